@@ -1,0 +1,1 @@
+"""The lab: real ibsim, real OpenSM, injected faults, and the fixture fabrics."""

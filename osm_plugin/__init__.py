@@ -1,0 +1,1 @@
+"""The routing engines inside a running OpenSM."""

@@ -1,0 +1,54 @@
+"""Builds the extension module ``routing._kernels._native`` from all of ``csrc/`` (cffi API mode).
+
+The headers serve as cffi declarations too, so they hold plain declarations only: everything between the include guard
+and the end, without macros.  ``IBNUE_SANITIZE=1`` in the environment builds with AddressSanitizer and UBSan.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cffi import FFI
+
+SOURCES = Path(__file__).parent / "csrc"
+
+
+def declarations() -> str:
+    """Every header with its preprocessor lines taken out, in the order of the file names."""
+    headers = sorted(SOURCES.glob("*.h"))
+    return "\n".join(line for header in headers for line in header.read_text().splitlines() if not line.startswith("#"))
+
+
+def flags() -> tuple[list[str], list[str]]:
+    """Flags for the compiler and for the linker."""
+    # No -march=native and no -ffast-math: the same bytes have to come out on every machine.
+    compile_flags = ["-std=c11", "-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-pthread", f"-I{SOURCES}"]
+    link_flags = ["-pthread", "-lm"]
+    if os.environ.get("IBNUE_SANITIZE"):
+        sanitize = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g"]
+        compile_flags += [*sanitize, "-O1", "-fno-sanitize-recover=undefined"]
+        link_flags += sanitize
+    return compile_flags, link_flags
+
+
+def make_ffi() -> FFI:
+    """Describe the extension module."""
+    ffi = FFI()
+    ffi.cdef(declarations())
+    compile_flags, link_flags = flags()
+    root = Path(__file__).parents[2]
+    ffi.set_source(
+        "routing._kernels._native",
+        "\n".join(f'#include "{header.name}"' for header in sorted(SOURCES.glob("*.h"))),
+        sources=[str(source.relative_to(root)) for source in sorted(SOURCES.glob("*.c"))],
+        extra_compile_args=compile_flags,
+        extra_link_args=link_flags,
+    )
+    return ffi
+
+
+ffibuilder = make_ffi()
+
+if __name__ == "__main__":
+    ffibuilder.compile(verbose=True)

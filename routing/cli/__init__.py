@@ -1,0 +1,1 @@
+"""The ``ibnue`` command: the only place that prints."""

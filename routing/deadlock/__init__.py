@@ -1,0 +1,1 @@
+"""What can be said about credit loops: dependency graph, certificate, witness."""

@@ -1,0 +1,83 @@
+"""The contract of an engine, and the options that all engines share."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+
+class Promise(enum.Enum):
+    """What an engine says of its tables before anyone has proved it."""
+
+    DEADLOCK_FREE = "deadlock-free"
+    """Free of credit loops.  Failing the proof is a bug of the engine."""
+    NONE = "none"
+    """Nothing.  The tables may have credit loops, which are then named."""
+
+
+class Objective(enum.Enum):
+    """What balance is to serve."""
+
+    ALLTOALL = "alltoall"
+    BISECTION = "bisection"
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Options of a run; an engine ignores none of them in silence.
+
+    Attributes
+    ----------
+    vls
+        Most data VLs that may be used (1 to 15), or "min", or "auto".
+    objective
+        What balance serves.
+    passes
+        Refinement passes over all destinations after the first, None: the engine's default.
+    seed
+        Of every random choice.
+    threads
+        Worker threads of the kernels; never changes the result.
+    roots
+        Names or GUIDs (0x...) of the root switches of Up*/Down*; empty: chosen.
+    root_guid_file
+        A file that lists them, in OpenSM's format.
+    partition
+        "metis" or "none": how destinations are split where an engine wants regions.
+    """
+
+    vls: int | str = "auto"
+    objective: Objective = Objective.ALLTOALL
+    passes: int | None = None
+    seed: int = 1
+    threads: int = 2
+    roots: tuple[str, ...] = ()
+    root_guid_file: Path | None = None
+    partition: str = "metis"
+
+
+class Engine(Protocol):
+    """A function from a fabric and options to a routing, with a name and a promise."""
+
+    name: str
+    summary: str
+    promise: Promise
+
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables.
+
+        Every switch gets an entry for every LID of its connected part; LIDs of other parts stay 255.
+
+        Raises
+        ------
+        OptionError
+            An option that this engine cannot serve.
+        RoutingError
+            What was asked cannot be had on this fabric.
+        """
+        ...

@@ -1,0 +1,339 @@
+"""The fabric: switches, channel adapters, routers, and the links between them, as an immutable value.
+
+Devices are numbered switches first (0..S-1), then terminals, which is what CAs and routers are called together
+(S..S+T-1).  Both are sorted by GUID, so that the same fabric gives the same arrays whatever file it was read from.
+A *link* is a cable between two ports; a *channel* is a link between two different switches taken in one direction.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import igraph
+import networkx
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import FabricError
+
+MAX_UNICAST_LID = 0xBFFF
+NO_PORT = 255
+"""What a forwarding table says where it has no route."""
+
+
+class NodeKind(enum.IntEnum):
+    """What a device is."""
+
+    SWITCH = 0
+    CA = 1
+    ROUTER = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Channels:
+    """The directed links between switches, sorted by source switch, then by out-port.
+
+    Attributes
+    ----------
+    src, dst
+        int32[C], rows of the source and the destination switch.
+    port, dst_port
+        uint8[C], out-port at the source, in-port at the destination.
+    reverse
+        int32[C], the channel of the same cable in the other direction.
+    capacity
+        float64[C], data rate in Gb/s.
+    link
+        int32[C], the cable.
+    first
+        int32[S+1]; the channels out of switch ``s`` are ``first[s]:first[s+1]``.
+    into, into_first
+        int32[C] and int32[S+1]; the channels into switch ``s`` are ``into[into_first[s]:into_first[s+1]]``.
+    at_port
+        int32[S, 256], the channel that leaves switch ``s`` by port ``p``, or -1.
+    """
+
+    src: npt.NDArray[np.int32]
+    dst: npt.NDArray[np.int32]
+    port: npt.NDArray[np.uint8]
+    dst_port: npt.NDArray[np.uint8]
+    reverse: npt.NDArray[np.int32]
+    capacity: npt.NDArray[np.float64]
+    link: npt.NDArray[np.int32]
+    first: npt.NDArray[np.int32]
+    into: npt.NDArray[np.int32]
+    into_first: npt.NDArray[np.int32]
+    at_port: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+
+@dataclass(frozen=True, eq=False)
+class LidTable:
+    """Where each LID lives; the index of every array is the LID, up to the highest one in use.
+
+    Attributes
+    ----------
+    switch
+        int32[L], row of the switch that delivers the LID, or -1 where no switch does.
+    port
+        uint8[L], the port by which that switch delivers it (0: the switch itself, 255: nobody does).
+    endport
+        int32[L], row of the end port that owns the LID, or -1 (switch LIDs and free ones).
+    """
+
+    switch: npt.NDArray[np.int32]
+    port: npt.NDArray[np.uint8]
+    endport: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.switch)
+
+
+@dataclass(frozen=True, eq=False)
+class Fabric:
+    """An InfiniBand subnet at one moment.  Build one with :class:`routing.fabric_builder.FabricBuilder`.
+
+    Attributes
+    ----------
+    name
+        For people.
+    switch_guid, switch_name, switch_ports, switch_lid
+        uint64[S], str[S], uint8[S] (number of external ports), uint16[S] (0: none).
+    terminal_guid, terminal_name, terminal_ports, terminal_kind
+        The same of CAs and routers: uint64[T], str[T], uint8[T], uint8[T] (:class:`NodeKind`).
+    endport_terminal, endport_port, endport_guid, endport_lid, endport_lmc
+        The cabled ports of terminals, sorted by port GUID: int32[E] (row of the terminal), uint8[E], uint64[E],
+        uint16[E] (base LID, 0: none), uint8[E].
+    link_device, link_port, link_width, link_speed
+        The cables: int32[K, 2] (device numbers), uint8[K, 2], uint8[K] (lanes), float64[K] (signalling rate of one lane
+        in Gb/s: 2.5, 5, 10, 14.0625, 25.78125, ...).
+    """
+
+    name: str
+    switch_guid: npt.NDArray[np.uint64]
+    switch_name: tuple[str, ...]
+    switch_ports: npt.NDArray[np.uint8]
+    switch_lid: npt.NDArray[np.uint16]
+    terminal_guid: npt.NDArray[np.uint64]
+    terminal_name: tuple[str, ...]
+    terminal_ports: npt.NDArray[np.uint8]
+    terminal_kind: npt.NDArray[np.uint8]
+    endport_terminal: npt.NDArray[np.int32]
+    endport_port: npt.NDArray[np.uint8]
+    endport_guid: npt.NDArray[np.uint64]
+    endport_lid: npt.NDArray[np.uint16]
+    endport_lmc: npt.NDArray[np.uint8]
+    link_device: npt.NDArray[np.int32]
+    link_port: npt.NDArray[np.uint8]
+    link_width: npt.NDArray[np.uint8]
+    link_speed: npt.NDArray[np.float64]
+
+    @property
+    def switches(self) -> int:
+        """Number of switches (S)."""
+        return len(self.switch_guid)
+
+    @property
+    def terminals(self) -> int:
+        """Number of CAs and routers (T)."""
+        return len(self.terminal_guid)
+
+    @property
+    def endports(self) -> int:
+        """Number of cabled ports of CAs and routers (E)."""
+        return len(self.endport_guid)
+
+    @property
+    def links(self) -> int:
+        """Number of cables (K)."""
+        return len(self.link_width)
+
+    @cached_property
+    def link_capacity(self) -> npt.NDArray[np.float64]:
+        """float64[K], data rate in Gb/s: lanes x signalling rate x coding (8b/10b up to 10 Gb/s, then 64b/66b)."""
+        coding = np.where(self.link_speed <= 10.0, 0.8, 64.0 / 66.0)
+        return np.asarray(self.link_width * self.link_speed * coding)
+
+    @cached_property
+    def channels(self) -> Channels:
+        """The links between different switches, in both directions.  Cost: O(K log K)."""
+        switch_link = np.flatnonzero(
+            (self.link_device < self.switches).all(axis=1) & (self.link_device[:, 0] != self.link_device[:, 1])
+        ).astype(np.int32)
+        ends, ports = self.link_device[switch_link], self.link_port[switch_link]
+        link = np.concatenate([switch_link, switch_link])
+        src, dst = np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
+        port, dst_port = np.concatenate([ports[:, 0], ports[:, 1]]), np.concatenate([ports[:, 1], ports[:, 0]])
+        order = np.lexsort((port, src))
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        other_way = np.roll(place, len(switch_link))
+        src, dst, port = src[order].astype(np.int32), dst[order].astype(np.int32), port[order]
+        at_port = np.full((self.switches, 256), -1, np.int32)
+        at_port[src, port] = np.arange(len(src), dtype=np.int32)
+        rows = np.arange(self.switches + 1)
+        into = np.argsort(dst, kind="stable").astype(np.int32)
+        return Channels(
+            src=src,
+            dst=dst,
+            port=port,
+            dst_port=dst_port[order],
+            reverse=other_way[order],
+            capacity=self.link_capacity[link[order]],
+            link=link[order],
+            first=np.searchsorted(src, rows).astype(np.int32),
+            into=into,
+            into_first=np.searchsorted(dst[into], rows).astype(np.int32),
+            at_port=at_port,
+        )
+
+    @cached_property
+    def _endport_attachment(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+        """For each end port: switch (or -1), port of that switch (or 255), link."""
+        switch = np.full(self.endports, -1, np.int32)
+        port = np.full(self.endports, NO_PORT, np.uint8)
+        link = np.full(self.endports, -1, np.int32)
+        row_of = np.full((self.terminals, 256), -1, np.int32)
+        row_of[self.endport_terminal, self.endport_port] = np.arange(self.endports, dtype=np.int32)
+        for near, far in ((0, 1), (1, 0)):
+            cable = np.flatnonzero(self.link_device[:, near] >= self.switches)
+            row = row_of[self.link_device[cable, near] - self.switches, self.link_port[cable, near]]
+            link[row] = cable
+            to_switch = self.link_device[cable, far] < self.switches
+            switch[row[to_switch]] = self.link_device[cable[to_switch], far]
+            port[row[to_switch]] = self.link_port[cable[to_switch], far]
+        return switch, port, link
+
+    @property
+    def endport_switch(self) -> npt.NDArray[np.int32]:
+        """int32[E], row of the switch that the end port is cabled to, or -1 (cabled to another terminal)."""
+        return self._endport_attachment[0]
+
+    @property
+    def endport_switch_port(self) -> npt.NDArray[np.uint8]:
+        """uint8[E], the port of that switch, or 255."""
+        return self._endport_attachment[1]
+
+    @property
+    def endport_link(self) -> npt.NDArray[np.int32]:
+        """int32[E], the cable of the end port."""
+        return self._endport_attachment[2]
+
+    @cached_property
+    def endport_name(self) -> tuple[str, ...]:
+        """Name of each end port's terminal."""
+        return tuple(self.terminal_name[t] for t in self.endport_terminal.tolist())
+
+    @cached_property
+    def terminals_at(self) -> npt.NDArray[np.int64]:
+        """int64[S], number of end ports cabled to each switch."""
+        attached = self.endport_switch[self.endport_switch >= 0]
+        return np.bincount(attached, minlength=self.switches).astype(np.int64)
+
+    @cached_property
+    def lids(self) -> LidTable:
+        """Where each LID lives.
+
+        Raises
+        ------
+        FabricError
+            When two ports claim the same LID.
+        """
+        base = self.endport_lid.astype(np.int64)
+        count = np.where(base > 0, 1 << self.endport_lmc.astype(np.int64), 0)
+        endport = np.repeat(np.arange(self.endports), count)
+        offset = np.arange(len(endport)) - np.repeat(np.cumsum(count) - count, count)
+        lid = base[endport] + offset
+        own = np.flatnonzero(self.switch_lid > 0)
+        every = np.concatenate([lid, self.switch_lid[own].astype(np.int64)])
+        if len(np.unique(every)) != len(every):
+            raise FabricError(self._clash(every))
+        top = int(every.max(initial=0)) + 1
+        table = LidTable(np.full(top, -1, np.int32), np.full(top, NO_PORT, np.uint8), np.full(top, -1, np.int32))
+        table.switch[lid], table.port[lid] = self.endport_switch[endport], self.endport_switch_port[endport]
+        table.endport[lid] = endport
+        table.switch[self.switch_lid[own]], table.port[self.switch_lid[own]] = own, 0
+        return table
+
+    @staticmethod
+    def _clash(lids: npt.NDArray[np.int64]) -> str:
+        values, counts = np.unique(lids, return_counts=True)
+        return f"LID {int(values[counts > 1][0])} belongs to more than one port"
+
+    @cached_property
+    def graph(self) -> igraph.Graph:
+        """Directed igraph of the switches; its edges are the channels, in the same order."""
+        pairs = np.column_stack([self.channels.src, self.channels.dst])
+        return igraph.Graph(n=self.switches, edges=pairs, directed=True)
+
+    @cached_property
+    def component(self) -> npt.NDArray[np.int32]:
+        """int32[S], number of the connected part that each switch belongs to."""
+        return np.asarray(self.graph.connected_components(mode="weak").membership, np.int32)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over everything that routing depends on (not over names), as hex."""
+        state = hashlib.sha256(b"ibnue-fabric/1")
+        guids = np.concatenate([self.switch_guid, self.terminal_guid])
+        ends = np.stack([guids[self.link_device], self.link_port.astype(np.uint64)], axis=2)  # [K, 2, 2]
+        swap = ends[:, 0, 0] > ends[:, 1, 0]
+        swap |= (ends[:, 0, 0] == ends[:, 1, 0]) & (ends[:, 0, 1] > ends[:, 1, 1])
+        ends[swap] = ends[swap][:, ::-1]
+        flat = ends.reshape(-1, 4)
+        order = np.lexsort(flat.T[::-1])
+        parts: tuple[npt.NDArray[Any], ...] = (
+            self.switch_guid, self.switch_lid, self.terminal_guid, self.terminal_kind, self.endport_guid,
+            self.endport_lid, self.endport_lmc, flat[order], self.link_width[order], self.link_speed[order],
+        )  # fmt: skip
+        for part in parts:
+            state.update(str(part.shape).encode())
+            state.update(np.ascontiguousarray(part).tobytes())
+        return state.hexdigest()
+
+    def device_name(self, device: int) -> str:
+        """Name of a switch or terminal by its device number."""
+        if device < self.switches:
+            return self.switch_name[device]
+        return self.terminal_name[device - self.switches]
+
+    def without_links(self, links: Iterable[int]) -> Fabric:
+        """The same fabric with these cables pulled: every device, LID and GUID stays.
+
+        End ports that lose their cable are no longer end ports (their LIDs are nowhere to be delivered).
+        """
+        keep = np.ones(self.links, bool)
+        keep[np.fromiter(links, np.int64)] = False
+        stay = keep[self.endport_link]
+        return replace(
+            self,
+            endport_terminal=self.endport_terminal[stay],
+            endport_port=self.endport_port[stay],
+            endport_guid=self.endport_guid[stay],
+            endport_lid=self.endport_lid[stay],
+            endport_lmc=self.endport_lmc[stay],
+            link_device=self.link_device[keep],
+            link_port=self.link_port[keep],
+            link_width=self.link_width[keep],
+            link_speed=self.link_speed[keep],
+        )
+
+    def to_networkx(self) -> networkx.MultiGraph:
+        """Every device and every cable as a networkx multigraph (keys: device numbers; attributes: names, ports)."""
+        graph = networkx.MultiGraph(name=self.name)
+        for row, guid in enumerate(self.switch_guid.tolist()):
+            graph.add_node(row, guid=guid, name=self.switch_name[row], kind=NodeKind.SWITCH)
+        for row, guid in enumerate(self.terminal_guid.tolist()):
+            kind = NodeKind(int(self.terminal_kind[row]))
+            graph.add_node(self.switches + row, guid=guid, name=self.terminal_name[row], kind=kind)
+        ends, ports = self.link_device.tolist(), self.link_port.tolist()
+        for (a, b), (p, q) in zip(ends, ports, strict=True):
+            graph.add_edge(a, b, ports={a: p, b: q})
+        return graph

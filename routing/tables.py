@@ -1,0 +1,75 @@
+"""The routing: forwarding tables, service levels and SL-to-VL tables, as an immutable value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import TableError
+from routing.fabric import Fabric
+
+DATA_VLS = 15
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where tables came from: engine, its options, the seed, versions, the digest of the fabric, seconds by phase."""
+
+    engine: str
+    options: Mapping[str, object] = field(default_factory=dict)
+    fabric_digest: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Routing:
+    """What switches and SL queries are told.
+
+    Attributes
+    ----------
+    lft
+        uint8[S, L]: out-port of switch ``s`` towards LID ``l``, 0 to itself, 255 for no route.
+    sl
+        uint8[L] by destination LID; or uint8[S, L] by source switch and destination LID; or uint8[L, L] by source LID
+        and destination LID.  (S == L cannot happen: LID 0 is in L, and every switch owns a LID.)
+    sl2vl
+        uint8[16], the VL of each SL everywhere; or uint8[S, P, P, 16] by switch, in-port, out-port, SL with P = 1 + the
+        largest number of ports (in-port 0: the switch itself).
+    vls
+        Data VLs that the tables use.
+    vls_needed
+        The fewest with which the engine found these paths loop-free.
+    provenance
+        Where they came from.
+    """
+
+    lft: npt.NDArray[np.uint8]
+    sl: npt.NDArray[np.uint8]
+    sl2vl: npt.NDArray[np.uint8]
+    vls: int
+    vls_needed: int
+    provenance: Provenance
+
+    def check_shapes(self, fabric: Fabric) -> None:
+        """Raise :class:`~routing.errors.TableError` unless the shapes fit the fabric."""
+        switches, lids = fabric.switches, len(fabric.lids)
+        if self.lft.shape != (switches, lids):
+            raise TableError(f"LFT is {self.lft.shape}, the fabric wants {(switches, lids)}")
+        if self.sl.shape not in ((lids,), (switches, lids), (lids, lids)):
+            raise TableError(
+                f"SL table is {self.sl.shape}, the fabric wants [L], [S, L] or [L, L] of S={switches}, L={lids}"
+            )
+        ports = 1 + int(fabric.switch_ports.max(initial=0))
+        if self.sl2vl.shape not in ((16,), (switches, ports, ports, 16)):
+            raise TableError(f"SL2VL is {self.sl2vl.shape}, wanted (16,) or {(switches, ports, ports, 16)}")
+        if self.sl.size and int(self.sl.max()) > 15:
+            raise TableError("an SL is over 15")
+
+
+def identity_sl2vl(vls: int) -> npt.NDArray[np.uint8]:
+    """uint8[16]: SL n rides VL n; SLs from ``vls`` on are folded back into those that are used."""
+    return (np.arange(16) % vls).astype(np.uint8)
