@@ -4,3 +4,5 @@ The way of the data: a source (:mod:`routing.formats`, :mod:`routing.topologies`
 :class:`~routing.fabric.Fabric`; an engine (:mod:`routing.engines`) turns it into a
 :class:`~routing.tables.Routing`; :mod:`routing.deadlock` proves it.
 """
+
+__version__ = "0.1.0"

@@ -1,0 +1,63 @@
+"""Checks the pages: every relative link leads somewhere, and every page can be reached from docs/index.md.
+
+Only what is in the repository is looked at, so the check needs no network.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
+
+
+def links(page: Path) -> Iterator[tuple[Path, str]]:
+    """Target file and fragment of every relative link of a page, what stands in code fences aside."""
+    for match in LINK.finditer(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        target, _, fragment = match.group(1).partition("#")
+        if "://" not in target and not target.startswith("mailto:"):
+            yield ((page.parent / target).resolve() if target else page), fragment
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page are called in links."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in HEADING.findall(text)}
+
+
+def complaints(pages: list[Path]) -> Iterator[str]:
+    """One line for each broken link and each page that nothing leads to."""
+    reached: set[Path] = set()
+    waiting = [ROOT / "docs" / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached and page.suffix == ".md" and page.exists():
+            reached.add(page)
+            waiting += [target for target, _ in links(page)]
+    for page in pages:
+        name = page.relative_to(ROOT)
+        for target, fragment in links(page):
+            if not target.exists():
+                yield f"{name}: link to {target}, which is not there"
+            elif fragment and target.suffix == ".md" and fragment not in anchors(target):
+                yield f"{name}: link to #{fragment}, which is no heading of {target.name}"
+        if page.parent != ROOT and page not in reached:
+            yield f"{name}: no link leads here from docs/index.md"
+
+
+def main() -> int:
+    """Check every page; 1 if there is something to complain of."""
+    pages = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+    found = list(complaints(pages))
+    print(*found, sep="\n", end="\n" if found else "")
+    print(f"{len(pages)} pages, {len(found)} complaints")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

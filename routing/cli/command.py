@@ -1,0 +1,125 @@
+"""The group of commands, loaded one by one as they are asked for, and the one place that ends the process.
+
+A command returns its exit status: 0 or None when all is fine, 1 when it found something.  What it raises becomes one
+line on standard error and a status here, so that no command has an error path of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from routing import __version__
+from routing.errors import EnvironmentProblem, IbnueError, InputError
+
+FINDING = 1
+WRONG_USE = 2
+INTERRUPTED = 130
+
+COMMANDS: Mapping[str, str] = {
+    "completion": "Print the completion script for a shell.",
+}
+"""Every command with its help line; the module of the same name in this package has a function of that name."""
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks, as an error is printed."""
+    return " ".join(text.split())
+
+
+def usage_line(error: Any) -> str:
+    """A usage error in one line, with the command that tells more."""
+    told = error.format_message()
+    path = error.ctx.command_path if error.ctx is not None else "ibnue"
+    return f"{told} (see {path} --help)"
+
+
+def system_line(error: Any) -> str:
+    """What the operating system refused, and for which file."""
+    where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
+    return f"{where}{error.strerror or error}"
+
+
+Explanation = Callable[[Any], str]
+
+EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ...] = (
+    ((click.exceptions.NoArgsIsHelpError,), WRONG_USE, lambda error: "no command (see ibnue --help)"),
+    ((click.UsageError,), WRONG_USE, usage_line),
+    ((click.ClickException,), WRONG_USE, lambda error: error.format_message()),
+    ((InputError, EnvironmentProblem), WRONG_USE, str),
+    ((IbnueError,), FINDING, str),
+    ((click.Abort, KeyboardInterrupt), INTERRUPTED, lambda error: "interrupted"),
+    ((OSError,), WRONG_USE, system_line),
+    ((MemoryError,), WRONG_USE, lambda error: "out of memory"),
+)
+"""What becomes of an exception: its class (the first that fits counts), the exit status, what to print."""
+
+
+def explain(error: BaseException) -> tuple[str, int] | None:
+    """What to print about an exception, and the exit status; None for what is a bug and deserves its traceback."""
+    for classes, status, line in EXPLANATIONS:
+        if isinstance(error, classes):
+            return one_line(line(error)), status
+    return None
+
+
+class CommandGroup(click.Group):
+    """Imports the module of a command when that command is wanted, so that ``ibnue --help`` loads none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order in which they are listed."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"routing.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands from the table, without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command line and end the process (or, not standalone, return)."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            status = super().main(args, prog_name or "ibnue", complete_var, standalone_mode=False, **extra)
+        except (Exception, KeyboardInterrupt) as error:
+            explained = explain(error)
+            if explained is None:
+                raise
+            line, status = explained
+            click.echo(f"ibnue: {line}", err=True)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+@click.group(
+    name="ibnue",
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit status: 0 fine, 1 something was found (a credit loop, an unreachable pair), 2 wrong use or unreadable"
+    " input.",
+)
+@click.version_option(__version__, prog_name="ibnue")
+def main() -> None:
+    """InfiniBand routing that is proven free of credit loops.
+
+    FABRIC, wherever it is asked for, is a file (ibsim net file, ibnetdiscover output, opensm-subnet.lst, GraphML, JSON:
+    told by its content) or a generator with its arguments, such as torus:4x4x4 or torus:10x10x10,cas=4.
+    """

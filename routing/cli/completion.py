@@ -1,0 +1,19 @@
+"""``ibnue completion``: what a shell needs to complete the command line."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script for SHELL.
+
+    For bash: ibnue completion bash > ~/.local/share/bash-completion/completions/ibnue
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None, "the choice above allows no other"
+    click.echo(kind(ctx.find_root().command, {}, "ibnue", "_IBNUE_COMPLETE").source())

@@ -1,0 +1,84 @@
+import subprocess
+import sys
+import time
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from routing import __version__
+from routing.cli import main
+from routing.cli.command import COMMANDS, explain
+from routing.errors import BrokenPromise, EnvironmentProblem, InputError, NotEnoughVLs
+
+
+def test_help_lists_every_command():
+    result = CliRunner().invoke(main, ["--help"])
+    assert result.exit_code == 0
+    for name, line in COMMANDS.items():
+        assert name in result.output
+        assert line in result.output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name):
+    result = CliRunner().invoke(main, [name, "--help"])
+    assert result.exit_code == 0
+    assert result.output.startswith(f"Usage: ibnue {name}")
+
+
+def test_version():
+    assert CliRunner().invoke(main, ["--version"]).output == f"ibnue, version {__version__}\n"
+
+
+def test_help_loads_no_library():
+    """A user who asks for help does not wait for numpy and igraph."""
+    code = "import sys; from routing.cli import main; main(['--help'], standalone_mode=False); print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {"numpy", "igraph", "rich", "networkx"}.isdisjoint(modules)
+
+
+@pytest.mark.parametrize("args", [["nonsense"], ["completion"], ["completion", "tcsh"], ["--nonsense"]])
+def test_wrong_use_is_one_line_and_status_2(args):
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert "--help" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "line", "status"),
+    [
+        (InputError("bad\nthing", path="f.net", line=3, remedy="mend it"), "f.net:3: bad thing (mend it)", 2),
+        (EnvironmentProblem("no opensm"), "no opensm", 2),
+        (NotEnoughVLs(4, 2), "4 VLs are needed, 2 may be used", 1),
+        (BrokenPromise("loop"), "loop", 1),
+        (KeyboardInterrupt(), "interrupted", 130),
+        (PermissionError(13, "Permission denied", "/there"), "/there: Permission denied", 2),
+        (click.BadParameter("no"), "Invalid value: no (see ibnue --help)", 2),
+    ],
+)
+def test_what_becomes_of_errors(error, line, status):
+    assert explain(error) == (line, status)
+
+
+def test_a_bug_keeps_its_traceback():
+    assert explain(ZeroDivisionError()) is None
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(shell):
+    result = CliRunner().invoke(main, ["completion", shell])
+    assert result.exit_code == 0
+    assert "_IBNUE_COMPLETE" in result.output
+
+
+def test_completion_completes():
+    """What the script calls when the user presses the tab key."""
+    env = {"_IBNUE_COMPLETE": "bash_complete", "COMP_WORDS": "ibnue comp", "COMP_CWORD": "1"}
+    code = "from routing.cli import main; main(prog_name='ibnue')"
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
+    assert done.stdout.split() == ["plain,completion"]
+    assert time.monotonic() - started < 10
