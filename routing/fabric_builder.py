@@ -98,6 +98,31 @@ class FabricBuilder:
         """Handle of the device with that node GUID."""
         return self._by_guid.get(guid)
 
+    def change_guid(self, device: int, guid: int, place: Place = NOWHERE) -> None:
+        """Give a device another GUID; its port GUIDs stay what they were.
+
+        Raises
+        ------
+        FabricError
+            GUID 0 or over 64 bits, or a GUID that another device has.
+        """
+        changed = self._devices[device]
+        if not 0 < guid < 1 << 64:
+            raise self._error(
+                f"GUID {guid:#x} of {changed.name!r} is no 64-bit GUID", place, "give it one from 1 to 2^64-1"
+            )
+        if self._by_guid.get(guid, device) != device:
+            other = self._devices[self._by_guid[guid]].name
+            raise self._error(
+                f"GUID {guid:#x} of {changed.name!r} belongs to {other!r} already", place, "GUIDs are unique"
+            )
+        del self._by_guid[changed.guid]
+        for port in range(1, changed.ports + 1) if changed.kind is not NodeKind.SWITCH else ():
+            known = self._ports.setdefault((device, port), _Port(place=changed.place))
+            known.guid = changed.guid + port if known.guid is None else known.guid
+        changed.guid = guid
+        self._by_guid[guid] = device
+
     def set_port(
         self, device: int, port: int, *, guid: int | None = None, lid: int = 0, lmc: int = 0, place: Place = NOWHERE
     ) -> None:

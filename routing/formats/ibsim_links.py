@@ -1,0 +1,153 @@
+"""How ibsim makes links of port statements.
+
+Both ends must agree, and the link runs at the best that both have enabled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from routing.errors import FabricError
+from routing.fabric_builder import FabricBuilder, Place
+from routing.formats.rates import SPEED_OF
+
+WIDTH_OF_BIT = {8: 12, 4: 8, 2: 4, 16: 2, 1: 1}
+"""Lanes by the bits of ``w=``, best first."""
+
+SPEEDS = {4: "QDR", 2: "DDR", 1: "SDR"}
+"""Names by the bits of ``s=``, best first."""
+
+EXT_SPEEDS = {16: "XDR", 8: "NDR", 4: "HDR", 2: "EDR", 1: "FDR"}
+"""Names by the bits of ``e=``, best first; ibsim 0.10 knows up to HDR, 0.12 up to NDR, the bit of XDR is ours."""
+
+
+@dataclass(frozen=True)
+class Enabled:
+    """What a port may run at: bits of ``w=``, ``s=``, ``e=``, and whether FDR10 is among it."""
+
+    width: int = 2
+    speed: int = 1
+    ext: int = 0
+    fdr10: bool = False
+
+
+DEFAULT_ENABLED = Enabled()
+
+_WIDTH_BITS = {12: 1 | 2 | 8, 8: 4, 4: 1 | 2, 2: 16, 1: 1}
+_EXT_BITS = {"FDR": 1, "EDR": 3, "HDR": 7, "NDR": 15, "XDR": 31}
+_SPEED_BITS = {"SDR": 1, "DDR": 3}
+
+
+def enabled_by_name(enabled: Enabled, width: int, speed: str) -> Enabled:
+    """What ``4xEDR`` in a port's comment enables; a name that is unknown changes nothing, as in ibsim."""
+    enabled = replace(enabled, width=_WIDTH_BITS.get(width, enabled.width))
+    if speed not in SPEED_OF:
+        return enabled
+    ext, slow = _EXT_BITS.get(speed, enabled.ext), _SPEED_BITS.get(speed, 7)
+    fdr10 = enabled.fdr10 or speed == "FDR10" or speed in _EXT_BITS
+    return Enabled(enabled.width, slow, ext, fdr10)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One port line: this port is cabled to that one."""
+
+    device: int
+    port: int
+    far_id: str
+    far_port: int
+    by_alias: bool
+    enabled: Enabled
+    place: Place
+
+
+@dataclass
+class Links:
+    """Collects port statements, then cables the ports."""
+
+    builder: FabricBuilder
+    _stated: dict[tuple[int, int], Statement] = field(default_factory=dict)
+    _offered: dict[tuple[int, int], Enabled] = field(default_factory=dict)
+
+    def state(self, statement: Statement) -> None:
+        """A port line with a remote end."""
+        self._stated[statement.device, statement.port] = statement
+
+    def offer(self, device: int, port: int, enabled: Enabled) -> None:
+        """A port with an alias, to be cabled from its other end."""
+        self._offered[device, port] = enabled
+
+    def at_once(
+        self, near: tuple[int, int], far: tuple[int, int], default: tuple[Enabled, Enabled], place: Place
+    ) -> None:
+        """Cable two ports (device, port) by command; ports without a line of their own have ``default`` enabled."""
+        self._cable(near, far, (self._enabled(near, default[0]), self._enabled(far, default[1])), place)
+
+    def _enabled(self, end: tuple[int, int], default: Enabled) -> Enabled:
+        stated = self._stated.get(end)
+        return self._offered.get(end, default) if stated is None else stated.enabled
+
+    def connect(self, handle_of: Mapping[str, int]) -> None:
+        """Cable every port that was stated.
+
+        Raises
+        ------
+        FabricError
+            A remote node that is not there, ends that contradict each other, widths or speeds with nothing in common.
+        """
+        for (device, port), near in self._stated.items():
+            if near.far_id not in handle_of:
+                raise _error(
+                    f"there is no node {near.far_id!r} to cable to", near.place, "is the file whole, the name right?"
+                )
+            far_device = handle_of[near.far_id]
+            if near.by_alias:
+                far_enabled = self._offered[far_device, near.far_port]
+            else:
+                far_enabled = self._other_end(near, far_device, handle_of)
+                if (far_device, near.far_port) < (device, port):
+                    continue
+            self._cable((device, port), (far_device, near.far_port), (near.enabled, far_enabled), near.place)
+
+    def _other_end(self, near: Statement, far_device: int, handle_of: Mapping[str, int]) -> Enabled:
+        far = self._stated.get((far_device, near.far_port))
+        if far is None:
+            raise _error(
+                f"port {near.port} is cabled to {near.far_id!r} port {near.far_port}, which does not say so",
+                near.place,
+                "ibsim wants a link stated at both ends; is the file whole?",
+            )
+        if (handle_of.get(far.far_id), far.far_port) != (near.device, near.port):
+            raise _error(
+                f"port {near.port} is cabled to {near.far_id!r} port {near.far_port}, "
+                f"but that says it is cabled to {far.far_id!r} port {far.far_port} in line {far.place.line}",
+                near.place,
+                "both ends of a cable must agree",
+            )
+        return far.enabled
+
+    def _cable(
+        self, near: tuple[int, int], far: tuple[int, int], enabled: tuple[Enabled, Enabled], place: Place
+    ) -> None:
+        width, speed = _active(*enabled, place)
+        self.builder.connect(*near, *far, width=width, speed=speed, place=place)
+
+
+def _active(near: Enabled, far: Enabled, place: Place) -> tuple[int, float]:
+    """Width and speed that two ports agree on."""
+    if near == far == DEFAULT_ENABLED:
+        return 4, 2.5
+    common = near.width & far.width
+    width = next((lanes for bit, lanes in WIDTH_OF_BIT.items() if common & bit), 0)
+    slow = next((name for bit, name in SPEEDS.items() if near.speed & far.speed & bit), "")
+    if not width or not slow:
+        what = "width" if not width else "speed"
+        raise _error(f"the two ends have no {what} in common", place, "enable the same at both ends")
+    fast = next((name for bit, name in EXT_SPEEDS.items() if near.ext & far.ext & bit), "")
+    fdr10 = "FDR10" if slow == "QDR" and near.fdr10 and far.fdr10 else ""
+    return width, SPEED_OF[fast or fdr10 or slow]
+
+
+def _error(problem: str, place: Place, remedy: str) -> FabricError:
+    return FabricError(problem, path=place.path, line=place.line, remedy=remedy)

@@ -1,0 +1,174 @@
+"""Writes net files that ibsim loads and that :mod:`routing.formats.ibsim_net` reads back as the same fabric."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from routing.errors import FabricError
+from routing.fabric import Fabric, NodeKind
+from routing.formats.rates import WIDTHS, speed_name
+
+_WORDS = {NodeKind.SWITCH: ("Switch", "switchguid"), NodeKind.CA: ("Hca", "caguid"), NodeKind.ROUTER: ("Rt", "rtguid")}
+_WIDTH_BIT = {1: 1, 2: 16, 4: 2, 8: 4, 12: 8}
+_SPEED_BITS = {
+    "SDR": (1, 0), "DDR": (2, 0), "QDR": (4, 0), "FDR10": (4, 0),
+    "FDR": (4, 1), "EDR": (4, 2), "HDR": (4, 4), "NDR": (4, 4), "XDR": (4, 4),
+}  # fmt: skip
+_IN_COMMENT = ("FDR10", "NDR", "XDR")
+_GENERATED_ID = re.compile(r"[SHR]-[0-9a-f]{16}")
+
+
+def net_text(fabric: Fabric) -> str:
+    """The fabric as the text of a net file.
+
+    CAs come first, so that ibsim's first port, where OpenSM attaches by default, is a CA's.  GUIDs are stated where
+    ibsim would count differently, LIDs where they are not those that the reader assigns by itself.
+
+    Raises
+    ------
+    FabricError
+        A width or speed that InfiniBand does not have, or two CAs cabled back to back whose port GUIDs both differ from
+        node GUID + port number (ibsim cannot be told those).
+    """
+    return "\n".join(_Writer(fabric).lines()) + "\n"
+
+
+class _Writer:
+    """The parts of the file, in order."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.fabric = fabric
+        self.names = [*fabric.switch_name, *fabric.terminal_name]
+        self.guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
+        self.kinds = [NodeKind.SWITCH] * fabric.switches + [NodeKind(k) for k in fabric.terminal_kind.tolist()]
+        self.port_counts = [*fabric.switch_ports.tolist(), *fabric.terminal_ports.tolist()]
+        self.ids = self._ids()
+        self.odd = self._odd_ports()
+        self.cables = self._cables()
+        self.next_guid = {NodeKind.SWITCH: 0x200000, NodeKind.CA: 0x100000, NodeKind.ROUTER: 0}
+
+    def lines(self) -> Iterator[str]:
+        order = sorted(range(len(self.names)), key=lambda d: (self.kinds[d] is NodeKind.SWITCH, self.kinds[d], d))
+        rank = {device: place for place, device in enumerate(order)}
+        for device in order:
+            yield from self._record(device, rank)
+        for (device, port), (endport, guid) in self.odd.items():
+            yield f'do Guid "@p{endport}" {guid:#x}  # port {port} of {self.ids[device]}'
+        yield from self._lids()
+
+    def _ids(self) -> list[str]:
+        """The name where it can serve as ibsim's node id, else one made from the GUID."""
+        count = Counter(self.names)
+        ids = []
+        for name, guid, kind in zip(self.names, self.guids, self.kinds, strict=True):
+            made = f"{'SHR'[kind]}-{guid:016x}"
+            good = count[name] == 1 and 0 < len(name.encode(errors="replace")) <= 63 and name.isprintable()
+            good = good and not set(name) & set('"#@') and not _GENERATED_ID.fullmatch(name)
+            ids.append(name if good else made)
+        return ids
+
+    def _odd_ports(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """End ports whose GUID is not node GUID + port number: row and port GUID."""
+        fabric = self.fabric
+        expected = fabric.terminal_guid[fabric.endport_terminal] + fabric.endport_port.astype(np.uint64)
+        rows = np.flatnonzero(expected != fabric.endport_guid).tolist()
+        return {
+            (fabric.switches + int(fabric.endport_terminal[row]), int(fabric.endport_port[row])): (
+                row,
+                int(fabric.endport_guid[row]),
+            )
+            for row in rows
+        }
+
+    def _cables(self) -> dict[int, list[tuple[int, int, int, str]]]:
+        """By device: (port, remote device, remote port, options)."""
+        cables: dict[int, list[tuple[int, int, int, str]]] = {}
+        fabric = self.fabric
+        rows = zip(
+            fabric.link_device.tolist(), fabric.link_port.tolist(), fabric.link_width.tolist(),
+            fabric.link_speed.tolist(), strict=True,
+        )  # fmt: skip
+        for (a, b), (p, q), width, speed in rows:
+            options = _options(width, speed, self.ids[a])
+            cables.setdefault(a, []).append((p, b, q, options))
+            cables.setdefault(b, []).append((q, a, p, options))
+        return cables
+
+    def _record(self, device: int, rank: dict[int, int]) -> Iterator[str]:
+        kind, guid, ports, own = self.kinds[device], self.guids[device], self.port_counts[device], self.ids[device]
+        word, guid_word = _WORDS[kind]
+        if guid != self.next_guid[kind]:
+            yield f"{guid_word}={guid:#x}"
+        self.next_guid[kind] = guid + (1 if kind is NodeKind.SWITCH else ports + 1)
+        name = self.names[device]
+        yield f'{word}\t{ports} "{own}"' + ("" if name == own else f'\t# "{_in_quotes(name)}"')
+        for port, far, far_port, options in sorted(self.cables.get(device, ())):
+            yield self._port((device, port), (far, far_port), rank[far] > rank[device]) + options
+        yield ""
+
+    def _port(self, near: tuple[int, int], far: tuple[int, int], far_comes_later: bool) -> str:
+        """One port line: by alias where one end's GUID must be set by alias, and plainly elsewhere."""
+        alias, far_alias = self.odd.get(near), self.odd.get(far)
+        if far_alias is not None and (alias is not None or far_comes_later):
+            raise FabricError(
+                f"{self.ids[near[0]]!r} port {near[1]} and {self.ids[far[0]]!r} port {far[1]} are cabled back to back, "
+                "and their port GUIDs are not node GUID + port number",
+                remedy="ibsim cannot be told that; write JSON or GraphML",
+            )
+        if alias is not None:
+            return f'@[{near[1]}] "p{alias[0]}"'
+        if far_alias is not None:
+            return f'[{near[1]}]\t"@p{far_alias[0]}"'
+        return f'[{near[1]}]\t"{self.ids[far[0]]}"[{far[1]}]'
+
+    def _lids(self) -> Iterator[str]:
+        fabric = self.fabric
+        count = fabric.switches + fabric.endports
+        lids = [*fabric.switch_lid.tolist(), *fabric.endport_lid.tolist()]
+        if lids == list(range(1, count + 1)) and not fabric.endport_lmc.any():
+            return
+        for device, lid in enumerate(fabric.switch_lid.tolist()):
+            if lid:
+                yield f'do Baselid "{self.ids[device]}"[0] {lid}'
+        terminals, ports = fabric.endport_terminal.tolist(), fabric.endport_port.tolist()
+        for terminal, port, lid, lmc in zip(
+            terminals, ports, fabric.endport_lid.tolist(), fabric.endport_lmc.tolist(), strict=True
+        ):
+            if lid:
+                lmc_text = f" {lmc}" if lmc else ""
+                yield f'do Baselid "{self.ids[fabric.switches + terminal]}"[{port}] {lid}{lmc_text}'
+
+
+def _in_quotes(name: str) -> str:
+    """The name as a node description: no quotes, no line ends, at most the 63 bytes that ibsim keeps."""
+    plain = "".join(c if c.isprintable() else " " for c in name.replace('"', "'"))
+    return plain.encode(errors="replace")[:63].decode(errors="ignore")
+
+
+def _options(width: int, speed: float, name: str) -> str:
+    """What follows a port's remote end, so that the link gets this width and speed; nothing for 4xSDR.
+
+    ibsim 0.10 knows no speed above HDR and has no option for FDR10; a comment in the form of ibnetdiscover's tells
+    those that know better (ibsim from 0.12, and our reader).
+    """
+    called = speed_name(speed)
+    if width not in WIDTHS or called is None:
+        raise FabricError(f"{name!r} has a link of {width} lanes at {speed} Gb/s", remedy="InfiniBand has no such link")
+    slow, fast = _SPEED_BITS[called]
+    parts = [
+        "" if width == 4 else f" w={_WIDTH_BIT[width]}",
+        "" if slow == 1 else f" s={slow}",
+        f" e={fast}" * bool(fast),
+    ]
+    return "".join(parts) + (f"\t# lid 0 {width}x{called}" if called in _IN_COMMENT else "")
+
+
+def write_net(fabric: Fabric, path: str | Path) -> None:
+    """Write the fabric as a net file; see :func:`net_text`."""
+    text = net_text(fabric)
+    Path(path).write_text(text, encoding="utf-8")

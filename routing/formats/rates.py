@@ -1,0 +1,43 @@
+"""Names of link widths and speeds: what "4xEDR" means in lanes and Gb/s."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+SPEED_OF: Mapping[str, float] = MappingProxyType(
+    {
+        "SDR": 2.5,
+        "DDR": 5.0,
+        "QDR": 10.0,
+        "FDR10": 10.3125,
+        "FDR": 14.0625,
+        "EDR": 25.78125,
+        "HDR": 53.125,
+        "NDR": 106.25,
+        "XDR": 212.5,
+    }
+)
+"""Signalling rate of one lane in Gb/s."""
+
+WIDTHS = (1, 2, 4, 8, 12)
+"""Lanes that a link may have."""
+
+_RATE = re.compile(r"(\d{1,2})x *([A-Z0-9]+)")
+
+
+def parse_rate(text: str) -> tuple[int, float] | None:
+    """Width and speed of ``4xEDR`` or ``4x SDR``; None where the text is no rate."""
+    found = _RATE.fullmatch(text)
+    if found is None or int(found[1]) not in WIDTHS or found[2] not in SPEED_OF:
+        return None
+    return int(found[1]), SPEED_OF[found[2]]
+
+
+def speed_name(speed: float) -> str | None:
+    """Name of the speed within one percent of this signalling rate (``14`` is FDR too), or None."""
+    for name, exact in SPEED_OF.items():
+        if abs(exact - speed) <= 0.01 * exact:
+            return name
+    return None

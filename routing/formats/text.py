@@ -1,0 +1,43 @@
+"""Text files as the readers want them: plain or gzip, any bytes, of bounded size, errors that name the file."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from pathlib import Path
+
+from routing.errors import EnvironmentProblem, ParseError
+
+MAX_BYTES = 1 << 29
+"""No fabric file comes near it (48K LIDs make some 20 MB); a decompression bomb would."""
+
+
+def read_text(path: str | Path) -> str:
+    r"""The text of a file; gzip is told by content, bytes that are no UTF-8 come back as ``\xNN``.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The file cannot be read.
+    ParseError
+        The gzip data are damaged or the text is over :data:`MAX_BYTES`.
+    """
+    try:
+        if not Path(path).is_file():
+            raise EnvironmentProblem(
+                f"{path}: there is no such file" if not Path(path).exists() else f"{path}: no file"
+            )
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as problem:
+        raise EnvironmentProblem(f"{path}: {getattr(problem, 'strerror', None) or problem}") from problem
+    if data[:2] == b"\x1f\x8b":
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+                data = packed.read(MAX_BYTES + 1)
+        except (OSError, EOFError, zlib.error) as problem:
+            raise ParseError(f"damaged gzip data: {problem}", path=path, remedy="copy the file again") from problem
+    if len(data) > MAX_BYTES:
+        raise ParseError(f"more than {MAX_BYTES >> 20} MiB of text", path=path, remedy="no fabric is that large")
+    return data.decode("utf-8", errors="backslashreplace").replace("\r\n", "\n")
