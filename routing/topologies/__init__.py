@@ -1,0 +1,174 @@
+"""Generators: fabrics that are made instead of read.
+
+Each generator is a function from its arguments and :class:`TopologyOptions` to a :class:`~routing.fabric.Fabric`;
+:func:`generate` calls one by name with arguments as they are typed on a command line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any
+
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.topologies.grids import full_mesh, hypercube, hyperx, mesh, ring, torus
+from routing.topologies.low_diameter import dragonfly, kautz, slimfly
+from routing.topologies.options import DEFAULTS, SPEEDS, WIDTHS, TopologyOptions
+from routing.topologies.random_graphs import random_regular
+from routing.topologies.trees import kary_ntree, xgft
+
+__all__ = [
+    "DEFAULTS",
+    "SPEEDS",
+    "TOPOLOGIES",
+    "WIDTHS",
+    "Topology",
+    "TopologyOptions",
+    "dragonfly",
+    "full_mesh",
+    "generate",
+    "hypercube",
+    "hyperx",
+    "kary_ntree",
+    "kautz",
+    "mesh",
+    "random_regular",
+    "ring",
+    "slimfly",
+    "torus",
+    "xgft",
+]
+
+Lists = Sequence[Sequence[int]]
+LARGEST_ARGUMENT = 49151
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A generator as the command line sees it.
+
+    Attributes
+    ----------
+    name, usage, summary, example
+        Its name, how its arguments are written, what it makes in one line, arguments that make a small one.
+    build
+        From the arguments, each a list of whole numbers, and the options to the fabric.
+    counts
+        How many arguments it takes; empty: any number.
+    lists
+        Each argument is a list of its own; otherwise ``4x3``, ``4,3`` and ``4 3`` are the same.
+    """
+
+    name: str
+    usage: str
+    summary: str
+    example: tuple[str, ...]
+    build: Callable[[Lists, TopologyOptions], Fabric]
+    counts: tuple[int, ...] = ()
+    lists: bool = False
+
+
+def _sizes(make: Callable[[Sequence[int], TopologyOptions], Fabric]) -> Callable[[Lists, TopologyOptions], Fabric]:
+    return lambda lists, options: make([number for (number,) in lists], options)
+
+
+def _numbers(make: Callable[..., Fabric]) -> Callable[[Lists, TopologyOptions], Fabric]:
+    return lambda lists, options: make(*(number for (number,) in lists), options=options)
+
+
+def _lists(make: Callable[..., Fabric]) -> Callable[[Lists, TopologyOptions], Fabric]:
+    return lambda lists, options: make(*lists, options=options)
+
+
+_ALL = (
+    Topology("ring", "N", "N switches in a ring", ("6",), _numbers(ring), (1,)),
+    Topology("mesh", "AxBx...", "a grid, neighbours linked, not closed", ("4x3",), _sizes(mesh)),
+    Topology("torus", "AxBx...", "a grid closed to rings (k-ary n-cube)", ("4x4x4",), _sizes(torus)),
+    Topology("hypercube", "D", "2^D switches, linked where one bit differs", ("4",), _numbers(hypercube), (1,)),
+    Topology(
+        "hyperx",
+        "AxBx... [KxLx...]",
+        "all linked along every dimension (K-fold)",
+        ("4x4",),
+        _lists(hyperx),
+        (1, 2),
+        lists=True,
+    ),
+    Topology("kary-ntree", "K N", "a K-ary N-tree: N levels of K^(N-1)", ("4", "3"), _numbers(kary_ntree), (2,)),
+    Topology(
+        "xgft",
+        "M1x..xMH W1x..xWH",
+        "an extended generalised fat tree: children and parents by level, CAs are level 0",
+        ("4x4x8", "1x4x4"),
+        _lists(xgft),
+        (2,),
+        lists=True,
+    ),
+    Topology(
+        "dragonfly",
+        "A P H [G]",
+        "G groups of A switches with P CAs and H global links each (G default: A H + 1)",
+        ("4", "2", "2"),
+        _numbers(dragonfly),
+        (3, 4),
+    ),
+    Topology("slimfly", "Q", "2 Q^2 switches of diameter 2, Q a prime power", ("5",), _numbers(slimfly), (1,)),
+    Topology("kautz", "D K", "words of K letters, D arcs out of each", ("3", "2"), _numbers(kautz), (2,)),
+    Topology(
+        "random-regular", "N D", "N switches with D random links each", ("16", "4"), _numbers(random_regular), (2,)
+    ),
+    Topology("full-mesh", "N", "N switches, all linked to each other", ("6",), _numbers(full_mesh), (1,)),
+)
+TOPOLOGIES: Mapping[str, Topology] = MappingProxyType({topology.name: topology for topology in _ALL})
+"""Every generator by name."""
+
+
+def generate(name: str, args: Sequence[str], /, **options: Any) -> Fabric:
+    """Make a fabric by the name of its topology.
+
+    Parameters
+    ----------
+    name
+        A key of :data:`TOPOLOGIES`.
+    args
+        As typed: ``["10x10x10"]``, ``["16", "3"]``, ``["20x20x40", "1x20x20"]``.  ``x`` and ``,`` are the same.
+    **options
+        Fields of :class:`TopologyOptions`.
+
+    Raises
+    ------
+    OptionError
+        No such topology or option, or arguments that it cannot be made of.
+    """
+    topology = TOPOLOGIES.get(name)
+    if topology is None:
+        raise OptionError(f"there is no topology {name!r}", remedy=f"choose one of {', '.join(TOPOLOGIES)}")
+    known = [field.name for field in fields(TopologyOptions)]
+    for option in options:
+        if option not in known:
+            raise OptionError(f"topologies have no option {option!r}", remedy=f"their options are {', '.join(known)}")
+    lists = [_parse(arg, topology) for arg in args]
+    if not topology.lists:
+        lists = [[number] for numbers in lists for number in numbers]
+    if not lists or (topology.counts and len(lists) not in topology.counts):
+        raise _usage(topology, f"{name} cannot be made of {' '.join(args) or 'nothing'}")
+    return topology.build(lists, TopologyOptions(**options))
+
+
+def _parse(arg: str, topology: Topology) -> list[int]:
+    parts = re.split("[x,]", arg.strip())
+    if not all(re.fullmatch("[0-9]{1,6}", part, re.ASCII) for part in parts):
+        raise _usage(topology, f"{arg!r} is no list of whole numbers")
+    numbers = [int(part) for part in parts]
+    if max(numbers) > LARGEST_ARGUMENT:
+        raise _usage(topology, f"{max(numbers)} is more than any subnet holds")
+    return numbers
+
+
+def _usage(topology: Topology, problem: str) -> OptionError:
+    return OptionError(
+        problem, remedy=f"write {topology.name} {topology.usage}, such as {topology.name} {' '.join(topology.example)}"
+    )

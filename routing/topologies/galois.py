@@ -1,0 +1,67 @@
+"""Arithmetic in the finite fields that Slim Fly is made from."""
+
+from __future__ import annotations
+
+import itertools
+
+
+class GaloisField:
+    """The field of ``order`` elements, which are numbered 0 to order - 1 (base-p digits: a polynomial's coefficients).
+
+    Parameters
+    ----------
+    order
+        A prime power p^n.  Cost: O(order^2) in the worst case, to find a primitive polynomial.
+    """
+
+    def __init__(self, order: int) -> None:
+        self.order = order
+        self._p, self._n = _root(order)
+        self._powers = next(filter(None, map(self._cycle, itertools.product(range(self._p), repeat=self._n))))
+        self._log = {element: exponent for exponent, element in enumerate(self._powers)}
+
+    @staticmethod
+    def is_prime_power(order: int) -> bool:
+        """Whether there is a field of that order."""
+        return order > 1 and _root(order) != (0, 0)
+
+    def _cycle(self, polynomial: tuple[int, ...]) -> list[int] | None:
+        """The powers of x modulo x^n - polynomial, if they are all the elements but 0."""
+        element, seen = [1] + [0] * (self._n - 1), []
+        for _ in range(self.order - 1):
+            seen.append(sum(digit * self._p**place for place, digit in enumerate(element)))
+            top = element[-1]
+            element = [(a + top * b) % self._p for a, b in zip([0, *element[:-1]], polynomial, strict=True)]
+        return seen if len(set(seen)) == len(seen) and 0 not in seen else None
+
+    def power(self, exponent: int) -> int:
+        """The primitive element to that power."""
+        return self._powers[exponent % (self.order - 1)]
+
+    def add(self, a: int, b: int) -> int:
+        """Sum of two elements."""
+        return self._digitwise(a, b, 1)
+
+    def subtract(self, a: int, b: int) -> int:
+        """Difference of two elements."""
+        return self._digitwise(a, b, -1)
+
+    def multiply(self, a: int, b: int) -> int:
+        """Product of two elements."""
+        return self.power(self._log[a] + self._log[b]) if a and b else 0
+
+    def _digitwise(self, a: int, b: int, sign: int) -> int:
+        result, place = 0, 1
+        for _ in range(self._n):
+            result += (a % self._p + sign * (b % self._p)) % self._p * place
+            a, b, place = a // self._p, b // self._p, place * self._p
+        return result
+
+
+def _root(order: int) -> tuple[int, int]:
+    """(p, n) with p prime and p^n = order, or (0, 0)."""
+    p = next((candidate for candidate in range(2, order + 1) if order % candidate == 0), 0)
+    n, rest = 0, order
+    while p and rest % p == 0:
+        n, rest = n + 1, rest // p
+    return (p, n) if rest == 1 and p else (0, 0)

@@ -1,0 +1,158 @@
+"""Topologies of low diameter: dragonfly, Slim Fly, Kautz."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.topologies.galois import GaloisField
+from routing.topologies.options import DEFAULTS, TopologyOptions
+from routing.topologies.plan import Cable, Label, Plan, check_size, lay
+
+
+def lay_graph(
+    name: str, labels: Sequence[Label], pairs: Iterable[tuple[int, int]], cas: int, options: TopologyOptions
+) -> Fabric:
+    """A fabric whose slots are taken in the order of the pairs."""
+    taken = [0] * len(labels)
+    cables: list[Cable] = []
+    for a, b in pairs:
+        cables.append((a, taken[a], b, taken[b]))
+        taken[a] += 1
+        taken[b] += 1
+    return lay(Plan(name, labels, cables, slots=taken, cas=[cas] * len(labels)), options)
+
+
+def dragonfly(a: int, p: int, h: int, g: int | None = None, options: TopologyOptions = DEFAULTS) -> Fabric:
+    """A dragonfly (Kim et al., ISCA 2008): g groups of a switches, all linked within a group; h global links a switch.
+
+    Where global links end is not part of the definition.  Here they are dealt out like cards: the pairs of groups
+    take turns, as long as both have a global port left, and within each group the switches take turns.  With
+    g = a h + 1 every two groups have exactly one link; with fewer groups several.  A global port may be left over, and
+    then stays empty.
+
+    Parameters
+    ----------
+    a, p, h
+        Switches of a group, CAs of a switch, global links of a switch.
+    g
+        Groups, 1 to a h + 1; None: a h + 1.
+    options
+        ``cas`` overrides p; redundancy, link width and speed, LMC.
+
+    Raises
+    ------
+    OptionError
+        A number out of its range, or more than a subnet holds.
+    """
+    if min(a, h + 1, p + 1) < 1:
+        raise OptionError(f"a dragonfly of a={a} p={p} h={h}", remedy="take a of at least 1, p and h of at least 0")
+    groups = a * h + 1 if g is None else g
+    if not 1 <= groups <= a * h + 1:
+        raise OptionError(
+            f"{groups} groups cannot all be linked by {a * h} global ports each", remedy=f"take 1 to {a * h + 1} groups"
+        )
+    cas = options.cas_or(p)
+    check_size(a * groups, a * groups * cas, options)
+    labels = list(itertools.product(range(groups), range(a)))
+    local = [(group * a + i, group * a + j) for group in range(groups) for i, j in itertools.combinations(range(a), 2)]
+    name = f"dragonfly-a{a}-p{cas}-h{h}-g{groups}"
+    return lay_graph(name, labels, itertools.chain(local, _global_pairs(a, h, groups)), cas, options)
+
+
+def _global_pairs(a: int, h: int, groups: int) -> Iterator[tuple[int, int]]:
+    dealt = [0] * groups
+    progress = groups > 1
+    while progress:
+        progress = False
+        for i, j in itertools.combinations(range(groups), 2):
+            if dealt[i] < a * h and dealt[j] < a * h:
+                yield i * a + dealt[i] % a, j * a + dealt[j] % a
+                dealt[i] += 1
+                dealt[j] += 1
+                progress = True
+
+
+def slimfly(q: int, options: TopologyOptions = DEFAULTS) -> Fabric:
+    """A Slim Fly (Besta and Hoefler, SC 2014): 2 q^2 switches of diameter 2, the McKay-Miller-Siran graphs.
+
+    With q = 4 w + d, d one of -1, 0, 1, each switch has (3 q - d) / 2 links to others.
+
+    Parameters
+    ----------
+    q
+        A prime power that is not 2 modulo 4, at least 3: 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, ...
+    options
+        CAs per switch (default: half the links between switches, rounded up), redundancy, link width and speed, LMC.
+
+    Raises
+    ------
+    OptionError
+        q is none of these, or the fabric more than a subnet holds.
+    """
+    if not 3 <= q <= 127 or not GaloisField.is_prime_power(q):
+        raise OptionError(
+            f"there is no Slim Fly of q = {q}", remedy="take a prime power from 3 to 127: 3, 4, 5, 7, 8, 9, 11, 13, ..."
+        )
+    delta = {1: 1, 3: -1, 0: 0}[q % 4]
+    cas = options.cas_or(((3 * q - delta) // 2 + 1) // 2)
+    check_size(2 * q * q, 2 * q * q * cas, options)
+    field = GaloisField(q)
+    steps = _slimfly_steps(field, delta)
+
+    def pairs() -> Iterator[tuple[int, int]]:
+        for half, column in itertools.product((0, 1), range(q)):
+            base = (half * q + column) * q
+            for y, z in itertools.combinations(range(q), 2):
+                if field.subtract(y, z) in steps[half]:
+                    yield base + y, base + z
+        for x, m, c in itertools.product(range(q), repeat=3):
+            yield x * q + field.add(field.multiply(m, x), c), (q + m) * q + c
+
+    labels = list(itertools.product((0, 1), range(q), range(q)))
+    return lay_graph(f"slimfly-{q}", labels, pairs(), cas, options)
+
+
+def _slimfly_steps(field: GaloisField, delta: int) -> tuple[frozenset[int], frozenset[int]]:
+    """The two sets of differences along the columns of the two halves; each is its own negative."""
+    q = field.order
+    if delta == -1:
+        w = (q + 1) // 4
+        even = [*range(0, 2 * w - 1, 2), *range(2 * w - 1, 4 * w - 2, 2)]
+        odd = [*range(1, 2 * w, 2), *range(2 * w, 4 * w - 1, 2)]
+    else:
+        even, odd = [*range(0, q - 1, 2)], [*range(1, q, 2)]
+    return frozenset(map(field.power, even)), frozenset(map(field.power, odd))
+
+
+def kautz(d: int, k: int, options: TopologyOptions = DEFAULTS) -> Fabric:
+    """A Kautz graph with its arcs as links: (d + 1) d^(k-1) switches, d times as many links, diameter at most k.
+
+    Switches are the words of k letters out of d + 1 in which no letter follows itself; a word is linked to the d words
+    that drop its first letter and add a last one.  Links are full duplex, so each switch has 2 d of them; two words
+    that alternate between the same two letters are linked twice.
+
+    Parameters
+    ----------
+    d, k
+        Arcs out of a switch, and length of the words, at least 1.
+    options
+        CAs per switch (default 1), redundancy, link width and speed, LMC.
+
+    Raises
+    ------
+    OptionError
+        d or k under 1, or more than a subnet holds.
+    """
+    if min(d, k) < 1 or max(d, k) > 126:
+        raise OptionError(f"a Kautz graph of d = {d}, k = {k}", remedy="take both from 1 to 126")
+    cas = options.cas_or(1)
+    check_size((d + 1) * d ** (k - 1), (d + 1) * d ** (k - 1) * cas, options)
+    words: list[Label] = [(letter,) for letter in range(d + 1)]
+    for _ in range(k - 1):
+        words = [(*word, letter) for word in words for letter in range(d + 1) if letter != word[-1]]
+    row = {word: number for number, word in enumerate(words)}
+    pairs = ((row[word], row[(*word[1:], letter)]) for word in words for letter in range(d + 1) if letter != word[-1])
+    return lay_graph(f"kautz-{d}-{k}", words, pairs, cas, options)

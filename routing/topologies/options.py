@@ -1,0 +1,94 @@
+"""What every generator can be told beside the shape: CAs, parallel links, width and speed, LMC, seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from routing.errors import OptionError
+
+SPEEDS = {
+    "SDR": 2.5,
+    "DDR": 5.0,
+    "QDR": 10.0,
+    "FDR": 14.0625,
+    "EDR": 25.78125,
+    "HDR": 53.125,
+    "NDR": 106.25,
+}
+"""Signalling rate of one lane in Gb/s by the name of the speed."""
+WIDTHS = (1, 2, 4, 8, 12)
+
+
+@dataclass(frozen=True)
+class TopologyOptions:
+    """Options that all generators share.
+
+    Attributes
+    ----------
+    cas
+        CAs on each switch that carries any; None: what the topology's definition says, 1 where it says nothing.
+    redundancy
+        Parallel links for each link of the topology.
+    width
+        Lanes of every link: 1, 2, 4, 8 or 12.
+    speed
+        Signalling rate of one lane: SDR, DDR, QDR, FDR, EDR, HDR, NDR, or the same in Gb/s.
+    lmc
+        LMC of the CAs' ports, 0 to 7.
+    seed
+        Of the random topologies; the others do not look at it.
+    name
+        Name of the fabric; None: made of the topology and its arguments.
+
+    Raises
+    ------
+    OptionError
+        A value out of its range.
+    """
+
+    cas: int | None = None
+    redundancy: int = 1
+    width: int = 4
+    speed: float | str = "SDR"
+    lmc: int = 0
+    seed: int = 1
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        self._check_types()
+        if self.cas is not None and not 0 <= self.cas <= 254:
+            raise OptionError(f"{self.cas} CAs on a switch", remedy="choose 0 to 254")
+        if not 1 <= self.redundancy <= 254:
+            raise OptionError(f"a redundancy of {self.redundancy}", remedy="choose 1 (single links) to 254")
+        if self.width not in WIDTHS:
+            raise OptionError(f"no link is {self.width} lanes wide", remedy="choose 1, 2, 4, 8 or 12")
+        if not 0 <= self.lmc <= 7:
+            raise OptionError(f"LMC {self.lmc} is out of range", remedy="choose 0 to 7")
+        if isinstance(self.speed, str) and self.speed.upper() not in SPEEDS:
+            raise OptionError(f"no link speed is called {self.speed!r}", remedy=f"choose one of {', '.join(SPEEDS)}")
+        if self.rate not in SPEEDS.values():
+            rates = ", ".join(f"{rate:g}" for rate in SPEEDS.values())
+            raise OptionError(f"no lane signals at {self.rate:g} Gb/s", remedy=f"choose one of {rates}")
+
+    def _check_types(self) -> None:
+        """Options come from a command line too, where nothing has a type."""
+        for option in ("cas", "redundancy", "width", "lmc", "seed"):
+            value = getattr(self, option)
+            if not (type(value) is int or (option == "cas" and value is None)):
+                raise OptionError(f"{option} is {value!r}", remedy=f"{option} is a whole number")
+        if isinstance(self.speed, bool) or not isinstance(self.speed, (int, float, str)):
+            raise OptionError(f"speed is {self.speed!r}", remedy=f"choose one of {', '.join(SPEEDS)}")
+        if not (self.name is None or isinstance(self.name, str)):
+            raise OptionError(f"name is {self.name!r}", remedy="a name is text")
+
+    @property
+    def rate(self) -> float:
+        """The speed in Gb/s of one lane."""
+        return SPEEDS[self.speed.upper()] if isinstance(self.speed, str) else float(self.speed)
+
+    def cas_or(self, default: int) -> int:
+        """The number of CAs that was asked for, or the one of the definition."""
+        return default if self.cas is None else self.cas
+
+
+DEFAULTS = TopologyOptions()

@@ -1,0 +1,124 @@
+"""From the plan of a topology to the fabric: GUIDs, names and port numbers, the same way for every generator.
+
+A plan knows switches by their place and says for every link at which *slot* of its two switches it ends.  On each
+switch the CAs take the first ports, and slot ``n`` takes the next ``redundancy`` ports after slot ``n - 1``.  So the
+same direction has the same port numbers on every switch, which dimension-order engines and people rely on; a slot
+that a switch at the border does not use is an empty port.
+
+GUIDs are those that ibsim gives out itself: CAs from 0x100000 (a CA with n ports takes n + 1), switches from 0x200000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from routing.errors import OptionError
+from routing.fabric import MAX_UNICAST_LID, Fabric, NodeKind
+from routing.fabric_builder import MAX_SWITCH_PORTS, FabricBuilder
+from routing.topologies.options import TopologyOptions
+
+FIRST_CA_GUID = 0x100000
+FIRST_SWITCH_GUID = 0x200000
+
+Label = tuple[int, ...]
+Cable = tuple[int, int, int, int]
+"""Switch, its slot, other switch, its slot."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A topology on paper.
+
+    Attributes
+    ----------
+    name
+        Of the fabric, unless the options name it.
+    labels
+        Place of each switch, which names it: (0, 1, 2) is ``sw0.1.2``, its first CA ``ca0.1.2.0``.
+    cables
+        The links between switches, each once.
+    slots
+        Number of slots of each switch.
+    cas
+        Number of CA ports of each switch.
+    shared
+        The CAs that are not simply one port on one switch: for each its switches.  They take the CA ports of those
+        switches in order; empty: every CA port has a CA of its own.
+    """
+
+    name: str
+    labels: Sequence[Label]
+    cables: Iterable[Cable]
+    slots: Sequence[int]
+    cas: Sequence[int]
+    shared: Sequence[Sequence[int]] = ()
+
+
+def check_size(switches: int, cas: int, options: TopologyOptions, *, ca_ports: int = 1) -> None:
+    """Refuse what no subnet can hold, before any of it is made.
+
+    Raises
+    ------
+    OptionError
+        More LIDs than there are.
+    """
+    lids = switches + cas * ca_ports * (1 << options.lmc)
+    if lids > MAX_UNICAST_LID:
+        raise OptionError(
+            f"{switches} switches and {cas} CAs with LMC {options.lmc} want over {MAX_UNICAST_LID} unicast LIDs",
+            remedy="take a smaller fabric, fewer CAs or a smaller LMC",
+        )
+
+
+def lay(plan: Plan, options: TopologyOptions) -> Fabric:
+    """Build the fabric of a plan.  Cost: O(devices + cables).
+
+    Raises
+    ------
+    OptionError
+        A switch would need more than 254 ports, or the fabric more LIDs than there are.
+    """
+    check_size(len(plan.labels), len(plan.shared) or sum(plan.cas), options)
+    ports = [cas + slots * options.redundancy for cas, slots in zip(plan.cas, plan.slots, strict=True)]
+    if max(ports) > MAX_SWITCH_PORTS:
+        raise OptionError(
+            f"a switch would need {max(ports)} ports, and {MAX_SWITCH_PORTS} is the most that InfiniBand has",
+            remedy="take fewer CAs, less redundancy or smaller arguments",
+        )
+    builder = FabricBuilder(options.name or plan.name)
+    handles = [
+        builder.add_device(NodeKind.SWITCH, FIRST_SWITCH_GUID + row, _name("sw", label), max(1, ports[row]))
+        for row, label in enumerate(plan.labels)
+    ]
+    (_add_shared_cas if plan.shared else _add_own_cas)(builder, plan, handles, options)
+    for a, slot_a, b, slot_b in plan.cables:
+        port_a, port_b = 1 + plan.cas[a] + slot_a * options.redundancy, 1 + plan.cas[b] + slot_b * options.redundancy
+        for more in range(options.redundancy):
+            builder.connect(
+                handles[a], port_a + more, handles[b], port_b + more, width=options.width, speed=options.rate
+            )
+    return builder.build(lmc=options.lmc)
+
+
+def _name(prefix: str, label: Label) -> str:
+    return prefix + ".".join(map(str, label))
+
+
+def _add_own_cas(builder: FabricBuilder, plan: Plan, handles: Sequence[int], options: TopologyOptions) -> None:
+    guid = FIRST_CA_GUID
+    for row, label in enumerate(plan.labels):
+        for port in range(plan.cas[row]):
+            ca = builder.add_device(NodeKind.CA, guid, _name("ca", (*label, port)), 1)
+            builder.connect(ca, 1, handles[row], port + 1, width=options.width, speed=options.rate)
+            guid += 2
+
+
+def _add_shared_cas(builder: FabricBuilder, plan: Plan, handles: Sequence[int], options: TopologyOptions) -> None:
+    guid, used = FIRST_CA_GUID, [0] * len(plan.labels)
+    for number, rows in enumerate(plan.shared):
+        ca = builder.add_device(NodeKind.CA, guid, _name("ca", (number,)), len(rows))
+        for port, row in enumerate(rows):
+            used[row] += 1
+            builder.connect(ca, port + 1, handles[row], used[row], width=options.width, speed=options.rate)
+        guid += len(rows) + 1

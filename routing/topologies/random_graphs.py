@@ -1,0 +1,84 @@
+"""Random topologies."""
+
+from __future__ import annotations
+
+import random
+
+import igraph
+
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.topologies.low_diameter import lay_graph
+from routing.topologies.options import DEFAULTS, TopologyOptions
+from routing.topologies.plan import check_size
+
+SWAPS_PER_LINK = 10
+
+
+def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAULTS) -> Fabric:
+    """A random connected fabric in which every switch is linked to ``degree`` different others.
+
+    A circulant is mixed by random exchanges of the far ends of two links, ten per link, and by more while it is not
+    connected.  Nearly uniform among all such graphs, and the same for the same seed on every machine.
+
+    Parameters
+    ----------
+    switches, degree
+        N and d, with d < N and N d even.
+    options
+        ``seed``, CAs per switch (default 1), redundancy, link width and speed, LMC.
+
+    Raises
+    ------
+    OptionError
+        There is no such graph, or it cannot be connected, or it is more than a subnet holds.
+    """
+    if not 0 <= degree < switches or switches * degree % 2:
+        raise OptionError(
+            f"{switches} switches cannot have {degree} links to others each",
+            remedy="the degree must be under the number of switches, and their product even",
+        )
+    if degree < 2 and switches != degree + 1:
+        raise OptionError(
+            f"{switches} switches of degree {degree} are not connected", remedy="take a degree of 2 or more"
+        )
+    cas = options.cas_or(1)
+    check_size(switches, switches * cas, options)
+    rng = random.Random(options.seed)
+    pairs = _ring(switches, rng) if degree == 2 else _mixed(switches, degree, rng)
+    labels = [(row,) for row in range(switches)]
+    return lay_graph(f"random-{switches}-{degree}-seed{options.seed}", labels, sorted(pairs), cas, options)
+
+
+def _ring(switches: int, rng: random.Random) -> list[tuple[int, int]]:
+    """Exchanges would split a graph of degree 2 nearly always; its connected ones are the shuffled rings."""
+    order = list(range(switches))
+    rng.shuffle(order)
+    return [(min(pair), max(pair)) for pair in zip(order, order[1:] + order[:1], strict=True)]
+
+
+def _mixed(switches: int, degree: int, rng: random.Random) -> list[tuple[int, int]]:
+    pairs = [(row, (row + step) % switches) for row in range(switches) for step in range(1, degree // 2 + 1)]
+    if degree % 2:
+        pairs += [(row, row + switches // 2) for row in range(switches // 2)]
+    pairs = [(min(pair), max(pair)) for pair in pairs]
+    present = set(pairs)
+    while True:
+        for _ in range(SWAPS_PER_LINK * len(pairs)):
+            _swap(pairs, present, rng)
+        if igraph.Graph(n=switches, edges=pairs).is_connected():
+            return pairs
+
+
+def _swap(pairs: list[tuple[int, int]], present: set[tuple[int, int]], rng: random.Random) -> None:
+    """Exchange the far ends of two random links, unless that makes a loop or a double link."""
+    one, two = rng.randrange(len(pairs)), rng.randrange(len(pairs))
+    (a, b), (c, d) = pairs[one], pairs[two]
+    if rng.getrandbits(1):
+        c, d = d, c
+    new_one, new_two = (min(a, d), max(a, d)), (min(c, b), max(c, b))
+    if len({a, b, c, d}) < 4 or new_one in present or new_two in present:
+        return
+    present -= {pairs[one], pairs[two]}
+    present |= {new_one, new_two}
+    pairs[one], pairs[two] = new_one, new_two

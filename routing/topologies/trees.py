@@ -1,0 +1,107 @@
+"""Trees: extended generalised fat trees, and the k-ary n-tree that is one of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.topologies.options import DEFAULTS, TopologyOptions
+from routing.topologies.plan import Cable, Plan, check_size, lay
+
+
+def xgft(children: Sequence[int], parents: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
+    """An extended generalised fat tree XGFT(h; m1..mh; w1..wh) (Oehring et al., IPPS 1995).
+
+    Level 0 are the CAs, levels 1 to h the switches: something at level i has m_i children, something at level i - 1
+    has w_i parents.  There are w_1 ... w_i * m_(i+1) ... m_h switches at level i.  Children take the lower slots.
+    Switch ``sw<level>.<number>``.  With w1 over 1 the CAs have several ports, and w1 planes of switches that only they
+    share.  The 40-port tree of three levels is ``xgft([20, 20, 40], [1, 20, 20])``.
+
+    Parameters
+    ----------
+    children
+        m1 (CAs of a leaf switch) to mh.
+    parents
+        w1 (ports of a CA, each on another leaf switch) to wh.
+    options
+        ``cas`` overrides m1; redundancy (between switches), link width and speed, LMC.
+
+    Raises
+    ------
+    OptionError
+        Lists of different length, numbers under 1, switches of over 254 ports, more than a subnet holds.
+    """
+    if not children or len(children) != len(parents) or min(*children[1:], *parents, 1) < 1 or children[0] < 0:
+        raise OptionError(
+            f"children {_list(children)} and parents {_list(parents)} make no tree",
+            remedy="give two lists of the same length, one number of at least 1 per level, such as 20x20x40 1x20x20",
+        )
+    name = f"xgft-{_list(children)}-{_list(parents)}"
+    return _xgft(name, (options.cas_or(children[0]), *children[1:]), parents, options)
+
+
+def kary_ntree(k: int, n: int, options: TopologyOptions = DEFAULTS) -> Fabric:
+    """A k-ary n-tree (Petrini and Vanneschi, IPPS 1997): n levels of k^(n-1) switches, k children and k parents each.
+
+    It is XGFT(n; k..k; 1,k..k); there are (n - 1) k^n links between switches.
+
+    Parameters
+    ----------
+    k, n
+        Arity and number of levels, at least 1.
+    options
+        CAs per leaf switch (default k), redundancy, link width and speed, LMC.
+
+    Raises
+    ------
+    OptionError
+        k or n under 1, or more than a subnet holds.
+    """
+    if min(k, n) < 1 or n > 15:
+        raise OptionError(f"a {k}-ary {n}-tree", remedy="take k of at least 1 and n from 1 to 15")
+    return _xgft(f"{k}-ary-{n}-tree", (options.cas_or(k), *(k,) * (n - 1)), (1, *(k,) * (n - 1)), options)
+
+
+def _list(numbers: Sequence[int]) -> str:
+    return "x".join(map(str, numbers)) or "(none)"
+
+
+def _xgft(name: str, children: Sequence[int], parents: Sequence[int], options: TopologyOptions) -> Fabric:
+    height = len(children)
+    size = [math.prod(parents[:level]) * math.prod(children[level:]) for level in range(height + 1)]
+    check_size(sum(size[1:]), size[0], options, ca_ports=parents[0])
+    first = [sum(size[1:level]) for level in range(height + 2)]
+    labels = [(level, number) for level in range(1, height + 1) for number in range(size[level])]
+    slots = [0 if level == 1 else children[level - 1] for level, _ in labels]
+    slots = [down + (parents[level] if level < height else 0) for down, (level, _) in zip(slots, labels, strict=True)]
+    cas = [children[0] if level == 1 else 0 for level, _ in labels]
+
+    def cables() -> Iterator[Cable]:
+        for level in range(1, height):
+            below = children[level - 1] if level > 1 else 0
+            for lower, up, upper, down in _pairs(level, children, parents):
+                yield first[level] + lower, below + up, first[level + 1] + upper, down
+
+    shared: list[list[int]] = []
+    if parents[0] > 1:
+        shared = [[] for _ in range(size[0])]
+        for ca, _, leaf, _ in _pairs(0, children, parents):
+            shared[ca].append(leaf)
+    return lay(Plan(name, labels, cables(), slots, cas, shared), options)
+
+
+def _pairs(level: int, children: Sequence[int], parents: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Who at ``level`` is linked with whom above it: lower, which of its parents, upper, which of its children.
+
+    Numbers within a level are mixed-radix: the position among subtrees (top level first), then which of the
+    copies of that subtree's root (first chosen parent last).
+    """
+    copies, above = math.prod(parents[:level]), math.prod(children[level + 1 :])
+    for subtree in range(above):
+        for child in range(children[level]):
+            for copy in range(copies):
+                lower = (subtree * children[level] + child) * copies + copy
+                for parent in range(parents[level]):
+                    yield lower, parent, (subtree * parents[level] + parent) * copies + copy, child
