@@ -1,0 +1,304 @@
+#include "load.h"
+
+#include "parallel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 64, MAX_SLICES = 64 };
+
+static int32_t channel_of(const struct ibn_routes *routes, int32_t at, int32_t lid)
+{
+    const uint8_t port = routes->lft[(size_t)at * routes->lids + lid];
+    return routes->at_port[(size_t)at * 256 + port];
+}
+
+static int delivers(const struct ibn_routes *routes, int32_t lid)
+{
+    const int32_t at = routes->lid_switch[lid];
+    return at >= 0 && routes->lft[(size_t)at * routes->lids + lid] == routes->lid_port[lid];
+}
+
+/* ---- one item of a job: a range of the work, with memory of its own ---- */
+
+struct slices {
+    void (*work)(void *job, int32_t from, int32_t to, void *own);
+    void *job;
+    int32_t items, slices;
+    char *memory;
+    size_t bytes;
+};
+
+static void run_slice(void *context, int32_t slice)
+{
+    const struct slices *all = context;
+    const int32_t from = (int32_t)((int64_t)all->items * slice / all->slices);
+    const int32_t to = (int32_t)((int64_t)all->items * (slice + 1) / all->slices);
+    all->work(all->job, from, to, all->memory + all->bytes * (size_t)slice);
+}
+
+static int32_t slices_of(int32_t threads, int32_t items)
+{
+    const int32_t most = items < MAX_SLICES ? items : MAX_SLICES;
+    const int32_t wanted = threads < most ? threads : most;
+    return wanted < 1 ? 1 : wanted;
+}
+
+/* Bytes of a slice's own memory, rounded so that no two slices write to one cache line. */
+static size_t padded(size_t bytes)
+{
+    return (bytes + 127) & ~(size_t)63;
+}
+
+/* ---- all-to-all ---- */
+
+struct all_to_all {
+    const struct ibn_routes *routes;
+    const int64_t *lid_weight;
+    const int64_t *sources;
+};
+
+/* What one slice writes to: its sums, then scratch for a block of LIDs and for one tree. */
+struct tree_memory {
+    int64_t *load, *hop_count, *flow;
+    int32_t *out;  /* [BLOCK][switches] channel towards the LID, or -1 */
+    int32_t *order, *waiting, *hops;
+};
+
+static size_t tree_bytes(const struct ibn_routes *routes)
+{
+    const size_t s = (size_t)routes->switches, c = (size_t)routes->channels;
+    return padded(8 * (c + 2 * s) + 4 * ((size_t)BLOCK * s + 3 * s));
+}
+
+static struct tree_memory tree_layout(const struct ibn_routes *routes, char *memory)
+{
+    const size_t s = (size_t)routes->switches, c = (size_t)routes->channels;
+    struct tree_memory own;
+    own.load = (int64_t *)memory;
+    own.hop_count = own.load + c;
+    own.flow = own.hop_count + s;
+    own.out = (int32_t *)(own.flow + s);
+    own.order = own.out + (size_t)BLOCK * s;
+    own.waiting = own.order + s;
+    own.hops = own.waiting + s;
+    return own;
+}
+
+/* Switches so that each stands before the next on its way; those on a loop, or the target, are left out or last. */
+static int32_t farthest_first(const struct ibn_routes *routes, const int32_t *out, int32_t *order, int32_t *waiting)
+{
+    const int32_t switches = routes->switches;
+    int32_t filled = 0;
+    memset(waiting, 0, sizeof(int32_t) * (size_t)switches);
+    for (int32_t s = 0; s < switches; s++)
+        if (out[s] >= 0)
+            waiting[routes->channel_dst[out[s]]]++;
+    for (int32_t s = 0; s < switches; s++)
+        if (waiting[s] == 0)
+            order[filled++] = s;
+    for (int32_t i = 0; i < filled; i++) {
+        const int32_t channel = out[order[i]];
+        if (channel >= 0 && --waiting[routes->channel_dst[channel]] == 0)
+            order[filled++] = routes->channel_dst[channel];
+    }
+    return filled;
+}
+
+static void load_tree(const struct all_to_all *job, int32_t lid, const int32_t *out, const struct tree_memory *own)
+{
+    const struct ibn_routes *routes = job->routes;
+    const int32_t target = routes->lid_switch[lid];
+    const int64_t weight = job->lid_weight[lid];
+    const int32_t filled = farthest_first(routes, out, own->order, own->waiting);
+    memset(own->hops, 0xff, sizeof(int32_t) * (size_t)routes->switches);
+    for (int32_t i = filled - 1; i >= 0; i--) {
+        const int32_t s = own->order[i];
+        if (s == target)
+            own->hops[s] = 0;
+        else if (out[s] >= 0 && own->hops[routes->channel_dst[out[s]]] >= 0)
+            own->hops[s] = own->hops[routes->channel_dst[out[s]]] + 1;
+        own->flow[s] = own->hops[s] < 0 ? 0 : weight * job->sources[s];
+        if (own->hops[s] >= 0)
+            own->hop_count[own->hops[s]] += own->flow[s] - (s == target ? weight : 0);
+    }
+    for (int32_t i = 0; i < filled; i++) {
+        const int32_t s = own->order[i];
+        if (own->hops[s] > 0) {
+            own->load[out[s]] += own->flow[s];
+            own->flow[routes->channel_dst[out[s]]] += own->flow[s];
+        }
+    }
+}
+
+static void load_range(void *argument, int32_t from, int32_t to, void *memory)
+{
+    const struct all_to_all *job = argument;
+    const struct ibn_routes *routes = job->routes;
+    const struct tree_memory own = tree_layout(routes, memory);
+    const size_t switches = (size_t)routes->switches;
+    for (int32_t block = from; block < to; block++) {
+        const int32_t first = block * BLOCK;
+        const int32_t last = first + BLOCK < routes->lids ? first + BLOCK : routes->lids;
+        /* The tables lie row by row and are used column by column: turn a block of columns at a time. */
+        for (int32_t s = 0; s < routes->switches; s++)
+            for (int32_t lid = first; lid < last; lid++)
+                if (job->lid_weight[lid] > 0)
+                    own.out[(size_t)(lid - first) * switches + (size_t)s] = channel_of(routes, s, lid);
+        for (int32_t lid = first; lid < last; lid++) {
+            int32_t *out = own.out + (size_t)(lid - first) * switches;
+            if (job->lid_weight[lid] <= 0 || !delivers(routes, lid))
+                continue;
+            out[routes->lid_switch[lid]] = -1;
+            load_tree(job, lid, out, &own);
+        }
+    }
+}
+
+int ibn_all_to_all(const struct ibn_routes *routes, const int64_t *lid_weight, const int64_t *sources,
+                     int32_t threads, int64_t *load, int64_t *hop_count)
+{
+    const int32_t blocks = (routes->lids + BLOCK - 1) / BLOCK;
+    struct all_to_all job = {routes, lid_weight, sources};
+    const size_t bytes = tree_bytes(routes);
+    const int32_t slices = slices_of(threads, blocks);
+    char *memory = calloc((size_t)slices, bytes);
+    if (memory == NULL)
+        return 1;
+    struct slices all = {load_range, &job, blocks, slices, memory, bytes};
+    const int code = ibn_parallel(threads, slices, run_slice, &all);
+    for (int32_t t = 0; code == 0 && t < slices; t++) {
+        const struct tree_memory own = tree_layout(routes, memory + bytes * (size_t)t);
+        for (int32_t c = 0; c < routes->channels; c++)
+            load[c] += own.load[c];
+        for (int32_t h = 0; h < routes->switches; h++)
+            hop_count[h] += own.hop_count[h];
+    }
+    free(memory);
+    return code;
+}
+
+/* ---- shares of the flows of a pattern ---- */
+
+struct flow_shares {
+    const struct ibn_routes *routes;
+    const double *capacity;
+    const int32_t *endport_switch;
+    const double *endport_rate;
+    const int32_t *lid_endport;
+    int32_t flows;
+    const int32_t *source, *target_lid;
+    double *mean, *least;
+};
+
+/* The channels from a switch to a LID; returns how many, or -1 where the way does not end at the LID's port. */
+static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, int32_t *way)
+{
+    int32_t length = 0;
+    if (!delivers(routes, lid))
+        return -1;
+    while (at != routes->lid_switch[lid]) {
+        const int32_t channel = channel_of(routes, at, lid);
+        if (channel < 0 || length == routes->switches)
+            return -1;
+        way[length++] = channel;
+        at = routes->channel_dst[channel];
+    }
+    return length;
+}
+
+static double share_of(const struct flow_shares *job, int32_t source, int32_t lid, const int32_t *count, int32_t *way)
+{
+    const int32_t length = walk(job->routes, job->endport_switch[source], lid, way);
+    const double here = job->endport_rate[source], there = job->endport_rate[job->lid_endport[lid]];
+    double share = here < there ? here : there;
+    if (length < 0)
+        return 0.0;
+    for (int32_t i = 0; i < length; i++) {
+        const double part = job->capacity[way[i]] / count[way[i]];
+        share = part < share ? part : share;
+    }
+    return share;
+}
+
+static void share_pattern(const struct flow_shares *job, int32_t pattern, int32_t *count, int32_t *way)
+{
+    const int32_t *source = job->source + (size_t)pattern * job->flows;
+    const int32_t *lid = job->target_lid + (size_t)pattern * job->flows;
+    int32_t counted = 0;
+    double sum = 0.0, least = 0.0;
+    memset(count, 0, sizeof(int32_t) * (size_t)job->routes->channels);
+    for (int32_t f = 0; f < job->flows; f++) {
+        if (job->lid_endport[lid[f]] == source[f])
+            continue;
+        const int32_t length = walk(job->routes, job->endport_switch[source[f]], lid[f], way);
+        for (int32_t i = 0; i < length; i++)
+            count[way[i]]++;
+    }
+    for (int32_t f = 0; f < job->flows; f++) {
+        if (job->lid_endport[lid[f]] == source[f])
+            continue;
+        const double share = share_of(job, source[f], lid[f], count, way);
+        least = counted == 0 || share < least ? share : least;
+        sum += share;
+        counted++;
+    }
+    job->mean[pattern] = counted > 0 ? sum / counted : 0.0;
+    job->least[pattern] = least;
+}
+
+static void share_range(void *argument, int32_t from, int32_t to, void *memory)
+{
+    const struct flow_shares *job = argument;
+    int32_t *count = memory;
+    for (int32_t pattern = from; pattern < to; pattern++)
+        share_pattern(job, pattern, count, count + job->routes->channels);
+}
+
+int ibn_flow_shares(const struct ibn_routes *routes, const double *capacity, const int32_t *endport_switch,
+                      const double *endport_rate, const int32_t *lid_endport, int32_t patterns, int32_t flows,
+                      const int32_t *source, const int32_t *target_lid, int32_t threads, double *mean, double *least)
+{
+    struct flow_shares job = {routes, capacity, endport_switch, endport_rate, lid_endport, flows,
+                              source, target_lid, mean,           least};
+    const size_t bytes = padded(4 * ((size_t)routes->channels + (size_t)routes->switches));
+    const int32_t slices = slices_of(threads, patterns);
+    char *memory = calloc((size_t)slices, bytes);
+    if (memory == NULL)
+        return 1;
+    struct slices all = {share_range, &job, patterns, slices, memory, bytes};
+    const int code = ibn_parallel(threads, slices, run_slice, &all);
+    free(memory);
+    return code;
+}
+
+/* ---- random orders ---- */
+
+/* SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). */
+static uint64_t mixed(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static uint64_t draw(uint64_t *state)
+{
+    *state += UINT64_C(0x9e3779b97f4a7c15);
+    return mixed(*state);
+}
+
+void ibn_draw_orders(uint64_t seed, int32_t first, int32_t last, int32_t n, int32_t *order)
+{
+    for (int32_t pattern = first; pattern < last; pattern++, order += n) {
+        uint64_t state = mixed(mixed(seed) + (uint64_t)pattern);
+        for (int32_t i = 0; i < n; i++)
+            order[i] = i;
+        for (int32_t i = n - 1; i > 0; i--) {
+            const int32_t j = (int32_t)(((draw(&state) >> 32) * (uint64_t)(i + 1)) >> 32);
+            const int32_t kept = order[i];
+            order[i] = order[j];
+            order[j] = kept;
+        }
+    }
+}

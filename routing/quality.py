@@ -1,0 +1,385 @@
+"""How good tables are: load of the channels, shares of traffic patterns, hops.
+
+All figures come from the forwarding tables alone and are the same on every machine and at any number of threads.  A
+*share* is what a flow gets of the reference rate, which is the most common data rate of the end ports' own links.
+``docs/quality.md`` defines every figure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels import load as kernel
+from routing.errors import OptionError, TableError
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+Table = Routing | npt.NDArray[np.uint8]
+"""A routing, or its LFT alone: engines compare passes before there is a routing."""
+
+Places = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""Who sends to whom, int64[P, F] each: places in the order of end ports by switch and port."""
+
+BISECTIONS = 100
+_FLOWS_AT_ONCE = 4_000_000
+_PERMUTATION_STREAM, _SHIFT_STREAM = 0x70657266, 0x73686966
+
+
+def _figure(unit: str) -> dict[str, str]:
+    return {"unit": unit}
+
+
+@dataclass(frozen=True)
+class LevelUse:
+    """All-to-all load of the channels between two levels of a tree.
+
+    Attributes
+    ----------
+    level
+        Level of the lower switch: channels to the nearest switch with end ports.
+    direction
+        "up" (away from the end ports), "down", or "across" (same level).
+    channels
+        Number of channels.
+    load_mean, load_max, load_deviation
+        Flows on a channel.
+    """
+
+    level: int
+    direction: str
+    channels: int
+    load_mean: float
+    load_max: float
+    load_deviation: float
+
+
+@dataclass(frozen=True)
+class Quality:
+    """The figures of one routing of one fabric; the unit of each stands in its field's metadata.
+
+    Attributes
+    ----------
+    endports, pairs, pairs_lost
+        End ports with a LID on a switch (N); ordered pairs of them; pairs whose packets do not arrive.
+    reference_rate
+        Data rate that shares are measured in.
+    hops_mean, hops_max, hops_histogram
+        Channels between the switches of a pair; how many pairs take 0, 1, 2, ...
+    load_mean, load_max, load_deviation
+        All-to-all load over all channels (``load_max`` is the edge forwarding index).
+    all_to_all, bound
+        Share at which the first channel is full under all-to-all, and the same if these loads were spread evenly; over
+        1 the end ports' own links are the limit.
+    bisection_mean, bisection_least
+        Effective bisection bandwidth: mean share over all flows of random bisections, and that of the worst bisection.
+    shift_mean, shift_least, permutation_mean, permutation_least
+        Mean share over cyclic shifts and over random permutations, and the least share of any of their flows.
+    levels
+        Load between the levels of a tree.
+    """
+
+    endports: int = field(metadata=_figure("end ports"))
+    pairs: int = field(metadata=_figure("ordered pairs of end ports"))
+    pairs_lost: float = field(metadata=_figure("ordered pairs of end ports"))
+    reference_rate: float = field(metadata=_figure("Gb/s"))
+    hops_mean: float = field(metadata=_figure("channels"))
+    hops_max: int = field(metadata=_figure("channels"))
+    hops_histogram: tuple[float, ...] = field(metadata=_figure("ordered pairs of end ports, by channels"))
+    load_mean: float = field(metadata=_figure("flows on a channel"))
+    load_max: float = field(metadata=_figure("flows on a channel"))
+    load_deviation: float = field(metadata=_figure("flows on a channel"))
+    all_to_all: float = field(metadata=_figure("of the reference rate"))
+    bound: float = field(metadata=_figure("of the reference rate"))
+    bisection_mean: float = field(metadata=_figure("of the reference rate"))
+    bisection_least: float = field(metadata=_figure("of the reference rate"))
+    shift_mean: float = field(metadata=_figure("of the reference rate"))
+    shift_least: float = field(metadata=_figure("of the reference rate"))
+    permutation_mean: float = field(metadata=_figure("of the reference rate"))
+    permutation_least: float = field(metadata=_figure("of the reference rate"))
+    levels: tuple[LevelUse, ...] = field(metadata=_figure("flows on a channel"))
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values for JSON; a share without limit (no channel carries anything) becomes None."""
+        return {name: _plain(value) for name, value in asdict(self).items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return list(value) if isinstance(value, tuple) else value
+
+
+def measure(
+    fabric: Fabric,
+    routing: Table,
+    *,
+    seed: int = 1,
+    bisections: int = BISECTIONS,
+    shifts: int | None = BISECTIONS,
+    permutations: int = BISECTIONS,
+    threads: int = 2,
+) -> Quality:
+    """All figures of a routing.
+
+    Parameters
+    ----------
+    fabric, routing
+        The fabric and its tables (or the LFT alone, uint8[S, L]).
+    seed
+        Of all random patterns.
+    bisections, permutations
+        How many random bisections and permutations.
+    shifts
+        How many cyclic shifts, drawn at random; None: all N - 1.
+    threads
+        Never changes the result.
+
+    Raises
+    ------
+    TableError
+        Tables that do not fit the fabric.
+    OptionError
+        A negative number of patterns.
+
+    Notes
+    -----
+    Cost: O(S L) for the loads and O(patterns x N x hops) for the shares.
+    """
+    if min(bisections, permutations, shifts or 0) < 0:
+        raise OptionError("the number of traffic patterns is negative", remedy="use 0 to leave a figure out")
+    flows = _Flows.of(fabric, routing, threads)
+    loads, hop_count = flows.all_to_all()
+    n = len(flows.endports)
+    histogram = hop_count[: int(hop_count.nonzero()[0].max(initial=-1)) + 1]
+    arrived = float(histogram.sum())
+    bisection_mean, _ = flows.shares(bisections, lambda first, last: flows.bisections(seed, first, last))
+    steps = flows.shift_steps(seed, shifts)
+    shift_mean, shift_least = flows.shares(len(steps), lambda first, last: flows.shifts(steps[first:last]))
+    random_mean, random_least = flows.shares(permutations, lambda a, b: flows.permutations(seed, a, b))
+    return Quality(
+        endports=n,
+        pairs=n * (n - 1),
+        pairs_lost=n * (n - 1) - arrived,
+        reference_rate=reference_rate(fabric),
+        hops_mean=float(histogram @ np.arange(len(histogram))) / arrived if arrived else 0.0,
+        hops_max=max(len(histogram) - 1, 0),
+        hops_histogram=tuple(histogram.tolist()),
+        load_mean=float(loads.mean()) if loads.size else 0.0,
+        load_max=float(loads.max(initial=0.0)),
+        load_deviation=float(loads.std()) if loads.size else 0.0,
+        all_to_all=all_to_all_share(fabric, loads),
+        bound=all_to_all_bound(fabric, loads),
+        bisection_mean=_mean(bisection_mean),
+        bisection_least=_least(bisection_mean),
+        shift_mean=_mean(shift_mean),
+        shift_least=_least(shift_least),
+        permutation_mean=_mean(random_mean),
+        permutation_least=_least(random_least),
+        levels=level_use(fabric, loads),
+    )
+
+
+def channel_loads(fabric: Fabric, routing: Table, *, threads: int = 2) -> npt.NDArray[np.float64]:
+    """Flow on every channel when every end port sends one unit to every other.
+
+    Parameters
+    ----------
+    fabric, routing
+        The fabric and its tables (or the LFT alone, uint8[S, L]).
+    threads
+        Never changes the result.
+
+    Returns
+    -------
+    float64[C]
+        Ordered pairs of end ports on the channel; a pair is split evenly over the destination's 2^LMC LIDs.  Exact.
+        Pairs whose packets do not arrive load nothing.
+
+    Raises
+    ------
+    TableError
+        Tables that do not fit the fabric.
+
+    Notes
+    -----
+    Cost: O(S L).
+    """
+    return _Flows.of(fabric, routing, threads).all_to_all()[0]
+
+
+def reference_rate(fabric: Fabric) -> float:
+    """Most common data rate in Gb/s of the links of end ports (the lowest of several; 0 without end ports)."""
+    rates, counts = np.unique(fabric.link_capacity[fabric.endport_link[_attached(fabric)]], return_counts=True)
+    return float(rates[counts.argmax()]) if rates.size else 0.0
+
+
+def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
+    """Share of the reference rate at which every end port can send to all others before the first channel is full.
+
+    With equal link speeds: (N - 1) / largest load, N being the number of end ports.  A link of twice the speed counts
+    half its load.  Infinite where no channel carries anything.  Cost: O(C).
+    """
+    used = loads > 0
+    if not used.any():
+        return math.inf
+    room = fabric.channels.capacity[used] / loads[used]
+    return float(room.min()) * (len(_attached(fabric)) - 1) / reference_rate(fabric)
+
+
+def all_to_all_bound(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
+    """What :func:`all_to_all_share` would be if the same sum of loads were spread over all channels by their speed."""
+    total = float(loads.sum())
+    if total <= 0:
+        return math.inf
+    return float(fabric.channels.capacity.sum()) / total * (len(_attached(fabric)) - 1) / reference_rate(fabric)
+
+
+def bisection_share(
+    fabric: Fabric, routing: Table, *, seed: int = 1, bisections: int = BISECTIONS, threads: int = 2
+) -> float:
+    """Effective bisection bandwidth: mean share of the flows of random bisections.
+
+    In each, the end ports are split at random into two halves, and each of the first sends to one of the second.  A
+    flow gets the capacity of the fullest channel on its way divided by the flows on it, and never more than its two end
+    ports' links give.
+
+    Raises
+    ------
+    TableError
+        Tables that do not fit the fabric.
+
+    Notes
+    -----
+    After Hoefler, Schneider, Lumsdaine: Multistage switches are not crossbars (Cluster 2008).  Cost: O(bisections x N x
+    hops).
+    """
+    flows = _Flows.of(fabric, routing, threads)
+    mean, _ = flows.shares(bisections, lambda first, last: flows.bisections(seed, first, last))
+    return _mean(mean)
+
+
+def level_use(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[LevelUse, ...]:
+    """Load between levels, lowest first; a switch's level is its distance from the nearest one with end ports."""
+    channels = fabric.channels
+    level = _levels(fabric)
+    low = np.minimum(level[channels.src], level[channels.dst])
+    way = np.sign(level[channels.dst] - level[channels.src])
+    found = []
+    for depth in range(int(level.max(initial=-1)) + 1):
+        for sign, direction in ((1, "up"), (-1, "down"), (0, "across")):
+            part = loads[(low == depth) & (way == sign)]
+            if part.size:
+                figures = float(part.mean()), float(part.max()), float(part.std())
+                found.append(LevelUse(depth, direction, len(part), *figures))
+    return tuple(found)
+
+
+def _levels(fabric: Fabric) -> npt.NDArray[np.int64]:
+    """int64[S], channels to the nearest switch with end ports; -1 where none can be reached."""
+    channels = fabric.channels
+    level = np.where(fabric.terminals_at > 0, 0, -1).astype(np.int64)
+    for depth in range(fabric.switches):
+        beyond = channels.dst[(level[channels.src] == depth) & (level[channels.dst] < 0)]
+        if not beyond.size:
+            break
+        level[beyond] = depth + 1
+    return level
+
+
+def _attached(fabric: Fabric) -> npt.NDArray[np.int64]:
+    """Rows of the end ports that have a LID and a switch, in the order of switch and port."""
+    rows = np.flatnonzero((fabric.endport_switch >= 0) & (fabric.endport_lid > 0))
+    return rows[np.lexsort((fabric.endport_switch_port[rows], fabric.endport_switch[rows]))]
+
+
+def _mean(shares: npt.NDArray[np.float64]) -> float:
+    return float(shares.mean()) if shares.size else 0.0
+
+
+def _least(shares: npt.NDArray[np.float64]) -> float:
+    return float(shares.min()) if shares.size else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Flows:
+    """A fabric with a table, and the traffic patterns that are laid over it."""
+
+    fabric: Fabric
+    routes: kernel.Routes
+    rates: kernel.Rates
+    endports: npt.NDArray[np.int64]
+    threads: int
+
+    @classmethod
+    def of(cls, fabric: Fabric, routing: Table, threads: int) -> _Flows:
+        lft = routing.lft if isinstance(routing, Routing) else routing
+        _check_lft(fabric, lft)
+        unit = reference_rate(fabric) or 1.0
+        rates = kernel.Rates(
+            channel=fabric.channels.capacity / unit,
+            endport=fabric.link_capacity[fabric.endport_link] / unit,
+            endport_switch=fabric.endport_switch,
+            lid_endport=fabric.lids.endport,
+        )
+        routes = kernel.routes_of(fabric, np.ascontiguousarray(lft))
+        return cls(fabric, routes, rates, _attached(fabric), max(threads, 1))
+
+    def all_to_all(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Loads float64[C] and pairs by number of channels float64[S]."""
+        fabric = self.fabric
+        weight = np.zeros(len(fabric.lids), np.int64)
+        lids = np.flatnonzero((fabric.lids.endport >= 0) & (fabric.lids.switch >= 0))
+        weight[lids] = kernel.WHOLE >> fabric.endport_lmc[fabric.lids.endport[lids]].astype(np.int64)
+        sources = np.bincount(fabric.endport_switch[self.endports], minlength=fabric.switches).astype(np.int64)
+        load, hop_count = kernel.all_to_all(self.routes, weight, sources, self.threads)
+        return load / kernel.WHOLE, hop_count / kernel.WHOLE
+
+    def shares(
+        self, patterns: int, pattern: Callable[[int, int], Places]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Mean and least share of each pattern, float64[P]; ``pattern(first, last)`` gives those of a range."""
+        mean, least = np.zeros(patterns), np.zeros(patterns)
+        if len(self.endports) < 2:
+            return mean[:0], least[:0]
+        step = max(1, _FLOWS_AT_ONCE // len(self.endports))
+        for first in range(0, patterns, step):
+            last = min(first + step, patterns)
+            source, target = (self.endports[places] for places in pattern(first, last))
+            # Which of a destination's LIDs a source uses is its own row modulo their number: even, and no draw needed.
+            lmc = self.fabric.endport_lmc[target].astype(np.int64)
+            lid = self.fabric.endport_lid[target] + (source & ((1 << lmc) - 1))
+            mean[first:last], least[first:last] = kernel.flow_shares(
+                self.routes, self.rates, source.astype(np.int32), lid.astype(np.int32), self.threads
+            )
+        return mean, least
+
+    def bisections(self, seed: int, first: int, last: int) -> Places:
+        half = len(self.endports) // 2
+        order = kernel.draw_orders(seed, first, last, len(self.endports)).astype(np.int64)
+        return order[:, :half], order[:, half : 2 * half]
+
+    def permutations(self, seed: int, first: int, last: int) -> Places:
+        order = kernel.draw_orders(seed ^ _PERMUTATION_STREAM, first, last, len(self.endports)).astype(np.int64)
+        return np.broadcast_to(np.arange(len(self.endports)), order.shape), order
+
+    def shift_steps(self, seed: int, shifts: int | None) -> npt.NDArray[np.int64]:
+        others = max(len(self.endports) - 1, 0)
+        order = kernel.draw_orders(seed ^ _SHIFT_STREAM, 0, 1, others)[0].astype(np.int64) + 1
+        return np.sort(order[:shifts])
+
+    def shifts(self, steps: npt.NDArray[np.int64]) -> Places:
+        places = np.arange(len(self.endports))
+        target = (places[None, :] + steps[:, None]) % max(len(places), 1)
+        return np.broadcast_to(places, target.shape), target
+
+
+def _check_lft(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> None:
+    """Raise :class:`~routing.errors.TableError` unless the LFT is uint8[S, L] of this fabric."""
+    wanted = (fabric.switches, len(fabric.lids))
+    if lft.shape != wanted or lft.dtype != np.uint8:
+        raise TableError(f"LFT is {lft.dtype}{lft.shape}, the fabric wants uint8{wanted}")
