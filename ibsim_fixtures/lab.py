@@ -1,0 +1,135 @@
+"""The lab: a real OpenSM on a real ibsim, faults, and the tables read back."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from ibsim_fixtures import readback
+from ibsim_fixtures.ibsim import Ibsim
+from ibsim_fixtures.opensm import OpenSM, Plugin, Setting
+from ibsim_fixtures.opensm_log import Sweep
+from routing.fabric import Fabric
+
+
+class Lab:
+    """ibsim and OpenSM together.
+
+    Every fault method waits until OpenSM has swept with the fault in place, and returns that sweep.
+
+    Parameters
+    ----------
+    net_path
+        The fabric.
+    routing_engine, config, plugin, arguments, wrapper
+        As for :class:`~ibsim_fixtures.opensm.OpenSM`.
+    sm_host
+        Device that OpenSM and all queries run on.
+    timeout
+        Seconds that any awaited state may take.
+
+    Attributes
+    ----------
+    ibsim, opensm
+        The two, to be used directly for what is not offered here.
+    """
+
+    def __init__(
+        self,
+        net_path: str | Path,
+        *,
+        routing_engine: str = "minhop",
+        config: Mapping[str, Setting] | None = None,
+        plugin: Plugin | None = None,
+        arguments: Sequence[str] = (),
+        wrapper: Sequence[str] = (),
+        sm_host: str | int | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        self.ibsim = Ibsim(net_path, sm_host=sm_host, timeout=timeout)
+        self.opensm = OpenSM(
+            self.ibsim,
+            routing_engine=routing_engine,
+            config=config,
+            plugin=plugin,
+            arguments=arguments,
+            wrapper=wrapper,
+            timeout=timeout,
+        )
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Lab:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.ibsim)
+            stack.enter_context(self.opensm)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def sweep(self) -> Sweep | None:
+        """The latest sweep that reached SUBNET UP."""
+        return self.opensm.last_sweep
+
+    # Faults
+
+    def _after(self, change: Callable[[], None]) -> Sweep:
+        change()
+        # A trap may be lost on its way and several may fold into one sweep, so the sweep is asked for.
+        return self.opensm.resweep()
+
+    def unlink(self, device: str | int, port: int | None = None) -> Sweep:
+        """Pull a cable, or all cables of a device."""
+        return self._after(lambda: self.ibsim.unlink(device, port))
+
+    def relink(self, device: str | int, port: int | None = None) -> Sweep:
+        """Put back a cable, or all cables of a device."""
+        return self._after(lambda: self.ibsim.relink(device, port))
+
+    def unlink_live(self, device: str | int, port: int | None = None) -> Sweep:
+        """Pull a cable and leave it to the trap of the switches that OpenSM sweeps."""
+        place = self.opensm.mark()
+        self.ibsim.unlink(device, port)
+        return self.opensm.wait_for_subnet_up(after=place)
+
+    def relink_live(self, device: str | int, port: int | None = None) -> Sweep:
+        """Put back a cable and leave it to the trap of the switches that OpenSM sweeps."""
+        place = self.opensm.mark()
+        self.ibsim.relink(device, port)
+        return self.opensm.wait_for_subnet_up(after=place)
+
+    # What is there now
+
+    def fabric(self) -> Fabric:
+        """The live fabric with its LIDs, as ibnetdiscover sees it."""
+        from routing.formats.fabric_files import read_fabric  # noqa: PLC0415 - see above
+
+        path = self.ibsim.folder / "ibnetdiscover.out"
+        path.write_text(self.ibsim.run("ibnetdiscover"))
+        return read_fabric(path)
+
+    def dumped_lfts(self) -> dict[int, dict[int, int]]:
+        """Forwarding tables by switch GUID and LID, from OpenSM's dump."""
+        return readback.dumped_lfts(self.opensm.folder)
+
+    def switch_lfts(self) -> dict[int, dict[int, int]]:
+        """Forwarding tables by switch GUID and LID, read from the switches themselves."""
+        return readback.switch_lfts(self.ibsim)
+
+    def sl2vl(self, lid: int, out_ports: Sequence[int]) -> dict[tuple[int, int], tuple[int, ...]]:
+        """SL-to-VL rows of a switch or CA by (in-port, out-port), read from the device itself."""
+        return readback.sl2vl(self.ibsim, lid, out_ports)
+
+    def sl(self, source_lid: int, destination_lid: int) -> int:
+        """The SL that the SA gives for the way from one LID to another."""
+        return readback.path_record(self.ibsim, source_lid, destination_lid).sl
+
+    def portinfo(self, lid: int, port: int = 0) -> dict[str, str]:
+        """PortInfo by field name, read from the device itself."""
+        return readback.portinfo(self.ibsim, lid, port)

@@ -1,0 +1,325 @@
+"""A real OpenSM on a running :class:`~ibsim_fixtures.ibsim.Ibsim`, as a context manager."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from ibsim_fixtures.ibsim import Ibsim
+from ibsim_fixtures.opensm_log import Event, EventKind, LogReader, Sweep, finished_sweep, fruitless_sweeps
+from ibsim_fixtures.processes import Child, LabError, find_program, poll, tail
+
+Setting = str | int | float | bool | Path
+
+# 0x01 errors, 0x02 information, 0x40 the dump files; 0x04 only where it says when sweeps and engines begin.
+_LOG_FLAGS = "0x43"
+_VERBOSE_MODULES = ("osm_state_mgr.c 0x47", "osm_ucast_mgr.c 0x47")
+# Files of a real OpenSM on this machine must not reach into the lab.
+_OWN_FILES = ("partition_config_file", "prefix_routes_file", "sa_db_file")
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """An OpenSM plugin.
+
+    Attributes
+    ----------
+    name
+        ``lib<name>.so`` is what OpenSM loads.
+    options
+        Free text for the plugin (``event_plugin_options``).
+    folder
+        Where the library is; None: where the system looks anyway.
+    environment
+        What else the plugin wants in OpenSM's environment.
+    """
+
+    name: str
+    options: str = ""
+    folder: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class OpenSM:
+    """OpenSM on an ibsim.
+
+    Parameters
+    ----------
+    ibsim
+        A running ibsim.
+    routing_engine
+        As in opensm.conf, e.g. "minhop" or "ibnue-updn,no_fallback".
+    config
+        More settings of opensm.conf; True and False become TRUE and FALSE.
+    plugin
+        A plugin to load.
+    once
+        Run with ``-o``: one sweep, then exit.  With ``no_fallback`` and an engine that fails, OpenSM never exits in
+        this mode; :meth:`wait_for_subnet_up` notices that at once all the same.
+    host
+        Device that OpenSM runs on; None: :attr:`Ibsim.sm_host`.
+    arguments
+        More command line arguments.
+    wrapper
+        A command to run OpenSM under, e.g. ``["valgrind", "--error-exitcode=9"]``.
+    wait
+        Wait for SUBNET UP before the body of the ``with`` statement begins.
+    timeout
+        Seconds that any awaited state may take.
+
+    Attributes
+    ----------
+    folder
+        Temporary folder: configuration, log, cache and dumps.  It goes with the context.
+
+    Raises
+    ------
+    EnvironmentProblem
+        OpenSM is not installed.
+    LabError
+        OpenSM died, no engine could route, or SUBNET UP did not come in time; the message ends with the end of the log.
+    """
+
+    def __init__(
+        self,
+        ibsim: Ibsim,
+        *,
+        routing_engine: str = "minhop",
+        config: Mapping[str, Setting] | None = None,
+        plugin: Plugin | None = None,
+        once: bool = False,
+        host: str | int | None = None,
+        arguments: Sequence[str] = (),
+        wrapper: Sequence[str] = (),
+        wait: bool = True,
+        timeout: float = 60.0,
+    ) -> None:
+        self.ibsim = ibsim
+        self.routing_engine = routing_engine
+        self.config = dict(config or {})
+        self.plugin = plugin
+        self.once = once
+        self.host = host
+        self.arguments = tuple(arguments)
+        self.wrapper = tuple(wrapper)
+        self.wait = wait
+        self.timeout = timeout
+        self._child: Child | None = None
+        self._folder: Path | None = None
+        self._reader: LogReader | None = None
+
+    def __enter__(self) -> OpenSM:
+        program = find_program("opensm")
+        self._folder = Path(tempfile.mkdtemp(prefix="ibnue-opensm-"))
+        try:
+            self._start(program)
+            if self.wait:
+                self.wait_for_subnet_up(after=0)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End OpenSM with all its children and remove its folder.  Doing it again does nothing."""
+        self.stop()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def stop(self) -> None:
+        """End OpenSM, keep the folder: the log and the dumps can still be read."""
+        if self._child is not None:
+            self._child.end()
+
+    @property
+    def folder(self) -> Path:
+        """Temporary folder: configuration, log, cache and dumps."""
+        if self._folder is None:
+            raise LabError("OpenSM is not running: use it as a context manager")
+        return self._folder
+
+    @property
+    def log_path(self) -> Path:
+        """OpenSM's log."""
+        return self.folder / "opensm.log"
+
+    def _start(self, program: Path) -> None:
+        self._reader = LogReader(self.log_path)
+        conf = self.folder / "opensm.conf"
+        conf.write_text("".join(f"{key} {_value(value)}\n" for key, value in self._settings().items()))
+        (self.folder / "modules.conf").write_text("\n".join(_VERBOSE_MODULES) + "\n")
+        environment = self.ibsim.environment(self.host)
+        environment |= {"OSM_CACHE_DIR": str(self.folder), "OSM_TMP_DIR": str(self.folder)}
+        if self.plugin is not None:
+            environment |= self.plugin.environment
+            if self.plugin.folder is not None:
+                paths = [str(self.plugin.folder), *filter(None, [environment.get("LD_LIBRARY_PATH")])]
+                environment["LD_LIBRARY_PATH"] = os.pathsep.join(paths)
+        command: list[str | Path] = [*self.wrapper, program, "-F", conf, "-f", self.log_path]
+        command += ["-o"] if self.once else []
+        with (self.folder / "opensm.out").open("wb") as out:
+            self._child = Child(
+                [*command, *self.arguments], environment=environment, folder=self.folder, stdout=out, stderr=out
+            )
+
+    def _settings(self) -> dict[str, Setting]:
+        settings: dict[str, Setting] = {
+            "routing_engine": self.routing_engine,
+            "dump_files_dir": self.folder,
+            "log_file": self.log_path,
+            "log_flags": _LOG_FLAGS,
+            "force_log_flush": True,
+            "per_module_logging_file": self.folder / "modules.conf",
+            **{name: self.folder / f"no-{name}" for name in _OWN_FILES},
+        }
+        if self.plugin is not None:
+            settings["event_plugin_name"] = self.plugin.name
+            if self.plugin.options:
+                settings["event_plugin_options"] = self.plugin.options
+        return {**settings, **self.config}
+
+    # State
+
+    @property
+    def pid(self) -> int:
+        """Process number of OpenSM (of the wrapper, if there is one)."""
+        return self._running().pid
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status (negative: the signal), or None while it runs."""
+        return self._running().returncode
+
+    def _running(self) -> Child:
+        if self._child is None:
+            raise LabError("OpenSM is not running: use it as a context manager")
+        return self._child
+
+    def events(self, after: int = 0) -> list[Event]:
+        """What the log says so far, from that place on."""
+        assert self._reader is not None
+        return [event for event in self._reader.read() if event.position > after]
+
+    def mark(self) -> int:
+        """The present end of the log, to be used as ``after``.  Take it before the event whose effect is awaited."""
+        assert self._reader is not None
+        events = self._reader.read()
+        return events[-1].position if events else 0
+
+    @property
+    def errors(self) -> list[str]:
+        """Every error that OpenSM has logged."""
+        return [event.text for event in self.events() if event.kind is EventKind.ERROR]
+
+    def wait_for(
+        self, found: Callable[[list[Event]], bool], *, what: str, after: int = 0, timeout: float | None = None
+    ) -> None:
+        """Wait until ``found`` is true of the events after a place in the log.
+
+        Raises
+        ------
+        LabError
+            OpenSM died, or the time is up.
+        """
+        seconds = self.timeout if timeout is None else timeout
+
+        def ready() -> bool:
+            ended = self.returncode is not None
+            if found(self.events(after)):
+                return True
+            if ended:
+                raise self._failure(f"OpenSM {self._running().describe_end()} before {what}")
+            return False
+
+        if not poll(ready, seconds):
+            raise self._failure(f"OpenSM: no {what} within {seconds:g} s")
+
+    def wait_for_subnet_up(
+        self, *, after: int | None = None, timeout: float | None = None, fruitless: int = 1, any_start: bool = False
+    ) -> Sweep:
+        """Wait for a heavy sweep that begins after a place in the log and reaches SUBNET UP.
+
+        Parameters
+        ----------
+        after
+            A :meth:`mark` taken before whatever makes OpenSM sweep; None: now.
+        timeout
+            Seconds, None: as for everything.
+        fruitless
+            After how many sweeps in which no engine could route to give up.  OpenSM itself tries for ever.
+        any_start
+            Accept a sweep that was under way already.
+
+        Raises
+        ------
+        LabError
+            OpenSM died, no engine could route, or the time is up.
+        """
+        place = self.mark() if after is None else after
+
+        def found(events: list[Event]) -> bool:
+            if finished_sweep(events, place, any_start=any_start) is not None:
+                return True
+            if fruitless_sweeps(events, place) >= fruitless:
+                raise self._failure("OpenSM: no routing engine could route this fabric")
+            return False
+
+        self.wait_for(found, what="SUBNET UP", timeout=timeout)
+        sweep = finished_sweep(self.events(), place, any_start=any_start)
+        assert sweep is not None
+        return sweep
+
+    @property
+    def last_sweep(self) -> Sweep | None:
+        """The latest sweep that reached SUBNET UP."""
+        events, last = self.events(), None
+        while (sweep := finished_sweep(events, last.position if last else 0)) is not None:
+            last = sweep
+        return last
+
+    def resweep(self, *, timeout: float | None = None, fruitless: int = 1) -> Sweep:
+        """Make OpenSM sweep now (SIGHUP) and wait for the end of it.
+
+        The sweep begins after this call, so it sees everything that was done to the fabric before.
+        """
+        place = self.mark()
+        self.signal(signal.SIGHUP)
+        return self.wait_for_subnet_up(after=place, timeout=timeout, fruitless=fruitless)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to OpenSM."""
+        if self.returncode is not None:
+            raise self._failure(f"OpenSM {self._running().describe_end()}")
+        os.kill(self.pid, number)
+
+    def wait_for_exit(self, timeout: float | None = None) -> int:
+        """Wait for the end of OpenSM (with ``once``, or after a signal); its exit status."""
+        seconds = self.timeout if timeout is None else timeout
+        if not poll(lambda: self.returncode is not None, seconds):
+            raise self._failure(f"OpenSM did not end within {seconds:g} s")
+        code = self.returncode
+        assert code is not None
+        return code
+
+    def _failure(self, problem: str) -> LabError:
+        text = f"{problem}\n{self.log_path.name}:\n{tail(self.log_path)}"
+        out = self.folder / "opensm.out"
+        if self.returncode is not None:
+            text += f"\n{out.name}:\n{tail(out, 8)}"
+        return LabError(text)
+
+
+def _value(value: Setting) -> str:
+    return str(value).upper() if isinstance(value, bool) else str(value)

@@ -1,0 +1,194 @@
+"""OpenSM's log, read as it grows: events with their times, and sweeps."""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+
+class EventKind(enum.Enum):
+    """What a line of the log tells."""
+
+    HEAVY_SWEEP = "heavy sweep"
+    ROUTING = "building routing"
+    TABLES = "tables configured"
+    SUBNET_UP = "subnet up"
+    NO_ENGINE = "no routing engine was able"
+    FAILED_SWEEP = "errors during initialization"
+    TRAP = "trap"
+    MASTER = "master"
+    ERROR = "error"
+    EXIT = "exit"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One message.
+
+    Attributes
+    ----------
+    kind
+        What it tells.
+    text
+        The message without time and flags.
+    seconds
+        When, by OpenSM's clock, as seconds since the epoch; good for differences.
+    position
+        Where in the log the next message begins (bytes).
+    detail
+        The engine (ROUTING, TABLES), otherwise empty.
+    """
+
+    kind: EventKind
+    text: str
+    seconds: float
+    position: int
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A heavy sweep that ended with SUBNET UP.
+
+    Attributes
+    ----------
+    engine
+        The engine whose tables were configured; None if the sweep kept the tables it had.
+    tried
+        Every engine that was asked, in that order.
+    routing_seconds
+        From the (first) "building routing with" to "tables configured", by the times in the log; None likewise.
+    seconds
+        From the start of the sweep to SUBNET UP.
+    errors
+        The errors that OpenSM reported meanwhile.
+    position
+        End of the sweep in the log, to be used as ``after``.
+    """
+
+    engine: str | None
+    tried: tuple[str, ...]
+    routing_seconds: float | None
+    seconds: float
+    errors: tuple[str, ...]
+    position: int
+
+
+_HEAD = re.compile(rb"^(\w{3} [ \d]\d \d\d:\d\d:\d\d) (\d{6}) \[[0-9A-F]+\] 0x([0-9a-f]+) -> (.*)$", re.MULTILINE)
+_ENGINE = re.compile(r"building routing with '([^']+)'|osm_ucast_mgr_process: (\S+) tables configured")
+# OpenSM does not know its own keyword when it looks for engines of that name, and goes on to obey it.
+_NO_ERROR = "Failed to setup routing engine 'no_fallback'"
+_SIGNS = (
+    ("INITIATING HEAVY SWEEP", EventKind.HEAVY_SWEEP),
+    ("building routing with '", EventKind.ROUTING),
+    ("tables configured on all switches", EventKind.TABLES),
+    ("No routing engine able to successfully configure", EventKind.NO_ENGINE),
+    ("Errors during initialization", EventKind.FAILED_SWEEP),
+    ("Received Generic Notice", EventKind.TRAP),
+    ("Entering MASTER state", EventKind.MASTER),
+    ("Exiting SM", EventKind.EXIT),
+)
+
+
+def _flat(text: str) -> str:
+    """A message in one line, without the stars of a box."""
+    return " ".join(text.replace("**", " ").split())
+
+
+def _kind(flags: int, text: str) -> EventKind:
+    if text == "SUBNET UP":
+        return EventKind.SUBNET_UP
+    for sign, kind in _SIGNS:
+        if sign in text:
+            return kind
+    return EventKind.ERROR if flags == 1 and _NO_ERROR not in text else EventKind.OTHER
+
+
+class LogReader:
+    """Reads a growing log; each call of :meth:`read` looks at what was added only."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.events: list[Event] = []
+        self._read_to = 0
+
+    def read(self) -> list[Event]:
+        """All events so far.  A message that is still being written is left for the next time."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._read_to)
+                added = file.read()
+        except FileNotFoundError:
+            return self.events
+        added = added[: added.rfind(b"\n") + 1]
+        heads = list(_HEAD.finditer(added))
+        ends = [*(head.start() for head in heads[1:]), len(added)]
+        end = 0
+        for head, end in zip(heads, ends, strict=False):
+            text = added[head.start(4) : end].decode(errors="replace")
+            # A message box takes several lines; only a whole one is recognised.
+            if head is heads[-1] and _flat(text).endswith(("do_sweep:", "hop_0:", "up_msg:")):
+                self._read_to += head.start()
+                return self.events
+            self._add(head, text, self._read_to + end)
+        self._read_to += end
+        return self.events
+
+    def _add(self, head: re.Match[bytes], text: str, position: int) -> None:
+        # Only differences count, and the log has no year.
+        stamp = datetime.strptime(f"2024 {head[1].decode()}", "%Y %b %d %H:%M:%S").replace(tzinfo=timezone.utc)
+        text = _flat(text)
+        kind = _kind(int(head[3], 16), text)
+        engine = _ENGINE.search(text)
+        detail = (engine[1] or engine[2]) if engine else ""
+        self.events.append(Event(kind, text, stamp.timestamp() + int(head[2]) / 1e6, position, detail))
+
+
+def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) -> Sweep | None:
+    """The first sweep that began after that place in the log and reached SUBNET UP.
+
+    A sweep that was under way already saw the fabric as it was, so its end says nothing about what happened since.
+
+    Parameters
+    ----------
+    events
+        All events of the log.
+    after
+        Place in the log (bytes).
+    any_start
+        Accept a sweep that began before that place as well.
+    """
+    start: Event | None = None
+    inside: list[Event] = []
+    for event in events:
+        if event.kind is EventKind.HEAVY_SWEEP:
+            start, inside = event, []
+        inside.append(event)
+        if event.kind is not EventKind.SUBNET_UP or event.position <= after or start is None:
+            continue
+        if any_start or start.position > after:
+            return _sweep(inside)
+    return None
+
+
+def _sweep(events: list[Event]) -> Sweep:
+    start, end = events[0], events[-1]
+    asked = [e for e in events if e.kind is EventKind.ROUTING]
+    tables = [e for e in events if e.kind is EventKind.TABLES]
+    return Sweep(
+        engine=tables[-1].detail if tables else None,
+        tried=tuple(e.detail for e in asked),
+        routing_seconds=tables[-1].seconds - asked[0].seconds if tables and asked else None,
+        seconds=end.seconds - start.seconds,
+        errors=tuple(e.text for e in events if e.kind is EventKind.ERROR),
+        position=end.position,
+    )
+
+
+def fruitless_sweeps(events: list[Event], after: int) -> int:
+    """How many sweeps after that place in the log ended because no engine could route."""
+    return sum(e.kind is EventKind.NO_ENGINE and e.position > after for e in events)

@@ -1,0 +1,118 @@
+"""Tables read back: from OpenSM's dump files, and from the switches of a running fabric by diagnostic programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ibsim_fixtures.ibsim import Ibsim
+from ibsim_fixtures.processes import LabError
+from routing.fabric import NO_PORT
+
+Lfts = Mapping[int, Mapping[int, int]]
+"""Out-port by switch GUID and LID.  A LID without a route is not there."""
+
+_SWITCH = re.compile(r"^Unicast lids .* guid 0x([0-9a-f]+)", re.MULTILINE)
+_ROUTE = re.compile(r"^0x([0-9a-fA-F]+) (\d+)\b", re.MULTILINE)
+_RANGE = re.compile(
+    r"^Unicast lids \[0x0-0x([0-9a-f]+)\] of switch .*?(?:Lid (\d+)|; ([0-9,]+)) guid 0x([0-9a-f]+)", re.M
+)
+_SL2VL = re.compile(r"^ports: in\s+(\d+), out\s+(\d+): \|(.*)\|\s*$", re.MULTILINE)
+_FIELD = re.compile(r"^\s*([A-Za-z_]\w*):?\.{2,}(.*)$", re.MULTILINE)
+
+
+def parse_lfts(text: str) -> dict[int, dict[int, int]]:
+    """Forwarding tables in the forms of opensm-lfts.dump, dump_fts and ibroute."""
+    tables: dict[int, dict[int, int]] = {}
+    heads = list(_SWITCH.finditer(text))
+    for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):
+        routes = _ROUTE.findall(text, head.end(), end)
+        tables[int(head[1], 16)] = {int(lid, 16): int(port) for lid, port in routes}
+    return tables
+
+
+def dumped_lfts(folder: Path) -> dict[int, dict[int, int]]:
+    """Forwarding tables that OpenSM dumped after its last sweep."""
+    path = folder / "opensm-lfts.dump"
+    if not path.exists():
+        raise LabError(f"OpenSM has dumped no tables: {path.name} is not in {folder}")
+    return parse_lfts(path.read_text(errors="replace"))
+
+
+def switch_lfts(ibsim: Ibsim) -> dict[int, dict[int, int]]:
+    """Forwarding tables of all switches that can be reached, by dump_fts."""
+    return _whole_tables(ibsim, ibsim.run("dump_fts", "-n"))
+
+
+def switch_lft(ibsim: Ibsim, switch_lid: int) -> dict[int, int]:
+    """Forwarding table of one switch, by ibroute."""
+    tables = _whole_tables(ibsim, ibsim.run("ibroute", "-n", switch_lid))
+    if len(tables) != 1:
+        raise LabError(f"ibroute {switch_lid} gave the tables of {len(tables)} switches instead of one")
+    return next(iter(tables.values()))
+
+
+def _whole_tables(ibsim: Ibsim, text: str) -> dict[int, dict[int, int]]:
+    """Tables with the entry that dump_fts and ibroute leave out.
+
+    When the top of a table is the first LID of a block of 64, both programs stop one block too early.
+    """
+    tables = parse_lfts(text)
+    for top, lid, path, guid in _RANGE.findall(text):
+        block, rest = divmod(int(top, 16), 64)
+        if block and not rest:
+            where = ["-D", path] if path else [lid]
+            port = int(ibsim.run("smpdump", *where, "0x19", block)[:2], 16)
+            if port != NO_PORT:
+                tables[int(guid, 16)][int(top, 16)] = port
+    return tables
+
+
+def sl2vl(ibsim: Ibsim, lid: int, out_ports: Iterable[int]) -> dict[tuple[int, int], tuple[int, ...]]:
+    """SL-to-VL rows of a switch or CA by (in-port, out-port), by smpquery; a CA has in-port 0 only.
+
+    Cost: one process (8 ms) per out-port.
+    """
+    rows: dict[tuple[int, int], tuple[int, ...]] = {}
+    for port in out_ports:
+        for entry, leave, row in _SL2VL.findall(ibsim.run("smpquery", "sl2vl", lid, port)):
+            vls = tuple(int(vl) for vl in row.split("|"))
+            rows[int(entry), port if int(leave) == 0 else int(leave)] = vls
+    return rows
+
+
+def portinfo(ibsim: Ibsim, lid: int, port: int = 0) -> dict[str, str]:
+    """PortInfo by field name, by smpquery."""
+    return {name: value.strip(". ") for name, value in _FIELD.findall(ibsim.run("smpquery", "portinfo", lid, port))}
+
+
+@dataclass(frozen=True)
+class PathRecord:
+    """What the SA answers about the way from one LID to another."""
+
+    source: int
+    destination: int
+    sl: int
+    reversible: bool
+
+
+def path_record(ibsim: Ibsim, source: int, destination: int) -> PathRecord:
+    """Ask the SA for the path between two LIDs, by saquery.
+
+    Raises
+    ------
+    LabError
+        The SA knows no such path.
+    """
+    said = ibsim.run("saquery", "-p", "--slid", source, "--dlid", destination)
+    fields = dict(_FIELD.findall(said))
+    if "sl" not in fields:
+        raise LabError(f"the SA has no path from LID {source} to LID {destination}: {' '.join(said.split())[:200]}")
+    return PathRecord(
+        source=int(fields["slid"]),
+        destination=int(fields["dlid"]),
+        sl=int(fields["sl"], 0),
+        reversible=bool(int(fields["num_path_revers"], 0) & 0x80),
+    )
