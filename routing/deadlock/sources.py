@@ -1,0 +1,102 @@
+"""Who sends: the places where traffic enters a fabric, and the service level it enters on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+
+@dataclass(frozen=True)
+class Sender:
+    """One place where traffic enters.
+
+    Attributes
+    ----------
+    switch, port
+        Row of the switch and its in-port (0: the switch sends itself).
+    lid
+        A LID of the sender, 0 if it has none.
+    name
+        Of the CA, router or switch.
+    """
+
+    switch: int
+    port: int
+    lid: int
+    name: str
+
+
+def senders_at(fabric: Fabric, switch: int) -> Iterator[Sender]:
+    """CAs and routers at a switch, one for every LID of theirs, by port; then the switch itself."""
+    here = np.flatnonzero(fabric.endport_switch == switch)
+    for e in here[np.argsort(fabric.endport_switch_port[here], kind="stable")].tolist():
+        base, count = int(fabric.endport_lid[e]), 1 << int(fabric.endport_lmc[e])
+        for lid in range(base, base + count) if base else (0,):
+            yield Sender(switch, int(fabric.endport_switch_port[e]), lid, fabric.endport_name[e])
+    yield Sender(switch, 0, int(fabric.switch_lid[switch]), fabric.switch_name[switch])
+
+
+def lid_name(fabric: Fabric, lid: int) -> str:
+    """Name of the CA, router or switch that owns a LID."""
+    endport, switch = int(fabric.lids.endport[lid]), int(fabric.lids.switch[lid])
+    if endport >= 0:
+        return fabric.endport_name[endport]
+    return fabric.switch_name[switch] if switch >= 0 else "nobody"
+
+
+def service_level(fabric: Fabric, routing: Routing, sender: Sender, lid: int) -> int | None:
+    """SL of a request from a sender to a LID; None where it goes by the LID of the sender, and that has none."""
+    sl = routing.sl
+    if sl.ndim == 1:
+        return int(sl[lid])
+    if sl.shape[0] == fabric.switches:
+        return int(sl[sender.switch, lid])
+    return int(sl[sender.lid, lid]) if sender.lid else None
+
+
+def is_per_lid(fabric: Fabric, routing: Routing) -> bool:
+    """Whether the SL hangs on the LID of the sender, not only on its switch."""
+    return routing.sl.ndim == 2 and routing.sl.shape[0] != fabric.switches
+
+
+def virtual_lane(routing: Routing, switch: int, in_port: int, out_port: int, sl: int) -> int:
+    """VL on which a switch sends on what came by a port on an SL (15: it is dropped)."""
+    if routing.sl2vl.ndim == 1:
+        return int(routing.sl2vl[sl])
+    return int(routing.sl2vl[switch, in_port, out_port, sl])
+
+
+def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) -> list[tuple[int, int]]:
+    """(channel, VL) of every hop of one packet, as far as it gets (a circle is cut where it closes)."""
+    channels, switch, in_port = fabric.channels, sender.switch, sender.port
+    way: list[tuple[int, int]] = []
+    seen: set[tuple[int, int]] = set()
+    while (switch, in_port) not in seen:
+        seen.add((switch, in_port))
+        port = int(routing.lft[switch, lid])
+        channel = int(channels.at_port[switch, port])
+        vl = virtual_lane(routing, switch, in_port, port, sl) if channel >= 0 else 15
+        if vl >= 15:
+            break
+        way.append((channel, vl))
+        switch, in_port = int(channels.dst[channel]), int(channels.dst_port[channel])
+    return way
+
+
+def behind(fabric: Fabric, routing: Routing, lid: int, switch: int) -> npt.NDArray[np.int64]:
+    """Rows of the switches whose way to a LID leads over ``switch``, itself included.  Cost: O(S) a hop."""
+    channel = fabric.channels.at_port[np.arange(fabric.switches), routing.lft[:, lid]]
+    behind_it = np.where(channel >= 0, fabric.channels.dst[channel], fabric.switches)
+    member = np.zeros(fabric.switches + 1, bool)
+    member[switch] = True
+    while True:
+        more = member[behind_it] & ~member[:-1]
+        if not more.any():
+            return np.flatnonzero(member[:-1])
+        member[:-1] |= more

@@ -1,0 +1,32 @@
+"""The gate: no routing leaves without its proof."""
+
+from __future__ import annotations
+
+from routing.deadlock.proof import Proof, prove
+from routing.engines.base import Engine, Promise
+from routing.errors import BrokenPromise
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+
+def verify(fabric: Fabric, routing: Routing, engine: Engine, *, threads: int = 2) -> Proof:
+    """Prove what an engine made.
+
+    An engine that promises nothing may have credit loops, which the proof then names; but tables that do not deliver
+    within a connected part are broken whatever was promised.
+
+    Raises
+    ------
+    BrokenPromise
+        The tables are incomplete, or the engine promises freedom from credit loops and they have one.
+    TableError
+        The shapes do not fit the fabric.
+    """
+    proof = prove(fabric, routing, threads=threads)
+    if not proof.complete:
+        found = "; ".join(line.strip() for line in proof.unreachable.describe())
+        raise BrokenPromise(f"engine {engine.name} left out routes: {found}")
+    if engine.promise is Promise.DEADLOCK_FREE and proof.credit_loop is not None:
+        found = "; ".join(line.strip() for line in proof.credit_loop.describe())
+        raise BrokenPromise(f"engine {engine.name} promises freedom from credit loops, and there is a {found}")
+    return proof

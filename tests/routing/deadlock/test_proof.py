@@ -1,0 +1,51 @@
+import numpy as np
+from strategies import ring_fabric
+
+from routing.deadlock.proof import prove
+from routing.tables import Provenance, Routing, identity_sl2vl
+
+
+def clockwise(switches):
+    """All traffic of a ring in one direction: what Dally and Seitz begin with."""
+    fabric = ring_fabric(switches)
+    channels, lids = fabric.channels, fabric.lids
+    lft = np.full((switches, len(lids)), 255, np.uint8)
+    for s in range(switches):
+        ahead = next(
+            c for c in range(channels.first[s], channels.first[s + 1]) if channels.dst[c] == (s + 1) % switches
+        )
+        lft[s, lids.switch >= 0] = channels.port[ahead]
+        lft[s, lids.switch == s] = lids.port[lids.switch == s]
+    return fabric, lft
+
+
+def routing(lft, sl, sl2vl, vls):
+    return Routing(lft, np.asarray(sl, np.uint8), sl2vl, vls, vls, Provenance("test"))
+
+
+def test_ring_one_way_is_a_credit_loop_of_the_whole_ring():
+    fabric, lft = clockwise(6)
+    proof = prove(fabric, routing(lft, np.zeros(lft.shape[1]), identity_sl2vl(1), 1))
+    assert proof.complete
+    assert not proof.certified
+    assert proof.certificate is None
+    assert len(proof.credit_loop) == len(proof.reversible_loop) == 6
+    assert {turn.switch for turn in proof.credit_loop.turns} == set(fabric.switch_name)
+    assert int(proof.hops[:, 1:].max()) == 5
+
+
+def test_two_layers_by_pair_do_not_cut_a_one_way_ring():
+    fabric, lft = clockwise(6)
+    target = np.maximum(fabric.lids.switch, 0)
+    sl = (target[None, :] < np.arange(6)[:, None]).astype(np.uint8)  # SL 1: the way crosses from the last to the first
+    split = prove(fabric, routing(lft, sl, identity_sl2vl(2), 2))
+    assert split.credit_loop is not None  # VL 1 alone still goes round: 5 -> 0 -> ... -> 4
+
+
+def test_describe_names_switches_ports_and_lids():
+    fabric, lft = clockwise(3)
+    proof = prove(fabric, routing(lft, np.zeros(lft.shape[1]), identity_sl2vl(1), 1))
+    lines = proof.credit_loop.describe()
+    assert len(lines) == 4
+    assert "VL 0" in lines[0]
+    assert all("sw" in line and "LID" in line and "ca" in line for line in lines[1:])
