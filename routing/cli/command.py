@@ -22,6 +22,7 @@ WRONG_USE = 2
 INTERRUPTED = 130
 
 COMMANDS: Mapping[str, str] = {
+    "fabric": "Make or read a fabric; describe it, or write it.",
     "completion": "Print the completion script for a shell.",
 }
 """Every command with its help line; the module of the same name in this package has a function of that name."""

@@ -1,0 +1,5 @@
+"""``python -m routing.cli`` is ``ibnue``."""
+
+from routing.cli import main
+
+main()

@@ -1,0 +1,142 @@
+"""``ibnue fabric``: make a fabric, or read one; describe it, or write it in another format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from routing.cli import fabrics
+from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+from routing.errors import OptionError
+
+if TYPE_CHECKING:
+    from routing.fabric import Fabric
+
+GENERATOR_OPTIONS = ("cas", "redundancy", "width", "speed", "seed", "name")
+
+
+@click.command()
+@click.argument("source", required=False)
+@click.argument("arguments", nargs=-1)
+@click.option("--list", "as_list", is_flag=True, help="List the generators and their arguments.")
+@click.option("--cas", type=int, metavar="N", help="CAs on each switch that carries any.")
+@click.option("--redundancy", type=int, metavar="N", help="Parallel links for each link.")
+@click.option("--width", type=int, metavar="LANES", help="Lanes of every link: 1, 2, 4, 8 or 12.")
+@click.option("--speed", metavar="SPEED", help="SDR, DDR, QDR, FDR, EDR, HDR or NDR.")
+@click.option("--seed", type=int, help="Of random topologies.")
+@click.option("--name", help="Name of the fabric.")
+@click.option("--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs assigned.")
+@click.option("--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="LIDs from OpenSM's guid2lid file.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
+              help="Write the fabric; the suffix says how: .net (ibsim), .json, .graphml.")  # fmt: skip
+@json_option
+def fabric(
+    *,
+    source: str | None,
+    arguments: tuple[str, ...],
+    as_list: bool,
+    lmc: int,
+    guid2lid: Path | None,
+    output: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Make the fabric of a generator, or read a file; describe it, or write it with -o.
+
+    \b
+    ibnue fabric torus 10x10x10 --cas 4 -o torus.net
+    ibnue fabric ibnetdiscover.out -o fabric.net
+    ibnue fabric --list
+    """
+    if as_list:
+        list_generators(as_json)
+        return 0
+    if source is None:
+        raise click.UsageError("Missing argument 'SOURCE': a generator (--list) or a file", click.get_current_context())
+    chosen = {name: value for name, value in given.items() if value is not None}
+    with phase(f"reading {source}"):
+        subnet = load(source, list(arguments), chosen, lmc, guid2lid)
+    if output is not None:
+        with phase(f"writing {output}"):
+            write(subnet, output)
+    described = describe(subnet)
+    if as_json:
+        print_json({**described, "digest": subnet.digest, "file": None if output is None else str(output)})
+    else:
+        print_facts([*facts(described), *([("file", str(output))] if output is not None else [])])
+    return 0
+
+
+def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, guid2lid: Path | None) -> Fabric:
+    """The fabric of a generator, or that of a file.
+
+    Raises
+    ------
+    OptionError
+        Options of a generator with a file.
+    """
+    from routing.topologies import TOPOLOGIES
+
+    if source in TOPOLOGIES and not Path(source).exists():
+        return fabrics.generated(source, arguments, lmc=lmc, **chosen)
+    if arguments or chosen:
+        what = arguments[0] if arguments else "--" + next(iter(chosen))
+        raise OptionError(f"{what} belongs to a generator, and {source!r} is none", remedy="ibnue fabric --list")
+    return fabrics.read(source, lmc=lmc, guid2lid=guid2lid)
+
+
+def write(subnet: Fabric, output: Path) -> None:
+    """Write a fabric in the format of the suffix.
+
+    Raises
+    ------
+    OptionError
+        A suffix that says nothing.
+    """
+    from routing.formats.fabric_files import write_net
+
+    if output.suffix != ".net":
+        raise OptionError(f"no format is known by the suffix of {output}", remedy="end it in .net")
+    write_net(subnet, output)
+
+
+def describe(fabric: Fabric) -> dict[str, Any]:
+    """What a fabric consists of."""
+    import numpy as np
+
+    kinds = np.bincount(fabric.terminal_kind, minlength=3)
+    between = fabric.channels.link
+    rates, counts = np.unique(fabric.link_capacity, return_counts=True)
+    return {
+        "name": fabric.name,
+        "switches": fabric.switches,
+        "CAs": int(kinds[1]),
+        "routers": int(kinds[2]),
+        "links": fabric.links,
+        "links between switches": len(between) // 2,
+        "end ports": fabric.endports,
+        "LIDs": int((fabric.lids.switch >= 0).sum()),
+        "connected parts": 1 + int(fabric.component.max(initial=-1)) if fabric.switches else 0,
+        "most switch ports": int(fabric.switch_ports.max(initial=0)),
+        "link rates in Gb/s": {f"{rate:g}": count for rate, count in zip(rates.tolist(), counts.tolist(), strict=True)},
+    }
+
+
+def facts(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The description, line by line."""
+    for name, value in described.items():
+        yield name, ", ".join(f"{k} ({n} links)" for k, n in value.items()) if isinstance(value, dict) else str(value)
+
+
+def list_generators(as_json: bool) -> None:
+    """Every generator with its arguments."""
+    from routing.topologies import TOPOLOGIES
+
+    if as_json:
+        print_json({t.name: {"arguments": t.usage, "summary": t.summary} for t in TOPOLOGIES.values()})
+        return
+    rows = [(t.name, t.usage, t.summary, f"ibnue fabric {t.name} {' '.join(t.example)}") for t in TOPOLOGIES.values()]
+    print_table(["generator", "arguments", "what it makes", "example"], rows, texts=4)

@@ -1,0 +1,76 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from routing.cli import main
+from routing.topologies import TOPOLOGIES
+
+
+def run(*args):
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+def test_a_generator_is_described():
+    result = run("fabric", "torus", "4x4x4", "--cas", 2, "--json")
+    assert result.exit_code == 0
+    told = json.loads(result.stdout)
+    assert (told["switches"], told["CAs"], told["links between switches"]) == (64, 128, 192)
+
+
+def test_one_word_means_the_same_as_words_and_options():
+    words = json.loads(run("fabric", "kary-ntree", 4, 2, "--redundancy", 2, "--speed", "EDR", "--json").stdout)
+    assert json.loads(run("fabric", "kary-ntree:4,2,redundancy=2,speed=EDR", "--json").stdout) == words
+
+
+def test_written_and_read_again(tmp_path):
+    written = json.loads(run("fabric", "random-regular", 12, 3, "--seed", 7, "-o", tmp_path / "f.net", "--json").stdout)
+    read = json.loads(run("fabric", tmp_path / "f.net", "--json").stdout)
+    assert read["links"] == written["links"] == 12 * 3 // 2 + 12
+
+
+def test_a_file_is_preferred_to_a_generator(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("fabric", "ring", 5, "-o", "x.net")
+    (tmp_path / "x.net").rename(tmp_path / "torus")
+    assert json.loads(run("fabric", "torus", "--json").stdout)["switches"] == 5
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES.values(), ids=lambda t: t.name)
+def test_listed_examples_work(topology):
+    assert topology.name in run("fabric", "--list").stdout
+    assert run("fabric", topology.name, *topology.example).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["nothing.net"], "no such file or generator"),
+        (["tours:4x4"], "did you mean torus"),
+        (["torus:4x4,cas=many"], "cas"),
+        (["torus:4x4,colour=red"], "colour"),
+        (["torus"], "torus 4x4x4"),
+        (["torus", "4xfour"], "whole numbers"),
+        (["torus", "4x4", "--lmc", "9"], "--lmc"),
+        (["torus", "300x300"], "LIDs"),
+        (["torus:4x4", "--cas", "3"], "--cas"),
+        ([], "SOURCE"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(args, told, tmp_path):
+    result = run("fabric", *args, "-o", tmp_path / "out.net")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("ibnue: ")
+    assert result.stderr.count("\n") == 1
+    assert told in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("target", ["f.pdf", "missing/f.net", "dir.net"])
+def test_a_target_that_cannot_be_written(target, tmp_path):
+    (tmp_path / "dir.net").mkdir()
+    result = run("fabric", "ring", 5, "-o", tmp_path / target)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.rglob("*")] == ["dir.net"]
