@@ -209,7 +209,7 @@ def channel_loads(fabric: Fabric, routing: Table, *, threads: int = 2) -> npt.ND
     -----
     Cost: O(S L).
     """
-    return _Flows.of(fabric, routing, threads).all_to_all()[0]
+    return _Flows.of(fabric, routing, threads).all_to_all(hops=False)[0]
 
 
 def reference_rate(fabric: Fabric) -> float:
@@ -329,14 +329,14 @@ class _Flows:
         routes = kernel.routes_of(fabric, np.ascontiguousarray(lft))
         return cls(fabric, routes, rates, _attached(fabric), max(threads, 1))
 
-    def all_to_all(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def all_to_all(self, *, hops: bool = True) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Loads float64[C] and pairs by number of channels float64[S]."""
         fabric = self.fabric
         weight = np.zeros(len(fabric.lids), np.int64)
         lids = np.flatnonzero((fabric.lids.endport >= 0) & (fabric.lids.switch >= 0))
         weight[lids] = kernel.WHOLE >> fabric.endport_lmc[fabric.lids.endport[lids]].astype(np.int64)
         sources = np.bincount(fabric.endport_switch[self.endports], minlength=fabric.switches).astype(np.int64)
-        load, hop_count = kernel.all_to_all(self.routes, weight, sources, self.threads)
+        load, hop_count = kernel.all_to_all(self.routes, weight, sources, self.threads, hops=hops)
         return load / kernel.WHOLE, hop_count / kernel.WHOLE
 
     def shares(

@@ -56,7 +56,12 @@ def routes_of(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> Routes:
 
 
 def all_to_all(
-    routes: Routes, lid_weight: npt.NDArray[np.int64], sources: npt.NDArray[np.int64], threads: int
+    routes: Routes,
+    lid_weight: npt.NDArray[np.int64],
+    sources: npt.NDArray[np.int64],
+    threads: int,
+    *,
+    hops: bool = True,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Flow on every channel when every source sends to every LID.
 
@@ -71,13 +76,15 @@ def all_to_all(
         nothing.
     threads
         Never changes the result.
+    hops
+        Count hops too (a third more time).
 
     Returns
     -------
     load : int64[C]
         Units on each channel; flows that do not arrive load nothing.
     hop_count : int64[S]
-        Units that take 0, 1, 2, ... channels.
+        Units that take 0, 1, 2, ... channels; zeros when they are not counted.
 
     Raises
     ------
@@ -99,7 +106,7 @@ def all_to_all(
             pointer("int64_t *", sources, np.int64),
             threads,
             pointer("int64_t *", load, np.int64),
-            pointer("int64_t *", hop_count, np.int64),
+            pointer("int64_t *", hop_count, np.int64) if hops else ffi.NULL,
         )
     )
     return load, hop_count

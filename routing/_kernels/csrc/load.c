@@ -56,6 +56,7 @@ struct all_to_all {
     const struct ibn_routes *routes;
     const int64_t *lid_weight;
     const int64_t *sources;
+    int want_hops;
 };
 
 /* What one slice writes to: its sums, then scratch for a block of LIDs and for one tree. */
@@ -68,7 +69,7 @@ struct tree_memory {
 static size_t tree_bytes(const struct ibn_routes *routes)
 {
     const size_t s = (size_t)routes->switches, c = (size_t)routes->channels;
-    return padded(8 * (c + 2 * s) + 4 * ((size_t)BLOCK * s + 3 * s));
+    return padded(8 * (c + 2 * s) + 4 * ((size_t)BLOCK * s + 3 * s + 1));
 }
 
 static struct tree_memory tree_layout(const struct ibn_routes *routes, char *memory)
@@ -80,55 +81,89 @@ static struct tree_memory tree_layout(const struct ibn_routes *routes, char *mem
     own.flow = own.hop_count + s;
     own.out = (int32_t *)(own.flow + s);
     own.order = own.out + (size_t)BLOCK * s;
-    own.waiting = own.order + s;
+    own.waiting = own.order + s + 1;
     own.hops = own.waiting + s;
     return own;
 }
 
-/* Switches so that each stands before the next on its way; those on a loop, or the target, are left out or last. */
-static int32_t farthest_first(const struct ibn_routes *routes, const int32_t *out, int32_t *order, int32_t *waiting)
+/* Sends every switch's flow down its way, farthest first.  Fills `order` with the switches so that each stands before the
+   next on its way and returns how many there are: those on a loop, and what hangs between them, are missing. */
+static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int32_t *out, const struct tree_memory *own)
 {
-    const int32_t switches = routes->switches;
+    const int32_t switches = job->routes->switches, *dst = job->routes->channel_dst;
     int32_t filled = 0;
-    memset(waiting, 0, sizeof(int32_t) * (size_t)switches);
-    for (int32_t s = 0; s < switches; s++)
+    memset(own->waiting, 0, sizeof(int32_t) * (size_t)switches);
+    for (int32_t s = 0; s < switches; s++) {
+        own->flow[s] = weight * job->sources[s];
         if (out[s] >= 0)
-            waiting[routes->channel_dst[out[s]]]++;
-    for (int32_t s = 0; s < switches; s++)
-        if (waiting[s] == 0)
-            order[filled++] = s;
+            own->waiting[dst[out[s]]]++;
+    }
+    /* Whether a switch is ready cannot be foreseen, so it is written down in any case and kept if it is. */
+    for (int32_t s = 0; s < switches; s++) {
+        own->order[filled] = s;
+        filled += own->waiting[s] == 0;
+    }
     for (int32_t i = 0; i < filled; i++) {
-        const int32_t channel = out[order[i]];
-        if (channel >= 0 && --waiting[routes->channel_dst[channel]] == 0)
-            order[filled++] = routes->channel_dst[channel];
+        const int32_t channel = out[own->order[i]];
+        if (channel < 0)
+            continue;
+        const int64_t flow = own->flow[own->order[i]];
+        const int32_t next = dst[channel];
+        own->load[channel] += flow;
+        own->flow[next] += flow;
+        own->order[filled] = next;
+        filled += --own->waiting[next] == 0;
     }
     return filled;
 }
 
-static void load_tree(const struct all_to_all *job, int32_t lid, const int32_t *out, const struct tree_memory *own)
+/* Channels from each switch to the target, nearest first; -1 where the way does not end there. */
+static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t filled,
+                       const struct tree_memory *own)
 {
-    const struct ibn_routes *routes = job->routes;
-    const int32_t target = routes->lid_switch[lid];
+    const int32_t target = job->routes->lid_switch[lid], *dst = job->routes->channel_dst;
     const int64_t weight = job->lid_weight[lid];
-    const int32_t filled = farthest_first(routes, out, own->order, own->waiting);
-    memset(own->hops, 0xff, sizeof(int32_t) * (size_t)routes->switches);
+    memset(own->hops, 0xff, sizeof(int32_t) * (size_t)job->routes->switches);
     for (int32_t i = filled - 1; i >= 0; i--) {
         const int32_t s = own->order[i];
         if (s == target)
             own->hops[s] = 0;
-        else if (out[s] >= 0 && own->hops[routes->channel_dst[out[s]]] >= 0)
-            own->hops[s] = own->hops[routes->channel_dst[out[s]]] + 1;
-        own->flow[s] = own->hops[s] < 0 ? 0 : weight * job->sources[s];
+        else if (out[s] >= 0 && own->hops[dst[out[s]]] >= 0)
+            own->hops[s] = own->hops[dst[out[s]]] + 1;
         if (own->hops[s] >= 0)
-            own->hop_count[own->hops[s]] += own->flow[s] - (s == target ? weight : 0);
+            own->hop_count[own->hops[s]] += weight * (job->sources[s] - (s == target));
     }
+}
+
+/* Takes back what flow_down laid, then lays only what arrives (hops are counted). */
+static void lay_what_arrives(const struct all_to_all *job, int64_t weight, const int32_t *out, int32_t filled,
+                             const struct tree_memory *own)
+{
+    const int32_t *dst = job->routes->channel_dst;
+    for (int32_t i = 0; i < filled; i++)
+        if (out[own->order[i]] >= 0)
+            own->load[out[own->order[i]]] -= own->flow[own->order[i]];
+    for (int32_t s = 0; s < job->routes->switches; s++)
+        own->flow[s] = own->hops[s] < 0 ? 0 : weight * job->sources[s];
     for (int32_t i = 0; i < filled; i++) {
         const int32_t s = own->order[i];
         if (own->hops[s] > 0) {
             own->load[out[s]] += own->flow[s];
-            own->flow[routes->channel_dst[out[s]]] += own->flow[s];
+            own->flow[dst[out[s]]] += own->flow[s];
         }
     }
+}
+
+static void load_tree(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t ends,
+                      const struct tree_memory *own)
+{
+    const int64_t weight = job->lid_weight[lid];
+    const int32_t filled = flow_down(job, weight, out, own);
+    const int whole = filled == job->routes->switches && ends == 1;
+    if (!whole || job->want_hops)
+        count_hops(job, lid, out, filled, own);
+    if (!whole)
+        lay_what_arrives(job, weight, out, filled, own);
 }
 
 static void load_range(void *argument, int32_t from, int32_t to, void *memory)
@@ -141,16 +176,16 @@ static void load_range(void *argument, int32_t from, int32_t to, void *memory)
         const int32_t first = block * BLOCK;
         const int32_t last = first + BLOCK < routes->lids ? first + BLOCK : routes->lids;
         /* The tables lie row by row and are used column by column: turn a block of columns at a time. */
+        int32_t ends[BLOCK] = {0};
         for (int32_t s = 0; s < routes->switches; s++)
-            for (int32_t lid = first; lid < last; lid++)
-                if (job->lid_weight[lid] > 0)
-                    own.out[(size_t)(lid - first) * switches + (size_t)s] = channel_of(routes, s, lid);
+            for (int32_t lid = first; lid < last; lid++) {
+                const int32_t channel = channel_of(routes, s, lid);
+                own.out[(size_t)(lid - first) * switches + (size_t)s] = channel;
+                ends[lid - first] += channel < 0;
+            }
         for (int32_t lid = first; lid < last; lid++) {
-            int32_t *out = own.out + (size_t)(lid - first) * switches;
-            if (job->lid_weight[lid] <= 0 || !delivers(routes, lid))
-                continue;
-            out[routes->lid_switch[lid]] = -1;
-            load_tree(job, lid, out, &own);
+            if (job->lid_weight[lid] > 0 && delivers(routes, lid))
+                load_tree(job, lid, own.out + (size_t)(lid - first) * switches, ends[lid - first], &own);
         }
     }
 }
@@ -159,7 +194,7 @@ int ibn_all_to_all(const struct ibn_routes *routes, const int64_t *lid_weight, c
                      int32_t threads, int64_t *load, int64_t *hop_count)
 {
     const int32_t blocks = (routes->lids + BLOCK - 1) / BLOCK;
-    struct all_to_all job = {routes, lid_weight, sources};
+    struct all_to_all job = {routes, lid_weight, sources, hop_count != NULL};
     const size_t bytes = tree_bytes(routes);
     const int32_t slices = slices_of(threads, blocks);
     char *memory = calloc((size_t)slices, bytes);
@@ -171,7 +206,7 @@ int ibn_all_to_all(const struct ibn_routes *routes, const int64_t *lid_weight, c
         const struct tree_memory own = tree_layout(routes, memory + bytes * (size_t)t);
         for (int32_t c = 0; c < routes->channels; c++)
             load[c] += own.load[c];
-        for (int32_t h = 0; h < routes->switches; h++)
+        for (int32_t h = 0; hop_count != NULL && h < routes->switches; h++)
             hop_count[h] += own.hop_count[h];
     }
     free(memory);

@@ -16,7 +16,7 @@ struct ibn_routes {
 
 /* All-to-all between end ports.  lid_weight[lids] is the flow that every source sends towards a LID (0: none),
    sources[switches] the number of end ports at each switch.  load[channels] and hop_count[switches] get the flow on each
-   channel and the flow that takes 0, 1, 2, ... channels. */
+   channel and the flow that takes 0, 1, 2, ... channels (hop_count may be NULL). */
 int ibn_all_to_all(const struct ibn_routes *routes, const int64_t *lid_weight, const int64_t *sources,
                      int32_t threads, int64_t *load, int64_t *hop_count);
 
