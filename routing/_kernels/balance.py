@@ -1,0 +1,119 @@
+"""Wrapper of the balancing kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, pointer
+from routing.fabric import Channels
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Destinations, grouped into families (the LIDs of one port).
+
+    Attributes
+    ----------
+    family_first
+        int32[F+1]; the destinations of family ``f`` are ``family_first[f]:family_first[f+1]``.
+    root
+        int32[D], the switch that delivers each destination.
+    share
+        float64[D], the part of a source's flow towards the family that takes this LID; 0: carries next to nothing, so that
+        its tree takes a fixed choice among the allowed channels and adds no load.
+    layer
+        int32[D], which order of the switches the destination is laid in (up/down rule only).
+    """
+
+    family_first: npt.NDArray[np.int32]
+    root: npt.NDArray[np.int32]
+    share: npt.NDArray[np.float64]
+    layer: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Balanced:
+    """Trees for all destinations.
+
+    Attributes
+    ----------
+    next_channel
+        uint8[D, S], index of the chosen channel among those of the switch, 255 at the root and where there is no way.
+    load
+        float64[C], flow on each channel.
+    worst
+        float64[passes + 1], load over capacity of the fullest channel after each pass; the best pass is what is returned.
+    """
+
+    next_channel: npt.NDArray[np.uint8]
+    load: npt.NDArray[np.float64]
+    worst: npt.NDArray[np.float64]
+
+
+def balance(
+    channels: Channels,
+    slowness: npt.NDArray[np.float64],
+    sources: npt.NDArray[np.float64],
+    targets: Targets,
+    *,
+    position: npt.NDArray[np.int32] | None = None,
+    passes: int,
+    seed: int,
+    threads: int,
+    hop_cost: float = 0.0,
+) -> Balanced:
+    """Lay balanced trees for all destinations.
+
+    Parameters
+    ----------
+    slowness
+        float64[C], what a unit of load weighs on each channel (reference capacity / capacity).
+    sources
+        float64[S], flow that each switch sends towards a family.
+    position
+        int32[layers, S], place of each switch in the order of each layer: the up/down rule.  None: all shortest paths.
+    passes
+        Refinement passes after the first.
+    hop_cost
+        What every hop costs beside (up/down rule; 1 is the cost of the fullest channel).
+
+    Notes
+    -----
+    Cost: O(D (C + S hops)) a pass; memory 2 D S bytes, with shortest paths 6 S^2 bytes beside.
+    """
+    switches, count = len(sources), len(targets.root)
+    network = ffi.new("ibn_network *")
+    network.switches, network.channels = switches, len(channels)
+    network.first, network.dst = pointer("int32_t *", channels.first, "i4"), pointer("int32_t *", channels.dst, "i4")
+    network.src, network.into = pointer("int32_t *", channels.src, "i4"), pointer("int32_t *", channels.into, "i4")
+    network.into_first = pointer("int32_t *", channels.into_first, "i4")
+    network.slowness = pointer("double *", slowness, "f8")
+    network.sources = pointer("double *", sources, "f8")
+    aims = ffi.new("ibn_targets *")
+    aims.count, aims.families = count, len(targets.family_first) - 1
+    aims.family_first = pointer("int32_t *", targets.family_first, "i4")
+    aims.root, aims.layer = pointer("int32_t *", targets.root, "i4"), pointer("int32_t *", targets.layer, "i4")
+    aims.share = pointer("double *", targets.share, "f8")
+    options = ffi.new("ibn_balance_options *")
+    options.passes, options.threads, options.seed = passes, threads, seed
+    options.hop_cost = hop_cost
+    options.position = ffi.NULL if position is None else pointer("int32_t *", position, "i4")
+    result = Balanced(
+        next_channel=np.full((count, switches), 255, np.uint8),
+        load=np.zeros(len(channels)),
+        worst=np.zeros(passes + 1),
+    )
+    check(
+        lib.ibn_balance(
+            network,
+            aims,
+            options,
+            pointer("uint8_t *", result.next_channel, "u1"),
+            pointer("double *", result.load, "f8"),
+            pointer("double *", result.worst, "f8"),
+        )
+    )
+    return result

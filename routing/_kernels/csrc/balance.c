@@ -1,0 +1,235 @@
+/* Balanced next hops: for every destination a tree of allowed channels, chosen by the load along the whole way.
+ *
+ * A destination is laid switch by switch.  A switch compares its allowed channels by the cost of the way that the far
+ * switch has already chosen, takes the cheapest, and its own flow is added to every channel of that way at once, so that
+ * the next switch sees it.  Later passes lift a destination's flow out and lay it again; what comes out worse is put
+ * back.  What is allowed is the rule's business (lay_shortest.c, lay_updown.c).
+ *
+ * The destinations are laid in two LANES, each with loads of its own that are merged after every block.  The lanes are
+ * there at any thread count, which only says whether they run at the same time: so the result does not depend on it. */
+#include "balance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal/lane.h"
+#include "internal/random.h"
+#include "parallel.h"
+
+#define LANES 2
+#define BLOCK 16
+
+/* Squarings by pass: mild first, which spreads; steep later, when only the fullest channels matter. */
+static const int32_t SCHEDULE[] = {2, 2, 2, 5, 6};
+#define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
+#define FULL_PASSES 2
+
+typedef struct {
+    job_t *job;
+    lane_t lane[LANES];
+} pair_t;
+
+/* Adds (sign 1) or takes away (sign -1) a destination's flow on its whole tree: leaves first, each handing what comes
+ * through it to its next hop. */
+void ibn_move_tree(const job_t *job, lane_t *lane, const uint8_t *next, int32_t target, double sign)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target], tail = 0;
+    memset(lane->children, 0, (size_t)net->switches * sizeof *lane->children);
+    for (int32_t u = 0; u < net->switches; u++) {
+        lane->through[u] = net->sources[u] * job->targets->share[target] * sign;
+        if (next[u] != NO_CHANNEL)
+            lane->children[net->dst[ibn_chosen(job, next, u)]]++;
+    }
+    for (int32_t u = 0; u < net->switches; u++)
+        if (lane->children[u] == 0 && next[u] != NO_CHANNEL)
+            lane->queue[tail++] = u;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t u = lane->queue[head], c = ibn_chosen(job, next, u), v = net->dst[c];
+        if (lane->through[u] != 0.0)
+            ibn_add(job, lane, c, lane->through[u]);
+        lane->through[v] += lane->through[u];
+        if (--lane->children[v] == 0 && v != root)
+            lane->queue[tail++] = v;
+    }
+}
+
+static void lay(const job_t *job, lane_t *lane, int32_t target, int32_t elders)
+{
+    if (job->options->position)
+        ibn_lay_updown(job, lane, target, elders);
+    else
+        ibn_lay_shortest(job, lane, target, elders);
+}
+
+static int is_hot(const job_t *job, const lane_t *lane, const uint8_t *next)
+{
+    const ibn_network *net = job->net;
+    for (int32_t u = 0; u < net->switches; u++) {
+        if (next[u] == NO_CHANNEL)
+            continue;
+        int32_t c = ibn_chosen(job, next, u);
+        if (lane->load[c] * net->slowness[c] * lane->inverse_peak >= job->hot)
+            return 1;
+    }
+    return 0;
+}
+
+static void lay_again(const job_t *job, lane_t *lane, int32_t target, int32_t elders)
+{
+    size_t switches = (size_t)job->net->switches;
+    uint8_t *next = job->next + (size_t)target * switches;
+    if (job->targets->share[target] == 0.0 || !is_hot(job, lane, next))
+        return;
+    double before = lane->potential;
+    memcpy(lane->before, next, switches);
+    ibn_move_tree(job, lane, next, target, -1.0);
+    lay(job, lane, target, elders);
+    if (lane->potential > before) {
+        ibn_move_tree(job, lane, next, target, -1.0);
+        memcpy(next, lane->before, switches);
+        ibn_move_tree(job, lane, next, target, 1.0);
+    }
+}
+
+static void lay_block(void *context, int32_t which)
+{
+    pair_t *pair = context;
+    const job_t *job = pair->job;
+    lane_t *lane = &pair->lane[which];
+    for (int32_t k = 0; k < BLOCK; k++) {
+        int32_t place = job->block + k * LANES + which;
+        if (place >= job->targets->families)
+            return;
+        int32_t family = job->order[place], first = job->targets->family_first[family];
+        lane->random = job->options->seed + ((uint64_t)job->pass << 40) + ((uint64_t)family << 8);
+        for (int32_t target = first; target < job->targets->family_first[family + 1]; target++) {
+            if (job->pass == 0)
+                lay(job, lane, target, target - first);
+            else
+                lay_again(job, lane, target, target - first);
+        }
+    }
+}
+
+static double peak_of(const ibn_network *net, const double *load)
+{
+    double peak = 0.0;
+    for (int32_t c = 0; c < net->channels; c++)
+        peak = fmax(peak, load[c] * net->slowness[c]);
+    return peak;
+}
+
+/* Both lanes' additions since the last block, merged into the loads that both start the next one with. */
+static void merge(const job_t *job, pair_t *pair, double *load)
+{
+    const ibn_network *net = job->net;
+    size_t bytes = (size_t)net->channels * sizeof *load;
+    lane_t *one = &pair->lane[0], *two = &pair->lane[1];
+    for (int32_t c = 0; c < net->channels; c++)
+        load[c] += (one->load[c] - load[c]) + (two->load[c] - load[c]);
+    memcpy(one->load, load, bytes);
+    memcpy(two->load, load, bytes);
+    double peak = peak_of(net, load);
+    one->inverse_peak = two->inverse_peak = 1.0 / fmax(peak, 1.0);
+    for (int32_t c = 0; c < net->channels; c++)
+        one->weight[c] = ibn_weigh(job, one, c, load[c]);
+    memcpy(two->weight, one->weight, bytes);
+    one->potential = two->potential = 0.0;
+}
+
+static int run_pass(job_t *job, pair_t *pair, double *load)
+{
+    uint64_t random = job->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
+    job->squarings = SCHEDULE[job->pass < SCHEDULED ? job->pass : SCHEDULED - 1];
+    job->hot = job->pass < FULL_PASSES ? 0.0 : 0.999;
+    ibn_shuffle(job->order, job->targets->families, &random);
+    for (job->block = 0; job->block < job->targets->families; job->block += LANES * BLOCK) {
+        merge(job, pair, load);
+        if (ibn_parallel(job->options->threads, LANES, lay_block, pair))
+            return 1;
+    }
+    merge(job, pair, load);
+    if (job->pass > 0) {
+        ibn_polish(job, &pair->lane[0]);
+        memcpy(pair->lane[1].load, load, (size_t)job->net->channels * sizeof *load);
+        merge(job, pair, load);
+    }
+    return 0;
+}
+
+static int prepare_lane(const ibn_network *net, lane_t *lane)
+{
+    size_t switches = (size_t)net->switches + 1, channels = (size_t)net->channels + 1;
+    lane->load = calloc(channels, sizeof *lane->load);
+    lane->weight = calloc(channels, sizeof *lane->weight);
+    lane->down = calloc(switches, sizeof *lane->down);
+    lane->through = calloc(switches, sizeof *lane->through);
+    lane->before = calloc(switches, sizeof *lane->before);
+    lane->queue = calloc(switches, sizeof *lane->queue);
+    lane->children = calloc(switches, sizeof *lane->children);
+    lane->level = calloc(switches, sizeof *lane->level);
+    return !(lane->load && lane->weight && lane->down && lane->through && lane->before && lane->queue &&
+             lane->children && lane->level);
+}
+
+static void release(job_t *job, pair_t *pair)
+{
+    for (int32_t which = 0; which < LANES; which++) {
+        lane_t *lane = &pair->lane[which];
+        free(lane->load);
+        free(lane->weight);
+        free(lane->down);
+        free(lane->through);
+        free(lane->before);
+        free(lane->queue);
+        free(lane->children);
+        free(lane->level);
+    }
+    free(job->distance);
+    free(job->by_distance);
+    free(job->root_row);
+    free(job->sequence);
+    free(job->order);
+    free(job->next);
+}
+
+static int prepare(job_t *job, pair_t *pair)
+{
+    size_t bytes = (size_t)job->targets->count * (size_t)job->net->switches;
+    job->next = malloc(bytes + 1);
+    job->order = malloc(((size_t)job->targets->families + 1) * sizeof *job->order);
+    if (!job->next || !job->order)
+        return 1;
+    memset(job->next, NO_CHANNEL, bytes);
+    for (int32_t family = 0; family < job->targets->families; family++)
+        job->order[family] = family;
+    for (int32_t which = 0; which < LANES; which++)
+        if (prepare_lane(job->net, &pair->lane[which]))
+            return 1;
+    return job->options->position ? ibn_prepare_updown(job) : ibn_prepare_shortest(job);
+}
+
+/* next: uint8 [D, S], index of each switch's channel among its own (255: none); load: double [C]; worst: double
+ * [passes + 1], the fullest channel after each pass.  Tables and loads are those of the best pass. */
+int ibn_balance(const ibn_network *network, const ibn_targets *targets, const ibn_balance_options *options,
+                uint8_t *next, double *load, double *worst)
+{
+    job_t job = {.net = network, .targets = targets, .options = options};
+    pair_t pair = {.job = &job};
+    double *current = calloc((size_t)network->channels + 1, sizeof *current);
+    int failed = !current || prepare(&job, &pair);
+    double best = INFINITY;
+    for (job.pass = 0; job.pass <= options->passes && !failed; job.pass++) {
+        failed = run_pass(&job, &pair, current);
+        worst[job.pass] = peak_of(network, current);
+        if (worst[job.pass] < best && !failed) {
+            best = worst[job.pass];
+            memcpy(next, job.next, (size_t)targets->count * (size_t)network->switches);
+            memcpy(load, current, (size_t)network->channels * sizeof *load);
+        }
+    }
+    release(&job, &pair);
+    free(current);
+    return failed;
+}

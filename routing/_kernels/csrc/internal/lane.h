@@ -1,0 +1,117 @@
+/* What the parts of the balancing kernel share: the job, and a lane's own loads and scratch space. */
+#ifndef IBNUE_LANE_H
+#define IBNUE_LANE_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "../balance.h"
+
+#define NO_CHANNEL 255
+
+typedef struct {
+    const ibn_network *net;
+    const ibn_targets *targets;
+    const ibn_balance_options *options;
+    uint8_t *next;        /* [D, S] index of the chosen channel among those of the switch */
+    uint16_t *distance;   /* [roots, S], shortest rule only */
+    int32_t *by_distance; /* [roots, S] switches, nearest first, -1 behind the last that is reached */
+    int32_t *root_row;    /* [S] row of a root in the two above, or -1 */
+    int32_t *sequence;    /* [layers, S] switches by position, up/down rule only */
+    int32_t *order;       /* families in the order of this pass */
+    int32_t pass, block, squarings;
+    double hot; /* only trees over a channel at least so full (of the fullest) are laid again */
+} job_t;
+
+typedef struct {
+    double *load, *weight; /* [C] flow, and (load / peak)^(2^squarings) + hop cost */
+    double inverse_peak;
+    double potential; /* change of the sum of all weights */
+    double *down;     /* [S] cheapest way that only goes down */
+    double *through;  /* [S] a destination's flow through each switch */
+    uint8_t *before;  /* [S] a destination's tree before it was lifted */
+    int32_t *queue, *children, *level;
+    uint64_t random;
+} lane_t;
+
+/* What one channel is worth avoiding: next to nothing unless it is nearly as full as the fullest. */
+static inline double ibn_weigh(const job_t *job, const lane_t *lane, int32_t channel, double load)
+{
+    double x = load * job->net->slowness[channel] * lane->inverse_peak;
+    for (int32_t i = 0; i < job->squarings; i++)
+        x *= x;
+    return x + job->options->hop_cost;
+}
+
+static inline void ibn_add(const job_t *job, lane_t *lane, int32_t channel, double flow)
+{
+    lane->load[channel] += flow;
+    double weight = ibn_weigh(job, lane, channel, lane->load[channel]);
+    lane->potential += weight - lane->weight[channel];
+    lane->weight[channel] = weight;
+}
+
+static inline int32_t ibn_chosen(const job_t *job, const uint8_t *next, int32_t u)
+{
+    return job->net->first[u] + next[u];
+}
+
+/* Cost of the way that `from` takes now.  Walked anew each time: a remembered cost is stale as soon as a flow is added,
+ * and stale costs were measured to cost 1 % of balance on trees and 5 % on trunked tori. */
+static inline double ibn_cost_of_way(const job_t *job, const lane_t *lane, const uint8_t *next, int32_t from, int32_t root)
+{
+    double cost = 0.0;
+    while (from != root) {
+        int32_t c = ibn_chosen(job, next, from);
+        cost += lane->weight[c];
+        from = job->net->dst[c];
+    }
+    return cost;
+}
+
+static inline void ibn_add_along(const job_t *job, lane_t *lane, const uint8_t *next, int32_t from, int32_t root,
+                                 double flow)
+{
+    while (from != root) {
+        int32_t c = ibn_chosen(job, next, from);
+        ibn_add(job, lane, c, flow);
+        from = job->net->dst[c];
+    }
+}
+
+/* How often the earlier LIDs of the same port left switch `u` for the switch behind channel `c`. */
+static inline int32_t ibn_taken_by_elders(const job_t *job, const uint8_t *next, int32_t elders, int32_t u, int32_t c)
+{
+    int32_t taken = 0;
+    for (int32_t i = 1; i <= elders; i++) {
+        uint8_t other = next[u - (int64_t)i * job->net->switches];
+        taken += other != NO_CHANNEL && job->net->dst[job->net->first[u] + other] == job->net->dst[c];
+    }
+    return taken;
+}
+
+/* A candidate is better if fewer elders took it, then if it is cheaper. */
+typedef struct {
+    int32_t channel, taken;
+    double cost;
+} choice_t;
+
+static inline void ibn_consider(choice_t *best, int32_t channel, int32_t taken, double cost)
+{
+    if (best->channel < 0 || taken < best->taken || (taken == best->taken && cost < best->cost))
+        *best = (choice_t){.channel = channel, .taken = taken, .cost = cost};
+}
+
+static inline choice_t ibn_no_choice(void)
+{
+    return (choice_t){.channel = -1, .taken = 0, .cost = INFINITY};
+}
+
+void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target, int32_t elders);
+int ibn_prepare_shortest(job_t *job);
+void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target, int32_t elders);
+int ibn_prepare_updown(job_t *job);
+void ibn_move_tree(const job_t *job, lane_t *lane, const uint8_t *next, int32_t target, double sign);
+void ibn_polish(const job_t *job, lane_t *lane);
+
+#endif

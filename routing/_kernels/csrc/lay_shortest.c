@@ -1,0 +1,100 @@
+/* The rule "all shortest paths": a switch may take every channel to a switch that is one hop nearer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal/lane.h"
+#include "internal/random.h"
+#include "parallel.h"
+
+#define UNREACHED (UINT16_MAX - 1)
+
+static int32_t choose(const job_t *job, const lane_t *lane, const uint8_t *next, const uint16_t *distance, int32_t u,
+                      int32_t target, int32_t elders)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target];
+    int idle = job->targets->share[target] == 0.0;
+    choice_t best = ibn_no_choice();
+    for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+        int32_t v = net->dst[c];
+        if (distance[v] + 1 != distance[u])
+            continue;
+        double cost = idle ? 0.0 : lane->weight[c] + ibn_cost_of_way(job, lane, next, v, root);
+        ibn_consider(&best, c, elders ? ibn_taken_by_elders(job, next, elders, u, c) : 0, cost);
+    }
+    return best.channel;
+}
+
+/* Lays one destination: switches nearest first, in random order within a distance, so that none is always first.  The
+ * tree of a destination without flow takes the first channels, which gives all such trees the same turns. */
+void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target, int32_t elders)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target], reached = 1;
+    int64_t row = (int64_t)job->root_row[root] * net->switches;
+    const uint16_t *distance = job->distance + row;
+    const int32_t *nearest = job->by_distance + row;
+    uint8_t *next = job->next + (int64_t)target * net->switches;
+    double share = job->targets->share[target];
+    while (reached < net->switches && nearest[reached] >= 0) {
+        int32_t count = 0;
+        uint16_t here = distance[nearest[reached]];
+        while (reached < net->switches && nearest[reached] >= 0 && distance[nearest[reached]] == here)
+            lane->level[count++] = nearest[reached++];
+        if (share > 0.0)
+            ibn_shuffle(lane->level, count, &lane->random);
+        for (int32_t i = 0; i < count; i++) {
+            int32_t u = lane->level[i];
+            next[u] = (uint8_t)(choose(job, lane, next, distance, u, target, elders) - net->first[u]);
+            if (net->sources[u] * share > 0.0)
+                ibn_add_along(job, lane, next, u, root, net->sources[u] * share);
+        }
+    }
+}
+
+static void survey(void *context, int32_t root)
+{
+    job_t *job = context;
+    const ibn_network *net = job->net;
+    if (job->root_row[root] < 0)
+        return;
+    int64_t row = (int64_t)job->root_row[root] * net->switches;
+    uint16_t *distance = job->distance + row;
+    int32_t *nearest = job->by_distance + row, tail = 0;
+    for (int32_t u = 0; u < net->switches; u++)
+        distance[u] = UNREACHED;
+    distance[root] = 0;
+    nearest[tail++] = root;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t v = nearest[head];
+        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+            int32_t u = net->src[net->into[i]];
+            if (distance[u] == UNREACHED) {
+                distance[u] = (uint16_t)(distance[v] + 1);
+                nearest[tail++] = u;
+            }
+        }
+    }
+    while (tail < net->switches)
+        nearest[tail++] = -1;
+}
+
+/* Distances from every root, once for all passes and for all LIDs at the same switch. */
+int ibn_prepare_shortest(job_t *job)
+{
+    const ibn_network *net = job->net;
+    size_t rows = 0, switches = (size_t)net->switches;
+    job->root_row = malloc((switches + 1) * sizeof *job->root_row);
+    if (!job->root_row)
+        return 1;
+    for (size_t s = 0; s < switches; s++)
+        job->root_row[s] = -1;
+    for (int32_t t = 0; t < job->targets->count; t++)
+        if (job->root_row[job->targets->root[t]] < 0)
+            job->root_row[job->targets->root[t]] = (int32_t)rows++;
+    job->distance = malloc((rows * switches + 1) * sizeof *job->distance);
+    job->by_distance = malloc((rows * switches + 1) * sizeof *job->by_distance);
+    if (!job->distance || !job->by_distance)
+        return 1;
+    return ibn_parallel(job->options->threads, net->switches, survey, job);
+}

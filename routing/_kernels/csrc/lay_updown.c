@@ -1,0 +1,106 @@
+/* The rule "up, then down" in a given order of the switches, consistent with one next hop per switch: whoever can be
+ * arrived at by a down channel goes on down.
+ *
+ * Switches decide from the top of the order on, so each knows whether anyone comes down to it (all who could are above
+ * it).  If nobody does, it is free to go up even if it has a way down.  With a single top, every switch has a channel
+ * up, so every connected pair has a way. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal/lane.h"
+
+/* Cheapest way that only goes down, from every switch above the destination (INFINITY: there is none). */
+static void survey_down(const job_t *job, lane_t *lane, const int32_t *sequence, const int32_t *position, int32_t root)
+{
+    const ibn_network *net = job->net;
+    for (int32_t u = 0; u < net->switches; u++)
+        lane->down[u] = INFINITY;
+    lane->down[root] = 0.0;
+    for (int32_t i = position[root] - 1; i >= 0; i--) {
+        int32_t u = sequence[i];
+        double least = INFINITY;
+        for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+            int32_t v = net->dst[c];
+            double cost = lane->weight[c] + lane->down[v];
+            if (position[v] > i && cost < least)
+                least = cost;
+        }
+        lane->down[u] = least;
+    }
+}
+
+/* Decides the way down from `u` as far as it is undecided: every switch on it has to go on downwards. */
+static void go_down(const job_t *job, const lane_t *lane, uint8_t *next, const int32_t *position, int32_t u,
+                    int32_t root, int32_t elders)
+{
+    const ibn_network *net = job->net;
+    while (u != root && next[u] == NO_CHANNEL) {
+        choice_t best = ibn_no_choice();
+        for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+            int32_t v = net->dst[c];
+            if (position[v] < position[u] || lane->down[v] == INFINITY)
+                continue;
+            int decided = v == root || next[v] != NO_CHANNEL;
+            double rest = decided ? ibn_cost_of_way(job, lane, next, v, root) : lane->down[v];
+            ibn_consider(&best, c, elders ? ibn_taken_by_elders(job, next, elders, u, c) : 0, lane->weight[c] + rest);
+        }
+        next[u] = (uint8_t)(best.channel - net->first[u]);
+        u = net->dst[best.channel];
+    }
+}
+
+static choice_t choose_up(const job_t *job, const lane_t *lane, const uint8_t *next, const int32_t *position, int32_t u,
+                          int32_t root, int32_t elders)
+{
+    const ibn_network *net = job->net;
+    choice_t best = ibn_no_choice();
+    for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+        int32_t v = net->dst[c];
+        if (position[v] > position[u] || (v != root && next[v] == NO_CHANNEL))
+            continue;
+        double cost = lane->weight[c] + ibn_cost_of_way(job, lane, next, v, root);
+        ibn_consider(&best, c, elders ? ibn_taken_by_elders(job, next, elders, u, c) : 0, cost);
+    }
+    return best;
+}
+
+void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target, int32_t elders)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target];
+    int64_t row = (int64_t)job->targets->layer[target] * net->switches;
+    const int32_t *position = job->options->position + row, *sequence = job->sequence + row;
+    uint8_t *next = job->next + (int64_t)target * net->switches;
+    double share = job->targets->share[target];
+    memset(next, NO_CHANNEL, (size_t)net->switches);
+    survey_down(job, lane, sequence, position, root);
+    for (int32_t i = 0; i < net->switches; i++) {
+        int32_t u = sequence[i];
+        if (u == root)
+            continue;
+        if (next[u] == NO_CHANNEL) {
+            choice_t up = choose_up(job, lane, next, position, u, root, elders);
+            if (lane->down[u] < INFINITY && lane->down[u] <= up.cost)
+                go_down(job, lane, next, position, u, root, elders);
+            else if (up.channel >= 0)
+                next[u] = (uint8_t)(up.channel - net->first[u]);
+            else
+                continue;
+        }
+        if (net->sources[u] * share > 0.0)
+            ibn_add_along(job, lane, next, u, root, net->sources[u] * share);
+    }
+}
+
+int ibn_prepare_updown(job_t *job)
+{
+    int64_t switches = job->net->switches, layers = 0;
+    for (int32_t t = 0; t < job->targets->count; t++)
+        layers = job->targets->layer[t] >= layers ? job->targets->layer[t] + 1 : layers;
+    job->sequence = malloc(((size_t)(layers * switches) + 1) * sizeof *job->sequence);
+    if (!job->sequence)
+        return 1;
+    for (int64_t i = 0; i < layers * switches; i++)
+        job->sequence[i - i % switches + job->options->position[i]] = (int32_t)(i % switches);
+    return 0;
+}

@@ -1,0 +1,97 @@
+/* The last touch: while a channel is as full as the fullest, move single switches' next hops off it, one destination at a
+ * time, where that makes the sum of all weights smaller.  A pass lays whole trees and so stirs up what was good; this does
+ * not. */
+#include "internal/lane.h"
+
+#define ROUNDS 64
+
+/* May `u` change over to channel `c` without anyone else's next hop having to change? */
+static int allowed(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target], v = net->dst[c];
+    if (!job->options->position) {
+        const uint16_t *distance = job->distance + (int64_t)job->root_row[root] * net->switches;
+        return distance[v] + 1 == distance[u];
+    }
+    const int32_t *position = job->options->position + (int64_t)job->targets->layer[target] * net->switches;
+    if (position[v] < position[u])
+        return position[net->dst[ibn_chosen(job, next, u)]] < position[u] && (v == root || next[v] != NO_CHANNEL);
+    return v == root || (next[v] != NO_CHANNEL && position[net->dst[ibn_chosen(job, next, v)]] > position[v]);
+}
+
+/* A destination's flow through `u`: its own, and that of all who come this way. */
+static double flow_through(const job_t *job, lane_t *lane, const uint8_t *next, int32_t target, int32_t u)
+{
+    const ibn_network *net = job->net;
+    double flow = net->sources[u];
+    int32_t tail = 0;
+    lane->queue[tail++] = u;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t v = lane->queue[head];
+        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+            int32_t c = net->into[i], w = net->src[c];
+            if (next[w] != NO_CHANNEL && ibn_chosen(job, next, w) == c) {
+                flow += net->sources[w];
+                lane->queue[tail++] = w;
+            }
+        }
+    }
+    return flow * job->targets->share[target];
+}
+
+static int improve(const job_t *job, lane_t *lane, int32_t target, int32_t u)
+{
+    const ibn_network *net = job->net;
+    uint8_t *next = job->next + (int64_t)target * net->switches, kept = next[u];
+    int32_t root = job->targets->root[target];
+    double flow = flow_through(job, lane, next, target, u);
+    if (flow == 0.0)
+        return 0;
+    double before = lane->potential;
+    ibn_add_along(job, lane, next, u, root, -flow);
+    for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+        next[u] = kept;
+        if (c - net->first[u] == kept || !allowed(job, next, target, u, c))
+            continue;
+        next[u] = (uint8_t)(c - net->first[u]);
+        ibn_add_along(job, lane, next, u, root, flow);
+        if (lane->potential < before - 1e-9)
+            return 1;
+        ibn_add_along(job, lane, next, u, root, -flow);
+    }
+    next[u] = kept;
+    ibn_add_along(job, lane, next, u, root, flow);
+    return 0;
+}
+
+static int relieve(const job_t *job, lane_t *lane, int32_t channel)
+{
+    const ibn_network *net = job->net;
+    int32_t u = net->src[channel], moved = 0;
+    uint8_t index = (uint8_t)(channel - net->first[u]);
+    for (int32_t target = 0; target < job->targets->count; target++)
+        if (job->next[(int64_t)target * net->switches + u] == index && improve(job, lane, target, u)) {
+            moved = 1;
+            break;
+        }
+    return moved;
+}
+
+void ibn_polish(const job_t *job, lane_t *lane)
+{
+    const ibn_network *net = job->net;
+    for (int32_t round = 0; round < ROUNDS; round++) {
+        double peak = 0.0;
+        for (int32_t c = 0; c < net->channels; c++)
+            peak = fmax(peak, lane->load[c] * net->slowness[c]);
+        int32_t moves = 0, full = 0;
+        for (int32_t c = 0; c < net->channels; c++)
+            if (lane->load[c] * net->slowness[c] >= peak) {
+                full++;
+                moves += relieve(job, lane, c);
+            }
+        if (moves < full)
+            return;
+    }
+}

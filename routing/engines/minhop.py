@@ -1,0 +1,47 @@
+"""MinHop: shortest paths, balanced, with no care for credit loops."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from routing._kernels.balance import balance
+from routing.engines.base import EngineOptions, Promise
+from routing.engines.destinations import Destinations, forwarding_tables, slowness
+from routing.engines.provenance import provenance
+from routing.fabric import Fabric
+from routing.tables import Routing, identity_sl2vl
+
+DEFAULT_PASSES = 4
+
+
+class MinHop:
+    """All shortest paths on one VL."""
+
+    name = "minhop"
+    summary = "balanced shortest paths on one VL; may have credit loops off trees"
+    promise = Promise.NONE
+
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).  Cost: O(L S hops radix) a pass."""
+        start = time.perf_counter()
+        destinations = Destinations.of(fabric)
+        trees = balance(
+            fabric.channels,
+            slowness(fabric),
+            fabric.terminals_at.astype(np.float64),
+            destinations.targets(),
+            passes=DEFAULT_PASSES if options.passes is None else options.passes,
+            seed=options.seed,
+            threads=options.threads,
+        )
+        lft = forwarding_tables(fabric, destinations, trees)
+        return Routing(
+            lft=lft,
+            sl=np.zeros(len(fabric.lids), np.uint8),
+            sl2vl=identity_sl2vl(1),
+            vls=1,
+            vls_needed=1,
+            provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}),
+        )

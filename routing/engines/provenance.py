@@ -1,0 +1,29 @@
+"""What an engine writes down of its own run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+
+from routing.engines.base import EngineOptions
+from routing.fabric import Fabric
+from routing.tables import Provenance
+
+
+def provenance(
+    engine: str, fabric: Fabric, options: EngineOptions, seconds: Mapping[str, float], **results: object
+) -> Provenance:
+    """Engine, options (all but the thread count, which changes nothing), versions, and the digest of the fabric."""
+    asked = {
+        "vls": options.vls,
+        "objective": options.objective.value,
+        "passes": options.passes,
+        "seed": options.seed,
+        "partition": options.partition,
+        **results,
+    }
+    try:
+        own = version("ibnue")
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        own = "unknown"
+    return Provenance(engine, asked, fabric.digest, {"ibnue": own}, dict(seconds))
