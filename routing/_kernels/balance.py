@@ -22,8 +22,8 @@ class Targets:
     root
         int32[D], the switch that delivers each destination.
     share
-        float64[D], the part of a source's flow towards the family that takes this LID; 0: carries next to nothing, so that
-        its tree takes a fixed choice among the allowed channels and adds no load.
+        float64[D], part of a source's flow towards the family that takes this LID; 0: carries next to nothing, so
+        that its tree takes a fixed choice among the allowed channels and adds no load.
     layer
         int32[D], which order of the switches the destination is laid in (up/down rule only).
     """
@@ -45,7 +45,7 @@ class Balanced:
     load
         float64[C], flow on each channel.
     worst
-        float64[passes + 1], load over capacity of the fullest channel after each pass; the best pass is what is returned.
+        float64[passes + 1], load over capacity of the fullest channel after each pass; the best pass is returned.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -69,14 +69,22 @@ def balance(
 
     Parameters
     ----------
+    channels
+        The channels of the fabric.
     slowness
         float64[C], what a unit of load weighs on each channel (reference capacity / capacity).
     sources
         float64[S], flow that each switch sends towards a family.
+    targets
+        The destinations.
     position
         int32[layers, S], place of each switch in the order of each layer: the up/down rule.  None: all shortest paths.
     passes
         Refinement passes after the first.
+    seed
+        Of the order in which destinations, and switches at one distance, are laid.
+    threads
+        Worker threads; no influence on the result.
     hop_cost
         What every hop costs beside (up/down rule; 1 is the cost of the fullest channel).
 

@@ -61,7 +61,7 @@ def slowness(fabric: Fabric) -> npt.NDArray[np.float64]:
 
 
 def forwarding_tables(fabric: Fabric, destinations: Destinations, trees: Balanced) -> npt.NDArray[np.uint8]:
-    """uint8[S, L] from the trees: out-ports, 0 and the end ports' own ports at the delivering switches, 255 elsewhere."""
+    """uint8[S, L] from the trees: out-ports, at the delivering switches the end port or 0, 255 elsewhere."""
     channels, lids = fabric.channels, fabric.lids
     lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)
     for switch in range(fabric.switches):
