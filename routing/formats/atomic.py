@@ -1,0 +1,148 @@
+"""Files and directories that appear complete or not at all.
+
+Everything is written beside its target and renamed when it is complete; an exception, Ctrl-C included, removes what was
+begun.  Nothing is synced to the disk: this guards against readers that look too early and runs that are stopped, not
+against a power cut.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from routing.errors import EnvironmentProblem, InputError
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
+
+@contextmanager
+def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file for writing that takes the place of ``path`` when the block ends without an exception.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The folder is not there or cannot be written, or the disk is full.
+    """
+    target = Path(path).absolute()
+    part: Path | None = None
+    with _environment(target):
+        try:
+            handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+            part = Path(name)
+            with open(handle, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
+                yield file
+            part.chmod(0o666 & ~_umask())
+            part.replace(target)
+        except BaseException:
+            if part is not None:
+                with suppress(OSError):
+                    part.unlink(missing_ok=True)
+            raise
+
+
+def write_text_atomically(path: str | Path, text: str) -> None:
+    """Write a whole text file as UTF-8."""
+    with atomic_write(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
+@contextmanager
+def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -> Iterator[Path]:
+    """Give an empty folder to fill that takes the place of ``path`` when the block ends without an exception.
+
+    A folder that is there already is replaced as a whole (Linux exchanges the two in one step), but only if it is empty
+    or was written this way before.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    marker
+        A file name that tells a folder of ours from any other.
+    known
+        Every file name that a folder of ours may hold.
+
+    Raises
+    ------
+    InputError
+        The path is no folder, or a folder that holds anything else.
+    EnvironmentProblem
+        The folder around it is missing or cannot be written.
+    """
+    target = Path(path).resolve()
+    part: Path | None = None
+    with _environment(target):
+        _refuse_foreign(target, marker, known)
+        try:
+            part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
+            part.chmod(0o777 & ~_umask())
+            yield part
+            _refuse_foreign(target, marker, known)
+            if target.exists():
+                _exchange(part, target)
+            else:
+                part.rename(target)
+        finally:
+            if part is not None:
+                shutil.rmtree(part, ignore_errors=True)
+
+
+def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise InputError("is a file, a folder is to be written", path=target, remedy="name another folder")
+    names = {entry.name for entry in target.iterdir()}
+    foreign = sorted(names - set(known))
+    if foreign or (names and marker not in names):
+        example = foreign[0] if foreign else min(names)
+        raise InputError(
+            f"the folder holds files that were not written by this program, such as {example!r}",
+            path=target,
+            remedy="name a folder that is new, empty or full of tables of ours",
+        )
+
+
+def _exchange(part: Path, target: Path) -> None:
+    """Swap two folders; afterwards ``part`` is the old one."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    swap = getattr(libc, "renameat2", None)
+    names = os.fsencode(part), os.fsencode(target)
+    if swap is not None and swap(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
+        return
+    # Other systems and file systems: two renames with a moment between them in which there is no folder.
+    aside = part.with_name(part.name + ".old")
+    target.rename(aside)
+    try:
+        part.rename(target)
+    except BaseException:
+        aside.rename(target)
+        raise
+    aside.rename(part)
+
+
+def _umask() -> int:
+    """The umask, read without setting it for a moment (that would be seen by other threads) where Linux allows."""
+    with suppress(OSError, ValueError, StopIteration):
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        return int(next(line for line in status.splitlines() if line.startswith("Umask:")).split()[1], 8)
+    return 0o077
+
+
+@contextmanager
+def _environment(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise EnvironmentProblem(
+            f"{target}: cannot be written: {reason} (name a folder that exists, can be written and has room)"
+        ) from None

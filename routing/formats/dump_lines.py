@@ -1,0 +1,109 @@
+"""Large text dumps as arrays: where each line begins, and fixed columns of many lines at once.
+
+The dumps of forwarding tables have a line per switch and LID, millions of them.  They are read in pieces of whole
+lines; the lines that look exactly as OpenSM prints them are decoded by numpy, and only the rest one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import EnvironmentProblem, InputError, ParseError
+
+PIECE = 1 << 23
+MAX_LINE = 1 << 16
+
+_HEX = np.full(256, 255, np.uint8)
+_HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
+_HEX[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
+_DIGIT = np.where(_HEX < 10, _HEX, 255).astype(np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some lines of a file.
+
+    Attributes
+    ----------
+    data
+        uint8[N], the lines with their newlines, padded so that a fixed column may be looked up beyond the last line.
+    start, end
+        int64[n], where each line begins and where its newline stands.
+    first
+        Number of the first line (lines count from 1).
+    """
+
+    data: npt.NDArray[np.uint8]
+    start: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    first: int
+
+    def text(self, line: int) -> str:
+        """One line without its newline."""
+        return bytes(self.data[self.start[line] : self.end[line]]).decode("utf-8", "backslashreplace").rstrip("\r")
+
+    def has(self, lines: npt.NDArray[np.int64], column: int, what: bytes) -> npt.NDArray[np.bool_]:
+        """bool[n], which of the lines hold ``what`` at a column."""
+        begin = self.start[lines] + column
+        good = begin + len(what) <= self.end[lines]
+        for offset, byte in enumerate(what):
+            good &= self.data[begin + offset] == byte
+        return good
+
+    def number(
+        self, lines: npt.NDArray[np.int64], column: int, digits: int, base: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Numbers of a fixed width at a column: int64[n], and bool[n], whether there was one."""
+        table = _HEX if base == 16 else _DIGIT
+        begin = self.start[lines] + column
+        value = np.zeros(len(lines), np.int64)
+        good = begin + digits <= self.end[lines]
+        for offset in range(digits):
+            digit = table[self.data[begin + offset]]
+            good &= digit != 255
+            value = value * base + digit
+        return value, good
+
+
+def read_pieces(path: str | Path, size: int = PIECE) -> Iterator[Piece]:
+    """Read a text file in pieces of whole lines.
+
+    Raises
+    ------
+    InputError, EnvironmentProblem
+        The file is not there, is a folder, or cannot be read.
+    ParseError
+        A line is longer than any line of any dump (64 KiB).
+    """
+    rest, number = b"", 1
+    try:
+        with Path(path).open("rb") as file:
+            while chunk := file.read(size):
+                data = rest + chunk
+                cut = data.rfind(b"\n") + 1
+                data, rest = data[:cut], data[cut:]
+                if len(rest) > MAX_LINE:
+                    raise ParseError("the line is too long for a dump of tables", path=path, line=number)
+                if data:
+                    piece = _piece(data, number)
+                    number += len(piece.start)
+                    yield piece
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        raise InputError((error.strerror or "unreadable").lower(), path=path, remedy="name a file") from None
+    except OSError as error:
+        raise EnvironmentProblem(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+    if rest:
+        yield _piece(rest + b"\n", number)
+
+
+def _piece(data: bytes, first: int) -> Piece:
+    padded = np.frombuffer(data + bytes(128), np.uint8)
+    end = np.flatnonzero(padded[: len(data)] == ord("\n"))
+    start = np.empty_like(end)
+    start[0], start[1:] = 0, end[:-1] + 1
+    return Piece(padded, start, end, first)

@@ -1,0 +1,38 @@
+"""OpenSM's lists by GUID: ``guid2lid``, by which it keeps LIDs over a restart, and plain lists such as root GUIDs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from routing.fabric import Fabric
+from routing.formats.atomic import write_text_atomically
+
+
+def write_guid2lid(path: str | Path, fabric: Fabric) -> None:
+    """Write the LIDs of a fabric so that OpenSM, finding the file in its cache folder, gives out the same ones.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The file cannot be written.
+    """
+    owners = [(guid, lid, 0) for guid, lid in zip(fabric.switch_guid.tolist(), fabric.switch_lid.tolist(), strict=True)]
+    ends = (fabric.endport_guid.tolist(), fabric.endport_lid.tolist(), fabric.endport_lmc.tolist())
+    owners += list(zip(*ends, strict=True))
+    text = "".join(
+        f"0x{guid:016x} 0x{lid:04x} 0x{lid + (1 << lmc) - 1:04x}\n\n" for guid, lid, lmc in sorted(owners) if lid
+    )
+    write_text_atomically(path, text)
+
+
+def write_guid_list(path: str | Path, guids: Iterable[int], comment: str = "") -> None:
+    """Write one GUID a line, as OpenSM's ``root_guid_file`` and its kin want them.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The file cannot be written.
+    """
+    head = "".join(f"# {line}\n" for line in comment.splitlines())
+    write_text_atomically(path, head + "".join(f"0x{guid:016x}\n" for guid in guids))
