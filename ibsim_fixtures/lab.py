@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from ibsim_fixtures import readback
+from ibsim_fixtures import ibdmchk, readback
+from ibsim_fixtures.ibdmchk import Verdict
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin, Setting
 from ibsim_fixtures.opensm_log import Sweep
@@ -105,6 +106,24 @@ class Lab:
         return self.opensm.wait_for_subnet_up(after=place)
 
     # What is there now
+
+    def ca_sls(self) -> dict[tuple[int, int], int]:
+        """The SL from every CA to the base LID of every other, by (node GUID, LID).
+
+        OpenSM's SA is asked for each pair: 8 ms of one core each.
+        """
+        ends = [(end.node_guid, end.lid) for end in readback.ca_ports(self.opensm.folder)]
+        return {(guid, to): self.sl(lid, to) for guid, lid in ends for _, to in ends if lid != to}
+
+    def ibdmchk(self, *, sls: Mapping[tuple[int, int], int] | None = None) -> Verdict:
+        """What ibdmchk says of OpenSM's dumps.
+
+        Parameters
+        ----------
+        sls
+            Service level by (node GUID of the source CA, destination LID), e.g. :meth:`ca_sls`; None: 0 everywhere.
+        """
+        return ibdmchk.check(self.opensm.folder, sls=sls)
 
     def fabric(self) -> Fabric:
         """The live fabric with its LIDs, as ibnetdiscover sees it."""

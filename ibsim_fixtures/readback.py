@@ -20,6 +20,7 @@ _RANGE = re.compile(
     r"^Unicast lids \[0x0-0x([0-9a-f]+)\] of switch .*?(?:Lid (\d+)|; ([0-9,]+)) guid 0x([0-9a-f]+)", re.M
 )
 _SL2VL = re.compile(r"^ports: in\s+(\d+), out\s+(\d+): \|(.*)\|\s*$", re.MULTILINE)
+_CA = re.compile(r"\{ CA\S* [^{]*?NodeGUID:([0-9A-Fa-f]+) PortGUID:([0-9A-Fa-f]+) .*?\} LID:([0-9A-Fa-f]+)")
 _FIELD = re.compile(r"^\s*([A-Za-z_]\w*):?\.{2,}(.*)$", re.MULTILINE)
 
 
@@ -86,6 +87,22 @@ def sl2vl(ibsim: Ibsim, lid: int, out_ports: Iterable[int]) -> dict[tuple[int, i
 def portinfo(ibsim: Ibsim, lid: int, port: int = 0) -> dict[str, str]:
     """PortInfo by field name, by smpquery."""
     return {name: value.strip(". ") for name, value in _FIELD.findall(ibsim.run("smpquery", "portinfo", lid, port))}
+
+
+@dataclass(frozen=True)
+class CaPort:
+    """A port of a CA that OpenSM has given a LID: node GUID, port GUID, base LID."""
+
+    node_guid: int
+    port_guid: int
+    lid: int
+
+
+def ca_ports(folder: Path) -> list[CaPort]:
+    """The CA ports of opensm-subnet.lst, by LID."""
+    text = (folder / "opensm-subnet.lst").read_text(errors="replace")
+    found = {CaPort(int(node, 16), int(port, 16), int(lid, 16)) for node, port, lid in _CA.findall(text)}
+    return sorted(found, key=lambda port: port.lid)
 
 
 @dataclass(frozen=True)

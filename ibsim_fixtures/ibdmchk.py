@@ -1,0 +1,205 @@
+"""A second opinion on credit loops: ibdmchk of ibutils on OpenSM's dumps, with its traps handled.
+
+- It crashes after its verdict, always, so the text is read and the exit status is not.
+- It insists on the multicast file, which OpenSM does not write when multicast is off.
+- It writes a report of a fixed name into /var/cache/ibutils: it gets a private empty folder there, in a mount
+  namespace; where the system allows none, runs are put in line by a lock and the report is removed.
+- It ignores service levels in OpenSM's own dump form without a word and then sees loops that are not there, so service
+  levels are handed over in the form that it wants.
+- It looks at the ways from CA to CA, and at base LIDs only: with ``-l`` it fails on any fabric with LMC over 0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ibsim_fixtures.processes import LabError, find_program
+
+_CACHE = Path("/var/cache/ibutils")
+_CHANNEL = re.compile(r"(?:Found credit loop on|BT credit loop through): S([0-9a-f]{16})/U1/P(\d+) VL: (\d+)")
+_SWITCH = re.compile(r"^Switch 0x([0-9a-f]+)", re.MULTILINE)
+_ROW = re.compile(r"^(\d+)\s+(\d+)\s*:\s*((?:\d+\s*){16})$", re.MULTILINE)
+_NO_LOOP = "no credit loops found"
+_LOOP = "-E- credit loops in routing"
+
+
+@dataclass(frozen=True)
+class LoopChannel:
+    """A channel of a credit loop: GUID of the sending switch, its out-port, the VL."""
+
+    guid: int
+    port: int
+    vl: int
+
+    def __str__(self) -> str:
+        return f"0x{self.guid:016x} port {self.port} VL {self.vl}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What ibdmchk found.
+
+    Attributes
+    ----------
+    credit_loop
+        Whether there is one.
+    loop
+        Its channels in the direction of the packets; the last waits for the first.
+    paths
+        CA-to-CA ways that were followed.
+    sls
+        Service levels that it took into account.
+    errors
+        What else it complains about: ways that do not arrive, above all.
+    output
+        All that it said.
+    """
+
+    credit_loop: bool
+    loop: tuple[LoopChannel, ...]
+    paths: int
+    sls: int
+    errors: tuple[str, ...]
+    output: str
+
+    def describe(self) -> list[str]:
+        """The loop, one line per channel."""
+        return [str(channel) for channel in self.loop]
+
+
+def check(
+    folder: Path,
+    *,
+    sls: Mapping[tuple[int, int], int] | None = None,
+    sl2vl: Mapping[tuple[int, int, int], Sequence[int]] | None = None,
+    timeout: float = 120.0,
+) -> Verdict:
+    """Run ibdmchk on the dumps of OpenSM.
+
+    Parameters
+    ----------
+    folder
+        Where the dumps are.
+    sls
+        Service level by (node GUID of the source CA, destination LID); None: 0 everywhere.
+    sl2vl
+        16 VLs by (switch GUID, in-port, out-port); None: what OpenSM dumped if it did, else VL = SL.
+    timeout
+        Seconds that it may take.
+
+    Raises
+    ------
+    EnvironmentProblem
+        ibdmchk is not installed.
+    LabError
+        It gave no verdict.
+    """
+    program = find_program("ibdmchk")
+    if sl2vl is None:
+        sl2vl = read_sl2vl(folder / "opensm-sl2vl.dump")
+    with tempfile.TemporaryDirectory(prefix="ibnue-ibdmchk-") as name:
+        own = Path(name)
+        multicast = folder / "opensm.mcfdbs"
+        if not multicast.exists():
+            multicast = own / "opensm.mcfdbs"
+            multicast.touch()
+        arguments = ["-s", folder / "opensm-subnet.lst", "-f", folder / "opensm.fdbs", "-m", multicast]
+        if sls is not None:
+            arguments += ["-c", own / "psl.txt"]
+            (own / "psl.txt").write_text("".join(f"0x{g:016x} {lid} {sl}\n" for (g, lid), sl in sls.items()))
+        if sls is not None and sl2vl:
+            arguments += ["-d", own / "slvl.txt"]
+            (own / "slvl.txt").write_text("".join(_slvl_line(*key, row) for key, row in sl2vl.items()))
+        return _parse(_run([str(program), *map(str, arguments)], own, timeout))
+
+
+def read_sl2vl(path: Path) -> dict[tuple[int, int, int], tuple[int, ...]]:
+    """16 VLs by (switch GUID, in-port, out-port) from opensm-sl2vl.dump; empty if OpenSM dumped none."""
+    if not path.exists():
+        return {}
+    text = path.read_text(errors="replace")
+    rows: dict[tuple[int, int, int], tuple[int, ...]] = {}
+    heads = list(_SWITCH.finditer(text))
+    for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):
+        for entry, leave, row in _ROW.findall(text, head.end(), end):
+            rows[int(head[1], 16), int(entry), int(leave)] = tuple(map(int, row.split()))
+    return rows
+
+
+def _slvl_line(guid: int, entry: int, leave: int, row: Sequence[int]) -> str:
+    pairs = " ".join(f"0x{a:x}{b:x}" for a, b in zip(row[::2], row[1::2], strict=True))
+    return f"0x{guid:016x} {entry} {leave} {pairs}\n"
+
+
+def _run(command: list[str], own: Path, timeout: float) -> str:
+    # No core files: the crash at the end is not news.
+    plain = f"ulimit -c 0; exec {shlex.join(command)}"
+    if not _CACHE.is_dir():
+        return _output(["sh", "-c", plain], own, timeout)
+    if shutil.which("unshare"):
+        private = f"mount -t tmpfs none {_CACHE} && echo private && {plain}"
+        for become in ([], ["--map-root-user"]):
+            said = _output(["unshare", *become, "--mount", "sh", "-c", private], own, timeout)
+            if said.startswith("private\n"):
+                return said
+    with _in_line():
+        return _output(["sh", "-c", plain], own, timeout)
+
+
+def _output(command: list[str], own: Path, timeout: float) -> str:
+    try:
+        done = subprocess.run(
+            command, cwd=own, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise LabError(f"ibdmchk did not end within {timeout:g} s") from None
+    return (done.stdout + done.stderr).decode(errors="replace")
+
+
+@contextlib.contextmanager
+def _in_line() -> Iterator[None]:
+    """One run at a time on this machine, and no report left in the cache folder."""
+    path = Path(tempfile.gettempdir()) / "ibnue-ibdmchk.lock"
+    with path.open("a") as lock:
+        with contextlib.suppress(PermissionError):
+            path.chmod(0o666)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        before = set(_CACHE.iterdir())
+        try:
+            yield
+        finally:
+            for added in set(_CACHE.iterdir()) - before:
+                added.unlink(missing_ok=True)
+
+
+def _parse(output: str) -> Verdict:
+    lines = output.splitlines()
+    loop = _LOOP in output
+    if loop == (_NO_LOOP in output):
+        errors = [line for line in lines if line.startswith("-E-")] or lines[-1:] or ["it said nothing"]
+        raise LabError(f"ibdmchk gave no verdict: {errors[-1]}")
+    paths, sls = re.search(r"Scanned:(\d+) CA to CA", output), re.search(r"Loops (\d+) SLs", output)
+    return Verdict(
+        credit_loop=loop,
+        loop=_loop(output) if loop else (),
+        paths=int(paths[1]) if paths else 0,
+        sls=int(sls[1]) if sls else 0,
+        errors=tuple(line[4:].strip() for line in lines if line.startswith("-E-") and line != _LOOP),
+        output=output,
+    )
+
+
+def _loop(output: str) -> tuple[LoopChannel, ...]:
+    """The cycle out of a backtrace, which goes on past the cycle to where the search began."""
+    trace = [LoopChannel(int(guid, 16), int(port), int(vl)) for guid, port, vl in _CHANNEL.findall(output)]
+    again = trace.index(trace[0], 1) if trace and trace[0] in trace[1:] else len(trace)
+    return tuple(trace[1 : again + 1][::-1])
