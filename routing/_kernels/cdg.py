@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -153,14 +152,6 @@ class Dependencies:
     slot: npt.NDArray[np.int32]
     dep: npt.NDArray[np.uint32]
 
-    @cached_property
-    def turns(self) -> npt.NDArray[np.int64]:
-        """int64[T, 3]: every possible turn: from channel, to channel, slot."""
-        size = np.diff(self.first)[self.dst].astype(np.int64)
-        source = np.repeat(np.arange(len(self.dst)), size)
-        k = np.arange(len(source)) - np.repeat(np.cumsum(size) - size, size)
-        return np.column_stack([source, self.first[self.dst[source]] + k, self.slot[source] + k])
-
     def _native(self, threads: int) -> Any:
         graph = ffi.new("cdg_dependencies *")
         graph.channels, graph.threads = len(self.dst), threads
@@ -189,23 +180,3 @@ class Dependencies:
             )
         )
         return order, ordered
-
-    def cycle(self, bit: int, order: npt.NDArray[np.int32], below: int) -> list[int]:
-        """Channels of a shortest cycle of fewer than ``below`` channels among the turns of one bit, or nothing.
-
-        ``order`` is that bit's row of :meth:`order`.  Cost: a breadth-first search from every channel on a cycle, no
-        deeper than the best so far.
-        """
-        cycle = np.empty(len(self.dst), np.int32)
-        length = ffi.new("int32_t *")
-        check(
-            lib.ibn_cdg_cycle(
-                self._native(1),
-                bit,
-                pointer("int32_t *", order, np.int32),
-                below,
-                pointer("int32_t *", cycle, np.int32),
-                length,
-            )
-        )
-        return [int(c) for c in cycle[: length[0]]]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.cdg import Dependencies, Slots, Trace, trace
+from routing.deadlock.cdg import from_masks, least_cycle, possible_turns
 from routing.deadlock.certificate import Certificate
 from routing.deadlock.sources import lid_name
 from routing.deadlock.witness import CreditLoop, credit_loop
@@ -26,6 +27,8 @@ NAMED = 5
 """How many offending pairs are named."""
 REPLIES = 16
 """First bit of the half of a dependency mask that counts replies in."""
+
+_Cycle = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -159,9 +162,7 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2) -> Proof:
     vl_bit = _vl_bits(routing)
     found = trace(fabric, routing, slots, vl_bit, threads=threads)
     vls = _lanes_used(fabric, routing, vl_bit, found)
-    channels = fabric.channels
-    graph = Dependencies(channels.first, channels.dst, slots.slot, found.dep)
-    certificate, cycles = _judge(graph, vls, threads)
+    certificate, cycles = _judge(fabric, slots, found.dep, vls, threads)
     loops = [None if c is None else credit_loop(fabric, routing, c, replies=bool(r)) for r, c in enumerate(cycles)]
     unreachable = _unreachable(fabric, routing, found, vl_bit)
     return Proof(
@@ -193,32 +194,33 @@ def _lanes_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16]
     return max(1, int(np.bitwise_or.reduce(used, initial=0)).bit_length())
 
 
-_Cycle = list[tuple[int, int]]
-
-
-def _judge(graph: Dependencies, vls: int, threads: int) -> tuple[Certificate | None, list[_Cycle | None]]:
+def _judge(
+    fabric: Fabric, slots: Slots, dep: npt.NDArray[np.uint32], vls: int, threads: int
+) -> tuple[Certificate | None, list[_Cycle | None]]:
     """The strongest certificate that there is, and the shortest cycles of requests and of requests with replies."""
-    whole = len(graph.dst)
+    channels = fabric.channels
+    graph = Dependencies(channels.first, channels.dst, slots.slot, dep)
     lanes = np.arange(vls, dtype=np.uint8)
     order, ordered = graph.order(lanes + REPLIES, threads=threads)
-    if (ordered == whole).all():
+    if (ordered == len(channels)).all():
         return Certificate(order, "reversible"), [None, None]
-    both = _shortest(graph, lanes + REPLIES, order, ordered)
+    turns = possible_turns(fabric, slots)
+    both = _shortest(fabric, turns, dep >> np.uint32(REPLIES), order)
     order, ordered = graph.order(lanes, threads=threads)
-    if (ordered == whole).all():
+    if (ordered == len(channels)).all():
         return Certificate(order, "forward"), [None, both]
-    return None, [_shortest(graph, lanes, order, ordered), both]
+    same = np.array_equal(dep >> np.uint32(REPLIES), dep & np.uint32(0xFFFF))
+    return None, [both if same else _shortest(fabric, turns, dep, order), both]
 
 
 def _shortest(
-    graph: Dependencies, bits: npt.NDArray[np.uint8], order: npt.NDArray[np.int32], ordered: npt.NDArray[np.int32]
+    fabric: Fabric, turns: npt.NDArray[np.int64], dep: npt.NDArray[np.uint32], order: npt.NDArray[np.int32]
 ) -> _Cycle:
-    best: _Cycle = []
-    for row in np.flatnonzero(ordered < len(graph.dst)).tolist():
-        below = len(best) if best else len(graph.dst) + 1
-        cycle = graph.cycle(int(bits[row]), order[row], below)
-        best = [(channel, row) for channel in cycle] if cycle else best
-    return best
+    """A shortest cycle among what has no place in the order."""
+    open_lanes = np.bitwise_or.reduce((order < 0) << np.arange(len(order))[:, None], axis=0)
+    masks = dep[turns[:, 2]] & open_lanes[turns[:, 0]] & open_lanes[turns[:, 1]]
+    graph = from_masks(turns, masks.astype(np.uint16), len(fabric.channels), len(order))
+    return graph.shortest_cycle(enough=least_cycle(fabric, graph))
 
 
 def _unreachable(fabric: Fabric, routing: Routing, found: Trace, vl_bit: npt.NDArray[np.uint16]) -> Unreachable:

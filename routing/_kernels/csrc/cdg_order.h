@@ -24,14 +24,4 @@ typedef struct {
  */
 int ibn_cdg_order(const cdg_dependencies *graph, int32_t count, const uint8_t *bits, int32_t *order, int32_t *ordered);
 
-/*
- * A shortest cycle among the dependencies of one bit, of fewer than `below` channels; among equals the one found from
- * the lowest channel.
- *
- * order: int32 [C] of cdg_order, so that what has a place there is left out.  cycle: int32 [C], receives the channels.
- * length: int32, receives their number, 0 if there is none.
- */
-int ibn_cdg_cycle(const cdg_dependencies *graph, int32_t bit, const int32_t *order, int32_t below, int32_t *cycle,
-                  int32_t *length);
-
 #endif
