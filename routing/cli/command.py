@@ -22,6 +22,10 @@ WRONG_USE = 2
 INTERRUPTED = 130
 
 COMMANDS: Mapping[str, str] = {
+    "route": "Compute the tables of a fabric, prove them, write them.",
+    "check": "Are tables complete and free of credit loops?",
+    "quality": "Hops, load of the channels, shares of traffic patterns.",
+    "diff": "What differs between two sets of tables.",
     "fabric": "Make or read a fabric; describe it, or write it.",
     "completion": "Print the completion script for a shell.",
 }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 
+from routing import __version__
 from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
 from routing.tables import Provenance
@@ -22,8 +22,4 @@ def provenance(
         "partition": options.partition,
         **results,
     }
-    try:
-        own = version("ibnue")
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        own = "unknown"
-    return Provenance(engine, asked, fabric.digest, {"ibnue": own}, dict(seconds))
+    return Provenance(engine, asked, fabric.digest, {"ibnue": __version__}, dict(seconds))

@@ -1,0 +1,53 @@
+"""``ibnue check``: are these tables complete and free of credit loops?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from routing.cli import fabrics, findings
+from routing.cli.command import FINDING
+from routing.cli.output import json_option, phase, print_facts, print_json
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command()
+@fabrics.fabric_argument
+@click.argument("tables", type=click.Path(path_type=Path))
+@click.option("--require", type=click.Choice(["forward", "reversible"]), default="forward", show_default=True,
+              help="The proof to ask for; reversible takes the replies' way back into account too.")  # fmt: skip
+@click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@json_option
+def check(
+    *, fabric: str, tables: Path, lmc: int, guid2lid: Path | None, require: str, threads: int, as_json: bool
+) -> int:
+    """Say whether TABLES are complete and free of credit loops on FABRIC, and which loop there is if not.
+
+    TABLES is a bundle, a folder that ibnue wrote, or a folder with OpenSM's dump files.  Exit status 1 if they are not
+    complete or have a credit loop.
+    """
+    from routing.deadlock.proof import prove
+    from routing.formats.table_files import read_tables
+
+    with phase(f"reading {fabric} and {tables}"):
+        subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        routing = read_tables(tables, subnet)
+    with phase("proving"):
+        proof = prove(subnet, routing, threads=threads)
+    good = proof.certified and (require == "forward" or proof.strength == "reversible")
+    assumed = routing.provenance.options.get("assumed", [])
+    if as_json:
+        verdict = {"vls": proof.vls, "assumed": assumed, "required": require, "good": good}
+        print_json({**findings.as_object(subnet, proof), **verdict})
+        return 0 if good else FINDING
+    print_facts([("fabric", findings.fabric_line(subnet)), *findings.facts(proof), ("VLs", str(proof.vls))])
+    for assumption in assumed if isinstance(assumed, list) else ():
+        click.echo(f"the files do not say, so it is assumed: {assumption}")
+    findings.print_findings(proof)
+    if require == "reversible" and proof.credit_loop is None and proof.reversible_loop is not None:
+        click.echo("\n".join(proof.reversible_loop.describe()))
+    return 0 if good else FINDING

@@ -1,0 +1,104 @@
+"""``ibnue diff``: what differs between two sets of tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from routing.cli import fabrics
+from routing.cli.command import FINDING
+from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+from routing.errors import OptionError
+
+if TYPE_CHECKING:
+    from routing.difference import Difference, Tables
+
+NAMED_SWITCHES = 10
+
+
+@click.command()
+@click.argument("a", type=click.Path(path_type=Path))
+@click.argument("b", type=click.Path(path_type=Path))
+@click.option("--fabric", metavar="FABRIC", help="The fabric of A, and of B unless --fabric-b names another.")
+@click.option("--fabric-b", metavar="FABRIC", help="The fabric of B.")
+@click.option("--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs assigned.")
+@click.option("--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="LIDs from OpenSM's guid2lid file.")
+@json_option
+def diff(
+    *, a: Path, b: Path, fabric: str | None, fabric_b: str | None, lmc: int, guid2lid: Path | None, as_json: bool
+) -> int:
+    """Say what differs between the tables A and B: entries, service levels and, with the fabric, paths and load.
+
+    A and B are bundles, or folders that ibnue wrote; with --fabric also folders with OpenSM's dump files.  Switches and
+    LIDs are matched by GUID.  Exit status 1 if anything differs.
+    """
+    from routing.difference import compare
+
+    if fabric is None and fabric_b is not None:
+        raise OptionError("--fabric-b needs --fabric", remedy="name the fabric of A too")
+    with phase("comparing"):
+        before = load(a, fabric, lmc, guid2lid)
+        after = load(b, fabric_b or fabric, lmc, guid2lid)
+        found = compare(before, after)
+    if as_json:
+        print_json({**dataclasses.asdict(found), "same": found.same})
+    else:
+        print_facts(facts(found))
+        if found.changed_by_switch:
+            rows = [(name, str(count)) for name, count in found.changed_by_switch[:NAMED_SWITCHES]]
+            print_table(["most changed switches", "entries"], rows)
+    return 0 if found.same else FINDING
+
+
+def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tables:
+    """The tables at a path, with their fabric where one is given.
+
+    Raises
+    ------
+    InputError
+        Dumps of OpenSM without a fabric: they do not name what their LIDs belong to.
+    """
+    from routing.difference import tables_of_bundle, tables_of_fabric
+    from routing.formats.bundle import read_bundle
+    from routing.formats.table_files import BUNDLE, read_tables
+
+    if fabric is not None:
+        subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        return tables_of_fabric(subnet, read_tables(path, subnet))
+    if path.is_dir() and not (path / BUNDLE).exists():
+        raise OptionError(f"{path} holds no bundle", remedy="name the fabric with --fabric")
+    return tables_of_bundle(read_bundle(path / BUNDLE if path.is_dir() else path))
+
+
+def facts(found: Difference) -> Iterator[tuple[str, str]]:
+    """The differences, line by line."""
+    yield "entries", of(found.entries_changed, found.entries)
+    yield "SLs", "keyed in different ways" if found.sls_changed is None else f"{found.sls_changed} differ"
+    yield "SL2VL", "differ" if found.sl2vl_changed else "same"
+    yield "VLs", arrow(*found.vls)
+    for name, switches in (("switches gone", found.switches_gone), ("switches new", found.switches_new)):
+        if switches:
+            yield name, ", ".join(switches[:NAMED_SWITCHES]) + (", ..." if len(switches) > NAMED_SWITCHES else "")
+    if found.owners_gone or found.owners_new or found.lids_moved:
+        yield "LIDs", f"{found.owners_gone} gone, {found.owners_new} new, {found.lids_moved} moved"
+    if found.paths is not None and found.paths_changed is not None:
+        yield "paths", of(found.paths_changed, found.paths)
+    if found.loads is not None:
+        yield "highest load", arrow(*found.loads.most)
+        yield "all-to-all", arrow(*found.loads.all_to_all)
+
+
+def of(changed: int, whole: int) -> str:
+    """So many of so many."""
+    return f"{changed} of {whole} differ ({changed / max(whole, 1):.1%})"
+
+
+def arrow(before: float, after: float) -> str:
+    """From one value to another."""
+    first, second = (f"{value:.4g}" if math.isfinite(value) else "no limit" for value in (before, after))
+    return first if first == second else f"{first} -> {second}"

@@ -1,0 +1,80 @@
+"""The options that choose an engine and tell it what to do; shared by the commands that route."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from routing.errors import OptionError
+
+if TYPE_CHECKING:
+    from routing.engines.base import Engine, EngineOptions
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+MAX_DATA_VLS = 15
+
+
+def vl_count(text: str) -> int | str:
+    """``--vls``: a number of data VLs, ``min`` or ``auto``."""
+    if text in ("min", "auto"):
+        return text
+    if text.isdecimal() and 1 <= int(text) <= MAX_DATA_VLS:
+        return int(text)
+    raise click.BadParameter(f"{text!r} is neither 1 to {MAX_DATA_VLS} nor min nor auto")
+
+
+def engine_options(command: Command) -> Command:
+    """Give a command ``--engine`` and the options of :class:`~routing.engines.base.EngineOptions`."""
+    options = [
+        click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
+                     help="The routing engine: minhop, updn."),
+        click.option("--vls", type=vl_count, metavar="K|min|auto", default="auto", show_default=True,
+                     help="At most K data VLs; min: as few as can be found; auto: what every port supports."),
+        click.option("--objective", type=click.Choice(["alltoall", "bisection"]), default="alltoall",
+                     show_default=True, help="What balance serves."),
+        click.option("--passes", type=click.IntRange(0, 1000), metavar="N",
+                     help="Refinement passes over all destinations; the engine's own number if not given."),
+        click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True,
+                     help="Of every random choice."),
+        click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True,
+                     help="Worker threads; they change nothing but the time."),
+        click.option("--root", "roots", multiple=True, metavar="NAME|GUID",
+                     help="A root switch of Up*/Down*; may be given several times."),
+        click.option("--root-guid-file", type=click.Path(path_type=Path), metavar="FILE",
+                     help="Root switches as OpenSM's root_guid_file lists them."),
+        click.option("--partition", type=click.Choice(["metis", "none"]), default="metis", show_default=True,
+                     help="How destinations are split where an engine wants regions."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def find_engine(name: str) -> Engine:
+    """The engine of that name.
+
+    Raises
+    ------
+    OptionError
+        There is none.
+    """
+    from routing.engines import ENGINES
+
+    if name in ENGINES:
+        return ENGINES[name]
+    near = difflib.get_close_matches(name, ENGINES, 1, 0.7)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise OptionError(f"there is no engine {name!r}", remedy=f"{hint}engines: {', '.join(sorted(ENGINES))}")
+
+
+def collect(given: dict[str, Any]) -> EngineOptions:
+    """The engine's options out of the command's, which are taken away from ``given``."""
+    from routing.engines.base import EngineOptions, Objective
+
+    names = ("vls", "passes", "seed", "threads", "roots", "root_guid_file", "partition")
+    chosen = {name: given.pop(name) for name in names}
+    return EngineOptions(objective=Objective(given.pop("objective")), **chosen)

@@ -1,0 +1,106 @@
+"""``ibnue quality``: how good tables are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from routing.cli import fabrics, findings
+from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+
+if TYPE_CHECKING:
+    from routing.fabric import Fabric
+    from routing.quality import Quality
+    from routing.tables import Routing
+
+
+@click.command()
+@fabrics.fabric_argument
+@click.argument("tables", type=click.Path(path_type=Path))
+@click.option("--links", "most", type=click.IntRange(0), default=10, show_default=True, metavar="N",
+              help="List the N channels with the highest load.")  # fmt: skip
+@click.option("--patterns", type=click.IntRange(0, 100_000), default=100, show_default=True, metavar="N",
+              help="Random bisections, shifts and permutations to average over.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Of the patterns.")
+@click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@json_option
+def quality(
+    *,
+    fabric: str,
+    tables: Path,
+    lmc: int,
+    guid2lid: Path | None,
+    most: int,
+    patterns: int,
+    seed: int,
+    threads: int,
+    as_json: bool,
+) -> int:
+    """Measure TABLES on FABRIC: hops, load of the channels, shares of traffic patterns.
+
+    TABLES is a bundle, a folder that ibnue wrote, or a folder with OpenSM's dump files.
+    """
+    from routing.formats.table_files import read_tables
+    from routing.quality import measure
+
+    with phase(f"reading {fabric} and {tables}"):
+        subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        routing = read_tables(tables, subnet)
+    with phase("measuring"):
+        figures = measure(
+            subnet, routing, seed=seed, bisections=patterns, shifts=patterns, permutations=patterns, threads=threads
+        )
+        busiest = busiest_channels(subnet, routing, most, threads)
+    if as_json:
+        print_json({"fabric": subnet.name, **figures.as_dict(), "busiest": busiest})
+        return 0
+    print_facts([("fabric", findings.fabric_line(subnet)), *facts(figures)])
+    if figures.levels:
+        levels = [
+            (f"{use.level} {use.direction}", f"{use.channels}", *decimals(use.load_mean, use.load_max))
+            for use in figures.levels
+        ]
+        print_table(["level", "channels", "load mean", "most"], levels)
+    if busiest:
+        print_table(["busiest channels", "load"], [(str(row["channel"]), f"{row['load']:.1f}") for row in busiest])
+    return 0
+
+
+def decimals(*values: float) -> list[str]:
+    """One decimal each."""
+    return [f"{value:.1f}" for value in values]
+
+
+def facts(figures: Quality) -> list[tuple[str, str]]:
+    """The figures, line by line."""
+    spread = ", ".join(f"{hops}: {pairs:.0f}" for hops, pairs in enumerate(figures.hops_histogram))
+    load = f"{figures.load_mean:.1f} mean, {figures.load_max:.1f} most, {figures.load_deviation:.1f} deviation"
+    return [
+        ("end ports", f"{figures.endports}, {figures.pairs} ordered pairs, {figures.pairs_lost:.0f} of them lost"),
+        ("hops", f"{figures.hops_mean:.2f} mean, {figures.hops_max} most; pairs by hops: {spread}"),
+        ("load", f"{load} (flows on a channel when all send to all)"),
+        ("all-to-all", f"{figures.all_to_all:.3f} of the CAs' rate; {figures.bound:.3f} if the load were even"),
+        ("bisection", f"{figures.bisection_mean:.3f} mean, {figures.bisection_least:.3f} least"),
+        ("shift", f"{figures.shift_mean:.3f} mean, {figures.shift_least:.3f} least"),
+        ("permutation", f"{figures.permutation_mean:.3f} mean, {figures.permutation_least:.3f} least"),
+    ]
+
+
+def busiest_channels(fabric: Fabric, routing: Routing, most: int, threads: int) -> list[dict[str, object]]:
+    """The channels with the highest all-to-all load, by switch name and port."""
+    import numpy as np
+
+    from routing.quality import channel_loads
+
+    loads = channel_loads(fabric, routing, threads=threads)
+    channels = fabric.channels
+    return [
+        {
+            "channel": f"{fabric.switch_name[channels.src[row]]}[{channels.port[row]}] -> "
+            f"{fabric.switch_name[channels.dst[row]]}[{channels.dst_port[row]}]",
+            "load": float(loads[row]),
+        }
+        for row in np.argsort(-loads, kind="stable")[:most].tolist()
+    ]

@@ -1,0 +1,130 @@
+"""``ibnue route``: tables for a fabric, proven before anybody gets them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from routing.cli import engines, fabrics, findings
+from routing.cli.command import FINDING
+from routing.cli.output import json_option, phase, print_facts, print_json
+
+if TYPE_CHECKING:
+    from routing.deadlock.proof import Proof
+    from routing.fabric import Fabric
+    from routing.quality import Quality
+    from routing.tables import Routing
+
+
+@click.command()
+@fabrics.fabric_argument
+@engines.engine_options
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
+              help="Folder for the tables, the certificate and the bundle; without it nothing is written.")  # fmt: skip
+@json_option
+def route(
+    *, fabric: str, lmc: int, guid2lid: Path | None, engine_name: str, output: Path | None, as_json: bool, **given: Any
+) -> int:
+    """Compute the forwarding tables of FABRIC, prove them, write them.
+
+    \b
+    ibnue route torus:4x4x4 -e updn -o tables
+    ibnue route ibnetdiscover.out -e updn --vls 4 --root spine1 --root spine2 -o tables
+
+    Exit status 1 if the tables are incomplete or have a credit loop (engines that promise nothing, such as minhop, may
+    leave one: their tables are written all the same, and the loop is named).
+    """
+    from routing.publish import verify
+    from routing.quality import measure
+
+    engine, options = engines.find_engine(engine_name), engines.collect(given)
+    seconds: dict[str, float] = {}
+    with step(f"reading {fabric}", seconds, "read"):
+        subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+    with step(f"routing {subnet.name} with {engine_name}", seconds, "route"):
+        routing = engine.route(subnet, options)
+    with step("proving", seconds, "prove"):
+        proof = verify(subnet, routing, engine)
+    with step("writing", seconds, "write"):
+        files = write(output, subnet, routing, proof)
+    with step("measuring", seconds, "measure"):
+        quality = measure(subnet, routing, shifts=0, permutations=0, threads=options.threads)
+    result = Result(subnet, routing, proof, quality, seconds, files)
+    if as_json:
+        print_json(as_object(result))
+    else:
+        print_facts(facts(result))
+        findings.print_findings(proof)
+    return 0 if proof.certified else FINDING
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that a run gave."""
+
+    fabric: Fabric
+    routing: Routing
+    proof: Proof
+    quality: Quality
+    seconds: Mapping[str, float]
+    files: Sequence[Path]
+
+
+@contextmanager
+def step(text: str, seconds: dict[str, float], name: str) -> Iterator[None]:
+    """Show a step while it lasts, and keep its time."""
+    started = time.perf_counter()
+    with phase(text):
+        yield
+    seconds[name] = time.perf_counter() - started
+
+
+def write(output: Path | None, fabric: Fabric, routing: Routing, proof: Proof) -> list[Path]:
+    """Write all files; their paths."""
+    if output is None:
+        return []
+    from routing.formats.table_files import write_tables
+
+    write_tables(output, fabric, routing, proof)
+    return sorted(output.iterdir())
+
+
+def facts(result: Result) -> Iterator[tuple[str, str]]:
+    """The summary, line by line."""
+    routing, quality = result.routing, result.quality
+    yield "engine", routing.provenance.engine
+    yield "fabric", findings.fabric_line(result.fabric)
+    yield "VLs", f"{routing.vls_needed} needed, {routing.vls} used"
+    yield from findings.facts(result.proof)
+    yield "hops", f"{quality.hops_mean:.2f} mean, {quality.hops_max} most, between the switches of two CAs"
+    yield "all-to-all", share(quality.all_to_all)
+    yield "bisection", share(quality.bisection_mean)
+    yield "seconds", ", ".join(f"{name} {seconds:.2f}" for name, seconds in result.seconds.items())
+    if result.files:
+        yield "files", f"{result.files[0].parent}/: {', '.join(path.name for path in result.files)}"
+
+
+def share(value: float) -> str:
+    """A share of what the CAs' links can carry."""
+    return f"{value:.3f} of the CAs' rate" if math.isfinite(value) else "no channel carries anything"
+
+
+def as_object(result: Result) -> dict[str, Any]:
+    """The summary for ``--json``."""
+    return {
+        **findings.as_object(result.fabric, result.proof),
+        "engine": result.routing.provenance.engine,
+        "options": result.routing.provenance.options,
+        "vls_needed": result.routing.vls_needed,
+        "vls": result.routing.vls,
+        "quality": result.quality.as_dict(),
+        "seconds": result.seconds,
+        "files": [str(path) for path in result.files],
+    }

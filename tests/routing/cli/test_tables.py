@@ -1,0 +1,247 @@
+"""route, check, quality and diff, as a user meets them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from routing.cli import main
+
+COMMAND = [sys.executable, "-m", "routing.cli"]
+
+
+def run(*args):
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+def assert_refused(result, *told, status=2):
+    assert result.exit_code == status, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("ibnue: ")
+    assert result.stderr.count("\n") == 1
+    for words in told:
+        assert words in result.stderr
+
+
+@pytest.fixture
+def torus(tmp_path):
+    assert run("fabric", "torus", "4x4", "-o", tmp_path / "torus.net").exit_code == 0
+    return tmp_path / "torus.net"
+
+
+@pytest.fixture
+def routed(torus, tmp_path):
+    assert run("route", torus, "-o", tmp_path / "updn").exit_code == 0
+    return tmp_path / "updn"
+
+
+def test_route_writes_proven_tables(torus, tmp_path):
+    result = run("route", torus, "-e", "updn", "-o", tmp_path / "out", "--json")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    told = json.loads(result.stdout)
+    assert told["certified"]
+    assert told["vls"] == 1
+    assert told["credit_loop"] is None
+    assert sorted(told["files"]) == sorted(str(path) for path in (tmp_path / "out").iterdir())
+    assert {"read", "route", "prove", "write", "measure"} == set(told["seconds"])
+
+
+def test_route_without_a_folder_writes_nothing(torus, tmp_path):
+    result = run("route", torus)
+    assert result.exit_code == 0
+    assert "credit loops" in result.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["torus.net"]
+
+
+def test_a_loop_that_was_not_promised_away_is_named_and_written(torus, tmp_path):
+    result = run("route", torus, "-e", "minhop", "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "credit loop of 4 channels on VL 0" in result.stdout
+    assert "sw0.0 port" in result.stdout
+    assert (tmp_path / "out" / "ibnue.npz").exists()
+    again = run("check", torus, tmp_path / "out", "--json")
+    assert again.exit_code == 1
+    turns = json.loads(again.stdout)["credit_loop"]
+    for turn, following in zip(turns, [*turns[1:], turns[0]], strict=True):
+        assert turn["towards"] == following["switch"]
+        assert turn["traffic"]["destination"]
+
+
+def test_a_broken_promise_is_never_written(torus, tmp_path, monkeypatch):
+    from routing import engines  # noqa: PLC0415
+    from routing.engines.base import Promise  # noqa: PLC0415
+
+    minhop = engines.ENGINES["minhop"]
+
+    class Liar:
+        name, summary, promise = "liar", "promises what it does not keep", Promise.DEADLOCK_FREE
+        route = staticmethod(minhop.route)
+
+    monkeypatch.setattr(engines, "ENGINES", {**engines.ENGINES, "liar": Liar()})
+    assert_refused(run("route", torus, "-e", "liar", "-o", tmp_path / "out"), "liar", "credit loop", status=1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_check_accepts_a_folder_a_bundle_and_dumps(torus, routed):
+    assert run("check", torus, routed).exit_code == 0
+    assert run("check", torus, routed / "ibnue.npz").exit_code == 0
+    dumped = run("check", torus, routed / "opensm-lfts.dump")
+    assert dumped.exit_code == 0
+    assert "assumed: SL 0" in dumped.stdout
+
+
+def test_check_names_what_is_not_delivered(torus, routed, tmp_path):
+    lines = (routed / "opensm-lfts.dump").read_text().splitlines()
+    entry = next(number for number, line in enumerate(lines) if line.startswith("0x0014"))
+    lines[entry] = lines[entry].replace(lines[entry].split()[1], "255", 1)
+    (tmp_path / "cut.dump").write_text("\n".join(lines) + "\n")
+    result = run("check", torus, tmp_path / "cut.dump")
+    assert result.exit_code == 1
+    assert "(LID 20): sw" in result.stdout
+    assert "has no route" in result.stdout
+
+
+def test_split_fabrics_are_an_exception_by_name(tmp_path):
+    one = run("fabric", "ring", 4, "-o", tmp_path / "f.net")
+    assert one.exit_code == 0
+    text = (tmp_path / "f.net").read_text()
+    lonely = '\nSwitch 4 "lonely"\n[1] "host"[1]\n\nCa 1 "host"\n[1] "lonely"[1]\n'
+    (tmp_path / "f.net").write_text(text + lonely)
+    result = run("route", tmp_path / "f.net", "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "2 parts that are not connected" in result.stdout
+    assert "in another part of the fabric" in result.stdout
+
+
+def test_quality_and_diff(torus, routed, tmp_path):
+    assert run("route", torus, "-e", "minhop", "-o", tmp_path / "minhop").exit_code == 1
+    measured = json.loads(run("quality", torus, routed, "--links", 3, "--json").stdout)
+    assert measured["pairs_lost"] == 0
+    assert measured["busiest"][0]["load"] == measured["load_max"]
+    same = run("diff", routed, routed / "ibnue.npz")
+    assert same.exit_code == 0
+    differ = run("diff", routed, tmp_path / "minhop", "--fabric", torus, "--json")
+    assert differ.exit_code == 1
+    told = json.loads(differ.stdout)
+    assert 0 < told["entries_changed"] < told["entries"]
+    assert told["loads"]["most"][0] == measured["load_max"]
+    for text in (run("quality", torus, routed).stdout, run("diff", routed, tmp_path / "minhop").stdout):
+        assert "switch" in text or "hops" in text
+
+
+WRONG_FABRICS = {
+    "cut short": ('Switch 4 "a"\n[1] "b"[1]\n\nSwitch 4 "b"\n[1] "a', "5"),
+    "no fabric at all": ("to be or not to be\n", ""),
+    "port used twice": ('Switch 4 "a"\n[1] "b"[1]\n[1] "b"[2]\n\nSwitch 4 "b"\n[1] "a"[1]\n', ""),
+    "ends disagree": ('Switch 4 "a"\n[1] "b"[1]\n\nSwitch 4 "b"\n[1] "a"[2]\n', ""),
+    "name twice": ('Switch 4 "a"\n[1] "b"[1]\n\nSwitch 4 "a"\n\nSwitch 4 "b"\n', "a"),
+    "GUID twice": (
+        'switchguid=0x10\nSwitch 4 "a"\n[1] "b"[1]\n\nswitchguid=0x10\nSwitch 4 "b"\n[1] "a"[1]\n', "GUID"
+    ),
+    "bytes": ("\x00\x01\x02\n", ""),
+    "empty": ("", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_FABRICS)
+def test_wrong_fabric_files(name, tmp_path):
+    text, told = WRONG_FABRICS[name]
+    (tmp_path / "wrong.net").write_text(text)
+    assert_refused(run("route", tmp_path / "wrong.net", "-o", tmp_path / "out"), "wrong.net", told)
+    assert [path.name for path in tmp_path.iterdir()] == ["wrong.net"]
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["-e", "updm"], "updn"),
+        (["--vls", "0"], "--vls"),
+        (["--vls", "16"], "--vls"),
+        (["--lmc", "8"], "--lmc"),
+        (["--passes", "-1"], "--passes"),
+        (["--no-verify"], "--no-verify"),
+    ],
+)
+def test_wrong_options(torus, tmp_path, args, told):
+    assert_refused(run("route", torus, *args, "-o", tmp_path / "out"), told)
+    assert not (tmp_path / "out").exists()
+
+
+def test_output_that_cannot_be_written(torus, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("dear")
+    before = sorted(tmp_path.rglob("*"))
+    assert_refused(run("route", torus, "-o", tmp_path / "no" / "where"), "no/where")
+    assert_refused(run("route", torus, "-o", tmp_path / "full"), "letter.txt")
+    assert_refused(run("route", torus, "-o", torus), "torus.net")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def rewritten(bundle, target, change):
+    with np.load(bundle, allow_pickle=False) as archive:
+        arrays = dict(archive)
+    change(arrays)
+    with target.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda arrays: arrays.update(extra=np.zeros(3)), "extra"),
+        (lambda arrays: arrays.pop("lft"), "lft"),
+        (lambda arrays: arrays.update(lft=arrays["lft"][:, :-1]), ""),
+        (lambda arrays: arrays.update(lft=arrays["lft"].astype(np.int64)), "lft"),
+        (lambda arrays: arrays.update(sl=arrays["sl"] + 16), "sl"),
+        (lambda arrays: arrays.update(format=np.array("ibnue-bundle/99")), "ibnue-bundle/99"),
+        (lambda arrays: arrays.update(meta=np.array({"a": 1}, dtype=object)), ""),
+    ],
+)
+def test_wrong_bundles(torus, routed, tmp_path, change, told):
+    rewritten(routed / "ibnue.npz", tmp_path / "wrong.npz", change)
+    for command in (("check", torus), ("quality", torus), ("diff", routed)):
+        assert_refused(run(*command, tmp_path / "wrong.npz"), "wrong.npz", told)
+
+
+def test_a_bundle_cut_short_or_for_another_fabric(torus, routed, tmp_path):
+    (tmp_path / "cut.npz").write_bytes((routed / "ibnue.npz").read_bytes()[:-100])
+    assert_refused(run("check", torus, tmp_path / "cut.npz"), "cut.npz")
+    assert_refused(run("check", "ring:6", routed), "another fabric")
+    assert_refused(run("check", torus, tmp_path / "nothing"), "nothing")
+    assert_refused(run("check", tmp_path / "nothing", routed), "nothing")
+    (tmp_path / "void").mkdir()
+    assert_refused(run("check", torus, tmp_path / "void"), "void")
+    assert_refused(run("diff", tmp_path / "void", routed), "--fabric")
+
+
+def test_a_reader_of_the_pipe_that_leaves_is_no_error(torus):
+    done = subprocess.run(
+        ["bash", "-c", f"{' '.join(COMMAND)} route {torus} | head -n 1; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.startswith("engine")
+    assert "Traceback" not in done.stderr
+
+
+def test_interrupt_leaves_nothing_behind(tmp_path):
+    """Ctrl-C as soon as the run is under way: status 130, one line, no file."""
+    run("fabric", "torus", "16x16x8", "-o", tmp_path / "big.net")
+    process = subprocess.Popen(
+        [*COMMAND, "route", tmp_path / "big.net", "-o", tmp_path / "out"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    maps = Path(f"/proc/{process.pid}/maps")
+    while process.poll() is None and "numpy" not in maps.read_text():
+        pass  # numpy is loaded only after the command has begun
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.strip() == "ibnue: interrupted"
+    assert [path.name for path in tmp_path.iterdir()] == ["big.net"]
