@@ -221,6 +221,20 @@ def test_shares_of_a_ring_by_hand():
     assert figures.shift_mean == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
 
 
+def test_what_runs_into_a_circle_loads_nothing():
+    fabric = ring_fabric(7, cas=1)
+    lft, channels = shortest_table(fabric, 1), fabric.channels
+    lid = int(fabric.endport_lid[0])
+    ring = [int(fabric.lids.switch[lid])]
+    while len(ring) < 7:
+        ring.append(next(s for s in channels.dst[channels.src == ring[-1]].tolist() if s not in ring))
+    for a, b in ((2, 3), (3, 4), (4, 3)):  # 3 and 4 send to each other, 2 sends to them, all else arrives
+        lft[ring[a], lid] = channels.port[(channels.src == ring[a]) & (channels.dst == ring[b])][0]
+    load, hops = slow_all_to_all(fabric, lft)
+    assert channel_loads(fabric, lft).tolist() == [float(x) for x in load]
+    assert measure(fabric, lft).pairs_lost == 42 - sum(hops.values()) == 3
+
+
 def two_switches(*speeds, ca_speeds=(2.5, 2.5)):
     """One CA on each of two switches, with a cable of each speed between them."""
     builder = FabricBuilder("pair")

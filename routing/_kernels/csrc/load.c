@@ -144,7 +144,7 @@ static void lay_what_arrives(const struct all_to_all *job, int64_t weight, const
         if (out[own->order[i]] >= 0)
             own->load[out[own->order[i]]] -= own->flow[own->order[i]];
     for (int32_t s = 0; s < job->routes->switches; s++)
-        own->flow[s] = own->hops[s] < 0 ? 0 : weight * job->sources[s];
+        own->flow[s] = weight * job->sources[s];
     for (int32_t i = 0; i < filled; i++) {
         const int32_t s = own->order[i];
         if (own->hops[s] > 0) {
