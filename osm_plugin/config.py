@@ -1,0 +1,160 @@
+"""The plugin's configuration: one TOML file, named by ``event_plugin_options --config FILE`` in opensm.conf.
+
+Read by the host inside OpenSM and by the worker, so it imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from routing.errors import InputError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover
+    import tomli as tomllib
+
+LOG_LEVELS = ("error", "info", "debug")
+
+ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
+    "vls": (int, str),
+    "objective": (str,),
+    "passes": (int,),
+    "seed": (int,),
+    "roots": (list,),
+    "root_guid_file": (str,),
+    "partition": (str,),
+}
+"""What ``[engine]`` and ``[engine.NAME]`` may say: the options of :class:`routing.engines.base.EngineOptions`."""
+
+_KEYS: Mapping[str, tuple[type, ...]] = {
+    "deadline": (int, float),
+    "start_deadline": (int, float),
+    "threads": (int,),
+    "allow_credit_loops": (bool,),
+    "log_level": (str,),
+    "log_file": (str,),
+    "bundle": (str,),
+    "engine": (dict,),
+}
+
+_NO_ENGINE_OPTIONS: Mapping[str, Mapping[str, Any]] = {}
+
+
+@dataclass(frozen=True)
+class PluginConfig:
+    """What an administrator can set.
+
+    Attributes
+    ----------
+    deadline
+        Seconds that OpenSM waits for tables before it goes on to its next engine.
+    start_deadline
+        Seconds that OpenSM waits for the worker's first word when the plugin is loaded.
+    threads
+        Threads of the kernels in the worker, 0: one for each processor, at most 8.
+    allow_credit_loops
+        Whether tables with credit loops may be published.
+    log_level
+        Of the worker's log: "error", "info" or "debug" (with the traceback of every failure).
+    log_file
+        The worker's log; None: ``ibnue-worker.log`` beside OpenSM's own.
+    bundle
+        The file that engine ``ibnue-bundle`` loads.
+    engine
+        Options for all engines under "", for one engine under its name.
+    """
+
+    deadline: float = 10.0
+    start_deadline: float = 30.0
+    threads: int = 0
+    allow_credit_loops: bool = False
+    log_level: str = "info"
+    log_file: str | None = None
+    bundle: str | None = None
+    engine: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NO_ENGINE_OPTIONS)
+
+    def options_of(self, engine: str) -> dict[str, Any]:
+        """The options of one engine: its own over those for all."""
+        return {**self.engine.get("", {}), **self.engine.get(engine, {})}
+
+
+def config_path(event_plugin_options: str) -> Path | None:
+    """The FILE of ``--config FILE`` in OpenSM's ``event_plugin_options``, which other plugins may share.
+
+    Raises
+    ------
+    InputError
+        ``--config`` without a file, or quotes that do not close.
+    """
+    try:
+        words = shlex.split(event_plugin_options)
+    except ValueError as problem:
+        raise InputError(f"event_plugin_options: {problem}", remedy="close the quotes") from None
+    for place, word in enumerate(words):
+        if word.startswith("--config="):
+            return Path(word.removeprefix("--config="))
+        if word == "--config":
+            if place + 1 == len(words):
+                raise InputError("event_plugin_options: --config names no file", remedy="--config /etc/ibnue.toml")
+            return Path(words[place + 1])
+    return None
+
+
+def read_config(path: Path | None) -> PluginConfig:
+    """The configuration in a TOML file; the defaults where ``path`` is None.
+
+    Raises
+    ------
+    InputError
+        A file that cannot be read or is no TOML, a key that does not exist, a value out of range.
+    """
+    if path is None:
+        return PluginConfig()
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InputError(
+            f"cannot be read: {problem.strerror or problem}", path=path, remedy="check event_plugin_options"
+        ) from None
+    except ValueError as problem:
+        raise InputError(f"is no TOML: {problem}", path=path) from None
+    _check_keys(found, _KEYS, "", path)
+    engine = _engine_options(found.pop("engine", {}), path)
+    config = PluginConfig(**found, engine=engine)
+    _check_values(config, path)
+    return config
+
+
+def _engine_options(found: dict[str, Any], path: Path) -> dict[str, dict[str, Any]]:
+    general = {key: value for key, value in found.items() if not isinstance(value, dict)}
+    options = {"": general}
+    options.update({key: value for key, value in found.items() if isinstance(value, dict)})
+    for name, table in options.items():
+        _check_keys(table, ENGINE_KEYS, f"engine.{name}." if name else "engine.", path)
+    return options
+
+
+def _check_keys(found: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], prefix: str, path: Path) -> None:
+    for key, value in found.items():
+        if key not in known:
+            raise InputError(f"unknown key {prefix + key!r}", path=path, remedy=f"known are {', '.join(known)}")
+        # bool is an int to isinstance, but "threads = true" is a mistake.
+        if not isinstance(value, known[key]) or (isinstance(value, bool) and bool not in known[key]):
+            wanted = " or ".join(kind.__name__ for kind in known[key])
+            raise InputError(f"{prefix + key!r} is {value!r}, wanted {wanted}", path=path)
+
+
+def _check_values(config: PluginConfig, path: Path) -> None:
+    for key in ("deadline", "start_deadline"):
+        if not 0 < getattr(config, key) <= 3600:
+            raise InputError(f"{key!r} is {getattr(config, key)}, wanted seconds over 0, up to 3600", path=path)
+    if not 0 <= config.threads <= 256:
+        raise InputError(f"'threads' is {config.threads}, wanted 0 to 256", path=path)
+    if config.log_level not in LOG_LEVELS:
+        raise InputError(f"'log_level' is {config.log_level!r}", path=path, remedy=f"one of {', '.join(LOG_LEVELS)}")

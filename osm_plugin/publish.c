@@ -1,0 +1,314 @@
+/* From the worker's answer into OpenSM: forwarding tables and hops, and the tables that path_sl and update_sl2vl read.
+ *
+ * Nothing of OpenSM's is touched before every check has passed and every allocation was made. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim.h"
+
+static uint64_t sl_bytes(const struct ibnue_answer *answer)
+{
+    uint64_t lids = answer->lids;
+
+    switch (answer->sl_kind) {
+    case IBNUE_SL_BY_DESTINATION: return lids;
+    case IBNUE_SL_BY_SWITCH: return lids * answer->switches;
+    default: return lids * lids;
+    }
+}
+
+static uint64_t sl2vl_bytes(const struct ibnue_answer *answer)
+{
+    uint64_t ports = answer->sl2vl_ports;
+    return ports ? answer->switches * ports * ports * 16 : 16;
+}
+
+static int inside(const struct ibnue_answer *answer, uint64_t size, uint64_t at, uint64_t bytes)
+{
+    return at % 8 == 0 && at >= sizeof(*answer) && at <= size && bytes <= size - at;
+}
+
+static int ports_exist(const uint8_t *lft, uint32_t lids, uint8_t ports)
+{
+    unsigned bad = 0;
+
+    for (uint32_t lid = 0; lid < lids; lid++)
+        bad |= (unsigned)(lft[lid] != OSM_NO_PATH) & (unsigned)(lft[lid] >= ports);
+    return !bad;
+}
+
+static int tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer, char *why)
+{
+    const uint8_t *lft = plugin->memory.bytes + answer->lft_at;
+
+    for (uint32_t row = 0; row < answer->switches; row++, lft += answer->lids) {
+        const osm_switch_t *sw = plugin->rows.row[row];
+        if (!sw->new_lft || !sw->hops || answer->lids > sw->lft_size || answer->lids > sw->num_hops ||
+            answer->lids > sw->max_lid_ho + 1u) {
+            snprintf(why, IBNUE_WHY, "the tables go up to LID %u, OpenSM's for %s up to %u", answer->lids - 1,
+                     sw->p_node->print_desc, sw->max_lid_ho);
+            return -1;
+        }
+        if (!ports_exist(lft, answer->lids, sw->num_ports)) {
+            snprintf(why, IBNUE_WHY, "the tables of %s name a port that it does not have", sw->p_node->print_desc);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Copies the header first: what was checked is what is used, whatever the worker does to the memory later. */
+int ibnue_answer_check(const struct ibnue_plugin *plugin, struct ibnue_answer *copy, char *why)
+{
+    const struct ibnue_request *request = (const struct ibnue_request *)plugin->memory.bytes;
+    uint64_t at = (request->end + 4095) / 4096 * 4096, size = plugin->memory.size, table;
+    const struct ibnue_answer *a = copy;
+
+    if (at > size || size - at < sizeof(*copy)) {
+        snprintf(why, IBNUE_WHY, "the worker left no tables");
+        return -1;
+    }
+    memcpy(copy, plugin->memory.bytes + at, sizeof(*copy));
+    table = (uint64_t)a->switches * a->lids;
+    if (a->magic != IBNUE_ANSWER_MAGIC || a->sequence != plugin->sequence || a->switches != plugin->rows.switches ||
+        !a->lids || a->lids > 0xC000 || a->vls < 1 || a->vls > 15 || a->sl_kind > IBNUE_SL_BY_LIDS ||
+        a->sl2vl_ports > 256 || !inside(a, size, a->lft_at, table) || !inside(a, size, a->hops_at, table) ||
+        !inside(a, size, a->sl_at, sl_bytes(a)) || !inside(a, size, a->sl2vl_at, sl2vl_bytes(a)) ||
+        !inside(a, size, a->switch_of_at, a->lids * sizeof(int32_t))) {
+        snprintf(why, IBNUE_WHY, "the worker's tables do not belong to this subnet");
+        return -1;
+    }
+    return tables_fit(plugin, a, why);
+}
+
+/* Hop counts are kept for the LIDs of switches: these are what OpenSM's multicast, its cache and its dumps look up. */
+static uint32_t switch_lids(const struct ibnue_plugin *plugin, uint16_t *lid)
+{
+    uint32_t count = 0;
+
+    for (uint32_t row = 0; row < plugin->rows.switches; row++) {
+        uint16_t own = cl_ntoh16(osm_node_get_base_lid(plugin->rows.row[row]->p_node, 0));
+        if (own)
+            lid[count++] = own;
+    }
+    return count;
+}
+
+static int blank_switch(osm_switch_t *sw, const uint16_t *lid, uint32_t count)
+{
+    if (!sw->hops || !sw->new_lft)
+        return 0; /* found out again, and said, when the tables come */
+    osm_switch_clear_hops(sw);
+    memset(sw->new_lft, OSM_NO_PATH, sw->lft_size);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t **hops = sw->hops + lid[i];
+        if (lid[i] >= sw->num_hops || *hops)
+            continue;
+        *hops = malloc(sw->num_ports);
+        if (!*hops)
+            return -1;
+        memset(*hops, OSM_NO_PATH, sw->num_ports);
+    }
+    return 0;
+}
+
+/* Bring the tables into the state in which an engine may expect them, with a row of hops for every switch's LID.  An
+ * engine that was tried before may have left something, for OpenSM clears them only once for all.  Done while the
+ * worker computes: a million small allocations take their time. */
+int ibnue_rows_blank(struct ibnue_plugin *plugin, char *why)
+{
+    uint16_t *lid = malloc((plugin->rows.switches + 1u) * sizeof(*lid));
+    uint32_t count = lid ? switch_lids(plugin, lid) : 0;
+    int failed = !lid;
+
+    for (uint32_t row = 0; row < plugin->rows.switches && !failed; row++)
+        failed = blank_switch(plugin->rows.row[row], lid, count);
+    free(lid);
+    if (failed)
+        snprintf(why, IBNUE_WHY, "out of memory");
+    return failed ? -1 : 0;
+}
+
+static void service_free(struct ibnue_service *service)
+{
+    if (!service)
+        return;
+    free(service->guid);
+    free(service->switch_of);
+    free(service->sl);
+    free(service->sl2vl);
+    free(service);
+}
+
+static void *copied(const void *from, size_t bytes)
+{
+    void *to = malloc(bytes ? bytes : 1);
+    return to ? memcpy(to, from, bytes) : NULL;
+}
+
+static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer)
+{
+    const uint8_t *bytes = plugin->memory.bytes;
+    struct ibnue_service *service = calloc(1, sizeof(*service));
+
+    if (!service)
+        return NULL;
+    service->switches = answer->switches;
+    service->lids = answer->lids;
+    service->vls = answer->vls;
+    service->sl_kind = answer->sl_kind;
+    service->sl2vl_ports = answer->sl2vl_ports;
+    service->guid = malloc((answer->switches + 1u) * sizeof(*service->guid));
+    service->switch_of = copied(bytes + answer->switch_of_at, answer->lids * sizeof(int32_t));
+    service->sl = copied(bytes + answer->sl_at, sl_bytes(answer));
+    service->sl2vl = copied(bytes + answer->sl2vl_at, sl2vl_bytes(answer));
+    if (!service->guid || !service->switch_of || !service->sl || !service->sl2vl) {
+        service_free(service);
+        return NULL;
+    }
+    for (uint32_t row = 0; row < answer->switches; row++)
+        service->guid[row] = cl_ntoh64(osm_node_get_node_guid(plugin->rows.row[row]->p_node));
+    return service;
+}
+
+/* Readers count themselves in before they load the pointer.  Once the pointer was exchanged, a count of zero means
+ * that nobody can still hold an old one. */
+static void service_swap(struct ibnue_engine *engine, struct ibnue_service *fresh)
+{
+    struct ibnue_service *old = atomic_exchange(&engine->service, fresh);
+
+    if (old) {
+        old->retired = engine->retired;
+        engine->retired = old;
+    }
+    if (atomic_load(&engine->readers))
+        return;
+    while ((old = engine->retired)) {
+        engine->retired = old->retired;
+        service_free(old);
+    }
+}
+
+void ibnue_service_drop(struct ibnue_engine *engine)
+{
+    service_swap(engine, NULL);
+}
+
+/* The further LIDs of an enhanced port 0 with an LMC are routed as its first one is. */
+static void spread_port0(const struct ibnue_plugin *plugin)
+{
+    for (uint32_t row = 0; row < plugin->rows.switches; row++) {
+        osm_physp_t *zero = osm_node_get_physp_ptr(plugin->rows.row[row]->p_node, 0);
+        uint32_t lid = zero ? cl_ntoh16(osm_physp_get_base_lid(zero)) : 0;
+        uint32_t count = zero ? 1u << osm_physp_get_lmc(zero) : 1;
+        for (uint32_t other = 0; lid && count > 1 && other < plugin->rows.switches; other++) {
+            osm_switch_t *sw = plugin->rows.row[other];
+            for (uint32_t more = lid + 1; more < lid + count && more <= sw->max_lid_ho; more++)
+                sw->new_lft[more] = sw->new_lft[lid];
+        }
+    }
+}
+
+static void fill_switch(osm_switch_t *sw, const uint8_t *lft, const uint8_t *hops, uint32_t lids)
+{
+    memcpy(sw->new_lft, lft, lids);
+    sw->new_lft[0] = OSM_NO_PATH;
+    for (uint32_t lid = 1; lid < lids; lid++) {
+        uint8_t port = lft[lid];
+        if (port != OSM_NO_PATH && sw->hops[lid])
+            sw->hops[lid][port] = sw->hops[lid][0] = hops[lid];
+    }
+}
+
+int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, char *why)
+{
+    struct ibnue_plugin *plugin = engine->plugin;
+    const uint8_t *bytes = plugin->memory.bytes;
+    struct ibnue_service *service = service_new(plugin, answer);
+
+    if (!service) {
+        snprintf(why, IBNUE_WHY, "out of memory");
+        return -1;
+    }
+    for (uint32_t row = 0; row < answer->switches; row++) {
+        size_t from = (size_t)row * answer->lids;
+        fill_switch(plugin->rows.row[row], bytes + answer->lft_at + from, bytes + answer->hops_at + from,
+                    answer->lids);
+    }
+    spread_port0(plugin);
+    service_swap(engine, service);
+    return 0;
+}
+
+static uint8_t look_up_sl(const struct ibnue_service *service, uint8_t hint, uint16_t from, uint16_t to)
+{
+    int32_t row;
+
+    /* On one VL no SL can close a loop of credits: what the administrator's QoS policy asks for stays. */
+    if (!service || service->vls == 1 || from >= service->lids || to >= service->lids)
+        return hint;
+    switch (service->sl_kind) {
+    case IBNUE_SL_BY_DESTINATION:
+        return service->sl[to];
+    case IBNUE_SL_BY_SWITCH:
+        row = service->switch_of[from];
+        return row < 0 || (uint32_t)row >= service->switches ? hint : service->sl[(size_t)row * service->lids + to];
+    default:
+        return service->sl[(size_t)from * service->lids + to];
+    }
+}
+
+/* Called by many threads of OpenSM's SA at once, and by the sweeper. */
+uint8_t ibnue_path_sl(void *context, uint8_t hint, const ib_net16_t slid, const ib_net16_t dlid)
+{
+    struct ibnue_engine *engine = context;
+    uint8_t sl;
+
+    atomic_fetch_add(&engine->readers, 1);
+    sl = look_up_sl(atomic_load(&engine->service), hint, cl_ntoh16(slid), cl_ntoh16(dlid));
+    atomic_fetch_sub(&engine->readers, 1);
+    return sl <= 15 ? sl : hint;
+}
+
+static int row_of_guid(const struct ibnue_service *service, uint64_t guid)
+{
+    uint32_t low = 0, high = service->switches;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (service->guid[middle] < guid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < service->switches && service->guid[low] == guid ? (int)low : -1;
+}
+
+static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *node, uint8_t in_port, uint8_t out_port,
+                      ib_slvl_table_t *table)
+{
+    size_t ports = service->sl2vl_ports;
+    const uint8_t *vl = service->sl2vl;
+    int row = node->sw ? row_of_guid(service, cl_ntoh64(osm_node_get_node_guid(node))) : -1;
+
+    if (ports && node->sw) {
+        if (row < 0 || in_port >= ports || out_port >= ports)
+            return;
+        vl += (((size_t)row * ports + in_port) * ports + out_port) * 16;
+    }
+    for (uint8_t sl = 0; sl < 16; sl++)
+        ib_slvl_table_set(table, sl, ports && !node->sw ? sl % service->vls : vl[sl] & 15);
+}
+
+void ibnue_update_sl2vl(void *context, osm_physp_t *port, uint8_t in_port, uint8_t out_port, ib_slvl_table_t *table)
+{
+    struct ibnue_engine *engine = context;
+    const struct ibnue_service *service;
+
+    atomic_fetch_add(&engine->readers, 1);
+    service = atomic_load(&engine->service);
+    if (service && service->vls > 1)
+        set_sl2vl(service, port->p_node, in_port, out_port, table);
+    atomic_fetch_sub(&engine->readers, 1);
+}

@@ -1,0 +1,74 @@
+/* Inside of the shim: what its three C files share. */
+#ifndef IBNUE_SHIM_H
+#define IBNUE_SHIM_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <opensm/osm_opensm.h>
+
+#include "layout.h"
+
+#define IBNUE_WHY 1024
+#define IBNUE_HIDDEN __attribute__((visibility("hidden")))
+
+/* The memory shared with the worker of the moment.  A new worker gets new memory, and with it a new generation. */
+struct ibnue_memory {
+    int fd;
+    uint64_t generation;
+    uint8_t *bytes;
+    size_t size;
+};
+
+/* The subnet's switches in the order of the tables' rows (by GUID), valid while OpenSM's lock is held. */
+struct ibnue_rows {
+    uint32_t switches;
+    osm_switch_t **row;
+    size_t room;
+};
+
+/* What path_sl and update_sl2vl answer from: an own copy, never changed once it can be seen. */
+struct ibnue_service {
+    uint32_t switches, lids, vls, sl_kind, sl2vl_ports;
+    uint64_t *guid;       /* [switches], ascending, host order */
+    int32_t *switch_of;   /* [lids], row of the switch that a LID is cabled to, or -1 */
+    uint8_t *sl;
+    uint8_t *sl2vl;
+    struct ibnue_service *retired; /* next in the list of those that wait for their last reader */
+};
+
+struct ibnue_engine {
+    struct ibnue_plugin *plugin;
+    char *name;
+    _Atomic(struct ibnue_service *) service;
+    atomic_uint readers;
+    struct ibnue_service *retired;
+    struct ibnue_engine *next;
+};
+
+struct ibnue_plugin {
+    osm_opensm_t *osm;
+    struct ibnue_engine *engines;
+    struct ibnue_memory memory;
+    struct ibnue_rows rows;
+    uint64_t sequence;
+};
+
+/* collect.c: the subnet as arrays.  All return 0, or -1 with the reason in `why`. */
+IBNUE_HIDDEN int ibnue_rows_sort(struct ibnue_plugin *plugin, char *why);
+IBNUE_HIDDEN int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, size_t least, char *why);
+IBNUE_HIDDEN void ibnue_memory_unmap(struct ibnue_memory *memory);
+IBNUE_HIDDEN size_t ibnue_request_room(const osm_subn_t *subn);
+IBNUE_HIDDEN int ibnue_request_write(struct ibnue_plugin *plugin, char *why);
+
+/* publish.c: from the answer into OpenSM. */
+IBNUE_HIDDEN int ibnue_answer_check(const struct ibnue_plugin *plugin, struct ibnue_answer *copy, char *why);
+IBNUE_HIDDEN int ibnue_rows_blank(struct ibnue_plugin *plugin, char *why);
+IBNUE_HIDDEN int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, char *why);
+IBNUE_HIDDEN uint8_t ibnue_path_sl(void *context, uint8_t hint, const ib_net16_t slid, const ib_net16_t dlid);
+IBNUE_HIDDEN void ibnue_update_sl2vl(void *context, osm_physp_t *port, uint8_t in_port, uint8_t out_port,
+                                     ib_slvl_table_t *table);
+IBNUE_HIDDEN void ibnue_service_drop(struct ibnue_engine *engine);
+
+#endif

@@ -1,0 +1,237 @@
+"""The worker process: routes and proves what OpenSM asks for.
+
+It is started by the host inside OpenSM with two file descriptors (a socket and shared memory), imports and warms all
+that it will need, says so, and then answers one request after the other.  It dies with OpenSM.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import routing
+from osm_plugin.answer import SharedMemory, write_answer
+from osm_plugin.bundle_engine import BUNDLE, BundleEngine
+from osm_plugin.config import PluginConfig, read_config
+from osm_plugin.snapshot import Snapshot, read_request
+from routing.deadlock.proof import Proof
+from routing.engines import ENGINES
+from routing.engines.base import Engine, EngineOptions, Objective
+from routing.errors import IbnueError, InputError, NotEnoughVLs, OptionError, RoutingError
+from routing.fabric import Fabric, NodeKind
+from routing.fabric_builder import FabricBuilder
+from routing.publish import verify
+from routing.tables import Routing
+
+PREFIX = "ibnue-"
+LONGEST_MESSAGE = 1 << 16
+_PR_SET_PDEATHSIG = 1
+
+
+def engine_names() -> list[str]:
+    """What the plugin registers: every engine of the registry, and the bundle."""
+    return [PREFIX + name for name in [*ENGINES, BUNDLE]]
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when the thread of OpenSM that started it ends, which OpenSM ends with."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit("OpenSM is gone")
+
+
+def plain_signals() -> None:
+    """OpenSM's threads block signals and an ignored one stays ignored over exec; the worker wants neither."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def options_of(engine: str, config: PluginConfig, snapshot: Snapshot) -> EngineOptions:
+    """The engine's options: the configuration's, with "auto" turned into the VLs that OpenSM sets up.
+
+    Raises
+    ------
+    OptionError
+        A value that does not exist, or more VLs than OpenSM will set up.
+    """
+    found = config.options_of(engine)
+    if "objective" in found:
+        try:
+            found["objective"] = Objective(found["objective"])
+        except ValueError:
+            known = ", ".join(objective.value for objective in Objective)
+            raise OptionError(f"unknown objective {found['objective']!r}", remedy=f"one of {known}") from None
+    if "root_guid_file" in found:
+        found["root_guid_file"] = Path(found["root_guid_file"])
+    if "roots" in found:
+        found["roots"] = tuple(str(root) for root in found["roots"])
+    found["vls"] = _vls(found.get("vls", "auto"), snapshot)
+    threads = config.threads or min(8, len(os.sched_getaffinity(0)))
+    return EngineOptions(**found, threads=threads)
+
+
+def _vls(wanted: int | str, snapshot: Snapshot) -> int | str:
+    have = snapshot.data_vls
+    if wanted == "auto":
+        return have
+    if isinstance(wanted, int) and wanted > have:
+        remedy = "lower vls, or OpenSM's limits" if snapshot.qos else "set 'qos TRUE' in opensm.conf, or vls = 1"
+        raise OptionError(f"vls = {wanted}, but OpenSM sets up {have} data VLs on this fabric", remedy=remedy)
+    return wanted
+
+
+def check_published(proof: Proof, routing_: Routing, snapshot: Snapshot, config: PluginConfig) -> str:
+    """What the proof says, in a few words, if it allows publishing.
+
+    Raises
+    ------
+    RoutingError
+        More VLs than OpenSM sets up, something cannot be reached, or there is a credit loop that was not allowed.
+    """
+    if routing_.vls > snapshot.data_vls:
+        raise NotEnoughVLs(routing_.vls, snapshot.data_vls)
+    if not proof.complete:
+        raise RoutingError(f"the tables are not complete: {proof.unreachable}")
+    if proof.certified:
+        return f"proven free of credit loops ({proof.strength})"
+    loop = "; ".join(proof.credit_loop.describe()[:4]) if proof.credit_loop is not None else "no proof"
+    if not config.allow_credit_loops:
+        raise RoutingError(f"the tables have a credit loop and allow_credit_loops is not set: {loop}")
+    return f"WITH A CREDIT LOOP, as allowed: {loop}"
+
+
+class Worker:
+    """Answers requests: fabric in, proven tables out."""
+
+    def __init__(self, memory: SharedMemory, engines: Mapping[str, Engine]) -> None:
+        self._memory = memory
+        self._engines = engines
+        self._log_level = "info"
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Route what lies in the memory; never raises."""
+        sequence = request.get("sequence")
+        try:
+            return {"ok": True, "sequence": sequence, "note": self._route(request)}
+        except IbnueError as problem:
+            if self._log_level == "debug":
+                traceback.print_exc()
+            return {"ok": False, "sequence": sequence, "note": str(problem)[:900]}
+        except Exception as problem:
+            traceback.print_exc()
+            sys.stderr.flush()
+            text = f"bug in the worker: {type(problem).__name__}: {problem} (its log has the traceback)"
+            return {"ok": False, "sequence": sequence, "note": text[:900]}
+
+    def _engine(self, name: str, config: PluginConfig) -> Engine:
+        plain = name.removeprefix(PREFIX)
+        if plain == BUNDLE:
+            if config.bundle is None:
+                raise InputError("no bundle is named", remedy='set bundle = "FILE" in the file of --config')
+            return BundleEngine(Path(config.bundle))
+        if plain not in self._engines:
+            raise OptionError(f"unknown engine {name!r}", remedy=f"known are {', '.join(self._engines)}")
+        return self._engines[plain]
+
+    def _route(self, request: Mapping[str, Any]) -> str:
+        clock = Clock()
+        place = request.get("config")
+        config = read_config(None if place is None else Path(place))
+        self._log_level = config.log_level
+        engine = self._engine(str(request["engine"]), config)
+        snapshot = read_request(self._memory.view())
+        fabric = snapshot.fabric
+        options = options_of(engine.name, config, snapshot)
+        clock.lap("fabric")
+        tables = engine.route(fabric, options)
+        clock.lap("route")
+        proof = verify(fabric, tables, engine)
+        verdict = check_published(proof, tables, snapshot, config)
+        clock.lap("proof")
+        hops = np.ascontiguousarray(proof.hops)
+        write_answer(self._memory, snapshot.answer_at, fabric, tables, hops, sequence=snapshot.sequence)
+        clock.lap("write")
+        lanes = f"{tables.vls} VL{'s' * (tables.vls != 1)}"
+        size = f"fabric {fabric.digest[:12]}: {fabric.switches} switches, {fabric.endports} end ports"
+        return f"{size}, {lanes}, {verdict}; {clock}"
+
+
+class Clock:
+    """Laps, for the log."""
+
+    def __init__(self) -> None:
+        self._laps: list[tuple[str, float]] = []
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """Note the time since the last one."""
+        now = time.perf_counter()
+        self._laps.append((name, now - self._last))
+        self._last = now
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in self._laps)
+
+
+def tiny_fabric() -> Fabric:
+    """A ring of four switches with a CA each: enough to bring in every module and kernel."""
+    build = FabricBuilder("tiny")
+    switches = [build.add_device(NodeKind.SWITCH, 0x10 + i, f"s{i}", 4) for i in range(4)]
+    for i, switch in enumerate(switches):
+        build.connect(switch, 1, switches[(i + 1) % 4], 2)
+        build.connect(switch, 3, build.add_device(NodeKind.CA, 0x100 + 16 * i, f"h{i}", 1), 1)
+    return build.build()
+
+
+def warm(engines: Mapping[str, Engine]) -> None:
+    """Route and prove something small with every engine, so that the first sweep finds all imports done."""
+    fabric = tiny_fabric()
+    for engine in engines.values():
+        try:
+            verify(fabric, engine.route(fabric, EngineOptions()), engine)
+        except Exception:  # noqa: PERF203  (an engine that cannot serve a ring is none the worse for that)
+            print(f"{engine.name} does not route the warming ring", file=sys.stderr)  # noqa: T201
+    gc.collect()
+    gc.freeze()
+
+
+def serve(link: socket.socket, answer: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None:
+    """Answer until OpenSM closes the socket."""
+    while message := link.recv(LONGEST_MESSAGE):
+        link.send(json.dumps(answer(json.loads(message))).encode())
+        gc.collect()
+
+
+def main(setup_text: str) -> int:
+    """Entry point; ``setup_text`` is JSON: socket, memory (file descriptors), parent (process id)."""
+    setup = json.loads(setup_text)
+    plain_signals()
+    die_with(int(setup["parent"]))
+    engines: dict[str, Engine] = dict(ENGINES)
+    warm(engines)
+    link = socket.socket(fileno=int(setup["socket"]))
+    about = f"ibnue {routing.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}"
+    link.send(json.dumps({"engines": engine_names(), "about": about}).encode())
+    serve(link, Worker(SharedMemory(int(setup["memory"])), engines).answer)
+    return 0
+
+
+def option_keys() -> set[str]:
+    """The options that an engine takes from the configuration."""
+    return {field.name for field in dataclasses.fields(EngineOptions)} - {"threads"}
