@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from ibsim_fixtures.processes import Child, LabError, find_program, find_umad2sim, tail
+from ibsim_fixtures.processes import Child, LabError, find_program, find_umad2sim, is_alive, tail
 from routing.errors import InputError, OptionError
 
 _PROMPT = b"sim> "
@@ -28,6 +28,7 @@ _RECORD = re.compile(r'^(Switch|Hca|Ca|Rt)\S*\s+(\d+)\s+"([^"]+)"(?:[^#\n]*#\s*"
 _INCLUDE = re.compile(r'^include[^"]*"([^"]+)"', re.MULTILINE)
 _DUMPED_DEVICE = re.compile(r'^(Switch|Ca|Router|\S+) (\d+) "([^"]*)"\tnodeguid ([0-9a-f]+)')
 _DUMPED_PORT = re.compile(r'^[0-9a-f]+\t\[(\d+)\]\t(?:"([^"]*)"\[(\d+)\])?.* (\S+)/(\S+)\s*$')
+_CLIENT = re.compile(r'^Client (\d+): pid (\d+) connected at "([^"]*)"(.*)$', re.MULTILINE)
 # ibsim says this of every link whose line ends without a LID and a speed in its comment, and then uses its defaults.
 _HARMLESS = ("cannot parse remote lid and connection type",)
 # Running OpenSM on a fabric that changes makes ibsim say these: traps that find no way or are acknowledged.
@@ -76,6 +77,15 @@ class PortState:
     peer: tuple[str, int] | None
     state: str
     physical: str
+
+
+@dataclass(frozen=True)
+class Client:
+    """A connected program: process number, id of its device, whether it is an SM."""
+
+    pid: int
+    device: str
+    is_sm: bool
 
 
 class Ibsim:
@@ -328,9 +338,18 @@ class Ibsim:
         """Make the simulator stand still for whole seconds: nothing is answered meanwhile."""
         self._change(f"wait {seconds}")
 
-    def clients(self) -> list[str]:
-        """The programs that are connected, one line each."""
-        return [line for line in self.command("attached").splitlines() if line.startswith("Client")]
+    def clients(self) -> list[Client]:
+        """The programs that are connected.
+
+        ibsim has room for ten and does not notice when one is killed, so those that are gone are dropped first.
+        """
+        found = []
+        for number, pid, device, end in _CLIENT.findall(self.command("attached")):
+            if is_alive(int(pid)):
+                found.append(Client(int(pid), device, end.endswith("SM")))
+            else:
+                self._change(f"x {number}")
+        return found
 
     def _read_devices(self, descriptions: dict[str, str]) -> tuple[Device, ...]:
         found = []

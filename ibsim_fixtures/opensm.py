@@ -116,6 +116,10 @@ class OpenSM:
 
     def __enter__(self) -> OpenSM:
         program = find_program("opensm")
+        host = self.ibsim.sm_host if self.host is None else self.ibsim.device(self.host).id
+        # Two on one port take each other's answers.
+        if any(client.is_sm and client.device == host for client in self.ibsim.clients()):
+            raise LabError(f"an OpenSM runs on {host!r} already: give this one another host")
         self._folder = Path(tempfile.mkdtemp(prefix="ibnue-opensm-"))
         try:
             self._start(program)

@@ -178,6 +178,14 @@ class Child:
             os.killpg(self.pid, number)
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be collected by its parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def poll(ready: Callable[[], bool], seconds: float) -> bool:
     """Look until ``ready()`` or until the time is up; what it was at the end."""
     end = time.monotonic() + seconds

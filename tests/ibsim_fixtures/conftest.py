@@ -1,13 +1,13 @@
 import pytest
 from lab_nets import net_text, ring
 
-from ibsim_fixtures.processes import missing_packages
+from ibsim_fixtures.pytest_plugin import require_programs
 
 
 @pytest.fixture(autouse=True)
 def _programs(request):
-    if request.node.get_closest_marker("lab") and (missing := missing_packages()):
-        pytest.skip(f"apt install {' '.join(missing)}")
+    if request.node.get_closest_marker("lab"):
+        require_programs(request.config)
 
 
 @pytest.fixture

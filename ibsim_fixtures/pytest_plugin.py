@@ -1,0 +1,126 @@
+"""Fixtures for tests against a real OpenSM on a real ibsim: ``ibsim_fabric``, ``opensm``, ``lab``.
+
+The plugin comes with the distribution, so any project that installs it has the fixtures.  Nothing that the fixtures
+need is imported before one is used.  Where the programs are not installed the tests that use a fixture are skipped, and
+the reason names the Debian packages; with ``--require-lab`` (or IBNUE_REQUIRE_LAB=1) they fail instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ibsim_fixtures.ibsim import Ibsim
+    from ibsim_fixtures.lab import Lab
+    from ibsim_fixtures.opensm import OpenSM
+    from routing.fabric import Fabric
+
+    StartIbsim = Callable[..., Ibsim]
+    StartOpenSM = Callable[..., OpenSM]
+    StartLab = Callable[..., Lab]
+
+_RUNNING = pytest.StashKey[list[Any]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--require-lab``."""
+    parser.getgroup("ibnue lab").addoption(
+        "--require-lab",
+        action="store_true",
+        default=os.environ.get("IBNUE_REQUIRE_LAB", "") not in ("", "0"),
+        help="fail, not skip, tests whose OpenSM or ibsim is not installed",
+    )
+
+
+def require_programs(config: pytest.Config) -> None:
+    """Skip (or fail, with ``--require-lab``) unless the programs of the lab are installed."""
+    from ibsim_fixtures.processes import missing_packages  # noqa: PLC0415 - only where a fixture is used
+
+    missing = missing_packages()
+    if not missing:
+        return
+    reason = f"the lab needs Debian packages that are not installed: apt install {' '.join(missing)}"
+    if config.getoption("--require-lab"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def ibsim_fabric(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartIbsim]:
+    """Start ibsim: ``ibsim_fabric(fabric, **options)``.
+
+    ``fabric`` is a file, a :class:`~routing.fabric.Fabric`, or the name of a fixture fabric; the options are those of
+    :class:`~ibsim_fixtures.ibsim.Ibsim`.  Everything that was started ends with the test.
+    """
+    require_programs(request.config)
+    from ibsim_fixtures.ibsim import Ibsim  # noqa: PLC0415
+
+    with contextlib.ExitStack() as stack:
+        yield lambda fabric, **options: stack.enter_context(Ibsim(_net(fabric, tmp_path), **options))
+
+
+@pytest.fixture
+def opensm(request: pytest.FixtureRequest) -> Iterator[StartOpenSM]:
+    """Start OpenSM on an ibsim: ``opensm(ibsim, **options)``.
+
+    The options are those of :class:`~ibsim_fixtures.opensm.OpenSM`.  It comes back after SUBNET UP.  When the test
+    fails, the end of its log is part of the report.
+    """
+    require_programs(request.config)
+    from ibsim_fixtures.opensm import OpenSM  # noqa: PLC0415
+
+    def start(ibsim: Ibsim, **options: Any) -> OpenSM:
+        started = stack.enter_context(OpenSM(ibsim, **options))
+        request.node.stash.setdefault(_RUNNING, []).append(started)
+        return started
+
+    with contextlib.ExitStack() as stack:
+        yield start
+
+
+@pytest.fixture
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartLab]:
+    """Start both: ``lab(fabric, **options)``, with the options of :class:`~ibsim_fixtures.lab.Lab`."""
+    require_programs(request.config)
+    from ibsim_fixtures.lab import Lab  # noqa: PLC0415
+
+    def start(fabric: str | Path | Fabric, **options: Any) -> Lab:
+        started = stack.enter_context(Lab(_net(fabric, tmp_path), **options))
+        request.node.stash.setdefault(_RUNNING, []).append(started.opensm)
+        return started
+
+    with contextlib.ExitStack() as stack:
+        yield start
+
+
+def _net(fabric: str | Path | Fabric, folder: Path) -> Path:
+    """A file that ibsim reads."""
+    if not isinstance(fabric, str | Path):
+        from routing.formats.fabric_files import write_net  # noqa: PLC0415
+
+        number = sum(1 for _ in folder.glob("lab-*.net"))
+        path = folder / f"lab-{number}.net"
+        write_net(fabric, path)
+        return path
+    return Path(fabric)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the end of OpenSM's log to the report of a test that failed."""
+    report = yield
+    if call.when == "call" and report.failed:
+        from ibsim_fixtures.processes import LabError, tail  # noqa: PLC0415
+
+        for running in item.stash.get(_RUNNING, []):
+            with contextlib.suppress(LabError):
+                report.sections.append(("end of OpenSM's log", tail(running.log_path, 40)))
+    return report
