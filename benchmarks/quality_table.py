@@ -1,0 +1,179 @@
+"""Balance of our engines beside that of OpenSM's own, in one run: a Markdown table for each fabric.
+
+usage: python -m benchmarks.quality_table FABRIC... [--opensm minhop,sssp] [--ours minhop,updn/bisection/4]
+
+OpenSM runs on ibsim with QoS and 8 VLs; its seconds are from its own log ("building routing with" to "tables
+configured"), which includes sending the tables to the simulated switches.  Ours are those of the engine and of the
+proof in a warm process.  An engine that gives up is said to, and OpenSM's fallback is not measured in its place.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ibsim_fixtures.ibsim import Ibsim
+from ibsim_fixtures.opensm import OpenSM
+from ibsim_fixtures.processes import LabError, missing_packages, poll
+from routing.deadlock.proof import Proof, prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions, Objective
+from routing.errors import IbnueError, OptionError
+from routing.fabric import Fabric
+from routing.formats.fabric_files import read_fabric, write_net
+from routing.formats.table_files import read_tables
+from routing.quality import Quality, measure
+from routing.tables import Routing
+
+OPENSM_ENGINES = ("minhop", "updn", "ftree", "sssp", "dfsssp", "lash", "nue")
+VLS = 8
+_SETTINGS = {"qos": True, "qos_max_vls": VLS, "nue_max_num_vls": VLS}
+_VLS_NEEDED = re.compile(r"[Ll]anes needed: (\d+)")
+_DUMPED = "lids dumped"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One engine on one fabric; without ``quality`` it gave up and ``note`` says why."""
+
+    engine: str
+    quality: Quality | None = None
+    vls: str = ""
+    seconds: float | None = None
+    note: str = ""
+
+    def cells(self) -> list[str]:
+        figures = [""] * 5
+        if self.quality is not None:
+            q = self.quality
+            figures = [f"{q.all_to_all:.3f}", f"{q.bound:.3f}", f"{q.bisection_mean:.3f}"]
+            figures += [f"{q.permutation_mean:.3f}", f"{q.hops_mean:.3f}"]
+        return [self.engine, *figures, self.vls, "" if self.seconds is None else f"{self.seconds:.3f}", self.note]
+
+
+HEAD = ("engine", "a2a", "bound", "ebb", "permutations", "mean hops", "VLs", "seconds", "note")
+
+
+def figures(fabric: Fabric, routing: Routing, seed: int) -> Quality:
+    return measure(fabric, routing, seed=seed, shifts=0)
+
+
+def loss(quality: Quality) -> str:
+    return f"{quality.pairs_lost:.0f} pairs are not delivered" if quality.pairs_lost else ""
+
+
+def opensm_row(fabric: Fabric, net: Path, engine: str, *, seed: int, timeout: float) -> Row:
+    """Route with a real OpenSM and measure what it dumped."""
+    name = f"OpenSM {engine}"
+    with (
+        Ibsim(net) as ibsim,
+        OpenSM(ibsim, routing_engine=f"{engine},no_fallback", config=_SETTINGS, wait=False, timeout=timeout) as opensm,
+    ):
+        try:
+            sweep = opensm.wait_for_subnet_up(after=0)
+        except LabError as error:
+            needed = _VLS_NEEDED.search(opensm.log_path.read_text(errors="replace"))
+            reason = f"gave up: {str(error).splitlines()[0].removeprefix('OpenSM: ')}" + (
+                f"; wants {needed[1]} VLs" if needed else ""
+            )
+            return Row(name, note=reason)
+        dump = opensm.folder / "opensm-lfts.dump"
+        whole = poll(lambda: dump.exists() and dump.read_text().count(_DUMPED) == fabric.switches, timeout)
+        if not whole:
+            return Row(name, note=f"dumped no whole tables within {timeout:g} s")
+        needed = _VLS_NEEDED.search(opensm.log_path.read_text(errors="replace"))
+        vls = needed[1] if needed else str(VLS if engine == "nue" else 1)
+        quality = figures(fabric, read_tables(opensm.folder, fabric), seed)
+        return Row(name, quality, vls, sweep.routing_seconds, loss(quality))
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One of our engines as the command line names it: name[/objective[/VLs]]."""
+
+    name: str
+    options: EngineOptions
+
+    @classmethod
+    def parse(cls, text: str, seed: int) -> Spec:
+        name, objective, vls, *rest = [*text.split("/"), "", ""][: max(3, text.count("/") + 1)]
+        if name not in ENGINES or rest or objective not in ("", *(o.value for o in Objective)):
+            raise OptionError(f"{text!r} names no engine", remedy=f"name[/objective[/VLs]] of {', '.join(ENGINES)}")
+        chosen = Objective(objective or Objective.ALLTOALL.value)
+        return cls(text, EngineOptions(objective=chosen, vls=int(vls) if vls.isdigit() else vls or "auto", seed=seed))
+
+
+def verdict(proof: Proof) -> str:
+    if proof.certified:
+        return f"proven {proof.strength}"
+    return "credit loop" if proof.credit_loop else "not certified"
+
+
+def our_row(fabric: Fabric, spec: Spec, *, seed: int) -> Row:
+    """Route, prove and measure."""
+    name = f"ibnue {spec.name}"
+    start = time.perf_counter()
+    try:
+        routing = ENGINES[spec.name.split("/")[0]].route(fabric, spec.options)
+    except IbnueError as error:
+        return Row(name, note=f"gave up: {error}")
+    proof = prove(fabric, routing)
+    seconds = time.perf_counter() - start
+    quality = figures(fabric, routing, seed)
+    return Row(
+        name, quality, str(routing.vls_needed), seconds, "; ".join(filter(None, [verdict(proof), loss(quality)]))
+    )
+
+
+def rows(fabric: Fabric, arguments: argparse.Namespace) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(prefix="ibnue-quality-") as folder:
+        net = Path(folder) / "fabric.net"
+        write_net(fabric, net)
+        for engine in arguments.opensm:
+            yield opensm_row(fabric, net, engine, seed=arguments.seed, timeout=arguments.timeout)
+    for text in arguments.ours:
+        yield our_row(fabric, Spec.parse(text, arguments.seed), seed=arguments.seed)
+
+
+def listed(text: str) -> list[str]:
+    return [part for part in text.split(",") if part]
+
+
+def parsed(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality_table", description=__doc__.splitlines()[0])
+    parser.add_argument("fabrics", nargs="+", type=Path, metavar="FABRIC")
+    parser.add_argument("--opensm", type=listed, default=list(OPENSM_ENGINES), help="engines of OpenSM, with commas")
+    parser.add_argument("--ours", type=listed, default=list(ENGINES), help="name[/objective[/VLs]], with commas")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for one OpenSM engine")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args(words)
+
+
+def line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    arguments = parsed(words)
+    if arguments.opensm and (missing := missing_packages()):
+        print(f"OpenSM's engines are left out: apt install {' '.join(missing)}", file=sys.stderr)
+        arguments.opensm = []
+    for path in arguments.fabrics:
+        fabric = read_fabric(path)
+        print(f"\n**{fabric.name}**: {fabric.switches} switches, {fabric.endports} end ports, {fabric.links} links\n")
+        print(line(HEAD), line(["---"] * len(HEAD)), sep="\n")
+        for row in rows(fabric, arguments):
+            print(line(row.cells()), flush=True)
+    print(f"\n{os.cpu_count()} cores, seed {arguments.seed}, load {os.getloadavg()[0]:.1f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
