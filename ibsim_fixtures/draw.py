@@ -1,0 +1,67 @@
+"""Draws the fixture fabrics and lists them: ``python -m ibsim_fixtures.draw``.
+
+Writes a picture beside each net file and, in a source tree, the table of ``docs/fixtures.md``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ibsim_fixtures.catalogue import FIXTURES, Fixture
+from ibsim_fixtures.svg import picture
+from routing.fabric import Fabric
+from routing.formats.fabric_files import read_fabric
+from routing.topologies import generate
+
+PAGE = Path(__file__).parents[1] / "docs" / "fixtures.md"
+BEGIN, END = "<!-- table: python -m ibsim_fixtures.draw -->\n", "<!-- end of table -->\n"
+
+
+def draw(fixture: Fixture) -> str:
+    """The picture of a fixture (SVG)."""
+    fabric = read_fabric(fixture.path)
+    return picture(fabric, fixture.layout, f"{fixture.name}: {fixture.purpose}", _pulled(fixture))
+
+
+def _pulled(fixture: Fixture) -> list[tuple[int, int]]:
+    recipe = fixture.recipe
+    if recipe is None or not recipe.without:
+        return []
+    whole: Fabric = generate(recipe.topology, recipe.args, **recipe.options)
+    row = {name: row for row, name in enumerate(whole.switch_name)}
+    channels = [int(whole.channels.at_port[row[switch], port]) for switch, port in recipe.without]
+    return [(int(whole.channels.src[c]), int(whole.channels.dst[c])) for c in channels]
+
+
+def table() -> str:
+    """All fixtures as a Markdown table."""
+    lines = ["| Fabric | Switches, terminals, cables | What it is for | Picture |", "|---|---|---|---|"]
+    for fixture in FIXTURES.values():
+        fabric = read_fabric(fixture.path)
+        counts = f"{fabric.switches}, {fabric.terminals}, {fabric.links}"
+        image = f'<img src="../ibsim_fixtures/fabrics/{fixture.picture.name}" width="240" alt="{fixture.name}">'
+        split = "" if fixture.connected else " (split)"
+        lines.append(
+            f"| [{fixture.name}](../ibsim_fixtures/fabrics/{fixture.path.name}) | {counts}{split} "
+            f"| {fixture.purpose} | {image} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def page_with_table(page: str) -> str:
+    """The page with its table made anew; everything else stays."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+
+
+def main() -> None:
+    """Write every picture, and the table if the page is there."""
+    for fixture in FIXTURES.values():
+        fixture.picture.write_text(draw(fixture), encoding="utf-8")
+    if PAGE.exists():
+        PAGE.write_text(page_with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

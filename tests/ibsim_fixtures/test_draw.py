@@ -1,0 +1,84 @@
+"""Pictures are up to date, well formed, and show everything."""
+
+import math
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import fabrics
+
+from ibsim_fixtures.catalogue import FIXTURES, FOLDER
+from ibsim_fixtures.draw import BEGIN, END, PAGE, draw, page_with_table
+from ibsim_fixtures.layout import switch_places, terminal_places
+from ibsim_fixtures.svg import picture
+from routing.fabric import NodeKind
+from routing.formats.fabric_files import read_fabric
+
+ALL = list(FIXTURES.values())
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def named(fixture):
+    return fixture.name
+
+
+def shapes(text):
+    root = ElementTree.fromstring(text)
+    count = {}
+    for element in root:
+        key = (element.tag.removeprefix(SVG), element.get("class"))
+        count[key] = count.get(key, 0) + 1
+    return root, count
+
+
+@pytest.mark.parametrize("fixture", ALL, ids=named)
+def test_picture_is_up_to_date(fixture):
+    message = "run python -m ibsim_fixtures.draw"
+    assert fixture.picture.read_text(encoding="utf-8") == draw(fixture), message
+
+
+@pytest.mark.parametrize("fixture", ALL, ids=named)
+def test_picture_shows_everything(fixture):
+    fabric = read_fabric(fixture.path)
+    root, count = shapes(draw(fixture))
+    routers = np.count_nonzero(fabric.terminal_kind == NodeKind.ROUTER)
+    assert count.get(("rect", "s"), 0) == fabric.switches
+    assert count.get(("circle", "c"), 0) == fabric.terminals - routers
+    assert count.get(("path", "r"), 0) == routers
+    assert count.get(("path", None), 0) + count.get(("path", "e"), 0) == fabric.links
+    assert count.get(("path", "x"), 0) == (len(fixture.recipe.without) if fixture.recipe else 0)
+    assert fixture.purpose in root.find(f"{SVG}title").text
+
+
+@pytest.mark.parametrize("fixture", ALL, ids=named)
+def test_nothing_lies_on_a_switch_or_outside(fixture):
+    fabric = read_fabric(fixture.path)
+    switches = switch_places(fabric, fixture.layout)
+    places = [*switches, *terminal_places(fabric, fixture.layout, switches)]
+    for i, switch in enumerate(switches):
+        for other in places[i + 1 :]:
+            assert math.dist(switch, other) > 18
+    left, top, width, height = map(int, ElementTree.fromstring(draw(fixture)).get("viewBox").split())
+    for x, y in places:
+        assert left < x < left + width
+        assert top < y < top + height
+
+
+def test_no_picture_without_a_fixture():
+    assert {path.stem for path in FOLDER.glob("*.svg")} == set(FIXTURES)
+
+
+def test_page_is_up_to_date():
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == page_with_table(page), "run python -m ibsim_fixtures.draw"
+    assert page.index(BEGIN) < page.index("ring-4.svg") < page.index(END)
+
+
+@settings(deadline=None, derandomize=True, max_examples=25)
+@given(fabrics(connected=False))
+def test_any_fabric_can_be_drawn(fabric):
+    text = picture(fabric, "circle", "<a & b>")
+    _, count = shapes(text)
+    assert count.get(("path", None), 0) + count.get(("path", "e"), 0) == fabric.links
+    assert "nan" not in text
