@@ -5,7 +5,7 @@ from __future__ import annotations
 from ibsim_fixtures.catalogue import FIXTURES, Recipe
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.formats.ibsim_net_write import write_net
+from routing.formats.fabric_files import write_net
 from routing.topologies import generate
 
 

@@ -5,10 +5,12 @@ Readers and generators add devices and cables in any order; every complaint name
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +20,7 @@ from routing.fabric import MAX_UNICAST_LID, Fabric, NodeKind
 MAX_SWITCH_PORTS = 254
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a part was read: a file and a line in it."""
 
     path: str | Path | None = None
@@ -29,7 +30,7 @@ class Place:
 NOWHERE = Place()
 
 
-@dataclass
+@dataclass(slots=True)
 class _Device:
     kind: NodeKind
     guid: int
@@ -39,12 +40,23 @@ class _Device:
     number: int = -1
 
 
-@dataclass
+@dataclass(slots=True)
 class _Port:
     guid: int | None = None
     lid: int = 0
     lmc: int = 0
     place: Place = NOWHERE
+
+
+class _Endport(NamedTuple):
+    """A cabled port of a terminal; sorts by port GUID."""
+
+    guid: int
+    device: int
+    port: int
+    lid: int
+    lmc: int
+    place: Place
 
 
 @dataclass
@@ -59,9 +71,8 @@ class FabricBuilder:
     _by_guid: dict[int, int] = field(default_factory=dict)
     _by_name: dict[str, int] = field(default_factory=dict)
     _ports: dict[tuple[int, int], _Port] = field(default_factory=dict)
-    _cabled: dict[tuple[int, int], Place] = field(default_factory=dict)
-    _peer: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    _links: list[tuple[int, int, int, int, int, float]] = field(default_factory=list)
+    _links: list[tuple[tuple[int, int], tuple[int, int], int, float]] = field(default_factory=list)
+    _link_at: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def add_device(
         self, kind: NodeKind, guid: int, name: str, ports: int, place: Place = NOWHERE, *, unique_name: bool = False
@@ -99,7 +110,7 @@ class FabricBuilder:
         return self._by_guid.get(guid)
 
     def change_guid(self, device: int, guid: int, place: Place = NOWHERE) -> None:
-        """Give a device another GUID; its port GUIDs stay what they were.
+        """Give a device another GUID, and its ports those that follow from it.
 
         Raises
         ------
@@ -117,11 +128,13 @@ class FabricBuilder:
                 f"GUID {guid:#x} of {changed.name!r} belongs to {other!r} already", place, "GUIDs are unique"
             )
         del self._by_guid[changed.guid]
-        for port in range(1, changed.ports + 1) if changed.kind is not NodeKind.SWITCH else ():
-            known = self._ports.setdefault((device, port), _Port(place=changed.place))
-            known.guid = changed.guid + port if known.guid is None else known.guid
         changed.guid = guid
         self._by_guid[guid] = device
+
+    def described(self, device: int) -> tuple[NodeKind, str, int]:
+        """Kind, name and number of ports of a device."""
+        known = self._devices[device]
+        return known.kind, known.name, known.ports
 
     def set_port(
         self, device: int, port: int, *, guid: int | None = None, lid: int = 0, lmc: int = 0, place: Place = NOWHERE
@@ -134,10 +147,18 @@ class FabricBuilder:
             A LID that is no unicast LID, an LMC over 7, a base LID that is not a multiple of 2^LMC.
         """
         name = self._devices[device].name
-        if lid and not 0 < lid <= lid + (1 << lmc) - 1 <= MAX_UNICAST_LID:
-            raise self._error(f"LID {lid:#x} of {name!r} is no unicast LID", place, "unicast LIDs are 1 to 0xBFFF")
+        if not 0 <= port <= self._devices[device].ports:
+            raise self._error(
+                f"{name!r} has no port {port}", place, f"its ports are 1 to {self._devices[device].ports}"
+            )
+        if guid is not None and not 0 < guid < 1 << 64:
+            raise self._error(
+                f"port GUID {guid:#x} of {name!r} is no 64-bit GUID", place, "give it one from 1 to 2^64-1"
+            )
         if not 0 <= lmc <= 7:
             raise self._error(f"LMC {lmc} of {name!r} is out of range", place, "LMC is 0 to 7")
+        if lid and not 0 < lid <= lid + (1 << lmc) - 1 <= MAX_UNICAST_LID:
+            raise self._error(f"LID {lid:#x} of {name!r} is no unicast LID", place, "unicast LIDs are 1 to 0xBFFF")
         if lid % (1 << lmc):
             raise self._error(
                 f"base LID {lid:#x} of {name!r} is not a multiple of 2^{lmc}", place, "align it to the LMC"
@@ -158,35 +179,47 @@ class FabricBuilder:
         Raises
         ------
         FabricError
-            A port that the device does not have, or that carries another cable already.
+            A port that the device does not have, or that carries another cable already; no width or speed; a width or
+            speed that the other end contradicts.
         """
-        end_a, end_b = (a, port_a), (b, port_b)
-        for handle, port in (end_a, end_b):
-            device = self._devices[handle]
-            if not 1 <= port <= device.ports:
+        ends = (a, port_a), (b, port_b)
+        if not (0 < width < 256 and 0.0 < speed < math.inf):
+            raise self._error(f"a link of {width} lanes at {speed} Gb/s", place, "links are 1x to 12x, SDR to XDR")
+        for handle, port in ends:
+            if not 1 <= port <= self._devices[handle].ports:
+                device = self._devices[handle]
                 raise self._error(f"{device.name!r} has no port {port}", place, f"its ports are 1 to {device.ports}")
-        if end_a == end_b:
+        if ends[0] == ends[1]:
             raise self._error(
                 f"{self._devices[a].name!r} port {port_a} is cabled to itself", place, "a cable has two ends"
             )
-        if (
-            self._cabled.get(end_a) is not None
-            and self._cabled.get(end_b) is not None
-            and self._peer.get(end_a) == end_b
-        ):
+        if ends[0] in self._link_at or ends[1] in self._link_at:
+            self._regard_again(ends, width, speed, place)
             return
-        for end in (end_a, end_b):
-            if end in self._cabled:
-                far = self._peer[end]
-                raise self._error(
-                    f"port {end[1]} of {self._devices[end[0]].name!r} is cabled to "
-                    f"{self._devices[far[0]].name!r} port {far[1]} already",
-                    place,
-                    "both ends of a cable must agree, and a port takes one cable",
-                )
-        self._cabled[end_a] = self._cabled[end_b] = place
-        self._peer[end_a], self._peer[end_b] = end_b, end_a
-        self._links.append((a, port_a, b, port_b, width, speed))
+        self._link_at[ends[0]] = self._link_at[ends[1]] = len(self._links)
+        self._links.append((*ends, width, speed))
+
+    def _regard_again(
+        self, ends: tuple[tuple[int, int], tuple[int, int]], width: int, speed: float, place: Place
+    ) -> None:
+        """Hold a cable on a used port against the one that is there."""
+        used = ends[0] if ends[0] in self._link_at else ends[1]
+        near, far, known_width, known_speed = self._links[self._link_at[used]]
+        if {near, far} != set(ends):
+            other = far if near == used else near
+            raise self._error(
+                f"port {used[1]} of {self._devices[used[0]].name!r} is cabled to "
+                f"{self._devices[other[0]].name!r} port {other[1]} already",
+                place,
+                "both ends of a cable must agree, and a port takes one cable",
+            )
+        if (known_width, known_speed) != (width, speed):
+            raise self._error(
+                f"the cable at port {used[1]} of {self._devices[used[0]].name!r} runs at {width}x {speed} Gb/s here, "
+                f"and at {known_width}x {known_speed} Gb/s elsewhere",
+                place,
+                "both ends of a cable must agree",
+            )
 
     def build(self, *, lmc: int = 0, assign_lids: bool = True) -> Fabric:
         """The fabric.
@@ -210,79 +243,98 @@ class FabricBuilder:
         terminals = sorted((d for d in self._devices if d.kind is not NodeKind.SWITCH), key=lambda d: d.guid)
         for number, device in enumerate([*switches, *terminals]):
             device.number = number
-        endports = sorted(self._endports(), key=lambda e: e[2].guid or 0)
+        endports = sorted(self._endports())
         self._check_port_guids(endports)
-        switch_lid = [self._ports.get((self._by_guid[d.guid], 0), _Port()).lid for d in switches]
-        endport_lid = [(e[2].lid, e[2].lmc) for e in endports]
+        switch_ports = [self._ports.get((self._by_guid[device.guid], 0)) for device in switches]
+        switch_lid = [0 if port is None else port.lid for port in switch_ports]
+        endport_lid = [(endport.lid, endport.lmc) for endport in endports]
         self._check_lids(switches, endports)
         if assign_lids:
-            switch_lid, endport_lid = _assign(switch_lid, endport_lid, lmc)
+            switch_lid, endport_lid = give_lids(switch_lid, endport_lid, lmc)
         links = sorted(self._numbered_links())
         return Fabric(
             name=self.name,
-            switch_guid=np.array([d.guid for d in switches], np.uint64),
-            switch_name=tuple(d.name for d in switches),
-            switch_ports=np.array([d.ports for d in switches], np.uint8),
+            switch_guid=np.array([device.guid for device in switches], np.uint64),
+            switch_name=tuple(device.name for device in switches),
+            switch_ports=np.array([device.ports for device in switches], np.uint8),
             switch_lid=np.array(switch_lid, np.uint16),
-            terminal_guid=np.array([d.guid for d in terminals], np.uint64),
-            terminal_name=tuple(d.name for d in terminals),
-            terminal_ports=np.array([d.ports for d in terminals], np.uint8),
-            terminal_kind=np.array([d.kind for d in terminals], np.uint8),
-            endport_terminal=np.array([self._devices[e[0]].number - len(switches) for e in endports], np.int32),
-            endport_port=np.array([e[1] for e in endports], np.uint8),
-            endport_guid=np.array([e[2].guid for e in endports], np.uint64),
+            terminal_guid=np.array([device.guid for device in terminals], np.uint64),
+            terminal_name=tuple(device.name for device in terminals),
+            terminal_ports=np.array([device.ports for device in terminals], np.uint8),
+            terminal_kind=np.array([device.kind for device in terminals], np.uint8),
+            endport_terminal=np.array([self._devices[e.device].number - len(switches) for e in endports], np.int32),
+            endport_port=np.array([endport.port for endport in endports], np.uint8),
+            endport_guid=np.array([endport.guid for endport in endports], np.uint64),
             endport_lid=np.array([lid for lid, _ in endport_lid], np.uint16),
-            endport_lmc=np.array([own for _, own in endport_lid], np.uint8),
-            link_device=np.array([(k[0], k[2]) for k in links], np.int32).reshape(-1, 2),
-            link_port=np.array([(k[1], k[3]) for k in links], np.uint8).reshape(-1, 2),
-            link_width=np.array([k[4] for k in links], np.uint8),
-            link_speed=np.array([k[5] for k in links], np.float64),
+            endport_lmc=np.array([own_lmc for _, own_lmc in endport_lid], np.uint8),
+            link_device=np.array([(near[0], far[0]) for near, far, _, _ in links], np.int32).reshape(-1, 2),
+            link_port=np.array([(near[1], far[1]) for near, far, _, _ in links], np.uint8).reshape(-1, 2),
+            link_width=np.array([width for _, _, width, _ in links], np.uint8),
+            link_speed=np.array([speed for _, _, _, speed in links], np.float64),
         )
 
-    def _endports(self) -> Iterator[tuple[int, int, _Port]]:
+    def _endports(self) -> Iterator[_Endport]:
         """Every cabled port of a terminal, with a port GUID (node GUID + port number where none was stated)."""
-        for handle, port in self._cabled:
+        for handle, port in self._link_at:
             device = self._devices[handle]
             if device.kind is NodeKind.SWITCH:
                 continue
-            known = self._ports.get((handle, port), _Port(place=device.place))
-            if known.guid is None:
-                known = _Port(device.guid + port, known.lid, known.lmc, known.place)
-            yield handle, port, known
-
-    def _numbered_links(self) -> Iterator[tuple[int, int, int, int, int, float]]:
-        for a, port_a, b, port_b, width, speed in self._links:
-            near, far = (self._devices[a].number, port_a), (self._devices[b].number, port_b)
-            yield (*min(near, far), *max(near, far), width, speed)
-
-    def _check_port_guids(self, endports: list[tuple[int, int, _Port]]) -> None:
-        for before, after in pairwise(endports):
-            if before[2].guid == after[2].guid:
-                names = sorted(self._devices[e[0]].name for e in (before, after))
+            known = self._ports.get((handle, port)) or _Port(place=device.place)
+            guid = device.guid + port if known.guid is None else known.guid
+            if guid >= 1 << 64:
                 raise self._error(
-                    f"port GUID {after[2].guid:#x} belongs to {names[0]!r} and to {names[1]!r}",
-                    after[2].place,
+                    f"the GUID of port {port} of {device.name!r} is over 64 bits", device.place, "state the port's GUID"
+                )
+            yield _Endport(guid, handle, port, known.lid, known.lmc, known.place)
+
+    def _numbered_links(self) -> Iterator[tuple[tuple[int, int], tuple[int, int], int, float]]:
+        """The cables by device number instead of handle, the lower end first."""
+        number = [device.number for device in self._devices]
+        for (a, port_a), (b, port_b), width, speed in self._links:
+            near, far = (number[a], port_a), (number[b], port_b)
+            yield (near, far, width, speed) if near < far else (far, near, width, speed)
+
+    def _check_port_guids(self, endports: list[_Endport]) -> None:
+        for before, after in pairwise(endports):
+            if before.guid == after.guid:
+                names = sorted(self._devices[endport.device].name for endport in (before, after))
+                raise self._error(
+                    f"port GUID {after.guid:#x} belongs to {names[0]!r} and to {names[1]!r}",
+                    after.place,
+                    "GUIDs are unique",
+                )
+        for endport in endports:
+            owner = self._by_guid.get(endport.guid)
+            if owner is not None and self._devices[owner].kind is NodeKind.SWITCH:
+                names = [self._devices[endport.device].name, self._devices[owner].name]
+                raise self._error(
+                    f"port GUID {endport.guid:#x} of {names[0]!r} is the GUID of switch {names[1]!r}",
+                    endport.place,
                     "GUIDs are unique",
                 )
 
-    def _check_lids(self, switches: list[_Device], endports: list[tuple[int, int, _Port]]) -> None:
+    def _check_lids(self, switches: list[_Device], endports: list[_Endport]) -> None:
         owner: dict[int, str] = {}
-        ports = [(d.name, self._ports.get((self._by_guid[d.guid], 0), _Port())) for d in switches]
-        ports += [(self._devices[handle].name, port) for handle, _, port in endports]
-        for name, port in ports:
-            for lid in range(port.lid, port.lid + (1 << port.lmc)) if port.lid else ():
-                if lid in owner:
-                    raise self._error(
-                        f"LID {lid} belongs to {owner[lid]!r} and to {name!r}", port.place, "LIDs are unique"
-                    )
-                owner[lid] = name
+        for device in switches:
+            port = self._ports.get((self._by_guid[device.guid], 0))
+            if port is not None:
+                self._claim(owner, device.name, (port.lid, port.lmc), port.place)
+        for endport in endports:
+            self._claim(owner, self._devices[endport.device].name, (endport.lid, endport.lmc), endport.place)
+
+    def _claim(self, owner: dict[int, str], name: str, lids: tuple[int, int], place: Place) -> None:
+        """Take a base LID and LMC for a name."""
+        for lid in range(lids[0], lids[0] + (1 << lids[1])) if lids[0] else ():
+            if lid in owner:
+                raise self._error(f"LID {lid} belongs to {owner[lid]!r} and to {name!r}", place, "LIDs are unique")
+            owner[lid] = name
 
     @staticmethod
     def _error(problem: str, place: Place, remedy: str) -> FabricError:
         return FabricError(problem, path=place.path, line=place.line, remedy=remedy)
 
 
-def _assign(
+def give_lids(
     switch_lid: list[int], endport_lid: list[tuple[int, int]], lmc: int
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """Give the lowest free LIDs to those that have none."""

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from pathlib import Path
 
+from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
-from routing.formats.ibsim_net import parse_net
-from routing.formats.ibsim_net_write import write_net
+from routing.formats.atomic import atomic_write
+from routing.formats.fabric_graphml import graphml_text, parse_graphml
+from routing.formats.fabric_json import json_text, parse_json
+from routing.formats.guid_files import apply_guid2lid, read_guid2lid
+from routing.formats.ibnetdiscover import is_ibnetdiscover, parse_ibnetdiscover
+from routing.formats.ibsim_net import is_net, parse_net
+from routing.formats.ibsim_net_write import net_text
+from routing.formats.subnet_lst import is_subnet_lst, parse_subnet_lst
 from routing.formats.text import read_text
 
-__all__ = ["read_fabric", "write_net"]
+__all__ = ["read_fabric", "write_fabric", "write_net"]
+
+_WRITERS = {".net": net_text, ".json": json_text, ".graphml": graphml_text}
 
 
 def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None = None) -> Fabric:
@@ -18,15 +29,85 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
     Parameters
     ----------
     path
-        The file, plain or gzip; its format is told by content.
+        The file, plain or gzip; its format is told by content: ibsim net file, ibnetdiscover's output, OpenSM's
+        ``opensm-subnet.lst``, our JSON or GraphML.
     lmc
-        LMC of the end ports that have no LID in the file.
+        LMC (0 to 7) of the end ports for which the file states no LID; of all end ports for ``opensm-subnet.lst``,
+        which has base LIDs only.
     guid2lid
-        OpenSM's LID file, to take LIDs from.
+        OpenSM's LID file; what it names gets its LIDs from there, whatever the fabric file says.
 
     Raises
     ------
     InputError
         With file, line and remedy.
+    EnvironmentProblem
+        The file cannot be read.
     """
-    return parse_net(read_text(path), path, lmc=lmc)
+    if not 0 <= lmc <= 7:
+        raise OptionError(f"LMC {lmc} is out of range", remedy="LMC is 0 to 7")
+    fabric = _parse(read_text(path), path, lmc)
+    return fabric if guid2lid is None else apply_guid2lid(fabric, read_guid2lid(guid2lid), lmc=lmc)
+
+
+def _parse(text: str, path: str | Path, lmc: int) -> Fabric:
+    start = re.match(r"\s*(\{ \S+ Ports:|[{<])", text)
+    if start is not None and start[1] == "{":
+        return parse_json(text, path, lmc=lmc)
+    if start is not None and start[1] == "<":
+        return parse_graphml(text, path, lmc=lmc)
+    if is_subnet_lst(text):
+        return parse_subnet_lst(text, path, lmc=lmc)
+    if is_ibnetdiscover(text):
+        return parse_ibnetdiscover(text, path, lmc=lmc)
+    if is_net(text):
+        return parse_net(text, path, lmc=lmc)
+    raise ParseError(
+        "no fabric file of a known format",
+        path=path,
+        remedy="known are ibsim net files, ibnetdiscover's output, opensm-subnet.lst, JSON and GraphML of ibnue",
+    )
+
+
+def write_fabric(fabric: Fabric, path: str | Path) -> None:
+    """Write a fabric in the format that the suffix names: ``.net``, ``.json`` or ``.graphml``, with ``.gz`` packed.
+
+    Raises
+    ------
+    OptionError
+        Another suffix.
+    FabricError
+        The format cannot hold the fabric (a link speed that InfiniBand does not have, in a net file).
+    EnvironmentProblem
+        The file cannot be written.
+    """
+    suffixes = Path(path).suffixes
+    packed = suffixes[-1:] == [".gz"]
+    suffix = "".join(suffixes[-2:-1] if packed else suffixes[-1:])
+    if suffix not in _WRITERS:
+        raise OptionError(
+            f"{path}: no fabric format has the suffix {suffix!r}",
+            remedy=f"use {', '.join(_WRITERS)}, or one of them + .gz",
+        )
+    _write(_WRITERS[suffix](fabric), path, packed=packed)
+
+
+def write_net(fabric: Fabric, path: str | Path) -> None:
+    """Write a fabric as an ibsim net file, whatever the suffix (packed if it is ``.gz``).
+
+    See :func:`routing.formats.ibsim_net_write.net_text` for what ibsim cannot be told.
+
+    Raises
+    ------
+    FabricError
+        A link speed or width that InfiniBand does not have.
+    EnvironmentProblem
+        The file cannot be written.
+    """
+    _write(net_text(fabric), path, packed=Path(path).suffix == ".gz")
+
+
+def _write(text: str, path: str | Path, *, packed: bool) -> None:
+    data = text.encode("utf-8", "backslashreplace")
+    with atomic_write(path) as file:
+        file.write(gzip.compress(data, mtime=0) if packed else data)

@@ -136,7 +136,7 @@ class Links:
 
 def _active(near: Enabled, far: Enabled, place: Place) -> tuple[int, float]:
     """Width and speed that two ports agree on."""
-    if near == far == DEFAULT_ENABLED:
+    if near is DEFAULT_ENABLED and far is DEFAULT_ENABLED:
         return 4, 2.5
     common = near.width & far.width
     width = next((lanes for bit, lanes in WIDTH_OF_BIT.items() if common & bit), 0)

@@ -4,7 +4,9 @@ The grammar is that of ibsim 0.10 to 0.12, and what it makes of a file is what c
 not state are counted up as ibsim counts them, widths and speeds are what both ends have enabled, node names are the
 node descriptions that OpenSM would see.  Two things differ on purpose.  What ibsim skips in silence (a misspelt
 directive, a header that it swallows because the record before it was not closed by an empty line) is an error here; and
-the file after ``include`` is looked for beside the file that includes it, not in the current directory.
+the file after ``include`` is looked for beside the file that includes it, not in the current directory.  One thing is
+held in honour that ibsim skips: a port GUID in brackets (``[1](2c9030000a1b2) "sw"[3]``), which ibsim always makes node
+GUID + port number on the wire.
 """
 
 from __future__ import annotations
@@ -34,12 +36,20 @@ _GUID_WORDS = {
     "rtguid": NodeKind.ROUTER,
 }
 _HEADER = re.compile(r'(Switch|Hca|Ca|Rt)[ \t]*(\d{1,4})[ \t]*"([^"]*)"(.*)')
-_PORT = re.compile(r'(@?)\[(\d{1,4})\](?:\([0-9a-fA-F]+\))?[ \t]*"([^"]*)"(?:\[(\d{1,4})\](?:\([0-9a-fA-F]+\))?)?(.*)')
+_PORT = re.compile(
+    r"(@?)\[(\d{1,4})\](?:\(([0-9a-fA-F]{1,16})\))?[ \t]*"
+    r'"([^"]*)"(?:\[(\d{1,4})\](?:\([0-9a-fA-F]+\))?)?(.*)'
+)
 _ASSIGN = re.compile(r'([a-z]+)[ \t]*([=+])[ \t]*("?)(0x[0-9a-fA-F]+|\d+|[^"]*)("?)(.*)')
 _OPTION = re.compile(r"([A-Za-z])[^A-Za-z=]*=[ \t]*(0x[0-9a-fA-F]+|\d+)?")
 _DESCRIPTION_END = re.compile(r" (?:enhanced port|base port|lid|lmc) ")
+_SIGNATURE = re.compile(
+    r'^(?:(?:Switch|Hca|Ca|Rt)[ \t]*\d+[ \t]*"|include[ \t]|module[ \t]*=|(?:switch|ca|hca|rt)guids?[ \t]*[=+])',
+    re.MULTILINE,
+)
 _LID, _LMC = re.compile(r"lid (0x[0-9a-fA-F]+|\d+)"), re.compile(r"lmc (0x[0-9a-fA-F]+|\d+)")
 _FAR_RATE = re.compile(r'lid +\d+ +(\d+)x *([A-Z0-9]+)[^"]*$')
+_OUR_RATE = re.compile(r"# (\d{1,2})x([A-Z0-9]+)$")
 _INCLUDE = re.compile(r'include[^"]*"([^"]+)"')
 _COMMAND = re.compile(r'do[ \t]+(\w+)(?:[ \t]*"([^"]*)"(?:\[(\d{1,4})\])?[ \t]*(.*))?')
 _NO_TOPOLOGY = {"dump", "route", "error", "performanceset", "verbose", "wait", "attached", "start", "help"}
@@ -162,13 +172,15 @@ class _Reader:
             raise self.error(f"port {port} of {node.id!r} is stated twice", "a port takes one cable")
         node.stated.add(port)
         node.left -= 1
-        enabled = self._options(node, port, found[5])
+        enabled = self._options(node, port, found[6])
+        if found[3] and node.kind is not NodeKind.SWITCH:
+            self.builder.set_port(node.handle, port, guid=int(found[3], 16), place=self.place())
         if found[1]:
-            self._alias(node, port, found[3], enabled)
+            self._alias(node, port, found[4], enabled)
             return
-        far_id, far_port, alias = self._expand(found[3])
-        if found[4] is not None and not alias:
-            far_port = int(found[4])
+        far_id, far_port, alias = self._expand(found[4])
+        if found[5] is not None and not alias:
+            far_port = int(found[5])
         if far_port < 1:
             raise self.error(f"remote port {far_port}", "ports count from 1")
         self.links.state(Statement(node.handle, port, far_id, far_port, bool(alias), enabled, self.place()))
@@ -202,9 +214,7 @@ class _Reader:
             for option in _OPTION.finditer(rest):
                 if option[1] in "wse" or option.start() < comment or comment < 0:  # ibsim takes them from comments too
                     enabled = self._enable(enabled, option[1], option[2] or "")
-        if "lid" not in rest:
-            return enabled
-        rate = _FAR_RATE.search(rest)
+        rate = _FAR_RATE.search(rest) if "lid" in rest else _OUR_RATE.search(rest)
         if rate is not None and node.kind is NodeKind.CA:
             self._state_lid(node.handle, port, rest)
         return enabled if rate is None else enabled_by_name(enabled, int(rate[1]), rate[2])
@@ -284,25 +294,14 @@ class _Reader:
             far = _PORT.match(f"[1] {found[4]}")
             if far is None:
                 raise self.error("link with one end", 'write do Link "node"[port] "node"[port]')
-            other, other_port = self._known(far[3], far[4])
+            other, other_port = self._known(far[4], far[5])
             ends = (node.handle, port), (other.handle, other_port)
             self.links.at_once(*ends, (node.enabled, other.enabled), self.place())
         elif command == "baselid" and rest:
             lmc = self._number(rest[1]) if len(rest) > 1 else 0
             self.builder.set_port(node.handle, port, lid=self._number(rest[0]), lmc=lmc, place=self.place())
-        elif rest:
-            self._regard_guid(node, found[2], found[3], port, self._number(rest[0]))
-
-    def _regard_guid(self, node: _Node, name: str, bracket: str | None, port: int, guid: int) -> None:
-        """Set a GUID as ibsim does: of the node by its name, of a CA's port by its alias."""
-        if bracket is not None and "@" not in name:
-            raise self.error(
-                "ibsim sets no port GUID by port number", 'name the port by an alias: do Guid "@alias" 0x..'
-            )
-        if "@" in name:
-            self.builder.set_port(node.handle, port, guid=guid, place=self.place())
-        else:
-            self.builder.change_guid(node.handle, guid, self.place())
+        elif rest and not port:  # a port's GUID stays node GUID + port number on the wire, whatever the command says
+            self.builder.change_guid(node.handle, self._number(rest[0]), self.place())
 
     def _known(self, name: str, bracket: str | None) -> tuple[_Node, int]:
         node_id, port, alias = self._expand(name)
@@ -322,6 +321,11 @@ def _description(rest: str) -> tuple[str, str]:
         return name, rest
     end = _DESCRIPTION_END.search(comment)
     return (comment, "") if end is None else (comment[: end.start()], comment[end.start() + 1 :])
+
+
+def is_net(text: str) -> bool:
+    """Whether the text may be a net file: it has a node or one of the directives."""
+    return _SIGNATURE.search(text) is not None
 
 
 def parse_net(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +18,7 @@ _SPEED_BITS = {
     "SDR": (1, 0), "DDR": (2, 0), "QDR": (4, 0), "FDR10": (4, 0),
     "FDR": (4, 1), "EDR": (4, 2), "HDR": (4, 4), "NDR": (4, 4), "XDR": (4, 4),
 }  # fmt: skip
-_IN_COMMENT = ("FDR10", "NDR", "XDR")
+_IN_COMMENT = {"FDR10": "# lid 0 {}xFDR10", "NDR": "# {}xNDR", "XDR": "# {}xXDR"}
 _GENERATED_ID = re.compile(r"[SHR]-[0-9a-f]{16}")
 
 
@@ -27,13 +26,13 @@ def net_text(fabric: Fabric) -> str:
     """The fabric as the text of a net file.
 
     CAs come first, so that ibsim's first port, where OpenSM attaches by default, is a CA's.  GUIDs are stated where
-    ibsim would count differently, LIDs where they are not those that the reader assigns by itself.
+    ibsim would count differently, LIDs where they are not those that the reader assigns by itself.  Port GUIDs that are
+    not node GUID + port number are stated for our reader; ibsim cannot be told them.
 
     Raises
     ------
     FabricError
-        A width or speed that InfiniBand does not have, or two CAs cabled back to back whose port GUIDs both differ from
-        node GUID + port number (ibsim cannot be told those).
+        A width or speed that InfiniBand does not have.
     """
     return "\n".join(_Writer(fabric).lines()) + "\n"
 
@@ -54,11 +53,8 @@ class _Writer:
 
     def lines(self) -> Iterator[str]:
         order = sorted(range(len(self.names)), key=lambda d: (self.kinds[d] is NodeKind.SWITCH, self.kinds[d], d))
-        rank = {device: place for place, device in enumerate(order)}
         for device in order:
-            yield from self._record(device, rank)
-        for (device, port), (endport, guid) in self.odd.items():
-            yield f'do Guid "@p{endport}" {guid:#x}  # port {port} of {self.ids[device]}'
+            yield from self._record(device)
         yield from self._lids()
 
     def _ids(self) -> list[str]:
@@ -72,18 +68,14 @@ class _Writer:
             ids.append(name if good else made)
         return ids
 
-    def _odd_ports(self) -> dict[tuple[int, int], tuple[int, int]]:
-        """End ports whose GUID is not node GUID + port number: row and port GUID."""
+    def _odd_ports(self) -> dict[tuple[int, int], int]:
+        """Port GUIDs of the end ports where they are not node GUID + port number."""
         fabric = self.fabric
         expected = fabric.terminal_guid[fabric.endport_terminal] + fabric.endport_port.astype(np.uint64)
-        rows = np.flatnonzero(expected != fabric.endport_guid).tolist()
-        return {
-            (fabric.switches + int(fabric.endport_terminal[row]), int(fabric.endport_port[row])): (
-                row,
-                int(fabric.endport_guid[row]),
-            )
-            for row in rows
-        }
+        rows = np.flatnonzero(expected != fabric.endport_guid)
+        terminals, ports = fabric.endport_terminal[rows].tolist(), fabric.endport_port[rows].tolist()
+        guids = fabric.endport_guid[rows].tolist()
+        return {(fabric.switches + t, p): guid for t, p, guid in zip(terminals, ports, guids, strict=True)}
 
     def _cables(self) -> dict[int, list[tuple[int, int, int, str]]]:
         """By device: (port, remote device, remote port, options)."""
@@ -99,7 +91,7 @@ class _Writer:
             cables.setdefault(b, []).append((q, a, p, options))
         return cables
 
-    def _record(self, device: int, rank: dict[int, int]) -> Iterator[str]:
+    def _record(self, device: int) -> Iterator[str]:
         kind, guid, ports, own = self.kinds[device], self.guids[device], self.port_counts[device], self.ids[device]
         word, guid_word = _WORDS[kind]
         if guid != self.next_guid[kind]:
@@ -108,23 +100,10 @@ class _Writer:
         name = self.names[device]
         yield f'{word}\t{ports} "{own}"' + ("" if name == own else f'\t# "{_in_quotes(name)}"')
         for port, far, far_port, options in sorted(self.cables.get(device, ())):
-            yield self._port((device, port), (far, far_port), rank[far] > rank[device]) + options
+            port_guid = self.odd.get((device, port))
+            stated = "" if port_guid is None else f"({port_guid:x})"
+            yield f'[{port}]{stated}\t"{self.ids[far]}"[{far_port}]{options}'
         yield ""
-
-    def _port(self, near: tuple[int, int], far: tuple[int, int], far_comes_later: bool) -> str:
-        """One port line: by alias where one end's GUID must be set by alias, and plainly elsewhere."""
-        alias, far_alias = self.odd.get(near), self.odd.get(far)
-        if far_alias is not None and (alias is not None or far_comes_later):
-            raise FabricError(
-                f"{self.ids[near[0]]!r} port {near[1]} and {self.ids[far[0]]!r} port {far[1]} are cabled back to back, "
-                "and their port GUIDs are not node GUID + port number",
-                remedy="ibsim cannot be told that; write JSON or GraphML",
-            )
-        if alias is not None:
-            return f'@[{near[1]}] "p{alias[0]}"'
-        if far_alias is not None:
-            return f'[{near[1]}]\t"@p{far_alias[0]}"'
-        return f'[{near[1]}]\t"{self.ids[far[0]]}"[{far[1]}]'
 
     def _lids(self) -> Iterator[str]:
         fabric = self.fabric
@@ -153,8 +132,8 @@ def _in_quotes(name: str) -> str:
 def _options(width: int, speed: float, name: str) -> str:
     """What follows a port's remote end, so that the link gets this width and speed; nothing for 4xSDR.
 
-    ibsim 0.10 knows no speed above HDR and has no option for FDR10; a comment in the form of ibnetdiscover's tells
-    those that know better (ibsim from 0.12, and our reader).
+    ibsim 0.10 has no option for FDR10, but takes it from a comment as ibnetdiscover writes it.  It knows no speed above
+    HDR at all: it is told HDR, and the comment is for our reader.
     """
     called = speed_name(speed)
     if width not in WIDTHS or called is None:
@@ -165,10 +144,4 @@ def _options(width: int, speed: float, name: str) -> str:
         "" if slow == 1 else f" s={slow}",
         f" e={fast}" * bool(fast),
     ]
-    return "".join(parts) + (f"\t# lid 0 {width}x{called}" if called in _IN_COMMENT else "")
-
-
-def write_net(fabric: Fabric, path: str | Path) -> None:
-    """Write the fabric as a net file; see :func:`net_text`."""
-    text = net_text(fabric)
-    Path(path).write_text(text, encoding="utf-8")
+    return "".join(parts) + ("\t" + _IN_COMMENT[called].format(width) if called in _IN_COMMENT else "")

@@ -8,8 +8,7 @@ from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.recipes import cook
 from routing.errors import OptionError
 from routing.fabric import NodeKind
-from routing.formats.fabric_files import read_fabric
-from routing.formats.ibsim_net_write import write_net
+from routing.formats.fabric_files import read_fabric, write_net
 
 ALL = list(FIXTURES.values())
 MADE = [fixture for fixture in ALL if fixture.recipe is not None]

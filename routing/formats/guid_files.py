@@ -1,0 +1,211 @@
+"""OpenSM's small files by GUID: ``guid2lid``, GUID lists (``root_guid_file`` and its kin), the node name map.
+
+They are read as OpenSM's own parsers read them, but what those skip or half-read in silence is an error here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from routing.errors import ParseError
+from routing.fabric import MAX_UNICAST_LID, Fabric
+from routing.fabric_builder import give_lids
+from routing.formats.guid_lists import write_guid2lid, write_guid_list
+from routing.formats.text import read_text
+
+__all__ = [
+    "GuidLine", "LidRange", "apply_guid2lid", "apply_node_names", "read_guid2lid", "read_guid_lines", "read_guid_list",
+    "read_node_name_map", "write_guid2lid", "write_guid_list",
+]  # fmt: skip
+
+_NUMBER = r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*"
+_GUID_LINE = re.compile(rf"\s*({_NUMBER})(?=\s|$)\s*([^# \t]*)")
+_LID_LINE = re.compile(rf"({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t]*$")
+_NAME_LINE = re.compile(rf'\s*({_NUMBER})\s*"([^"#]+)["#]')
+_MAX_LINE = 254
+
+
+@dataclass(frozen=True)
+class GuidLine:
+    """One line of a GUID list: the GUID, the word after it (often none), and where it stands."""
+
+    guid: int
+    word: str
+    line: int
+
+
+@dataclass(frozen=True)
+class LidRange:
+    """The LIDs of one port in ``guid2lid``: base LID and LMC."""
+
+    base: int
+    lmc: int
+
+
+def read_guid_lines(path: str | Path) -> tuple[GuidLine, ...]:
+    """Read a file of OpenSM's ``parse_node_map`` kind: a GUID, perhaps a word, ``#`` comments.
+
+    Raises
+    ------
+    ParseError
+        A line that OpenSM would reject the whole file for: no number in front, or a number that runs into something
+        else, the end of the file included.
+    """
+    text = read_text(path)
+    return tuple(_guid_lines(text, path))
+
+
+def _guid_lines(text: str, path: str | Path) -> Iterator[GuidLine]:
+    last = text.count("\n") + 1
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        found = _GUID_LINE.match(line) if len(line) <= _MAX_LINE else None
+        if found is None:
+            raise _error("no GUID at the start of the line", path, number, "OpenSM rejects the whole file for it")
+        if number == last and line == found[0] and not found[2]:
+            raise _error("no line end after the last GUID", path, number, "OpenSM rejects the whole file for it")
+        yield GuidLine(_guid(found[1], path, number), found[2], number)
+
+
+def read_guid_list(path: str | Path) -> tuple[int, ...]:
+    """Read the GUIDs of a list such as ``root_guid_file``, in order; see :func:`read_guid_lines`."""
+    return tuple(line.guid for line in read_guid_lines(path))
+
+
+def read_node_name_map(path: str | Path) -> dict[int, str]:
+    """Read a node name map: ``0xguid "name"``; the name ends at the first ``"`` or ``#``.
+
+    Raises
+    ------
+    ParseError
+        A line that is no such pair, a GUID that stands twice.
+    """
+    names: dict[int, str] = {}
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        found = _NAME_LINE.match(line) if len(line) <= _MAX_LINE else None
+        if found is None:
+            raise _error("no GUID and name", path, number, 'write 0xguid "name"')
+        guid = _guid(found[1], path, number)
+        if guid in names:
+            raise _error(f"GUID {guid:#x} stands twice", path, number, "one of the two must go")
+        names[guid] = found[2]
+    return names
+
+
+def apply_node_names(fabric: Fabric, names: Mapping[int, str]) -> Fabric:
+    """The fabric with the names that the map has for its node GUIDs."""
+    switches = zip(fabric.switch_guid.tolist(), fabric.switch_name, strict=True)
+    terminals = zip(fabric.terminal_guid.tolist(), fabric.terminal_name, strict=True)
+    return replace(
+        fabric,
+        switch_name=tuple(names.get(guid, name) for guid, name in switches),
+        terminal_name=tuple(names.get(guid, name) for guid, name in terminals),
+    )
+
+
+def read_guid2lid(path: str | Path) -> dict[int, LidRange]:
+    """Read OpenSM's LID file: port GUID (of a switch: its node GUID), lowest LID, highest LID, and an empty line.
+
+    Raises
+    ------
+    ParseError
+        A line that is no such triple, no empty line between two, LIDs that are none, a range whose size is no power of
+        two or whose base is not aligned to it, a GUID or LID that stands twice.
+    """
+    ranges: dict[int, LidRange] = {}
+    owner: dict[int, int] = {}
+    closed = True
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if not line:
+            closed = True
+            continue
+        if not closed:
+            raise _error("no empty line before this one", path, number, "OpenSM would add it to the entry before")
+        closed = False
+        found = _LID_LINE.match(line) if len(line) <= _MAX_LINE else None
+        if found is None:
+            raise _error("no GUID, lowest and highest LID", path, number, "is the file whole?")
+        guid, low, high = _guid(found[1], path, number), *(_number(found[k]) for k in (2, 3))
+        if guid in ranges:
+            raise _error(f"GUID {guid:#x} stands twice", path, number, "one of the two must go")
+        ranges[guid] = _lid_range(low, high, path, number)
+        for lid in range(low, high + 1):
+            if owner.setdefault(lid, guid) != guid:
+                raise _error(f"LID {lid} belongs to {owner[lid]:#x} too", path, number, "LIDs are unique")
+    return ranges
+
+
+def _lid_range(low: int, high: int, path: str | Path, line: int) -> LidRange:
+    count = high - low + 1
+    if not 0 < low <= high <= MAX_UNICAST_LID:
+        raise _error(f"LIDs {low:#x} to {high:#x} are no unicast LIDs", path, line, "unicast LIDs are 1 to 0xBFFF")
+    if count & (count - 1) or count > 128 or low % count:
+        raise _error(
+            f"LIDs {low} to {high} are no block of an LMC", path, line, "1 to 128 LIDs, aligned to their number"
+        )
+    return LidRange(low, count.bit_length() - 1)
+
+
+def apply_guid2lid(fabric: Fabric, ranges: Mapping[int, LidRange], *, lmc: int = 0) -> Fabric:
+    """The fabric with LIDs from ``guid2lid``, as OpenSM gives them out.
+
+    What the file names gets its LIDs from there (of a switch: the lowest); everything else keeps the LIDs that it has
+    if they are still free, and gets the lowest free ones (``lmc``: how many) if not.
+
+    Raises
+    ------
+    FabricError
+        More LIDs are needed than there are.
+    """
+    switch_ranges = [ranges.get(guid) for guid in fabric.switch_guid.tolist()]
+    endport_ranges = [ranges.get(guid) for guid in fabric.endport_guid.tolist()]
+    used = {r.base for r in switch_ranges if r is not None}
+    for r in endport_ranges:
+        used.update(range(r.base, r.base + (1 << r.lmc)) if r is not None else ())
+    switch_lid, endport_lid = [], []
+    for r, lid in zip(switch_ranges, fabric.switch_lid.tolist(), strict=True):
+        switch_lid.append(r.base if r is not None else _keep(lid, 0, used))
+    before = zip(fabric.endport_lid.tolist(), fabric.endport_lmc.tolist(), strict=True)
+    for r, (lid, own) in zip(endport_ranges, before, strict=True):
+        endport_lid.append((r.base, r.lmc) if r is not None else (_keep(lid, own, used), own))
+    switch_lid, endport_lid = give_lids(switch_lid, endport_lid, lmc)
+    return replace(
+        fabric,
+        switch_lid=np.array(switch_lid, np.uint16),
+        endport_lid=np.array([lid for lid, _ in endport_lid], np.uint16),
+        endport_lmc=np.array([own for _, own in endport_lid], np.uint8),
+    )
+
+
+def _keep(lid: int, lmc: int, used: set[int]) -> int:
+    """The base LID if its whole block is free (it is taken then), else 0."""
+    block = range(lid, lid + (1 << lmc))
+    if not lid or not used.isdisjoint(block):
+        return 0
+    used.update(block)
+    return lid
+
+
+def _guid(text: str, path: str | Path, line: int) -> int:
+    guid = _number(text)
+    if not 0 < guid < 1 << 64:
+        raise _error(f"{text[:30]} is no 64-bit GUID", path, line, "GUIDs are 1 to 2^64-1")
+    return guid
+
+
+def _number(text: str) -> int:
+    """A number as C's strtoull reads it with base 0: a leading 0 makes it octal."""
+    text = text[:64]
+    return int(text, 8) if re.fullmatch(r"0[0-7]+", text) else int(text, 0)
+
+
+def _error(problem: str, path: str | Path, line: int, remedy: str) -> ParseError:
+    return ParseError(problem, path=path, line=line, remedy=remedy)

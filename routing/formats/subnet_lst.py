@@ -1,0 +1,117 @@
+"""OpenSM's ``opensm-subnet.lst``: one line for each direction of each link.
+
+The defects of the format are passed over: vendor and device IDs of the remote half, which OpenSM prints shifted, are
+not read.  What the format does not have: the LMC (``lmc`` says it) and devices without a link.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from routing.errors import FabricError, ParseError
+from routing.fabric import Fabric, NodeKind
+from routing.fabric_builder import FabricBuilder, Place
+from routing.formats.rates import SPEED_OF, WIDTHS
+from routing.formats.statements import PortStatements
+from routing.formats.text import read_text
+
+_KIND = {"SW": NodeKind.SWITCH, "CA": NodeKind.CA, "Rt": NodeKind.ROUTER}
+_HALF = (
+    r"\{ (SW|CA|Rt)(?:-SM)? Ports:([0-9A-F]{2}) SystemGUID:[0-9a-f]{16} "
+    r"NodeGUID:([0-9a-f]{16}) PortGUID:([0-9a-f]{16}) VenID:[0-9A-F]+ DevID:[0-9A-F]+ Rev:[0-9A-F]+ "
+    r"\{(.*)\} LID:([0-9A-F]{4}) PN:([0-9A-F]{2}) \}"
+)
+_LINE = re.compile(rf"{_HALF} {_HALF} PHY=(\d{{1,2}})x LOG=\w+ SPD=([A-Z0-9.]+)\s*$")
+_MAX_LINE = 1000
+_SPEED = {
+    "2.5": "SDR", "5": "DDR", "10": "QDR", "FDR10": "FDR10", "14": "FDR", "25": "EDR", "50": "HDR", "100": "NDR",
+    "200": "XDR",
+}  # fmt: skip
+
+
+def is_subnet_lst(text: str) -> bool:
+    """Whether the text is OpenSM's list of links."""
+    return re.match(r"\s*\{ \S+ Ports:", text) is not None
+
+
+@dataclass
+class _Half:
+    """What one half of a line says about one port."""
+
+    kind: NodeKind
+    ports: int
+    guid: int
+    port_guid: int
+    name: str
+    lid: int
+    port: int
+
+    @classmethod
+    def of(cls, words: tuple[str, ...]) -> _Half:
+        kind, ports, guid, port_guid, name, lid, port = words
+        return cls(_KIND[kind], int(ports, 16), int(guid, 16), int(port_guid, 16), name, int(lid, 16), int(port, 16))
+
+
+def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
+    """The fabric of a list that has been read already; see :func:`read_subnet_lst`."""
+    builder = FabricBuilder(name=Path(path).name.split(".")[0])
+    statements = PortStatements(path)
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        found = _LINE.match(line) if len(line) <= _MAX_LINE else None
+        if found is None:
+            raise ParseError("no line of opensm-subnet.lst", path=path, line=number, remedy="is the file whole?")
+        words = found.groups()
+        near, far = _Half.of(words[:7]), _Half.of(words[7:14])
+        width, speed = int(words[14]), _SPEED.get(words[15])
+        if width not in WIDTHS or speed is None:
+            raise ParseError(
+                f"unknown rate {words[14]}x at {words[15]}", path=path, line=number, remedy="speeds are 2.5 to 200"
+            )
+        place = Place(path, number)
+        for half in (near, far):
+            _regard(builder, half, lmc, place)
+        statements.add((near.guid, near.port), (far.guid, far.port), (width, SPEED_OF[speed]), number)
+    if not statements.stated:
+        raise ParseError("no link in this file", path=path, remedy="is it opensm-subnet.lst, and is it whole?")
+    statements.connect(builder)
+    return builder.build(lmc=lmc)
+
+
+def _regard(builder: FabricBuilder, half: _Half, lmc: int, place: Place) -> None:
+    """Add the device if it is new, hold it against what is known if it is not, and state the port's GUID and LID."""
+    device = builder.find_guid(half.guid)
+    if device is None:
+        device = builder.add_device(half.kind, half.guid, half.name, half.ports, place)
+    elif (known := builder.described(device)) != (half.kind, half.name, half.ports):
+        raise FabricError(
+            f"node {half.guid:#x} is {half.name!r} with {half.ports} ports here, {known[1]!r} with {known[2]} before",
+            path=place.path,
+            line=place.line,
+            remedy="GUIDs are unique",
+        )
+    if half.kind is NodeKind.SWITCH:
+        builder.set_port(device, 0, lid=half.lid, place=place)
+    else:
+        builder.set_port(device, half.port, guid=half.port_guid, lid=half.lid, lmc=lmc if half.lid else 0, place=place)
+
+
+def read_subnet_lst(path: str | Path, *, lmc: int = 0) -> Fabric:
+    """Read OpenSM's ``opensm-subnet.lst``, plain or gzip.
+
+    Parameters
+    ----------
+    path
+        The file.
+    lmc
+        LMC of the subnet's end ports; the file has base LIDs only.
+
+    Raises
+    ------
+    ParseError, FabricError
+        With file, line and remedy.
+    """
+    return parse_subnet_lst(read_text(path), path, lmc=lmc)
