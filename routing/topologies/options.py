@@ -10,10 +10,12 @@ SPEEDS = {
     "SDR": 2.5,
     "DDR": 5.0,
     "QDR": 10.0,
+    "FDR10": 10.3125,
     "FDR": 14.0625,
     "EDR": 25.78125,
     "HDR": 53.125,
     "NDR": 106.25,
+    "XDR": 212.5,
 }
 """Signalling rate of one lane in Gb/s by the name of the speed."""
 WIDTHS = (1, 2, 4, 8, 12)
@@ -32,7 +34,8 @@ class TopologyOptions:
     width
         Lanes of every link: 1, 2, 4, 8 or 12.
     speed
-        Signalling rate of one lane: SDR, DDR, QDR, FDR, EDR, HDR, NDR, or the same in Gb/s.
+        Signalling rate of one lane: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR, or the same in Gb/s within one
+        percent (14 is FDR).
     lmc
         LMC of the CAs' ports, 0 to 7.
     seed
@@ -64,11 +67,9 @@ class TopologyOptions:
             raise OptionError(f"no link is {self.width} lanes wide", remedy="choose 1, 2, 4, 8 or 12")
         if not 0 <= self.lmc <= 7:
             raise OptionError(f"LMC {self.lmc} is out of range", remedy="choose 0 to 7")
-        if isinstance(self.speed, str) and self.speed.upper() not in SPEEDS:
-            raise OptionError(f"no link speed is called {self.speed!r}", remedy=f"choose one of {', '.join(SPEEDS)}")
-        if self.rate not in SPEEDS.values():
-            rates = ", ".join(f"{rate:g}" for rate in SPEEDS.values())
-            raise OptionError(f"no lane signals at {self.rate:g} Gb/s", remedy=f"choose one of {rates}")
+        if _rate(self.speed) is None:
+            known = ", ".join(f"{name} ({rate:g})" for name, rate in SPEEDS.items())
+            raise OptionError(f"no link has the speed {self.speed!r}", remedy=f"choose one of {known}")
 
     def _check_types(self) -> None:
         """Options come from a command line too, where nothing has a type."""
@@ -84,11 +85,19 @@ class TopologyOptions:
     @property
     def rate(self) -> float:
         """The speed in Gb/s of one lane."""
-        return SPEEDS[self.speed.upper()] if isinstance(self.speed, str) else float(self.speed)
+        rate = _rate(self.speed)
+        assert rate is not None, "checked when the options were made"
+        return rate
 
     def cas_or(self, default: int) -> int:
         """The number of CAs that was asked for, or the one of the definition."""
         return default if self.cas is None else self.cas
+
+
+def _rate(speed: float | str) -> float | None:
+    if isinstance(speed, str):
+        return SPEEDS.get(speed.upper())
+    return next((exact for exact in SPEEDS.values() if abs(exact - speed) <= 0.01 * exact), None)
 
 
 DEFAULTS = TopologyOptions()

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routing.errors import FabricError, OptionError
-from routing.topologies import SPEEDS, TOPOLOGIES, TopologyOptions, generate
+from routing.formats import rates
+from routing.formats.rates import SPEED_OF
+from routing.topologies import SPEEDS, TOPOLOGIES, WIDTHS, TopologyOptions, generate
 from routing.topologies.galois import GaloisField
 
 EXAMPLES = [(topology.name, list(topology.example)) for topology in TOPOLOGIES.values()]
@@ -75,6 +77,12 @@ def test_sizes_may_be_written_in_several_ways(args):
 
 def test_speed_in_gigabits():
     assert set(generate("ring", ["3"], speed=10).link_speed.tolist()) == {10.0}
+    assert set(generate("ring", ["3"], speed=14).link_speed.tolist()) == {SPEEDS["FDR"]}
+
+
+def test_speeds_and_widths_are_those_of_the_formats():
+    assert dict(SPEEDS) == dict(SPEED_OF)
+    assert WIDTHS == rates.WIDTHS
 
 
 def test_multi_port_cas_of_an_xgft():
@@ -104,9 +112,9 @@ def test_multi_port_cas_of_an_xgft():
         ("torus", ["4x4"], {"cas": "two"}, "whole number"),
         ("torus", ["4x4"], {"redundancy": 0}, "single links"),
         ("torus", ["4x4"], {"redundancy": 100}, "254"),
-        ("torus", ["4x4"], {"speed": "warp"}, "SDR, DDR"),
-        ("torus", ["4x4"], {"speed": 3}, "2.5, 5"),
-        ("torus", ["4x4"], {"speed": float("nan")}, "2.5, 5"),
+        ("torus", ["4x4"], {"speed": "warp"}, "SDR (2.5), DDR"),
+        ("torus", ["4x4"], {"speed": 3}, "QDR (10)"),
+        ("torus", ["4x4"], {"speed": float("nan")}, "QDR (10)"),
         ("torus", ["4x4"], {"speed": None}, "SDR"),
         ("torus", ["4x4"], {"width": 3}, "1, 2, 4"),
         ("torus", ["4x4"], {"name": 4}, "text"),
