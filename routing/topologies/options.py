@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from routing.errors import OptionError
@@ -96,7 +97,9 @@ class TopologyOptions:
 
 def _rate(speed: float | str) -> float | None:
     if isinstance(speed, str):
-        return SPEEDS.get(speed.upper())
+        if re.fullmatch(r"\d{1,3}(\.\d{1,6})?", speed, re.ASCII) is None:
+            return SPEEDS.get(speed.upper())
+        speed = float(speed)
     return next((exact for exact in SPEEDS.values() if abs(exact - speed) <= 0.01 * exact), None)
 
 

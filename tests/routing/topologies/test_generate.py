@@ -78,6 +78,7 @@ def test_sizes_may_be_written_in_several_ways(args):
 def test_speed_in_gigabits():
     assert set(generate("ring", ["3"], speed=10).link_speed.tolist()) == {10.0}
     assert set(generate("ring", ["3"], speed=14).link_speed.tolist()) == {SPEEDS["FDR"]}
+    assert set(generate("ring", ["3"], speed="25.78").link_speed.tolist()) == {SPEEDS["EDR"]}
 
 
 def test_speeds_and_widths_are_those_of_the_formats():
