@@ -11,7 +11,7 @@ import numpy.typing as npt
 from routing._kernels.native import check, ffi, lib, pointer
 from routing.errors import TableError
 from routing.fabric import Fabric
-from routing.tables import Routing
+from routing.tables import DATA_VLS, Routing
 
 NOTHING = 256
 """Slots at the front that stand for no dependency (see csrc/cdg.h)."""
@@ -90,40 +90,72 @@ class Trace:
     sls: int
 
 
+@dataclass(frozen=True, eq=False)
+class LaneTrace:
+    """What following every route shows where the VL may change on the way.
+
+    Attributes
+    ----------
+    hops, undelivered, split, circling
+        As in :class:`Trace`.
+    dep
+        uint16[slots, V]: for each turn and each VL before it, the VLs after it.
+    lanes
+        Mask of the VLs in use.
+    dropped
+        Pairs (switch, LID) whose route is there, but some sender at the switch sends on an SL that is dropped.
+    """
+
+    hops: npt.NDArray[np.uint8]
+    dep: npt.NDArray[np.uint16]
+    undelivered: int
+    split: int
+    circling: int
+    lanes: int
+    dropped: int
+
+
+class _Tables:
+    """The C view of a fabric and its tables, with the arrays behind it kept alive."""
+
+    def __init__(self, fabric: Fabric, routing: Routing, slots: Slots, threads: int) -> None:
+        lids = fabric.lids
+        self.c = ffi.new("cdg_tables *")
+        self.c.switches, self.c.lids, self.c.slots = fabric.switches, len(lids), slots.count
+        self.c.sl_rows = 0 if routing.sl.ndim == 1 else routing.sl.shape[0]
+        self.c.threads = threads if routing.lft.size > 100_000 else 1
+        self.kept: list[npt.NDArray[Any]] = []
+        self.point(self.c, "lft", "uint8_t *", routing.lft, np.uint8)
+        self.point(self.c, "sl", "uint8_t *", routing.sl, np.uint8)
+        self.point(self.c, "exit", "uint8_t *", slots.exit, np.uint8)
+        self.point(self.c, "xfirst", "int32_t *", slots.xfirst, np.int32)
+        self.point(self.c, "xdst", "int32_t *", slots.xdst, np.int32)
+        self.point(self.c, "dep_first", "int32_t *", slots.dep_first, np.int32)
+        self.point(self.c, "lid_switch", "int32_t *", lids.switch, np.int32)
+        self.point(self.c, "lid_port", "uint8_t *", lids.port, np.uint8)
+        self.point(self.c, "part", "int32_t *", fabric.component, np.int32)
+
+    def point(self, struct: Any, field: str, ctype: str, array: npt.NDArray[Any], dtype: npt.DTypeLike) -> None:
+        whole = np.ascontiguousarray(array)
+        self.kept.append(whole)
+        setattr(struct, field, pointer(ctype, whole, dtype))
+
+
 def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], *, threads: int) -> Trace:
     """Follow every route where the VL hangs on the SL alone (``vl_bit``: uint16[16], 0 for a dropped SL).
 
     Cost: O(S L) time; memory for the slots once a thread.
     """
-    lids = fabric.lids
-    sl = np.ascontiguousarray(routing.sl)
-    arrays = (np.ascontiguousarray(routing.lft), slots.exit, slots.xfirst, slots.xdst, slots.dep_first)
+    tables = _Tables(fabric, routing, slots, threads)
+    used = vl_bit[routing.sl[fabric.lids.switch >= 0]] if routing.sl.ndim == 1 else vl_bit
+    tables.c.spread = int(len(used) > 0 and bool((used != used[0]).any()))
+    tables.point(tables.c, "vl_bit", "uint16_t *", vl_bit, np.uint16)
     hops = np.empty(routing.lft.shape, np.uint8)
     dep = np.zeros(slots.count, np.uint32)
     counts = np.zeros(4, np.int64)
-    used = vl_bit[sl[lids.switch >= 0]] if sl.ndim == 1 else vl_bit
-    tables = ffi.new("cdg_tables *")
-    tables.switches, tables.lids = fabric.switches, len(lids)
-    tables.slots, tables.sl_rows = slots.count, 0 if sl.ndim == 1 else sl.shape[0]
-    tables.spread = int(len(used) > 0 and bool((used != used[0]).any()))
-    tables.threads = threads if routing.lft.size > 100_000 else 1
-    part = np.ascontiguousarray(fabric.component)
-    for name, ctype, array, dtype in (
-        ("lft", "uint8_t *", arrays[0], np.uint8),
-        ("exit", "uint8_t *", slots.exit, np.uint8),
-        ("xfirst", "int32_t *", slots.xfirst, np.int32),
-        ("xdst", "int32_t *", slots.xdst, np.int32),
-        ("dep_first", "int32_t *", slots.dep_first, np.int32),
-        ("lid_switch", "int32_t *", lids.switch, np.int32),
-        ("lid_port", "uint8_t *", lids.port, np.uint8),
-        ("part", "int32_t *", part, np.int32),
-        ("sl", "uint8_t *", sl, np.uint8),
-        ("vl_bit", "uint16_t *", vl_bit, np.uint16),
-    ):
-        setattr(tables, name, pointer(ctype, array, dtype))
     check(
         lib.ibn_cdg_trace(
-            tables,
+            tables.c,
             pointer("uint8_t *", hops, np.uint8),
             pointer("uint32_t *", dep, np.uint32),
             pointer("int64_t *", counts, np.int64),
@@ -131,6 +163,57 @@ def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np
     )
     undelivered, split, circling, sls = counts.tolist()
     return Trace(hops, dep, undelivered, split, circling, sls)
+
+
+def trace_lanes(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, threads: int) -> LaneTrace:
+    """Follow every route where the VL hangs on in-port and out-port as well; ``replies``: count them in.
+
+    Cost: O(S L k) time for k SLs that share a channel towards one LID (L^2 on top for replies or where SLs go by the
+    LID of the sender); V times the memory of :func:`trace`.
+    """
+    tables = _Tables(fabric, routing, slots, threads)
+    data = routing.sl2vl[routing.sl2vl < DATA_VLS]
+    vls = int(data.max(initial=0)) + 1
+    lanes = ffi.new("cdg_lanes *")
+    lanes.ports, lanes.vls, lanes.replies = routing.sl2vl.shape[1], vls, int(replies)
+    channels, x = fabric.channels, np.arange(len(fabric.channels)) + 2 * fabric.channels.src
+    xport, xin = np.zeros(len(slots.xdst), np.uint8), np.zeros(len(slots.xdst), np.uint8)
+    xport[x], xin[x] = channels.port, channels.dst_port
+    switch, port, lid = _senders(fabric, by_lid=routing.sl.ndim == 2 and len(routing.sl) != fabric.switches)
+    lanes.senders = len(switch)
+    tables.point(lanes, "sl2vl", "uint8_t *", routing.sl2vl, np.uint8)
+    tables.point(lanes, "xport", "uint8_t *", xport, np.uint8)
+    tables.point(lanes, "xin", "uint8_t *", xin, np.uint8)
+    tables.point(lanes, "sender_switch", "int32_t *", switch, np.int32)
+    tables.point(lanes, "sender_port", "uint8_t *", port, np.uint8)
+    tables.point(lanes, "sender_lid", "int32_t *", lid, np.int32)
+    hops = np.empty(routing.lft.shape, np.uint8)
+    dep = np.zeros((slots.count, vls), np.uint16)
+    counts = np.zeros(5, np.int64)
+    check(
+        lib.ibn_cdg_trace_lanes(
+            tables.c,
+            lanes,
+            pointer("uint8_t *", hops, np.uint8),
+            pointer("uint16_t *", dep, np.uint16),
+            pointer("int64_t *", counts, np.int64),
+        )
+    )
+    undelivered, split, circling, used, dropped = counts.tolist()
+    return LaneTrace(hops, dep, undelivered, split, circling, used, dropped)
+
+
+def _senders(
+    fabric: Fabric, *, by_lid: bool
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """Switch, in-port and LID of all that send: one for each port, or one for each LID."""
+    if by_lid:
+        lid = np.flatnonzero(fabric.lids.switch >= 0)
+        return fabric.lids.switch[lid], fabric.lids.port[lid], lid.astype(np.int32)
+    here = fabric.endport_switch >= 0
+    switch = np.concatenate([np.arange(fabric.switches, dtype=np.int32), fabric.endport_switch[here]])
+    port = np.concatenate([np.zeros(fabric.switches, np.uint8), fabric.endport_switch_port[here]])
+    return switch, port, np.zeros(len(switch), np.int32)
 
 
 @dataclass(frozen=True, eq=False)

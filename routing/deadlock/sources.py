@@ -76,15 +76,17 @@ def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) ->
     """(channel, VL) of every hop of one packet, as far as it gets (a circle is cut where it closes)."""
     channels, switch, in_port = fabric.channels, sender.switch, sender.port
     way: list[tuple[int, int]] = []
-    seen: set[tuple[int, int]] = set()
-    while (switch, in_port) not in seen:
-        seen.add((switch, in_port))
+    seen: set[tuple[int, int] | None] = set()
+    last: tuple[int, int] | None = None
+    while last is None or last not in seen:
+        seen.add(last)
         port = int(routing.lft[switch, lid])
         channel = int(channels.at_port[switch, port])
         vl = virtual_lane(routing, switch, in_port, port, sl) if channel >= 0 else 15
         if vl >= 15:
             break
-        way.append((channel, vl))
+        last = (channel, vl)
+        way.append(last)
         switch, in_port = int(channels.dst[channel]), int(channels.dst_port[channel])
     return way
 

@@ -1,0 +1,134 @@
+"""What tables fail to deliver, and what happens to it instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from routing.deadlock.analysis import Findings
+from routing.deadlock.sources import lid_name
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+NAMED = 5
+"""How many offending pairs are named."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A switch that does not get through to a LID.
+
+    Attributes
+    ----------
+    source, destination, lid
+        Name of the switch that traffic enters at; name and LID of the receiver.
+    reason
+        What happens to the packet.
+    """
+
+    source: str
+    destination: str
+    lid: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source} -> {self.destination} (LID {self.lid}): {self.reason}"
+
+
+@dataclass(frozen=True)
+class Unreachable:
+    """What is not delivered, counted in pairs of a switch at which traffic enters and a LID.
+
+    Attributes
+    ----------
+    pairs
+        Pairs within one connected part that are not delivered.
+    first
+        The first few of them by name.
+    circling
+        Pairs (whether in one part or not) whose route runs in a circle.
+    dropped
+        Pairs whose SL is dropped on the way by the SL-to-VL tables (VL 15), though the route is there.
+    expected
+        Pairs that lie in different parts: there is no way to deliver them.
+    first_expected
+        The first few of those by name.
+    unattached
+        LIDs of CAs and routers that are cabled to no switch.
+    """
+
+    pairs: int = 0
+    first: tuple[Pair, ...] = ()
+    circling: int = 0
+    dropped: int = 0
+    expected: int = 0
+    first_expected: tuple[Pair, ...] = ()
+    unattached: tuple[int, ...] = ()
+
+    def describe(self) -> list[str]:
+        """Lines to print; none if everything is delivered."""
+        lines = []
+        if self.pairs:
+            lines += [f"{self.pairs} pairs of switch and LID are not delivered:", *(f"  {pair}" for pair in self.first)]
+        if self.circling:
+            lines.append(f"{self.circling} routes run in a circle")
+        if self.dropped:
+            lines.append(f"{self.dropped} pairs are sent on an SL that is dropped (VL 15)")
+        if self.expected:
+            text = f"{self.expected} pairs lie in different parts of the fabric, which is no fault of the tables:"
+            lines += [text, *(f"  {pair}" for pair in self.first_expected)]
+        if self.unattached:
+            lines.append(f"{len(self.unattached)} LIDs are cabled to no switch")
+        return lines
+
+
+def unreachable(fabric: Fabric, routing: Routing, found: Findings) -> Unreachable:
+    """Name what was found missing.  Cost: O(S L) if anything is, else nothing."""
+    nowhere = np.flatnonzero((fabric.lids.endport >= 0) & (fabric.lids.switch < 0))
+    return Unreachable(
+        pairs=found.undelivered,
+        first=_name_pairs(fabric, routing, found, same_part=True) if found.undelivered else (),
+        circling=found.circling,
+        dropped=found.dropped,
+        expected=found.split,
+        first_expected=_name_pairs(fabric, routing, found, same_part=False) if found.split else (),
+        unattached=tuple(nowhere.tolist()),
+    )
+
+
+def _name_pairs(fabric: Fabric, routing: Routing, found: Findings, *, same_part: bool) -> tuple[Pair, ...]:
+    """The first few by LID, then by switch."""
+    lids = fabric.lids
+    pairs: list[Pair] = []
+    for lid in np.flatnonzero(lids.switch >= 0).tolist():
+        same = fabric.component == fabric.component[lids.switch[lid]]
+        lost = np.flatnonzero((found.hops[:, lid] == 255) & (same == same_part))
+        for switch in lost[: NAMED - len(pairs)].tolist():
+            reason = _what_happens(fabric, routing, switch, lid) if same_part else "in another part of the fabric"
+            pairs.append(Pair(fabric.switch_name[switch], lid_name(fabric, lid), lid, reason))
+        if len(pairs) == NAMED:
+            break
+    return tuple(pairs)
+
+
+def _what_happens(fabric: Fabric, routing: Routing, switch: int, lid: int) -> str:
+    seen: set[int] = set()
+    while True:
+        port, name = int(routing.lft[switch, lid]), fabric.switch_name[switch]
+        channel = int(fabric.channels.at_port[switch, port])
+        if switch in seen:
+            return f"runs in a circle through {name} port {port}"
+        if channel < 0:
+            break
+        seen.add(switch)
+        switch = int(fabric.channels.dst[channel])
+    if port == 255:
+        return f"{name} has no route"
+    back = (fabric.link_device == switch).all(axis=1) & (fabric.link_port == port).any(axis=1)
+    if back.any():
+        return f"runs in a circle over the loop-back cable at {name} port {port}"
+    ends = (fabric.link_device == switch) & (fabric.link_port == port)
+    if port and not ends.any():
+        return f"{name} sends it to port {port}, which is not cabled"
+    return f"{name} delivers it at port {port}, where the LID is not"
