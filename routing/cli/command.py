@@ -26,6 +26,8 @@ COMMANDS: Mapping[str, str] = {
     "check": "Are tables complete and free of credit loops?",
     "quality": "Hops, load of the channels, shares of traffic patterns.",
     "diff": "What differs between two sets of tables.",
+    "lab": "A real OpenSM with the plugin on a simulated fabric, live.",
+    "plugin": "Build the plugin for the OpenSM that is installed.",
     "fabric": "Make or read a fabric; describe it, or write it.",
     "completion": "Print the completion script for a shell.",
 }
@@ -56,7 +58,8 @@ EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ..
     ((click.exceptions.NoArgsIsHelpError,), WRONG_USE, lambda error: "no command (see ibnue --help)"),
     ((click.UsageError,), WRONG_USE, usage_line),
     ((click.ClickException,), WRONG_USE, lambda error: error.format_message()),
-    ((InputError, EnvironmentProblem), WRONG_USE, str),
+    ((InputError,), WRONG_USE, str),
+    ((EnvironmentProblem,), WRONG_USE, lambda error: str(error).partition("\n")[0]),  # a log's end may follow
     ((IbnueError,), FINDING, str),
     ((click.Abort, KeyboardInterrupt), INTERRUPTED, lambda error: "interrupted"),
     ((OSError,), WRONG_USE, system_line),

@@ -1,0 +1,197 @@
+"""``ibnue lab``: a real OpenSM with the plugin on a simulated fabric, with cables to pull."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from routing.cli import engines, fabrics, findings
+from routing.cli.command import FINDING
+from routing.cli.output import json_option, phase, print_facts, print_json
+from routing.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from ibsim_fixtures.lab import Lab
+    from ibsim_fixtures.opensm_log import Sweep
+    from routing.cli.live import State
+    from routing.fabric import Fabric
+
+DEMO_FABRIC = "torus:4x4x4"
+DEMO_RIVAL = "minhop"
+DEMO_DEEDS = ("unlink sw0.0.0 3", "relink sw0.0.0 3")
+HELP = "unlink DEVICE [PORT], relink DEVICE [PORT], show, quit"
+
+
+@click.command()
+@click.argument("fabric", required=False)
+@click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
+              help="The engine that OpenSM asks, through the plugin.")  # fmt: skip
+@click.option("--opensm-engine", metavar="ENGINE", help="An engine of OpenSM's own instead, such as dfsssp.")
+@click.option("--do", "deeds", multiple=True, metavar="DEED",
+              help="What to do, in this order, instead of reading it from standard input: 'unlink sw1 2'.")  # fmt: skip
+@click.option(
+    "--demo", is_flag=True, help="A tour: a torus, OpenSM's own engine, then ours, a cable pulled and put back."
+)
+@json_option
+def lab(
+    *,
+    fabric: str | None,
+    engine_name: str,
+    opensm_engine: str | None,
+    deeds: tuple[str, ...],
+    demo: bool,
+    as_json: bool,
+) -> int:
+    """Run OpenSM with the plugin on FABRIC, simulated by ibsim; pull cables and see what it does.
+
+    After every deed the tables are read back from the switches and proven.  Deeds are read from standard input, a line
+    each, or given with --do:
+
+    \b
+    unlink DEVICE [PORT]    pull a cable, or all cables of a device
+    relink DEVICE [PORT]    put it back
+    show                    read the tables back and prove them
+    quit
+
+    Needs the Debian packages opensm, ibsim-utils, infiniband-diags; for the plugin libopensm-dev, libibumad-dev and a C
+    compiler.  Exit status 1 if any tables were incomplete or had a credit loop.
+    """
+    if fabric is None and not demo:
+        raise click.UsageError("Missing argument 'FABRIC'", click.get_current_context())
+    subnet = fabrics.read(fabric or DEMO_FABRIC)
+    engines.find_engine(engine_name)
+    todo = deeds or (DEMO_DEEDS if demo else ())
+    for deed in todo:
+        parse(deed)
+    states: list[State] = []
+
+    def run(engine: str | None, wanted: Iterator[str], headline: str) -> None:
+        for state in live(subnet, engine_name, engine, wanted):
+            states.append(state)
+            if not as_json:
+                show(state, headline)
+
+    if demo:
+        run(DEMO_RIVAL, iter(()), f"OpenSM's own {DEMO_RIVAL}, for comparison")
+        states.clear()
+    asked = f"OpenSM's own {opensm_engine}" if opensm_engine else f"OpenSM with the plugin, engine {engine_name}"
+    run(opensm_engine, iter(todo) if todo else typed(), asked)
+    if as_json:
+        print_json({"fabric": subnet.name, "states": [state.as_object() for state in states]})
+    return 0 if all(state.proof.certified for state in states) else FINDING
+
+
+def live(fabric: Fabric, engine: str, opensm_engine: str | None, wanted: Iterator[str]) -> Iterator[State]:
+    """Start the lab; the state then, and after each deed."""
+    from ibsim_fixtures.lab import Lab
+    from routing.cli.live import look
+
+    with tempfile.TemporaryDirectory(prefix="ibnue-lab-") as folder, ExitStack() as stack:
+        with phase("building the plugin and starting OpenSM"):
+            opened = stack.enter_context(Lab(**settings(Path(folder), fabric, engine, opensm_engine)))
+        with phase("reading the tables back"):
+            state = look(opened, fabric.name, "start", last_sweep(opened), None)
+        yield state
+        for deed in wanted:
+            try:
+                with phase(deed):
+                    state = look(opened, fabric.name, deed, do(opened, deed), state)
+            except InputError as error:
+                if not sys.stdin.isatty():
+                    raise
+                click.echo(str(error), err=True)
+                continue
+            yield state
+
+
+def settings(folder: Path, fabric: Fabric, engine: str, opensm_engine: str | None) -> dict[str, Any]:
+    """Write the fabric, build the plugin; what the lab has to be told."""
+    from routing.formats.fabric_files import write_net
+
+    net = folder / "fabric.net"
+    write_net(fabric, net)
+    told: dict[str, Any] = {"net_path": net, "config": {"qos": True}}
+    if opensm_engine is not None:
+        return {**told, "routing_engine": f"{opensm_engine},no_fallback"}
+    from ibsim_fixtures.opensm import Plugin
+    from osm_plugin.install import PLUGIN, install
+
+    built = install(libdir=folder)
+    plugin = Plugin(PLUGIN, folder=folder, environment=built.environment)
+    return {**told, "routing_engine": f"{PLUGIN}-{engine},no_fallback", "plugin": plugin}
+
+
+def typed() -> Iterator[str]:
+    """Deeds from standard input, with a prompt on a terminal."""
+    watched = sys.stdin.isatty()
+    while True:
+        if watched:
+            click.echo(f"({HELP})\n> ", nl=False, err=True)
+        line = sys.stdin.readline()
+        if not line or line.strip() in ("quit", "exit"):
+            return
+        if line.strip():
+            yield line.strip()
+
+
+def parse(deed: str) -> tuple[str, str, int | None]:
+    """A deed as its word, device and port ("" and None where there is none).
+
+    Raises
+    ------
+    OptionError
+        No such deed.
+    """
+    match deed.split():
+        case ["show"]:
+            return "show", "", None
+        case [("unlink" | "relink") as word, device]:
+            return word, device, None
+        case [("unlink" | "relink") as word, device, port] if port.isdecimal():
+            return word, device, int(port)
+    raise OptionError(f"{deed!r} cannot be done", remedy=HELP)
+
+
+def do(opened: Lab, deed: str) -> Sweep:
+    """Do a deed; the sweep that it led to.
+
+    Raises
+    ------
+    InputError
+        No such deed, device or port.
+    """
+    word, device, port = parse(deed)
+    if word == "show":
+        return last_sweep(opened)
+    return opened.unlink_live(device, port) if word == "unlink" else opened.relink_live(device, port)
+
+
+def last_sweep(opened: Lab) -> Sweep:
+    """The latest sweep; there is one, as the lab waits for it when it starts."""
+    sweep = opened.sweep
+    assert sweep is not None
+    return sweep
+
+
+def show(state: State, headline: str) -> None:
+    """A state, line by line; the headline is that of the first one."""
+    sweep = state.sweep
+    click.secho(headline if state.since is None else state.deed, bold=True)
+    routed = "kept its tables" if sweep.engine is None else f"routed with {sweep.engine}"
+    took = "" if sweep.routing_seconds is None else f" in {1000 * sweep.routing_seconds:.0f} ms"
+    rows = [
+        ("OpenSM", f"{routed}{took}; SUBNET UP after {1000 * sweep.seconds:.0f} ms"),
+        ("fabric", findings.fabric_line(state.fabric)),
+        ("tables", f"read back from the switches, {'as' if state.as_dumped else 'NOT as'} OpenSM dumped them"),
+    ]
+    if state.since is not None:
+        rows.append(("changed", f"{state.since.entries_changed} of {state.since.entries} entries"))
+    print_facts([*rows, *findings.facts(state.proof)])
+    findings.print_findings(state.proof)
+    click.echo()

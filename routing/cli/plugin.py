@@ -1,0 +1,47 @@
+"""``ibnue plugin``: the plugin for the OpenSM that is installed here."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import click
+
+from routing.cli import engines
+from routing.cli.output import json_option, phase, print_json
+
+
+@click.group()
+def plugin() -> None:
+    """Build the plugin for the OpenSM that is installed."""
+
+
+@plugin.command()
+@click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
+              help="The engine that the line for opensm.conf names.")  # fmt: skip
+@click.option("--libdir", type=click.Path(path_type=Path), metavar="DIR",
+              help="Where to put libibnue.so; the system's folder of libraries if not given (needs root).")  # fmt: skip
+@click.option("--prefix", type=click.Path(path_type=Path), metavar="DIR", help="Where OpenSM is, if not in /usr.")
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE",
+              help="The plugin's configuration (TOML) that opensm.conf is to name.")  # fmt: skip
+@json_option
+def install(*, engine_name: str, libdir: Path | None, prefix: Path | None, config: Path | None, as_json: bool) -> int:
+    """Build libibnue.so for the OpenSM that is installed, and print the lines for opensm.conf.
+
+    Needs the Debian packages opensm, libopensm-dev, libibumad-dev, gcc and the headers of this Python.
+    """
+    from osm_plugin.install import install as build
+
+    if engine_name != "bundle":
+        engines.find_engine(engine_name)
+    with phase("building"):
+        built = build(prefix, libdir=libdir, config=config, engine=engine_name)
+    if as_json:
+        print_json(dataclasses.asdict(built))
+        return 0
+    click.echo(f"{built.library} is built for {built.opensm_version}. Write into opensm.conf:\n")
+    for line in built.conf_lines:
+        click.echo(f"    {line}")
+    for name, value in built.environment.items():
+        click.echo(f"\nand start OpenSM with {name}={value} in its environment.")
+    return 0

@@ -1,0 +1,87 @@
+"""ibnue lab and ibnue plugin, with the OpenSM that is installed."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from ibsim_fixtures.processes import LabError
+from routing.cli import main
+from routing.cli.command import explain
+
+
+def run(*args, **options):
+    return CliRunner().invoke(main, [str(arg) for arg in args], **options)
+
+
+@pytest.mark.parametrize("deed", ["frobnicate", "unlink", "unlink sw0 one", "unlink sw0 1 2", "show me"])
+def test_deeds_are_read_before_anything_starts(deed):
+    result = run("lab", "ring:4", "--do", "unlink sw0 2", "--do", deed)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert repr(deed) in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("args", [[], ["ring:2"], ["nowhere.net"], ["ring:4", "-e", "nope"]])
+def test_wrong_use(args):
+    result = run("lab", *args)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_log_at_the_end_of_an_error_is_left_out():
+    assert explain(LabError("OpenSM died\nopensm.log:\nsecret of line 2")) == ("OpenSM died", 2)
+
+
+@pytest.mark.lab
+def test_a_cable_is_pulled_and_the_tables_are_proven():
+    result = run("lab", "torus:3x3", "--do", "unlink sw0.0 2", "--do", "relink sw0.0 2", "--json")
+    assert result.exit_code == 0, result.output
+    start, pulled, back = json.loads(result.stdout)["states"]
+    assert [state["links"] for state in (start, pulled, back)] == [27, 26, 27]
+    for state in (start, pulled, back):
+        assert state["engine"] == "ibnue-updn"
+        assert state["certified"]
+        assert state["as_dumped"]
+    assert pulled["entries_changed"] > 0
+
+
+@pytest.mark.lab
+def test_the_credit_loop_of_opensm_itself_is_found():
+    result = run("lab", "ring:5", "--opensm-engine", "minhop", "--do", "show")
+    assert result.exit_code == 1
+    assert "credit loop of 5 channels on VL 0" in result.stdout
+
+
+@pytest.mark.lab
+def test_deeds_from_standard_input():
+    result = run("lab", "ring:4", input="show\nunlink nobody\n")
+    assert result.exit_code == 2
+    assert result.stdout.count("ring-4: 4 switches") == 2
+    assert "nobody" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.lab
+def test_plugin_install(tmp_path):
+    result = run("plugin", "install", "--libdir", tmp_path, "--config", tmp_path / "ibnue.toml")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "libibnue.so").exists()
+    assert "event_plugin_name ibnue\n" in result.stdout
+    assert "routing_engine ibnue-updn,no_fallback\n" in result.stdout
+    assert f"event_plugin_options --config {tmp_path / 'ibnue.toml'}\n" in result.stdout
+    refused = run("plugin", "install", "--libdir", tmp_path / "nowhere")
+    assert refused.exit_code == 2
+    assert refused.stderr.count("\n") == 1
+
+
+def test_nothing_that_opensm_loads_imports_the_command():
+    code = (
+        "import sys, osm_plugin.worker, osm_plugin.host\n"
+        "print(*(name for name in sys.modules if name.partition('.')[0] in ('click', 'rich')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
