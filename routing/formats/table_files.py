@@ -11,14 +11,21 @@ import numpy as np
 
 from routing.errors import InputError, OptionError
 from routing.fabric import Fabric
-from routing.formats import guid_lists, lfts
-from routing.formats.atomic import atomic_directory
+from routing.formats import fdbs, guid_lists, lfts, lid_matrix, path_sl, sl2vl_dump
+from routing.formats.atomic import atomic_directory, write_text_atomically
 from routing.formats.bundle import bundle_routing, read_bundle, write_bundle
 from routing.formats.proven import Proven
-from routing.tables import Provenance, Routing, identity_sl2vl
+from routing.tables import DATA_VLS, Provenance, Routing, identity_sl2vl
 
 BUNDLE = "ibnue.npz"
 LFTS = "opensm-lfts.dump"
+SL2VL = "opensm-sl2vl.dump"
+PATH_RECORDS = "opensm-path-records.dump"
+PSL = "ibdmchk.psl"
+SLVL = "ibdmchk.slvl"
+
+DEFAULT_VLS = 8
+"""Data VLs of a port of which nothing is known."""
 
 NAMED_ENTRIES = 4_000_000
 """Up to so many table entries the LFTs are written as OpenSM dumps them, with names; above, LIDs and ports alone."""
@@ -51,10 +58,63 @@ def _write_guid2lid(path: Path, fabric: Fabric, _: Routing, __: Proven) -> None:
     guid_lists.write_guid2lid(path, fabric)
 
 
+def _write_fdbs(path: Path, fabric: Fabric, routing: Routing, proof: Proven) -> None:
+    lids = fabric.lids
+    best = np.full(routing.lft.shape, 255, np.uint8)
+    there = np.flatnonzero(lids.switch >= 0)
+    best[:, there] = lid_matrix.switch_distance(fabric)[:, lids.switch[there]]
+    fdbs.write(path, fabric, routing.lft, proof.hops, best)
+
+
+def _write_lid_matrix(path: Path, fabric: Fabric, routing: Routing, proof: Proven) -> None:
+    lid_matrix.write(path, fabric, lid_matrix.of_routing(fabric, routing.lft, proof.hops))
+
+
+def _write_mcfdbs(path: Path, _: Fabric, __: Routing, ___: Proven) -> None:
+    write_text_atomically(path, "")  # there are no multicast tables; ibdmchk wants the file
+
+
+def _write_sl2vl(path: Path, fabric: Fabric, routing: Routing, _: Proven) -> None:
+    sl2vl_dump.write(path, fabric, routing.sl2vl, identity_sl2vl(routing.vls))
+
+
+def _write_slvl(path: Path, fabric: Fabric, routing: Routing, _: Proven) -> None:
+    sl2vl_dump.write_slvl(path, fabric, routing.sl2vl)
+
+
+def _write_psl(path: Path, fabric: Fabric, routing: Routing, _: Proven) -> None:
+    path_sl.write_psl(path, fabric, routing.sl)
+
+
+def _write_path_records(path: Path, fabric: Fabric, routing: Routing, proof: Proven) -> None:
+    path_sl.write_path_records(path, fabric, routing.lft, proof.hops, routing.sl)
+
+
+def _port_pairs(fabric: Fabric, _: Routing) -> int:
+    pairs = sum(ports * ports for ports in fabric.switch_ports.tolist())
+    return int(60 * pairs + 250 * fabric.endports)
+
+
+def _paths(fabric: Fabric, _: Routing) -> int:
+    return 25 * (fabric.switches + fabric.endports) * len(fabric.lids)
+
+
+def _matrix(fabric: Fabric, _: Routing) -> int:
+    each = 36 + 3 * int(fabric.switch_ports.max(initial=0))
+    return each * fabric.switches * fabric.switches
+
+
 FORMATS: Mapping[str, TableFormat] = MappingProxyType(
     {
         "bundle": TableFormat(BUNDLE, write_bundle, lambda _, routing: routing.lft.nbytes + routing.sl.nbytes),
         "lfts": TableFormat(LFTS, _write_lfts, lambda _, routing: 11 * routing.lft.size),
+        "fdbs": TableFormat("opensm.fdbs", _write_fdbs, lambda _, routing: 28 * routing.lft.size),
+        "mcfdbs": TableFormat("opensm.mcfdbs", _write_mcfdbs, lambda _, __: 0),
+        "lid-matrix": TableFormat("opensm-lid-matrix.dump", _write_lid_matrix, _matrix),
+        "sl2vl": TableFormat(SL2VL, _write_sl2vl, _port_pairs),
+        "slvl": TableFormat(SLVL, _write_slvl, _port_pairs),
+        "psl": TableFormat(PSL, _write_psl, _paths),
+        "path-records": TableFormat(PATH_RECORDS, _write_path_records, _paths),
         "guid2lid": TableFormat("guid2lid", _write_guid2lid, lambda fabric, _: 35 * fabric.endports),
     }
 )
@@ -123,8 +183,10 @@ def _chosen(fabric: Fabric, routing: Routing, formats: Collection[str] | None) -
 def read_tables(path: str | Path, fabric: Fabric) -> Routing:
     """Read tables for a fabric: a bundle, a folder of ours, a folder of OpenSM's dumps, or one dump of LFTs.
 
-    Where dumps say nothing of service levels, every path is taken to have SL 0; where they say nothing of SL2VL tables,
-    SL n to ride VL n.  ``provenance.options["assumed"]`` says so.
+    Beside the dump of LFTs of a folder, SL2VL tables are taken from ``opensm-sl2vl.dump`` or ``ibdmchk.slvl``, and
+    service levels from ``opensm-path-records.dump`` or ``ibdmchk.psl``.  Where there are none, every path is taken to
+    have SL 0, and SL n to ride VL n modulo the 8 VLs that OpenSM grants by default; ``provenance.options["assumed"]``
+    says so.
 
     Raises
     ------
@@ -141,10 +203,10 @@ def read_tables(path: str | Path, fabric: Fabric) -> Routing:
             return bundle_routing(read_bundle(path / BUNDLE), fabric)
         if not (path / LFTS).exists():
             raise InputError(f"holds neither {BUNDLE} nor {LFTS}", path=path, remedy="OpenSM dumps with -D 0x43")
-        return _from_dumps(path / LFTS, fabric)
+        return _from_dumps(path / LFTS, path, fabric)
     if _is_zip(path):
         return bundle_routing(read_bundle(path), fabric)
-    return _from_dumps(path, fabric)
+    return _from_dumps(path, None, fabric)
 
 
 def _is_zip(path: Path) -> bool:
@@ -155,9 +217,24 @@ def _is_zip(path: Path) -> bool:
         return False  # the reader of LFTs says why
 
 
-def _from_dumps(lft_file: Path, fabric: Fabric) -> Routing:
+def _from_dumps(lft_file: Path, folder: Path | None, fabric: Fabric) -> Routing:
     lft = lfts.read(lft_file, fabric)
-    sl = np.zeros(lft.shape[1], np.uint8)
-    assumed = ["SL 0", "SL n rides VL n"]
-    made = Provenance("file", {"assumed": assumed, "file": str(lft_file)}, fabric.digest)
-    return Routing(lft, sl, identity_sl2vl(15), 1, 1, made)
+    assumed = []
+    sl_file, sl2vl_file = _first_of(folder, PATH_RECORDS, PSL), _first_of(folder, SL2VL, SLVL)
+    sl, sl2vl = np.zeros(lft.shape[1], np.uint8), identity_sl2vl(DEFAULT_VLS)
+    if sl_file is None:
+        assumed.append("SL 0 for every path")
+    else:
+        sl = path_sl.read(sl_file, fabric)
+    if sl2vl_file is None:
+        assumed.append(f"SL n rides VL n modulo {DEFAULT_VLS}")
+    else:
+        sl2vl = sl2vl_dump.read(sl2vl_file, fabric)
+    used = sl2vl[..., np.unique(sl)]
+    vls = 1 + int(used.max(initial=0, where=used < DATA_VLS))
+    options = {"file": str(lft_file), "assumed": assumed}
+    return Routing(lft, sl, sl2vl, vls, vls, Provenance("file", options, fabric.digest))
+
+
+def _first_of(folder: Path | None, *names: str) -> Path | None:
+    return None if folder is None else next((folder / name for name in names if (folder / name).exists()), None)

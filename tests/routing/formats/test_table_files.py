@@ -20,12 +20,32 @@ def case():
 def test_a_folder_is_written_and_read(tmp_path, case):
     fabric, routing, proof = case
     written = write_tables(tmp_path / "t", fabric, routing, proof)
-    assert (names_in(tmp_path / "t")) == sorted(FORMATS[name].file for name in written)
+    assert set(written) == set(FORMATS)
+    assert names_in(tmp_path / "t") == sorted(FORMATS[name].file for name in written)
     for path in (tmp_path / "t", tmp_path / "t" / BUNDLE):
         found = read_tables(path, fabric)
         assert np.array_equal(found.lft, routing.lft) and np.array_equal(found.sl, routing.sl)
     write_tables(tmp_path / "t", fabric, routing, proof, formats=["lfts"])
-    assert (names_in(tmp_path / "t")) == [BUNDLE, LFTS]
+    assert names_in(tmp_path / "t") == [BUNDLE, LFTS]
+
+
+@pytest.mark.parametrize("per_port", [False, True])
+@pytest.mark.parametrize("sl_form", ["lid", "switch", "pair"])
+def test_dumps_carry_what_the_bundle_carries(tmp_path, sl_form, per_port):
+    fabric = random_fabric(2, switches=5, cas=3)
+    routing, proof = tables(fabric, sl_form=sl_form, per_port=per_port)
+    write_tables(tmp_path / "t", fabric, routing, proof)
+    (tmp_path / "t" / BUNDLE).unlink()
+    for gone in (None, "opensm-path-records.dump", "opensm-sl2vl.dump"):
+        if gone is not None:
+            (tmp_path / "t" / gone).unlink()
+        found = read_tables(tmp_path / "t", fabric)
+        assert found.provenance.options["assumed"] == []
+        assert np.array_equal(found.lft, routing.lft) and found.sl.shape == routing.sl.shape
+        owned = np.flatnonzero(routing.lft.min(axis=0) != 255)
+        where = np.ix_(owned, owned) if sl_form == "pair" else (..., owned)
+        assert np.array_equal(found.sl[where], routing.sl[where])
+        assert found.sl2vl.shape == routing.sl2vl.shape
 
 
 def test_dumps_alone_state_what_was_assumed(tmp_path, case):
@@ -36,6 +56,16 @@ def test_dumps_alone_state_what_was_assumed(tmp_path, case):
         found = read_tables(path, fabric)
         assert np.array_equal(found.lft, routing.lft) and not found.sl.any()
         assert "SL 0" in str(found.provenance.options["assumed"])
+
+
+def test_large_files_are_left_out_unless_asked_for(tmp_path, case, monkeypatch):
+    fabric, routing, proof = case
+    monkeypatch.setattr("routing.formats.table_files.AUTO_BYTES", 100)
+    monkeypatch.setattr("routing.formats.table_files.NAMED_ENTRIES", 1)
+    assert write_tables(tmp_path / "t", fabric, routing, proof) == ("bundle", "lfts", "mcfdbs", "guid2lid")
+    assert np.array_equal(read_tables(tmp_path / "t" / LFTS, fabric).lft, routing.lft)
+    assert "portguid" not in (tmp_path / "t" / LFTS).read_text()
+    assert write_tables(tmp_path / "t", fabric, routing, proof, formats=["psl"]) == ("bundle", "psl")
 
 
 def test_wrong_use(tmp_path, case):

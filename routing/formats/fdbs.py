@@ -1,0 +1,108 @@
+"""``opensm.fdbs``: forwarding tables with hop counts, the form that ``ibdmchk -f`` reads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.fabric import NO_PORT, Fabric
+from routing.formats.atomic import atomic_write
+from routing.formats.lft_reader import Grammar, read_lfts
+from routing.formats.opensm_order import opensm_order
+
+_GRAMMAR = Grammar(
+    switch=re.compile(r"\s*dump_ucast_routes: Switch 0x([0-9a-fA-F]{1,16})\s*$"),
+    entry=re.compile(r"\s*0x([0-9a-fA-F]{1,4}) : (?:UNREACHABLE|([0-9]{1,3})(?=\s|$))()?"),
+    end=None,
+    noise=re.compile(r"\s*(?:#|$|LID\s+: Port : Hops : Optimal)"),
+    between=b" : ",
+    wanted="'0xLLLL : PPP  : HH   : yes', '0xLLLL : UNREACHABLE' or 'dump_ucast_routes: Switch 0x...'",
+)
+
+
+def write(
+    path: str | Path,
+    fabric: Fabric,
+    lft: npt.NDArray[np.uint8],
+    hops: npt.NDArray[np.uint8],
+    best: npt.NDArray[np.uint8] | None = None,
+) -> None:
+    """Write the tables as OpenSM does.
+
+    Parameters
+    ----------
+    path
+        The file.
+    fabric
+        Gives GUIDs and LIDs.
+    lft
+        uint8[S, L], 255: no entry.
+    hops
+        uint8[S, L], switches still to pass on the way, 0 at the one that delivers (255: unknown).  The file counts the
+        last cable to a CA or router as a hop, as OpenSM does.
+    best
+        uint8[S, L], the fewest hops there could be; a longer way is marked, as OpenSM does, but without the port that
+        OpenSM would recommend.  None: no way is longer.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The file cannot be written.
+
+    Notes
+    -----
+    28 bytes an entry.
+    """
+    last = (fabric.lids.endport >= 0).astype(np.int64)
+    with atomic_write(path) as file:
+        for row in opensm_order(fabric.switch_guid).tolist():
+            file.write(b"dump_ucast_routes: Switch 0x%016x\nLID    : Port : Hops : Optimal\n" % fabric.switch_guid[row])
+            file.write(b"".join(_lines(lft[row], hops[row], None if best is None else best[row], last)))
+
+
+def _lines(
+    lft: npt.NDArray[np.uint8],
+    hops: npt.NDArray[np.uint8],
+    best: npt.NDArray[np.uint8] | None,
+    last: npt.NDArray[np.int64],
+) -> list[bytes]:
+    fewest = hops if best is None else best
+    rows = zip(lft.tolist(), hops.tolist(), fewest.tolist(), last.tolist(), strict=True)
+    lines = []
+    for lid, (port, count, least, more) in enumerate(rows):
+        if not lid:
+            continue
+        if port == NO_PORT:
+            lines.append(b"0x%04X : UNREACHABLE\n" % lid)
+        elif count == 255:
+            lines.append(b"0x%04X : %03d  : HOPS UNKNOWN\n" % (lid, port))
+        elif count == least:
+            lines.append(b"0x%04X : %03d  : %02d   : yes\n" % (lid, port, count + more))
+        else:
+            lines.append(
+                b"0x%04X : %03d  : %02d   : No, %d hops are possible!\n" % (lid, port, count + more, least + more)
+            )
+    return lines
+
+
+def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
+    """Read the tables of a fabric's switches; the LIDs have to be those of the fabric, for the file names no owners.
+
+    Returns
+    -------
+    uint8[S, L], 255: no entry.
+
+    Raises
+    ------
+    ParseError
+        A line that is no line of such a file, a port that the switch does not have, a LID twice, a section that is
+        shorter than the others.
+    TableError
+        A switch that the fabric does not have, or one of the fabric that the file lacks.
+    InputError, EnvironmentProblem
+        The file is missing or unreadable.
+    """
+    return read_lfts(path, fabric, _GRAMMAR)

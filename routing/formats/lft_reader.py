@@ -1,0 +1,178 @@
+"""The reader behind every text form of forwarding tables; what differs between the forms is a :class:`Grammar`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import ParseError, TableError
+from routing.fabric import MAX_UNICAST_LID, NO_PORT, Fabric
+from routing.formats.dump_lines import Piece, read_pieces
+from routing.formats.lid_map import lid_owner, old_columns, take_columns
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """How a form writes its tables.
+
+    Attributes
+    ----------
+    switch
+        The line that begins a switch's section; group 1 is its GUID.
+    entry
+        LID (hex), port (decimal or, for none, empty), and optionally the GUID of the LID's owner.
+    end
+        The line that ends a section; None: the form has none.
+    noise
+        Lines without meaning.
+    between
+        What stands between the four digits of the LID and the three of the port.
+    wanted
+        What a good line looks like, for messages.
+    """
+
+    switch: re.Pattern[str]
+    entry: re.Pattern[str]
+    end: re.Pattern[str] | None
+    noise: re.Pattern[str]
+    between: bytes
+    wanted: str
+
+
+def read_lfts(path: str | Path, fabric: Fabric, grammar: Grammar) -> npt.NDArray[np.uint8]:
+    """uint8[S, L], the tables of a fabric's switches; see the ``read`` of each form for what is raised."""
+    reader = _Reader(path, fabric, grammar)
+    for piece in read_pieces(path):
+        reader.take(piece)
+    return reader.finish()
+
+
+class _Reader:
+    def __init__(self, path: str | Path, fabric: Fabric, grammar: Grammar) -> None:
+        self._path, self._fabric, self._grammar = path, fabric, grammar
+        self._row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
+        self._table = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
+        self._owner = np.zeros(MAX_UNICAST_LID + 1, np.uint64)
+        self._known = np.zeros(MAX_UNICAST_LID + 1, bool)
+        self._seen: set[int] = set()
+        self._row = -1
+        self._open_since = 0
+        self._top = 0
+        self._common_top: int | None = None
+
+    def take(self, piece: Piece) -> None:
+        """Sections of one piece: from one line that is no plain entry to the next."""
+        every = np.arange(len(piece.start))
+        lid, good = piece.number(every, 2, 4, 16)
+        column = 6 + len(self._grammar.between)
+        port, has_port = piece.number(every, column, 3, 10)
+        good &= has_port & piece.has(every, 0, b"0x") & piece.has(every, 6, self._grammar.between)
+        after = piece.data[piece.start + column + 3]
+        good &= np.isin(after, np.frombuffer(b" \n\r", np.uint8)) & (lid <= MAX_UNICAST_LID)
+        other = np.flatnonzero(~good)
+        for begin, end in zip([-1, *other.tolist()], [*other.tolist(), len(every)], strict=True):
+            if begin >= 0:
+                self._line(piece, begin)
+            if end > begin + 1:
+                lines = every[begin + 1 : end]
+                self._entries(piece, lines, lid[lines], port[lines])
+
+    def _line(self, piece: Piece, line: int) -> None:
+        text, number = piece.text(line), piece.first + line
+        if match := self._grammar.switch.match(text):
+            self._close()
+            guid = int(match[1], 16)
+            if guid not in self._row_of:
+                raise TableError(
+                    f"switch {guid:#018x} is not in the fabric",
+                    path=self._path, line=number, remedy="the tables belong to another fabric",
+                )  # fmt: skip
+            if guid in self._seen:
+                raise ParseError(f"switch {guid:#018x} comes a second time", path=self._path, line=number)
+            self._seen.add(guid)
+            self._row, self._open_since = self._row_of[guid], number
+            self._top = 0
+        elif self._grammar.end is not None and self._grammar.end.match(text):
+            self._open_since = 0
+        elif match := self._grammar.entry.match(text):
+            lid, port = np.array([int(match[1], 16)]), np.array([int(match[2] or NO_PORT)])
+            if lid[0] > MAX_UNICAST_LID:
+                raise ParseError(
+                    f"{int(lid[0]):#x} is no unicast LID", path=self._path, line=number, remedy="they end at 0xbfff"
+                )
+            self._entries(piece, np.array([line]), lid, port)
+        elif not self._grammar.noise.match(text):
+            raise ParseError(
+                f"this is no line of a dump of forwarding tables: {text[:60]!r}",
+                path=self._path, line=number, remedy=f"wanted: {self._grammar.wanted}",
+            )  # fmt: skip
+
+    def _entries(
+        self, piece: Piece, lines: npt.NDArray[np.int64], lid: npt.NDArray[np.int64], port: npt.NDArray[np.int64]
+    ) -> None:
+        if not self._open_since:
+            raise ParseError(
+                "an entry stands outside of any switch's section", path=self._path, line=piece.first + int(lines[0])
+            )
+        ports = int(self._fabric.switch_ports[self._row])
+        self._refuse(
+            piece,
+            lines,
+            (port > ports) & (port != NO_PORT),
+            f"{self._fabric.switch_name[self._row]!r} has no such port, it has {ports}",
+        )
+        self._top = max(self._top, int(lid.max()))
+        lines, lid, port = lines[port != NO_PORT], lid[port != NO_PORT], port[port != NO_PORT]
+        top = int(lid.max(initial=0)) + 1
+        if top > self._table.shape[1]:
+            grown = np.full((self._table.shape[0], top), NO_PORT, np.uint8)
+            grown[:, : self._table.shape[1]] = self._table
+            self._table = grown
+        again = self._table[self._row, lid] != NO_PORT
+        first = np.unique(lid, return_index=True)[1]
+        repeated = np.ones(len(lid), bool)
+        repeated[first] = False
+        self._refuse(piece, lines, again | repeated, "this switch has an entry for this LID already")
+        self._table[self._row, lid] = port
+        for line in lines[~self._known[lid]].tolist():
+            match = self._grammar.entry.match(piece.text(line))
+            if match and match[3]:
+                self._owner[int(match[1], 16)] = int(match[3], 16)
+        self._known[lid] = True
+
+    def _refuse(self, piece: Piece, lines: npt.NDArray[np.int64], bad: npt.NDArray[np.bool_], why: str) -> None:
+        if bad.any():
+            raise ParseError(why, path=self._path, line=piece.first + int(lines[int(np.argmax(bad))]))
+
+    def _close(self) -> None:
+        """Refuse a section that was cut short: it has no last line, or lists fewer LIDs than the one before."""
+        if not self._open_since:
+            return
+        if self._grammar.end is None and self._common_top in {None, self._top}:
+            self._common_top = self._top
+            return
+        why = "has no last line ('N lids dumped')" if self._grammar.end else "ends at another LID than the one before"
+        raise ParseError(
+            f"the section of this switch {why}",
+            path=self._path, line=self._open_since, remedy="the file was cut short",
+        )  # fmt: skip
+
+    def finish(self) -> npt.NDArray[np.uint8]:
+        """The table, in the LIDs of the fabric."""
+        self._close()
+        missing = sorted(set(self._row_of) - self._seen)
+        if missing:
+            name = self._fabric.switch_name[self._row_of[missing[0]]]
+            raise TableError(
+                f"{len(missing)} of the fabric's {self._fabric.switches} switches are not in the file, "
+                f"such as {missing[0]:#018x} ({name!r})",
+                path=self._path,
+                remedy="the tables belong to another fabric, or the file was cut short",
+            )
+        column = old_columns(self._owner[: self._table.shape[1]], lid_owner(self._fabric))
+        column[(self._fabric.lids.switch < 0) & (self._fabric.lids.endport < 0)] = -1
+        return take_columns(self._table, column, NO_PORT)

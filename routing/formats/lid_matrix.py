@@ -1,0 +1,202 @@
+"""``opensm-lid-matrix.dump``: hops to each switch by each port, the file that OpenSM takes by ``-M``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import ParseError, TableError
+from routing.fabric import MAX_UNICAST_LID, NO_PORT, Fabric
+from routing.formats.atomic import atomic_write
+from routing.formats.dump_lines import read_pieces
+from routing.formats.lid_map import lid_owner
+from routing.formats.opensm_order import opensm_order
+
+NO_HOPS = 255
+LARGEST = 1 << 30
+"""Bytes that a matrix may take in memory."""
+
+_SWITCH = re.compile(r"\s*Switch: guid 0x([0-9a-fA-F]{1,16})\s*$")
+_ENTRY = re.compile(
+    r"\s*0x([0-9a-fA-F]{1,4})\s*:((?: [0-9a-fA-F]{2}){1,256})\s*(?:#(?:.* portguid 0x([0-9a-fA-F]{1,16}))?.*)?$"
+)
+_NOISE = re.compile(r"\s*(?:#|$)")
+_HEX = np.frombuffer(b"".join(b" %02x" % n for n in range(256)), np.uint8).reshape(256, 3)
+
+
+@dataclass(frozen=True, eq=False)
+class LidMatrix:
+    """Hops by out-port.
+
+    Attributes
+    ----------
+    lid
+        int64[n], the LIDs that it speaks of, ascending.
+    hops
+        uint8[S, n, P] with P = 1 + the largest number of ports: hops from a switch by a port; at port 0 the fewest over
+        all ports, 255: none.
+    """
+
+    lid: npt.NDArray[np.int64]
+    hops: npt.NDArray[np.uint8]
+
+
+def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.uint8]) -> LidMatrix:
+    """The hops that tables really make to the LIDs of switches, each by the one port that the table names.
+
+    Parameters
+    ----------
+    fabric
+        Says which LIDs are switches'.
+    lft, hops
+        uint8[S, L] both; hops as in :func:`routing.formats.fdbs.write`.
+    """
+    lid = np.sort(fabric.switch_lid[fabric.switch_lid > 0].astype(np.int64))
+    matrix = np.full((fabric.switches, len(lid), 1 + int(fabric.switch_ports.max(initial=0))), NO_HOPS, np.uint8)
+    row, column = np.nonzero(lft[:, lid] != NO_PORT)
+    matrix[row, column, 0] = hops[row, lid[column]]
+    matrix[row, column, lft[row, lid[column]]] = hops[row, lid[column]]
+    return LidMatrix(lid, matrix)
+
+
+def shortest(fabric: Fabric) -> LidMatrix:
+    """The matrix of OpenSM's own min-hop: by a port, one more than the fewest of the switch behind it.
+
+    Notes
+    -----
+    Cost: O(S C) time for C channels, S S P bytes.
+    """
+    by_lid = np.argsort(fabric.switch_lid, kind="stable")
+    by_lid = by_lid[fabric.switch_lid[by_lid] > 0]
+    matrix = np.full((fabric.switches, len(by_lid), 1 + int(fabric.switch_ports.max(initial=0))), NO_HOPS, np.uint8)
+    if fabric.switches:
+        distance = switch_distance(fabric)[:, by_lid]
+        matrix[:, :, 0] = distance
+        channels = fabric.channels
+        near = distance[channels.dst]
+        matrix[channels.src, :, channels.port] = np.where(near == NO_HOPS, NO_HOPS, np.minimum(near, 253) + 1)
+    return LidMatrix(fabric.switch_lid[by_lid].astype(np.int64), matrix)
+
+
+def switch_distance(fabric: Fabric) -> npt.NDArray[np.uint8]:
+    """uint8[S, S], the fewest hops between switches, 255: none (254 stands for that or more)."""
+    distance = np.full((fabric.switches, fabric.switches), NO_HOPS, np.uint8)
+    for row in range(fabric.switches):
+        from_here = np.asarray(fabric.graph.distances(source=row)[0], np.float64)
+        there = np.isfinite(from_here)
+        distance[row, there] = np.minimum(from_here[there], 254)
+    return distance
+
+
+def write(path: str | Path, fabric: Fabric, matrix: LidMatrix) -> None:
+    """Write a matrix as OpenSM does: LIDs that a switch cannot reach are left out.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The file cannot be written.
+
+    Notes
+    -----
+    33 bytes and 3 more a port for every switch and LID.
+    """
+    owner = lid_owner(fabric)[matrix.lid]
+    head = np.frombuffer(b"".join(b"0x%04x:" % lid for lid in matrix.lid.tolist()), np.uint8).reshape(-1, 7)
+    tail = b"".join(b" # portguid 0x%016x\n" % guid for guid in owner.tolist())
+    tails = np.frombuffer(tail, np.uint8).reshape(len(matrix.lid), -1) if len(matrix.lid) else head
+    with atomic_write(path) as file:
+        for row in opensm_order(fabric.switch_guid).tolist():
+            file.write(b"Switch: guid 0x%016x\n" % fabric.switch_guid[row])
+            there = matrix.hops[row, :, 0] != NO_HOPS
+            hops = matrix.hops[row, there, : int(fabric.switch_ports[row]) + 1]
+            text = _HEX[hops].reshape(len(hops), 3 * hops.shape[1])
+            file.write(np.hstack([head[there], text, tails[there]]).tobytes())
+
+
+def read(path: str | Path, fabric: Fabric) -> LidMatrix:
+    """Read a matrix for the switches of a fabric; LIDs are followed by the GUIDs of their owners.
+
+    Raises
+    ------
+    ParseError
+        A line that is no line of such a file, a switch or LID twice, more ports than the switch has.
+    TableError
+        A switch that the fabric does not have, or one of the fabric that the file lacks.
+    InputError, EnvironmentProblem
+        The file is missing or unreadable.
+    """
+    reader = _Reader(path, fabric)
+    for piece in read_pieces(path):
+        for line in range(len(piece.start)):
+            reader.take(piece.text(line), piece.first + line)
+    return reader.finish()
+
+
+class _Reader:
+    def __init__(self, path: str | Path, fabric: Fabric) -> None:
+        self._path, self._fabric = path, fabric
+        self._row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
+        self._rows: dict[int, dict[int, bytes]] = {}
+        self._lid_now: dict[tuple[int, int], int] = {}
+        self._base = dict(zip(fabric.switch_guid.tolist(), fabric.switch_lid.tolist(), strict=True))
+        self._row = -1
+
+    def take(self, text: str, number: int) -> None:
+        if match := _ENTRY.match(text):
+            self._entry(match, number)
+        elif match := _SWITCH.match(text):
+            row = self._row_of.get(int(match[1], 16), -1)
+            if row < 0:
+                raise TableError(
+                    f"switch 0x{match[1]} is not in the fabric",
+                    path=self._path, line=number, remedy="the matrix belongs to another fabric",
+                )  # fmt: skip
+            if row in self._rows:
+                raise ParseError(f"switch 0x{match[1]} comes a second time", path=self._path, line=number)
+            self._row = row
+            self._rows[row] = {}
+        elif not _NOISE.match(text):
+            raise ParseError(
+                f"this is no line of a LID matrix: {text[:60]!r}",
+                path=self._path, line=number, remedy="wanted: '0xLLLL: HH HH ... # ...' or 'Switch: guid 0x...'",
+            )  # fmt: skip
+
+    def _entry(self, match: re.Match[str], number: int) -> None:
+        if self._row < 0:
+            raise ParseError("an entry stands before the first switch", path=self._path, line=number)
+        lid, hops = int(match[1], 16), bytes.fromhex(match[2])
+        if match[3]:
+            lid = self._base.get(int(match[3], 16), 0) or lid
+        if not 0 < lid <= MAX_UNICAST_LID:
+            raise ParseError(f"{lid:#x} is no unicast LID", path=self._path, line=number)
+        if len(hops) != int(self._fabric.switch_ports[self._row]) + 1:
+            raise ParseError(
+                f"{len(hops) - 1} ports, {self._fabric.switch_name[self._row]!r} has "
+                f"{int(self._fabric.switch_ports[self._row])}",
+                path=self._path, line=number, remedy="one number for port 0 and one for each port",
+            )  # fmt: skip
+        if self._rows[self._row].setdefault(lid, hops) is not hops:
+            raise ParseError("this switch has an entry for this LID already", path=self._path, line=number)
+
+    def finish(self) -> LidMatrix:
+        missing = sorted(set(self._row_of.values()) - set(self._rows))
+        if missing:
+            raise TableError(
+                f"{len(missing)} of the fabric's switches are not in the file, "
+                f"such as {self._fabric.switch_name[missing[0]]!r}",
+                path=self._path, remedy="the matrix belongs to another fabric, or the file was cut short",
+            )  # fmt: skip
+        lids = sorted({lid for entries in self._rows.values() for lid in entries})
+        shape = (self._fabric.switches, len(lids), 1 + int(self._fabric.switch_ports.max(initial=0)))
+        if int(np.prod(shape, dtype=object)) > LARGEST:
+            raise TableError(f"the matrix would take over {LARGEST >> 30} GiB", path=self._path)
+        column = {lid: place for place, lid in enumerate(lids)}
+        matrix = np.full(shape, NO_HOPS, np.uint8)
+        for row, entries in self._rows.items():
+            for lid, hops in entries.items():
+                matrix[row, column[lid], : len(hops)] = np.frombuffer(hops, np.uint8)
+        return LidMatrix(np.array(lids, np.int64), matrix)

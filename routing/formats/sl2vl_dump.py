@@ -1,0 +1,229 @@
+"""SL-to-VL tables as text: ``opensm-sl2vl.dump``, and the form of ``ibdmchk -d``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import ParseError, TableError
+from routing.fabric import Fabric
+from routing.formats.atomic import atomic_write
+from routing.formats.dump_lines import read_pieces
+from routing.formats.opensm_order import encode, endport_kind, opensm_order
+
+SLS = 16
+
+_RULE = b"#--------------------------------------------------------\n"
+_HEAD = b"#in out : 0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15\n" + _RULE
+_NODE = re.compile(r"(Switch|Channel Adapter|Router) 0x([0-9a-fA-F]{1,16}), base LID [0-9]+, ")
+_ROW = re.compile(r"([0-9]{1,3})\s+([0-9]{1,3})\s*:((?:\s+[0-9]{1,2}){16})\s*$")
+_SLVL = re.compile(r"0x([0-9a-fA-F]{1,16}) ([0-9]{1,3}) ([0-9]{1,3})((?: 0x[0-9a-fA-F]{2}){8})\s*$")
+_NOISE = re.compile(r"\s*(?:#|$)")
+_PORT = np.frombuffer(b"".join(b"%-4d" % port for port in range(256)), np.uint8).reshape(256, 4)
+_VL = np.frombuffer(b"".join(b" %-2d" % vl for vl in range(SLS)), np.uint8).reshape(SLS, 3)
+
+
+def row_of(sl2vl: npt.NDArray[np.uint8], switch: int, ports: int) -> npt.NDArray[np.uint8]:
+    """uint8[ports+1, ports+1, 16], the table of one switch by in-port, out-port and SL, in either form of a routing."""
+    if sl2vl.ndim == 1:
+        return np.broadcast_to(sl2vl, (ports + 1, ports + 1, SLS))
+    return sl2vl[switch, : ports + 1, : ports + 1]
+
+
+def write(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8], ca_sl2vl: npt.NDArray[np.uint8]) -> None:
+    """Write the tables of all cabled ports as OpenSM does.
+
+    Parameters
+    ----------
+    path
+        The file.
+    fabric
+        Gives GUIDs, names and cables.
+    sl2vl
+        uint8[16], or uint8[S, P, P, 16] by switch, in-port, out-port and SL.
+    ca_sl2vl
+        uint8[16], that of CAs and routers.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The file cannot be written.
+
+    Notes
+    -----
+    58 bytes for each pair of ports of a switch.
+    """
+    guid = np.concatenate([fabric.switch_guid, fabric.endport_guid])
+    cabled = cabled_ports(fabric)
+    alone = b"0   0   :" + b"".join(b" %-2d" % vl for vl in ca_sl2vl.tolist()) + b"\n"
+    with atomic_write(path) as file:
+        for row in opensm_order(guid).tolist():
+            end = row - fabric.switches
+            if end >= 0:
+                kind, lid, name = endport_kind(fabric, end), fabric.endport_lid[end], fabric.endport_name[end]
+                text = alone
+            else:
+                kind, lid, name = "Switch", fabric.switch_lid[row], fabric.switch_name[row]
+                ports = int(fabric.switch_ports[row])
+                text = _rows(row_of(sl2vl, row, ports), cabled[row, : ports + 1])
+            file.write(b'%s 0x%016x, base LID %d, "%s"\n' % (kind.encode(), guid[row], lid, encode(name)))
+            file.write(_HEAD + text + _RULE + b"\n")
+
+
+def cabled_ports(fabric: Fabric) -> npt.NDArray[np.bool_]:
+    """bool[S, 256], which ports of each switch have a cable."""
+    cabled = np.zeros((fabric.switches, 256), bool)
+    for end in (0, 1):
+        on_switch = fabric.link_device[:, end] < fabric.switches
+        cabled[fabric.link_device[on_switch, end], fabric.link_port[on_switch, end]] = True
+    return cabled
+
+
+def _rows(table: npt.NDArray[np.uint8], cabled: npt.NDArray[np.bool_]) -> bytes:
+    out = np.flatnonzero(cabled)
+    ins = np.arange(len(table))
+    text = np.empty((len(out), len(ins), 9 + 3 * SLS + 1), np.uint8)
+    text[..., 0:4], text[..., 4:8] = _PORT[ins][None], _PORT[out][:, None]
+    text[..., 8], text[..., -1] = ord(":"), ord("\n")
+    text[..., 9:-1] = _VL[table[:, out].swapaxes(0, 1)].reshape(len(out), len(ins), 3 * SLS)
+    return text.tobytes()
+
+
+def write_slvl(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8]) -> None:
+    """Write the tables of the switches' cabled ports as ``ibdmchk -d`` reads them.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The file cannot be written.
+
+    Notes
+    -----
+    About 62 bytes for each pair of ports of a switch.
+    """
+    cabled = cabled_ports(fabric)
+    with atomic_write(path) as file:
+        for row, guid in enumerate(fabric.switch_guid.tolist()):
+            ports = int(fabric.switch_ports[row])
+            table = row_of(sl2vl, row, ports)
+            head = b"0x%016x" % guid
+            for out in np.flatnonzero(cabled[row]).tolist():
+                packed = (table[:, out, 0::2] << 4 | table[:, out, 1::2]).tolist()
+                file.write(
+                    b"".join(
+                        b"%s %d %d 0x%02x 0x%02x 0x%02x 0x%02x 0x%02x 0x%02x 0x%02x 0x%02x\n" % (head, port, out, *vls)
+                        for port, vls in enumerate(packed)
+                    )
+                )
+
+
+def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
+    """Read the tables of a fabric's switches from either form; those of CAs and routers are left out.
+
+    Returns
+    -------
+    uint8[16] where all tables are the same, else uint8[S, P, P, 16] by switch, in-port, out-port and SL.  Pairs of
+    ports that no packet takes (no cable, or back through the port it came by) hold SL n to VL n there.
+
+    Raises
+    ------
+    ParseError
+        A line that is no line of such a file, a port that the switch does not have, a VL over 15.
+    TableError
+        A switch that the fabric does not have, a pair of ports that the file says nothing of.
+    InputError, EnvironmentProblem
+        The file is missing or unreadable.
+    """
+    reader = _Reader(path, fabric)
+    for piece in read_pieces(path):
+        for line in range(len(piece.start)):
+            reader.take(piece.text(line), piece.first + line)
+    return reader.finish()
+
+
+class _Reader:
+    def __init__(self, path: str | Path, fabric: Fabric) -> None:
+        self._path, self._fabric = path, fabric
+        self._row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
+        self._vls_of: dict[str, bytes] = {}
+        ports = 1 + int(fabric.switch_ports.max(initial=0))
+        self._number: dict[bytes, int] = {}
+        self._found = np.full((fabric.switches, ports, ports), -1, np.int32)
+        self._row: int | None = None
+        self._in_terminal = False
+
+    def take(self, text: str, number: int) -> None:
+        if match := _ROW.match(text):
+            if self._in_terminal:
+                return
+            if self._row is None:
+                raise ParseError("a row stands before the first node", path=self._path, line=number)
+            self._put(self._row, int(match[1]), int(match[2]), self._decimal(match[3], number), number)
+        elif match := _SLVL.match(text):
+            row = self._switch(match[1], number)
+            self._put(row, int(match[2]), int(match[3]), self._packed(match[4]), number)
+        elif match := _NODE.match(text):
+            self._in_terminal = match[1] != "Switch"
+            self._row = None if self._in_terminal else self._switch(match[2], number)
+        elif not _NOISE.match(text):
+            raise ParseError(
+                f"this is no line of SL2VL tables: {text[:60]!r}",
+                path=self._path, line=number, remedy="wanted: 'in out : VL VL ...' or '0xGUID in out 0xVV ...'",
+            )  # fmt: skip
+
+    def _switch(self, guid: str, number: int) -> int:
+        row = self._row_of.get(int(guid, 16))
+        if row is None:
+            raise TableError(
+                f"switch 0x{guid} is not in the fabric",
+                path=self._path, line=number, remedy="the tables belong to another fabric",
+            )  # fmt: skip
+        return row
+
+    def _decimal(self, text: str, number: int) -> bytes:
+        """Few tables differ, so each text is decoded once."""
+        known = self._vls_of.get(text)
+        if known is None:
+            vls = [int(vl) for vl in text.split()]
+            if max(vls) > 15:
+                raise ParseError(f"VL {max(vls)} is over 15", path=self._path, line=number)
+            known = self._vls_of.setdefault(text, bytes(vls))
+        return known
+
+    def _packed(self, text: str) -> bytes:
+        known = self._vls_of.get(text)
+        if known is None:
+            digits = text.replace(" 0x", "")
+            known = self._vls_of.setdefault(text, bytes(int(digit, 16) for digit in digits))
+        return known
+
+    def _put(self, row: int, in_port: int, out_port: int, vls: bytes, number: int) -> None:
+        ports = int(self._fabric.switch_ports[row])
+        if max(in_port, out_port) > ports:
+            raise ParseError(
+                f"{self._fabric.switch_name[row]!r} has no port {max(in_port, out_port)}, it has {ports}",
+                path=self._path, line=number,
+            )  # fmt: skip
+        known, table = int(self._found[row, in_port, out_port]), self._number.setdefault(vls, len(self._number))
+        self._found[row, in_port, out_port] = table
+        if known not in {-1, table}:
+            raise ParseError("this pair of ports has another table already", path=self._path, line=number)
+
+    def finish(self) -> npt.NDArray[np.uint8]:
+        cabled = cabled_ports(self._fabric)[:, : self._found.shape[1]]
+        enters = cabled.copy()
+        enters[:, :1] = True
+        needed = enters[:, :, None] & cabled[:, None, :] & ~np.eye(cabled.shape[1], dtype=bool)
+        for row, in_port, out_port in np.argwhere(needed & (self._found < 0))[:1].tolist():
+            raise TableError(
+                f"nothing is said of {self._fabric.switch_name[row]!r} from port {in_port} to port {out_port}",
+                path=self._path, remedy="the tables belong to another fabric, or the file was cut short",
+            )  # fmt: skip
+        tables = np.array([list(vls) for vls in self._number] + [list(range(SLS))], np.uint8)
+        used = np.unique(self._found[needed])
+        number = np.where(needed, self._found, -1) if len(used) > 1 else used[0] if len(used) else -1
+        whole: npt.NDArray[np.uint8] = tables[number]
+        return whole

@@ -1,0 +1,264 @@
+"""fdbs, LID matrix, SL2VL, SLs: written and read back, against plain twins, and with bad lines."""
+
+import dataclasses
+import re
+
+import networkx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from routing_cases import tables
+from strategies import fabrics, random_fabric, ring_fabric
+
+from routing.errors import IbnueError, ParseError, TableError
+from routing.formats import fdbs, guid_lists, lid_matrix, path_sl, sl2vl_dump
+from routing.formats.lid_map import lid_owner
+from routing.tables import identity_sl2vl
+
+SMALL = settings(deadline=None, derandomize=True, max_examples=30)
+
+
+@SMALL
+@given(fabrics(max_switches=8, connected=False))
+def test_fdbs_come_back(tmp_path_factory, fabric):
+    path = tmp_path_factory.mktemp("f") / "fdbs"
+    routing, proof = tables(fabric)
+    fdbs.write(path, fabric, routing.lft, proof.hops)
+    assert np.array_equal(fdbs.read(path, fabric), routing.lft)
+
+
+def test_fdbs_text(tmp_path):
+    fabric = ring_fabric(3, lmc=1)
+    routing, proof = tables(fabric)
+    best = proof.hops.copy()
+    best[0, 2] = 0
+    fdbs.write(tmp_path / "f", fabric, routing.lft, proof.hops, best)
+    lines = (tmp_path / "f").read_text().splitlines()
+    assert lines[:3] == [
+        "dump_ucast_routes: Switch 0x0000000000200000",
+        "LID    : Port : Hops : Optimal",
+        "0x0001 : 000  : 00   : yes",
+    ]
+    assert lines[3].startswith(f"0x0002 : {routing.lft[0, 2]:03d}  : 01   : No")
+    own = int(np.flatnonzero(fabric.lids.endport == np.flatnonzero(fabric.endport_switch == 0)[0])[0])
+    assert lines[1 + own] == f"0x{own:04X} : {routing.lft[0, own]:03d}  : 01   : yes"
+
+
+@SMALL
+@given(fabrics(max_switches=8, connected=False), st.booleans())
+def test_lid_matrix_comes_back(tmp_path_factory, fabric, made):
+    path = tmp_path_factory.mktemp("m") / "matrix"
+    routing, proof = tables(fabric)
+    matrix = lid_matrix.of_routing(fabric, routing.lft, proof.hops) if made else lid_matrix.shortest(fabric)
+    lid_matrix.write(path, fabric, matrix)
+    found = lid_matrix.read(path, fabric)
+    assert np.array_equal(found.lid, matrix.lid)
+    for row, ports in enumerate(fabric.switch_ports.tolist()):
+        there = matrix.hops[row, :, 0] != 255
+        assert np.array_equal(found.hops[row, there, : ports + 1], matrix.hops[row, there, : ports + 1])
+        assert (found.hops[row, ~there] == 255).all()
+
+
+@SMALL
+@given(fabrics(max_switches=8, connected=False))
+def test_shortest_matrix_is_one_more_than_the_neighbour(fabric):
+    graph = fabric.to_networkx().subgraph(range(fabric.switches))
+    distance = dict(networkx.all_pairs_shortest_path_length(graph))
+    matrix = lid_matrix.shortest(fabric)
+    place = {int(lid): n for n, lid in enumerate(matrix.lid)}
+    channels = fabric.channels
+    for target, lid in enumerate(fabric.switch_lid.tolist()):
+        for switch in range(fabric.switches):
+            assert matrix.hops[switch, place[lid], 0] == distance[switch].get(target, 255)
+        for channel in range(len(channels)):
+            near = distance[int(channels.dst[channel])].get(target)
+            found = matrix.hops[channels.src[channel], place[lid], channels.port[channel]]
+            assert found == (255 if near is None else near + 1)
+
+
+@SMALL
+@given(fabrics(max_switches=6, connected=False), st.booleans(), st.booleans())
+def test_sl2vl_tables_come_back(tmp_path_factory, fabric, per_port, packed):
+    path = tmp_path_factory.mktemp("s") / "sl2vl"
+    sl2vl = tables(fabric, per_port=per_port)[0].sl2vl
+    if packed:
+        sl2vl_dump.write_slvl(path, fabric, sl2vl)
+    else:
+        sl2vl_dump.write(path, fabric, sl2vl, identity_sl2vl(4))
+    found = sl2vl_dump.read(path, fabric)
+    if found.ndim == 1:
+        found = np.broadcast_to(found, (fabric.switches, 256, 256, 16))
+    cabled = sl2vl_dump.cabled_ports(fabric)
+    for switch in range(fabric.switches):
+        whole = sl2vl_dump.row_of(sl2vl, switch, int(fabric.switch_ports[switch]))
+        used = np.flatnonzero(cabled[switch]).tolist()
+        for in_port in [0, *used]:
+            for out_port in used:
+                if in_port != out_port:
+                    assert np.array_equal(found[switch, in_port, out_port], whole[in_port, out_port])
+
+
+@SMALL
+@given(fabrics(max_switches=6, connected=False), st.sampled_from(["lid", "switch", "pair"]), st.booleans())
+def test_service_levels_come_back(tmp_path_factory, fabric, sl_form, records):
+    path = tmp_path_factory.mktemp("p") / "sl"
+    routing, proof = tables(fabric, sl_form=sl_form)
+    if records:
+        path_sl.write_path_records(path, fabric, routing.lft, proof.hops, routing.sl)
+    else:
+        path_sl.write_psl(path, fabric, routing.sl)
+    found = path_sl.read(path, fabric)
+    again = dataclasses.replace(routing, sl=found)
+    again.check_shapes(fabric)
+    owned = np.flatnonzero(lid_owner(fabric))
+    first = set(np.unique(fabric.endport_terminal, return_index=True)[1].tolist())
+    for source in range(fabric.switches + fabric.endports):
+        end = source - fabric.switches
+        switch = source if end < 0 else int(fabric.endport_switch[end])
+        if switch < 0 or (not records and end >= 0 and end not in first):
+            continue
+        reached = owned[proof.hops[switch, owned] != 255] if records else owned
+        if sl_form != "pair" and not records and end >= 0 and fabric.terminal_ports[fabric.endport_terminal[end]] > 1:
+            continue
+        wanted = path_sl.sl_from(fabric, routing.sl, source)[reached]
+        assert np.array_equal(path_sl.sl_from(fabric, found, source)[reached], wanted)
+
+
+def test_sl_forms_stay_small():
+    fabric = random_fabric(3, switches=4)
+    stated = np.full((fabric.switches + fabric.endports, len(fabric.lids)), 255, np.uint8)
+    assert path_sl.smallest_form(fabric, stated).shape == (len(fabric.lids),)
+    stated[:] = 3
+    assert path_sl.smallest_form(fabric, stated).tolist() == [3] * len(fabric.lids)
+    stated[1] = 2
+    stated[fabric.switches + np.flatnonzero(fabric.endport_switch == 1)] = 2
+    assert path_sl.smallest_form(fabric, stated).shape == (fabric.switches, len(fabric.lids))
+    stated[-1] = 5
+    assert path_sl.smallest_form(fabric, stated).shape == (len(fabric.lids), len(fabric.lids))
+
+
+def test_rates_are_those_of_the_slowest_link(tmp_path):
+    fabric = random_fabric(7, switches=6, mixed_speeds=True)
+    routing, proof = tables(fabric)
+    path_sl.write_path_records(tmp_path / "p", fabric, routing.lft, proof.hops, routing.sl)
+    gbps = {2: 2.5, 5: 5, 3: 10, 6: 20, 4: 30, 7: 40, 8: 60, 9: 80, 10: 120}
+    nominal = fabric.link_width * fabric.link_speed
+    by_port = {}
+    for (a, b), (p, q), rate in zip(
+        fabric.link_device.tolist(), fabric.link_port.tolist(), nominal.tolist(), strict=True
+    ):
+        by_port[a, p], by_port[b, q] = rate, rate
+    text, ends = (tmp_path / "p").read_text(), {int(g): n for n, g in enumerate(fabric.endport_guid)}
+    for section in text.split("\n\n")[:-1]:
+        head, _, *lines = section.splitlines()
+        end = ends.get(int(re.search("0x([0-9a-f]+)", head)[1], 16))
+        if end is None:
+            continue
+        for line in lines:
+            lid, _, _, code = (field.strip() for field in line.split(":"))
+            lid, switch = int(lid, 16), int(fabric.endport_switch[end])
+            slowest = by_port[fabric.switches + int(fabric.endport_terminal[end]), int(fabric.endport_port[end])]
+            while (port := int(routing.lft[switch, lid])) != 0:
+                slowest = min(slowest, by_port[switch, port])
+                channel = int(fabric.channels.at_port[switch, port])
+                if channel < 0:
+                    break
+                switch = int(fabric.channels.dst[channel])
+            assert gbps[int(code)] == slowest
+
+
+def test_guid_lists(tmp_path):
+    fabric = ring_fabric(2, lmc=1)
+    guid_lists.write_guid2lid(tmp_path / "g", fabric)
+    assert (tmp_path / "g").read_text().startswith("0x0000000000100001 0x0004 0x0005\n\n")
+    guid_lists.write_guid_list(tmp_path / "r", [0x200000], "roots\nof it")
+    assert (tmp_path / "r").read_text() == "# roots\n# of it\n0x0000000000200000\n"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder, fabric = tmp_path_factory.mktemp("w"), ring_fabric(3)
+    routing, proof = tables(fabric, per_port=True, sl_form="pair")
+    fdbs.write(folder / "fdbs", fabric, routing.lft, proof.hops)
+    lid_matrix.write(folder / "matrix", fabric, lid_matrix.shortest(fabric))
+    sl2vl_dump.write(folder / "sl2vl", fabric, routing.sl2vl, identity_sl2vl(4))
+    sl2vl_dump.write_slvl(folder / "slvl", fabric, routing.sl2vl)
+    path_sl.write_psl(folder / "psl", fabric, routing.sl)
+    path_sl.write_path_records(folder / "records", fabric, routing.lft, proof.hops, routing.sl)
+    return folder, fabric
+
+
+READERS = {
+    "fdbs": fdbs.read,
+    "matrix": lid_matrix.read,
+    "sl2vl": sl2vl_dump.read,
+    "slvl": sl2vl_dump.read,
+    "psl": path_sl.read,
+    "records": path_sl.read,
+}
+
+BAD = [
+    ("fdbs", "0x0002 : ", "0x0002 ; ", "no line of a dump"),
+    ("fdbs", "0x0002 : 00", "0x0002 : 09", "no such port"),
+    ("fdbs", "0x0003", "0x0002", "already"),
+    ("fdbs", "0x0006 :.*\n", "", "another LID"),
+    ("fdbs", "Switch 0x0000000000200001", "Switch 0x0000000000200009", "not in the fabric"),
+    ("matrix", "0x0001:", "0x0001", "no line of a LID matrix"),
+    ("matrix", "0x0001: 00", "0x0001: 00 00", "ports"),
+    ("matrix", "0x0002: (.*)0x0000000000200001", r"0x0001: \1 0x0000000000200000", "already"),
+    ("matrix", "Switch: guid 0x0000000000200001", "Switch: guid 0x0000000000200009", "not in the fabric"),
+    ("matrix", "Switch: guid 0x0000000000200001", "Switch: guid 0x0000000000200000", "second time"),
+    ("sl2vl", "\n0   1   :.*\n", "\n", "nothing is said"),
+    ("sl2vl", "\n0   1   : ([0-9]+)", "\n0   1   : 16", "over 15"),
+    ("sl2vl", "\n0   1   : ([0-9]+)", "\n0   9   : 1 ", "no port 9"),
+    ("sl2vl", "\n0   1   :", "\n0   1   ", "no line of SL2VL"),
+    ("sl2vl", "Switch 0x0000000000200001", "Switch 0x0000000000200009", "not in the fabric"),
+    ("slvl", "0x0000000000200000 0 1.*\n", "", "nothing is said"),
+    ("slvl", "0x0000000000200000 0 1", "0x0000000000200009 0 1", "not in the fabric"),
+    ("psl", " 1 [0-9]+\n", " 1 16\n", "over 15"),
+    ("psl", " 1 ([0-9]+)\n", " 65000 1\n", "no unicast LID"),
+    ("psl", "0x0000000000200000 1 ", "0x0000000000200009 1 ", "not in the fabric"),
+    ("psl", " 1 ([0-9]+)\n", " one two\n", "no line of service levels"),
+    ("records", "0x0001 : [0-9]+", "0x0001 : 16", "over 15"),
+    ("records", "0x0001 : [0-9]+", "0xC001 : 1", "no unicast LID"),
+    ("records", "Switch .*\n", "", "before the first source"),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "why"), BAD)
+def test_bad_lines_are_refused_with_their_place(tmp_path, written, name, old, new, why):
+    folder, fabric = written
+    text = (folder / name).read_text()
+    changed = re.sub(old, new, text, count=1)
+    assert changed != text
+    (tmp_path / name).write_text(changed)
+    with pytest.raises((ParseError, TableError), match=why) as caught:
+        READERS[name](tmp_path / name, fabric)
+    assert "\n" not in str(caught.value) and str(tmp_path / name) in str(caught.value)
+
+
+@settings(deadline=None, derandomize=True, max_examples=300)
+@given(st.sampled_from(sorted(READERS)), st.data())
+def test_any_damage_is_read_or_refused(tmp_path_factory, written, name, data):
+    folder, fabric = written
+    lines = (folder / name).read_bytes().splitlines(keepends=True)
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(lines) - 1))
+        line = bytearray(lines[place])
+        kind = data.draw(st.sampled_from(["cut", "byte", "drop", "copy", "junk"]))
+        if kind == "cut":
+            lines[place] = bytes(line[: data.draw(st.integers(0, len(line)))])
+        elif kind == "byte" and line:
+            line[data.draw(st.integers(0, len(line) - 1))] = data.draw(st.integers(0, 255))
+            lines[place] = bytes(line)
+        elif kind == "junk":
+            lines[place] = data.draw(st.binary(max_size=40))
+        else:
+            lines[place] *= 0 if kind == "drop" else 2
+    path = tmp_path_factory.getbasetemp() / f"damaged-{name}"
+    path.write_bytes(b"".join(lines))
+    try:
+        READERS[name](path, fabric)
+    except IbnueError as error:
+        assert "\n" not in str(error)
