@@ -55,7 +55,7 @@ class Row:
             q = self.quality
             figures = [f"{q.all_to_all:.3f}", f"{q.bound:.3f}", f"{q.bisection_mean:.3f}"]
             figures += [f"{q.permutation_mean:.3f}", f"{q.hops_mean:.3f}"]
-        return [self.engine, *figures, self.vls, "" if self.seconds is None else f"{self.seconds:.3f}", self.note]
+        return [self.engine, *figures, self.vls, "" if self.seconds is None else f"{self.seconds:.3g}", self.note]
 
 
 HEAD = ("engine", "a2a", "bound", "ebb", "permutations", "mean hops", "VLs", "seconds", "note")

@@ -27,6 +27,7 @@ from routing.quality import (
     reference_rate,
 )
 from routing.tables import Provenance, Routing, identity_sl2vl
+from routing.topologies import generate
 
 MODEST = settings(deadline=None, derandomize=True, max_examples=60)
 WORD = (1 << 64) - 1
@@ -233,6 +234,32 @@ def test_what_runs_into_a_circle_loads_nothing():
     load, hops = slow_all_to_all(fabric, lft)
     assert channel_loads(fabric, lft).tolist() == [float(x) for x in load]
     assert measure(fabric, lft).pairs_lost == 42 - sum(hops.values()) == 3
+
+
+def test_bound_of_a_torus_by_formula():
+    fabric = generate("torus", ["4x4x4"], cas=4)
+    figures = measure(fabric, shortest_table(fabric, 3), bisections=0, shifts=0, permutations=0)
+    flow_hops = 256 * 4 * 192  # each CA to 4 CAs on each switch; distances from one switch add up to 3 * 64
+    assert figures.load_mean == flow_hops / 384
+    assert figures.bound == pytest.approx(255 / 512)
+    assert figures.hops_mean == pytest.approx(flow_hops / (256 * 255))
+    assert figures.all_to_all == 255 / figures.load_max < figures.bound
+
+
+def test_every_shift_passes_a_fat_tree_whole():
+    """With one root for each place on a leaf (D-mod-K), no two flows of a shift meet (Zahavi, 2010)."""
+    fabric = generate("kary-ntree", ["4", "2"])
+    lft, channels = shortest_table(fabric, 0), fabric.channels
+    for place, endport in enumerate(attached(fabric)):
+        lid, leaf = int(fabric.endport_lid[endport]), int(fabric.endport_switch[endport])
+        for s in np.flatnonzero((fabric.terminals_at > 0) & (np.arange(fabric.switches) != leaf)).tolist():
+            up = np.arange(channels.first[s], channels.first[s + 1])
+            lft[s, lid] = channels.port[up[np.argsort(channels.dst[up])][place % 4]]
+    figures = measure(fabric, lft, shifts=None)
+    assert figures.shift_least == figures.shift_mean == 1.0
+    assert figures.permutation_least < 1.0
+    spoilt = measure(fabric, shortest_table(fabric, 0), shifts=None)
+    assert spoilt.shift_least < 1.0
 
 
 def two_switches(*speeds, ca_speeds=(2.5, 2.5)):

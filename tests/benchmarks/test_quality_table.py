@@ -1,0 +1,42 @@
+"""The table of the engines' balance is printed for a small fabric."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ibsim_fixtures.processes import missing_packages
+from routing.formats.fabric_files import write_net
+from routing.topologies import generate
+
+ROOT = Path(__file__).parents[2]
+
+
+def rows(tmp_path, *arguments):
+    """Cells of each row by the engine's name; exit status."""
+    net = tmp_path / "ring.net"
+    write_net(generate("ring", ["6"], cas=2), net)
+    command = [sys.executable, "-m", "benchmarks.quality_table", net, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if "|" in line]
+    head, _, *body = cells
+    return {row[0]: dict(zip(head, row, strict=True)) for row in body}
+
+
+def test_our_engines(tmp_path):
+    found = rows(tmp_path, "--opensm", "", "--ours", "minhop,updn/bisection/2")
+    assert list(found) == ["ibnue minhop", "ibnue updn/bisection/2"]
+    assert found["ibnue minhop"]["note"] == "credit loop"
+    assert found["ibnue updn/bisection/2"]["note"].startswith("proven")
+    # 12 CAs; each sends to 2 at distance 1, 1, 2, 2 and 3: 12 * 18 flow-hops on 12 channels
+    assert found["ibnue minhop"]["bound"] == f"{11 / 18:.3f}"
+
+
+@pytest.mark.lab
+@pytest.mark.skipif(bool(missing_packages()), reason="no OpenSM, no ibsim")
+def test_engines_of_opensm(tmp_path):
+    found = rows(tmp_path, "--opensm", "minhop,ftree", "--ours", "", "--timeout", "20")
+    assert found["OpenSM minhop"]["bound"] == f"{11 / 18:.3f}"
+    assert float(found["OpenSM minhop"]["seconds"]) > 0
+    assert found["OpenSM ftree"]["note"].startswith("gave up")
