@@ -169,9 +169,9 @@ def measure(
         hops_mean=float(histogram @ np.arange(len(histogram))) / arrived if arrived else 0.0,
         hops_max=max(len(histogram) - 1, 0),
         hops_histogram=tuple(histogram.tolist()),
-        load_mean=float(loads.mean()) if loads.size else 0.0,
+        load_mean=_mean(loads),
         load_max=float(loads.max(initial=0.0)),
-        load_deviation=float(loads.std()) if loads.size else 0.0,
+        load_deviation=_deviation(loads),
         all_to_all=all_to_all_share(fabric, loads),
         bound=all_to_all_bound(fabric, loads),
         bisection_mean=_mean(bisection_mean),
@@ -233,10 +233,10 @@ def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
 
 def all_to_all_bound(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
     """What :func:`all_to_all_share` would be if the same sum of loads were spread over all channels by their speed."""
-    total = float(loads.sum())
+    total = math.fsum(loads.tolist())
     if total <= 0:
         return math.inf
-    return float(fabric.channels.capacity.sum()) / total * (len(_attached(fabric)) - 1) / reference_rate(fabric)
+    return math.fsum(fabric.channels.capacity.tolist()) / total * (len(_attached(fabric)) - 1) / reference_rate(fabric)
 
 
 def bisection_share(
@@ -274,7 +274,7 @@ def level_use(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[LevelUse,
         for sign, direction in ((1, "up"), (-1, "down"), (0, "across")):
             part = loads[(low == depth) & (way == sign)]
             if part.size:
-                figures = float(part.mean()), float(part.max()), float(part.std())
+                figures = _mean(part), float(part.max()), _deviation(part)
                 found.append(LevelUse(depth, direction, len(part), *figures))
     return tuple(found)
 
@@ -297,8 +297,13 @@ def _attached(fabric: Fabric) -> npt.NDArray[np.int64]:
     return rows[np.lexsort((fabric.endport_switch_port[rows], fabric.endport_switch[rows]))]
 
 
-def _mean(shares: npt.NDArray[np.float64]) -> float:
-    return float(shares.mean()) if shares.size else 0.0
+def _mean(values: npt.NDArray[np.float64]) -> float:
+    # numpy's order of adding depends on the processor; fsum is exact.
+    return math.fsum(values.tolist()) / values.size if values.size else 0.0
+
+
+def _deviation(values: npt.NDArray[np.float64]) -> float:
+    return math.sqrt(_mean((values - _mean(values)) ** 2))
 
 
 def _least(shares: npt.NDArray[np.float64]) -> float:
