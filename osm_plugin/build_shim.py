@@ -56,7 +56,7 @@ def init_code(build: PythonBuild) -> str:
         "import sys\n"
         f"sys.path[:0] = [path for path in {list(build.paths)!r} if path not in sys.path]\n"
         "from _ibnue_shim import ffi\n"
-        "from osm_plugin.host import attach\n"
+        "from osm_plugin.callbacks import attach\n"
         f"attach(ffi, {str(build.executable)!r}, {list(build.paths)!r})\n"
     )
 

@@ -126,6 +126,14 @@ def read_config(path: Path | None) -> PluginConfig:
         raise InputError(f"is no TOML: {problem}", path=path) from None
     _check_keys(found, _KEYS, "", path)
     engine = _engine_options(found.pop("engine", {}), path)
+    for table, key in (
+        (found, "log_file"),
+        (found, "bundle"),
+        *((table, "root_guid_file") for table in engine.values()),
+    ):
+        if key in table:
+            # The worker's own directory is nobody's idea of where a relative path starts.
+            table[key] = str(path.absolute().parent / table[key])
     config = PluginConfig(**found, engine=engine)
     _check_values(config, path)
     return config

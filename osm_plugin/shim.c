@@ -18,6 +18,10 @@
 
 /* A call into Python that fails to start returns 0.  So no success is ever 0. */
 #define TOKEN 0x1b0e
+#define PENDING 0x1b0f
+
+/* How often a wait looks whether OpenSM is to end. */
+#define SLICE_MS 200
 
 #define SAY(plugin, level, ...) osm_log(&(plugin)->osm->log, level, __VA_ARGS__)
 
@@ -79,6 +83,17 @@ static int lid_matrices(void *context)
     return 0; /* hops come with the forwarding tables; OpenSM need not compute its own */
 }
 
+static int wait_for_worker(struct ibnue_plugin *plugin, char *note)
+{
+    int code = PENDING;
+
+    while (code == PENDING && !osm_exit_flag)
+        code = ibnue_host_wait(plugin->sequence, SLICE_MS, note, IBNUE_WHY);
+    if (code == PENDING)
+        snprintf(note, IBNUE_WHY, "OpenSM is about to end");
+    return code == TOKEN ? 0 : -1;
+}
+
 struct times {
     double collect, wait, publish;
 };
@@ -104,7 +119,7 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     if (ibnue_host_send(engine->name, plugin->sequence, note, IBNUE_WHY) != TOKEN)
         return -1;
     blanked = ibnue_rows_blank(plugin, why);
-    if (ibnue_host_wait(plugin->sequence, note, IBNUE_WHY) != TOKEN)
+    if (wait_for_worker(plugin, note))
         return -1;
     if (blanked) {
         memcpy(note, why, IBNUE_WHY);
@@ -129,7 +144,9 @@ static int forwarding_tables(void *context)
     }
     clock_gettime(CLOCK_MONOTONIC, &start);
     if (ibnue_answer_check(plugin, &answer, why) || ibnue_publish(engine, &answer, why)) {
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN2: %s routed nothing: %s\n", engine->name, why);
+        if (ibnue_host_discard(note, IBNUE_WHY) != TOKEN)
+            snprintf(note, IBNUE_WHY, "no other worker can be started");
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN2: %s routed nothing: %s; %s\n", engine->name, why, note);
         return -1;
     }
     times.publish = seconds_since(&start);

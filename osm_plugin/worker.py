@@ -102,18 +102,17 @@ def check_published(proof: Proof, routing_: Routing, snapshot: Snapshot, config:
     Raises
     ------
     RoutingError
-        More VLs than OpenSM sets up, something cannot be reached, or there is a credit loop that was not allowed.
+        More VLs than OpenSM sets up, or a credit loop that was not allowed.
     """
     if routing_.vls > snapshot.data_vls:
         raise NotEnoughVLs(routing_.vls, snapshot.data_vls)
-    if not proof.complete:
-        raise RoutingError(f"the tables are not complete: {proof.unreachable}")
     if proof.certified:
         return f"proven free of credit loops ({proof.strength})"
-    loop = "; ".join(proof.credit_loop.describe()[:4]) if proof.credit_loop is not None else "no proof"
+    lines = [line.strip() for line in proof.credit_loop.describe()] if proof.credit_loop is not None else ["no proof"]
+    loop = " ".join([lines[0], "; ".join(lines[1:3]), *(["..."] if len(lines) > 3 else [])])
     if not config.allow_credit_loops:
-        raise RoutingError(f"the tables have a credit loop and allow_credit_loops is not set: {loop}")
-    return f"WITH A CREDIT LOOP, as allowed: {loop}"
+        raise RoutingError(f"the tables have a credit loop, and allow_credit_loops is not set: {loop}")
+    return f"NOT free of credit loops, as allowed: {loop}"
 
 
 class Worker:
@@ -137,7 +136,7 @@ class Worker:
             traceback.print_exc()
             sys.stderr.flush()
             text = f"bug in the worker: {type(problem).__name__}: {problem} (its log has the traceback)"
-            return {"ok": False, "sequence": sequence, "note": text[:900]}
+            return {"ok": False, "broken": True, "sequence": sequence, "note": text[:900]}
 
     def _engine(self, name: str, config: PluginConfig) -> Engine:
         plain = name.removeprefix(PREFIX)
@@ -161,7 +160,7 @@ class Worker:
         clock.lap("fabric")
         tables = engine.route(fabric, options)
         clock.lap("route")
-        proof = verify(fabric, tables, engine)
+        proof = verify(fabric, tables, engine, threads=options.threads)
         verdict = check_published(proof, tables, snapshot, config)
         clock.lap("proof")
         hops = np.ascontiguousarray(proof.hops)

@@ -1,0 +1,141 @@
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from plugin_lab import children, gone, said, worker_of
+
+from ibsim_fixtures.opensm_log import EventKind
+from ibsim_fixtures.processes import poll
+
+pytestmark = pytest.mark.lab
+
+
+def sweep_with_stopped_worker(lab):
+    """Begin a sweep whose worker does not answer; the place in the log, once OpenSM waits for it, and the worker."""
+    worker, place = worker_of(lab), lab.opensm.mark()
+    os.kill(worker, signal.SIGSTOP)
+    lab.opensm.signal(signal.SIGHUP)
+    lab.opensm.wait_for(
+        lambda events: any(event.kind is EventKind.ROUTING for event in events), what="routing", after=place
+    )
+    return place, worker
+
+
+def test_a_worker_killed_in_a_sweep_leaves_the_next_engine_and_comes_back(live, nets):
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,minhop") as lab:
+        place, worker = sweep_with_stopped_worker(lab)
+        os.kill(worker, signal.SIGKILL)
+        sweep = lab.opensm.wait_for_subnet_up(after=place)
+        assert sweep.engine == "minhop" and sweep.tried[:2] == ("ibnue-updn", "minhop")
+        assert said(lab, r"ibnue-updn routed nothing: (.*)") == [
+            "the worker was killed by signal 9; another one is started"
+        ]
+        assert gone(worker) and worker_of(lab) != worker
+        assert lab.opensm.resweep().engine == "ibnue-updn"
+
+
+def test_a_worker_killed_between_sweeps_is_replaced_before_it_is_needed(live, nets):
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback") as lab:
+        for _ in range(3):
+            worker = worker_of(lab)
+            os.kill(worker, signal.SIGKILL)
+            assert gone(worker)  # not even a zombie is left
+            assert lab.opensm.resweep().engine == "ibnue-updn"
+
+
+def test_the_deadline_ends_the_wait_and_the_slow_worker(live, nets):
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,minhop", toml="deadline = 1.5") as lab:
+        place, worker = sweep_with_stopped_worker(lab)
+        sweep = lab.opensm.wait_for_subnet_up(after=place)
+        assert sweep.engine == "minhop"
+        assert 1.4 < sweep.routing_seconds < 8
+        assert said(lab, r"ibnue-updn routed nothing: (.*)") == ["no answer within 1.5 s; another worker is started"]
+        assert gone(worker)
+        assert lab.opensm.resweep().engine == "ibnue-updn"
+
+
+def test_without_another_engine_the_old_tables_stay(live, nets):
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback", toml="deadline = 1.5") as lab:
+        before = lab.switch_lfts()
+        place, _ = sweep_with_stopped_worker(lab)
+        lab.opensm.wait_for(
+            lambda events: any(event.kind is EventKind.NO_ENGINE for event in events), what="its failure", after=place
+        )
+        assert lab.switch_lfts() == before
+        # OpenSM tries again by itself, and finds the new worker.
+        lab.opensm.wait_for_subnet_up(after=place, fruitless=99)
+        assert lab.switch_lfts() == before
+
+
+def test_opensm_ends_at_once_while_it_waits_for_a_worker(live, nets):
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback", toml="deadline = 600") as lab:
+        _, worker = sweep_with_stopped_worker(lab)
+        lab.opensm.signal(signal.SIGTERM)
+        assert lab.opensm.wait_for_exit(10.0) == 0
+        assert gone(worker)
+
+
+def test_credit_loops_are_refused_until_they_are_allowed(live, nets):
+    with live(nets("torus", "4x4x4", cas=1), "ibnue-minhop,updn") as lab:
+        assert lab.sweep.tried[0] == "ibnue-minhop" and lab.sweep.engine != "ibnue-minhop"
+        assert "the tables have a credit loop, and allow_credit_loops is not set" in lab.opensm.errors[0]
+        live.config.write_text("allow_credit_loops = true")
+        assert lab.opensm.resweep().engine == "ibnue-minhop"
+        assert "NOT free of credit loops, as allowed: credit loop of" in lab.opensm.log_path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("toml", "reason"),
+    [
+        ("dead_line = 3", "unknown key 'dead_line'"),
+        ("deadline = 'soon'", "'deadline' is 'soon', wanted int or float"),
+        ("deadline = ", "is no TOML"),
+        ("[engine]\nvls = 3", r"vls = 3, but OpenSM sets up 1 data VLs on this fabric \(set 'qos TRUE' in opensm.conf"),
+        ("[engine.updn]\nobjective = 'peace'", "unknown objective 'peace'"),
+    ],
+)
+def test_a_wrong_configuration_fails_the_engine_until_it_is_mended(live, nets, toml, reason):
+    with live(nets("ring", "4", cas=1), "ibnue-updn,minhop", toml=toml) as lab:
+        assert lab.sweep.engine == "minhop"
+        assert said(lab, rf"ibnue-updn routed nothing: .*{reason}")
+        live.config.write_text("")
+        assert lab.opensm.resweep().engine == "ibnue-updn"
+
+
+def test_a_missing_configuration_file_is_named(live, nets):
+    start = live(nets("ring", "4", cas=1), "ibnue-updn,minhop")
+    live.config.unlink()
+    with start as lab:
+        assert lab.sweep.engine == "minhop"
+        assert said(lab, rf"ibnue-updn routed nothing: {live.config}: cannot be read: No such file")
+
+
+def test_the_worker_dies_with_an_opensm_that_is_killed(live, nets):
+    with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback") as lab:
+        worker = worker_of(lab)
+        os.kill(worker, signal.SIGSTOP)  # it cannot even notice that the socket is closed
+        lab.opensm.signal(signal.SIGKILL)
+        lab.opensm.wait_for_exit()
+        assert poll(lambda: not Path(f"/proc/{worker}").exists(), 10.0)
+
+
+def test_a_clean_end_leaves_nothing(live, nets):
+    with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback") as lab:
+        worker = worker_of(lab)
+        lab.opensm.signal(signal.SIGTERM)
+        assert lab.opensm.wait_for_exit() == 0
+        assert gone(worker)
+        out = (lab.opensm.folder / "opensm.out").read_text()
+        assert "Exiting SM" in out and "Traceback" not in out
+
+
+def test_the_worker_is_alone_and_without_the_simulator(live, nets):
+    with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback") as lab:
+        worker = worker_of(lab)
+        environment = Path(f"/proc/{worker}/environ").read_bytes()
+        assert b"umad2sim" not in environment and b"umad2sim" not in Path(f"/proc/{worker}/maps").read_bytes()
+        assert children(worker) == []
+        assert os.getsid(worker) != os.getsid(lab.opensm.pid)
+        loaded = Path(f"/proc/{worker}/maps").read_text()
+        assert "click" not in loaded and "numpy" in loaded

@@ -1,0 +1,100 @@
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from plugin_lab import said
+
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.formats.bundle import write_bundle
+from routing.tables import identity_sl2vl
+
+pytestmark = pytest.mark.lab
+
+VLS = 4
+
+
+def sl_tables(fabric):
+    """Three forms of SL tables; every one is safe, because the paths are Up*/Down*'s."""
+    lids, switches = len(fabric.lids), fabric.switches
+    by_lid = np.arange(lids) % VLS
+    return {
+        "destination": by_lid.astype(np.uint8),
+        "switch": ((by_lid[None, :] + np.arange(switches)[:, None]) % VLS).astype(np.uint8),
+        "lids": ((by_lid[None, :] + 2 * np.arange(lids)[:, None]) % VLS).astype(np.uint8),
+    }
+
+
+def write(fabric, sl, path):
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
+    routing = replace(routing, sl=sl, sl2vl=identity_sl2vl(VLS), vls=VLS, vls_needed=1)
+    write_bundle(path, fabric, routing, prove(fabric, routing))
+    return routing
+
+
+def test_sls_and_sl2vl_tables_are_those_of_the_bundle(live, nets, tmp_path):
+    toml = f"bundle = '{tmp_path / 'it.npz'}'"
+    engines = "ibnue-bundle,ibnue-updn,no_fallback"
+    with live(nets("torus", "3x3", cas=2), engines, toml=toml, config={"qos": True}) as lab:
+        assert lab.sweep.engine == "ibnue-updn"  # there is no bundle yet
+        fabric = lab.fabric()
+        lids = fabric.endport_lid.tolist()
+        pairs = [(a, b) for a in lids[:5] for b in lids[3:9] if a != b]
+        for form, sl in sl_tables(fabric).items():
+            write(fabric, sl, tmp_path / "it.npz")
+            assert lab.opensm.resweep().engine == "ibnue-bundle"
+            row = fabric.lids.switch
+            for a, b in pairs:
+                wanted = {"destination": lambda a, b: sl[b], "switch": lambda a, b: sl[row[a], b]}.get(
+                    form, lambda a, b: sl[a, b]
+                )
+                assert lab.sl(a, b) == wanted(a, b)
+        vls = tuple(identity_sl2vl(VLS).tolist())
+        rows = lab.sl2vl(int(fabric.switch_lid[0]), [1, 2, 3])
+        assert rows and set(rows.values()) == {vls}
+        assert set(lab.sl2vl(lids[0], [1]).values()) == {vls}
+
+
+def test_sls_are_answered_while_the_tables_change(live, nets, tmp_path):
+    toml = f"bundle = '{tmp_path / 'it.npz'}'"
+    with live(
+        nets("torus", "3x3", cas=2), "ibnue-bundle,ibnue-updn,no_fallback", toml=toml, config={"qos": True}
+    ) as lab:
+        fabric = lab.fabric()
+        sl = sl_tables(fabric)["destination"]
+        write(fabric, sl, tmp_path / "it.npz")
+        lab.opensm.resweep()
+        lids = fabric.endport_lid.tolist()
+        pairs = [(a, b) for a in lids[:6] for b in lids[6:12]] * 3
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(lab.sl, a, b) for a, b in pairs]
+            for _ in range(4):
+                assert lab.opensm.resweep().engine == "ibnue-bundle"
+            assert [answer.result() for answer in asked] == [sl[b] for _, b in pairs]
+
+
+def test_one_vl_leaves_sls_and_sl2vl_to_the_administrator(live, nets):
+    config = {"qos": True, "qos_sl2vl": "0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3"}
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback", toml="[engine]\nvls = 1", config=config) as lab:
+        fabric = lab.fabric()
+        rows = lab.sl2vl(int(fabric.switch_lid[0]), [1, 2, 3])
+        assert set(rows.values()) == {(0, 1, 2, 3) * 4}
+
+
+def test_a_bundle_for_another_fabric_is_refused(live, nets, tmp_path):
+    toml = f"bundle = '{tmp_path / 'it.npz'}'"
+    with live(nets("torus", "3x3", cas=1), "ibnue-bundle,ibnue-updn,no_fallback", toml=toml) as lab:
+        fabric = lab.fabric()
+        less = fabric.without_links([fabric.links - 1])
+        routing = ENGINES["updn"].route(less, EngineOptions(vls=1))
+        write_bundle(tmp_path / "it.npz", less, routing, prove(less, routing))
+        assert lab.opensm.resweep().engine == "ibnue-updn"
+        write(fabric, sl_tables(fabric)["destination"] * 0, tmp_path / "it.npz")
+        cut = (tmp_path / "it.npz").read_bytes()
+        (tmp_path / "it.npz").write_bytes(cut[: len(cut) // 2])
+        assert lab.opensm.resweep().engine == "ibnue-updn"
+        reasons = said(lab, r"ibnue-bundle routed nothing: (.*)")
+        assert len(reasons) == 3 and len(set(reasons)) == 3
+        assert all("it.npz" in reason and "bug" not in reason for reason in reasons)
