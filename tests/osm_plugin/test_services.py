@@ -27,6 +27,11 @@ def sl_tables(fabric):
     }
 
 
+def sl_of(fabric, form, sl, source, destination):
+    row = {"switch": fabric.lids.switch[source], "lids": source}
+    return sl[destination] if form == "destination" else sl[row[form], destination]
+
+
 def write(fabric, sl, path):
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
     routing = replace(routing, sl=sl, sl2vl=identity_sl2vl(VLS), vls=VLS, vls_needed=1)
@@ -45,12 +50,7 @@ def test_sls_and_sl2vl_tables_are_those_of_the_bundle(live, nets, tmp_path):
         for form, sl in sl_tables(fabric).items():
             write(fabric, sl, tmp_path / "it.npz")
             assert lab.opensm.resweep().engine == "ibnue-bundle"
-            row = fabric.lids.switch
-            for a, b in pairs:
-                wanted = {"destination": lambda a, b: sl[b], "switch": lambda a, b: sl[row[a], b]}.get(
-                    form, lambda a, b: sl[a, b]
-                )
-                assert lab.sl(a, b) == wanted(a, b)
+            assert {pair: lab.sl(*pair) for pair in pairs} == {pair: sl_of(fabric, form, sl, *pair) for pair in pairs}
         vls = tuple(identity_sl2vl(VLS).tolist())
         rows = lab.sl2vl(int(fabric.switch_lid[0]), [1, 2, 3])
         assert rows and set(rows.values()) == {vls}
