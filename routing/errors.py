@@ -91,5 +91,9 @@ class BrokenPromise(RoutingError):
     """An engine that promises a proof failed it.  That is a bug in the engine; its tables are never handed out."""
 
 
+class FalseCertificate(RoutingError):
+    """A certificate of freedom from credit loops does not hold for the tables that it came with."""
+
+
 class KernelError(IbnueError, RuntimeError):
     """A C kernel reported a failure that is neither of the user's making nor of the fabric's: out of memory."""

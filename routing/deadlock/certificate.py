@@ -1,14 +1,26 @@
-"""The certificate of freedom from credit loops."""
+"""The certificate of freedom from credit loops, and its checker.
+
+The checker shares nothing with what makes certificates: it knows no dependencies, builds no graph and searches for
+nothing.  It walks every packet from where it enters and sees that the places of the channels it takes climb.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.climb import climb
+from routing.errors import FalseCertificate, TableError
+from routing.fabric import Fabric
+from routing.tables import Routing
+
 Strength = Literal["reversible", "forward"]
+CHUNK = 256
+"""Entries that are walked at once: bounds the memory for their SLs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,3 +38,94 @@ class Certificate:
 
     order: npt.NDArray[np.int32]
     strength: Strength
+
+
+@dataclass(frozen=True, eq=False)
+class _Entry:
+    """A port at which packets enter, and the LIDs behind it."""
+
+    switch: int
+    port: int
+    lids: npt.NDArray[np.int64]
+
+
+def check_certificate(fabric: Fabric, routing: Routing, certificate: Certificate, *, threads: int = 2) -> None:
+    """See for every packet that tables can send whether it climbs in the order of a certificate.
+
+    Says nothing of delivery: packets that the tables lose climb as far as they get.
+
+    Raises
+    ------
+    FalseCertificate
+        A packet does not climb; it is named.
+    TableError
+        The shapes do not fit the fabric.
+
+    Notes
+    -----
+    Cost: O(S L hops) for SLs by switch, O(L L hops) for SLs by the sender's LID; .1 to .3 s for 1000 switches.
+    """
+    routing.check_shapes(fabric)
+    order = certificate.order
+    if order.ndim != 2 or order.shape[1] != len(fabric.channels):
+        raise TableError(f"the certificate is {order.shape}, the fabric has {len(fabric.channels)} channels")
+    entries = list(_entries(fabric, routing))
+    for start in range(0, len(entries), CHUNK):
+        chunk = entries[start : start + CHUNK]
+        masks = [_levels(fabric, routing, entry, replies=certificate.strength == "reversible") for entry in chunk]
+        where = np.array([e.switch for e in chunk], np.int32), np.array([e.port for e in chunk], np.uint8)
+        faults = climb(
+            fabric, routing.lft, routing.sl2vl, order.astype(np.int32), (*where, np.array(masks)), threads=threads
+        )
+        for entry, fault in zip(chunk, faults.tolist(), strict=True):
+            if fault[0] >= 0:
+                raise FalseCertificate(_complaint(fabric, entry, fault))
+
+
+def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
+    """All ports at which packets enter; one for each switch will do where the VL does not hang on the port."""
+    lids = fabric.lids
+    here = np.flatnonzero(lids.switch >= 0)
+    ports_matter = routing.sl2vl.ndim > 1
+    keys = lids.switch[here].astype(np.int64) * 256 + (lids.port[here] if ports_matter else 0)
+    behind = _group(keys, here)
+    ends = fabric.endport_switch >= 0
+    every = fabric.endport_switch[ends].astype(np.int64) * 256 + fabric.endport_switch_port[ends]
+    own = np.arange(fabric.switches, dtype=np.int64) * 256
+    for key in np.unique(np.concatenate([own, every])).tolist() if ports_matter else own.tolist():
+        yield _Entry(key // 256, key % 256, behind.get(key, np.zeros(0, np.int64)))
+
+
+def _group(keys: npt.NDArray[np.int64], values: npt.NDArray[np.int64]) -> dict[int, npt.NDArray[np.int64]]:
+    by_key = np.argsort(keys, kind="stable")
+    names, first = np.unique(keys[by_key], return_index=True)
+    return dict(zip(names.tolist(), np.split(values[by_key], first[1:]), strict=True))
+
+
+def _levels(fabric: Fabric, routing: Routing, entry: _Entry, *, replies: bool) -> npt.NDArray[np.uint16]:
+    """uint16[L]: mask of the SLs on which packets for each LID enter."""
+    target, sl = fabric.lids.switch, routing.sl
+    if sl.ndim == 1:
+        out, back = _bits(sl), np.broadcast_to(_any(_bits(sl[entry.lids]), axis=0), len(target))
+    elif len(sl) == fabric.switches:
+        out, back = _bits(sl[entry.switch]), _any(_bits(sl[:, entry.lids]), axis=1)[target]
+    else:
+        out, back = _any(_bits(sl[entry.lids]), axis=0), _any(_bits(sl[:, entry.lids]), axis=1)
+    mask = out | back if replies else out
+    return np.where(target >= 0, mask, 0).astype(np.uint16)
+
+
+def _bits(sl: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    return np.int64(1) << sl.astype(np.int64)
+
+
+def _any(bits: npt.NDArray[np.int64], axis: int) -> npt.NDArray[np.int64]:
+    return np.asarray(np.bitwise_or.reduce(bits, axis=axis, initial=0))
+
+
+def _complaint(fabric: Fabric, entry: _Entry, fault: list[int]) -> str:
+    channels, (lid, sl, channel, vl) = fabric.channels, fault
+    return (
+        f"traffic from {fabric.switch_name[entry.switch]} port {entry.port} to LID {lid} on SL {sl} does not climb at "
+        f"{fabric.switch_name[channels.src[channel]]} port {int(channels.port[channel])}, VL {vl}"
+    )
