@@ -24,7 +24,7 @@ _GRAMMAR = Grammar(
         r"\s*0x([0-9a-fA-F]{1,4})\s+([0-9]{1,3})(?=\s|$)(?:.* portguid 0x([0-9a-fA-F]{1,16})(?=[\s:)]|$))?"
     ),
     end=re.compile(r"\s*[0-9]+ (?:valid )?lids dumped"),
-    noise=re.compile(r"\s*(?:#|$|Lid\s+Out\s+Destination|Port\s+Info)"),
+    noise=re.compile(r"\s*(?:#|$|ibwarn: |Lid\s+Out\s+Destination|Port\s+Info)"),
     between=b" ",
     wanted="'0xLLLL PPP ...' or 'Unicast lids ... guid 0x...'",
 )

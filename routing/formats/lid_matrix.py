@@ -46,7 +46,9 @@ class LidMatrix:
 
 
 def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.uint8]) -> LidMatrix:
-    """The hops that tables really make to the LIDs of switches, each by the one port that the table names.
+    """The hops that tables really make to each switch, by every port that they take to any LID that it delivers.
+
+    OpenSM knows hops to switches only, and takes those of the switch for the LIDs behind it.
 
     Parameters
     ----------
@@ -54,12 +56,23 @@ def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.
         Says which LIDs are switches'.
     lft, hops
         uint8[S, L] both; hops as in :func:`routing.formats.fdbs.write`.
+
+    Notes
+    -----
+    Cost: O(S L) time, S S P bytes.
     """
     lid = np.sort(fabric.switch_lid[fabric.switch_lid > 0].astype(np.int64))
     matrix = np.full((fabric.switches, len(lid), 1 + int(fabric.switch_ports.max(initial=0))), NO_HOPS, np.uint8)
-    row, column = np.nonzero(lft[:, lid] != NO_PORT)
-    matrix[row, column, 0] = hops[row, lid[column]]
-    matrix[row, column, lft[row, lid[column]]] = hops[row, lid[column]]
+    delivering = fabric.lids.switch
+    for target in np.flatnonzero(delivering >= 0).tolist():
+        own = int(fabric.switch_lid[delivering[target]])
+        if own:
+            place = int(np.searchsorted(lid, own))
+            row = np.flatnonzero((lft[:, target] != NO_PORT) & (hops[:, target] > 0))
+            port, count = lft[row, target], hops[row, target]
+            matrix[row, place, port] = np.minimum(matrix[row, place, port], count)
+            matrix[delivering[target], place, 0] = 0
+    matrix[:, :, 0] = np.minimum(matrix[:, :, 0], matrix[:, :, 1:].min(axis=2, initial=NO_HOPS))
     return LidMatrix(lid, matrix)
 
 
