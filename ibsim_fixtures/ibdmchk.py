@@ -6,7 +6,8 @@
   namespace; where the system allows none, runs are put in line by a lock and the report is removed.
 - It ignores service levels in OpenSM's own dump form without a word and then sees loops that are not there, so service
   levels are handed over in the form that it wants.
-- It looks at the ways from CA to CA, and at base LIDs only: with ``-l`` it fails on any fabric with LMC over 0.
+- It looks at the ways from CA to CA unless it is told to follow those of switches as well, which it does only where
+  there are CAs; never at those of routers, nor at LIDs other than base LIDs: told the LMC, it fails on any fabric.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Verdict:
     loop
         Its channels in the direction of the packets; the last waits for the first.
     paths
-        CA-to-CA ways that were followed.
+        Ways that were followed.
     sls
         Service levels that it took into account.
     errors
@@ -81,6 +82,7 @@ def check(
     *,
     sls: Mapping[tuple[int, int], int] | None = None,
     sl2vl: Mapping[tuple[int, int, int], Sequence[int]] | None = None,
+    switches: bool = False,
     timeout: float = 120.0,
 ) -> Verdict:
     """Run ibdmchk on the dumps of OpenSM.
@@ -90,9 +92,11 @@ def check(
     folder
         Where the dumps are.
     sls
-        Service level by (node GUID of the source CA, destination LID); None: 0 everywhere.
+        Service level by (node GUID of the source, destination LID); None: 0 everywhere.
     sl2vl
         16 VLs by (switch GUID, in-port, out-port); None: what OpenSM dumped if it did, else VL = SL.
+    switches
+        Take ways from and to switches into account as well.
     timeout
         Seconds that it may take.
 
@@ -112,7 +116,15 @@ def check(
         if not multicast.exists():
             multicast = own / "opensm.mcfdbs"
             multicast.touch()
-        arguments = ["-s", folder / "opensm-subnet.lst", "-f", folder / "opensm.fdbs", "-m", multicast]
+        arguments: list[str | Path] = [
+            "-s",
+            folder / "opensm-subnet.lst",
+            "-f",
+            folder / "opensm.fdbs",
+            "-m",
+            multicast,
+        ]
+        arguments += ["-a"] if switches else []
         if sls is not None:
             arguments += ["-c", own / "psl.txt"]
             (own / "psl.txt").write_text("".join(f"0x{g:016x} {lid} {sl}\n" for (g, lid), sl in sls.items()))
@@ -187,11 +199,11 @@ def _parse(output: str) -> Verdict:
     if loop == (_NO_LOOP in output):
         errors = [line for line in lines if line.startswith("-E-")] or lines[-1:] or ["it said nothing"]
         raise LabError(f"ibdmchk gave no verdict: {errors[-1]}")
-    paths, sls = re.search(r"Scanned:(\d+) CA to CA", output), re.search(r"Loops (\d+) SLs", output)
+    scanned, sls = re.findall(r"Scanned:(\d+) (?:CA to CA )?paths", output), re.search(r"Loops (\d+) SLs", output)
     return Verdict(
         credit_loop=loop,
         loop=_loop(output) if loop else (),
-        paths=int(paths[1]) if paths else 0,
+        paths=int(scanned[-1]) if scanned else 0,
         sls=int(sls[1]) if sls else 0,
         errors=tuple(line[4:].strip() for line in lines if line.startswith("-E-") and line != _LOOP),
         output=output,

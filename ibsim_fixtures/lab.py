@@ -12,7 +12,11 @@ from ibsim_fixtures.ibdmchk import Verdict
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin, Setting
 from ibsim_fixtures.opensm_log import Sweep
+from ibsim_fixtures.readback import Owner
 from routing.fabric import Fabric
+from routing.formats.fabric_files import read_fabric
+from routing.formats.table_files import read_tables
+from routing.tables import Routing
 
 
 class Lab:
@@ -112,26 +116,33 @@ class Lab:
 
         OpenSM's SA is asked for each pair: 8 ms of one core each.
         """
-        ends = [(end.node_guid, end.lid) for end in readback.ca_ports(self.opensm.folder)]
+        ends = [(end.guid, end.lid) for end in self.owners() if end.kind == "CA"]
         return {(guid, to): self.sl(lid, to) for guid, lid in ends for _, to in ends if lid != to}
 
-    def ibdmchk(self, *, sls: Mapping[tuple[int, int], int] | None = None) -> Verdict:
+    def ibdmchk(self, *, sls: Mapping[tuple[int, int], int] | None = None, switches: bool = False) -> Verdict:
         """What ibdmchk says of OpenSM's dumps.
 
         Parameters
         ----------
         sls
-            Service level by (node GUID of the source CA, destination LID), e.g. :meth:`ca_sls`; None: 0 everywhere.
+            Service level by (node GUID of the source, destination LID), e.g. :meth:`ca_sls`; None: 0 everywhere.
+        switches
+            Take ways from and to switches into account as well.
         """
-        return ibdmchk.check(self.opensm.folder, sls=sls)
+        return ibdmchk.check(self.opensm.folder, sls=sls, switches=switches)
 
     def fabric(self) -> Fabric:
         """The live fabric with its LIDs, as ibnetdiscover sees it."""
-        from routing.formats.fabric_files import read_fabric  # noqa: PLC0415 - see above
-
         path = self.ibsim.folder / "ibnetdiscover.out"
         path.write_text(self.ibsim.run("ibnetdiscover"))
         return read_fabric(path)
+
+    def routing(self, fabric: Fabric | None = None) -> Routing:
+        """OpenSM's dumped tables as a value, for :meth:`fabric` or for one that has the same GUIDs and LIDs.
+
+        OpenSM dumps no service levels, so they are 0 here; :meth:`sl` and :meth:`ca_sls` ask for them.
+        """
+        return read_tables(self.opensm.folder, self.fabric() if fabric is None else fabric)
 
     def dumped_lfts(self) -> dict[int, dict[int, int]]:
         """Forwarding tables by switch GUID and LID, from OpenSM's dump."""
@@ -140,6 +151,10 @@ class Lab:
     def switch_lfts(self) -> dict[int, dict[int, int]]:
         """Forwarding tables by switch GUID and LID, read from the switches themselves."""
         return readback.switch_lfts(self.ibsim)
+
+    def owners(self) -> list[Owner]:
+        """Who owns which base LID, as OpenSM dumped it."""
+        return readback.owners(self.opensm.folder)
 
     def sl2vl(self, lid: int, out_ports: Sequence[int]) -> dict[tuple[int, int], tuple[int, ...]]:
         """SL-to-VL rows of a switch or CA by (in-port, out-port), read from the device itself."""

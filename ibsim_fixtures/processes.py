@@ -31,6 +31,9 @@ PACKAGES: Mapping[str, str] = {
 }
 """The Debian package of each program."""
 
+PROGRAMS = ("ibsim", "libumad2sim.so", "opensm", "smpquery")
+"""What every use of the lab needs, by one program of each package; ibdmchk is wanted by those who ask it."""
+
 _UMAD2SIM_PLACES = ("/usr/lib/*/umad2sim", "/usr/lib/umad2sim", "/usr/lib64/umad2sim", "/usr/local/lib*/umad2sim")
 
 
@@ -72,7 +75,7 @@ def find_umad2sim() -> Path:
     raise _not_installed("libumad2sim.so")
 
 
-def missing_packages(programs: Sequence[str] = ("ibsim", "libumad2sim.so", "opensm", "smpquery")) -> list[str]:
+def missing_packages(programs: Sequence[str] = PROGRAMS) -> list[str]:
     """Debian packages that would have to be installed to use these programs; empty if all are there."""
     return sorted({PACKAGES.get(name, name) for name in programs if not _is_there(name)})
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def require_programs(config: pytest.Config) -> None:
-    """Skip (or fail, with ``--require-lab``) unless the programs of the lab are installed."""
-    from ibsim_fixtures.processes import missing_packages  # noqa: PLC0415 - only where a fixture is used
+def require_programs(config: pytest.Config, programs: Sequence[str] = ()) -> None:
+    """Skip (or fail, with ``--require-lab``) unless the programs of the lab, and these, are installed."""
+    from ibsim_fixtures.processes import PROGRAMS, missing_packages  # noqa: PLC0415 - only where a fixture is used
 
-    missing = missing_packages()
+    missing = missing_packages([*PROGRAMS, *programs])
     if not missing:
         return
     reason = f"the lab needs Debian packages that are not installed: apt install {' '.join(missing)}"
@@ -100,7 +100,7 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartLab]:
 
 
 def _net(fabric: str | Path | Fabric, folder: Path) -> Path:
-    """A file that ibsim reads."""
+    """A file that ibsim reads.  A name is that of a fixture fabric rather than that of a file."""
     if not isinstance(fabric, str | Path):
         from routing.formats.fabric_files import write_net  # noqa: PLC0415
 
@@ -108,6 +108,11 @@ def _net(fabric: str | Path | Fabric, folder: Path) -> Path:
         path = folder / f"lab-{number}.net"
         write_net(fabric, path)
         return path
+    if isinstance(fabric, str):
+        from ibsim_fixtures.catalogue import FIXTURES  # noqa: PLC0415
+
+        if fabric in FIXTURES:
+            return FIXTURES[fabric].path
     return Path(fabric)
 
 

@@ -20,7 +20,7 @@ _RANGE = re.compile(
     r"^Unicast lids \[0x0-0x([0-9a-f]+)\] of switch .*?(?:Lid (\d+)|; ([0-9,]+)) guid 0x([0-9a-f]+)", re.M
 )
 _SL2VL = re.compile(r"^ports: in\s+(\d+), out\s+(\d+): \|(.*)\|\s*$", re.MULTILINE)
-_CA = re.compile(r"\{ CA\S* [^{]*?NodeGUID:([0-9A-Fa-f]+) PortGUID:([0-9A-Fa-f]+) .*?\} LID:([0-9A-Fa-f]+)")
+_OWNER = re.compile(r"\{ (SW|CA|Rt)\S* [^{]*?NodeGUID:(\w+) [^{]*\{.*?\} LID:(\w+) PN:(\w+) \}")
 _FIELD = re.compile(r"^\s*([A-Za-z_]\w*):?\.{2,}(.*)$", re.MULTILINE)
 
 
@@ -90,19 +90,23 @@ def portinfo(ibsim: Ibsim, lid: int, port: int = 0) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class CaPort:
-    """A port of a CA that OpenSM has given a LID: node GUID, port GUID, base LID."""
+class Owner:
+    """Who owns a base LID: "SW", "CA" or "Rt", node GUID, port (0 for a switch), LID."""
 
-    node_guid: int
-    port_guid: int
+    kind: str
+    guid: int
+    port: int
     lid: int
 
 
-def ca_ports(folder: Path) -> list[CaPort]:
-    """The CA ports of opensm-subnet.lst, by LID."""
+def owners(folder: Path) -> list[Owner]:
+    """Everything that OpenSM has given a LID and that has a link, from opensm-subnet.lst, by LID."""
     text = (folder / "opensm-subnet.lst").read_text(errors="replace")
-    found = {CaPort(int(node, 16), int(port, 16), int(lid, 16)) for node, port, lid in _CA.findall(text)}
-    return sorted(found, key=lambda port: port.lid)
+    found = {
+        Owner(kind, int(guid, 16), 0 if kind == "SW" else int(port, 16), int(lid, 16))
+        for kind, guid, lid, port in _OWNER.findall(text)
+    }
+    return sorted(found, key=lambda owner: owner.lid)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,125 @@
+"""Fixture fabrics with random link faults, routed by a live OpenSM with our plugin, looked at by three checkers.
+
+For every case the tables must be proven by ours, found free of credit loops by networkx (on tables that were read from
+the switches and cables that ibsim names) and by ibdmchk.  OpenSM's own minhop is routed through the same checkers, for
+what never says "loop" would agree as well.
+"""
+
+import random
+import zlib
+
+import pytest
+from loop_check import has_loop, walk_everything
+
+from ibsim_fixtures.catalogue import FIXTURES
+from ibsim_fixtures.lab import Lab
+from ibsim_fixtures.opensm import Plugin
+from ibsim_fixtures.pytest_plugin import require_programs
+from osm_plugin.install import install
+from routing.deadlock.proof import prove
+
+SAMPLE = ("torus-4x4", "tree-4-2-faults", "dragonfly-2-1-1", "random-16-4")
+PERCENTS = (0, 8, 15, 22, 30)
+SAMPLE_PERCENTS = (0, 15, 30)
+# No switch, so OpenSM asks no engine.
+ROUTED = {name: fixture for name, fixture in FIXTURES.items() if name != "back-to-back"}
+# ibdmchk follows no way from or to a router, and none at all where there is no CA.
+UNSEEN = {"routers", "switches-only"}
+
+
+def test_the_campaign_is_as_large_as_it_says():
+    assert len(ROUTED) * len(PERCENTS) >= 200
+    assert len(SAMPLE) * len(SAMPLE_PERCENTS) >= 12
+    assert set(SAMPLE) <= set(ROUTED)
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory, request):
+    require_programs(request.config, ["ibdmchk"])
+    folder = tmp_path_factory.mktemp("plugin")
+    install(libdir=folder)
+    return Plugin("ibnue", folder=folder)
+
+
+def switch_links(ibsim):
+    """Cables between two switches, by one end, in a fixed order."""
+    switches = {device.id for device in ibsim.devices if device.kind == "Switch"}
+    ends = [(p.device, p.port, *p.peer) for p in ibsim.ports() if p.peer and p.device in switches]
+    return sorted(end[:2] for end in ends if end[2] in switches and end[:2] < end[2:])
+
+
+def faults(name, links, percent):
+    """The cables to pull; the same ones every time."""
+    count = min(len(links), max(1, round(len(links) * percent / 100))) if percent and links else 0
+    return random.Random(zlib.crc32(f"{name} {percent}".encode())).sample(links, count)
+
+
+def look(lab, name):
+    """(our proof, networkx' dependency graph, ibdmchk's verdict or None) of the tables that are there now."""
+    fabric = lab.fabric()
+    proof = prove(fabric, lab.routing(fabric))
+    graph, lost = walk_everything(lab)
+    assert lost == []
+    assert lab.switch_lfts() == lab.dumped_lfts()
+    assert proof.complete
+    assert (proof.credit_loop is not None) == has_loop(graph)
+    if name in UNSEEN:
+        return proof, graph, None
+    verdict = lab.ibdmchk(switches=True)
+    assert verdict.credit_loop == has_loop(graph)
+    return proof, graph, verdict
+
+
+def run(name, percents, plugin):
+    with Lab(ROUTED[name].path, routing_engine="ibnue-updn,no_fallback", plugin=plugin) as lab:
+        links = switch_links(lab.ibsim)
+        for percent in percents:
+            pulled = faults(name, links, percent)
+            for device, port in pulled:
+                lab.ibsim.unlink(device, port)
+            sweep = lab.opensm.resweep()
+            assert sweep.engine == "ibnue-updn"
+            proof, graph, _ = look(lab, name)
+            assert proof.certified, f"{name} without {pulled}"
+            assert not has_loop(graph), f"{name} without {pulled}"
+            for device, port in pulled:
+                lab.ibsim.relink(device, port)
+        assert lab.ibsim.warnings == []
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("name", SAMPLE)
+def test_updn_is_free_of_loops(name, plugin):
+    run(name, SAMPLE_PERCENTS, plugin)
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ROUTED)
+def test_updn_is_free_of_loops_everywhere(name, plugin):
+    run(name, PERCENTS, plugin)
+
+
+def checkers_agree(name):
+    with Lab(ROUTED[name].path) as lab:
+        proof, graph, verdict = look(lab, name)
+        if proof.credit_loop is None:
+            return False
+        if verdict is not None:
+            ends = [(channel.guid, channel.port) for channel in verdict.loop]
+            assert all(graph.has_edge(*turn) for turn in zip(ends, [*ends[1:], ends[0]], strict=True))
+        return True
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(("name", "loop"), [("torus-4x4", True), ("tree-2-3", True), ("tree-4-2", False)])
+def test_checkers_agree_on_opensms_minhop(name, loop):
+    assert checkers_agree(name) is loop
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ROUTED)
+def test_checkers_agree_on_opensms_minhop_everywhere(name):
+    checkers_agree(name)

@@ -1,0 +1,49 @@
+"""An obvious second look at live tables: networkx on what ibsim and the switches say, and none of our own readers."""
+
+import networkx as nx
+
+
+def walk_everything(lab):
+    """(dependency graph of channels, ways that do not arrive) for traffic from every switch to every LID."""
+    devices = {device.id: device for device in lab.ibsim.devices}
+    cable = {}
+    for port in lab.ibsim.ports():
+        if port.peer is not None:
+            cable[devices[port.device].guid, port.port] = devices[port.peer[0]], port.peer[1]
+    tables = lab.switch_lfts()
+    owners = {}
+    for owner in lab.owners():
+        owners[owner.lid] = owner.guid, owner.port
+    graph, lost = nx.DiGraph(), []
+    for lid, owner in owners.items():
+        for switch in tables:
+            problem = _follow(graph, cable, tables, switch, lid, owner)
+            if problem:
+                lost.append(f"LID {lid} from {switch:#x}: {problem}")
+    return graph, lost
+
+
+def _follow(graph, cable, tables, switch, lid, owner):
+    before, here, seen = None, switch, set()
+    while here not in seen:
+        seen.add(here)
+        port = tables[here].get(lid)
+        if port is None:
+            return f"no route at {here:#x}"
+        if port == 0:
+            return None if owner == (here, 0) else f"ends at {here:#x}"
+        if (here, port) not in cable:
+            return f"sent out of {here:#x} port {port}, where there is no cable"
+        device, entry = cable[here, port]
+        if device.kind != "Switch":
+            return None if owner == (device.guid, entry) else f"delivered to {device.id} port {entry}"
+        channel = here, port
+        graph.add_node(channel)
+        if before is not None:
+            graph.add_edge(before, channel)
+        before, here = channel, device.guid
+    return f"goes round through {here:#x}"
+
+
+def has_loop(graph):
+    return not nx.is_directed_acyclic_graph(graph)
