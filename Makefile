@@ -20,7 +20,11 @@ demo: install ## a real OpenSM on a simulated fabric: route, prove, pull a link,
 
 test: packages $(BIN)/tox ## lint, docs, tests on every Python there is, tests with a real OpenSM
 	@mkdir -p .tox
-	@$(BIN)/tox run </dev/null 2>&1 | tee .tox/run.log && ok=0 || ok=$$?; \
+	@# pyenv hides the interpreters that it was not told to show.
+	@if command -v pyenv >/dev/null; then \
+	    PYENV_VERSION=$$(pyenv versions --bare | grep -E '^3\.1[0-3]\.[0-9]+$$' | sort -rV | paste -sd:); \
+	    if [ -n "$$PYENV_VERSION" ]; then export PYENV_VERSION; fi; fi; \
+	$(BIN)/tox run </dev/null 2>&1 | tee .tox/run.log && ok=0 || ok=$$?; \
 	echo; grep -E '^=+ .*(passed|failed|error|no tests ran).* in ' .tox/run.log || true; exit $$ok
 
 bench: packages $(BIN)/tox ## everything that is timed

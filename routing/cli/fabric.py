@@ -60,8 +60,10 @@ def fabric(
     with phase(f"reading {source}"):
         subnet = load(source, list(arguments), chosen, lmc, guid2lid)
     if output is not None:
+        from routing.formats.fabric_files import write_fabric
+
         with phase(f"writing {output}"):
-            write(subnet, output)
+            write_fabric(subnet, output)
     described = describe(subnet)
     if as_json:
         print_json({**described, "digest": subnet.digest, "file": None if output is None else str(output)})
@@ -86,21 +88,6 @@ def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, gu
         what = arguments[0] if arguments else "--" + next(iter(chosen))
         raise OptionError(f"{what} belongs to a generator, and {source!r} is none", remedy="ibnue fabric --list")
     return fabrics.read(source, lmc=lmc, guid2lid=guid2lid)
-
-
-def write(subnet: Fabric, output: Path) -> None:
-    """Write a fabric in the format of the suffix.
-
-    Raises
-    ------
-    OptionError
-        A suffix that says nothing.
-    """
-    from routing.formats.fabric_files import write_net
-
-    if output.suffix != ".net":
-        raise OptionError(f"no format is known by the suffix of {output}", remedy="end it in .net")
-    write_net(subnet, output)
 
 
 def describe(fabric: Fabric) -> dict[str, Any]:
