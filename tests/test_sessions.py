@@ -1,5 +1,6 @@
 """Replays the console sessions of the pages: what they show is what a reader gets."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -7,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import routing
 
 ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -30,14 +33,12 @@ def pattern(shown):
     return re.compile(".*?".join(re.escape(part) for part in shown.split("...")), re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=pytest.mark.lab if "ibnue lab" in page.read_text() else []) for page in PAGES],
-    ids=lambda page: page.name,
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_sessions(page, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(routing.__file__).parents[1])}
     for command, shown in steps(page):
         done = subprocess.run(
-            ["bash", "-c", PROLOGUE + command], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-        )
-        assert pattern(shown).fullmatch(done.stdout + done.stderr), f"{command}\n{done.stdout}{done.stderr}"
+            ["bash", "-c", PROLOGUE + command], cwd=tmp_path, env=environment, timeout=100, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        assert pattern(shown).fullmatch(done.stdout), f"{command}\n{done.stdout}"
