@@ -175,12 +175,14 @@ def trace_lanes(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool
     data = routing.sl2vl[routing.sl2vl < DATA_VLS]
     vls = int(data.max(initial=0)) + 1
     lanes = ffi.new("cdg_lanes *")
-    lanes.ports, lanes.vls, lanes.replies = routing.sl2vl.shape[1], vls, int(replies)
+    lanes.ports, lanes.vls = routing.sl2vl.shape[1], vls
     channels, x = fabric.channels, np.arange(len(fabric.channels)) + 2 * fabric.channels.src
     xport, xin = np.zeros(len(slots.xdst), np.uint8), np.zeros(len(slots.xdst), np.uint8)
     xport[x], xin[x] = channels.port, channels.dst_port
-    switch, port, lid = _senders(fabric, by_lid=routing.sl.ndim == 2 and len(routing.sl) != fabric.switches)
-    lanes.senders = len(switch)
+    switch, port, lid = _senders(fabric, routing)
+    repliers = _repliers(fabric, routing)
+    lanes.senders, lanes.repliers = len(switch), len(repliers) if replies else 0
+    tables.point(lanes, "replier", "int32_t *", repliers, np.int32)
     tables.point(lanes, "sl2vl", "uint8_t *", routing.sl2vl, np.uint8)
     tables.point(lanes, "xport", "uint8_t *", xport, np.uint8)
     tables.point(lanes, "xin", "uint8_t *", xin, np.uint8)
@@ -204,16 +206,46 @@ def trace_lanes(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool
 
 
 def _senders(
-    fabric: Fabric, *, by_lid: bool
+    fabric: Fabric, routing: Routing
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-    """Switch, in-port and LID of all that send: one for each port, or one for each LID."""
-    if by_lid:
-        lid = np.flatnonzero(fabric.lids.switch >= 0)
-        return fabric.lids.switch[lid], fabric.lids.port[lid], lid.astype(np.int32)
+    """Switch, in-port and LID of all that send requests.
+
+    One for each LID where SLs go by the sender's LID; else one for each port, less those that a switch treats alike.
+    """
+    lids = fabric.lids
+    if routing.sl.ndim == 2 and len(routing.sl) != fabric.switches:
+        lid = np.flatnonzero(lids.switch >= 0)
+        return lids.switch[lid], lids.port[lid], lid.astype(np.int32)
     here = fabric.endport_switch >= 0
     switch = np.concatenate([np.arange(fabric.switches, dtype=np.int32), fabric.endport_switch[here]])
     port = np.concatenate([np.zeros(fabric.switches, np.uint8), fabric.endport_switch_port[here]])
-    return switch, port, np.zeros(len(switch), np.int32)
+    alike = switch.astype(np.int64) * 256 + _like(routing, switch, port)
+    _, one = np.unique(alike, return_index=True)
+    return switch[one], port[one], np.zeros(len(one), np.int32)
+
+
+def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
+    """LIDs whose replies differ: all, or, where the SL hangs on the LID alone, one for each SL and in-port."""
+    lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
+    if routing.sl.ndim == 2:
+        return lid
+    switch, port = fabric.lids.switch[lid], fabric.lids.port[lid]
+    alike = (switch.astype(np.int64) * 256 + _like(routing, switch, port)) * 16 + routing.sl[lid]
+    _, one = np.unique(alike, return_index=True)
+    return lid[one]
+
+
+def _like(routing: Routing, switch: npt.NDArray[np.int32], port: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """For each (switch, in-port) a port of that switch, the same for neighbours in order whose SL2VL rows are equal."""
+    by_port = np.lexsort((port, switch))
+    s, p = switch[by_port], port[by_port]
+    rows = routing.sl2vl[s, p].reshape(len(s), -1)
+    new = np.ones(len(s), bool)
+    new[1:] = (s[1:] != s[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
+    first = np.maximum.accumulate(np.where(new, np.arange(len(s)), 0))
+    like = np.empty(len(s), np.uint8)
+    like[by_port] = p[first]
+    return like
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,23 +83,19 @@ def check_certificate(fabric: Fabric, routing: Routing, certificate: Certificate
 
 
 def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
-    """All ports at which packets enter; one for each switch will do where the VL does not hang on the port."""
-    lids = fabric.lids
-    here = np.flatnonzero(lids.switch >= 0)
-    ports_matter = routing.sl2vl.ndim > 1
-    keys = lids.switch[here].astype(np.int64) * 256 + (lids.port[here] if ports_matter else 0)
-    behind = _group(keys, here)
-    ends = fabric.endport_switch >= 0
-    every = fabric.endport_switch[ends].astype(np.int64) * 256 + fabric.endport_switch_port[ends]
-    own = np.arange(fabric.switches, dtype=np.int64) * 256
-    for key in np.unique(np.concatenate([own, every])).tolist() if ports_matter else own.tolist():
-        yield _Entry(key // 256, key % 256, behind.get(key, np.zeros(0, np.int64)))
-
-
-def _group(keys: npt.NDArray[np.int64], values: npt.NDArray[np.int64]) -> dict[int, npt.NDArray[np.int64]]:
-    by_key = np.argsort(keys, kind="stable")
-    names, first = np.unique(keys[by_key], return_index=True)
-    return dict(zip(names.tolist(), np.split(values[by_key], first[1:]), strict=True))
+    """All ports at which packets enter, one for those of a switch whose SLs it maps alike, with the LIDs behind."""
+    places = {(s, 0) for s in range(fabric.switches)}
+    places |= set(zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True))
+    behind: dict[tuple[int, int], list[int]] = {}
+    for lid, place in enumerate(zip(fabric.lids.switch.tolist(), fabric.lids.port.tolist(), strict=True)):
+        behind.setdefault(place, []).append(lid)
+    entries: dict[tuple[int, bytes], tuple[int, list[int]]] = {}
+    for switch, port in sorted(places):
+        if switch >= 0:
+            kind = b"" if routing.sl2vl.ndim == 1 else routing.sl2vl[switch, port].tobytes()
+            entries.setdefault((switch, kind), (port, []))[1].extend(behind.get((switch, port), ()))
+    for (switch, _), (port, lids) in entries.items():
+        yield _Entry(switch, port, np.array(lids, np.int64))
 
 
 def _levels(fabric: Fabric, routing: Routing, entry: _Entry, *, replies: bool) -> npt.NDArray[np.uint16]:

@@ -90,9 +90,10 @@ static void enter_replies(worker *w, const uint8_t *number, int32_t lid)
         row = t->sl + (size_t)t->lid_switch[lid] * t->lids;
     else if (t->sl_rows)
         row = t->sl + (size_t)lid * t->lids;
-    for (int32_t b = 0; b < t->lids; b++)
-        if (t->lid_switch[b] >= 0)
-            enter(w, number, t->lid_switch[b], t->lid_port[b], row[b]);
+    for (int32_t r = 0; r < w->j->l->repliers; r++) {
+        const int32_t b = w->j->l->replier[r];
+        enter(w, number, t->lid_switch[b], t->lid_port[b], row[b]);
+    }
 }
 
 /* From switch u on to the next: every SL gets its VL anew there. */
@@ -194,8 +195,7 @@ static void run_block(worker *w, int32_t lid, int32_t count)
         memset(w->present, 0, ((size_t)t->switches + 2) * sizeof *w->present);
         for (int32_t n = 0; n < l->senders; n++)
             enter(w, number, l->sender_switch[n], l->sender_port[n], sl[n]);
-        if (l->replies)
-            enter_replies(w, number, lid + i);
+        enter_replies(w, number, lid + i);
         collect(w, number);
         if (w->j->passes)
             count_dropped(w, number, sl, lid + i);

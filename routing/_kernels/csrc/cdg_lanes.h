@@ -9,14 +9,15 @@
 typedef struct {
     int32_t ports;              /* P */
     int32_t vls;                /* V, highest VL in the tables + 1, at most 15 */
-    int32_t replies;            /* count them in? */
     int32_t senders;            /* N */
+    int32_t repliers;           /* R, 0: replies do not count */
     const uint8_t *sl2vl;       /* [S, P, P, 16] by switch, in-port, out-port, SL; 15 and over: dropped */
     const uint8_t *xport;       /* [X], out-port */
     const uint8_t *xin;         /* [X], in-port of the next switch */
     const int32_t *sender_switch;   /* [N]: all ports at which traffic enters; port 0 is the switch itself */
     const uint8_t *sender_port;     /* [N] */
     const int32_t *sender_lid;      /* [N]: where SLs hang on the sender's LID: one entry for each of its LIDs */
+    const int32_t *replier;         /* [R], LIDs that send replies */
 } cdg_lanes;
 
 /*
