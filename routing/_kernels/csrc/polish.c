@@ -85,13 +85,8 @@ void ibn_polish(const job_t *job, lane_t *lane)
         double peak = 0.0;
         for (int32_t c = 0; c < net->channels; c++)
             peak = fmax(peak, lane->load[c] * net->slowness[c]);
-        int32_t moves = 0, full = 0;
         for (int32_t c = 0; c < net->channels; c++)
-            if (lane->load[c] * net->slowness[c] >= peak) {
-                full++;
-                moves += relieve(job, lane, c);
-            }
-        if (moves < full)
-            return;
+            if (lane->load[c] * net->slowness[c] >= peak && !relieve(job, lane, c))
+                return; /* the peak stays, whatever becomes of the others */
     }
 }

@@ -1,0 +1,6 @@
+#ifndef IBNUE_ORDER_H
+#define IBNUE_ORDER_H
+#include <stdint.h>
+int ibn_grow_order(int32_t switches, const int32_t *first, const int32_t *dst, const double *key, double pull,
+                   int32_t *position);
+#endif

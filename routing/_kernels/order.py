@@ -1,0 +1,32 @@
+"""Wrapper of the kernel that numbers switches."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, lib, pointer
+from routing.fabric import Channels
+
+
+def grow_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float) -> npt.NDArray[np.int32]:
+    """int32[S], position of each switch: one by one, always a neighbour of those that are numbered already.
+
+    The next one is the neighbour with the smallest ``key - pull * channels from those numbered already`` (key: float64[S]).
+    With a pull of 0 the keys alone decide; with keys in [0, 1) and a pull of 1 this is maximum cardinality search with the
+    keys breaking ties (R. E. Tarjan, M. Yannakakis, SIAM J. Comput. 13, 1984).  The smallest key begins; each further
+    connected part begins with its smallest key.  So every switch but the first of each part has a neighbour before it.
+    Cost: O(C log C).
+    """
+    position = np.empty(len(key), np.int32)
+    check(
+        lib.ibn_grow_order(
+            len(key),
+            pointer("int32_t *", channels.first, "i4"),
+            pointer("int32_t *", channels.dst, "i4"),
+            pointer("double *", key, "f8"),
+            pull,
+            pointer("int32_t *", position, "i4"),
+        )
+    )
+    return position

@@ -1,0 +1,190 @@
+"""Orders of the switches for Up*/Down*: candidates, and the search for one that balances.
+
+An order serves if every switch but the first of each connected part has a neighbour before it: then there is a way up
+from everywhere to the first, and every pair has a way.  Two things follow that OpenSM's ranks do not give.  Several roots
+(the top switches of a tree) are joined by a tree of links inside the order, so that even two roots reach each other,
+while every path between leaves stays as it was.  And an order need not be breadth first.  If the next switch is always the
+one with the most links to those before it (maximum cardinality search), each has many ways up and the turning points are
+spread over the whole fabric: measured to carry two to four times the all-to-all of the best breadth-first order off trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import Targets, balance
+from routing._kernels.order import grow_order
+from routing.engines.destinations import Destinations, slowness
+from routing.fabric import Fabric
+
+HOP_COST = 0.03
+"""What a hop costs beside the load: enough to keep detours short where nothing is full."""
+
+CLUSTERED_CANDIDATES = 12
+MOST_STEPS = 400
+LOOKS_A_PASS = 15_000_000
+"""Channels looked at in the search for an order, for each refinement pass that the engine may make."""
+
+BETWEENNESS_UP_TO = 1_000_000
+"""Switches times channels up to which the most central switch is worth computing exactly."""
+
+
+def breadth_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
+    """int32[S], position of each switch: the roots first, joined by shortest paths, then the others by distance."""
+    joined = _join(fabric, roots)
+    distance = np.asarray(fabric.graph.distances(source=roots, mode="out"), float).min(axis=0)
+    distance[~np.isfinite(distance)] = fabric.switches
+    key = distance + len(joined)
+    key[joined] = np.arange(len(joined))
+    return grow_order(fabric.channels, key, pull=0.0)
+
+
+def _join(fabric: Fabric, roots: list[int]) -> list[int]:
+    """The roots and the switches on one breadth-first tree that joins them, nearest the first root first."""
+    if len(roots) == 1:
+        return roots
+    visited, _, parent = fabric.graph.bfs(roots[0], mode="out")
+    joined = {roots[0]}
+    for root in roots:
+        if parent[root] == root and root != roots[0]:
+            continue  # in another connected part, where it comes first by its distance 0
+        switch = root
+        while switch not in joined:
+            joined.add(switch)
+            switch = parent[switch]
+    return [switch for switch in visited if switch in joined]
+
+
+def top_switches(fabric: Fabric) -> list[int]:
+    """Switches without end ports that are farthest from all switches with end ports: the top of a tree, if it is one."""
+    leaves = np.flatnonzero(fabric.terminals_at)
+    if len(leaves) in (0, fabric.switches):
+        return []
+    height = _distance_to_nearest(fabric, leaves)
+    reached = height[height < fabric.switches]
+    top = np.flatnonzero(height == reached.max())
+    inner = np.isin(fabric.channels.src, top) & np.isin(fabric.channels.dst, top)
+    return [] if inner.any() else [int(switch) for switch in top]
+
+
+def _distance_to_nearest(fabric: Fabric, switches: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """int64[S], hops to the nearest of these switches (S: none is reached)."""
+    channels = fabric.channels
+    distance = np.full(fabric.switches, fabric.switches, np.int64)
+    distance[switches] = 0
+    for hops in range(1, fabric.switches):
+        found = channels.dst[(distance[channels.src] == hops - 1) & (distance[channels.dst] == fabric.switches)]
+        if len(found) == 0:
+            break
+        distance[found] = hops
+    return distance
+
+
+def central_switch(fabric: Fabric) -> int:
+    """The switch that most shortest paths cross; in big fabrics the one with the most channels."""
+    if fabric.switches * len(fabric.channels) <= BETWEENNESS_UP_TO:
+        # Rounded, since the last bits of the sum depend on the order of summation.
+        return int(np.argmax(np.round(fabric.graph.betweenness(), 6)))
+    return int(np.argmax(np.diff(fabric.channels.first)))
+
+
+def candidates(fabric: Fabric, seed: int) -> Iterator[npt.NDArray[np.int32]]:
+    """Orders worth trying: from the top of a tree, from the centre, and clustered ones with random ties."""
+    tops = top_switches(fabric)
+    if tops:
+        yield breadth_first(fabric, tops)
+    yield breadth_first(fabric, [central_switch(fabric)])
+    rng = np.random.default_rng(seed)
+    for _ in range(CLUSTERED_CANDIDATES):
+        yield grow_order(fabric.channels, rng.random(fabric.switches), pull=1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Tells how well an order balances, on a sample of the destinations.
+
+    Attributes
+    ----------
+    targets
+        The sample.
+    looks
+        Channels that one trial looks at, about.
+    """
+
+    fabric: Fabric
+    targets: Targets
+    looks: int
+    threads: int
+
+    @classmethod
+    def of(cls, fabric: Fabric, destinations: Destinations, families: npt.NDArray[np.int64], looks: int, threads: int) -> Trial:
+        """A trial on so many of these families that it looks at ``looks`` channels at most."""
+        each = 3 * max(len(fabric.channels), 1)
+        count = max(1, min(len(families), looks // each))
+        chosen = families[np.linspace(0, len(families) - 1, count).round().astype(np.int64)] if len(families) else families
+        first = destinations.family_first[chosen]
+        targets = Targets(
+            family_first=np.arange(len(chosen) + 1, dtype=np.int32),
+            root=destinations.root[first],
+            share=np.ones(len(chosen)),
+            layer=np.zeros(len(chosen), np.int32),
+        )
+        return cls(fabric, targets, each * len(chosen), threads)
+
+    def worst(self, position: npt.NDArray[np.int32], seed: int) -> float:
+        """The fullest channel's load over capacity."""
+        trees = balance(
+            self.fabric.channels,
+            slowness(self.fabric),
+            self.fabric.terminals_at.astype(np.float64),
+            self.targets,
+            position=position.reshape(1, -1),
+            passes=0,
+            seed=seed,
+            threads=self.threads,
+            hop_cost=HOP_COST,
+        )
+        return float(trees.worst[0])
+
+
+def best_order(
+    fabric: Fabric, destinations: Destinations, families: npt.NDArray[np.int64], *, looks: int, seed: int, threads: int
+) -> npt.NDArray[np.int32]:
+    """int32[S], the order that balances best towards these families among candidates and what a search makes of them.
+
+    Parameters
+    ----------
+    families
+        int64, the end ports' families that count.
+    looks
+        Channels to look at in all; with what the candidates leave, the best one is changed step by step: a few switches
+        move forward or back, and the change stays if it is no worse.
+    """
+    trial = Trial.of(fabric, destinations, families, looks // (CLUSTERED_CANDIDATES + 2), threads)
+    best = min(
+        ((trial.worst(order, seed), number, order) for number, order in enumerate(candidates(fabric, seed))),
+        key=lambda scored: scored[:2],
+    )
+    worst, _, order = best
+    steps = min(MOST_STEPS, looks // max(trial.looks, 1) - CLUSTERED_CANDIDATES - 2)
+    rng = np.random.default_rng(seed)
+    for _ in range(steps):
+        changed = _step(fabric, order, rng)
+        score = trial.worst(changed, seed)
+        if score <= worst:
+            worst, order = score, changed
+    return order
+
+
+def _step(fabric: Fabric, order: npt.NDArray[np.int32], rng: np.random.Generator) -> npt.NDArray[np.int32]:
+    """The order with a few neighbouring places moved elsewhere."""
+    key = order.astype(np.float64)
+    length = int(rng.integers(1, min(8, fabric.switches) + 1))
+    start = int(rng.integers(0, fabric.switches - length + 1))
+    moved = (order >= start) & (order < start + length)
+    key[moved] += rng.uniform(-0.5, 0.5) * fabric.switches
+    return grow_order(fabric.channels, key, pull=0.0)
