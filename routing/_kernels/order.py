@@ -12,11 +12,11 @@ from routing.fabric import Channels
 def grow_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float) -> npt.NDArray[np.int32]:
     """int32[S], position of each switch: one by one, always a neighbour of those that are numbered already.
 
-    The next one is the neighbour with the smallest ``key - pull * channels from those numbered already`` (key: float64[S]).
-    With a pull of 0 the keys alone decide; with keys in [0, 1) and a pull of 1 this is maximum cardinality search with the
-    keys breaking ties (R. E. Tarjan, M. Yannakakis, SIAM J. Comput. 13, 1984).  The smallest key begins; each further
-    connected part begins with its smallest key.  So every switch but the first of each part has a neighbour before it.
-    Cost: O(C log C).
+    The next one is the neighbour with the smallest ``key - pull * channels from those numbered already`` (key:
+    float64[S]).  With a pull of 0 the keys alone decide; with keys in [0, 1) and a pull of 1 this is maximum
+    cardinality search with the keys breaking ties (R. E. Tarjan, M. Yannakakis, SIAM J. Comput. 13, 1984).  The
+    smallest key begins; each further connected part begins with its smallest key.  So every switch but the first of
+    each part has a neighbour before it.  Cost: O(C log C).
     """
     position = np.empty(len(key), np.int32)
     check(

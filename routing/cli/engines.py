@@ -46,7 +46,7 @@ def engine_options(command: Command) -> Command:
                      help="A root switch of Up*/Down*; may be given several times."),
         click.option("--root-guid-file", type=click.Path(path_type=Path), metavar="FILE",
                      help="Root switches as OpenSM's root_guid_file lists them."),
-        click.option("--partition", type=click.Choice(["metis", "none"]), default="metis", show_default=True,
+        click.option("--partition", type=click.Choice(["metis", "none"]), default=None,
                      help="How destinations are split where an engine wants regions."),
     ]  # fmt: skip
     for option in reversed(options):

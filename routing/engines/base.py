@@ -48,7 +48,7 @@ class EngineOptions:
     root_guid_file
         A file that lists them, in OpenSM's format.
     partition
-        "metis" or "none": how destinations are split where an engine wants regions.
+        "metis" or "none": how destinations are split where an engine wants regions; None: the engine decides.
     """
 
     vls: int | str = "auto"
@@ -58,7 +58,7 @@ class EngineOptions:
     threads: int = 2
     roots: tuple[str, ...] = ()
     root_guid_file: Path | None = None
-    partition: str = "metis"
+    partition: str | None = None
 
 
 class Engine(Protocol):

@@ -9,6 +9,7 @@ import numpy as np
 from routing._kernels.balance import balance
 from routing.engines.base import EngineOptions, Promise
 from routing.engines.destinations import Destinations, forwarding_tables, slowness
+from routing.engines.lanes import spread, vls_allowed
 from routing.engines.provenance import provenance
 from routing.fabric import Fabric
 from routing.tables import Routing, identity_sl2vl
@@ -17,15 +18,16 @@ DEFAULT_PASSES = 4
 
 
 class MinHop:
-    """All shortest paths on one VL."""
+    """All shortest paths, balanced; destinations are spread over the VLs there are, which removes no credit loop."""
 
     name = "minhop"
-    summary = "balanced shortest paths on one VL; may have credit loops off trees"
+    summary = "balanced shortest paths; may have credit loops off trees"
     promise = Promise.NONE
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).  Cost: O(L S hops radix) a pass."""
         start = time.perf_counter()
+        vls = vls_allowed(options)
         destinations = Destinations.of(fabric)
         trees = balance(
             fabric.channels,
@@ -39,9 +41,9 @@ class MinHop:
         lft = forwarding_tables(fabric, destinations, trees)
         return Routing(
             lft=lft,
-            sl=np.zeros(len(fabric.lids), np.uint8),
-            sl2vl=identity_sl2vl(1),
-            vls=1,
+            sl=spread(destinations, len(fabric.lids), vls),
+            sl2vl=identity_sl2vl(vls),
+            vls=vls,
             vls_needed=1,
             provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}),
         )

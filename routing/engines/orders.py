@@ -1,11 +1,12 @@
 """Orders of the switches for Up*/Down*: candidates, and the search for one that balances.
 
 An order serves if every switch but the first of each connected part has a neighbour before it: then there is a way up
-from everywhere to the first, and every pair has a way.  Two things follow that OpenSM's ranks do not give.  Several roots
-(the top switches of a tree) are joined by a tree of links inside the order, so that even two roots reach each other,
-while every path between leaves stays as it was.  And an order need not be breadth first.  If the next switch is always the
-one with the most links to those before it (maximum cardinality search), each has many ways up and the turning points are
-spread over the whole fabric: measured to carry two to four times the all-to-all of the best breadth-first order off trees.
+from everywhere to the first, and every pair has a way.  Two things follow that OpenSM's ranks do not give.  Several
+roots (the top switches of a tree) are joined by a tree of links inside the order, so that even two roots reach each
+other, while every path between leaves stays as it was.  And an order need not be breadth first.  If the next switch is
+always the one with the most links to those before it (maximum cardinality search), each has many ways up and the
+turning points are spread over the whole fabric: measured to carry two to four times the all-to-all of the best
+breadth-first order off trees.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _join(fabric: Fabric, roots: list[int]) -> list[int]:
 
 
 def top_switches(fabric: Fabric) -> list[int]:
-    """Switches without end ports that are farthest from all switches with end ports: the top of a tree, if it is one."""
+    """Switches without end ports, farthest from all switches with end ports: the top of a tree, if it is one."""
     leaves = np.flatnonzero(fabric.terminals_at)
     if len(leaves) in (0, fabric.switches):
         return []
@@ -104,80 +105,76 @@ def candidates(fabric: Fabric, seed: int) -> Iterator[npt.NDArray[np.int32]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """Tells how well an order balances, on a sample of the destinations.
+class OrderSearch:
+    """Finds the order that balances best, by trying on a sample of the destinations.
 
     Attributes
     ----------
-    targets
-        The sample.
+    fabric, destinations
+        What is to be routed.
     looks
-        Channels that one trial looks at, about.
+        Channels to look at in one search, about: the measure of its cost, the same on every machine.
+    seed, threads
+        Of the random choices; of the kernel.
     """
 
     fabric: Fabric
-    targets: Targets
+    destinations: Destinations
     looks: int
+    seed: int
     threads: int
 
-    @classmethod
-    def of(cls, fabric: Fabric, destinations: Destinations, families: npt.NDArray[np.int64], looks: int, threads: int) -> Trial:
-        """A trial on so many of these families that it looks at ``looks`` channels at most."""
-        each = 3 * max(len(fabric.channels), 1)
-        count = max(1, min(len(families), looks // each))
-        chosen = families[np.linspace(0, len(families) - 1, count).round().astype(np.int64)] if len(families) else families
-        first = destinations.family_first[chosen]
-        targets = Targets(
-            family_first=np.arange(len(chosen) + 1, dtype=np.int32),
-            root=destinations.root[first],
-            share=np.ones(len(chosen)),
-            layer=np.zeros(len(chosen), np.int32),
-        )
-        return cls(fabric, targets, each * len(chosen), threads)
+    def best(self, families: npt.NDArray[np.int64], searches: int = 1) -> npt.NDArray[np.int32]:
+        """int32[S], the order that balances best towards these families (int64 rows), one of so many searches.
 
-    def worst(self, position: npt.NDArray[np.int32], seed: int) -> float:
-        """The fullest channel's load over capacity."""
+        All candidates are tried; with the looks that are left, the best one is changed step by step: a few switches
+        move forward or back, and the change stays if it is no worse.
+        """
+        looks = self.looks // searches
+        sample = self._sample(families, looks // (CLUSTERED_CANDIDATES + 2))
+        tried = [(self._try(order, sample), order) for order in candidates(self.fabric, self.seed)]
+        worst, order = min(tried, key=lambda scored: scored[0])
+        left = looks // max(self._looks_at(len(sample.root)), 1) - len(tried)
+        rng = np.random.default_rng(self.seed)
+        for _ in range(min(MOST_STEPS, left)):
+            changed = _step(self.fabric, order, rng)
+            score = self._try(changed, sample)
+            if score <= worst:
+                worst, order = score, changed
+        return order
+
+    def worst(self, orders: npt.NDArray[np.int32], layer: npt.NDArray[np.int32]) -> float:
+        """The fullest channel's load over capacity with int32[layers, S] orders and each LID's layer (int32[D])."""
+        return self._try(orders, self.destinations.targets(layer))
+
+    def _looks_at(self, trees: int) -> int:
+        return 3 * trees * len(self.fabric.channels)
+
+    def _sample(self, families: npt.NDArray[np.int64], looks: int) -> Targets:
+        """As many of the families, evenly picked, as can be laid with so many looks; one LID of each."""
+        count = min(len(families), max(1, looks // max(self._looks_at(1), 1)))
+        places = np.linspace(0, max(len(families) - 1, 0), count).round().astype(np.int64)
+        first = self.destinations.family_first[families[places]]
+        return Targets(
+            family_first=np.arange(count + 1, dtype=np.int32),
+            root=self.destinations.root[first],
+            share=np.ones(count),
+            layer=np.zeros(count, np.int32),
+        )
+
+    def _try(self, position: npt.NDArray[np.int32], targets: Targets) -> float:
         trees = balance(
             self.fabric.channels,
             slowness(self.fabric),
             self.fabric.terminals_at.astype(np.float64),
-            self.targets,
-            position=position.reshape(1, -1),
+            targets,
+            position=np.ascontiguousarray(np.atleast_2d(position)),
             passes=0,
-            seed=seed,
+            seed=self.seed,
             threads=self.threads,
             hop_cost=HOP_COST,
         )
         return float(trees.worst[0])
-
-
-def best_order(
-    fabric: Fabric, destinations: Destinations, families: npt.NDArray[np.int64], *, looks: int, seed: int, threads: int
-) -> npt.NDArray[np.int32]:
-    """int32[S], the order that balances best towards these families among candidates and what a search makes of them.
-
-    Parameters
-    ----------
-    families
-        int64, the end ports' families that count.
-    looks
-        Channels to look at in all; with what the candidates leave, the best one is changed step by step: a few switches
-        move forward or back, and the change stays if it is no worse.
-    """
-    trial = Trial.of(fabric, destinations, families, looks // (CLUSTERED_CANDIDATES + 2), threads)
-    best = min(
-        ((trial.worst(order, seed), number, order) for number, order in enumerate(candidates(fabric, seed))),
-        key=lambda scored: scored[:2],
-    )
-    worst, _, order = best
-    steps = min(MOST_STEPS, looks // max(trial.looks, 1) - CLUSTERED_CANDIDATES - 2)
-    rng = np.random.default_rng(seed)
-    for _ in range(steps):
-        changed = _step(fabric, order, rng)
-        score = trial.worst(changed, seed)
-        if score <= worst:
-            worst, order = score, changed
-    return order
 
 
 def _step(fabric: Fabric, order: npt.NDArray[np.int32], rng: np.random.Generator) -> npt.NDArray[np.int32]:

@@ -5,48 +5,105 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import numpy.typing as npt
 
 from routing._kernels.balance import balance
 from routing.engines.base import EngineOptions, Promise
 from routing.engines.destinations import Destinations, forwarding_tables, slowness
+from routing.engines.lanes import spread, vls_allowed
+from routing.engines.orders import HOP_COST, LOOKS_A_PASS, OrderSearch, breadth_first
 from routing.engines.provenance import provenance
+from routing.engines.roots import named_roots
 from routing.fabric import Fabric
+from routing.partition import regions
 from routing.tables import Routing, identity_sl2vl
 
 DEFAULT_PASSES = 4
 
 
 class UpDown:
-    """Up*/Down* with a consistent choice of one next hop per switch and LID."""
+    """Up*/Down* with a consistent choice of one next hop per switch and LID.
+
+    Notes
+    -----
+    After M. D. Schroeder et al., "Autonet: a high-speed, self-configuring local area network using point-to-point
+    links", IEEE J. Sel. Areas Commun. 9, 1991.  What differs: the order of the switches is searched for
+    (:mod:`routing.engines.orders`) unless roots are named; ways are not the shortest legal ones but those that balance,
+    with a small price on every hop; a switch that has a way down may go up as long as nobody comes down to it, which
+    OpenSM's ``updn`` decides by hops alone and gets wrong off trees.
+
+    With VLs to spare the destinations are spread over them, in one order: that keeps replies safe on any SL
+    (``reversible``).  A number of VLs asked for by name is used for better balance instead: METIS splits the
+    destinations into as many regions, each with an order of its own on its own VL where that balances better, which is
+    safe for requests (``forward``).
+    """
 
     name = "updn"
     summary = "Up*/Down* on any fabric; free of credit loops on one VL"
     promise = Promise.DEADLOCK_FREE
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
-        """Compute the tables (see :class:`routing.engines.base.Engine`)."""
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Cost: O(L S radix hops) a pass; the search for an order looks at a bounded number of channels.
+        """
         start = time.perf_counter()
+        vls = vls_allowed(options)
         destinations = Destinations.of(fabric)
-        distance = np.asarray(fabric.graph.distances(source=[0], mode="out"), float)[0]
-        position = np.empty(fabric.switches, np.int32)
-        position[np.argsort(distance, kind="stable")] = np.arange(fabric.switches)
+        passes = DEFAULT_PASSES if options.passes is None else options.passes
+        layers = vls if _wants_layers(options) else 1
+        layer = _layers(fabric, destinations, layers, options.seed)
+        position = _orders(fabric, destinations, layer, passes, options)
+        found = time.perf_counter()
         trees = balance(
             fabric.channels,
             slowness(fabric),
             fabric.terminals_at.astype(np.float64),
-            destinations.targets(),
-            position=position.reshape(1, -1),
-            passes=DEFAULT_PASSES if options.passes is None else options.passes,
+            destinations.targets(layer),
+            position=position,
+            passes=passes,
             seed=options.seed,
             threads=options.threads,
-            hop_cost=0.1,
+            hop_cost=HOP_COST,
         )
+        sl = spread(destinations, len(fabric.lids), vls)
+        if layers > 1:
+            sl[destinations.lid] = layer
         lft = forwarding_tables(fabric, destinations, trees)
+        seconds = {"order": found - start, "balance": time.perf_counter() - found}
+        first = {"first_switches": [fabric.switch_name[int(order.argmin())] for order in position]}
         return Routing(
             lft=lft,
-            sl=np.zeros(len(fabric.lids), np.uint8),
-            sl2vl=identity_sl2vl(1),
-            vls=1,
-            vls_needed=1,
-            provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}),
+            sl=sl,
+            sl2vl=identity_sl2vl(vls),
+            vls=vls,
+            vls_needed=layers,
+            provenance=provenance(self.name, fabric, options, seconds, **first),
         )
+
+
+def _wants_layers(options: EngineOptions) -> bool:
+    return options.partition == "metis" or (options.partition is None and isinstance(options.vls, int))
+
+
+def _layers(fabric: Fabric, destinations: Destinations, layers: int, seed: int) -> npt.NDArray[np.int32]:
+    """int32[D], the layer of each destination: the region of the switch that delivers it."""
+    return regions(fabric, layers, seed=seed)[destinations.root]
+
+
+def _orders(
+    fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], passes: int, options: EngineOptions
+) -> npt.NDArray[np.int32]:
+    """int32[layers, S], the order of each layer: from the named roots, or the best for each or for all of them."""
+    layers = int(layer.max(initial=0)) + 1
+    roots = named_roots(fabric, options)
+    if roots:
+        return np.tile(breadth_first(fabric, roots), (layers, 1))
+    family_layer = layer[destinations.family_first[:-1]]
+    with_flow = destinations.share[destinations.family_first[:-1]] > 0.0
+    search = OrderSearch(fabric, destinations, LOOKS_A_PASS * max(passes, 1), options.seed, options.threads)
+    shared = np.tile(search.best(np.flatnonzero(with_flow)), (layers, 1))
+    if layers == 1:
+        return shared
+    own = [search.best(np.flatnonzero(with_flow & (family_layer == number)), layers) for number in range(layers)]
+    return min((shared, np.stack(own)), key=lambda orders: search.worst(orders, layer))

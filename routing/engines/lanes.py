@@ -1,0 +1,39 @@
+"""How many VLs an engine may use, and how destinations are spread over those that it does not need."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.engines.base import EngineOptions
+from routing.engines.destinations import Destinations
+from routing.errors import OptionError
+from routing.tables import DATA_VLS
+
+AUTO_VLS = 8
+"""What ``auto`` means where nothing says how many VLs the ports support."""
+
+
+def vls_allowed(options: EngineOptions) -> int:
+    """Number of data VLs that may be used: 1 for "min", 8 for "auto".
+
+    Raises
+    ------
+    OptionError
+        Anything but "min", "auto" and 1 to 15.
+    """
+    if options.vls == "min":
+        return 1
+    if options.vls == "auto":
+        return AUTO_VLS
+    if isinstance(options.vls, int) and 1 <= options.vls <= DATA_VLS:
+        return options.vls
+    raise OptionError(f"{options.vls!r} is no number of data VLs", remedy=f"use 1 to {DATA_VLS}, min or auto")
+
+
+def spread(destinations: Destinations, lids: int, vls: int) -> npt.NDArray[np.uint8]:
+    """uint8[L], SLs 0..vls-1 in turn, port by port; all LIDs of a port have the same."""
+    sizes = np.diff(destinations.family_first)
+    sl = np.zeros(lids, np.uint8)
+    sl[destinations.lid] = np.repeat(np.arange(len(sizes)) % vls, sizes)
+    return sl

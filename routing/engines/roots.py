@@ -1,0 +1,47 @@
+"""The roots of Up*/Down* that a site names."""
+
+from __future__ import annotations
+
+from routing.engines.base import EngineOptions
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.formats.guid_files import read_guid_list
+
+
+def named_roots(fabric: Fabric, options: EngineOptions) -> list[int]:
+    """Rows of the switches that ``roots`` and ``root_guid_file`` name, in their order; empty if they name none.
+
+    Raises
+    ------
+    OptionError
+        A name or GUID that no switch of the fabric has, or that several have.
+    ParseError
+        The file does not follow its format.
+    """
+    wanted = [_row(fabric, root) for root in options.roots]
+    if options.root_guid_file is not None:
+        by_guid = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
+        for guid in read_guid_list(options.root_guid_file):
+            if guid not in by_guid:
+                raise OptionError(
+                    f"no switch has GUID {guid:#018x}",
+                    path=options.root_guid_file,
+                    remedy="list node GUIDs of switches of this fabric",
+                )
+            wanted.append(by_guid[guid])
+    return list(dict.fromkeys(wanted))
+
+
+def _row(fabric: Fabric, root: str) -> int:
+    rows = [row for row, name in enumerate(fabric.switch_name) if name == root]
+    if not rows and root.lower().startswith("0x"):
+        try:
+            guid = int(root, 16)
+        except ValueError:
+            guid = -1
+        rows = [row for row, own in enumerate(fabric.switch_guid.tolist()) if own == guid]
+    if len(rows) == 1:
+        return rows[0]
+    if rows:
+        raise OptionError(f"{len(rows)} switches are named {root!r}", remedy="name the root by its GUID")
+    raise OptionError(f"no switch is named {root!r}", remedy="name a switch, or give its node GUID as 0x...")

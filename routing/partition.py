@@ -1,0 +1,38 @@
+"""Splits the switches into regions, with METIS."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pymetis
+
+from routing.fabric import Fabric
+
+
+def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
+    """int32[S], the region (0..count-1) of each switch: about the same number of end ports each, few links cut.
+
+    Weights are end ports for switches and cables for links.  Regions without end ports may come out where there are
+    fewer switches with end ports than regions.
+
+    Notes
+    -----
+    METIS k-way (G. Karypis, V. Kumar, SIAM J. Sci. Comput. 20, 1998) with a fixed seed; cost O(C) about.
+    """
+    if count == 1 or fabric.switches <= count:
+        return (np.arange(fabric.switches) % count).astype(np.int32)
+    channels = fabric.channels
+    pair = channels.src.astype(np.int64) * fabric.switches + channels.dst
+    pairs, cables = np.unique(pair, return_counts=True)
+    starts = np.searchsorted(pairs // fabric.switches, np.arange(fabric.switches + 1))
+    # One switch without end ports weighs a little too, so that regions stay in one piece.
+    weight = fabric.terminals_at * 16 + 1
+    _, part = pymetis.part_graph(
+        count,
+        xadj=starts.tolist(),
+        adjncy=(pairs % fabric.switches).tolist(),
+        vweights=weight.tolist(),
+        eweights=cables.tolist(),
+        options=pymetis.Options(seed=seed, contig=False),
+    )
+    return np.asarray(part, np.int32)
