@@ -32,8 +32,12 @@ def vls_allowed(options: EngineOptions) -> int:
 
 
 def spread(destinations: Destinations, lids: int, vls: int) -> npt.NDArray[np.uint8]:
-    """uint8[L], SLs 0..vls-1 in turn, port by port; all LIDs of a port have the same."""
+    """uint8[L], SLs 0..vls-1 in turn, port by port; all LIDs of a port have the same.
+
+    The SL follows from the LID alone, so that a port that comes or goes changes no other port's SL.
+    """
     sizes = np.diff(destinations.family_first)
+    block = destinations.lid[destinations.family_first[:-1]] // np.maximum(sizes, 1)
     sl = np.zeros(lids, np.uint8)
-    sl[destinations.lid] = np.repeat(np.arange(len(sizes)) % vls, sizes)
+    sl[destinations.lid] = np.repeat(block % vls, sizes)
     return sl

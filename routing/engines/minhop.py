@@ -18,7 +18,13 @@ DEFAULT_PASSES = 4
 
 
 class MinHop:
-    """All shortest paths, balanced; destinations are spread over the VLs there are, which removes no credit loop."""
+    """All shortest paths, balanced.
+
+    Notes
+    -----
+    One VL is used unless a number of them is asked for: destinations spread over several break some credit loops by
+    chance, which nobody should come to rely on without having asked.
+    """
 
     name = "minhop"
     summary = "balanced shortest paths; may have credit loops off trees"
@@ -27,7 +33,7 @@ class MinHop:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).  Cost: O(L S hops radix) a pass."""
         start = time.perf_counter()
-        vls = vls_allowed(options)
+        vls = 1 if options.vls == "auto" else vls_allowed(options)
         destinations = Destinations.of(fabric)
         trees = balance(
             fabric.channels,
