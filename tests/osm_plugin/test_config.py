@@ -1,0 +1,120 @@
+import os
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from osm_plugin.config import ENGINE_KEYS, PluginConfig, config_path, read_config
+from osm_plugin.worker_process import clean_environment
+from routing.engines.base import EngineOptions
+from routing.errors import InputError
+
+
+def test_every_engine_option_but_the_threads_can_be_configured():
+    assert set(ENGINE_KEYS) == {field.name for field in fields(EngineOptions)} - {"threads"}
+
+
+def test_a_full_file(tmp_path):
+    path = tmp_path / "ibnue.toml"
+    path.write_text(
+        """
+        deadline = 4
+        start_deadline = 12.5
+        threads = 3
+        allow_credit_loops = true
+        log_level = "debug"
+        log_file = "/var/log/ibnue.log"
+        bundle = "tables.npz"
+        [engine]
+        vls = 4
+        passes = 2
+        [engine.updn]
+        vls = "min"
+        roots = ["top", "0x10"]
+        root_guid_file = "roots.guids"
+        """
+    )
+    config = read_config(path)
+    assert config == PluginConfig(
+        deadline=4,
+        start_deadline=12.5,
+        threads=3,
+        allow_credit_loops=True,
+        log_level="debug",
+        log_file="/var/log/ibnue.log",
+        bundle=str(tmp_path / "tables.npz"),
+        engine={
+            "": {"vls": 4, "passes": 2},
+            "updn": {"vls": "min", "roots": ["top", "0x10"], "root_guid_file": str(tmp_path / "roots.guids")},
+        },
+    )
+    assert config.options_of("minhop") == {"vls": 4, "passes": 2}
+    assert config.options_of("updn")["vls"] == "min"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("dead_line = 3", "unknown key 'dead_line' \\(known are deadline, "),
+        ("[engine]\nvlz = 3", "unknown key 'engine.vlz'"),
+        ("[engine.updn]\nthreads = 3", "unknown key 'engine.updn.threads'"),
+        ("threads = true", "'threads' is True, wanted int"),
+        ("deadline = 0", "'deadline' is 0, wanted seconds over 0"),
+        ("deadline = nan", "'deadline' is nan, wanted seconds over 0"),
+        ("threads = 1000", "'threads' is 1000"),
+        ("log_level = 'loud'", "'log_level' is 'loud' \\(one of error, info, debug\\)"),
+        ("deadline = 1\ndeadline = 2", "is no TOML"),
+        ("engine = 3", "'engine' is 3, wanted dict"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_with_the_file(tmp_path, text, complaint):
+    path = tmp_path / "ibnue.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=complaint) as raised:
+        read_config(path)
+    assert str(raised.value).startswith(f"{path}: ") and "\n" not in str(raised.value)
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    path = tmp_path / "ibnue.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="is no TOML"):
+        read_config(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ("", None),
+        ("--other thing", None),
+        ("--config /etc/ibnue.toml", "/etc/ibnue.toml"),
+        ("-x --config=/a --config /b", "/a"),
+        ("--config '/with space/a.toml'", "/with space/a.toml"),
+    ],
+)
+def test_the_file_in_the_options(options, path):
+    assert config_path(options) == (None if path is None else Path(path))
+
+
+@pytest.mark.parametrize("options", ["--config", "--config 'x"])
+def test_options_that_do_not_end(options):
+    with pytest.raises(InputError, match="event_plugin_options"):
+        config_path(options)
+
+
+def test_only_the_simulator_is_taken_out_of_the_environment(monkeypatch):
+    monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libumad2sim.so:/usr/lib/libasan.so /usr/lib/libjemalloc.so")
+    assert clean_environment()["LD_PRELOAD"] == "/usr/lib/libasan.so:/usr/lib/libjemalloc.so"
+    monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libumad2sim.so")
+    assert "LD_PRELOAD" not in clean_environment()
+    assert "LD_PRELOAD" in os.environ
+
+
+@pytest.mark.parametrize("module", ["osm_plugin.callbacks", "osm_plugin.worker"])
+def test_what_runs_beside_opensm_loads_no_command_line(module):
+    banned = ["click", "rich", "routing.cli", "matplotlib"] + ["numpy", "igraph"] * (module == "osm_plugin.callbacks")
+    code = f"import sys, {module}; sys.exit(', '.join(m for m in {banned} if m in sys.modules) or None)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

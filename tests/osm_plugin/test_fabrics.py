@@ -1,0 +1,54 @@
+import pytest
+from plugin_lab import expected_lfts, said
+
+from ibsim_fixtures.catalogue import FIXTURES
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+
+pytestmark = pytest.mark.lab
+
+
+def hold_what_the_engine_makes(lab):
+    fabric = lab.fabric()
+    assert said(lab, r"fabric ([0-9a-f]{12})\b")[-1] == fabric.digest[:12]
+    assert lab.switch_lfts() == expected_lfts(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1)))
+
+
+@pytest.mark.parametrize("name", sorted(FIXTURES))
+def test_every_fixture_comes_up_with_the_tables_of_the_engine(live, name):
+    with live(FIXTURES[name].path, "ibnue-updn,no_fallback") as lab:
+        assert lab.opensm.errors == []
+        if lab.switch_lfts():  # OpenSM asks no engine where there is no switch
+            hold_what_the_engine_makes(lab)
+
+
+@pytest.mark.parametrize("lmc", range(8))
+def test_every_lmc(live, nets, lmc):
+    with live(nets("ring", "3", cas=2), "ibnue-updn,no_fallback", config={"lmc": lmc}) as lab:
+        hold_what_the_engine_makes(lab)
+
+
+def test_faults_that_split_the_fabric_and_their_repair(live, nets):
+    with live(nets("ring", "6", cas=1), "ibnue-updn,no_fallback") as lab:
+        whole = lab.switch_lfts()
+        first = lab.fabric()
+        switches = [first.switch_name[row] for row in range(first.switches)]
+        ends = first.link_device.tolist()
+        for cable in [k for k, (a, b) in enumerate(ends) if b < first.switches][:2]:
+            lab.unlink(switches[ends[cable][0]], int(first.link_port[cable, 0]))
+            hold_what_the_engine_makes(lab)
+        for cable in [k for k, (a, b) in enumerate(ends) if b < first.switches][:2]:
+            lab.relink(switches[ends[cable][0]], int(first.link_port[cable, 0]))
+        hold_what_the_engine_makes(lab)
+        assert lab.switch_lfts() == whole
+
+
+def test_the_unicast_cache_may_skip_the_engine(live, nets):
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback", config={"use_ucast_cache": True}) as lab:
+        before, sweeps = lab.switch_lfts(), len(said(lab, r"tables configured"))
+        leaf = next(device.id for device in lab.ibsim.devices if device.kind == "Ca" and device.id != lab.ibsim.sm_host)
+        lab.unlink(leaf, 1)
+        lab.relink(leaf, 1)
+        assert lab.switch_lfts() == before
+        assert len(said(lab, r"tables configured")) >= sweeps
+        assert lab.opensm.resweep() is not None

@@ -1,0 +1,157 @@
+import mmap
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import fabrics, random_fabric
+
+import osm_plugin
+from osm_plugin.answer import ANSWER, ANSWER_MAGIC, SharedMemory, write_answer
+from osm_plugin.snapshot import CABLE, DEVICE, ENDPORT, PAGE, REQUEST, REQUEST_MAGIC, fabric_from_arrays, read_request
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import FabricError
+
+LAYOUT = Path(osm_plugin.__file__).parent / "layout.h"
+STRUCTURES = {"request": REQUEST, "device": DEVICE, "endport": ENDPORT, "cable": CABLE, "answer": ANSWER}
+
+
+def arrays_of(fabric):
+    """What the shim would write of a fabric."""
+    switches, terminals = fabric.switches, fabric.terminals
+    device = np.zeros(switches + terminals, DEVICE)
+    device["guid"] = np.concatenate([fabric.switch_guid, fabric.terminal_guid])
+    device["name"] = [name.encode() for name in fabric.switch_name + fabric.terminal_name]
+    device["ports"] = np.concatenate([fabric.switch_ports, fabric.terminal_ports])
+    device["kind"][switches:] = fabric.terminal_kind
+    device["lid"][:switches] = fabric.switch_lid
+    endport = np.zeros(fabric.endports, ENDPORT)
+    endport["guid"], endport["lid"], endport["lmc"] = fabric.endport_guid, fabric.endport_lid, fabric.endport_lmc
+    endport["device"], endport["port"] = fabric.endport_terminal + switches, fabric.endport_port
+    endport = endport[np.lexsort((endport["port"], endport["device"]))]
+    cable = np.zeros(fabric.links, CABLE)
+    cable["device"], cable["port"] = fabric.link_device, fabric.link_port
+    cable["width"], cable["speed"] = fabric.link_width, fabric.link_speed
+    return device, endport, cable, switches
+
+
+def lay(fabric, memory, *, sequence=7):
+    """Write a request as the shim does; where the answer may begin."""
+    device, endport, cable, switches = arrays_of(fabric)
+    head = np.zeros(1, REQUEST)
+    head["magic"], head["sequence"], head["switches"], head["data_vls"] = REQUEST_MAGIC, sequence, switches, 8
+    place = REQUEST.itemsize
+    for name, part in (("device", device), ("endport", endport), ("cable", cable)):
+        head[f"{name}_at"], head[f"{name}s"] = place, len(part)
+        place += part.nbytes
+    head["end"] = place
+    data = b"".join(part.tobytes() for part in (head, device, endport, cable))
+    memory.view(len(data))[: len(data)] = data
+    return -(-place // PAGE) * PAGE
+
+
+@pytest.fixture
+def memory():
+    descriptor = os.memfd_create("test")
+    yield SharedMemory(descriptor)
+    os.close(descriptor)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="apt install gcc")
+def test_structures_are_laid_out_as_the_compiler_lays_them_out(tmp_path):
+    text = LAYOUT.read_text()
+    wanted, lines = [], []
+    for name, dtype in STRUCTURES.items():
+        lines.append(f'printf("{name} %zu\\n", sizeof(struct ibnue_{name}));')
+        wanted.append(f"{name} {dtype.itemsize}")
+        body = re.search(rf"struct ibnue_{name} {{(.*?)}};", text, re.DOTALL)[1]
+        members = re.findall(r"(\w+)(?:\[\d+\])?;", body)
+        assert sorted(members) == sorted(dtype.names)
+        for member in dtype.names:
+            lines.append(f'printf("{name}.{member} %zu\\n", offsetof(struct ibnue_{name}, {member}));')
+            wanted.append(f"{name}.{member} {dtype.fields[member][1]}")
+    includes = f'#include <stddef.h>\n#include <stdio.h>\n#include "{LAYOUT}"\n'
+    (tmp_path / "x.c").write_text(f"{includes}int main(void) {{ {' '.join(lines)} return 0; }}")
+    subprocess.run(["cc", "-o", tmp_path / "x", tmp_path / "x.c"], check=True)
+    assert subprocess.run([tmp_path / "x"], capture_output=True, text=True, check=True).stdout.splitlines() == wanted
+    for name, magic in (("REQUEST", REQUEST_MAGIC), ("ANSWER", ANSWER_MAGIC)):
+        assert f"IBNUE_{name}_MAGIC UINT64_C({magic:#x})" in text
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(fabric=fabrics(connected=False))
+def test_the_fabric_comes_out_as_it_went_in(fabric):
+    found = fabric_from_arrays(*arrays_of(fabric))
+    assert found.digest == fabric.digest
+    for name in ("switch_name", "terminal_name"):
+        assert getattr(found, name) == getattr(fabric, name)
+    for name in vars(fabric):
+        if isinstance(getattr(fabric, name), np.ndarray):
+            mine, theirs = getattr(found, name), getattr(fabric, name)
+            assert mine.dtype == theirs.dtype and (mine == theirs).all(), name
+            assert mine.flags.c_contiguous, name
+
+
+def test_a_request_and_its_answer(memory):
+    fabric = random_fabric(3, switches=6, lmc=1)
+    at = lay(fabric, memory)
+    snapshot = read_request(memory.view())
+    assert (snapshot.sequence, snapshot.data_vls, snapshot.qos, snapshot.answer_at) == (7, 8, False, at)
+    assert snapshot.fabric.digest == fabric.digest
+    routing = ENGINES["updn"].route(fabric, EngineOptions())
+    hops = prove(fabric, routing).hops
+    write_answer(memory, at, fabric, routing, hops, sequence=7)
+    data = memory.view()
+    head = np.frombuffer(data, ANSWER, 1, at)[0]
+    assert (head["magic"], head["sequence"]) == (ANSWER_MAGIC, 7)
+    assert (head["switches"], head["lids"], head["vls"]) == (fabric.switches, len(fabric.lids), routing.vls)
+    assert head["end"] <= len(data) and head["sl2vl_ports"] == 0
+    for name, part in (("lft", routing.lft), ("hops", hops), ("sl", routing.sl), ("switch_of", fabric.lids.switch)):
+        found = np.frombuffer(data, part.dtype, part.size, int(head[f"{name}_at"]))
+        assert (found == part.ravel()).all()
+    # The fabric does not change when the memory does.
+    before = snapshot.fabric.switch_guid.tolist()
+    lay(random_fabric(4, switches=9), memory)
+    assert snapshot.fabric.switch_guid.tolist() == before
+
+
+def broken(change):
+    device, endport, cable, switches = arrays_of(random_fabric(5, switches=5))
+    change(device, endport, cable)
+    return device, endport, cable, switches
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda d, e, c: d["guid"].__setitem__(1, d["guid"][0]), "node GUID .* is there twice"),
+        (lambda d, e, c: e["guid"].__setitem__(1, e["guid"][0]), "port GUID .* belongs to two ports"),
+        (lambda d, e, c: e["lid"].__setitem__(1, e["lid"][0]), "LID .* belongs to more than one port"),
+        (lambda d, e, c: c["device"].__setitem__((0, 1), 999), "a cable leads to a device that is not there"),
+        (lambda d, e, c: e["device"].__setitem__(0, 0), "an end port belongs to a device that is not there"),
+    ],
+)
+def test_what_makes_no_fabric_is_refused(change, complaint):
+    with pytest.raises(FabricError, match=complaint):
+        fabric_from_arrays(*broken(change))
+
+
+def test_memory_without_a_request(memory):
+    with pytest.raises(FabricError, match="holds no request"):
+        read_request(memory.view(PAGE))
+    lay(random_fabric(6), memory)
+    whole = memory.view()
+    short = mmap.mmap(-1, PAGE)
+    short[: REQUEST.itemsize] = whole[: REQUEST.itemsize]
+    head = np.frombuffer(short, REQUEST, 1)
+    changed = head.copy()
+    changed["devices"] = 1 << 31
+    short[: REQUEST.itemsize] = changed.tobytes()
+    with pytest.raises(FabricError, match="within the shared memory"):
+        read_request(short)
