@@ -11,7 +11,7 @@ from routing._kernels.cdg import Dependencies, Slots, Trace, trace, trace_lanes
 from routing.deadlock.cdg import DependencyGraph, from_lane_masks, from_masks, least_cycle, possible_turns
 from routing.deadlock.certificate import Certificate
 from routing.fabric import Fabric
-from routing.tables import DATA_VLS, Routing
+from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
 REPLIES = 16
 """First bit of the half of a dependency mask that counts replies in."""
@@ -52,7 +52,7 @@ class Findings:
 
 def analyse(fabric: Fabric, routing: Routing, *, threads: int) -> Findings:
     """Follow all routes, collect the dependencies, order them or find the shortest cycles."""
-    row = routing.sl2vl.reshape(-1, 16)[0]
+    row = routing.sl2vl.reshape(-1, 16)[0] if routing.sl2vl.size else identity_sl2vl(1)
     if routing.sl2vl.ndim == 1 or bool((routing.sl2vl == row).all()):
         return _fixed_lanes(fabric, routing, row, threads)
     return _changing_lanes(fabric, routing, threads)
