@@ -55,7 +55,7 @@ def write(path: str | Path, fabric: Fabric, lft: npt.NDArray[np.uint8], *, named
     -----
     Cost: O(S L) copied bytes; the text of a switch is a template in which only the ports change.
     """
-    template = _Template(fabric, lft.shape[1], named)
+    template = _Template(fabric, lft, named)
     with atomic_write(path) as file:
         for row in opensm_order(fabric.switch_guid).tolist():
             name = encode(fabric.switch_name[row])
@@ -68,18 +68,24 @@ def write(path: str | Path, fabric: Fabric, lft: npt.NDArray[np.uint8], *, named
 
 
 class _Template:
-    """The lines of one switch with the ports left open."""
+    """The lines of one switch with the ports left open; LIDs that no switch routes have no line."""
 
-    def __init__(self, fabric: Fabric, lids: int, named: bool) -> None:
-        lines = [b"0x%04x 000%s\n" % (lid, tail) for lid, tail in enumerate(_tails(fabric, lids, named))]
+    def __init__(self, fabric: Fabric, lft: npt.NDArray[np.uint8], named: bool) -> None:
+        tails = _tails(fabric, lft.shape[1], named)
+        self._lids = np.flatnonzero(lft.min(axis=0, initial=NO_PORT) != NO_PORT)
+        lines = [b"0x%04x 000%s\n" % (lid, tails[lid]) for lid in self._lids.tolist()]
         self._text = np.frombuffer(b"".join(lines), np.uint8).copy()
         self._length = np.array([len(line) for line in lines], np.int64)
-        self._port = np.cumsum(self._length) - self._length + 7
+        self._port = (np.cumsum(self._length) - self._length + 7)[:, None] + np.arange(3)
+        self._even = self._text.reshape(len(lines), -1)[:, 7:10] if lines and not named else None
         self._digits = np.frombuffer(b"".join(b"%03d" % port for port in range(256)), np.uint8).reshape(256, 3)
 
     def fill(self, row: npt.NDArray[np.uint8]) -> memoryview:
-        for place in range(3):
-            self._text[self._port + place] = self._digits[row, place]
+        row = row[self._lids]
+        if self._even is not None:
+            self._even[:] = self._digits[row]
+        else:
+            self._text[self._port] = self._digits[row]
         there = row != NO_PORT
         text = self._text if there.all() else self._text[np.repeat(there, self._length)]
         return text.data
