@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing.fabric import Fabric
+from routing.fabric import NO_PORT, Fabric
 from routing.formats.bundle import Bundle
 from routing.quality import all_to_all_share, channel_loads
 from routing.tables import Routing
+
+LFT_BLOCK = 64
+"""LIDs whose entries travel in one SMP."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,9 @@ class Difference:
         Forwarding entries of switches and LIDs that both have; how many of them differ.
     changed_by_switch
         The switches with changed entries, most first.
+    blocks, blocks_changed
+        Blocks of 64 LIDs that the second tables fill; how many OpenSM would send, one SMP each, if the switches held
+        the first ones (told by LID, as switches do).
     sls_changed
         Service levels that differ; None where the two tables are keyed in ways that cannot be compared.
     sl2vl_changed
@@ -93,6 +99,8 @@ class Difference:
     entries: int
     entries_changed: int
     changed_by_switch: tuple[tuple[str, int], ...]
+    blocks: int
+    blocks_changed: int
     sls_changed: int | None
     sl2vl_changed: bool
     vls: tuple[int, int]
@@ -155,6 +163,7 @@ def compare(before: Tables, after: Tables, *, threads: int = 2) -> Difference:
     per_switch = whole.sum(axis=1)
     order = np.argsort(-per_switch, kind="stable")
     paths = None if before.fabric is None else _paths(before.fabric, before.routing, whole, column_before)
+    blocks = _blocks(before.routing.lft[row_before], after.routing, row_after)
     base_moved = (column_before != column_after) & (before.owner_offset[column_before] == 0)
     return Difference(
         switches_gone=_missing(before, after),
@@ -165,6 +174,8 @@ def compare(before: Tables, after: Tables, *, threads: int = 2) -> Difference:
         entries=differs.size,
         entries_changed=int(differs.sum()),
         changed_by_switch=tuple((before.switch_name[s], int(per_switch[s])) for s in order if per_switch[s]),
+        blocks=blocks[0],
+        blocks_changed=blocks[1],
         sls_changed=_changed_sls(before, after, (row_before, row_after), (column_before, column_after)),
         sl2vl_changed=not np.array_equal(before.routing.sl2vl, after.routing.sl2vl),
         vls=(before.routing.vls, after.routing.vls),
@@ -172,6 +183,17 @@ def compare(before: Tables, after: Tables, *, threads: int = 2) -> Difference:
         paths_changed=None if paths is None else paths[1],
         loads=_loads(before, after, threads),
     )
+
+
+def _blocks(held: npt.NDArray[np.uint8], after: Routing, row_after: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """Blocks that hold any entry, and those that have to be sent to switches that hold other tables or none."""
+    width = -(-max(held.shape[1], after.lft.shape[1]) // LFT_BLOCK) * LFT_BLOCK
+    whole = np.full((2, len(after.lft), width), NO_PORT, np.uint8)
+    whole[0, row_after, : held.shape[1]] = held
+    whole[1, :, : after.lft.shape[1]] = after.lft
+    held, wanted = whole.reshape(2, len(after.lft), -1, LFT_BLOCK)
+    filled = (wanted != NO_PORT).any(axis=2)
+    return int(filled.sum()), int(((held != wanted).any(axis=2)).sum())
 
 
 def _missing(here: Tables, there: Tables) -> tuple[str, ...]:

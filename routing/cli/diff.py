@@ -78,6 +78,7 @@ def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tab
 def facts(found: Difference) -> Iterator[tuple[str, str]]:
     """The differences, line by line."""
     yield "entries", of(found.entries_changed, found.entries)
+    yield "LFT blocks", f"{of(found.blocks_changed, found.blocks)}; one SMP each"
     yield "SLs", "keyed in different ways" if found.sls_changed is None else f"{found.sls_changed} differ"
     yield "SL2VL", "differ" if found.sl2vl_changed else "same"
     yield "VLs", arrow(*found.vls)

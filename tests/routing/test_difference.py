@@ -99,3 +99,31 @@ def test_service_levels(form):
     used = {"by destination": 1, "by switch": 4, "by source LID": lids - 1}[form]
     assert compare(*changed).sls_changed == used
     assert compare(before, changed[0]).sls_changed == (None if form == "by source LID" else 0)
+
+
+@settings(deadline=None, derandomize=True, max_examples=25)
+@given(strategies.fabrics(), st.integers(0, 1 << 30))
+def test_blocks_as_opensm_counts_them(fabric, seed):
+    rng = np.random.default_rng(seed)
+    before, after = routed(fabric), routed(strategies.pull_links(fabric, seed % 1000, 0.2))
+    wide = np.full((len(after.switch_guid), 300), 255, np.uint8)
+    wide[:, : after.routing.lft.shape[1]] = after.routing.lft
+    wide.flat[rng.integers(0, wide.size, 3)] = 1
+    owners, offsets = np.zeros(300, np.uint64), np.zeros(300, np.uint8)
+    owners[: len(after.owner_guid)], offsets[: len(after.owner_guid)] = after.owner_guid, after.owner_offset
+    after = replace(
+        after, routing=replace(after.routing, lft=wide, sl=np.zeros(300, np.uint8)), owner_guid=owners,
+        owner_offset=offsets, fabric=None,
+    )  # fmt: skip
+    filled = sent = 0
+    for row, guid in enumerate(after.switch_guid.tolist()):
+        old = before.routing.lft[before.switch_guid.tolist().index(guid)].tolist()
+        for first in range(0, 300, 64):
+            block, held = wide[row, first : first + 64].tolist(), old[first : first + 64]
+            block, held = block + [255] * (64 - len(block)), held + [255] * (64 - len(held))
+            filled += any(port != 255 for port in block)
+            sent += block != held
+    found = compare(replace(before, fabric=None), after)
+    assert (found.blocks, found.blocks_changed) == (filled, sent)
+    back = compare(after, after)
+    assert back.blocks_changed == 0 and back.blocks == filled
