@@ -204,16 +204,18 @@ class Ibsim:
         """What ibsim warned about since its start, without what a changing fabric makes it say anyway."""
         return self._complaints(_HARMLESS_LATER)
 
-    def _await_prompt(self, what: str) -> str:
+    def _await_prompt(self, what: str, extra_seconds: float = 0.0) -> str:
         """Read the console up to the next prompt."""
         assert self._child is not None
         stream = self._child.process.stdout
         assert stream is not None
-        answer, end = b"", time.monotonic() + self.timeout
+        seconds = self.timeout + extra_seconds
+        answer, end = b"", time.monotonic() + seconds
         while not answer.endswith(_PROMPT):
             left = end - time.monotonic()
             if left <= 0:
-                raise LabError(f"ibsim did not answer {what} within {self.timeout:g} s")
+                self._child.end(polite_seconds=0.0)  # a late answer would be taken for that of the next command
+                raise LabError(f"ibsim did not answer {what} within {seconds:g} s, and was ended")
             if not select.select([stream], [], [], min(left, 1.0))[0]:
                 continue
             piece = os.read(stream.fileno(), 1 << 16)
@@ -235,8 +237,15 @@ class Ibsim:
 
     # The console
 
-    def command(self, line: str) -> str:
+    def command(self, line: str, *, extra_seconds: float = 0.0) -> str:
         """Give a command to the console and wait for its answer.
+
+        Parameters
+        ----------
+        line
+            The command.
+        extra_seconds
+            How much longer than usual the answer may take.
 
         Raises
         ------
@@ -253,16 +262,16 @@ class Ibsim:
             try:
                 self._child.process.stdin.write(line.encode() + b"\n")
                 self._child.process.stdin.flush()
-            except BrokenPipeError:
+            except (BrokenPipeError, ValueError):
                 self._died(f"{line!r}", b"")
-            answer = self._await_prompt(f"{line!r}")
+            answer = self._await_prompt(f"{line!r}", extra_seconds)
         if "unknown - skipped" in answer:
             raise OptionError(f"ibsim does not know the command {line!r}")
         return answer
 
-    def _change(self, line: str) -> None:
+    def _change(self, line: str, extra_seconds: float = 0.0) -> None:
         """A command that says nothing when it succeeds."""
-        answer = " ".join(self.command(line).split())
+        answer = " ".join(self.command(line, extra_seconds=extra_seconds).split())
         if answer:
             raise OptionError(f"ibsim refuses {line!r}: {answer.lstrip('# ')}")
 
@@ -337,7 +346,7 @@ class Ibsim:
 
     def wait(self, seconds: int) -> None:
         """Make the simulator stand still for whole seconds: nothing is answered meanwhile."""
-        self._change(f"wait {seconds}")
+        self._change(f"wait {seconds}", extra_seconds=seconds)
 
     def clients(self) -> list[Client]:
         """The programs that are connected.
@@ -377,11 +386,10 @@ class Ibsim:
 
     def environment(self, host: str | int | None = None) -> dict[str, str]:
         """The environment in which a program talks to this ibsim, connected at ``host`` (None: :attr:`sm_host`)."""
-        preload = [str(self._umad2sim), *filter(None, [os.environ.get("LD_PRELOAD")])]
         return {
             **os.environ,
             "IBSIM_SOCKNAME": self.socket_name,
-            "LD_PRELOAD": ":".join(preload),
+            "LD_PRELOAD": str(self._umad2sim),
             "SIM_HOST": self.sm_host if host is None else self.device(host).id,
         }
 

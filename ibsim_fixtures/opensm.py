@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import os
 import shutil
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ibsim_fixtures.ibsim import Ibsim
-from ibsim_fixtures.opensm_log import Event, EventKind, LogReader, Sweep, finished_sweep, fruitless_sweeps
+from ibsim_fixtures.opensm_log import Event, EventKind, LogReader, Sweep, finished_sweep, fruitless_sweeps, last_sweep
 from ibsim_fixtures.processes import Child, LabError, find_program, poll, tail
 
 Setting = str | int | float | bool | Path
@@ -167,7 +168,9 @@ class OpenSM:
         environment = self.ibsim.environment(self.host)
         environment |= {"OSM_CACHE_DIR": str(self.folder), "OSM_TMP_DIR": str(self.folder)}
         if self.plugin is not None:
-            environment |= self.plugin.environment
+            # A sanitizer has to come before everything else that is preloaded.
+            preload = filter(None, [self.plugin.environment.get("LD_PRELOAD"), environment["LD_PRELOAD"]])
+            environment |= {**self.plugin.environment, "LD_PRELOAD": ":".join(preload)}
             if self.plugin.folder is not None:
                 paths = [str(self.plugin.folder), *filter(None, [environment.get("LD_LIBRARY_PATH")])]
                 environment["LD_LIBRARY_PATH"] = os.pathsep.join(paths)
@@ -214,7 +217,8 @@ class OpenSM:
     def events(self, after: int = 0) -> list[Event]:
         """What the log says so far, from that place on."""
         assert self._reader is not None
-        return [event for event in self._reader.read() if event.position > after]
+        events = self._reader.read()
+        return events[bisect.bisect_right(events, after, key=lambda event: event.position) :]
 
     def mark(self) -> int:
         """The present end of the log, to be used as ``after``.  Take it before the event whose effect is awaited."""
@@ -280,18 +284,17 @@ class OpenSM:
                 raise self._failure("OpenSM: no routing engine could route this fabric")
             return False
 
-        self.wait_for(found, what="SUBNET UP", timeout=timeout)
-        sweep = finished_sweep(self.events(), place, any_start=any_start)
+        # The start of a sweep that is under way stands before the mark.
+        known = 0 if any_start else place
+        self.wait_for(found, what="SUBNET UP", after=known, timeout=timeout)
+        sweep = finished_sweep(self.events(known), place, any_start=any_start)
         assert sweep is not None
         return sweep
 
     @property
     def last_sweep(self) -> Sweep | None:
         """The latest sweep that reached SUBNET UP."""
-        events, last = self.events(), None
-        while (sweep := finished_sweep(events, last.position if last else 0)) is not None:
-            last = sweep
-        return last
+        return last_sweep(self.events())
 
     def resweep(self, *, timeout: float | None = None, fruitless: int = 1) -> Sweep:
         """Make OpenSM sweep now (SIGHUP) and wait for the end of it.

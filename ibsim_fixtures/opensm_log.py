@@ -175,6 +175,17 @@ def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) 
     return None
 
 
+def last_sweep(events: list[Event]) -> Sweep | None:
+    """The latest sweep that reached SUBNET UP."""
+    end = len(events)
+    while end and events[end - 1].kind is not EventKind.SUBNET_UP:
+        end -= 1
+    start = end
+    while start and events[start - 1].kind is not EventKind.HEAVY_SWEEP:
+        start -= 1
+    return _sweep(events[start - 1 : end]) if start else None
+
+
 def _sweep(events: list[Event]) -> Sweep:
     start, end = events[0], events[-1]
     asked = [e for e in events if e.kind is EventKind.ROUTING]

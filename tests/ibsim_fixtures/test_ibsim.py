@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from lab_nets import net_text, ring
 
@@ -77,8 +79,14 @@ def test_errors_lose_packets_at_one_port(ring4):
 
 @lab_test
 def test_wait_stops_the_simulator(ring4):
-    with Ibsim(ring4, timeout=0.5) as ibsim, pytest.raises(LabError, match=r"did not answer 'wait 2' within 0\.5 s"):
-        ibsim.wait(2)
+    with Ibsim(ring4, timeout=0.5) as ibsim:
+        before = time.monotonic()
+        ibsim.wait(1)
+        assert time.monotonic() - before >= 1
+        with pytest.raises(LabError, match=r"did not answer 'wait 9' within 0\.5 s"):
+            ibsim.command("wait 9")
+        with pytest.raises(LabError, match=r"was killed by signal (15|9)"):
+            ibsim.dump()
 
 
 @lab_test

