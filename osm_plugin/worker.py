@@ -7,7 +7,6 @@ that it will need, says so, and then answers one request after the other.  It di
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import gc
 import json
 import os
@@ -63,7 +62,7 @@ def plain_signals() -> None:
 
 
 def options_of(engine: str, config: PluginConfig, snapshot: Snapshot) -> EngineOptions:
-    """The engine's options: the configuration's, with "auto" turned into the VLs that OpenSM sets up.
+    """The engine's options: the configuration's, and as many VLs for "auto" as OpenSM sets up.
 
     Raises
     ------
@@ -81,19 +80,16 @@ def options_of(engine: str, config: PluginConfig, snapshot: Snapshot) -> EngineO
         found["root_guid_file"] = Path(found["root_guid_file"])
     if "roots" in found:
         found["roots"] = tuple(str(root) for root in found["roots"])
-    found["vls"] = _vls(found.get("vls", "auto"), snapshot)
+    _check_vls(found.get("vls", "auto"), snapshot)
     threads = config.threads or min(8, len(os.sched_getaffinity(0)))
-    return EngineOptions(**found, threads=threads)
+    return EngineOptions(**found, threads=threads, port_vls=snapshot.data_vls)
 
 
-def _vls(wanted: int | str, snapshot: Snapshot) -> int | str:
+def _check_vls(wanted: int | str, snapshot: Snapshot) -> None:
     have = snapshot.data_vls
-    if wanted == "auto":
-        return have
     if isinstance(wanted, int) and wanted > have:
         remedy = "lower vls, or OpenSM's limits" if snapshot.qos else "set 'qos TRUE' in opensm.conf, or vls = 1"
         raise OptionError(f"vls = {wanted}, but OpenSM sets up {have} data VLs on this fabric", remedy=remedy)
-    return wanted
 
 
 def check_published(proof: Proof, routing_: Routing, snapshot: Snapshot, config: PluginConfig) -> str:
@@ -229,8 +225,3 @@ def main(setup_text: str) -> int:
     link.send(json.dumps({"engines": engine_names(), "about": about}).encode())
     serve(link, Worker(SharedMemory(int(setup["memory"])), engines).answer)
     return 0
-
-
-def option_keys() -> set[str]:
-    """The options that an engine takes from the configuration."""
-    return {field.name for field in dataclasses.fields(EngineOptions)} - {"threads"}

@@ -27,6 +27,10 @@ class Objective(enum.Enum):
     BISECTION = "bisection"
 
 
+AUTO_VLS = 8
+"""What "auto" means where nothing says how many VLs the ports support."""
+
+
 @dataclass(frozen=True)
 class EngineOptions:
     """Options of a run; an engine ignores none of them in silence.
@@ -49,6 +53,8 @@ class EngineOptions:
         A file that lists them, in OpenSM's format.
     partition
         "metis" or "none": how destinations are split where an engine wants regions; None: the engine decides.
+    port_vls
+        What "auto" means: data VLs that every port on the way supports, 8 where nothing says.
     """
 
     vls: int | str = "auto"
@@ -59,6 +65,7 @@ class EngineOptions:
     roots: tuple[str, ...] = ()
     root_guid_file: Path | None = None
     partition: str | None = None
+    port_vls: int = AUTO_VLS
 
 
 class Engine(Protocol):

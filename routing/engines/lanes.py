@@ -10,12 +10,9 @@ from routing.engines.destinations import Destinations
 from routing.errors import OptionError
 from routing.tables import DATA_VLS
 
-AUTO_VLS = 8
-"""What ``auto`` means where nothing says how many VLs the ports support."""
-
 
 def vls_allowed(options: EngineOptions) -> int:
-    """Number of data VLs that may be used: 1 for "min", 8 for "auto".
+    """Number of data VLs that may be used: 1 for "min", those of the ports for "auto".
 
     Raises
     ------
@@ -25,7 +22,7 @@ def vls_allowed(options: EngineOptions) -> int:
     if options.vls == "min":
         return 1
     if options.vls == "auto":
-        return AUTO_VLS
+        return options.port_vls
     if isinstance(options.vls, int) and 1 <= options.vls <= DATA_VLS:
         return options.vls
     raise OptionError(f"{options.vls!r} is no number of data VLs", remedy=f"use 1 to {DATA_VLS}, min or auto")

@@ -12,8 +12,8 @@ from routing.engines.base import EngineOptions
 from routing.errors import InputError
 
 
-def test_every_engine_option_but_the_threads_can_be_configured():
-    assert set(ENGINE_KEYS) == {field.name for field in fields(EngineOptions)} - {"threads"}
+def test_every_engine_option_can_be_configured_but_what_the_worker_knows():
+    assert set(ENGINE_KEYS) == {field.name for field in fields(EngineOptions)} - {"threads", "port_vls"}
 
 
 def test_a_full_file(tmp_path):

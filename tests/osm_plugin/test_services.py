@@ -98,3 +98,21 @@ def test_a_bundle_for_another_fabric_is_refused(live, nets, tmp_path):
         reasons = said(lab, r"ibnue-bundle routed nothing: (.*)")
         assert len(reasons) == 3 and len(set(reasons)) == 3
         assert all("it.npz" in reason and "bug" not in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(("vls", "config"), [("'auto'", {"qos_max_vls": 4}), ("3", {})])
+def test_an_engine_with_more_vls_gets_its_sls_and_sl2vl_tables(live, nets, vls, config):
+    toml = f"[engine.updn]\nvls = {vls}"
+    net = nets("torus", "3x3", cas=2)
+    with live(net, "ibnue-updn,no_fallback", toml=toml, config={"qos": True, **config}) as lab:
+        fabric = lab.fabric()
+        options = EngineOptions(vls="auto", port_vls=4) if vls == "'auto'" else EngineOptions(vls=3)
+        routing = ENGINES["updn"].route(fabric, options)
+        assert routing.vls == (4 if vls == "'auto'" else 3)
+        assert said(lab, r"end ports, (\d) VLs") == [str(routing.vls)]
+        lids = fabric.endport_lid.tolist()
+        pairs = [(a, b) for a in lids[:3] for b in lids[3:15]]
+        assert {pair: lab.sl(*pair) for pair in pairs} == {pair: routing.sl[pair[1]] for pair in pairs}
+        assert len(set(routing.sl[lids].tolist())) > 1
+        rows = lab.sl2vl(int(fabric.switch_lid[0]), [1, 2, 3])
+        assert set(rows.values()) == {tuple(routing.sl2vl.tolist())}
