@@ -219,6 +219,9 @@ def parse_graphml(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
         raise ParseError(
             f"no XML: {expat.ErrorString(problem.code)}", path=path, line=problem.lineno, remedy="is the file whole?"
         ) from None
+    finally:  # the parser and its handlers hold each other; let go at once
+        parser.StartElementHandler = parser.EndElementHandler = None
+        parser.CharacterDataHandler = parser.StartDoctypeDeclHandler = None
     if not reader.nodes:
         raise ParseError("no node in this file", path=path, remedy="is it a GraphML file of ibnue?")
     builder = FabricBuilder(name=reader.name or Path(path).name.split(".")[0])

@@ -32,6 +32,7 @@ _PASSED_OVER = re.compile(
     r"(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x[0-9a-fA-F]+(?:\([0-9a-fA-F]+\))?(?:\s*#.*)?\s*$"
     r"|Chassis \d+|Non-Chassis Nodes|Hostname: |\s*$"
 )
+_START = re.compile(r"^# Initiated from node ([0-9a-fA-F]{16})", re.MULTILINE)
 _MAX_LINE = 1000
 _SIGNATURE = re.compile(r'^(?:Switch|Ca|Rt)\t\d{1,3} "[SHR]-[0-9a-fA-F]{16}"\t\t# "', re.MULTILINE)
 
@@ -79,8 +80,20 @@ def parse_ibnetdiscover(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
                 builder.set_port(handle, 0, lid=int(header[5]), lmc=int(header[6]), place=Place(path, number))
     if handle < 0:
         raise ParseError("no node in this file", path=path, remedy="is it ibnetdiscover's output, and is it whole?")
+    _check_start(text, builder, path)
     statements.connect(builder)
     return builder.build(lmc=lmc)
+
+
+def _check_start(text: str, builder: FabricBuilder, path: str | Path) -> None:
+    """The node that ibnetdiscover started from is in every whole file."""
+    start = _START.search(text)
+    if start is not None and builder.find_guid(int(start[1], 16)) is None:
+        raise ParseError(
+            f"node {start[1]}, which the discovery started from, is not in the file",
+            path=path,
+            remedy="is the file whole?",
+        )
 
 
 def _rate(width: str, speed: str, path: str | Path, line: int) -> tuple[int, float]:

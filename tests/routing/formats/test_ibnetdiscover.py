@@ -1,0 +1,116 @@
+"""ibnetdiscover's output, as the real program printed it and as it comes when something is wrong with it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from routing.errors import IbnueError
+from routing.formats.fabric_files import read_fabric
+from routing.formats.ibnetdiscover import parse_ibnetdiscover
+from routing.formats.rates import SPEED_OF
+
+DATA = Path(__file__).parent / "data"
+TEXT = (DATA / "mixed.ibnetdiscover").read_text()
+SMALL = """
+switchguid=0x7(7)
+Switch\t4 "S-0000000000000007"\t\t# "a switch" base port 0 lid 3 lmc 0
+[1]\t"H-0000000000000009"[1](19) \t\t# "a host" lid 4 4xNDR
+[2]\t"S-0000000000000007"[3]\t\t# "a switch" lid 3 4xQDR
+[3]\t"S-0000000000000007"[2]\t\t# "a switch" lid 3 4xFDR10
+
+caguid=0x9
+Ca\t2 "H-0000000000000009"\t\t# "a host"
+[1](19) \t"S-0000000000000007"[1]\t\t# lid 4 lmc 2 "a switch" lid 3 4xNDR
+"""
+
+
+def read(text):
+    return parse_ibnetdiscover(text, "x")
+
+
+def test_small():
+    fabric = read(SMALL)
+    assert (fabric.switch_guid.tolist(), fabric.terminal_guid.tolist(), fabric.endport_guid.tolist()) == (
+        [7],
+        [9],
+        [0x19],
+    )
+    assert (fabric.switch_name, fabric.terminal_name) == (("a switch",), ("a host",))
+    assert (fabric.switch_lid[0], fabric.endport_lid[0], fabric.endport_lmc[0]) == (3, 4, 2)
+    assert fabric.link_speed.tolist() == [SPEED_OF["NDR"], SPEED_OF["FDR10"]]
+
+
+def test_real_output_and_the_net_file_it_came_from():
+    found, made = read_fabric(DATA / "mixed.ibnetdiscover"), read_fabric(DATA / "mixed.net")
+    assert found.switch_guid.tolist() == made.switch_guid.tolist()
+    assert found.switch_name == made.switch_name
+    seen = [row for row, name in enumerate(made.terminal_name) if name not in ("b0", "b1")]
+    assert found.terminal_name == tuple(made.terminal_name[row] for row in seen)
+    assert set(found.endport_guid.tolist()) < set(made.endport_guid.tolist())
+    rates = sorted(zip(made.link_width.tolist(), made.link_speed.tolist(), strict=True))
+    rates.remove((12, SPEED_OF["DDR"]))  # the two CAs that only see each other
+    assert sorted(zip(found.link_width.tolist(), found.link_speed.tolist(), strict=True)) == rates
+    assert found.switch_lid.tolist() == [2, 9, 3, 5]
+
+
+def test_full_and_grouped_output_with_lmc():
+    fabric = read_fabric(DATA / "mixed_lmc2.ibnetdiscover")
+    assert fabric.endport_lmc.tolist() == [2] * 6
+    assert fabric.endport_lid.tolist() == [12, 4, 20, 24, 28, 36]
+    plain = read_fabric(DATA / "mixed.ibnetdiscover")
+    assert fabric.link_device.tolist() == plain.link_device.tolist()
+    assert fabric.link_speed.tolist() == plain.link_speed.tolist()
+
+
+def test_ports_without_lid_get_one():
+    text = re.sub(r"lid \d+", "lid 0", SMALL).replace("lmc 2", "lmc 0")
+    fabric = parse_ibnetdiscover(text, "x", lmc=1)
+    assert (fabric.switch_lid[0], fabric.endport_lid[0], fabric.endport_lmc[0]) == (1, 2, 1)
+
+
+def test_external_ports_and_chassis_lines_are_passed_over():
+    text = "Chassis 1 (guid 0x5)\n" + SMALL.replace('[2]\t"S', '[2][ext 17]\t"S').replace('007"[3]', '007"[3][ext 18]')
+    assert read(text).digest == read(SMALL).digest
+
+
+@pytest.mark.parametrize("cut", range(TEXT.count("\n") - 1))
+def test_a_file_that_was_cut_is_never_half_a_fabric(cut):
+    with pytest.raises(IbnueError):
+        read("\n".join(TEXT.split("\n")[:cut]))
+
+
+@pytest.mark.parametrize("cut", range(1, len(SMALL) - 2, 3))
+def test_a_line_that_was_cut(cut):
+    with pytest.raises(IbnueError):
+        read(SMALL[:cut])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('[3]\t"S-0000000000000007"[2]', '[2]\t"S-0000000000000007"[1]', "x:6: port 2 of 0x7 is used twice"),
+        ("lid 3 4xNDR", "lid 3 4xHDR", r"x:4: the link runs at 4x 106\.25 Gb/s here and at 4x 53\.125 Gb/s in line 10"),
+        ("lid 3 4xNDR", "lid 3 4x???", r"x:10: unknown rate '4x\?\?\?'"),
+        ('0007"[1]\t\t#', '0007"[4]\t\t#', "x:4: port 1 of 0x7 is cabled .*, but that is cabled to port 4"),
+        ("lid 4 lmc 2", "lid 49152 lmc 0", "x:10: LID 0xc000 of 'a host' is no unicast LID"),
+        ("lid 4 lmc 2", "lid 3 lmc 0", "x:10: LID 3 belongs to 'a switch' and to 'a host'"),
+        ("lid 4 lmc 2", "lid 6 lmc 2", "x:10: base LID 0x6 of 'a host' is not a multiple"),
+        ("\n[1](19)", "\n[1](7)", "x:10: port GUID 0x7 of 'a host' is the GUID of switch 'a switch'"),
+        ("Ca\t2", "Ca\t0", "x:9: 'a host' has 0 ports"),
+        ("Ca\t2", "Cb\t2", "x:9: .* is no line of ibnetdiscover"),
+        ("H-0000000000000009\"\t", "H-0000000000000007\"\t", "x:9: GUID 0x7 of 'a host' belongs to 'a switch'"),
+        ("\n[1](19)", "\n[2](19)", "x:4: port 1 of 0x7 is cabled to port 1 of 0x9, which does not say so"),
+        ("caguid=0x9\n", "[1]\n", "x:8: .* is no line of ibnetdiscover"),
+    ],
+)  # fmt: skip
+def test_wrong_files_are_named_with_their_line(old, new, message):
+    assert old in SMALL
+    with pytest.raises(IbnueError, match=message) as caught:
+        read(SMALL.replace(old, new, 1))
+    assert "\n" not in str(caught.value)
+
+
+def test_very_long_lines_do_not_take_long():
+    with pytest.raises(IbnueError):
+        read(SMALL + "[4]\t" + '"' * 2_000_000)

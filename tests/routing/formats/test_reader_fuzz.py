@@ -1,0 +1,190 @@
+"""Damaged files and noise: readers give a fabric or an error of ours, in bounded time and memory."""
+
+import gc
+import gzip
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from routing.errors import IbnueError
+from routing.fabric import Fabric
+from routing.formats.fabric_files import read_fabric, write_fabric
+from routing.formats.guid_files import read_guid2lid, read_guid_lines, read_node_name_map
+
+DATA = Path(__file__).parent / "data"
+FABRIC_SAMPLES = [
+    "mixed.net",
+    "mixed.ibnetdiscover",
+    "mixed_lmc2.ibnetdiscover",
+    "mixed-subnet.lst",
+    "own.json",
+    "own.graphml",
+]
+GUID_READERS = {"guid2lid": read_guid2lid, "guids": read_guid_lines, "names": read_node_name_map}
+GUID_SAMPLES = {
+    "guid2lid": (DATA / "mixed_lmc2.guid2lid").read_bytes(),
+    "guids": b"# roots\n0x200000\n0x200001 name # x\n",
+    "names": b'0x200000 "spine 0"\n# x\n0x200001 "spine 1"\n',
+}
+SNIPPETS = [
+    *(bytes([c]) for c in b'"#[]{}<>&@=-\n\t\x00\xff'),
+    *b"0x -1 NaN 1e999 99999999999999999999 [255] [0] null {} [] \\ud800 lid lmc w=0 e=99 width= do".split(),
+    b"\n\n", b"lid 65535 lmc 9", b'include "mixed.net"\n', b'module="m"\n', b'Switch 9 "x"\n',
+    b'do Link "a0"[1] "a1"[2]\n', b'do Guid "a0" 0\n',
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("samples")
+    for path in DATA.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    for name in ("own.json", "own.graphml"):
+        write_fabric(read_fabric(DATA / "mixed_lmc2.ibnetdiscover"), folder / name)
+    return folder
+
+
+@st.composite
+def damages(draw):
+    """Instructions that can be carried out on any bytes: (what, where 0..1, how much or what with)."""
+    kind = draw(st.sampled_from(["cut", "drop", "double", "swap", "flip", "insert", "number"]))
+    return kind, draw(st.floats(0, 1)), draw(st.integers(1, 200)), draw(st.sampled_from(SNIPPETS))
+
+
+def damaged(data, damage):
+    kind, where, amount, snippet = damage
+    at = int(where * len(data))
+    lines = data.split(b"\n")
+    row = min(int(where * len(lines)), len(lines) - 1)
+    if kind == "cut":
+        return data[:at]
+    if kind == "drop":
+        return data[:at] + data[at + amount :]
+    if kind == "double":
+        return b"\n".join([*lines[: row + 1], *lines[row : row + amount]])
+    if kind == "swap":
+        other = (row + amount) % len(lines)
+        lines[row], lines[other] = lines[other], lines[row]
+        return b"\n".join(lines)
+    if kind == "flip":
+        return data[:at] + bytes([(data[at] if at < len(data) else 0) ^ amount]) + data[at + 1 :]
+    if kind == "number":
+        digit = next((k for k in range(at, len(data)) if data[k : k + 1].isdigit()), len(data))
+        return data[:digit] + str(amount % 10).encode() + data[digit + 1 :]
+    return data[:at] + snippet + data[at:]
+
+
+def outcome(read, path):
+    """A fabric that holds together, or an error in one line; anything else raises."""
+    try:
+        value = read(path)
+    except IbnueError as problem:
+        assert "\n" not in str(problem)
+        str(problem).encode()
+        return None
+    if isinstance(value, Fabric):
+        assert len(value.digest) == 64
+        assert len(value.lids) > 0 or not value.switches + value.endports
+        assert value.graph.vcount() == value.switches
+    return value
+
+
+@pytest.mark.parametrize("name", FABRIC_SAMPLES)
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(damage=st.lists(damages(), min_size=1, max_size=3))
+def test_damaged_fabric_files(samples, name, damage):
+    data = (samples / name).read_bytes()
+    for one in damage:
+        data = damaged(data, one)
+    path = samples / "damaged"
+    path.write_bytes(data)
+    outcome(read_fabric, path)
+
+
+@pytest.mark.parametrize("name", GUID_READERS)
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(damage=st.lists(damages(), min_size=1, max_size=3))
+def test_damaged_guid_files(samples, name, damage):
+    data = GUID_SAMPLES[name]
+    for one in damage:
+        data = damaged(data, one)
+    path = samples / "damaged"
+    path.write_bytes(data)
+    outcome(GUID_READERS[name], path)
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(
+    start=st.sampled_from(
+        [b"", b"{", b"<a>", b"{ SW Ports:", b'Switch\t2 "S-0000000000000001"\t\t# "', b'Hca 1 "h"\n', b"\x1f\x8b"]
+    ),
+    noise=st.binary(max_size=300) | st.lists(st.sampled_from(SNIPPETS), max_size=30).map(b" ".join),
+)
+@example(start=b"", noise=b"\xef\xbb\xbf{}")
+def test_noise(samples, start, noise):
+    path = samples / "noise"
+    for data in (start + noise, gzip.compress(start + noise)):
+        path.write_bytes(data)
+        for read in (read_fabric, *GUID_READERS.values()):
+            outcome(read, path)
+
+
+LONG = {
+    "net": b'Switch 2 "s"\n' + b"[1] " * 500_000,
+    "net lines": b'Switch 2 "s"\n\n' + b"vendid=1\n" * 100_000 + b"x\n",
+    "ibnetdiscover": b'Switch\t2 "S-0000000000000001"\t\t# "' + b'" lid 1 ' * 300_000,
+    "subnet.lst": b"{ SW Ports:" + b"{ SW Ports:" * 200_000,
+    "JSON": b"[" * 1_000_000,
+    "JSON object": b"{" + b'"a":{' * 500_000,
+    "JSON number": b'{"schema": "ibnue-fabric/1", "switches": ' + b"9" * 1_000_000 + b"}",
+    "GraphML": b"<a>" * 500_000,
+    "nothing": b" " * 4_000_000,
+    "bytes": b"\xff" * 2_000_000,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_nonsense_ends_soon(tmp_path, name):
+    (tmp_path / "long").write_bytes(LONG[name])
+    begin = time.process_time()
+    with pytest.raises(IbnueError):
+        read_fabric(tmp_path / "long")
+    assert time.process_time() - begin < 10  # seconds; a quadratic reader takes hours
+
+
+def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr("routing.formats.text.MAX_BYTES", 1 << 20)
+    (tmp_path / "bomb.net.gz").write_bytes(gzip.compress(b"\n" * (1 << 24)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(IbnueError, match="more than 1 MiB"):
+            read_fabric(tmp_path / "bomb.net.gz")
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", FABRIC_SAMPLES)
+def test_rejected_files_leave_nothing_behind(samples, name):
+    data = (samples / name).read_bytes()
+    path = samples / "cut"
+
+    def reject(times):
+        for number in range(times):
+            path.write_bytes(data[: len(data) * (number % 50) // 60])
+            outcome(read_fabric, path)
+
+    reject(50)
+    tracemalloc.start()
+    try:
+        reject(50)
+        before = tracemalloc.get_traced_memory()[0]
+        reject(150)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 100_000
+    finally:
+        tracemalloc.stop()
