@@ -125,8 +125,8 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
 
     Returns
     -------
-    uint8[16] where all tables are the same, else uint8[S, P, P, 16] by switch, in-port, out-port and SL.  Pairs of
-    ports that no packet takes (no cable, or back through the port it came by) hold SL n to VL n there.
+    uint8[16] where all tables that packets take are the same (ports with cables, and not back through the port by which
+    they came), else uint8[S, P, P, 16] by switch, in-port, out-port and SL.  What is not stated is SL n to VL n there.
 
     Raises
     ------
@@ -224,6 +224,6 @@ class _Reader:
             )  # fmt: skip
         tables = np.array([list(vls) for vls in self._number] + [list(range(SLS))], np.uint8)
         used = np.unique(self._found[needed])
-        number = np.where(needed, self._found, -1) if len(used) > 1 else used[0] if len(used) else -1
+        number = self._found if len(used) > 1 else used[0] if len(used) else -1
         whole: npt.NDArray[np.uint8] = tables[number]
         return whole
