@@ -3,7 +3,7 @@
 import networkx as nx
 
 
-def walk_everything(lab):
+def walk_everything(lab, lmc=0):
     """(dependency graph of channels, ways that do not arrive) for traffic from every switch to every LID."""
     devices = {device.id: device for device in lab.ibsim.devices}
     cable = {}
@@ -13,7 +13,8 @@ def walk_everything(lab):
     tables = lab.switch_lfts()
     owners = {}
     for owner in lab.owners():
-        owners[owner.lid] = owner.guid, owner.port
+        for lid in range(owner.lid, owner.lid + (1 if owner.kind == "SW" else 1 << lmc)):
+            owners[lid] = owner.guid, owner.port
     graph, lost = nx.DiGraph(), []
     for lid, owner in owners.items():
         for switch in tables:

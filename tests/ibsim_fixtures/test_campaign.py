@@ -58,7 +58,7 @@ def look(lab, name):
     """(our proof, networkx' dependency graph, ibdmchk's verdict or None) of the tables that are there now."""
     fabric = lab.fabric()
     proof = prove(fabric, lab.routing(fabric))
-    graph, lost = walk_everything(lab)
+    graph, lost = walk_everything(lab, int(lab.opensm.config.get("lmc", 0)))
     assert lost == []
     assert lab.switch_lfts() == lab.dumped_lfts()
     assert proof.complete
@@ -70,20 +70,27 @@ def look(lab, name):
     return proof, graph, verdict
 
 
-def run(name, percents, plugin):
-    with Lab(ROUTED[name].path, routing_engine="ibnue-updn,no_fallback", plugin=plugin) as lab:
+def updn(name, plugin, **config):
+    return Lab(ROUTED[name].path, routing_engine="ibnue-updn,no_fallback", plugin=plugin, config=config)
+
+
+def sweep_without(lab, name, pulled):
+    """Pull cables (or whole switches, port None), sweep, look, put them back."""
+    for device, port in pulled:
+        lab.ibsim.unlink(device, port)
+    assert lab.opensm.resweep().engine == "ibnue-updn"
+    proof, graph, _ = look(lab, name)
+    assert proof.certified, f"{name} without {pulled}"
+    assert not has_loop(graph), f"{name} without {pulled}"
+    for device, port in pulled:
+        lab.ibsim.relink(device, port)
+
+
+def run(name, percents, plugin, **config):
+    with updn(name, plugin, **config) as lab:
         links = switch_links(lab.ibsim)
         for percent in percents:
-            pulled = faults(name, links, percent)
-            for device, port in pulled:
-                lab.ibsim.unlink(device, port)
-            sweep = lab.opensm.resweep()
-            assert sweep.engine == "ibnue-updn"
-            proof, graph, _ = look(lab, name)
-            assert proof.certified, f"{name} without {pulled}"
-            assert not has_loop(graph), f"{name} without {pulled}"
-            for device, port in pulled:
-                lab.ibsim.relink(device, port)
+            sweep_without(lab, name, faults(name, links, percent))
         assert lab.ibsim.warnings == []
 
 
@@ -99,6 +106,27 @@ def test_updn_is_free_of_loops(name, plugin):
 @pytest.mark.parametrize("name", ROUTED)
 def test_updn_is_free_of_loops_everywhere(name, plugin):
     run(name, PERCENTS, plugin)
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLE)
+def test_updn_is_free_of_loops_with_lmc(name, plugin):
+    # ibdmchk looks at base LIDs only, networkx and the proof at all.
+    run(name, PERCENTS, plugin, lmc=2)
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", SAMPLE)
+def test_updn_is_free_of_loops_without_any_one_switch(name, plugin):
+    with updn(name, plugin) as lab:
+        near = next(port.peer[0] for port in lab.ibsim.ports(lab.ibsim.sm_host) if port.peer)
+        switches = [device.id for device in lab.ibsim.devices if device.kind == "Switch" and device.id != near]
+        assert len(switches) >= 5
+        for switch in switches:
+            sweep_without(lab, name, [(switch, None)])
 
 
 def checkers_agree(name):

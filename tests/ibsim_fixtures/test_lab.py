@@ -1,5 +1,6 @@
 import pytest
 
+from ibsim_fixtures.catalogue import FIXTURES
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.processes import LabError
 from ibsim_fixtures.readback import path_record, switch_lft
@@ -102,6 +103,13 @@ def test_queries(ring4):
         assert lab.sl(lid["h", 0], lid["h", 2]) == record.sl
         with pytest.raises(LabError, match=r"no path|exit status"):
             lab.sl(lid["h", 0], 4000)
+
+
+def test_a_fabric_without_switches():
+    with Lab(FIXTURES["back-to-back"].path) as lab:
+        assert lab.sweep.engine is None  # nothing to route
+        assert lab.fabric().switches == 0
+        assert len(lab.owners()) == 2
 
 
 def test_opensm_on_a_switch(tmp_path):
