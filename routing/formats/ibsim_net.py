@@ -197,7 +197,9 @@ class _Reader:
     def _expand(self, base: str) -> tuple[str, int, str]:
         """Node id, port and alias that a quoted name stands for: in this module, in another one, or by alias."""
         if "@" in base:
-            alias = self.prefix + base if base[0] == "@" else base
+            if base[0] == "@" and self.prefix:
+                raise self.error(f"alias {base!r} in a module", f'ibsim finds "{self.prefix}{base}" only')
+            alias = base
             if alias not in self.aliases:
                 raise self.error(f"there is no alias {alias!r} yet", "state the aliased port before it is referred to")
             return (*self.aliases[alias], alias)

@@ -183,6 +183,7 @@ WRONG = {
     'include "nothing.net"\nSwitch 2 "s"\n': "x.net:1: there is no file 'nothing.net'",
     'module=m\nSwitch 2 "s"\n': "x.net:1: module 'm' is out of range",
     f'Switch 2 "s"\n[1] "s"[2] {"x" * 250}\n': "x.net:2: a line of 26",
+    'module="m"\nSwitch 2 "s"\n@[1] "up"\n[2] "@up"\n': "x.net:4: alias '@up' in a module",
     "# nothing\n": "no node in this file",
 }
 
@@ -287,6 +288,23 @@ def test_sample_is_what_ibsim_dumped():
     assert dumped((DATA / "mixed.ibsim_dump").read_text()) == shown(fabric, ids)
 
 
+def example_of_the_page():
+    page = Path(__file__).parents[3] / "docs" / "formats.md"
+    return page.read_text().split("### ibsim net files")[1].split("```")[1].lstrip()
+
+
+@pytest.mark.lab
+def test_ibsim_makes_the_same_of_the_example(tmp_path):
+    (tmp_path / "a.net").write_text(example_of_the_page())
+    with Ibsim(tmp_path / "a.net") as ibsim:
+        answer = ibsim.command("dump")
+    ids = ["pod1#leaf0", "pod2#leaf0", "pod1#h0"]
+    fabric = read_fabric(tmp_path / "a.net")
+    assert dumped(answer) == shown(fabric, ids)
+    assert fabric.switch_lid.tolist() == [4, 5]
+    assert fabric.links == 4
+
+
 @pytest.mark.lab
 @settings(deadline=None, derandomize=True, max_examples=12)
 @given(fabrics(connected=False))
@@ -313,6 +331,7 @@ def test_ibsim_loads_awkward_names_and_rates(tmp_path):
 
 
 IBSIM_REFUSES = [
+    'module="m"\nSwitch 2 "s"\n@[1] "up"\n[2] "@up"\n',
     'Switch 2 "s"\n[1] "t"[1]\n',
     'Switch 2 "s"\n[1] "t"[1]\n\nSwitch 2 "t"\n',
     'Switch 2 "s"\n[1] "t"[1]\n\nSwitch 2 "t"\n[1] "s"[2]\n',
