@@ -8,13 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.cdg import Dependencies, Slots, Trace, trace, trace_lanes
-from routing.deadlock.cdg import DependencyGraph, from_lane_masks, from_masks, least_cycle, possible_turns
+from routing.deadlock.cdg import (
+    REPLIES,
+    DependencyGraph,
+    common_lanes,
+    from_lane_masks,
+    from_masks,
+    least_cycle,
+    possible_turns,
+    vl_bits,
+)
 from routing.deadlock.certificate import Certificate
 from routing.fabric import Fabric
-from routing.tables import DATA_VLS, Routing, identity_sl2vl
-
-REPLIES = 16
-"""First bit of the half of a dependency mask that counts replies in."""
+from routing.tables import Routing
 
 Cycle = list[tuple[int, int]]
 """(channel, VL) of each of its members."""
@@ -52,14 +58,13 @@ class Findings:
 
 def analyse(fabric: Fabric, routing: Routing, *, threads: int) -> Findings:
     """Follow all routes, collect the dependencies, order them or find the shortest cycles."""
-    row = routing.sl2vl.reshape(-1, 16)[0] if routing.sl2vl.size else identity_sl2vl(1)
-    if routing.sl2vl.ndim == 1 or bool((routing.sl2vl == row).all()):
-        return _fixed_lanes(fabric, routing, row, threads)
-    return _changing_lanes(fabric, routing, threads)
+    row = common_lanes(routing)
+    if row is None:
+        return _changing_lanes(fabric, routing, threads)
+    return _fixed_lanes(fabric, routing, vl_bits(row), threads)
 
 
-def _fixed_lanes(fabric: Fabric, routing: Routing, row: npt.NDArray[np.uint8], threads: int) -> Findings:
-    vl_bit = np.where(row < DATA_VLS, 1 << row.astype(np.int64), 0).astype(np.uint16)
+def _fixed_lanes(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], threads: int) -> Findings:
     slots = Slots.of(fabric)
     found = trace(fabric, routing, slots, vl_bit, threads=threads)
     vls = _lanes_used(fabric, routing, vl_bit, found)

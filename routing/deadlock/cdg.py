@@ -10,8 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels import digraph
-from routing._kernels.cdg import Slots
+from routing._kernels.cdg import Slots, trace, trace_lanes
 from routing.fabric import Fabric
+from routing.tables import DATA_VLS, Routing, identity_sl2vl
+
+REPLIES = 16
+"""First bit of the half of a dependency mask that counts replies in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,41 @@ class DependencyGraph:
         graph = networkx.DiGraph()
         graph.add_edges_from((self.name(a), self.name(b)) for a, b in zip(source, self.to.tolist(), strict=True))
         return graph
+
+
+def dependency_graph(fabric: Fabric, routing: Routing, *, replies: bool = False, threads: int = 2) -> DependencyGraph:
+    """What waits for what, as tables have it; ``replies``: with those of all requests.
+
+    Raises
+    ------
+    TableError
+        The shapes do not fit the fabric.
+    """
+    routing.check_shapes(fabric)
+    slots, row = Slots.of(fabric), common_lanes(routing)
+    turns = possible_turns(fabric, slots)
+    if row is None:
+        found = trace_lanes(fabric, routing, slots, replies=replies, threads=threads)
+        vls = max(1, found.lanes.bit_length())
+        return from_lane_masks(turns, found.dep[turns[:, 2]], len(fabric.channels), vls)
+    dep = trace(fabric, routing, slots, vl_bits(row), threads=threads).dep[turns[:, 2]]
+    masks = (dep >> np.uint32(REPLIES if replies else 0)).astype(np.uint16)
+    vls = max(1, int(np.bitwise_or.reduce(masks, initial=0)).bit_length())
+    return from_masks(turns, masks, len(fabric.channels), vls)
+
+
+def common_lanes(routing: Routing) -> npt.NDArray[np.uint8] | None:
+    """uint8[16], the VL of each SL if it is the same at all ports of all switches, else None."""
+    table = routing.sl2vl
+    if table.ndim == 1:
+        return table
+    row = table.reshape(-1, 16)[0] if table.size else identity_sl2vl(1)
+    return row if bool((table == row).all()) else None
+
+
+def vl_bits(row: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint16]:
+    """uint16[16], 1 << VL of each SL, 0 where it is dropped."""
+    return np.where(row < DATA_VLS, 1 << row.astype(np.int64), 0).astype(np.uint16)
 
 
 def possible_turns(fabric: Fabric, slots: Slots) -> npt.NDArray[np.int64]:

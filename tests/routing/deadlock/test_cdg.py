@@ -2,10 +2,13 @@ import networkx as nx
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_proof import shortest_cycle
+from slow_proof import prove_slowly, routed, shortest_cycle
 
 from routing._kernels import digraph
-from routing.deadlock.cdg import DependencyGraph
+from routing.deadlock.cdg import DependencyGraph, dependency_graph
+from routing.fabric import NodeKind
+from routing.fabric_builder import FabricBuilder
+from routing.tables import Provenance, Routing, identity_sl2vl
 
 
 @st.composite
@@ -66,3 +69,57 @@ def test_values_for_other_libraries():
     other = graph.to_igraph()
     assert (other.vcount(), other.ecount(), other.is_dag()) == (6, 4, False)
     assert sorted(graph.to_networkx().edges) == [((0, 0), (1, 0)), ((1, 0), (2, 0)), ((1, 1), (2, 1)), ((2, 1), (1, 1))]
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(routed())
+def test_dependencies_are_those_of_walked_packets(case):
+    fabric, routing = case
+    slow, number = prove_slowly(fabric, routing), fabric.channels.at_port
+    for replies, graph in ((False, slow.requests), (True, slow.both)):
+        expected = {((number[s, p], v), (number[t, q], w)) for (s, p, v), (t, q, w) in graph.edges}
+        assert set(dependency_graph(fabric, routing, replies=replies).to_networkx().edges) == expected
+
+
+def mesh_3x3():
+    """Switches (column, row); ports 1 east, 2 west, 3 north, 4 south, 5 a CA."""
+    builder, at = FabricBuilder(), {}
+    for k in range(9):
+        at[k % 3, k // 3] = builder.add_device(NodeKind.SWITCH, 1 + k, f"sw{k}", 5)
+        ca = builder.add_device(NodeKind.CA, 100 + 2 * k, f"ca{k}", 1)
+        builder.connect(ca, 1, at[k % 3, k // 3], 5)
+    for (x, y), switch in at.items():
+        if x < 2:
+            builder.connect(switch, 1, at[x + 1, y], 2)
+        if y < 2:
+            builder.connect(switch, 3, at[x, y + 1], 4)
+    return builder.build()
+
+
+def dimension_order(fabric, first):
+    """LFT of the mesh: the way along the ``first`` dimension (0 or 1) before the other."""
+    lft = np.full((9, len(fabric.lids)), 255, np.uint8)
+    for lid in range(1, lft.shape[1]):
+        target = int(fabric.lids.switch[lid])
+        for s in range(9):
+            ahead = [target % 3 - s % 3, target // 3 - s // 3]
+            along = first if ahead[first] else 1 - first
+            lft[s, lid] = (1 + 2 * along + (ahead[along] < 0)) if any(ahead) else fabric.lids.port[lid]
+    return lft
+
+
+def test_figures_of_the_3x3_mesh():
+    """24 channels; dimension order makes 28 dependencies without a cycle, both orders at once 44, with cycles."""
+    fabric = mesh_3x3()
+    assert len(fabric.channels) == 24
+    xy, yx = dimension_order(fabric, 0), dimension_order(fabric, 1)
+    sl = np.zeros(xy.shape[1], np.uint8)
+    graphs = [
+        dependency_graph(fabric, Routing(lft, sl, identity_sl2vl(1), 1, 1, Provenance("dor"))) for lft in (xy, yx)
+    ]
+    assert [len(graph) for graph in graphs] == [28, 28]
+    assert all(graph.order()[1] for graph in graphs)
+    mixed = np.where(np.arange(xy.shape[1]) % 2, xy, yx)
+    assert not dependency_graph(fabric, Routing(mixed, sl, identity_sl2vl(1), 1, 1, Provenance("both"))).order()[1]
+    both = set(graphs[0].to_networkx().edges) | set(graphs[1].to_networkx().edges)
+    assert len(both) == 44
