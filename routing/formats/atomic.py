@@ -73,7 +73,7 @@ def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -
     Raises
     ------
     InputError
-        The path is no folder, or a folder that holds anything else.
+        The path is no folder, the working folder, or a folder that holds anything else.
     EnvironmentProblem
         The folder around it is missing or cannot be written.
     """
@@ -100,6 +100,12 @@ def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
         return
     if not target.is_dir():
         raise InputError("is a file, a folder is to be written", path=target, remedy="name another folder")
+    if Path.cwd().is_relative_to(target):
+        raise InputError(
+            "the shell or program stands in this folder, which would be replaced",
+            path=target,
+            remedy="name a folder in it",
+        )
     names = {entry.name for entry in target.iterdir()}
     foreign = sorted(names - set(known))
     if foreign or (names and marker not in names):

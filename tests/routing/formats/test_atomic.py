@@ -71,6 +71,17 @@ def test_a_folder_of_others_is_left_alone(tmp_path, inside):
     assert (names_in(tmp_path / "x")) == sorted(inside)
 
 
+def test_the_working_folder_is_not_pulled_from_under_the_shell(tmp_path, monkeypatch):
+    (tmp_path / "x" / "y").mkdir(parents=True)
+    for here in (tmp_path / "x" / "y", tmp_path / "x"):
+        monkeypatch.chdir(here)
+        with pytest.raises(InputError, match="stands in"), atomic_directory(tmp_path / "x", marker="m", known={"m"}):
+            pytest.fail("must not be entered")
+    with atomic_directory("new", marker="m", known={"m"}) as folder:
+        (folder / "m").write_text("")
+    assert names_in(tmp_path / "x") == ["new", "y"]
+
+
 def test_an_empty_folder_and_a_file_in_the_way(tmp_path):
     (tmp_path / "x").mkdir()
     with atomic_directory(tmp_path / "x", marker="m", known={"m"}) as folder:
