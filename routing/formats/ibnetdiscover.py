@@ -7,6 +7,7 @@ of ``-l``, ``-p`` and the like are other formats.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from routing.errors import ParseError
@@ -42,44 +43,79 @@ def is_ibnetdiscover(text: str) -> bool:
     return _SIGNATURE.search(text) is not None
 
 
+@dataclass
+class _Reader:
+    """One pass over the lines; the fields are the record that is being read."""
+
+    path: str | Path
+    builder: FabricBuilder
+    statements: PortStatements
+    rates: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
+    guid: int = 0
+    handle: int = -1
+    kind: NodeKind = NodeKind.SWITCH
+    grouped: bool = False  # -g prints the boards of some chassis twice
+
+    def read(self, text: str) -> None:
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.startswith("["):
+                self.port(line, number)
+            elif line[:1] not in ("", "#"):
+                header = _HEADER.match(line) if len(line) <= _MAX_LINE else None
+                if header is not None:
+                    self.header(header, number)
+                elif _PASSED_OVER.match(line) is None:
+                    raise self.wrong(line, number)
+                elif line.startswith("Chassis "):
+                    self.grouped = True
+        if self.handle < 0:
+            raise ParseError("no node in this file", path=self.path, remedy="is the file whole?")
+
+    def header(self, words: re.Match[str], number: int) -> None:
+        place = Place(self.path, number)
+        self.kind, self.guid = _KIND[words[1]], int(words[3], 16)
+        described = self.kind, words[4], int(words[2])
+        again = self.builder.find_guid(self.guid) if self.grouped else None
+        if again is not None and self.builder.described(again) == described:
+            self.handle = again
+        else:
+            self.handle = self.builder.add_device(self.kind, self.guid, words[4], described[2], place)
+        if self.kind is NodeKind.SWITCH and words[5] is not None:
+            self.builder.set_port(self.handle, 0, lid=int(words[5]), lmc=int(words[6]), place=place)
+
+    def port(self, line: str, number: int) -> None:
+        found = _PORT.match(line) if len(line) <= _MAX_LINE else None
+        if found is None or self.handle < 0:
+            raise self.wrong(line, number)
+        port, port_guid, far, far_port, lid, lmc, width, speed = found.groups()
+        rate = self.rates.get((width, speed)) or self.rate(width, speed, number)
+        self.statements.add((self.guid, int(port)), (int(far, 16), int(far_port)), rate, number)
+        if self.kind is not NodeKind.SWITCH:
+            guid = int(port_guid, 16) if port_guid else None
+            place = Place(self.path, number)
+            self.builder.set_port(self.handle, int(port), guid=guid, lid=int(lid or 0), lmc=int(lmc or 0), place=place)
+
+    def rate(self, width: str, speed: str, number: int) -> tuple[int, float]:
+        rate = parse_rate(width + speed)
+        if rate is None:
+            remedy = "rates are 1x, 2x, 4x, 8x or 12x SDR to XDR"
+            raise ParseError(f"unknown rate {width + speed!r}", path=self.path, line=number, remedy=remedy)
+        self.rates[width, speed] = rate
+        return rate
+
+    def wrong(self, line: str, number: int) -> ParseError:
+        shown = line if len(line) <= 60 else line[:57] + "..."
+        if self.handle < 0 and line.startswith("["):
+            return ParseError("a port before the first node", path=self.path, line=number, remedy="is the file whole?")
+        remedy = "is the file whole and unedited?"
+        return ParseError(f"{shown!r} is no line of ibnetdiscover", path=self.path, line=number, remedy=remedy)
+
+
 def parse_ibnetdiscover(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     """The fabric of an ibnetdiscover file that has been read already; see :func:`read_ibnetdiscover`."""
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
     statements = PortStatements(path)
-    rates: dict[tuple[str, str], tuple[int, float]] = {}
-    guid, handle, kind = 0, -1, NodeKind.SWITCH
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.startswith("["):
-            found = _PORT.match(line) if len(line) <= _MAX_LINE else None
-            if found is None or handle < 0:
-                raise _wrong(line, path, number, handle)
-            port, port_guid, far, far_port, lid, own_lmc, width, speed = found.groups()
-            rate = rates.get((width, speed))
-            if rate is None:
-                rate = rates[width, speed] = _rate(width, speed, path, number)
-            near = (guid, int(port))
-            statements.add(near, (int(far, 16), int(far_port)), rate, number)
-            if kind is not NodeKind.SWITCH:
-                builder.set_port(
-                    handle,
-                    near[1],
-                    guid=int(port_guid, 16) if port_guid else None,
-                    lid=int(lid or 0),
-                    lmc=int(own_lmc or 0),
-                    place=Place(path, number),
-                )
-        elif line[:1] not in ("", "#"):
-            header = _HEADER.match(line) if len(line) <= _MAX_LINE else None
-            if header is None:
-                if _PASSED_OVER.match(line) is None:
-                    raise _wrong(line, path, number, 0)
-                continue
-            kind, guid = _KIND[header[1]], int(header[3], 16)
-            handle = builder.add_device(kind, guid, header[4], int(header[2]), Place(path, number))
-            if kind is NodeKind.SWITCH and header[5] is not None:
-                builder.set_port(handle, 0, lid=int(header[5]), lmc=int(header[6]), place=Place(path, number))
-    if handle < 0:
-        raise ParseError("no node in this file", path=path, remedy="is it ibnetdiscover's output, and is it whole?")
+    _Reader(path, builder, statements).read(text)
     _check_start(text, builder, path)
     statements.connect(builder)
     return builder.build(lmc=lmc)
@@ -94,24 +130,6 @@ def _check_start(text: str, builder: FabricBuilder, path: str | Path) -> None:
             path=path,
             remedy="is the file whole?",
         )
-
-
-def _rate(width: str, speed: str, path: str | Path, line: int) -> tuple[int, float]:
-    rate = parse_rate(width + speed)
-    if rate is None:
-        raise ParseError(
-            f"unknown rate {width + speed!r}", path=path, line=line, remedy="rates are 1x, 2x, 4x, 8x or 12x SDR to XDR"
-        )
-    return rate
-
-
-def _wrong(line: str, path: str | Path, number: int, handle: int) -> ParseError:
-    if handle < 0:
-        return ParseError("a port before the first node", path=path, line=number, remedy="is the file whole?")
-    shown = line if len(line) <= 60 else line[:57] + "..."
-    return ParseError(
-        f"{shown!r} is no line of ibnetdiscover", path=path, line=number, remedy="is the file whole and unedited?"
-    )
 
 
 def read_ibnetdiscover(path: str | Path, *, lmc: int = 0) -> Fabric:

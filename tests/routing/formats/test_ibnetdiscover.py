@@ -63,6 +63,24 @@ def test_full_and_grouped_output_with_lmc():
     assert fabric.link_speed.tolist() == plain.link_speed.tolist()
 
 
+def test_grouped_output_repeats_records():
+    grouped = read_fabric(DATA / "chassis_grouped.ibnetdiscover")
+    plain = read_fabric(DATA / "chassis.ibnetdiscover")
+    made = read_fabric(DATA / "chassis.net")
+    assert grouped.digest == plain.digest
+    assert grouped.link_device.tolist() == made.link_device.tolist()
+    assert grouped.switch_name == made.switch_name
+
+
+def test_a_record_may_be_repeated_in_grouped_output_only():
+    again = SMALL + SMALL.split("\ncaguid", maxsplit=1)[0]
+    with pytest.raises(IbnueError, match="belongs to 'a switch' already"):
+        read(again)
+    assert read("Chassis 1\n" + again).digest == read(SMALL).digest
+    with pytest.raises(IbnueError, match="belongs to 'a switch' already"):
+        read("Chassis 1\n" + SMALL + SMALL.replace("Switch\t4", "Switch\t5"))
+
+
 def test_ports_without_lid_get_one():
     text = re.sub(r"lid \d+", "lid 0", SMALL).replace("lmc 2", "lmc 0")
     fabric = parse_ibnetdiscover(text, "x", lmc=1)

@@ -41,7 +41,7 @@ SNIPPETS = [
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory):
     folder = tmp_path_factory.mktemp("samples")
-    for path in DATA.iterdir():
+    for path in (entry for entry in DATA.iterdir() if entry.is_file()):
         (folder / path.name).write_bytes(path.read_bytes())
     for name in ("own.json", "own.graphml"):
         write_fabric(read_fabric(DATA / "mixed_lmc2.ibnetdiscover"), folder / name)
