@@ -10,7 +10,7 @@ from routing.formats import fdbs, lfts, lid_matrix, path_sl, sl2vl_dump
 from routing.formats.fabric_files import read_fabric
 from routing.formats.table_files import read_tables
 
-DATA = Path(__file__).parent / "data" / "opensm-dumps"
+DATA = Path(__file__).parent / "opensm-dumps"
 NAMES = ["lash-ring", "torus-2qos"]
 
 
