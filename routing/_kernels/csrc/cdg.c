@@ -64,19 +64,27 @@ static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
 static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
+    uint32_t used = 0;
     memset(w->mask, 0, BLOCK * w->f.stride * sizeof *w->mask);
     for (int32_t b = 0; b < t->lids; b++) {
         if (t->lid_switch[b] < 0)
             continue;
         uint32_t *to = w->mask + t->lid_switch[b];
-        const uint8_t *from = t->sl + (size_t)b * t->lids;
+        const uint8_t *from = t->sl + (size_t)b * t->lids + lid;
         for (int32_t i = 0; i < count; i++) {
-            const uint8_t *request = t->sl + (size_t)(lid + i) * t->lids;
-            uint32_t bit = t->vl_bit[from[lid + i]];
-            to[i * w->f.stride] |= bit | bit << 16 | (uint32_t)t->vl_bit[request[b]] << 16;
-            w->sls |= t->lid_switch[lid + i] < 0 ? 0 : 1 << from[lid + i];
+            uint32_t bit = t->vl_bit[from[i]];
+            to[i * w->f.stride] |= bit | bit << 16;
+            used |= t->lid_switch[lid + i] < 0 ? 0u : 1u << from[i];
         }
     }
+    for (int32_t i = 0; i < count; i++) {
+        uint32_t *to = w->mask + i * w->f.stride;
+        const uint8_t *request = t->sl + (size_t)(lid + i) * t->lids;
+        for (int32_t b = 0; b < t->lids; b++)
+            if (t->lid_switch[b] >= 0)
+                to[t->lid_switch[b]] |= (uint32_t)t->vl_bit[request[b]] << 16;
+    }
+    w->sls |= used;
 }
 
 static void enter_traffic(worker *w, int32_t lid, int32_t i)

@@ -3,6 +3,7 @@ import pytest
 from slow_proof import shortest_path_tables
 from strategies import random_fabric, ring_fabric
 
+from routing.deadlock.certificate import check_certificate
 from routing.deadlock.proof import prove
 from routing.errors import TableError
 from routing.fabric import NodeKind
@@ -127,6 +128,28 @@ def test_two_cas_and_no_switch():
         proof = prove(fabric, flat(fabric, np.zeros((0, len(fabric.lids)), np.uint8), 0, sl2vl))
         assert proof.certified
         assert proof.unreachable.unattached == (1, 2)
+
+
+@pytest.mark.parametrize("shape", [(7,), (2, 7), (7, 7)])
+@pytest.mark.parametrize("by_port", [False, True])
+def test_switches_without_lids_still_send(shape, by_port):
+    builder = FabricBuilder()
+    switches = [builder.add_device(NodeKind.SWITCH, 1 + k, f"sw{k}", 2) for k in range(2)]
+    builder.connect(switches[0], 1, switches[1], 1)
+    for k, switch in enumerate(switches):
+        ca = builder.add_device(NodeKind.CA, 10 + 4 * k, f"ca{k}", 1)
+        builder.connect(ca, 1, switch, 2)
+        builder.set_port(ca, 1, lid=5 + k)
+    fabric = builder.build(assign_lids=False)
+    lft = shortest_path_tables(fabric, np.random.default_rng(1))
+    sl2vl = np.zeros((2, 3, 3, 16), np.uint8) if by_port else identity_sl2vl(1)
+    if by_port:
+        sl2vl[0, 0, 1] = 1  # what switch sw0 itself sends on rides on VL 1
+    proof = prove(fabric, Routing(lft, np.zeros(shape, np.uint8), sl2vl, 2, 2, Provenance("test")))
+    assert proof.strength == "reversible"
+    assert proof.complete
+    assert proof.hops[:, 5:].tolist() == [[0, 1], [1, 0]]
+    check_certificate(fabric, Routing(lft, np.zeros(shape, np.uint8), sl2vl, 2, 2, Provenance("x")), proof.certificate)
 
 
 def test_hops_over_254_are_counted_as_254():

@@ -1,0 +1,73 @@
+"""Times the proof and the check of its certificate, in milliseconds of processor time (all threads together).
+
+Usage: python benchmarks/proof.py [torus:10x10x10 kary-ntree:16,3 ...]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from routing.deadlock.certificate import check_certificate
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.fabric import Fabric
+from routing.tables import Routing
+from routing.topologies import generate
+
+FABRICS = ("torus:10x10x10", "kary-ntree:16,3")
+
+
+def spent(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
+    """Least processor time of a few runs, in ms, and what came of it."""
+    best = float("inf")
+    for _ in range(times):
+        start = time.process_time()
+        result = work()
+        best = min(best, 1e3 * (time.process_time() - start))
+    return best, result
+
+
+def variants(fabric: Fabric, routing: Routing) -> dict[str, Routing]:
+    """The same routes with their SLs written in every form."""
+    switches, lids, ports = fabric.switches, len(fabric.lids), 1 + int(fabric.switch_ports.max())
+    by_port = np.tile(routing.sl2vl, (switches, ports, ports, 1))
+    by_port[0, 0, 0, 15] = 7  # one entry that nobody uses, or the tables would be taken for equal
+    by_switch = np.tile(routing.sl, (switches, 1))
+    return {
+        "SL by LID": routing,
+        "SL by switch and LID": replace(routing, sl=by_switch),
+        "SL by pair of LIDs": replace(routing, sl=np.tile(routing.sl, (lids, 1))),
+        "SL by LID, SL2VL by port": replace(routing, sl2vl=by_port),
+        "SL by switch and LID, SL2VL by port": replace(routing, sl=by_switch, sl2vl=by_port),
+    }
+
+
+def report(label: str, fabric: Fabric, routing: Routing) -> None:
+    milliseconds, proof = spent(lambda: prove(fabric, routing))
+    line = f"  {label:42} {milliseconds:7.0f} ms  {proof.strength or f'loop of {len(proof.credit_loop)}':10}"
+    if proof.certificate is not None:
+        line += f"  check {spent(lambda: check_certificate(fabric, routing, proof.certificate), 1)[0]:7.0f} ms"
+    print(line, flush=True)
+
+
+def main(names: list[str]) -> None:
+    for name in names or FABRICS:
+        kind, _, arguments = name.partition(":")
+        fabric = generate(kind, arguments.split(","), **({"cas": 4} if kind == "torus" else {}))
+        print(f"{name}: {fabric.switches} switches, {len(fabric.lids) - 1} LIDs, {len(fabric.channels)} channels")
+        report("minhop, 1 VL", fabric, ENGINES["minhop"].route(fabric, EngineOptions(vls=1, passes=0)))
+        report("updn, 1 VL", fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1, passes=0)))
+        layered = ENGINES["updn"].route(fabric, EngineOptions(vls=4, passes=0))
+        for label, routing in variants(fabric, layered).items():
+            report(f"updn, 4 VLs, {label}", fabric, routing)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
