@@ -64,6 +64,7 @@ def balance(
     seed: int,
     threads: int,
     hop_cost: float = 0.0,
+    bisection: bool = False,
 ) -> Balanced:
     """Lay balanced trees for all destinations.
 
@@ -85,6 +86,10 @@ def balance(
         Of the order in which destinations, and switches at one distance, are laid.
     threads
         Worker threads; no influence on the result.
+    bisection
+        Channels that a destination's tree has already cost nothing, so that each destination is gathered on few
+        channels (with a hop cost, which makes new ones dear).  Permutations and bisections want that, all-to-all does
+        not.
     hop_cost
         What every hop costs beside (up/down rule; 1 is the cost of the fullest channel).
 
@@ -107,7 +112,7 @@ def balance(
     aims.share = pointer("double *", targets.share, "f8")
     options = ffi.new("ibn_balance_options *")
     options.passes, options.threads, options.seed = passes, threads, seed
-    options.hop_cost = hop_cost
+    options.hop_cost, options.bisection = hop_cost, int(bisection)
     options.position = ffi.NULL if position is None else pointer("int32_t *", position, "i4")
     result = Balanced(
         next_channel=np.full((count, switches), 255, np.uint8),

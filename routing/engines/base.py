@@ -42,7 +42,10 @@ class EngineOptions:
     objective
         What balance serves.
     passes
-        Refinement passes over all destinations after the first, None: the engine's default.
+        Refinement passes over all destinations after the first, None: what the effort allows.
+    effort
+        How much work balance is worth, where nothing else says: 1 is about a second for a thousand switches, 0.1 is for
+        sweeps in a hurry.
     seed
         Of every random choice.
     threads
@@ -60,6 +63,7 @@ class EngineOptions:
     vls: int | str = "auto"
     objective: Objective = Objective.ALLTOALL
     passes: int | None = None
+    effort: float = 1.0
     seed: int = 1
     threads: int = 2
     roots: tuple[str, ...] = ()

@@ -7,14 +7,16 @@ import time
 import numpy as np
 
 from routing._kernels.balance import balance
-from routing.engines.base import EngineOptions, Promise
+from routing.engines.base import EngineOptions, Objective, Promise
 from routing.engines.destinations import Destinations, forwarding_tables, slowness
+from routing.engines.effort import refinement_passes
 from routing.engines.lanes import spread, vls_allowed
 from routing.engines.provenance import provenance
 from routing.fabric import Fabric
 from routing.tables import Routing, identity_sl2vl
 
-DEFAULT_PASSES = 4
+NEW_CHANNEL_COST = 0.1
+"""For bisection: what a channel new to a destination costs, beside its load."""
 
 
 class MinHop:
@@ -35,14 +37,17 @@ class MinHop:
         start = time.perf_counter()
         vls = 1 if options.vls == "auto" else vls_allowed(options)
         destinations = Destinations.of(fabric)
+        bisection = options.objective is Objective.BISECTION
         trees = balance(
             fabric.channels,
             slowness(fabric),
             fabric.terminals_at.astype(np.float64),
             destinations.targets(),
-            passes=DEFAULT_PASSES if options.passes is None else options.passes,
+            passes=refinement_passes(fabric, options),
             seed=options.seed,
             threads=options.threads,
+            hop_cost=NEW_CHANNEL_COST if bisection else 0.0,
+            bisection=bisection,
         )
         lft = forwarding_tables(fabric, destinations, trees)
         return Routing(

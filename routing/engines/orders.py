@@ -27,8 +27,8 @@ HOP_COST = 0.03
 
 CLUSTERED_CANDIDATES = 12
 MOST_STEPS = 400
-LOOKS_A_PASS = 15_000_000
-"""Channels looked at in the search for an order, for each refinement pass that the engine may make."""
+LOOKS = 60_000_000
+"""Channels that the search for an order may look at, at effort 1."""
 
 BETWEENNESS_UP_TO = 1_000_000
 """Switches times channels up to which the most central switch is worth computing exactly."""

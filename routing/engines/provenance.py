@@ -18,6 +18,7 @@ def provenance(
         "vls": options.vls,
         "objective": options.objective.value,
         "passes": options.passes,
+        "effort": options.effort,
         "seed": options.seed,
         "partition": options.partition,
         **results,

@@ -8,17 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import balance
-from routing.engines.base import EngineOptions, Promise
+from routing.engines.base import EngineOptions, Objective, Promise
 from routing.engines.destinations import Destinations, forwarding_tables, slowness
+from routing.engines.effort import refinement_passes
 from routing.engines.lanes import spread, vls_allowed
-from routing.engines.orders import HOP_COST, LOOKS_A_PASS, OrderSearch, breadth_first
+from routing.engines.orders import HOP_COST, LOOKS, OrderSearch, breadth_first
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
 from routing.fabric import Fabric
 from routing.partition import regions
 from routing.tables import Routing, identity_sl2vl
-
-DEFAULT_PASSES = 4
 
 
 class UpDown:
@@ -50,10 +49,9 @@ class UpDown:
         start = time.perf_counter()
         vls = vls_allowed(options)
         destinations = Destinations.of(fabric)
-        passes = DEFAULT_PASSES if options.passes is None else options.passes
         layers = vls if _wants_layers(options) else 1
         layer = _layers(fabric, destinations, layers, options.seed)
-        position = _orders(fabric, destinations, layer, passes, options)
+        position = _orders(fabric, destinations, layer, options)
         found = time.perf_counter()
         trees = balance(
             fabric.channels,
@@ -61,10 +59,11 @@ class UpDown:
             fabric.terminals_at.astype(np.float64),
             destinations.targets(layer),
             position=position,
-            passes=passes,
+            passes=refinement_passes(fabric, options),
             seed=options.seed,
             threads=options.threads,
             hop_cost=HOP_COST,
+            bisection=options.objective is Objective.BISECTION,
         )
         sl = spread(destinations, len(fabric.lids), vls)
         if layers > 1:
@@ -92,7 +91,7 @@ def _layers(fabric: Fabric, destinations: Destinations, layers: int, seed: int) 
 
 
 def _orders(
-    fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], passes: int, options: EngineOptions
+    fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], options: EngineOptions
 ) -> npt.NDArray[np.int32]:
     """int32[layers, S], the order of each layer: from the named roots, or the best for each or for all of them."""
     layers = int(layer.max(initial=0)) + 1
@@ -101,7 +100,7 @@ def _orders(
         return np.tile(breadth_first(fabric, roots), (layers, 1))
     family_layer = layer[destinations.family_first[:-1]]
     with_flow = destinations.share[destinations.family_first[:-1]] > 0.0
-    search = OrderSearch(fabric, destinations, LOOKS_A_PASS * max(passes, 1), options.seed, options.threads)
+    search = OrderSearch(fabric, destinations, round(LOOKS * options.effort), options.seed, options.threads)
     shared = np.tile(search.best(np.flatnonzero(with_flow)), (layers, 1))
     if layers == 1:
         return shared

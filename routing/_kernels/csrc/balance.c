@@ -22,6 +22,7 @@
 /* Squarings by pass: mild first, which spreads; steep later, when only the fullest channels matter. */
 static const int32_t SCHEDULE[] = {2, 2, 2, 5, 6};
 #define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
+#define SQUARINGS_FOR_BISECTION 1
 #define FULL_PASSES 2
 
 typedef struct {
@@ -142,6 +143,8 @@ static int run_pass(job_t *job, pair_t *pair, double *load)
 {
     uint64_t random = job->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
     job->squarings = SCHEDULE[job->pass < SCHEDULED ? job->pass : SCHEDULED - 1];
+    if (job->options->bisection)
+        job->squarings = SQUARINGS_FOR_BISECTION;
     job->hot = job->pass < FULL_PASSES ? 0.0 : 0.999;
     ibn_shuffle(job->order, job->targets->families, &random);
     for (job->block = 0; job->block < job->targets->families; job->block += LANES * BLOCK) {
@@ -150,7 +153,7 @@ static int run_pass(job_t *job, pair_t *pair, double *load)
             return 1;
     }
     merge(job, pair, load);
-    if (job->pass > 0) {
+    if (job->pass > 0 && !job->options->bisection) {
         ibn_polish(job, &pair->lane[0]);
         memcpy(pair->lane[1].load, load, (size_t)job->net->channels * sizeof *load);
         merge(job, pair, load);
@@ -163,13 +166,14 @@ static int prepare_lane(const ibn_network *net, lane_t *lane)
     size_t switches = (size_t)net->switches + 1, channels = (size_t)net->channels + 1;
     lane->load = calloc(channels, sizeof *lane->load);
     lane->weight = calloc(channels, sizeof *lane->weight);
-    lane->down = calloc(switches, sizeof *lane->down);
+    lane->estimate = calloc(switches, sizeof *lane->estimate);
+    lane->carries = calloc(switches, sizeof *lane->carries);
     lane->through = calloc(switches, sizeof *lane->through);
     lane->before = calloc(switches, sizeof *lane->before);
     lane->queue = calloc(switches, sizeof *lane->queue);
     lane->children = calloc(switches, sizeof *lane->children);
     lane->level = calloc(switches, sizeof *lane->level);
-    return !(lane->load && lane->weight && lane->down && lane->through && lane->before && lane->queue &&
+    return !(lane->load && lane->weight && lane->estimate && lane->carries && lane->through && lane->before && lane->queue &&
              lane->children && lane->level);
 }
 
@@ -179,7 +183,8 @@ static void release(job_t *job, pair_t *pair)
         lane_t *lane = &pair->lane[which];
         free(lane->load);
         free(lane->weight);
-        free(lane->down);
+        free(lane->estimate);
+        free(lane->carries);
         free(lane->through);
         free(lane->before);
         free(lane->queue);

@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
     int32_t passes;
     int32_t threads;
+    int32_t bisection;
     double hop_cost;
     uint64_t seed;
     const int32_t *position;

@@ -8,8 +8,23 @@
 
 #define UNREACHED (UINT16_MAX - 1)
 
-static int32_t choose(const job_t *job, const lane_t *lane, const uint8_t *next, const uint16_t *distance, int32_t u,
-                      int32_t target, int32_t elders)
+/* Cheapest way of every switch as the weights stand, nearest first: what a switch that has not chosen yet is worth. */
+static void estimate(const job_t *job, lane_t *lane, const uint16_t *distance, const int32_t *nearest)
+{
+    const ibn_network *net = job->net;
+    lane->estimate[nearest[0]] = 0.0;
+    for (int32_t i = 1; i < net->switches && nearest[i] >= 0; i++) {
+        int32_t u = nearest[i];
+        double least = INFINITY;
+        for (int32_t c = net->first[u]; c < net->first[u + 1]; c++)
+            if (distance[net->dst[c]] + 1 == distance[u])
+                least = fmin(least, lane->weight[c] + lane->estimate[net->dst[c]]);
+        lane->estimate[u] = least;
+    }
+}
+
+static void choose(const job_t *job, const lane_t *lane, uint8_t *next, const uint16_t *distance, int32_t u,
+                   int32_t target, int32_t elders)
 {
     const ibn_network *net = job->net;
     int32_t root = job->targets->root[target];
@@ -19,14 +34,37 @@ static int32_t choose(const job_t *job, const lane_t *lane, const uint8_t *next,
         int32_t v = net->dst[c];
         if (distance[v] + 1 != distance[u])
             continue;
-        double cost = idle ? 0.0 : lane->weight[c] + ibn_cost_of_way(job, lane, next, v, root);
+        double rest = v != root && next[v] == NO_CHANNEL ? lane->estimate[v] : ibn_cost_of_way(job, lane, next, v, root);
+        double cost = idle ? 0.0 : lane->weight[c] + rest;
         ibn_consider(&best, c, elders ? ibn_taken_by_elders(job, next, elders, u, c) : 0, cost);
     }
-    return best.channel;
+    next[u] = (uint8_t)(best.channel - net->first[u]);
 }
 
-/* Lays one destination: switches nearest first, in random order within a distance, so that none is always first.  The
- * tree of a destination without flow takes the first channels, which gives all such trees the same turns. */
+/* Tells the switches behind `from`, whose way the tree has now, what they are worth: the rest of their way is free. */
+static void tell_behind(const job_t *job, lane_t *lane, const uint8_t *next, const uint16_t *distance, int32_t from)
+{
+    const ibn_network *net = job->net;
+    int32_t tail = 0;
+    lane->estimate[from] = 0.0;
+    lane->queue[tail++] = from;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t v = lane->queue[head];
+        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+            int32_t c = net->into[i], u = net->src[c];
+            double cost = lane->weight[c] + lane->estimate[v];
+            if (distance[u] != distance[v] + 1 || next[u] != NO_CHANNEL || cost >= lane->estimate[u])
+                continue;
+            lane->estimate[u] = cost;
+            if (net->sources[u] == 0.0 && tail < net->switches)
+                lane->queue[tail++] = u;
+        }
+    }
+}
+
+/* Lays one destination: switches nearest first, in random order within a distance, so that none is always first.  A
+ * switch without end ports chooses when the first flow arrives at it.  The tree of a destination without flow takes the
+ * first channels, which gives all such trees the same turns. */
 void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target, int32_t elders)
 {
     const ibn_network *net = job->net;
@@ -36,20 +74,30 @@ void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target, int32_t el
     const int32_t *nearest = job->by_distance + row;
     uint8_t *next = job->next + (int64_t)target * net->switches;
     double share = job->targets->share[target];
-    while (reached < net->switches && nearest[reached] >= 0) {
+    memset(next, NO_CHANNEL, (size_t)net->switches);
+    memset(lane->carries, 0, (size_t)net->switches);
+    if (job->has_transit && share > 0.0)
+        estimate(job, lane, distance, nearest);
+    while (share > 0.0 && reached < net->switches && nearest[reached] >= 0) {
         int32_t count = 0;
         uint16_t here = distance[nearest[reached]];
-        while (reached < net->switches && nearest[reached] >= 0 && distance[nearest[reached]] == here)
-            lane->level[count++] = nearest[reached++];
-        if (share > 0.0)
-            ibn_shuffle(lane->level, count, &lane->random);
+        for (; reached < net->switches && nearest[reached] >= 0 && distance[nearest[reached]] == here; reached++)
+            if (net->sources[nearest[reached]] > 0.0)
+                lane->level[count++] = nearest[reached];
+        ibn_shuffle(lane->level, count, &lane->random);
         for (int32_t i = 0; i < count; i++) {
-            int32_t u = lane->level[i];
-            next[u] = (uint8_t)(choose(job, lane, next, distance, u, target, elders) - net->first[u]);
-            if (net->sources[u] * share > 0.0)
-                ibn_add_along(job, lane, next, u, root, net->sources[u] * share);
+            int32_t from = lane->level[i];
+            for (int32_t u = from; u != root && next[u] == NO_CHANNEL; u = net->dst[ibn_chosen(job, next, u)])
+                choose(job, lane, next, distance, u, target, elders);
+            ibn_add_along(job, lane, next, from, target, net->sources[from] * share);
+            if (job->options->bisection && job->has_transit)
+                for (int32_t u = from; u != root; u = net->dst[ibn_chosen(job, next, u)])
+                    tell_behind(job, lane, next, distance, u);
         }
     }
+    for (int32_t i = 1; i < net->switches && nearest[i] >= 0; i++)
+        if (next[nearest[i]] == NO_CHANNEL)
+            choose(job, lane, next, distance, nearest[i], target, elders);
 }
 
 static void survey(void *context, int32_t root)
@@ -84,6 +132,8 @@ int ibn_prepare_shortest(job_t *job)
 {
     const ibn_network *net = job->net;
     size_t rows = 0, switches = (size_t)net->switches;
+    for (size_t s = 0; s < switches; s++)
+        job->has_transit |= net->sources[s] == 0.0;
     job->root_row = malloc((switches + 1) * sizeof *job->root_row);
     if (!job->root_row)
         return 1;

@@ -14,18 +14,18 @@ static void survey_down(const job_t *job, lane_t *lane, const int32_t *sequence,
 {
     const ibn_network *net = job->net;
     for (int32_t u = 0; u < net->switches; u++)
-        lane->down[u] = INFINITY;
-    lane->down[root] = 0.0;
+        lane->estimate[u] = INFINITY;
+    lane->estimate[root] = 0.0;
     for (int32_t i = position[root] - 1; i >= 0; i--) {
         int32_t u = sequence[i];
         double least = INFINITY;
         for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
             int32_t v = net->dst[c];
-            double cost = lane->weight[c] + lane->down[v];
+            double cost = lane->weight[c] + lane->estimate[v];
             if (position[v] > i && cost < least)
                 least = cost;
         }
-        lane->down[u] = least;
+        lane->estimate[u] = least;
     }
 }
 
@@ -38,10 +38,10 @@ static void go_down(const job_t *job, const lane_t *lane, uint8_t *next, const i
         choice_t best = ibn_no_choice();
         for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
             int32_t v = net->dst[c];
-            if (position[v] < position[u] || lane->down[v] == INFINITY)
+            if (position[v] < position[u] || lane->estimate[v] == INFINITY)
                 continue;
             int decided = v == root || next[v] != NO_CHANNEL;
-            double rest = decided ? ibn_cost_of_way(job, lane, next, v, root) : lane->down[v];
+            double rest = decided ? ibn_cost_of_way(job, lane, next, v, root) : lane->estimate[v];
             ibn_consider(&best, c, elders ? ibn_taken_by_elders(job, next, elders, u, c) : 0, lane->weight[c] + rest);
         }
         next[u] = (uint8_t)(best.channel - net->first[u]);
@@ -73,6 +73,7 @@ void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target, int32_t elde
     uint8_t *next = job->next + (int64_t)target * net->switches;
     double share = job->targets->share[target];
     memset(next, NO_CHANNEL, (size_t)net->switches);
+    memset(lane->carries, 0, (size_t)net->switches);
     survey_down(job, lane, sequence, position, root);
     for (int32_t i = 0; i < net->switches; i++) {
         int32_t u = sequence[i];
@@ -80,7 +81,7 @@ void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target, int32_t elde
             continue;
         if (next[u] == NO_CHANNEL) {
             choice_t up = choose_up(job, lane, next, position, u, root, elders);
-            if (lane->down[u] < INFINITY && lane->down[u] <= up.cost)
+            if (lane->estimate[u] < INFINITY && lane->estimate[u] <= up.cost)
                 go_down(job, lane, next, position, u, root, elders);
             else if (up.channel >= 0)
                 next[u] = (uint8_t)(up.channel - net->first[u]);
@@ -88,7 +89,7 @@ void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target, int32_t elde
                 continue;
         }
         if (net->sources[u] * share > 0.0)
-            ibn_add_along(job, lane, next, u, root, net->sources[u] * share);
+            ibn_add_along(job, lane, next, u, target, net->sources[u] * share);
     }
 }
 

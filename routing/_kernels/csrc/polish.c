@@ -44,24 +44,23 @@ static int improve(const job_t *job, lane_t *lane, int32_t target, int32_t u)
 {
     const ibn_network *net = job->net;
     uint8_t *next = job->next + (int64_t)target * net->switches, kept = next[u];
-    int32_t root = job->targets->root[target];
     double flow = flow_through(job, lane, next, target, u);
     if (flow == 0.0)
         return 0;
     double before = lane->potential;
-    ibn_add_along(job, lane, next, u, root, -flow);
+    ibn_add_along(job, lane, next, u, target, -flow);
     for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
         next[u] = kept;
         if (c - net->first[u] == kept || !allowed(job, next, target, u, c))
             continue;
         next[u] = (uint8_t)(c - net->first[u]);
-        ibn_add_along(job, lane, next, u, root, flow);
+        ibn_add_along(job, lane, next, u, target, flow);
         if (lane->potential < before - 1e-9)
             return 1;
-        ibn_add_along(job, lane, next, u, root, -flow);
+        ibn_add_along(job, lane, next, u, target, -flow);
     }
     next[u] = kept;
-    ibn_add_along(job, lane, next, u, root, flow);
+    ibn_add_along(job, lane, next, u, target, flow);
     return 0;
 }
 

@@ -20,6 +20,7 @@ typedef struct {
     int32_t *sequence;    /* [layers, S] switches by position, up/down rule only */
     int32_t *order;       /* families in the order of this pass */
     int32_t pass, block, squarings;
+    int has_transit; /* whether there are switches without end ports */
     double hot; /* only trees over a channel at least so full (of the fullest) are laid again */
 } job_t;
 
@@ -27,7 +28,8 @@ typedef struct {
     double *load, *weight; /* [C] flow, and (load / peak)^(2^squarings) + hop cost */
     double inverse_peak;
     double potential; /* change of the sum of all weights */
-    double *down;     /* [S] cheapest way that only goes down */
+    double *estimate; /* [S] cheapest way of a switch that has not chosen its own yet */
+    uint8_t *carries; /* [S] whether flow of the destination being laid leaves the switch */
     double *through;  /* [S] a destination's flow through each switch */
     uint8_t *before;  /* [S] a destination's tree before it was lifted */
     int32_t *queue, *children, *level;
@@ -56,12 +58,12 @@ static inline int32_t ibn_chosen(const job_t *job, const uint8_t *next, int32_t 
     return job->net->first[u] + next[u];
 }
 
-/* Cost of the way that `from` takes now.  Walked anew each time: a remembered cost is stale as soon as a flow is added,
+/* Cost of the way that `from` takes now; for bisection only of what the destination's tree does not have yet.  Walked anew each time: a remembered cost is stale as soon as a flow is added,
  * and stale costs were measured to cost 1 % of balance on trees and 5 % on trunked tori. */
 static inline double ibn_cost_of_way(const job_t *job, const lane_t *lane, const uint8_t *next, int32_t from, int32_t root)
 {
     double cost = 0.0;
-    while (from != root) {
+    while (from != root && !(job->options->bisection && lane->carries[from])) {
         int32_t c = ibn_chosen(job, next, from);
         cost += lane->weight[c];
         from = job->net->dst[c];
@@ -69,11 +71,13 @@ static inline double ibn_cost_of_way(const job_t *job, const lane_t *lane, const
     return cost;
 }
 
-static inline void ibn_add_along(const job_t *job, lane_t *lane, const uint8_t *next, int32_t from, int32_t root,
+static inline void ibn_add_along(const job_t *job, lane_t *lane, const uint8_t *next, int32_t from, int32_t target,
                                  double flow)
 {
+    int32_t root = job->targets->root[target];
     while (from != root) {
         int32_t c = ibn_chosen(job, next, from);
+        lane->carries[from] = 1;
         ibn_add(job, lane, c, flow);
         from = job->net->dst[c];
     }
