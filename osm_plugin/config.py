@@ -25,6 +25,7 @@ ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
     "vls": (int, str),
     "objective": (str,),
     "passes": (int,),
+    "effort": (int, float),
     "seed": (int,),
     "roots": (list,),
     "root_guid_file": (str,),

@@ -61,6 +61,10 @@ def plain_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+SWEEP_EFFORT = 0.1
+"""Effort where the configuration states none: OpenSM answers no path query while it routes."""
+
+
 def options_of(engine: str, config: PluginConfig, snapshot: Snapshot) -> EngineOptions:
     """The engine's options: the configuration's, and as many VLs for "auto" as OpenSM sets up.
 
@@ -80,6 +84,7 @@ def options_of(engine: str, config: PluginConfig, snapshot: Snapshot) -> EngineO
         found["root_guid_file"] = Path(found["root_guid_file"])
     if "roots" in found:
         found["roots"] = tuple(str(root) for root in found["roots"])
+    found.setdefault("effort", SWEEP_EFFORT)
     _check_vls(found.get("vls", "auto"), snapshot)
     threads = config.threads or min(8, len(os.sched_getaffinity(0)))
     return EngineOptions(**found, threads=threads, port_vls=snapshot.data_vls)
