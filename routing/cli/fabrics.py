@@ -24,7 +24,7 @@ def fabric_argument(command: Command) -> Command:
         "--guid2lid",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="LIDs from OpenSM's guid2lid file, where the fabric file states none.",
+        help="LIDs from OpenSM's guid2lid file, whatever the fabric file says.",
     )(command)
     command = click.option(
         "--lmc",

@@ -1,0 +1,109 @@
+"""Seconds to read a fabric from every format, and to write it: a Markdown table.
+
+usage: python -m benchmarks.read_fabrics [CAS_PER_LEAF]
+
+The fabric is a tree of three levels of 40-port switches with 2000 switches (10,000 nodes and 40,000 cables with 10 CAs
+a leaf, the default).  ibnetdiscover and OpenSM lists are laid out here as those programs print them.  Each figure is the
+best of three in CPU time of one process, so that other work on the machine does not count.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from routing.fabric import Fabric, NodeKind
+from routing.formats.fabric_files import read_fabric, write_fabric
+from routing.topologies import xgft
+
+
+def best(work: Callable[[], object]) -> float:
+    """CPU seconds of the best of three."""
+    seconds = []
+    for _ in range(3):
+        begin = time.process_time()
+        work()
+        seconds.append(time.process_time() - begin)
+    return min(seconds)
+
+
+def cables(fabric: Fabric) -> dict[int, list[tuple[int, int, int]]]:
+    """By device: (port, remote device, remote port)."""
+    by_device: dict[int, list[tuple[int, int, int]]] = {d: [] for d in range(fabric.switches + fabric.terminals)}
+    for (a, b), (p, q) in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True):
+        by_device[a].append((p, b, q))
+        by_device[b].append((q, a, p))
+    return by_device
+
+
+def ibnetdiscover_lines(fabric: Fabric) -> Iterator[str]:
+    """The fabric as ibnetdiscover prints it; all links are taken as 4xEDR."""
+    guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
+    port_guid = dict(zip(fabric.endport_terminal.tolist(), fabric.endport_guid.tolist(), strict=True))
+    lids = [*fabric.switch_lid.tolist(), *(0 for _ in range(fabric.terminals))]
+    for terminal, lid in zip(fabric.endport_terminal.tolist(), fabric.endport_lid.tolist(), strict=True):
+        lids[fabric.switches + terminal] = lid
+    yield f"# Initiated from node {guids[-1]:016x} port {guids[-1] + 1:016x}"
+    for device, ports in cables(fabric).items():
+        name, guid, lid = fabric.device_name(device), guids[device], lids[device]
+        if device < fabric.switches:
+            yield f"\nvendid=0x2c9\ndevid=0xd2f0\nsysimgguid={guid:#x}\nswitchguid={guid:#x}({guid:x})"
+            yield f'Switch\t{fabric.switch_ports[device]} "S-{guid:016x}"\t\t# "{name}" enhanced port 0 lid {lid} lmc 0'
+        else:
+            yield f'\ncaguid={guid:#x}\nCa\t1 "H-{guid:016x}"\t\t# "{name}"'
+        for port, far, far_port in sorted(ports):
+            far_name, end = fabric.device_name(far), f"lid {lids[far]} 4xEDR"
+            if device >= fabric.switches:
+                own = port_guid[device - fabric.switches]
+                yield f'[{port}]({own:x}) \t"S-{guids[far]:016x}"[{far_port}]\t\t# lid {lid} lmc 0 "{far_name}" {end}'
+            elif far >= fabric.switches:
+                own = port_guid[far - fabric.switches]
+                yield f'[{port}]\t"H-{guids[far]:016x}"[{far_port}]({own:x}) \t\t# "{far_name}" {end}'
+            else:
+                yield f'[{port}]\t"S-{guids[far]:016x}"[{far_port}]\t\t# "{far_name}" {end}'
+
+
+def subnet_lines(fabric: Fabric) -> Iterator[str]:
+    """The fabric as OpenSM lists it."""
+    guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
+    port_counts = [*fabric.switch_ports.tolist(), *fabric.terminal_ports.tolist()]
+
+    def half(device: int, port: int) -> str:
+        kind, port_guid = ("SW", guids[device]) if device < fabric.switches else ("CA", guids[device] + port)
+        return (
+            f"{{ {kind} Ports:{port_counts[device]:02X} SystemGUID:{guids[device]:016x} NodeGUID:{guids[device]:016x} "
+            f"PortGUID:{port_guid:016x} VenID:000000 DevID:0000 Rev:000000A1 {{{fabric.device_name(device)}}} "
+            f"LID:0000 PN:{port:02X} }}"
+        )
+
+    for device, ports in cables(fabric).items():
+        for port, far, far_port in ports:
+            yield f"{half(device, port)} {half(far, far_port)} PHY=4x LOG=ACT SPD=25"
+
+
+def main() -> None:
+    """Print the table."""
+    fabric = xgft([int(sys.argv[1]) if len(sys.argv) > 1 else 10, 20, 40], [1, 20, 20])
+    cas = int((fabric.terminal_kind == NodeKind.CA).sum())
+    print(f"{fabric.switches} switches, {cas} CAs, {fabric.links} cables\n")
+    print("| format | MB | read, s | write, s |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for suffix in (".net", ".json", ".graphml", ".ibnetdiscover", ".lst"):
+            path = Path(folder) / f"fabric{suffix}"
+            written = ""
+            if suffix == ".ibnetdiscover":
+                path.write_text("\n".join(ibnetdiscover_lines(fabric)) + "\n")
+            elif suffix == ".lst":
+                path.write_text("\n".join(subnet_lines(fabric)) + "\n")
+            else:
+                written = f"{best(lambda path=path: write_fabric(fabric, path)):.2f}"
+            assert read_fabric(path).links == fabric.links
+            seconds = best(lambda path=path: read_fabric(path))
+            print(f"| {suffix} | {path.stat().st_size / 1e6:.1f} | {seconds:.2f} | {written} |")
+
+
+if __name__ == "__main__":
+    main()
