@@ -3,8 +3,8 @@
 usage: python -m benchmarks.read_fabrics [CAS_PER_LEAF]
 
 The fabric is a tree of three levels of 40-port switches with 2000 switches (10,000 nodes and 40,000 cables with 10 CAs
-a leaf, the default).  ibnetdiscover and OpenSM lists are laid out here as those programs print them.  Each figure is the
-best of three in CPU time of one process, so that other work on the machine does not count.
+a leaf, the default).  The output of ibnetdiscover and OpenSM's list are laid out here as those programs print them.
+Each figure is the best of three in CPU time of one process, so that other work on the machine does not count.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from routing.fabric import Fabric, NodeKind
@@ -99,9 +100,9 @@ def main() -> None:
             elif suffix == ".lst":
                 path.write_text("\n".join(subnet_lines(fabric)) + "\n")
             else:
-                written = f"{best(lambda path=path: write_fabric(fabric, path)):.2f}"
+                written = f"{best(partial(write_fabric, fabric, path)):.2f}"
             assert read_fabric(path).links == fabric.links
-            seconds = best(lambda path=path: read_fabric(path))
+            seconds = best(partial(read_fabric, path))
             print(f"| {suffix} | {path.stat().st_size / 1e6:.1f} | {seconds:.2f} | {written} |")
 
 
