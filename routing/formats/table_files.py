@@ -27,7 +27,7 @@ SLVL = "ibdmchk.slvl"
 DEFAULT_VLS = 8
 """Data VLs of a port of which nothing is known."""
 
-NAMED_ENTRIES = 4_000_000
+NAMED_ENTRIES = 1_000_000
 """Up to so many table entries the LFTs are written as OpenSM dumps them, with names; above, LIDs and ports alone."""
 
 

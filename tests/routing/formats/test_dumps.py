@@ -262,3 +262,23 @@ def test_any_damage_is_read_or_refused(tmp_path_factory, written, name, data):
         READERS[name](path, fabric)
     except IbnueError as error:
         assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+def test_lines_that_are_decoded_at_once_mean_the_same_as_one_by_one(tmp_path, written, name):
+    folder, fabric = written
+    slow = (folder / name).read_bytes().replace(b"\n", b"\r\n")
+    if name == "fdbs":
+        slow = slow.replace(b"\n0x", b"\n 0x")
+    (tmp_path / name).write_bytes(slow)
+    found, wanted = (READERS[name](where / name, fabric) for where in (tmp_path, folder))
+    if name == "matrix":
+        found, wanted = found.hops, wanted.hops
+    assert np.array_equal(found, wanted)
+
+
+def test_service_levels_for_moved_lids_are_refused(tmp_path, written):
+    folder, fabric = written
+    moved = dataclasses.replace(fabric, switch_lid=fabric.switch_lid + np.uint16(40))
+    with pytest.raises(TableError, match="has LID 1 here and LID 41 in the fabric"):
+        path_sl.read(folder / "records", moved)
