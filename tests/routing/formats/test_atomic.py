@@ -113,11 +113,22 @@ def test_a_full_disk_says_so():
 
 
 def test_an_unwritable_folder(tmp_path):
-    if os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
-    tmp_path.chmod(0o500)
-    with pytest.raises(EnvironmentProblem, match="permission denied"), atomic_write(tmp_path / "x"):
-        pytest.fail("must not be entered")
+    (tmp_path / "d").mkdir(mode=0o500)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)  # root may write everywhere
+    try:
+        with pytest.raises(EnvironmentProblem, match="permission denied"), atomic_write(tmp_path / "d" / "x"):
+            pytest.fail("must not be entered")
+        with (
+            pytest.raises(EnvironmentProblem, match="permission denied"),
+            atomic_directory(tmp_path / "d" / "x", marker="m", known={"m"}),
+        ):
+            pytest.fail("must not be entered")
+    finally:
+        if root:
+            os.seteuid(0)
+    assert names_in(tmp_path / "d") == []
 
 
 def test_ctrl_c_leaves_nothing(tmp_path):
