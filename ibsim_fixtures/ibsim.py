@@ -394,9 +394,25 @@ class Ibsim:
         }
 
     def run(
-        self, program: str, *arguments: str | int, host: str | int | None = None, timeout: float | None = None
+        self,
+        program: str,
+        *arguments: str | int,
+        host: str | int | None = None,
+        stdin: str = "",
+        timeout: float | None = None,
     ) -> str:
         """Run a diagnostic program on the simulated fabric; what it printed.
+
+        Parameters
+        ----------
+        program, arguments
+            Its name or path, and what it is told.
+        host
+            Device that it is connected to; None: :attr:`sm_host`.
+        stdin
+            What it reads.
+        timeout
+            Seconds that it may take.
 
         Raises
         ------
@@ -413,7 +429,7 @@ class Ibsim:
                 command,
                 env=self.environment(host),
                 cwd=self.folder,
-                stdin=subprocess.DEVNULL,
+                input=stdin,
                 capture_output=True,
                 text=True,
                 errors="replace",

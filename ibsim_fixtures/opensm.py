@@ -22,7 +22,7 @@ Setting = str | int | float | bool | Path
 _LOG_FLAGS = "0x43"
 _VERBOSE_MODULES = ("osm_state_mgr.c 0x47", "osm_ucast_mgr.c 0x47")
 # Files of a real OpenSM on this machine must not reach into the lab.
-_OWN_FILES = ("partition_config_file", "prefix_routes_file", "sa_db_file")
+_OWN_FILES = ("partition_config_file", "prefix_routes_file")
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def _kind(flags: int, text: str) -> EventKind:
     for sign, kind in _SIGNS:
         if sign in text:
             return kind
-    return EventKind.ERROR if flags == 1 and _NO_ERROR not in text else EventKind.OTHER
+    return EventKind.ERROR if flags & 0x7F == 1 and _NO_ERROR not in text else EventKind.OTHER
 
 
 class LogReader:

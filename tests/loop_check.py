@@ -3,13 +3,16 @@
 import networkx as nx
 
 
+def cables(lab):
+    """(device, port) at the other end of each cable, by (GUID, port)."""
+    devices = {device.id: device for device in lab.ibsim.devices}
+    ports = [port for port in lab.ibsim.ports() if port.peer is not None]
+    return {(devices[port.device].guid, port.port): (devices[port.peer[0]], port.peer[1]) for port in ports}
+
+
 def walk_everything(lab, lmc=0):
     """(dependency graph of channels, ways that do not arrive) for traffic from every switch to every LID."""
-    devices = {device.id: device for device in lab.ibsim.devices}
-    cable = {}
-    for port in lab.ibsim.ports():
-        if port.peer is not None:
-            cable[devices[port.device].guid, port.port] = devices[port.peer[0]], port.peer[1]
+    cable = cables(lab)
     tables = lab.switch_lfts()
     owners = {}
     for owner in lab.owners():
@@ -44,6 +47,29 @@ def _follow(graph, cable, tables, switch, lid, owner):
             graph.add_edge(before, channel)
         before, here = channel, device.guid
     return f"goes round through {here:#x}"
+
+
+def walk_layers(lab, sls):
+    """Dependency graph of (channel, VL) for traffic from every CA to every other, on the SLs that the SA gives out."""
+    cable, tables, rows = cables(lab), lab.switch_lfts(), lab.switch_sl2vl()
+    ports = {(owner.guid, owner.port) for owner in lab.owners() if owner.kind == "CA"}
+    graph = nx.DiGraph()
+    for guid, port in ports:
+        for (source, lid), sl in sls.items():
+            if source != guid:
+                continue
+            (device, entry), before = cable[guid, port], None
+            while device.kind == "Switch":
+                leave = tables[device.guid][lid]
+                channel = device.guid, leave, rows[device.guid, entry, leave][sl]
+                device, entry = cable[device.guid, leave]
+                if device.kind != "Switch":
+                    break
+                graph.add_node(channel)
+                if before is not None:
+                    graph.add_edge(before, channel)
+                before = channel
+    return graph
 
 
 def has_loop(graph):

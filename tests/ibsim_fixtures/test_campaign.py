@@ -9,7 +9,7 @@ import random
 import zlib
 
 import pytest
-from loop_check import has_loop, walk_everything
+from loop_check import has_loop, walk_everything, walk_layers
 
 from ibsim_fixtures.catalogue import FIXTURES
 from ibsim_fixtures.lab import Lab
@@ -127,6 +127,49 @@ def test_updn_is_free_of_loops_without_any_one_switch(name, plugin):
         assert len(switches) >= 5
         for switch in switches:
             sweep_without(lab, name, [(switch, None)])
+
+
+def layers(lab):
+    """(the loop verdicts of networkx and ibdmchk, how many VLs) of the ways from CA to CA, on the SLs of the SA."""
+    sls = lab.ca_sls()
+    graph = walk_layers(lab, sls)
+    verdict = lab.ibdmchk(sls=sls)
+    assert verdict.errors == ()
+    return has_loop(graph), verdict.credit_loop, len({vl for _, _, vl in graph})
+
+
+QOS = {"qos": True, "qos_max_vls": 8}
+
+
+@pytest.mark.lab
+def test_layers_of_updn_are_free_of_loops(plugin):
+    with updn("torus-4x4", plugin, **QOS) as lab:
+        assert layers(lab) == (False, False, 8)
+        for device, port in faults("torus-4x4", switch_links(lab.ibsim), 22):
+            lab.ibsim.unlink(device, port)
+        assert lab.opensm.resweep().engine == "ibnue-updn"
+        assert layers(lab)[:2] == (False, False)
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+@pytest.mark.parametrize("percent", PERCENTS)
+@pytest.mark.parametrize("name", ["torus-3x3x3", "dragonfly-4-2-2", "kautz-3-2-double", "random-24-3-faults"])
+def test_layers_of_updn_are_free_of_loops_everywhere(name, percent, plugin):
+    with updn(name, plugin, **QOS) as lab:
+        for device, port in faults(name, switch_links(lab.ibsim), percent):
+            lab.ibsim.unlink(device, port)
+        assert lab.opensm.resweep().engine == "ibnue-updn"
+        assert layers(lab)[:2] == (False, False)
+
+
+@pytest.mark.lab
+def test_layers_that_are_folded_have_a_loop():
+    # Eight SLs on one VL: the ways are those of lash, which need two.
+    folded = {**QOS, "qos_sl2vl": ",".join("0" * 16)}
+    for config, answer in ((QOS, (False, False, 2)), (folded, (True, True, 1))):
+        with Lab(ROUTED["torus-4x4"].path, routing_engine="lash,no_fallback", config=config) as lab:
+            assert layers(lab) == answer
 
 
 def checkers_agree(name):

@@ -1,7 +1,10 @@
 import pytest
+from lab_nets import ring
 
 from ibsim_fixtures.catalogue import FIXTURES
+from ibsim_fixtures.ibdmchk import read_sl2vl
 from ibsim_fixtures.lab import Lab
+from ibsim_fixtures.mad_client import ask
 from ibsim_fixtures.processes import LabError
 from ibsim_fixtures.readback import path_record, switch_lft
 
@@ -103,6 +106,35 @@ def test_queries(ring4):
         assert lab.sl(lid["h", 0], lid["h", 2]) == record.sl
         with pytest.raises(LabError, match=r"no path|exit status"):
             lab.sl(lid["h", 0], 4000)
+
+
+def test_bulk_answers_equal_single_ones(net):
+    config = {"qos": True, "qos_max_vls": 8, "qos_sl2vl": "0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7"}
+    with Lab(net(6, ring(6), 2), routing_engine="lash,no_fallback", config=config) as lab:
+        lid = {owner.guid: owner.lid for owner in lab.owners()}
+        sls = lab.ca_sls()
+        assert len(sls) == 12 * 11
+        assert set(sls.values()) == {0, 1}
+        host = lab.ibsim.device("h0").guid
+        assert {key: lab.sl(lid[key[0]], key[1]) for key in sls if key[0] == host}.items() <= sls.items()
+        rows = lab.switch_sl2vl()
+        assert len(rows) == 6 * 13 * 12
+        single = lab.sl2vl(lid[0x200003], [1, 3, 12])
+        assert {(entry, leave): rows[0x200003, entry, leave] for entry, leave in single} == single
+        assert rows[0x200003, 1, 3][:4] == (0, 0, 1, 1)
+        dumped = read_sl2vl(lab.opensm.folder / "opensm-sl2vl.dump")
+        shared = dumped.keys() & rows.keys()
+        assert len(shared) >= 6 * 4 * 3
+        assert {key: dumped[key] for key in shared} == {key: rows[key] for key in shared}
+
+
+def test_bulk_questions_without_an_answer(ring4):
+    with Lab(ring4) as lab:
+        lids = [owner.lid for owner in lab.owners()]
+        host = next(owner.lid for owner in lab.owners() if owner.guid == lab.ibsim.device("h0").guid)
+        paths, rows = ask(lab.ibsim, sm_lid=host, paths=[(host, 4000), (host, lids[-1])], sl2vl=[(4000, 1, 1)])
+        assert paths == [None, 0]
+        assert rows == [None]
 
 
 def test_a_fabric_without_switches():
