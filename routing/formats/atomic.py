@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,19 +32,15 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         The folder is not there or cannot be written, or the disk is full.
     """
     target = Path(path).absolute()
-    part: Path | None = None
+    part = _part(target)
     with _environment(target):
         try:
-            handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-            part = Path(name)
-            with open(handle, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
+            with part.open("xb") as file:
                 yield file
-            part.chmod(0o666 & ~_umask())
             part.replace(target)
         except BaseException:
-            if part is not None:
-                with suppress(OSError):
-                    part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
             raise
 
 
@@ -78,12 +74,11 @@ def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -
         The folder around it is missing or cannot be written.
     """
     target = Path(path).resolve()
-    part: Path | None = None
+    part = _part(target)
     with _environment(target):
         _refuse_foreign(target, marker, known)
         try:
-            part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
-            part.chmod(0o777 & ~_umask())
+            part.mkdir()
             yield part
             _refuse_foreign(target, marker, known)
             if target.exists():
@@ -91,8 +86,12 @@ def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -
             else:
                 part.rename(target)
         finally:
-            if part is not None:
-                shutil.rmtree(part, ignore_errors=True)
+            shutil.rmtree(part, ignore_errors=True)
+
+
+def _part(target: Path) -> Path:
+    """A name beside the target that nobody else has; known before it is made, so that Ctrl-C cannot come in between."""
+    return target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
 
 
 def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
@@ -133,14 +132,6 @@ def _exchange(part: Path, target: Path) -> None:
         aside.rename(target)
         raise
     aside.rename(part)
-
-
-def _umask() -> int:
-    """The umask, read without setting it for a moment (that would be seen by other threads) where Linux allows."""
-    with suppress(OSError, ValueError, StopIteration):
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-        return int(next(line for line in status.splitlines() if line.startswith("Umask:")).split()[1], 8)
-    return 0o077
 
 
 @contextmanager
