@@ -1,0 +1,338 @@
+"""A slow and obvious twin of the balancing kernel, for exact comparison.
+
+It follows the kernel's arithmetic operation by operation, so that results are equal to the last bit, and takes none of
+its shortcuts: no scratch space, no shared surveys, no threads.  Names follow the kernel's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+NO_CHANNEL = 255
+LANES, BLOCK, ROUNDS, FULL_PASSES = 2, 16, 64, 2
+SCHEDULE = (2, 2, 2, 5, 6)
+WORD = 2**64
+
+
+class Random:
+    """SplitMix64."""
+
+    def __init__(self, state):
+        self.state = state % WORD
+
+    def draw(self):
+        self.state = z = (self.state + 0x9E3779B97F4A7C15) % WORD
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % WORD
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % WORD
+        return z ^ (z >> 31)
+
+    def shuffle(self, items):
+        for i in range(len(items) - 1, 0, -1):
+            j = ((self.draw() >> 32) * (i + 1)) >> 32
+            items[i], items[j] = items[j], items[i]
+
+
+@dataclass
+class Lane:
+    """Loads of its own, and what they make each channel worth avoiding."""
+
+    load: list[float]
+    weight: list[float]
+    inverse_peak: float = 0.0
+    potential: float = 0.0
+    random: Random = field(default_factory=lambda: Random(0))
+
+
+class SlowBalance:
+    """The same arguments as the kernel's wrapper, as plain lists."""
+
+    def __init__(self, channels, slowness, sources, targets, *, position=None, passes, seed, hop_cost=0.0):
+        self.src, self.dst = channels.src.tolist(), channels.dst.tolist()
+        self.switches, self.channels = len(sources), len(channels)
+        first, into = channels.first.tolist(), channels.into.tolist()
+        into_first = channels.into_first.tolist()
+        self.first = first
+        self.out = [list(range(first[u], first[u + 1])) for u in range(self.switches)]
+        self.into = [into[into_first[u] : into_first[u + 1]] for u in range(self.switches)]
+        self.slowness, self.sources = slowness.tolist(), sources.tolist()
+        self.root, self.share, self.layer = targets.root.tolist(), targets.share.tolist(), targets.layer.tolist()
+        starts = targets.family_first.tolist()
+        self.families = [list(range(a, b)) for a, b in pairwise(starts)]
+        self.positions = None if position is None else position.tolist()
+        self.passes, self.seed, self.hop_cost = passes, seed, hop_cost
+        self.next = [[NO_CHANNEL] * self.switches for _ in self.root]
+        self.load = [0.0] * self.channels
+        self.order = list(range(len(self.families)))
+        self.lanes = [Lane([0.0] * self.channels, [0.0] * self.channels) for _ in range(LANES)]
+
+    def run(self):
+        """Trees and loads of the best pass, and the fullest channel after each."""
+        worst, best = [], None
+        for number in range(self.passes + 1):
+            self.number = number
+            self.run_pass()
+            worst.append(self.peak(self.load))
+            if best is None or worst[-1] < best[0]:
+                best = (worst[-1], [list(tree) for tree in self.next], list(self.load))
+        return best[1], best[2], worst
+
+    # What a channel weighs, and flows on it
+
+    def peak(self, load):
+        return max((x * y for x, y in zip(load, self.slowness, strict=True)), default=0.0)
+
+    def weigh(self, lane, channel, load):
+        x = load * self.slowness[channel] * lane.inverse_peak
+        for _ in range(self.squarings):
+            x *= x
+        return x + self.hop_cost
+
+    def add(self, lane, channel, flow):
+        lane.load[channel] += flow
+        weight = self.weigh(lane, channel, lane.load[channel])
+        lane.potential += weight - lane.weight[channel]
+        lane.weight[channel] = weight
+
+    def chosen(self, target, u):
+        return self.first[u] + self.next[target][u]
+
+    def has_way(self, target, u):
+        return u == self.root[target] or self.next[target][u] != NO_CHANNEL
+
+    def way(self, target, u):
+        """Channels from a switch to the root."""
+        found = []
+        while u != self.root[target]:
+            found.append(self.chosen(target, u))
+            u = self.dst[found[-1]]
+        return found
+
+    def cost_of_way(self, lane, target, u):
+        cost = 0.0
+        for channel in self.way(target, u):
+            cost += lane.weight[channel]
+        return cost
+
+    def add_along(self, lane, target, u, flow):
+        for channel in self.way(target, u):
+            self.add(lane, channel, flow)
+
+    def move_tree(self, lane, target, sign):
+        """Take a tree's flow away, or bring it back: leaves first, in the order in which they become leaves."""
+        tree, through = self.next[target], [flow * self.share[target] * sign for flow in self.sources]
+        children = [0] * self.switches
+        for u in range(self.switches):
+            if tree[u] != NO_CHANNEL:
+                children[self.dst[self.chosen(target, u)]] += 1
+        ready = deque(u for u in range(self.switches) if children[u] == 0 and tree[u] != NO_CHANNEL)
+        while ready:
+            u = ready.popleft()
+            channel = self.chosen(target, u)
+            v = self.dst[channel]
+            if through[u] != 0.0:
+                self.add(lane, channel, through[u])
+            through[v] += through[u]
+            children[v] -= 1
+            if children[v] == 0 and v != self.root[target]:
+                ready.append(v)
+
+    # The choice of a channel
+
+    def taken(self, target, u, channel):
+        """How many earlier LIDs of the same port left this switch for the same next switch."""
+        family = next(family for family in self.families if target in family)
+        elders = [elder for elder in family if elder < target and self.next[elder][u] != NO_CHANNEL]
+        return sum(self.dst[self.chosen(elder, u)] == self.dst[channel] for elder in elders)
+
+    def cheapest(self, target, u, costs):
+        """(cost, channel): taken by the fewest elders, then the cheapest, then the first."""
+        ranked = [(self.taken(target, u, channel), cost, channel) for channel, cost in costs.items()]
+        return min(ranked)[1:] if ranked else (math.inf, None)
+
+    def take(self, target, u, channel):
+        self.next[target][u] = channel - self.first[u]
+
+    # Rule "all shortest paths"
+
+    def distances(self, root):
+        """Switches that reach the root, nearest first, and their distances."""
+        distance, waiting = {root: 0}, deque([root])
+        while waiting:
+            v = waiting.popleft()
+            for channel in self.into[v]:
+                if self.src[channel] not in distance:
+                    distance[self.src[channel]] = distance[v] + 1
+                    waiting.append(self.src[channel])
+        return distance
+
+    def lay_shortest(self, lane, target):
+        distance, share = self.distances(self.root[target]), self.share[target]
+        for far in range(1, max(distance.values()) + 1):
+            level = [u for u, own in distance.items() if own == far]
+            if share > 0.0:
+                lane.random.shuffle(level)
+            for u in level:
+                costs = {}
+                for channel in self.out[u]:
+                    v = self.dst[channel]
+                    if distance[v] == far - 1:
+                        costs[channel] = (
+                            0.0 if share == 0.0 else lane.weight[channel] + self.cost_of_way(lane, target, v)
+                        )
+                self.take(target, u, self.cheapest(target, u, costs)[1])
+                if self.sources[u] * share > 0.0:
+                    self.add_along(lane, target, u, self.sources[u] * share)
+
+    # Rule "up, then down"
+
+    def lay_updown(self, lane, target):
+        position, root = self.positions[self.layer[target]], self.root[target]
+        sequence = sorted(range(self.switches), key=position.__getitem__)
+        self.next[target] = [NO_CHANNEL] * self.switches
+        down = self.ways_down(lane, sequence, position, root)
+        for u in sequence:
+            if u == root:
+                continue
+            if not self.has_way(target, u):
+                ups = {
+                    channel: lane.weight[channel] + self.cost_of_way(lane, target, self.dst[channel])
+                    for channel in self.out[u]
+                    if position[self.dst[channel]] < position[u] and self.has_way(target, self.dst[channel])
+                }
+                cost, up = self.cheapest(target, u, ups)
+                if down[u] < math.inf and down[u] <= cost:
+                    self.go_down(lane, target, u, down, position)
+                elif up is not None:
+                    self.take(target, u, up)
+                else:
+                    continue
+            if self.sources[u] * self.share[target] > 0.0:
+                self.add_along(lane, target, u, self.sources[u] * self.share[target])
+
+    def ways_down(self, lane, sequence, position, root):
+        """Cost of the cheapest way that only goes down, from each switch."""
+        down = [math.inf] * self.switches
+        down[root] = 0.0
+        for u in reversed(sequence[: position[root]]):
+            below = [channel for channel in self.out[u] if position[self.dst[channel]] > position[u]]
+            down[u] = min((lane.weight[channel] + down[self.dst[channel]] for channel in below), default=math.inf)
+        return down
+
+    def go_down(self, lane, target, u, down, position):
+        while not self.has_way(target, u):
+            costs = {}
+            for channel in self.out[u]:
+                v = self.dst[channel]
+                if position[v] > position[u] and down[v] < math.inf:
+                    rest = self.cost_of_way(lane, target, v) if self.has_way(target, v) else down[v]
+                    costs[channel] = lane.weight[channel] + rest
+            channel = self.cheapest(target, u, costs)[1]
+            self.take(target, u, channel)
+            u = self.dst[channel]
+
+    # Passes
+
+    def lay(self, lane, target):
+        if self.positions is None:
+            self.lay_shortest(lane, target)
+        else:
+            self.lay_updown(lane, target)
+
+    def lay_again(self, lane, target):
+        used = [self.chosen(target, u) for u in range(self.switches) if self.next[target][u] != NO_CHANNEL]
+        hot = any(lane.load[c] * self.slowness[c] * lane.inverse_peak >= self.hot for c in used)
+        if self.share[target] == 0.0 or not hot:
+            return
+        before, kept = lane.potential, list(self.next[target])
+        self.move_tree(lane, target, -1.0)
+        self.lay(lane, target)
+        if lane.potential > before:
+            self.move_tree(lane, target, -1.0)
+            self.next[target] = kept
+            self.move_tree(lane, target, 1.0)
+
+    def run_pass(self):
+        self.squarings = SCHEDULE[min(self.number, len(SCHEDULE) - 1)]
+        self.hot = 0.0 if self.number < FULL_PASSES else 0.999
+        Random(self.seed ^ ((self.number + 1) * 0xD1342543DE82EF95 % WORD)).shuffle(self.order)
+        for block in range(0, len(self.order), LANES * BLOCK):
+            self.merge()
+            for which, lane in enumerate(self.lanes):
+                for family in self.order[block : block + LANES * BLOCK][which::LANES]:
+                    lane.random = Random(self.seed + (self.number << 40) + (family << 8))
+                    for target in self.families[family]:
+                        if self.number == 0:
+                            self.lay(lane, target)
+                        else:
+                            self.lay_again(lane, target)
+        self.merge()
+        if self.number > 0:
+            self.polish(self.lanes[0])
+            self.lanes[1].load = list(self.load)
+            self.merge()
+
+    def merge(self):
+        one, two = self.lanes
+        self.load = [x + ((a - x) + (b - x)) for x, a, b in zip(self.load, one.load, two.load, strict=True)]
+        for lane in self.lanes:
+            lane.load = list(self.load)
+            lane.inverse_peak = 1.0 / max(self.peak(self.load), 1.0)
+            lane.weight = [self.weigh(lane, channel, self.load[channel]) for channel in range(self.channels)]
+            lane.potential = 0.0
+
+    # The last touch
+
+    def polish(self, lane):
+        for _ in range(ROUNDS):
+            peak = self.peak(lane.load)
+            for channel in range(self.channels):
+                if lane.load[channel] * self.slowness[channel] >= peak and not self.relieve(lane, channel):
+                    return
+
+    def relieve(self, lane, channel):
+        u = self.src[channel]
+        index = channel - self.first[u]
+        return any(self.next[t][u] == index and self.improve(lane, t, u) for t in range(len(self.root)))
+
+    def improve(self, lane, target, u):
+        flow = self.flow_through(target, u)
+        if flow == 0.0:
+            return False
+        kept, before = self.next[target][u], lane.potential
+        self.add_along(lane, target, u, -flow)
+        for channel in self.out[u]:
+            if channel - self.first[u] == kept or not self.allowed(target, u, channel):
+                continue
+            self.take(target, u, channel)
+            self.add_along(lane, target, u, flow)
+            if lane.potential < before - 1e-9:
+                return True
+            self.add_along(lane, target, u, -flow)
+            self.next[target][u] = kept
+        self.add_along(lane, target, u, flow)
+        return False
+
+    def flow_through(self, target, u):
+        senders = [w for w in range(self.switches) if self.has_way(target, w) and self.passes_by(target, w, u)]
+        return sum(self.sources[w] for w in senders) * self.share[target]
+
+    def passes_by(self, target, w, u):
+        return w == u or any(self.dst[channel] == u for channel in self.way(target, w))
+
+    def allowed(self, target, u, channel):
+        """May this switch change over without anyone else having to?"""
+        v = self.dst[channel]
+        if self.positions is None:
+            distance = self.distances(self.root[target])
+            return distance[v] + 1 == distance[u]
+        position = self.positions[self.layer[target]]
+
+        def goes_down(w):
+            return position[self.dst[self.chosen(target, w)]] > position[w]
+
+        if position[v] < position[u]:
+            return not goes_down(u) and self.has_way(target, v)
+        return v == self.root[target] or (self.has_way(target, v) and goes_down(v))
