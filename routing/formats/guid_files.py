@@ -16,7 +16,7 @@ from routing.errors import ParseError
 from routing.fabric import MAX_UNICAST_LID, Fabric
 from routing.fabric_builder import give_lids
 from routing.formats.guid_lists import write_guid2lid, write_guid_list
-from routing.formats.text import read_text
+from routing.formats.text import c_number, read_text
 
 __all__ = [
     "GuidLine", "LidRange", "apply_guid2lid", "apply_node_names", "read_guid2lid", "read_guid_lines", "read_guid_list",
@@ -202,9 +202,9 @@ def _guid(text: str, path: str | Path, line: int) -> int:
 
 
 def _number(text: str) -> int:
-    """A number as C's strtoull reads it with base 0: a leading 0 makes it octal."""
-    text = text[:64]
-    return int(text, 8) if re.fullmatch(r"0[0-7]+", text) else int(text, 0)
+    """A number that the patterns above let pass; one that is too long is too large for all of them."""
+    number = c_number(text)
+    return 1 << 64 if number is None else number
 
 
 def _error(problem: str, path: str | Path, line: int, remedy: str) -> ParseError:

@@ -19,7 +19,7 @@ from routing.errors import ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Place
 from routing.formats.ibsim_links import DEFAULT_ENABLED, Enabled, Links, Statement, enabled_by_name
-from routing.formats.text import read_text
+from routing.formats.text import c_number, read_text
 
 MAX_LINE = 254
 MAX_INCLUDES = 9
@@ -156,10 +156,9 @@ class _Reader:
 
     def _state_lid(self, handle: int, port: int, text: str) -> None:
         lid, lmc = _LID.search(text), _LMC.search(text)
-        if lid is not None and int(lid[1], 0):
-            self.builder.set_port(
-                handle, port, lid=int(lid[1], 0), lmc=int(lmc[1], 0) if lmc else 0, place=self.place()
-            )
+        base = 0 if lid is None else self._number(lid[1])
+        if base:
+            self.builder.set_port(handle, port, lid=base, lmc=self._number(lmc[1]) if lmc else 0, place=self.place())
 
     def _port(self, node: _Node, line: str) -> None:
         found = _PORT.match(line)
@@ -222,7 +221,8 @@ class _Reader:
         return enabled if rate is None else enabled_by_name(enabled, int(rate[1]), rate[2])
 
     def _enable(self, enabled: Enabled, letter: str, number: str) -> Enabled:
-        value = int(number, 0) if number.startswith("0x") or number.isdigit() else -1
+        known = c_number(number)
+        value = -1 if known is None else known
         if letter == "w":
             self._check(1 <= value <= 31, f"w={number or '?'}", "widths are bits: 1x=1, 4x=2, 8x=4, 12x=8, 2x=16")
             return replace(enabled, width=value)
@@ -243,11 +243,15 @@ class _Reader:
         if found is None:
             raise self.error("include without a file name", 'write include "file"')
         path = Path(self.path).parent / found[1]
-        if path.resolve() in self.open_files:
+        try:
+            real, there = path.resolve(), path.is_file()
+        except (OSError, ValueError, RuntimeError):  # a name with a NUL, or one that is too long; links in a circle
+            real, there = path, False
+        if real in self.open_files:
             raise self.error(f"{found[1]!r} includes itself", "break the circle")
         if len(self.open_files) >= MAX_INCLUDES or self.files >= MAX_FILES:
             raise self.error("too many includes", f"ibsim nests at most {MAX_INCLUDES}")
-        if not path.is_file():
+        if not there:
             raise self.error(f"there is no file {str(path)!r} to include", "name it relative to this file")
         self.read(path, read_text(path))
 
@@ -275,10 +279,10 @@ class _Reader:
             self.next_guid[kind] = self.first_guid[kind] + value
 
     def _number(self, text: str) -> int:
-        try:
-            return int(text, 0)
-        except ValueError:
-            raise self.error(f"{text!r} is no number", "write 123 or 0x7b") from None
+        number = c_number(text)
+        if number is None:
+            raise self.error(f"{text!r} is no number", "write 123 or 0x7b")
+        return number
 
     def _command(self, line: str) -> None:
         """A console command: those that shape the fabric are carried out, those that cannot are passed over."""

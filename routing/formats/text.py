@@ -9,8 +9,19 @@ from pathlib import Path
 
 from routing.errors import EnvironmentProblem, ParseError
 
+_MAX_NUMBER = 64
+
 MAX_BYTES = 1 << 29
 """No fabric file comes near it (48K LIDs make some 20 MB); a decompression bomb would."""
+
+
+def c_number(text: str) -> int | None:
+    """A whole number as C's ``strtoul`` reads it with base 0, where a leading 0 means octal; None where it is none."""
+    octal = len(text) > 1 and text[0] == "0" and text[1] not in "xX"
+    try:
+        return int(text, 8 if octal else 0) if len(text) <= _MAX_NUMBER else None
+    except ValueError:
+        return None
 
 
 def read_text(path: str | Path) -> str:

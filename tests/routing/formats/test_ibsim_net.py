@@ -1,5 +1,6 @@
 """The grammar of net files: what ibsim takes comes out as ibsim takes it, what it refuses or skips is a named error."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,13 @@ def test_guids_are_counted_as_ibsim_counts():
 
 @pytest.mark.parametrize(
     ("directive", "guid"),
-    [("switchguid=0x5", 5), ("switchguid+16", 0x200010), ("switchguid=0x5(7)", 5), ("switchguid=9\nswitchguid+3", 12)],
+    [
+        ("switchguid=0x5", 5),
+        ("switchguid+16", 0x200010),
+        ("switchguid=0x5(7)", 5),
+        ("switchguid=9\nswitchguid+3", 12),
+        ("switchguid=020", 16),
+    ],
 )
 def test_guid_directives(directive, guid):
     assert net(f'{directive}\nSwitch 1 "s"\n').switch_guid.tolist() == [guid]
@@ -138,6 +145,15 @@ def test_include_of_itself(tmp_path):
         read_fabric(tmp_path / "a.net")
 
 
+@pytest.mark.parametrize("name", ["a\0b", "x" * 240, "loop", ".", "pipe"])
+def test_include_of_what_cannot_be_read(tmp_path, name):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "a.net").write_text(f'include "{name}"\n')
+    with pytest.raises(ParseError, match=r"a\.net:1: there is no file"):
+        read_fabric(tmp_path / "a.net")
+
+
 def test_includes_do_not_fan_out_for_ever(tmp_path):
     for depth in range(8):
         (tmp_path / f"{depth}.net").write_text(f'include "{depth + 1}.net"\n' * 10)
@@ -184,6 +200,10 @@ WRONG = {
     'module=m\nSwitch 2 "s"\n': "x.net:1: module 'm' is out of range",
     f'Switch 2 "s"\n[1] "s"[2] {"x" * 250}\n': "x.net:2: a line of 26",
     'module="m"\nSwitch 2 "s"\n@[1] "up"\n[2] "@up"\n': "x.net:4: alias '@up' in a module",
+    'switchguid=0099\nSwitch 2 "s"\n': "x.net:1: '0099' is no number",
+    'Switch 2 "s" # "s" base port 0 lid 0099 lmc 0\n': "x.net:1: '0099' is no number",
+    'Switch 2 "s"\n[1] "s"[2] w=0099\n': "x.net:2: w=0099 is out of range",
+    'Switch 2 "s"\n\ndo Guid "s" 0099\n': "x.net:3: '0099' is no number",
     "# nothing\n": "no node in this file",
 }
 
