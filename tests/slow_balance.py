@@ -13,7 +13,7 @@ from itertools import pairwise
 
 NO_CHANNEL = 255
 LANES, BLOCK, ROUNDS, FULL_PASSES = 2, 16, 64, 2
-SCHEDULE = (2, 2, 2, 5, 6)
+SCHEDULE, FOR_BISECTION = (2, 2, 2, 5, 6), 1
 WORD = 2**64
 
 
@@ -44,12 +44,15 @@ class Lane:
     inverse_peak: float = 0.0
     potential: float = 0.0
     random: Random = field(default_factory=lambda: Random(0))
+    carries: set[int] = field(default_factory=set)
 
 
 class SlowBalance:
     """The same arguments as the kernel's wrapper, as plain lists."""
 
-    def __init__(self, channels, slowness, sources, targets, *, position=None, passes, seed, hop_cost=0.0):
+    def __init__(
+        self, channels, slowness, sources, targets, *, position=None, passes, seed, hop_cost=0.0, bisection=False
+    ):
         self.src, self.dst = channels.src.tolist(), channels.dst.tolist()
         self.switches, self.channels = len(sources), len(channels)
         first, into = channels.first.tolist(), channels.into.tolist()
@@ -62,7 +65,7 @@ class SlowBalance:
         starts = targets.family_first.tolist()
         self.families = [list(range(a, b)) for a, b in pairwise(starts)]
         self.positions = None if position is None else position.tolist()
-        self.passes, self.seed, self.hop_cost = passes, seed, hop_cost
+        self.passes, self.seed, self.hop_cost, self.bisection = passes, seed, hop_cost, bisection
         self.next = [[NO_CHANNEL] * self.switches for _ in self.root]
         self.load = [0.0] * self.channels
         self.order = list(range(len(self.families)))
@@ -111,13 +114,17 @@ class SlowBalance:
         return found
 
     def cost_of_way(self, lane, target, u):
+        """For bisection, what the tree carries already is free."""
         cost = 0.0
         for channel in self.way(target, u):
+            if self.bisection and self.src[channel] in lane.carries:
+                break
             cost += lane.weight[channel]
         return cost
 
     def add_along(self, lane, target, u, flow):
         for channel in self.way(target, u):
+            lane.carries.add(self.src[channel])
             self.add(lane, channel, flow)
 
     def move_tree(self, lane, target, sign):
@@ -169,29 +176,62 @@ class SlowBalance:
         return distance
 
     def lay_shortest(self, lane, target):
+        """Senders nearest first; a switch without end ports chooses when the first flow comes to it."""
         distance, share = self.distances(self.root[target]), self.share[target]
-        for far in range(1, max(distance.values()) + 1):
-            level = [u for u, own in distance.items() if own == far]
-            if share > 0.0:
-                lane.random.shuffle(level)
-            for u in level:
-                costs = {}
-                for channel in self.out[u]:
-                    v = self.dst[channel]
-                    if distance[v] == far - 1:
-                        costs[channel] = (
-                            0.0 if share == 0.0 else lane.weight[channel] + self.cost_of_way(lane, target, v)
-                        )
-                self.take(target, u, self.cheapest(target, u, costs)[1])
-                if self.sources[u] * share > 0.0:
-                    self.add_along(lane, target, u, self.sources[u] * share)
+        self.next[target], lane.carries = [NO_CHANNEL] * self.switches, set()
+        estimate = self.estimate(lane, distance)
+        for far in range(1, max(distance.values()) + 1) if share > 0.0 else ():
+            level = [u for u, own in distance.items() if own == far and self.sources[u] > 0.0]
+            lane.random.shuffle(level)
+            for sender in level:
+                u = sender
+                while not self.has_way(target, u):
+                    u = self.choose_shortest(lane, target, u, distance, estimate)
+                self.add_along(lane, target, sender, self.sources[sender] * share)
+                if self.bisection:
+                    for channel in self.way(target, sender):
+                        self.tell_behind(lane, target, self.src[channel], distance, estimate)
+        for u in distance:
+            if not self.has_way(target, u):
+                self.choose_shortest(lane, target, u, distance, estimate)
+
+    def estimate(self, lane, distance):
+        """Cost of the cheapest way of each switch, as long as the tree has none."""
+        estimate = {}
+        for u, far in distance.items():
+            nearer = [channel for channel in self.out[u] if distance[self.dst[channel]] == far - 1]
+            estimate[u] = min((lane.weight[c] + estimate[self.dst[c]] for c in nearer), default=0.0)
+        return estimate
+
+    def choose_shortest(self, lane, target, u, distance, estimate):
+        costs = {}
+        for channel in self.out[u]:
+            v = self.dst[channel]
+            if distance[v] == distance[u] - 1:
+                rest = self.cost_of_way(lane, target, v) if self.has_way(target, v) else estimate[v]
+                costs[channel] = 0.0 if self.share[target] == 0.0 else lane.weight[channel] + rest
+        channel = self.cheapest(target, u, costs)[1]
+        self.take(target, u, channel)
+        return self.dst[channel]
+
+    def tell_behind(self, lane, target, start, distance, estimate):
+        """The rest of the way is free now for all who can come to this switch over switches without end ports."""
+        estimate[start] = 0.0
+        told = [start]
+        for v in told:
+            for channel in self.into[v]:
+                u, cost = self.src[channel], lane.weight[channel] + estimate[v]
+                if distance[u] == distance[v] + 1 and not self.has_way(target, u) and cost < estimate[u]:
+                    estimate[u] = cost
+                    if self.sources[u] == 0.0 and len(told) < self.switches:
+                        told.append(u)
 
     # Rule "up, then down"
 
     def lay_updown(self, lane, target):
         position, root = self.positions[self.layer[target]], self.root[target]
         sequence = sorted(range(self.switches), key=position.__getitem__)
-        self.next[target] = [NO_CHANNEL] * self.switches
+        self.next[target], lane.carries = [NO_CHANNEL] * self.switches, set()
         down = self.ways_down(lane, sequence, position, root)
         for u in sequence:
             if u == root:
@@ -256,6 +296,8 @@ class SlowBalance:
 
     def run_pass(self):
         self.squarings = SCHEDULE[min(self.number, len(SCHEDULE) - 1)]
+        if self.bisection:
+            self.squarings = FOR_BISECTION
         self.hot = 0.0 if self.number < FULL_PASSES else 0.999
         Random(self.seed ^ ((self.number + 1) * 0xD1342543DE82EF95 % WORD)).shuffle(self.order)
         for block in range(0, len(self.order), LANES * BLOCK):
@@ -269,7 +311,7 @@ class SlowBalance:
                         else:
                             self.lay_again(lane, target)
         self.merge()
-        if self.number > 0:
+        if self.number > 0 and not self.bisection:
             self.polish(self.lanes[0])
             self.lanes[1].load = list(self.load)
             self.merge()

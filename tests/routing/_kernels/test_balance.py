@@ -1,5 +1,5 @@
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, product
 
 import networkx as nx
 import numpy as np
@@ -33,11 +33,11 @@ def cases(draw, **limits):
     """A fabric and options: both rules, several layers, orders that leave pairs without a way as well."""
     fabric = draw(fabrics(connected=False, **limits))
     options = {"passes": draw(st.integers(0, 5)), "seed": draw(st.integers(0, 2**64 - 1))}
+    options |= {"hop_cost": draw(st.sampled_from([0.0, 0.03, 0.1])), "bisection": draw(st.booleans())}
     rule = draw(st.sampled_from(["shortest", "grown", "any order"]))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     if rule != "shortest":
         layers = draw(st.integers(1, 3))
-        options["hop_cost"] = draw(st.sampled_from([0.0, 0.03]))
         options["layer"] = rng.integers(0, layers, fabric.switches).astype(np.int32)[Destinations.of(fabric).root]
         options["position"] = orders_of(fabric, layers, int(rng.integers(1000)), pull=float(rng.integers(2)))
         if rule == "any order":
@@ -58,8 +58,8 @@ def test_kernel_does_what_the_twin_does(drawn):
 
 def test_twin_and_kernel_agree_over_several_blocks_with_polish():
     fabric = random_fabric(5, switches=14, degree=4, cas=3, mixed_speeds=True, parallel=2, lmc=1)
-    for position in (None, orders_of(fabric, 1, 0)):
-        arguments, options = case(fabric, passes=4, position=position, hop_cost=0.03 if position is not None else 0.0)
+    for position, bisection in product((None, orders_of(fabric, 1, 0)), (False, True)):
+        arguments, options = case(fabric, passes=4, position=position, hop_cost=0.03, bisection=bisection)
         result = balance(*arguments, **options, threads=2)
         trees, load, worst = SlowBalance(*arguments, **options).run()
         assert result.next_channel.tolist() == trees
@@ -116,11 +116,12 @@ def test_trees_keep_their_rule_and_loads_are_their_sum(drawn):
     assert result.worst.min() == (result.load * weights).max(initial=0.0)
 
 
+@pytest.mark.parametrize("bisection", [False, True])
 @pytest.mark.parametrize("rule", ["shortest", "updown"])
-def test_threads_change_nothing(rule):
+def test_threads_change_nothing(rule, bisection):
     fabric = random_fabric(3, switches=40, degree=5, cas=4, mixed_speeds=True, lmc=1)
     position = None if rule == "shortest" else orders_of(fabric, 1, 0)
-    arguments, options = case(fabric, position=position, passes=4)
+    arguments, options = case(fabric, position=position, passes=4, bisection=bisection)
     one, *others = [balance(*arguments, **options, threads=threads) for threads in (1, 2, 4)]
     for other in others:
         assert one.next_channel.tobytes() == other.next_channel.tobytes()
