@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from osm_plugin.multicast import multicast_tree
 from osm_plugin.snapshot import PAGE
 from routing.fabric import Fabric
 from routing.tables import Routing
@@ -19,7 +20,8 @@ ANSWER = np.dtype(
     [
         ("magic", "u8"), ("sequence", "u8"), ("switches", "u4"), ("lids", "u4"), ("vls", "u4"), ("sl_kind", "u4"),
         ("sl2vl_ports", "u4"), ("unused", "u4"), ("lft_at", "u8"), ("hops_at", "u8"), ("sl_at", "u8"),
-        ("switch_of_at", "u8"), ("sl2vl_at", "u8"), ("end", "u8"),
+        ("switch_of_at", "u8"), ("sl2vl_at", "u8"), ("parent_at", "u8"),
+        ("up_port_at", "u8"), ("down_port_at", "u8"), ("end", "u8"),
     ]
 )  # fmt: skip
 
@@ -75,12 +77,16 @@ def write_answer(
     sequence
         Of the request.
     """
+    tree = multicast_tree(fabric, routing, hops)
     parts: dict[str, npt.NDArray[Any]] = {
         "lft_at": routing.lft,
         "hops_at": hops,
         "sl_at": routing.sl,
         "switch_of_at": fabric.lids.switch,
         "sl2vl_at": routing.sl2vl,
+        "parent_at": tree.parent,
+        "up_port_at": tree.up_port,
+        "down_port_at": tree.down_port,
     }
     head = np.zeros(1, ANSWER)
     place = at + PAGE

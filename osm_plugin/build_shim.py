@@ -19,7 +19,7 @@ from cffi import FFI
 from routing.errors import EnvironmentProblem
 
 HERE = Path(__file__).parent
-SOURCES = ("shim.c", "collect.c", "publish.c")
+SOURCES = ("shim.c", "collect.c", "publish.c", "multicast.c")
 HEADERS = ("host.h", "layout.h", "shim.h")
 
 
@@ -67,7 +67,10 @@ def write_glue(build: PythonBuild, target: Path) -> None:
     ffi.embedding_api(declarations(HERE / "host.h"))
     ffi.embedding_init_code(init_code(build))
     # Nothing outside the library needs these functions, and another plugin may have functions of the same names.
-    ffi.set_source("_ibnue_shim", '#define CFFI_DLLEXPORT __attribute__((visibility("hidden")))\n#include "host.h"\n')
+    ffi.set_source(
+        "_ibnue_shim",
+        '#undef CFFI_DLLEXPORT\n#define CFFI_DLLEXPORT __attribute__((visibility("hidden")))\n#include "host.h"\n',
+    )
     with contextlib.redirect_stdout(io.StringIO()):  # cffi says what it does
         ffi.emit_c_code(str(target))
 

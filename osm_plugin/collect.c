@@ -1,6 +1,8 @@
 /* The subnet as flat arrays in shared memory: switches, CAs and routers, end ports, cables.
  *
  * Everything here runs while OpenSM's sweeper holds the exclusive lock, so that no object changes under the walk. */
+#include "shim.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +10,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "shim.h"
 
 struct place {
     uint64_t guid;

@@ -69,6 +69,9 @@ struct ibnue_answer {
     uint64_t sl_at;    /* uint8, shape by sl_kind */
     uint64_t switch_of_at; /* int32[lids], row of the switch that a LID is cabled to, or -1 */
     uint64_t sl2vl_at; /* uint8[16] or uint8[switches][ports][ports][16] */
+    uint64_t parent_at;    /* int32[switches], the multicast tree: next switch towards the root, or -1 */
+    uint64_t up_port_at;   /* uint8[switches], the port there */
+    uint64_t down_port_at; /* uint8[switches], the parent's port back */
     uint64_t end;
 };
 

@@ -1,11 +1,11 @@
 /* From the worker's answer into OpenSM: forwarding tables and hops, and the tables that path_sl and update_sl2vl read.
  *
  * Nothing of OpenSM's is touched before every check has passed and every allocation was made. */
+#include "shim.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "shim.h"
 
 static uint64_t sl_bytes(const struct ibnue_answer *answer)
 {
@@ -58,6 +58,14 @@ static int tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answ
     return 0;
 }
 
+static int tree_fits(const int32_t *parent, uint32_t switches)
+{
+    for (uint32_t row = 0; row < switches; row++)
+        if (parent[row] < -1 || parent[row] >= (int32_t)switches)
+            return 0;
+    return 1;
+}
+
 /* Copies the header first: what was checked is what is used, whatever the worker does to the memory later. */
 int ibnue_answer_check(const struct ibnue_plugin *plugin, struct ibnue_answer *copy, char *why)
 {
@@ -75,8 +83,14 @@ int ibnue_answer_check(const struct ibnue_plugin *plugin, struct ibnue_answer *c
         !a->lids || a->lids > 0xC000 || a->vls < 1 || a->vls > 15 || a->sl_kind > IBNUE_SL_BY_LIDS ||
         a->sl2vl_ports > 256 || !inside(a, size, a->lft_at, table) || !inside(a, size, a->hops_at, table) ||
         !inside(a, size, a->sl_at, sl_bytes(a)) || !inside(a, size, a->sl2vl_at, sl2vl_bytes(a)) ||
-        !inside(a, size, a->switch_of_at, a->lids * sizeof(int32_t))) {
+        !inside(a, size, a->switch_of_at, a->lids * sizeof(int32_t)) ||
+        !inside(a, size, a->parent_at, a->switches * sizeof(int32_t)) ||
+        !inside(a, size, a->up_port_at, a->switches) || !inside(a, size, a->down_port_at, a->switches)) {
         snprintf(why, IBNUE_WHY, "the worker's tables do not belong to this subnet");
+        return -1;
+    }
+    if (!tree_fits((const int32_t *)(plugin->memory.bytes + a->parent_at), a->switches)) {
+        snprintf(why, IBNUE_WHY, "the worker's multicast tree leads out of the subnet");
         return -1;
     }
     return tables_fit(plugin, a, why);
@@ -138,6 +152,9 @@ static void service_free(struct ibnue_service *service)
     free(service->switch_of);
     free(service->sl);
     free(service->sl2vl);
+    free(service->parent);
+    free(service->up_port);
+    free(service->down_port);
     free(service);
 }
 
@@ -163,7 +180,11 @@ static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, cons
     service->switch_of = copied(bytes + answer->switch_of_at, answer->lids * sizeof(int32_t));
     service->sl = copied(bytes + answer->sl_at, sl_bytes(answer));
     service->sl2vl = copied(bytes + answer->sl2vl_at, sl2vl_bytes(answer));
-    if (!service->guid || !service->switch_of || !service->sl || !service->sl2vl) {
+    service->parent = copied(bytes + answer->parent_at, answer->switches * sizeof(int32_t));
+    service->up_port = copied(bytes + answer->up_port_at, answer->switches);
+    service->down_port = copied(bytes + answer->down_port_at, answer->switches);
+    if (!service->guid || !service->switch_of || !service->sl || !service->sl2vl || !service->parent ||
+        !service->up_port || !service->down_port) {
         service_free(service);
         return NULL;
     }
@@ -188,6 +209,17 @@ static void service_swap(struct ibnue_engine *engine, struct ibnue_service *fres
         engine->retired = old->retired;
         service_free(old);
     }
+}
+
+const struct ibnue_service *ibnue_service_hold(struct ibnue_engine *engine)
+{
+    atomic_fetch_add(&engine->readers, 1);
+    return atomic_load(&engine->service);
+}
+
+void ibnue_service_release(struct ibnue_engine *engine)
+{
+    atomic_fetch_sub(&engine->readers, 1);
 }
 
 void ibnue_service_drop(struct ibnue_engine *engine)
@@ -263,15 +295,13 @@ static uint8_t look_up_sl(const struct ibnue_service *service, uint8_t hint, uin
 uint8_t ibnue_path_sl(void *context, uint8_t hint, const ib_net16_t slid, const ib_net16_t dlid)
 {
     struct ibnue_engine *engine = context;
-    uint8_t sl;
+    uint8_t sl = look_up_sl(ibnue_service_hold(engine), hint, cl_ntoh16(slid), cl_ntoh16(dlid));
 
-    atomic_fetch_add(&engine->readers, 1);
-    sl = look_up_sl(atomic_load(&engine->service), hint, cl_ntoh16(slid), cl_ntoh16(dlid));
-    atomic_fetch_sub(&engine->readers, 1);
+    ibnue_service_release(engine);
     return sl <= 15 ? sl : hint;
 }
 
-static int row_of_guid(const struct ibnue_service *service, uint64_t guid)
+int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid)
 {
     uint32_t low = 0, high = service->switches;
 
@@ -290,7 +320,7 @@ static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *nod
 {
     size_t ports = service->sl2vl_ports;
     const uint8_t *vl = service->sl2vl;
-    int row = node->sw ? row_of_guid(service, cl_ntoh64(osm_node_get_node_guid(node))) : -1;
+    int row = node->sw ? ibnue_row_of_guid(service, cl_ntoh64(osm_node_get_node_guid(node))) : -1;
 
     if (ports && node->sw) {
         if (row < 0 || in_port >= ports || out_port >= ports)
@@ -304,11 +334,9 @@ static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *nod
 void ibnue_update_sl2vl(void *context, osm_physp_t *port, uint8_t in_port, uint8_t out_port, ib_slvl_table_t *table)
 {
     struct ibnue_engine *engine = context;
-    const struct ibnue_service *service;
+    const struct ibnue_service *service = ibnue_service_hold(engine);
 
-    atomic_fetch_add(&engine->readers, 1);
-    service = atomic_load(&engine->service);
     if (service && service->vls > 1)
         set_sl2vl(service, port->p_node, in_port, out_port, table);
-    atomic_fetch_sub(&engine->readers, 1);
+    ibnue_service_release(engine);
 }

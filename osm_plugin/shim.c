@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim.h"
+
 #include <opensm/osm_event_plugin.h>
 #include <opensm/osm_log.h>
 #include <opensm/osm_version.h>
 
 #include "host.h"
-#include "shim.h"
 
 /* A call into Python that fails to start returns 0.  So no success is ever 0. */
 #define TOKEN 0x1b0e
@@ -129,6 +130,14 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     return ibnue_memory_map(&plugin->memory, fd, generation, room, note);
 }
 
+/* Headers of the same version may still have been configured otherwise.  These pointers lie far behind all members that
+ * may come and go. */
+static int same_layout(const osm_opensm_t *osm)
+{
+    return osm->subn.p_osm == osm && osm->sm.p_subn == &osm->subn && osm->sm.p_log == &osm->log &&
+           osm->sa.p_subn == &osm->subn && osm->sa.p_log == &osm->log;
+}
+
 static int forwarding_tables(void *context)
 {
     struct ibnue_engine *engine = context;
@@ -138,6 +147,11 @@ static int forwarding_tables(void *context)
     struct timespec start;
     char note[IBNUE_WHY] = "Python failed inside of OpenSM; its message is on OpenSM's standard error", why[IBNUE_WHY];
 
+    if (!same_layout(plugin->osm)) {
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN9: %s routed nothing: built with headers that are not this OpenSM's\n",
+            engine->name);
+        return -1;
+    }
     if (ask_worker(engine, &times, note)) {
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN1: %s routed nothing: %s\n", engine->name, note);
         return -1;
@@ -167,6 +181,7 @@ static int set_up(struct osm_routing_engine *re, struct osm_opensm *osm)
     re->ucast_build_fwd_tables = forwarding_tables;
     re->path_sl = ibnue_path_sl;
     re->update_sl2vl = ibnue_update_sl2vl;
+    re->mcast_build_stree = ibnue_multicast;
     re->destroy = forget_tables;
     return 0;
 }

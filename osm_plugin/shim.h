@@ -1,10 +1,13 @@
-/* Inside of the shim: what its three C files share. */
+/* Inside of the shim: what its C files share. */
 #ifndef IBNUE_SHIM_H
 #define IBNUE_SHIM_H
 
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* First of all of OpenSM's: it switches members of osm_subn_opt_t on, and the headers that need it leave it out. */
+#include <opensm/osm_config.h>
 
 #include <opensm/osm_opensm.h>
 
@@ -35,6 +38,9 @@ struct ibnue_service {
     int32_t *switch_of;   /* [lids], row of the switch that a LID is cabled to, or -1 */
     uint8_t *sl;
     uint8_t *sl2vl;
+    int32_t *parent;      /* [switches], the multicast tree: next switch towards the root, or -1 */
+    uint8_t *up_port;     /* [switches], the port there */
+    uint8_t *down_port;   /* [switches], the parent's port back */
     struct ibnue_service *retired; /* next in the list of those that wait for their last reader */
 };
 
@@ -70,5 +76,11 @@ IBNUE_HIDDEN uint8_t ibnue_path_sl(void *context, uint8_t hint, const ib_net16_t
 IBNUE_HIDDEN void ibnue_update_sl2vl(void *context, osm_physp_t *port, uint8_t in_port, uint8_t out_port,
                                      ib_slvl_table_t *table);
 IBNUE_HIDDEN void ibnue_service_drop(struct ibnue_engine *engine);
+IBNUE_HIDDEN const struct ibnue_service *ibnue_service_hold(struct ibnue_engine *engine);
+IBNUE_HIDDEN void ibnue_service_release(struct ibnue_engine *engine);
+IBNUE_HIDDEN int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid);
+
+/* multicast.c */
+IBNUE_HIDDEN ib_api_status_t ibnue_multicast(void *context, osm_mgrp_box_t *group);
 
 #endif

@@ -1,0 +1,130 @@
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import fabrics, random_fabric
+
+from osm_plugin.multicast import multicast_tree
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+
+JOIN = Path(__file__).with_name("join_multicast.py")
+
+
+def tree_of(fabric, engine="updn"):
+    routing = ENGINES[engine].route(fabric, EngineOptions(vls=1, passes=1))
+    return routing, multicast_tree(fabric, routing, prove(fabric, routing).hops)
+
+
+def turns_of_routes(fabric, routing):
+    """Pairs of channels that the unicast routes take one after the other."""
+    channels, turns = fabric.channels, set()
+    for lid in np.flatnonzero(fabric.lids.switch >= 0).tolist():
+        for start in range(fabric.switches):
+            before, row = -1, start
+            for _ in range(fabric.switches):
+                channel = int(channels.at_port[row, routing.lft[row, lid]])
+                if channel < 0:
+                    break
+                if before >= 0:
+                    turns.add((before, channel))
+                before, row = channel, int(channels.dst[channel])
+    return turns
+
+
+def turns_of_tree(fabric, tree):
+    """Pairs of channels that a packet on the tree may take one after the other, whoever sends."""
+    channels = fabric.channels
+    used = {}
+    for row, up in enumerate(tree.parent.tolist()):
+        if up >= 0:
+            used.setdefault(row, []).append(int(channels.at_port[row, tree.up_port[row]]))
+            used.setdefault(up, []).append(int(channels.at_port[up, tree.down_port[row]]))
+    into = [(int(channels.dst[c]), c) for way in used.values() for c in way]
+    return {(c, d) for row, c in into for d in used.get(row, []) if d != int(channels.reverse[c])}
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(fabric=fabrics(connected=False))
+def test_it_is_a_tree_of_real_cables_that_spans_every_part(fabric):
+    _, tree = tree_of(fabric)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(fabric.switches))
+    channels = fabric.channels
+    for row, up in enumerate(tree.parent.tolist()):
+        if up < 0:
+            assert tree.up_port[row] == tree.down_port[row] == 255
+            continue
+        channel = int(channels.at_port[row, tree.up_port[row]])
+        assert (channels.dst[channel], channels.dst_port[channel]) == (up, tree.down_port[row])
+        graph.add_edge(row, up)
+    parts = len(set(fabric.component.tolist()))
+    assert nx.is_forest(graph) and nx.number_connected_components(graph) == parts
+
+
+@settings(deadline=None, derandomize=True, max_examples=25)
+@given(fabric=fabrics(min_switches=3))
+def test_beside_up_down_multicast_closes_no_credit_loop(fabric):
+    routing, tree = tree_of(fabric)
+    turns = turns_of_routes(fabric, routing) | turns_of_tree(fabric, tree)
+    assert nx.is_directed_acyclic_graph(nx.DiGraph(turns))
+
+
+def test_without_an_order_the_root_is_in_the_middle():
+    fabric = random_fabric(8, switches=15, degree=3)
+    _, tree = tree_of(fabric, "minhop")
+    (root,) = np.flatnonzero(tree.parent < 0).tolist()
+    graph = nx.Graph(zip(fabric.channels.src.tolist(), fabric.channels.dst.tolist(), strict=True))
+    assert nx.eccentricity(graph, root) == nx.radius(graph)
+
+
+def join(lab, device, port_guid, sm_lid):
+    subprocess.run([sys.executable, JOIN, hex(port_guid), str(sm_lid)], env=lab.ibsim.environment(device), check=True)
+
+
+def groups(lab):
+    """Ports by switch GUID of each multicast LID, from OpenSM's dump."""
+    found, switch = {}, 0
+    for line in (lab.opensm.folder / "opensm.mcfdbs").read_text().splitlines():
+        if head := re.match(r"Switch 0x([0-9a-f]+)", line):
+            switch = int(head[1], 16)
+        elif row := re.match(r"0x([0-9A-F]+) :(.*)", line):
+            found.setdefault(int(row[1], 16), {})[switch] = {int(port, 16) for port in row[2].split()}
+    return found
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_a_live_group_is_a_tree_whose_leaves_are_its_members(live, nets, count):
+    with live(nets("torus", "4x4", cas=2), "ibnue-updn,no_fallback") as lab:
+        fabric = lab.fabric()
+        sm_lid = int(re.search(r"sm lid (\d+)", lab.ibsim.run("sminfo"))[1])
+        members = list(range(1, fabric.endports, 5))[:count]
+        for endport in members:
+            join(lab, fabric.endport_name[endport], int(fabric.endport_guid[endport]), sm_lid)
+        lab.opensm.resweep()
+        (ports,) = groups(lab).values()
+        row_of = {int(guid): row for row, guid in enumerate(fabric.switch_guid.tolist())}
+        wanted = {(int(fabric.endport_switch[e]), int(fabric.endport_switch_port[e])) for e in members}
+        edges = set()
+        for guid, out in ports.items():
+            for port in out:
+                channel = int(fabric.channels.at_port[row_of[guid], port])
+                if channel < 0:
+                    wanted.remove((row_of[guid], port))
+                else:
+                    edges.add(channel)
+        assert not wanted
+        assert {int(fabric.channels.reverse[channel]) for channel in edges} == edges
+        graph = nx.Graph([(int(fabric.channels.src[c]), int(fabric.channels.dst[c])) for c in edges])
+        graph.add_nodes_from(row_of[guid] for guid in ports)
+        assert nx.is_tree(graph) and len(edges) == 2 * (len(graph) - 1)
+        leaves = {row for row, degree in graph.degree() if degree <= 1}
+        assert leaves <= {int(fabric.endport_switch[e]) for e in members}
+        assert lab.opensm.errors == []
