@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 from ibsim_fixtures.processes import poll
+from osm_plugin.worker import SWEEP_EFFORT
+from routing.engines.base import EngineOptions
 
 
 def children(pid):
@@ -41,3 +43,8 @@ def expected_lfts(fabric, routing):
         int(guid): {lid: int(port) for lid, port in enumerate(routing.lft[row].tolist()) if port != 255}
         for row, guid in enumerate(fabric.switch_guid.tolist())
     }
+
+
+def sweep_options(**options):
+    """The options that the worker runs an engine with."""
+    return EngineOptions(**{"vls": 1, "effort": SWEEP_EFFORT, **options})

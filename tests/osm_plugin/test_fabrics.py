@@ -1,9 +1,8 @@
 import pytest
-from plugin_lab import expected_lfts, said
+from plugin_lab import expected_lfts, said, sweep_options
 
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.engines import ENGINES
-from routing.engines.base import EngineOptions
 
 pytestmark = pytest.mark.lab
 
@@ -11,7 +10,7 @@ pytestmark = pytest.mark.lab
 def hold_what_the_engine_makes(lab):
     fabric = lab.fabric()
     assert said(lab, r"fabric ([0-9a-f]{12})\b")[-1] == fabric.digest[:12]
-    assert lab.switch_lfts() == expected_lfts(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1)))
+    assert lab.switch_lfts() == expected_lfts(fabric, ENGINES["updn"].route(fabric, sweep_options()))
 
 
 @pytest.mark.parametrize("name", sorted(FIXTURES))

@@ -1,8 +1,7 @@
 import pytest
-from plugin_lab import expected_lfts, said
+from plugin_lab import expected_lfts, said, sweep_options
 
 from routing.engines import ENGINES
-from routing.engines.base import EngineOptions
 
 pytestmark = pytest.mark.lab
 
@@ -16,7 +15,7 @@ def test_switches_hold_what_the_engine_makes_of_the_fabric_as_the_tools_see_it(l
     with live(nets(name, *args, **options), "ibnue-updn,no_fallback", config={"lmc": lmc}) as lab:
         assert lab.sweep is not None and lab.sweep.engine == "ibnue-updn"
         fabric = lab.fabric()
-        routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
+        routing = ENGINES["updn"].route(fabric, sweep_options())
         assert lab.switch_lfts() == expected_lfts(fabric, routing)
         assert said(lab, r"fabric ([0-9a-f]{12})\b")[-1] == fabric.digest[:12]
         assert lab.opensm.errors == []

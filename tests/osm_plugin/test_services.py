@@ -3,11 +3,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plugin_lab import said
+from plugin_lab import said, sweep_options
 
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
-from routing.engines.base import EngineOptions
 from routing.formats.bundle import write_bundle
 from routing.tables import identity_sl2vl
 
@@ -33,7 +32,7 @@ def sl_of(fabric, form, sl, source, destination):
 
 
 def write(fabric, sl, path):
-    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
+    routing = ENGINES["updn"].route(fabric, sweep_options())
     routing = replace(routing, sl=sl, sl2vl=identity_sl2vl(VLS), vls=VLS, vls_needed=1)
     write_bundle(path, fabric, routing, prove(fabric, routing))
     return routing
@@ -88,7 +87,7 @@ def test_a_bundle_for_another_fabric_is_refused(live, nets, tmp_path):
     with live(nets("torus", "3x3", cas=1), "ibnue-bundle,ibnue-updn,no_fallback", toml=toml) as lab:
         fabric = lab.fabric()
         less = fabric.without_links([fabric.links - 1])
-        routing = ENGINES["updn"].route(less, EngineOptions(vls=1))
+        routing = ENGINES["updn"].route(less, sweep_options())
         write_bundle(tmp_path / "it.npz", less, routing, prove(less, routing))
         assert lab.opensm.resweep().engine == "ibnue-updn"
         write(fabric, sl_tables(fabric)["destination"] * 0, tmp_path / "it.npz")
@@ -106,7 +105,7 @@ def test_an_engine_with_more_vls_gets_its_sls_and_sl2vl_tables(live, nets, vls, 
     net = nets("torus", "3x3", cas=2)
     with live(net, "ibnue-updn,no_fallback", toml=toml, config={"qos": True, **config}) as lab:
         fabric = lab.fabric()
-        options = EngineOptions(vls="auto", port_vls=4) if vls == "'auto'" else EngineOptions(vls=3)
+        options = sweep_options(vls="auto", port_vls=4) if vls == "'auto'" else sweep_options(vls=3)
         routing = ENGINES["updn"].route(fabric, options)
         assert routing.vls == (4 if vls == "'auto'" else 3)
         assert said(lab, r"end ports, (\d) VLs") == [str(routing.vls)]
