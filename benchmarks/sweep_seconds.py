@@ -1,0 +1,78 @@
+"""Seconds that a sweep of OpenSM spends on routing, with its own engines and with ours, in one run.
+
+usage: python -m benchmarks.sweep_seconds [FABRIC...] [--pairs minhop:ibnue-minhop,updn:ibnue-updn] [--rounds 3]
+
+FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  The seconds are OpenSM's own: from "building
+routing with" to "tables configured" in its log, so ours include the way to the worker and back, the proof, and sending
+the tables.  The two of a pair run in turn, round by round; medians are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ibsim_fixtures.ibsim import Ibsim
+from ibsim_fixtures.opensm import OpenSM, Plugin
+from osm_plugin.install import install
+from routing.cli import fabrics
+from routing.formats.fabric_files import write_net
+
+FABRICS = ("kary-ntree:16,3", "torus:10x10x10,cas=4")
+PAIRS = "minhop:ibnue-minhop,updn:ibnue-updn,sssp:ibnue-updn"
+TOML = "allow_credit_loops = true\ndeadline = 300\n[engine]\nvls = 1\n"
+
+
+def routing_seconds(net: Path, engine: str, plugin: Plugin | None) -> tuple[float, str]:
+    """One start of OpenSM: its routing seconds, and the engine that it ended up with."""
+    with (
+        Ibsim(net, timeout=300.0) as ibsim,
+        OpenSM(ibsim, routing_engine=engine, config={"qos": False}, plugin=plugin, timeout=300.0) as opensm,
+    ):
+        sweep = opensm.last_sweep
+        assert sweep is not None and sweep.routing_seconds is not None
+        return sweep.routing_seconds, sweep.engine or "none"
+
+
+def compare(name: str, net: Path, pair: tuple[str, str], plugin: Plugin, rounds: int) -> str:
+    """A row of the table."""
+    theirs, ours = pair
+    seconds: dict[str, list[float]] = {theirs: [], ours: []}
+    used = {}
+    for _ in range(rounds):
+        for engine in (theirs, ours):
+            spent, used[engine] = routing_seconds(net, engine, plugin if engine == ours else None)
+            seconds[engine].append(spent)
+    a, b = statistics.median(seconds[theirs]), statistics.median(seconds[ours])
+    fallen = "" if used[theirs] == theirs else f" (then {used[theirs]})"
+    cells = [name, theirs + fallen, f"{a:.2f}", used[ours], f"{b:.2f}", f"{b / a:.2f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def main(argv: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("fabrics", nargs="*", default=FABRICS)
+    parser.add_argument("--pairs", default=PAIRS)
+    parser.add_argument("--rounds", type=int, default=3)
+    told = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        installed = install(libdir=folder)
+        config = folder / "ibnue.toml"
+        config.write_text(TOML)
+        plugin = Plugin("ibnue", f"--config {config}", folder, installed.environment)
+        print("| fabric | OpenSM's | s | ours | s | ratio |\n|---|---|---|---|---|---|", flush=True)
+        for name in told.fabrics:
+            net = folder / "fabric.net"
+            write_net(fabrics.read(name), net)
+            for pair in told.pairs.split(","):
+                theirs, _, ours = pair.partition(":")
+                print(compare(name, net, (theirs, ours), plugin, told.rounds), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
