@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import is_zipfile
 
 import click
 
 from routing.cli import fabrics, findings
 from routing.cli.command import FINDING
 from routing.cli.output import json_option, phase, print_facts, print_json
+from routing.errors import FalseCertificate
+
+if TYPE_CHECKING:
+    from routing.fabric import Fabric
+    from routing.tables import Routing
+
+HOLDS = "holds"
 
 if TYPE_CHECKING:
     pass
@@ -28,7 +36,7 @@ def check(
     """Say whether TABLES are complete and free of credit loops on FABRIC, and which loop there is if not.
 
     TABLES is a bundle, a folder that ibnue wrote, or a folder with OpenSM's dump files.  Exit status 1 if they are not
-    complete or have a credit loop.
+    complete or have a credit loop, or if the certificate that they came with does not hold.
     """
     from routing.deadlock.proof import prove
     from routing.formats.table_files import read_tables
@@ -38,16 +46,45 @@ def check(
         routing = read_tables(tables, subnet)
     with phase("proving"):
         proof = prove(subnet, routing, threads=threads)
-    good = proof.certified and (require == "forward" or proof.strength == "reversible")
+        carried = carried_certificate(tables, subnet, routing, threads)
+    strong = require == "forward" or proof.strength == "reversible"
+    good = proof.certified and strong and carried in (None, HOLDS)
     assumed = routing.provenance.options.get("assumed", [])
     if as_json:
-        verdict = {"vls": proof.vls, "assumed": assumed, "required": require, "good": good}
+        verdict = {
+            "vls": proof.vls,
+            "assumed": assumed,
+            "bundle_certificate": carried,
+            "required": require,
+            "good": good,
+        }
         print_json({**findings.as_object(subnet, proof), **verdict})
         return 0 if good else FINDING
-    print_facts([("fabric", findings.fabric_line(subnet)), *findings.facts(proof), ("VLs", str(proof.vls))])
+    rows = [("fabric", findings.fabric_line(subnet)), *findings.facts(proof), ("VLs", str(proof.vls))]
+    print_facts([*rows, *([] if carried is None else [("certificate", f"that in the bundle {carried}")])])
     for assumption in assumed if isinstance(assumed, list) else ():
         click.echo(f"the files do not say, so it is assumed: {assumption}")
     findings.print_findings(proof)
     if require == "reversible" and proof.credit_loop is None and proof.reversible_loop is not None:
         click.echo("\n".join(proof.reversible_loop.describe()))
     return 0 if good else FINDING
+
+
+def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads: int) -> str | None:
+    """Whether the certificate in a bundle holds, checked by a walk over the tables; None where there is none."""
+    from routing.deadlock.certificate import Certificate, check_certificate
+    from routing.formats.bundle import read_bundle
+    from routing.formats.table_files import BUNDLE
+
+    path = tables / BUNDLE if tables.is_dir() else tables
+    if not is_zipfile(path):
+        return None
+    bundle = read_bundle(path)
+    if bundle.strength not in ("forward", "reversible"):
+        return None
+    certificate = Certificate(bundle.order, "forward" if bundle.strength == "forward" else "reversible")
+    try:
+        check_certificate(fabric, routing, certificate, threads=threads)
+    except FalseCertificate as error:
+        return f"does NOT hold: {error}"
+    return HOLDS

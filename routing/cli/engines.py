@@ -37,7 +37,9 @@ def engine_options(command: Command) -> Command:
         click.option("--objective", type=click.Choice(["alltoall", "bisection"]), default="alltoall",
                      show_default=True, help="What balance serves."),
         click.option("--passes", type=click.IntRange(0, 1000), metavar="N",
-                     help="Refinement passes over all destinations; the engine's own number if not given."),
+                     help="Refinement passes over all destinations; as many as the effort allows if not given."),
+        click.option("--effort", type=click.FloatRange(0, 1000), default=1.0, show_default=True, metavar="X",
+                     help="Work that balance is worth; 1 is about a second for a thousand switches."),
         click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True,
                      help="Of every random choice."),
         click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True,
@@ -46,8 +48,10 @@ def engine_options(command: Command) -> Command:
                      help="A root switch of Up*/Down*; may be given several times."),
         click.option("--root-guid-file", type=click.Path(path_type=Path), metavar="FILE",
                      help="Root switches as OpenSM's root_guid_file lists them."),
-        click.option("--partition", type=click.Choice(["metis", "none"]), default=None,
-                     help="How destinations are split where an engine wants regions."),
+        click.option("--partition", type=click.Choice(["metis", "none"]),
+                     help="How destinations are split into layers; the engine decides if not given."),
+        click.option("--port-vls", type=click.IntRange(1, MAX_DATA_VLS), default=8, show_default=True,
+                     help="Data VLs that every port supports: what --vls auto means."),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -75,6 +79,6 @@ def collect(given: dict[str, Any]) -> EngineOptions:
     """The engine's options out of the command's, which are taken away from ``given``."""
     from routing.engines.base import EngineOptions, Objective
 
-    names = ("vls", "passes", "seed", "threads", "roots", "root_guid_file", "partition")
+    names = ("vls", "port_vls", "passes", "effort", "seed", "threads", "roots", "root_guid_file", "partition")
     chosen = {name: given.pop(name) for name in names}
     return EngineOptions(objective=Objective(given.pop("objective")), **chosen)

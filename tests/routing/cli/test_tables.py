@@ -91,6 +91,17 @@ def test_check_accepts_a_folder_a_bundle_and_dumps(torus, routed):
     assert "assumed: SL 0" in dumped.stdout
 
 
+def test_check_does_not_trust_the_certificate_of_a_bundle(torus, routed, tmp_path):
+    assert "that in the bundle holds" in run("check", torus, routed).stdout
+    rewritten(
+        routed / "ibnue.npz", tmp_path / "false.npz", lambda arrays: arrays.update(order=arrays["order"][:, ::-1])
+    )
+    result = run("check", torus, tmp_path / "false.npz")
+    assert result.exit_code == 1
+    assert "does NOT hold" in result.stdout
+    assert "credit loops  none" in result.stdout
+
+
 def test_check_names_what_is_not_delivered(torus, routed, tmp_path):
     lines = (routed / "opensm-lfts.dump").read_text().splitlines()
     entry = next(number for number, line in enumerate(lines) if line.startswith("0x0014"))
@@ -155,6 +166,11 @@ def test_wrong_fabric_files(name, tmp_path):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
+        (["--root", "nowhere"], "nowhere"),
+        (["--root", "0x1234567"], "0x1234567"),
+        (["--root-guid-file", "/nonexistent/roots"], "/nonexistent/roots"),
+        (["--guid2lid", "/nonexistent/guid2lid"], "/nonexistent/guid2lid"),
+        (["--effort", "much"], "--effort"),
         (["-e", "updm"], "updn"),
         (["--vls", "0"], "--vls"),
         (["--vls", "16"], "--vls"),
