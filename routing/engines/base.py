@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.tables import Routing
+from routing.tables import DATA_VLS, Routing
 
 
 class Promise(enum.Enum):
@@ -29,6 +30,7 @@ class Objective(enum.Enum):
 
 AUTO_VLS = 8
 """What "auto" means where nothing says how many VLs the ports support."""
+PASSES_LIMIT, THREADS_LIMIT, EFFORT_LIMIT = 1000, 256, 1000.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class EngineOptions:
         "metis" or "none": how destinations are split where an engine wants regions; None: the engine decides.
     port_vls
         What "auto" means: data VLs that every port on the way supports, 8 where nothing says.
+
+    Raises
+    ------
+    OptionError
+        A value out of its range.  ``vls``, ``roots`` and the file are for the engine to judge.
     """
 
     vls: int | str = "auto"
@@ -70,6 +77,19 @@ class EngineOptions:
     root_guid_file: Path | None = None
     partition: str | None = None
     port_vls: int = AUTO_VLS
+
+    def __post_init__(self) -> None:
+        passes = 0 if self.passes is None else self.passes
+        for value, what, fits, remedy in (
+            (passes, "number of refinement passes", 0 <= passes <= PASSES_LIMIT, f"use 0 to {PASSES_LIMIT}"),
+            (self.effort, "effort", 0.0 <= self.effort <= EFFORT_LIMIT, f"use 0 to {EFFORT_LIMIT:g}"),
+            (self.seed, "seed", 0 <= self.seed < 1 << 31, "use 0 to 2^31-1"),
+            (self.threads, "number of threads", 1 <= self.threads <= THREADS_LIMIT, f"use 1 to {THREADS_LIMIT}"),
+            (self.partition, "partition", self.partition in (None, "metis", "none"), "use metis or none"),
+            (self.port_vls, "number of data VLs of a port", 1 <= self.port_vls <= DATA_VLS, f"use 1 to {DATA_VLS}"),
+        ):
+            if not fits:
+                raise OptionError(f"{value!r} is no {what}", remedy=remedy)
 
 
 class Engine(Protocol):

@@ -23,7 +23,7 @@ def vls_allowed(options: EngineOptions) -> int:
         return 1
     if options.vls == "auto":
         return options.port_vls
-    if isinstance(options.vls, int) and 1 <= options.vls <= DATA_VLS:
+    if type(options.vls) is int and 1 <= options.vls <= DATA_VLS:
         return options.vls
     raise OptionError(f"{options.vls!r} is no number of data VLs", remedy=f"use 1 to {DATA_VLS}, min or auto")
 

@@ -12,6 +12,7 @@ from routing.engines.destinations import Destinations, forwarding_tables, slowne
 from routing.engines.effort import refinement_passes
 from routing.engines.lanes import spread, vls_allowed
 from routing.engines.provenance import provenance
+from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.tables import Routing, identity_sl2vl
 
@@ -34,6 +35,7 @@ class MinHop:
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).  Cost: O(L S hops radix) a pass."""
+        _check(options)
         start = time.perf_counter()
         vls = 1 if options.vls == "auto" else vls_allowed(options)
         destinations = Destinations.of(fabric)
@@ -58,3 +60,10 @@ class MinHop:
             vls_needed=1,
             provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}),
         )
+
+
+def _check(options: EngineOptions) -> None:
+    if options.roots or options.root_guid_file is not None:
+        raise OptionError("minhop has no roots", remedy="leave them out, or use updn")
+    if options.partition == "metis":
+        raise OptionError("minhop has no regions", remedy="leave the partition out, or use updn")

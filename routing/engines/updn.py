@@ -70,13 +70,15 @@ class UpDown:
             sl[destinations.lid] = layer
         lft = forwarding_tables(fabric, destinations, trees)
         seconds = {"order": found - start, "balance": time.perf_counter() - found}
-        first = {"first_switches": [fabric.switch_name[int(order.argmin())] for order in position]}
+        first = {"first_switches": [fabric.switch_name[int(order.argmin())] for order in position if order.size]}
         return Routing(
             lft=lft,
             sl=sl,
             sl2vl=identity_sl2vl(vls),
             vls=vls,
-            vls_needed=layers,
+            vls_needed=max(
+                len(np.unique(position, axis=0)), 1
+            ),  # one order needs one, however many VLs it is spread over
             provenance=provenance(self.name, fabric, options, seconds, **first),
         )
 
@@ -96,6 +98,8 @@ def _orders(
     """int32[layers, S], the order of each layer: from the named roots, or the best for each or for all of them."""
     layers = int(layer.max(initial=0)) + 1
     roots = named_roots(fabric, options)
+    if fabric.switches == 0:
+        return np.zeros((layers, 0), np.int32)
     if roots:
         return np.tile(breadth_first(fabric, roots), (layers, 1))
     family_layer = layer[destinations.family_first[:-1]]

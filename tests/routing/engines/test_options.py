@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+from strategies import Sketch, random_fabric
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions, Objective
+from routing.errors import OptionError
+from routing.fabric import NodeKind
+from routing.fabric_builder import FabricBuilder
+
+FABRIC = random_fabric(1)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("vls", [0, 16, -1, "many", 2.0, True, None])
+def test_a_wrong_number_of_vls_is_refused(engine, vls):
+    with pytest.raises(OptionError, match=r"no number of data VLs \(use 1 to 15, min or auto\)"):
+        ENGINES[engine].route(FABRIC, EngineOptions(vls=vls))
+
+
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [
+        ("passes", [-1, 1001]),
+        ("seed", [-1, 1 << 31, 1 << 64]),
+        ("threads", [0, -3, 257]),
+        ("effort", [-0.1, float("nan"), float("inf")]),
+        ("partition", ["foo", ""]),
+        ("port_vls", [0, 16]),
+    ],
+)
+def test_a_value_out_of_range_makes_no_options(option, values):
+    for value in values:
+        with pytest.raises(OptionError, match=r"^\S+ is no .*\(use [^()]*\)$"):
+            EngineOptions(**{option: value})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"roots": ("sw1",)}, {"root_guid_file": "roots"}, {"partition": "metis"}],
+    ids=lambda option: next(iter(option)),
+)
+def test_minhop_does_not_pass_over_what_it_cannot_serve(options):
+    with pytest.raises(OptionError, match=r"minhop has no (roots|regions) \(.*use updn\)"):
+        ENGINES["minhop"].route(FABRIC, EngineOptions(**options))
+
+
+@pytest.mark.parametrize(("vls", "port_vls", "used"), [("min", 8, 1), ("auto", 8, 8), ("auto", 2, 2), (5, 8, 5)])
+def test_updn_uses_as_many_vls_as_it_is_told(vls, port_vls, used):
+    routing = ENGINES["updn"].route(
+        random_fabric(2, switches=16), EngineOptions(vls=vls, port_vls=port_vls, effort=0.1)
+    )
+    assert routing.vls == used == routing.sl.max() + 1
+    assert routing.sl2vl.tolist() == [sl % used for sl in range(16)]
+
+
+def test_minhop_uses_one_vl_unless_a_number_is_asked_for():
+    used = [ENGINES["minhop"].route(FABRIC, EngineOptions(vls=vls)).vls for vls in ("auto", "min", 1, 4)]
+    assert used == [1, 1, 1, 4]
+
+
+def test_one_order_needs_one_vl_however_many_it_is_spread_over():
+    one = ENGINES["updn"].route(FABRIC, EngineOptions(vls=4, roots=("sw0",)))
+    assert (one.vls, one.vls_needed) == (4, 1)
+    fabric = random_fabric(4, switches=30, degree=4, cas=2)
+    assert ENGINES["updn"].route(fabric, EngineOptions(vls=4, effort=0.3)).vls_needed in (1, 4)
+    assert ENGINES["updn"].route(fabric, EngineOptions()).vls_needed == 1
+
+
+NOTHING = FabricBuilder("nothing").build()
+BACK_TO_BACK = random_fabric(1, switches=0, cas=0, back_to_back=2)
+LONELY = random_fabric(1, switches=1, cas=0)
+LONELY_WITH_CAS = random_fabric(1, switches=1, cas=3, lmc=2, loop_cables=1)
+NO_CAS = random_fabric(1, switches=6, cas=0)
+ALL_APART = random_fabric(1, switches=5, parts=5, cas=2)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("options", [{}, {"vls": 1}, {"vls": 3}, {"objective": Objective.BISECTION}], ids=str)
+@pytest.mark.parametrize(
+    "fabric", [NOTHING, BACK_TO_BACK, LONELY, LONELY_WITH_CAS, NO_CAS, ALL_APART], ids=lambda fabric: fabric.name
+)
+def test_fabrics_with_next_to_nothing_in_them(engine, options, fabric, route):
+    routing, proof = route(engine, fabric, **options)
+    assert routing.lft.shape == (fabric.switches, len(fabric.lids))
+    if engine == "updn":
+        assert proof.certified
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_switch_whose_every_port_is_cabled(engine, route):
+    sketch = Sketch("wide")
+    rows = [sketch.add(NodeKind.SWITCH) for _ in range(3)]
+    for _ in range(126):
+        sketch.cable(rows[0], rows[1])
+        sketch.cable(rows[0], rows[2])
+    for row in (0, 0, 1, 1, 2, 2):
+        sketch.cable(sketch.add(NodeKind.CA), rows[row])
+    fabric = sketch.build()
+    assert fabric.switch_ports[0] == 254
+    routing, _ = route(engine, fabric, vls=1)
+    assert len(np.unique(routing.lft[0, fabric.endport_lid])) == fabric.endports  # each by a port of its own
