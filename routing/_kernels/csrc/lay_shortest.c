@@ -62,9 +62,10 @@ static void tell_behind(const job_t *job, lane_t *lane, const uint8_t *next, con
     }
 }
 
-/* Lays one destination: switches nearest first, in random order within a distance, so that none is always first.  A
- * switch without end ports chooses when the first flow arrives at it.  The tree of a destination without flow takes the
- * first channels, which gives all such trees the same turns. */
+/* Lays one destination: switches nearest first, in random order within a distance, so that none is always first.  For
+ * bisection a switch without end ports chooses when the first flow arrives at it, since it is to join the tree that
+ * there is by then.  The tree of a destination without flow takes the first channels, which gives all such trees the
+ * same turns. */
 void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target, int32_t elders)
 {
     const ibn_network *net = job->net;
@@ -74,23 +75,25 @@ void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target, int32_t el
     const int32_t *nearest = job->by_distance + row;
     uint8_t *next = job->next + (int64_t)target * net->switches;
     double share = job->targets->share[target];
+    int waits = job->options->bisection && job->has_transit;
     memset(next, NO_CHANNEL, (size_t)net->switches);
     memset(lane->carries, 0, (size_t)net->switches);
-    if (job->has_transit && share > 0.0)
+    if (waits && share > 0.0)
         estimate(job, lane, distance, nearest);
     while (share > 0.0 && reached < net->switches && nearest[reached] >= 0) {
         int32_t count = 0;
         uint16_t here = distance[nearest[reached]];
         for (; reached < net->switches && nearest[reached] >= 0 && distance[nearest[reached]] == here; reached++)
-            if (net->sources[nearest[reached]] > 0.0)
+            if (!waits || net->sources[nearest[reached]] > 0.0)
                 lane->level[count++] = nearest[reached];
         ibn_shuffle(lane->level, count, &lane->random);
         for (int32_t i = 0; i < count; i++) {
             int32_t from = lane->level[i];
             for (int32_t u = from; u != root && next[u] == NO_CHANNEL; u = net->dst[ibn_chosen(job, next, u)])
                 choose(job, lane, next, distance, u, target, elders);
-            ibn_add_along(job, lane, next, from, target, net->sources[from] * share);
-            if (job->options->bisection && job->has_transit)
+            if (net->sources[from] > 0.0)
+                ibn_add_along(job, lane, next, from, target, net->sources[from] * share);
+            if (waits)
                 for (int32_t u = from; u != root; u = net->dst[ibn_chosen(job, next, u)])
                     tell_behind(job, lane, next, distance, u);
         }

@@ -9,23 +9,23 @@
 
 #include "internal/lane.h"
 
-/* Cheapest way that only goes down, from every switch above the destination (INFINITY: there is none). */
+/* Cheapest way that only goes down, from every switch that has one (INFINITY: the others). */
 static void survey_down(const job_t *job, lane_t *lane, const int32_t *sequence, const int32_t *position, int32_t root)
 {
     const ibn_network *net = job->net;
     for (int32_t u = 0; u < net->switches; u++)
         lane->estimate[u] = INFINITY;
     lane->estimate[root] = 0.0;
-    for (int32_t i = position[root] - 1; i >= 0; i--) {
-        int32_t u = sequence[i];
-        double least = INFINITY;
-        for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
-            int32_t v = net->dst[c];
+    for (int32_t i = position[root]; i >= 0; i--) {
+        int32_t v = sequence[i];
+        if (lane->estimate[v] == INFINITY)
+            continue;
+        for (int32_t k = net->into_first[v]; k < net->into_first[v + 1]; k++) {
+            int32_t c = net->into[k], u = net->src[c];
             double cost = lane->weight[c] + lane->estimate[v];
-            if (position[v] > i && cost < least)
-                least = cost;
+            if (position[u] < i && cost < lane->estimate[u])
+                lane->estimate[u] = cost;
         }
-        lane->estimate[u] = least;
     }
 }
 
