@@ -174,9 +174,12 @@ with Lab(sys.argv[1]) as lab:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_runs_on_when_the_tests_are_stopped(ring4, number):
+def test_nothing_runs_on_when_the_tests_are_stopped(ring4, tmp_path, number):
+    # Folders are left when the runner is killed, so they are made where they do no harm.
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", SCRIPT, ring4]
     with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, ring4], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as runner:
         opensm, ibsim, *folders = runner.stdout.readline().split()
         assert is_alive(opensm)
