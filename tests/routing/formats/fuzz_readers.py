@@ -1,0 +1,45 @@
+"""Coverage-guided fuzzing of the fabric and GUID readers, by hand: not part of the tests.
+
+usage: pip install atheris; python tests/routing/formats/fuzz_readers.py [-max_total_time=300 and the like]
+
+The samples are the first corpus.  Anything but a fabric or an error of ours ends the run and is kept as crash-*.
+"""
+
+import shutil
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import atheris
+
+with atheris.instrument_imports(include=["routing.formats", "routing.fabric_builder"]):
+    from routing.errors import IbnueError
+    from routing.formats.fabric_files import read_fabric, write_fabric
+    from routing.formats.guid_files import read_guid2lid, read_guid_lines, read_node_name_map
+
+DATA = Path(__file__).parent / "data"
+READERS = (read_fabric, read_guid2lid, read_guid_lines, read_node_name_map)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        corpus, path = Path(folder) / "corpus", Path(folder) / "input"
+        corpus.mkdir()
+        for sample in (entry for entry in DATA.iterdir() if entry.is_file()):
+            shutil.copy(sample, corpus)
+        for suffix in (".json", ".graphml"):
+            write_fabric(read_fabric(DATA / "mixed.ibnetdiscover"), corpus / f"own{suffix}")
+
+        def once(data):
+            path.write_bytes(data)
+            for read in READERS:
+                with suppress(IbnueError):
+                    read(path)
+
+        atheris.Setup([*sys.argv, str(corpus), "-max_len=6000", "-timeout=10", "-rss_limit_mb=1500"], once)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
