@@ -13,8 +13,8 @@ from typing import Any
 from routing.errors import FabricError, InputError, ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
-from routing.formats.rates import SPEED_OF, speed_name
 from routing.formats.text import read_text
+from routing.rates import SPEED_OF, speed_name
 
 SCHEMA = "ibnue-fabric/1"
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from routing.errors import ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Place
-from routing.formats.rates import parse_rate
 from routing.formats.statements import PortStatements
 from routing.formats.text import read_text
+from routing.rates import parse_rate
 
 _KIND = {"Switch": NodeKind.SWITCH, "Ca": NodeKind.CA, "Rt": NodeKind.ROUTER}
 _EXT = r"(?:\[ext \d+\])?"

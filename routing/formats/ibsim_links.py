@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from routing.errors import FabricError
 from routing.fabric_builder import FabricBuilder, Place
-from routing.formats.rates import SPEED_OF
+from routing.rates import SPEED_OF
 
 WIDTH_OF_BIT = {8: 12, 4: 8, 2: 4, 16: 2, 1: 1}
 """Lanes by the bits of ``w=``, best first."""

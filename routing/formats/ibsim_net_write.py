@@ -10,7 +10,7 @@ import numpy as np
 
 from routing.errors import FabricError
 from routing.fabric import Fabric, NodeKind
-from routing.formats.rates import WIDTHS, speed_name
+from routing.rates import WIDTHS, speed_name
 
 _WORDS = {NodeKind.SWITCH: ("Switch", "switchguid"), NodeKind.CA: ("Hca", "caguid"), NodeKind.ROUTER: ("Rt", "rtguid")}
 _WIDTH_BIT = {1: 1, 2: 16, 4: 2, 8: 4, 12: 8}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from routing.errors import FabricError
 from routing.fabric_builder import FabricBuilder, Place
-from routing.formats.rates import SPEED_OF
+from routing.rates import SPEED_OF
 
 _ALIKE = {SPEED_OF["QDR"], SPEED_OF["FDR10"]}  # FDR10 is told by a vendor's attribute, so that one end may say QDR
 

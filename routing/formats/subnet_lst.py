@@ -13,9 +13,9 @@ from pathlib import Path
 from routing.errors import FabricError, ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Place
-from routing.formats.rates import SPEED_OF, WIDTHS
 from routing.formats.statements import PortStatements
 from routing.formats.text import read_text
+from routing.rates import SPEED_OF, WIDTHS
 
 _KIND = {"SW": NodeKind.SWITCH, "CA": NodeKind.CA, "Rt": NodeKind.ROUTER}
 _HALF = (

@@ -16,15 +16,13 @@ from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.topologies.grids import full_mesh, hypercube, hyperx, mesh, ring, torus
 from routing.topologies.low_diameter import dragonfly, kautz, slimfly
-from routing.topologies.options import DEFAULTS, SPEEDS, WIDTHS, TopologyOptions
+from routing.topologies.options import DEFAULTS, TopologyOptions
 from routing.topologies.random_graphs import random_regular
 from routing.topologies.trees import kary_ntree, xgft
 
 __all__ = [
     "DEFAULTS",
-    "SPEEDS",
     "TOPOLOGIES",
-    "WIDTHS",
     "Topology",
     "TopologyOptions",
     "dragonfly",

@@ -6,20 +6,7 @@ import re
 from dataclasses import dataclass
 
 from routing.errors import OptionError
-
-SPEEDS = {
-    "SDR": 2.5,
-    "DDR": 5.0,
-    "QDR": 10.0,
-    "FDR10": 10.3125,
-    "FDR": 14.0625,
-    "EDR": 25.78125,
-    "HDR": 53.125,
-    "NDR": 106.25,
-    "XDR": 212.5,
-}
-"""Signalling rate of one lane in Gb/s by the name of the speed."""
-WIDTHS = (1, 2, 4, 8, 12)
+from routing.rates import SPEED_OF, WIDTHS, speed_name
 
 
 @dataclass(frozen=True)
@@ -69,7 +56,7 @@ class TopologyOptions:
         if not 0 <= self.lmc <= 7:
             raise OptionError(f"LMC {self.lmc} is out of range", remedy="choose 0 to 7")
         if _rate(self.speed) is None:
-            known = ", ".join(f"{name} ({rate:g})" for name, rate in SPEEDS.items())
+            known = ", ".join(f"{name} ({rate:g})" for name, rate in SPEED_OF.items())
             raise OptionError(f"no link has the speed {self.speed!r}", remedy=f"choose one of {known}")
 
     def _check_types(self) -> None:
@@ -79,7 +66,7 @@ class TopologyOptions:
             if not (type(value) is int or (option == "cas" and value is None)):
                 raise OptionError(f"{option} is {value!r}", remedy=f"{option} is a whole number")
         if isinstance(self.speed, bool) or not isinstance(self.speed, (int, float, str)):
-            raise OptionError(f"speed is {self.speed!r}", remedy=f"choose one of {', '.join(SPEEDS)}")
+            raise OptionError(f"speed is {self.speed!r}", remedy=f"choose one of {', '.join(SPEED_OF)}")
         if not (self.name is None or isinstance(self.name, str)):
             raise OptionError(f"name is {self.name!r}", remedy="a name is text")
 
@@ -98,9 +85,10 @@ class TopologyOptions:
 def _rate(speed: float | str) -> float | None:
     if isinstance(speed, str):
         if re.fullmatch(r"\d{1,3}(\.\d{1,6})?", speed, re.ASCII) is None:
-            return SPEEDS.get(speed.upper())
+            return SPEED_OF.get(speed.upper())
         speed = float(speed)
-    return next((exact for exact in SPEEDS.values() if abs(exact - speed) <= 0.01 * exact), None)
+    name = speed_name(speed)
+    return None if name is None else SPEED_OF[name]
 
 
 DEFAULTS = TopologyOptions()

@@ -8,7 +8,7 @@ import pytest
 from routing.errors import IbnueError
 from routing.formats.fabric_files import read_fabric
 from routing.formats.ibnetdiscover import parse_ibnetdiscover
-from routing.formats.rates import SPEED_OF
+from routing.rates import SPEED_OF
 
 DATA = Path(__file__).parent / "data"
 TEXT = (DATA / "mixed.ibnetdiscover").read_text()

@@ -14,7 +14,7 @@ from routing.fabric_builder import FabricBuilder
 from routing.formats.fabric_files import read_fabric, write_net
 from routing.formats.ibsim_net import parse_net
 from routing.formats.ibsim_net_write import net_text
-from routing.formats.rates import SPEED_OF, WIDTHS
+from routing.rates import SPEED_OF, WIDTHS
 
 DATA = Path(__file__).parent / "data"
 
