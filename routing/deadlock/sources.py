@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from routing.fabric import Fabric
 from routing.tables import Routing
@@ -91,14 +90,19 @@ def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) ->
     return way
 
 
-def behind(fabric: Fabric, routing: Routing, lid: int, switch: int) -> npt.NDArray[np.int64]:
-    """Rows of the switches whose way to a LID leads over ``switch``, itself included.  Cost: O(S) a hop."""
+def behind(fabric: Fabric, routing: Routing, lid: int, switch: int) -> Iterator[int]:
+    """Rows of the switches whose way to a LID leads over ``switch``: itself, then nearer ones first.
+
+    Cost: O(S) for each hop of distance that is asked for.
+    """
+    yield switch
     channel = fabric.channels.at_port[np.arange(fabric.switches), routing.lft[:, lid]]
-    behind_it = np.where(channel >= 0, fabric.channels.dst[channel], fabric.switches)
+    following = np.where(channel >= 0, fabric.channels.dst[channel], fabric.switches)
     member = np.zeros(fabric.switches + 1, bool)
     member[switch] = True
     while True:
-        more = member[behind_it] & ~member[:-1]
-        if not more.any():
-            return np.flatnonzero(member[:-1])
-        member[:-1] |= more
+        more = np.flatnonzero(member[following] & ~member[:-1])
+        if not len(more):
+            return
+        yield from more.tolist()
+        member[more] = True

@@ -153,7 +153,7 @@ def _candidates(
     takes &= lids.switch >= 0
     ours = takes & (lids.endport >= 0) if by_terminal else takes
     for lid in np.flatnonzero(ours).tolist():
-        for switch in behind(fabric, routing, lid, int(rows[0])).tolist():
+        for switch in behind(fabric, routing, lid, int(rows[0])):
             for sender in senders_at(fabric, switch):
                 if by_terminal and sender.port == 0:
                     continue
