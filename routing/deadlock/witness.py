@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 
 from routing.deadlock.sources import Sender, behind, lid_name, senders_at, service_level, virtual_lane, walk
 from routing.fabric import Fabric
@@ -153,8 +154,9 @@ def _candidates(
     takes &= lids.switch >= 0
     ours = takes & (lids.endport >= 0) if by_terminal else takes
     for lid in np.flatnonzero(ours).tolist():
-        for switch in behind(fabric, routing, lid, int(rows[0])):
-            for sender in senders_at(fabric, switch):
+        able = _able(fabric, routing, lid, here[1], reply=reply)
+        for switch in behind(fabric, routing, lid, int(rows[0])) if able.any() else ():
+            for sender in senders_at(fabric, switch) if able[switch] else ():
                 if by_terminal and sender.port == 0:
                     continue
                 for sl in _levels(fabric, routing, sender, lid, reply=reply):
@@ -164,6 +166,22 @@ def _candidates(
                     if (here, following) in zip(way, chain(way[1:], way[-1:]), strict=True):
                         name = lid_name(fabric, lid)
                         yield Traffic(sender.name, sender.lid, name, lid, sl, reply)
+
+
+def _able(fabric: Fabric, routing: Routing, lid: int, vl: int, *, reply: bool) -> npt.NDArray[np.bool_]:
+    """bool[S]: switches at which something may be sent to a LID on a VL; all of them where VLs change on the way."""
+    sl, target = routing.sl, fabric.lids.switch
+    if routing.sl2vl.ndim > 1:
+        return np.ones(fabric.switches, bool)
+    by_switch = sl.ndim == 2 and len(sl) == fabric.switches
+    if not reply and sl.ndim == 1:
+        return np.full(fabric.switches, routing.sl2vl[sl[lid]] == vl)
+    if not reply and by_switch:
+        return np.asarray(routing.sl2vl[sl[:, lid]] == vl)
+    levels = sl[:, lid] if not reply else sl if sl.ndim == 1 else sl[target[lid] if by_switch else lid]
+    able = np.zeros(fabric.switches, bool)
+    able[target[(target >= 0) & (routing.sl2vl[levels] == vl)]] = True
+    return able
 
 
 def _levels(fabric: Fabric, routing: Routing, sender: Sender, lid: int, *, reply: bool) -> Iterator[int]:
