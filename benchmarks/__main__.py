@@ -1,0 +1,50 @@
+"""Runs every benchmark, or those that are named, one after the other and each in a process of its own.
+
+usage: python -m benchmarks [NAME...]
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from routing.formats.fabric_files import write_net
+from routing.topologies import generate
+
+TABLE_FABRICS = (("torus", "4x4x4"), ("kary-ntree", "4,3"), ("dragonfly", "4,2,2"), ("kautz", "3,3"))
+"""Fabrics of the table of qualities."""
+NAMES = ("proof", "read_fabrics", "sweep_seconds", "quality_table")
+
+
+def arguments(name: str, folder: Path) -> list[str]:
+    """What a benchmark has to be told."""
+    if name != "quality_table":
+        return []
+    paths = []
+    for topology, size in TABLE_FABRICS:
+        paths.append(folder / f"{topology}-{size.replace(',', '-')}.net")
+        write_net(generate(topology, [size]), paths[-1])
+    return [str(path) for path in paths]
+
+
+def main(names: list[str]) -> int:
+    """Run them; 1 if any failed."""
+    unknown = sorted(set(names) - set(NAMES))
+    if unknown:
+        sys.exit(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
+    failed = []
+    with tempfile.TemporaryDirectory(prefix="ibnue-benchmarks-") as folder:
+        for name in names or NAMES:
+            print(f"\n== {name}", flush=True)
+            command = [sys.executable, "-m", f"benchmarks.{name}", *arguments(name, Path(folder))]
+            if subprocess.run(command, check=False).returncode:
+                failed.append(name)
+    if failed:
+        print(f"\nfailed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
