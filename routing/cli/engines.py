@@ -27,11 +27,18 @@ def vl_count(text: str) -> int | str:
     raise click.BadParameter(f"{text!r} is neither 1 to {MAX_DATA_VLS} nor min nor auto")
 
 
+def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of engines for the shell."""
+    from routing.engines import ENGINES
+
+    return [name for name in sorted(ENGINES) if name.startswith(incomplete)]
+
+
 def engine_options(command: Command) -> Command:
     """Give a command ``--engine`` and the options of :class:`~routing.engines.base.EngineOptions`."""
     options = [
         click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
-                     help="The routing engine: minhop, updn."),
+                     shell_complete=complete, help="The routing engine, such as updn or minhop."),
         click.option("--vls", type=vl_count, metavar="K|min|auto", default="auto", show_default=True,
                      help="At most K data VLs; min: as few as can be found; auto: what every port supports."),
         click.option("--objective", type=click.Choice(["alltoall", "bisection"]), default="alltoall",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from routing.errors import InputError, OptionError
 
@@ -33,7 +34,15 @@ def fabric_argument(command: Command) -> Command:
         show_default=True,
         help="LMC of the LIDs that are assigned: every end port gets 2^LMC of them.",
     )(command)
-    return click.argument("fabric")(command)
+    return click.argument("fabric", shell_complete=complete)(command)
+
+
+def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Files, and names of generators, for the shell."""
+    from routing.topologies import TOPOLOGIES
+
+    names = [CompletionItem(f"{name}:") for name in TOPOLOGIES if name.startswith(incomplete)]
+    return [*names, CompletionItem(incomplete, type="file")]
 
 
 def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:

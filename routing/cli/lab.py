@@ -29,9 +29,9 @@ HELP = "unlink DEVICE [PORT], relink DEVICE [PORT], show, quit"
 
 
 @click.command()
-@click.argument("fabric", required=False)
+@click.argument("fabric", required=False, shell_complete=fabrics.complete)
 @click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
-              help="The engine that OpenSM asks, through the plugin.")  # fmt: skip
+              shell_complete=engines.complete, help="The engine that OpenSM asks, through the plugin.")  # fmt: skip
 @click.option("--opensm-engine", metavar="ENGINE", help="An engine of OpenSM's own instead, such as dfsssp.")
 @click.option("--do", "deeds", multiple=True, metavar="DEED",
               help="What to do, in this order, instead of reading it from standard input: 'unlink sw1 2'.")  # fmt: skip

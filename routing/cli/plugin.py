@@ -18,7 +18,7 @@ def plugin() -> None:
 
 @plugin.command()
 @click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
-              help="The engine that the line for opensm.conf names.")  # fmt: skip
+              shell_complete=engines.complete, help="The engine that the line for opensm.conf names.")  # fmt: skip
 @click.option("--libdir", type=click.Path(path_type=Path), metavar="DIR",
               help="Where to put libibnue.so; the system's folder of libraries if not given (needs root).")  # fmt: skip
 @click.option("--prefix", type=click.Path(path_type=Path), metavar="DIR", help="Where OpenSM is, if not in /usr.")

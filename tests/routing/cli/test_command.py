@@ -71,8 +71,20 @@ def test_completion_script(shell):
     assert "_IBNUE_COMPLETE" in result.output
 
 
-def test_completion_completes(python):
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("ibnue comp", "plain,completion"),
+        ("ibnue route tor", "plain,torus:"),
+        ("ibnue route tor", "file,tor"),
+        ("ibnue route f.net -e up", "plain,updn"),
+        ("ibnue lab f.net -e min", "plain,minhop"),
+        ("ibnue check --req", "plain,--require"),
+    ],
+)
+def test_completion_completes(python, words, offered):
     """What the script calls when the user presses the tab key."""
-    pressed = {"_IBNUE_COMPLETE": "bash_complete", "COMP_WORDS": "ibnue comp", "COMP_CWORD": "1"}
-    out, _ = python("-c", "from routing.cli import main; main(prog_name='ibnue')", **pressed).communicate()
-    assert out.split() == ["plain,completion"]
+    place = str(len(words.split()) - 1)
+    pressed = {"_IBNUE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": place}
+    out, err = python("-c", "from routing.cli import main; main(prog_name='ibnue')", **pressed).communicate()
+    assert offered in out.split(), err
