@@ -11,6 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 struct place {
     uint64_t guid;
     osm_node_t *node;
@@ -87,6 +91,21 @@ int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, s
     }
     *memory = (struct ibnue_memory){.fd = fd, .generation = generation, .bytes = bytes, .size = (size_t)about.st_size};
     return 0;
+}
+
+/* Have the pages there that the answer will most likely take, while the worker computes: their first touch is not free.
+ * Only a help, so that failures do not matter; the worker grows the file by itself where it must. */
+void ibnue_memory_prepare(struct ibnue_plugin *plugin)
+{
+    const struct ibnue_request *request = (const struct ibnue_request *)plugin->memory.bytes;
+    size_t table = (size_t)request->switches * (plugin->osm->subn.max_ucast_lid_ho + 1u);
+    size_t from = (request->end + 4095) / 4096 * 4096, to = from + 2 * table + 32 * 4096;
+    char why[IBNUE_WHY];
+
+    if (to <= plugin->memory.size ||
+        ibnue_memory_map(&plugin->memory, plugin->memory.fd, plugin->memory.generation, to, why))
+        return;
+    madvise(plugin->memory.bytes + from, to - from, MADV_POPULATE_WRITE);
 }
 
 /* An upper bound of what the request takes. */

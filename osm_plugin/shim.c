@@ -119,6 +119,7 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     clock_gettime(CLOCK_MONOTONIC, &start);
     if (ibnue_host_send(engine->name, plugin->sequence, note, IBNUE_WHY) != TOKEN)
         return -1;
+    ibnue_memory_prepare(plugin);
     blanked = ibnue_rows_blank(plugin, why);
     if (wait_for_worker(plugin, note))
         return -1;

@@ -64,6 +64,7 @@ struct ibnue_plugin {
 /* collect.c: the subnet as arrays.  All return 0, or -1 with the reason in `why`. */
 IBNUE_HIDDEN int ibnue_rows_sort(struct ibnue_plugin *plugin, char *why);
 IBNUE_HIDDEN int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, size_t least, char *why);
+IBNUE_HIDDEN void ibnue_memory_prepare(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_memory_unmap(struct ibnue_memory *memory);
 IBNUE_HIDDEN size_t ibnue_request_room(const osm_subn_t *subn);
 IBNUE_HIDDEN int ibnue_request_write(struct ibnue_plugin *plugin, char *why);

@@ -1,5 +1,6 @@
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,21 @@ def test_the_worker_is_alone_and_without_the_simulator(live, nets):
         assert os.getsid(worker) != os.getsid(lab.opensm.pid)
         loaded = Path(f"/proc/{worker}/maps").read_text()
         assert "click" not in loaded and "numpy" in loaded
+
+
+def test_an_environment_that_misleads_python_misleads_neither_host_nor_worker(live, nets):
+    misleading = {"PYTHONHOME": "/nowhere", "PYTHONPATH": "/nowhere", "PYTHONSTARTUP": "/nowhere", "PATH": "/nowhere"}
+    lab = live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback")
+    lab.opensm.plugin = replace(lab.opensm.plugin, environment=misleading)
+    with lab:
+        assert lab.sweep.engine == "ibnue-updn"
+
+
+def test_a_plugin_that_is_named_twice_is_loaded_once(live, nets):
+    config = {"event_plugin_name": "ibnue ibnue"}
+    with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback", config=config) as lab:
+        assert lab.sweep.engine == "ibnue-updn"
+        assert said(lab, "ERR IBN5: ibnue is loaded already")
+        assert len(children(lab.opensm.pid)) == 1
+        lab.opensm.signal(signal.SIGTERM)
+        assert lab.opensm.wait_for_exit() == 0
