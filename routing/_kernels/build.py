@@ -43,7 +43,6 @@ def make_ffi() -> FFI:
         "\n".join(f'#include "{header.name}"' for header in sorted(SOURCES.glob("*.h"))),
         depends=[str(header.relative_to(root)) for header in sorted(SOURCES.glob("*.h"))],
         sources=[str(source.relative_to(root)) for source in sorted(SOURCES.glob("*.c"))],
-        depends=[str(header.relative_to(root)) for header in sorted(SOURCES.rglob("*.h"))],
         extra_compile_args=compile_flags,
         extra_link_args=link_flags,
     )
