@@ -41,7 +41,7 @@ def make_ffi() -> FFI:
     ffi.set_source(
         "routing._kernels._native",
         "\n".join(f'#include "{header.name}"' for header in sorted(SOURCES.glob("*.h"))),
-        depends=[str(header.relative_to(root)) for header in sorted(SOURCES.glob("*.h"))],
+        depends=[str(header.relative_to(root)) for header in sorted(SOURCES.rglob("*.h"))],
         sources=[str(source.relative_to(root)) for source in sorted(SOURCES.glob("*.c"))],
         extra_compile_args=compile_flags,
         extra_link_args=link_flags,
