@@ -165,7 +165,8 @@ def test_nothing_is_left(ibsim):
 
 
 SCRIPT = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in runs that were started in the background
 from ibsim_fixtures.lab import Lab
 with Lab(sys.argv[1]) as lab:
     print(lab.opensm.pid, lab.ibsim._child.pid, lab.opensm.folder, lab.ibsim.folder, flush=True)
