@@ -83,6 +83,8 @@ class WorkerProcess:
         ------
         EOFError
             The worker is gone.
+        ValueError
+            It is no JSON object.
         """
         poll = select.poll()
         poll.register(self.socket, select.POLLIN)
@@ -95,7 +97,10 @@ class WorkerProcess:
             message = b""
         if not message:
             raise EOFError
-        return dict(json.loads(message))
+        said = json.loads(message)
+        if not isinstance(said, dict):
+            raise ValueError("no object")
+        return said
 
     def wait_ready(self, until: float) -> None:
         """Wait for the worker's first word.
@@ -111,6 +116,8 @@ class WorkerProcess:
             self.hello = self.receive(until)
         except EOFError:
             raise EnvironmentProblem(f"the worker {self.obituary()} while it started") from None
+        except ValueError:
+            raise EnvironmentProblem("the worker talked nonsense while it started") from None
         if self.hello is None:
             raise EnvironmentProblem("the worker was not ready in time")
 

@@ -1,0 +1,71 @@
+"""The real worker with one thing wrong, which IBNUE_TEST_FAULT names."""
+
+import importlib.util
+import json
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from osm_plugin.answer import ANSWER
+
+spec = importlib.util.spec_from_file_location("real_worker", Path(os.environ["IBNUE_TEST_REAL"]) / "worker.py")
+real = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(real)
+write_answer = real.write_answer
+
+HEADS = {
+    "sequence": ("sequence", 999),
+    "switches": ("switches", 1),
+    "lids": ("lids", 0xBFFF),
+    "outside": ("lft_at", 1 << 40),
+    "overflow": ("sl_at", (1 << 64) - 8),
+    "unaligned": ("hops_at", 4097),
+    "vls": ("vls", 16),
+    "magic": ("magic", 0),
+}
+
+
+def wrong_tables(fault):
+    def write(memory, at, fabric, routing, hops, *, sequence):
+        if fault == "nothing":
+            return
+        write_answer(memory, at, fabric, routing, hops, sequence=sequence)
+        head = np.ndarray(1, ANSWER, memory.view(), at)
+        if fault == "port":
+            memory.view()[int(head["lft_at"][0]) + 3] = 200
+        elif fault == "tree":
+            np.ndarray(1, np.int32, memory.view(), int(head["parent_at"][0]))[0] = 1 << 20
+        else:
+            name, value = HEADS[fault]
+            head[name] = value
+
+    return write
+
+
+def broken_engine(*_):
+    raise ZeroDivisionError("by test")
+
+
+def main(setup_text):
+    fault, link = os.environ["IBNUE_TEST_FAULT"], socket.socket(fileno=json.loads(setup_text)["socket"])
+    if fault == "early":
+        sys.exit("no mood for work")
+    if fault == "mute":
+        time.sleep(600)
+    if fault in {"nonsense", "hang up", "other words"}:
+        link.send(json.dumps({"engines": real.engine_names(), "about": "a bad one"}).encode())
+        link.recv(1 << 16)
+        if fault != "hang up":
+            link.send(b"\xff{[" if fault == "nonsense" else b"[1, 2]")
+        link.close()
+        time.sleep(600)
+    link.detach()
+    if fault == "bug":
+        real.read_request = broken_engine
+    else:
+        real.write_answer = wrong_tables(fault)
+    return real.main(setup_text)

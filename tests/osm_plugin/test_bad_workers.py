@@ -1,0 +1,52 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from plugin_lab import children, said
+
+import osm_plugin
+from ibsim_fixtures.lab import Lab
+from ibsim_fixtures.opensm import Plugin
+from osm_plugin.build_shim import compile_shim
+from osm_plugin.install import LIBRARY, python_build
+
+pytestmark = pytest.mark.lab
+
+BAD, REAL = Path(__file__).with_name("bad_worker"), Path(osm_plugin.__file__).parent
+FOREIGN = "the worker's tables do not belong to this subnet; another worker is started"
+FAULTS = {
+    "early": r"the worker ended with status 1 \(no mood for work\) while it started",
+    "mute": "the worker was not ready in time",
+    "nonsense": "the worker talks nonsense; another one is started",
+    "other words": "the worker talks nonsense; another one is started",
+    "hang up": "the worker closed its connection.*; another one is started",
+    "bug": r"bug in the worker: ZeroDivisionError: by test \(its log has the traceback\)",
+    "nothing": "the worker left no tables|" + FOREIGN,
+    "port": "the tables of .* name a port that it does not have; another worker is started",
+    "tree": "the worker's multicast tree leads out of the subnet; another worker is started",
+    **dict.fromkeys(["sequence", "switches", "lids", "outside", "overflow", "unaligned", "vls", "magic"], FOREIGN),
+}
+
+
+@pytest.fixture(scope="module")
+def bad_plugin(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bad")
+    build = replace(python_build(), paths=(str(BAD), str(REAL.parent)))
+    include = (Path("/usr/include/infiniband"), Path("/usr/include"))
+    compile_shim(build, folder / LIBRARY, engines=["ibnue-updn"], include=include)
+    return folder
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_opensm_survives_a_worker_that_is_wrong(bad_plugin, nets, tmp_path, fault):
+    config = tmp_path / "ibnue.toml"
+    config.write_text("deadline = 3\nstart_deadline = 3")
+    environment = {"IBNUE_TEST_REAL": str(REAL), "IBNUE_TEST_FAULT": fault}
+    plugin = Plugin("ibnue", options=f"--config {config}", folder=bad_plugin, environment=environment)
+    with Lab(nets("ring", "4", cas=1), routing_engine="ibnue-updn,minhop", plugin=plugin) as lab:
+        assert lab.sweep.engine == "minhop" and lab.sweep.tried == ("ibnue-updn", "minhop")
+        assert said(lab, f"ibnue-updn routed nothing: (?:{FAULTS[fault]})")
+        if fault == "bug":
+            assert "ZeroDivisionError" in (lab.opensm.folder / "ibnue-worker.log").read_text()
+        assert lab.opensm.resweep().engine == "minhop"
+        assert len(children(lab.opensm.pid)) <= 1
