@@ -1,5 +1,4 @@
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,11 +15,10 @@ def python(tmp_path_factory):
 
     def start(*args, **environment):
         return subprocess.Popen(
-            [sys.executable, *map(str, args)],
+            # A run in the background ignores Ctrl-C, and its children inherit that unless told otherwise.
+            ["env", "--default-signal=INT", sys.executable, *map(str, args)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             cwd=tmp_path_factory.mktemp("away"), env={**os.environ, "PYTHONPATH": found, **environment},
-            # A run in the background ignores Ctrl-C, and its children inherit that.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
 
     return start
