@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 NO_CHANNEL = 255
-LANES, BLOCK, ROUNDS, FULL_PASSES = 2, 16, 64, 2
+LANES, BLOCK, ROUNDS, FULL_PASSES, WALKED = 2, 16, 64, 2, 3
 SCHEDULE, FOR_BISECTION = (2, 2, 2, 5, 6), 1
 WORD = 2**64
 
@@ -45,6 +45,7 @@ class Lane:
     potential: float = 0.0
     random: Random = field(default_factory=lambda: Random(0))
     carries: set[int] = field(default_factory=set)
+    cost: dict[int, float] = field(default_factory=dict)
 
 
 class SlowBalance:
@@ -114,11 +115,13 @@ class SlowBalance:
         return found
 
     def cost_of_way(self, lane, target, u):
-        """For bisection, what the tree carries already is free."""
+        """For bisection, what the tree carries already is free; else only the first hops are added up anew."""
         cost = 0.0
-        for channel in self.way(target, u):
+        for hops, channel in enumerate(self.way(target, u)):
             if self.bisection and self.src[channel] in lane.carries:
                 break
+            if hops == WALKED and not self.bisection:
+                return cost + lane.cost[self.src[channel]]
             cost += lane.weight[channel]
         return cost
 
@@ -126,6 +129,10 @@ class SlowBalance:
         for channel in self.way(target, u):
             lane.carries.add(self.src[channel])
             self.add(lane, channel, flow)
+        cost = 0.0
+        for channel in reversed(self.way(target, u)):
+            cost += lane.weight[channel]
+            lane.cost[self.src[channel]] = cost
 
     def move_tree(self, lane, target, sign):
         """Take a tree's flow away, or bring it back: leaves first, in the order in which they become leaves."""
@@ -159,8 +166,9 @@ class SlowBalance:
         ranked = [(self.taken(target, u, channel), cost, channel) for channel, cost in costs.items()]
         return min(ranked)[1:] if ranked else (math.inf, None)
 
-    def take(self, target, u, channel):
+    def take(self, lane, target, u, channel, cost):
         self.next[target][u] = channel - self.first[u]
+        lane.cost[u] = cost
 
     # Rule "all shortest paths"
 
@@ -176,18 +184,19 @@ class SlowBalance:
         return distance
 
     def lay_shortest(self, lane, target):
-        """Senders nearest first; a switch without end ports chooses when the first flow comes to it."""
+        """Nearest first; for bisection a switch without end ports chooses when the first flow comes to it."""
         distance, share = self.distances(self.root[target]), self.share[target]
         self.next[target], lane.carries = [NO_CHANNEL] * self.switches, set()
         estimate = self.estimate(lane, distance)
         for far in range(1, max(distance.values()) + 1) if share > 0.0 else ():
-            level = [u for u, own in distance.items() if own == far and self.sources[u] > 0.0]
+            level = [u for u, own in distance.items() if own == far and (self.sources[u] > 0.0 or not self.bisection)]
             lane.random.shuffle(level)
             for sender in level:
                 u = sender
                 while not self.has_way(target, u):
                     u = self.choose_shortest(lane, target, u, distance, estimate)
-                self.add_along(lane, target, sender, self.sources[sender] * share)
+                if self.sources[sender] > 0.0:
+                    self.add_along(lane, target, sender, self.sources[sender] * share)
                 if self.bisection:
                     for channel in self.way(target, sender):
                         self.tell_behind(lane, target, self.src[channel], distance, estimate)
@@ -210,8 +219,8 @@ class SlowBalance:
             if distance[v] == distance[u] - 1:
                 rest = self.cost_of_way(lane, target, v) if self.has_way(target, v) else estimate[v]
                 costs[channel] = 0.0 if self.share[target] == 0.0 else lane.weight[channel] + rest
-        channel = self.cheapest(target, u, costs)[1]
-        self.take(target, u, channel)
+        cost, channel = self.cheapest(target, u, costs)
+        self.take(lane, target, u, channel, cost)
         return self.dst[channel]
 
     def tell_behind(self, lane, target, start, distance, estimate):
@@ -246,7 +255,7 @@ class SlowBalance:
                 if down[u] < math.inf and down[u] <= cost:
                     self.go_down(lane, target, u, down, position)
                 elif up is not None:
-                    self.take(target, u, up)
+                    self.take(lane, target, u, up, cost)
                 else:
                     continue
             if self.sources[u] * self.share[target] > 0.0:
@@ -269,8 +278,8 @@ class SlowBalance:
                 if position[v] > position[u] and down[v] < math.inf:
                     rest = self.cost_of_way(lane, target, v) if self.has_way(target, v) else down[v]
                     costs[channel] = lane.weight[channel] + rest
-            channel = self.cheapest(target, u, costs)[1]
-            self.take(target, u, channel)
+            cost, channel = self.cheapest(target, u, costs)
+            self.take(lane, target, u, channel, cost)
             u = self.dst[channel]
 
     # Passes
@@ -348,7 +357,7 @@ class SlowBalance:
         for channel in self.out[u]:
             if channel - self.first[u] == kept or not self.allowed(target, u, channel):
                 continue
-            self.take(target, u, channel)
+            self.next[target][u] = channel - self.first[u]
             self.add_along(lane, target, u, flow)
             if lane.potential < before - 1e-9:
                 return True

@@ -166,6 +166,7 @@ static int prepare_lane(const ibn_network *net, lane_t *lane)
     size_t switches = (size_t)net->switches + 1, channels = (size_t)net->channels + 1;
     lane->load = calloc(channels, sizeof *lane->load);
     lane->weight = calloc(channels, sizeof *lane->weight);
+    lane->cost = calloc(switches, sizeof *lane->cost);
     lane->estimate = calloc(switches, sizeof *lane->estimate);
     lane->carries = calloc(switches, sizeof *lane->carries);
     lane->through = calloc(switches, sizeof *lane->through);
@@ -173,7 +174,7 @@ static int prepare_lane(const ibn_network *net, lane_t *lane)
     lane->queue = calloc(switches, sizeof *lane->queue);
     lane->children = calloc(switches, sizeof *lane->children);
     lane->level = calloc(switches, sizeof *lane->level);
-    return !(lane->load && lane->weight && lane->estimate && lane->carries && lane->through && lane->before && lane->queue &&
+    return !(lane->load && lane->weight && lane->cost && lane->estimate && lane->carries && lane->through && lane->before && lane->queue &&
              lane->children && lane->level);
 }
 
@@ -183,6 +184,7 @@ static void release(job_t *job, pair_t *pair)
         lane_t *lane = &pair->lane[which];
         free(lane->load);
         free(lane->weight);
+        free(lane->cost);
         free(lane->estimate);
         free(lane->carries);
         free(lane->through);

@@ -23,7 +23,7 @@ static void estimate(const job_t *job, lane_t *lane, const uint16_t *distance, c
     }
 }
 
-static void choose(const job_t *job, const lane_t *lane, uint8_t *next, const uint16_t *distance, int32_t u,
+static void choose(const job_t *job, lane_t *lane, uint8_t *next, const uint16_t *distance, int32_t u,
                    int32_t target, int32_t elders)
 {
     const ibn_network *net = job->net;
@@ -38,7 +38,7 @@ static void choose(const job_t *job, const lane_t *lane, uint8_t *next, const ui
         double cost = idle ? 0.0 : lane->weight[c] + rest;
         ibn_consider(&best, c, elders ? ibn_taken_by_elders(job, next, elders, u, c) : 0, cost);
     }
-    next[u] = (uint8_t)(best.channel - net->first[u]);
+    ibn_take(job, lane, next, u, best);
 }
 
 /* Tells the switches behind `from`, whose way the tree has now, what they are worth: the rest of their way is free. */

@@ -30,7 +30,7 @@ static void survey_down(const job_t *job, lane_t *lane, const int32_t *sequence,
 }
 
 /* Decides the way down from `u` as far as it is undecided: every switch on it has to go on downwards. */
-static void go_down(const job_t *job, const lane_t *lane, uint8_t *next, const int32_t *position, int32_t u,
+static void go_down(const job_t *job, lane_t *lane, uint8_t *next, const int32_t *position, int32_t u,
                     int32_t root, int32_t elders)
 {
     const ibn_network *net = job->net;
@@ -44,7 +44,7 @@ static void go_down(const job_t *job, const lane_t *lane, uint8_t *next, const i
             double rest = decided ? ibn_cost_of_way(job, lane, next, v, root) : lane->estimate[v];
             ibn_consider(&best, c, elders ? ibn_taken_by_elders(job, next, elders, u, c) : 0, lane->weight[c] + rest);
         }
-        next[u] = (uint8_t)(best.channel - net->first[u]);
+        ibn_take(job, lane, next, u, best);
         u = net->dst[best.channel];
     }
 }
@@ -84,7 +84,7 @@ void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target, int32_t elde
             if (lane->estimate[u] < INFINITY && lane->estimate[u] <= up.cost)
                 go_down(job, lane, next, position, u, root, elders);
             else if (up.channel >= 0)
-                next[u] = (uint8_t)(up.channel - net->first[u]);
+                ibn_take(job, lane, next, u, up);
             else
                 continue;
         }

@@ -67,6 +67,16 @@ def test_twin_and_kernel_agree_over_several_blocks_with_polish():
         assert result.worst.tolist() == worst
 
 
+@pytest.mark.parametrize("bisection", [False, True])
+def test_twin_and_kernel_agree_on_a_tree(bisection):
+    arguments, options = case(generate("kary-ntree", ["3", "3"], cas=3), passes=3, hop_cost=0.1, bisection=bisection)
+    result = balance(*arguments, **options, threads=2)
+    trees, load, worst = SlowBalance(*arguments, **options).run()
+    assert result.next_channel.tolist() == trees
+    assert result.load.tolist() == load
+    assert result.worst.tolist() == worst
+
+
 def forest(fabric, tree):
     """Channel taken by each switch, by the table of one destination."""
     first = fabric.channels.first

@@ -9,6 +9,11 @@
 
 #define NO_CHANNEL 255
 
+/* Hops of a way that are added up anew each time that its cost is asked for; for the rest the cost that was worked out
+ * last has to do.  Three is all of a way's rest on a three-level tree, where stale costs were measured to do harm; on
+ * longer ways they do not, and walking these takes half of the time. */
+#define WALKED 3
+
 typedef struct {
     const ibn_network *net;
     const ibn_targets *targets;
@@ -28,6 +33,7 @@ typedef struct {
     double *load, *weight; /* [C] flow, and (load / peak)^(2^squarings) + hop cost */
     double inverse_peak;
     double potential; /* change of the sum of all weights */
+    double *cost;     /* [S] of each switch's way, when it was chosen or flow was last added to it */
     double *estimate; /* [S] cheapest way of a switch that has not chosen its own yet */
     uint8_t *carries; /* [S] whether flow of the destination being laid leaves the switch */
     double *through;  /* [S] a destination's flow through each switch */
@@ -58,13 +64,15 @@ static inline int32_t ibn_chosen(const job_t *job, const uint8_t *next, int32_t 
     return job->net->first[u] + next[u];
 }
 
-/* Cost of the way that `from` takes now; for bisection only of what the destination's tree does not have yet.  Walked anew each time: a remembered cost is stale as soon as a flow is added,
- * and stale costs were measured to cost 1 % of balance on trees and 5 % on trunked tori. */
+/* Cost of the way that `from` takes now; for bisection only of what the destination's tree does not have yet. */
 static inline double ibn_cost_of_way(const job_t *job, const lane_t *lane, const uint8_t *next, int32_t from, int32_t root)
 {
     double cost = 0.0;
-    while (from != root && !(job->options->bisection && lane->carries[from])) {
+    int bisection = job->options->bisection;
+    for (int32_t hops = 0; from != root && !(bisection && lane->carries[from]); hops++) {
         int32_t c = ibn_chosen(job, next, from);
+        if (hops == WALKED && !bisection)
+            return cost + lane->cost[from];
         cost += lane->weight[c];
         from = job->net->dst[c];
     }
@@ -74,12 +82,17 @@ static inline double ibn_cost_of_way(const job_t *job, const lane_t *lane, const
 static inline void ibn_add_along(const job_t *job, lane_t *lane, const uint8_t *next, int32_t from, int32_t target,
                                  double flow)
 {
-    int32_t root = job->targets->root[target];
+    int32_t root = job->targets->root[target], hops = 0, *way = lane->queue;
     while (from != root) {
         int32_t c = ibn_chosen(job, next, from);
         lane->carries[from] = 1;
         ibn_add(job, lane, c, flow);
+        way[hops++] = c;
         from = job->net->dst[c];
+    }
+    for (double cost = 0.0; hops-- > 0;) {
+        cost += lane->weight[way[hops]];
+        lane->cost[job->net->src[way[hops]]] = cost;
     }
 }
 
@@ -99,6 +112,13 @@ typedef struct {
     int32_t channel, taken;
     double cost;
 } choice_t;
+
+/* Gives a switch its channel. */
+static inline void ibn_take(const job_t *job, lane_t *lane, uint8_t *next, int32_t u, choice_t choice)
+{
+    next[u] = (uint8_t)(choice.channel - job->net->first[u]);
+    lane->cost[u] = choice.cost;
+}
 
 static inline void ibn_consider(choice_t *best, int32_t channel, int32_t taken, double cost)
 {
