@@ -1,0 +1,158 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import fabrics, ring_fabric
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.engines.orders import breadth_first, top_switches
+from routing.errors import EnvironmentProblem, OptionError, ParseError
+from routing.publish import verify
+from routing.quality import channel_loads
+from routing.topologies import generate
+
+TREE = generate("kary-ntree", ["3", "3"])
+GUIDS = [int(guid) for guid in TREE.switch_guid]
+
+
+def firsts(**options):
+    return ENGINES["updn"].route(TREE, EngineOptions(vls=1, **options)).provenance.options["first_switches"]
+
+
+def written(tmp_path, text):
+    path = tmp_path / "roots.txt"
+    path.write_text(text)
+    return path
+
+
+def test_a_root_is_named_by_name_or_guid_or_in_a_file(tmp_path):
+    root = TREE.switch_name[7]
+    for names in (root, f"{GUIDS[7]:#x}", f"0X{GUIDS[7]:016X}"):
+        assert firsts(roots=(names,)) == [root]
+    assert firsts(root_guid_file=written(tmp_path, f"# the top\n{GUIDS[7]:#x}\n")) == [root]
+
+
+def test_a_name_that_looks_like_a_guid_is_a_name():
+    names = list(TREE.switch_name)
+    names[3] = f"{GUIDS[5]:#x}"
+    fabric = replace(TREE, switch_name=tuple(names))
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, roots=(names[3],)))
+    assert routing.provenance.options["first_switches"] == [names[3]]
+
+
+def test_roots_of_the_file_come_after_those_named(tmp_path):
+    path = written(tmp_path, f"{GUIDS[2]:#x}\n{GUIDS[4]:#x}\n")
+    both = EngineOptions(vls=1, roots=(TREE.switch_name[4],), root_guid_file=path)
+    by_name = EngineOptions(vls=1, roots=(TREE.switch_name[4], TREE.switch_name[2]))
+    lfts = [ENGINES["updn"].route(TREE, options).lft for options in (both, by_name)]
+    assert np.array_equal(*lfts)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nobody", "no switch is named 'nobody'"), ("0xzz", "'0xzz'"), ("", "''"), ("0xfe", "'0xfe'")],
+)
+def test_an_unknown_root_is_one_line(name, said):
+    with pytest.raises(OptionError) as caught:
+        firsts(roots=(name,))
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_name_of_several_switches_is_one_line():
+    fabric = replace(TREE, switch_name=("twin",) * TREE.switches)
+    with pytest.raises(OptionError, match=r"^27 switches are named 'twin' \(name the root by its GUID\)$"):
+        ENGINES["updn"].route(fabric, EngineOptions(roots=("twin",)))
+
+
+def test_an_unknown_guid_in_a_file_names_the_file(tmp_path):
+    path = written(tmp_path, f"{GUIDS[2]:#x}\n0xdead\n")
+    with pytest.raises(OptionError, match=r"roots.txt: no switch has GUID 0x000000000000dead \(list "):
+        firsts(root_guid_file=path)
+
+
+def test_a_ca_is_no_root(tmp_path):
+    path = written(tmp_path, f"{int(TREE.terminal_guid[0]):#x}\n")
+    with pytest.raises(OptionError, match="no switch has GUID"):
+        firsts(root_guid_file=path)
+
+
+@pytest.mark.parametrize("line", ["spine-1", "0x12g4", "xyz 0x1", "0x11111111111111111"])
+def test_a_bad_line_in_a_file_is_told_with_its_number(tmp_path, line):
+    path = written(tmp_path, f"{GUIDS[2]:#x}\n{line}\n{GUIDS[3]:#x}\n")
+    with pytest.raises(ParseError, match=r"roots.txt:2: ") as caught:
+        firsts(root_guid_file=path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(EnvironmentProblem, match="there is no such file"):
+        firsts(root_guid_file=tmp_path / "none")
+
+
+def test_an_empty_file_names_no_root(tmp_path):
+    path = written(tmp_path, "# nobody yet\n")
+    assert firsts(root_guid_file=path) == firsts()
+
+
+# What roots do to an order
+
+
+def is_joined(fabric, position):
+    """Every switch but the first of its part has a neighbour before it."""
+    channels = fabric.channels
+    late = np.ones(fabric.switches, bool)
+    late[channels.src[position[channels.dst] < position[channels.src]]] = False
+    return late.sum() == len(np.unique(fabric.component))
+
+
+@settings(deadline=None, derandomize=True, max_examples=80)
+@given(fabrics(max_switches=20, connected=False), st.data())
+def test_any_roots_make_an_order_that_serves(fabric, data):
+    roots = data.draw(st.lists(st.integers(0, fabric.switches - 1), min_size=1, max_size=6, unique=True))
+    position = breadth_first(fabric, roots)
+    assert sorted(position.tolist()) == list(range(fabric.switches))
+    assert is_joined(fabric, position)
+    assert position[roots[0]] == 0
+
+
+@settings(deadline=None, derandomize=True, max_examples=30)
+@given(fabrics(max_switches=12, connected=False), st.integers(1, 4), st.data())
+def test_updn_with_any_roots_is_certified(fabric, vls, data):
+    roots = data.draw(st.lists(st.sampled_from(fabric.switch_name), min_size=1, max_size=4, unique=True))
+    options = EngineOptions(roots=tuple(roots), vls=vls, passes=1)
+    proof = verify(fabric, ENGINES["updn"].route(fabric, options), ENGINES["updn"])
+    assert proof.certified and proof.strength == "reversible"
+
+
+def test_roots_of_a_tree_reach_each_other_and_leaves_keep_their_ways():
+    """All tops named: leaf to leaf stays shortest, and top to top has a way at all."""
+    tops = top_switches(TREE)
+    assert len(tops) == 9
+    options = EngineOptions(vls=1, roots=tuple(TREE.switch_name[top] for top in tops))
+    routing = ENGINES["updn"].route(TREE, options)
+    proof = verify(TREE, routing, ENGINES["updn"])
+    assert proof.certified
+    assert (proof.hops[np.ix_(tops, TREE.switch_lid[tops])] < 255).all()
+    leaves = np.flatnonzero(TREE.terminals_at)
+    shortest = ENGINES["minhop"].route(TREE, EngineOptions())
+    hops = verify(TREE, shortest, ENGINES["minhop"]).hops
+    ends = TREE.endport_lid.astype(int)
+    assert np.array_equal(proof.hops[np.ix_(leaves, ends)], hops[np.ix_(leaves, ends)])
+
+
+def test_the_top_of_a_tree_is_found():
+    assert [TREE.switch_name[top] for top in top_switches(TREE)] == [f"sw3.{column}" for column in range(9)]
+    assert top_switches(ring_fabric(5)) == []
+
+
+@pytest.mark.parametrize("shape", [["4", "2"], ["6", "2"], ["4", "3"], ["3", "4"]], ids=str)
+@pytest.mark.parametrize("lmc", [0, 2])
+def test_without_named_roots_a_whole_tree_is_routed_no_worse_than_from_its_tops(shape, lmc):
+    """The search for an order must not fit itself to accidents: it did, and lost a fifth."""
+    fabric = generate("kary-ntree", shape, lmc=lmc)
+    tops = tuple(fabric.switch_name[top] for top in top_switches(fabric))
+    found, named = (ENGINES["updn"].route(fabric, EngineOptions(vls=1, roots=roots)) for roots in ((), tops))
+    assert channel_loads(fabric, found).max() <= channel_loads(fabric, named).max()

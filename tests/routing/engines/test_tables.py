@@ -1,0 +1,226 @@
+"""What minhop's and updn's tables are, whatever the fabric looks like."""
+
+import json
+from collections import Counter, defaultdict
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from slow_proof import prove_slowly
+from strategies import Sketch, fabrics, random_fabric
+
+from ibsim_fixtures.catalogue import FIXTURES
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions, Objective
+from routing.fabric import NodeKind
+from routing.formats.fabric_files import read_fabric
+from routing.publish import verify
+from routing.quality import channel_loads
+from routing.topologies import generate
+
+OBJECTIVES = st.sampled_from(list(Objective))
+
+
+def distances(fabric):
+    graph = nx.DiGraph(zip(fabric.channels.src.tolist(), fabric.channels.dst.tolist(), strict=True))
+    graph.add_nodes_from(range(fabric.switches))
+    return dict(nx.all_pairs_shortest_path_length(graph))
+
+
+def only_known_parts(fabric, routing):
+    """Entries are 255 exactly where the LID is nobody's, or in another part."""
+    part = fabric.component
+    home = np.where(fabric.lids.switch >= 0, np.append(part, -1)[fabric.lids.switch], -1)
+    return np.array_equal(routing.lft != 255, part[:, None] == home[None, :])
+
+
+@settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(fabrics(max_switches=16, connected=False, max_lmc=3), OBJECTIVES, st.integers(0, 99))
+def test_every_way_of_minhop_is_a_shortest(fabric, objective, seed):
+    engine = ENGINES["minhop"]
+    routing = engine.route(fabric, EngineOptions(objective=objective, seed=seed, passes=2))
+    proof = verify(fabric, routing, engine)
+    hops = distances(fabric)
+    for lid, home in enumerate(fabric.lids.switch.tolist()):
+        for switch in range(fabric.switches if home >= 0 else 0):
+            assert proof.hops[switch, lid] == hops[switch].get(home, 255)
+    assert only_known_parts(fabric, routing)
+
+
+VLS = st.sampled_from(["auto", "min", 1, 2, 3, 4, 5, 6, 7, 8])
+
+
+@settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(fabrics(max_switches=14, connected=False, max_lmc=3), VLS, OBJECTIVES, st.integers(0, 99))
+def test_updn_is_certified_on_everything(fabric, vls, objective, seed):
+    engine = ENGINES["updn"]
+    routing = engine.route(fabric, EngineOptions(vls=vls, objective=objective, seed=seed, passes=1, effort=0.001))
+    proof = verify(fabric, routing, engine)
+    assert proof.certified
+    assert only_known_parts(fabric, routing)
+    if routing.vls_needed == 1:
+        assert proof.strength == "reversible"
+
+
+@settings(deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(fabrics(max_switches=8, max_cas=2, connected=False), VLS, OBJECTIVES)
+def test_no_channel_waits_for_itself_by_walking_every_packet_of_updn(fabric, vls, objective):
+    """By LFT, SL and SL2VL alone, with networkx: nothing that the engine or the proof knows."""
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=vls, objective=objective, passes=1, effort=0.001))
+    slow = prove_slowly(fabric, routing)
+    assert nx.is_directed_acyclic_graph(slow.requests)
+    if routing.vls_needed == 1:
+        assert nx.is_directed_acyclic_graph(slow.both)
+    assert slow.counts["undelivered"] == slow.dropped == 0
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_fixture(engine, name):
+    fabric = read_fabric(FIXTURES[name].path)
+    for vls in (1, 4):
+        routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, effort=0.05))
+        proof = verify(fabric, routing, ENGINES[engine])
+        assert only_known_parts(fabric, routing)
+        assert engine == "minhop" or proof.certified
+
+
+def test_layers_are_used_where_they_help():
+    """With orders of their own on 4 VLs the layers carry more than one order does."""
+    fabric = generate("torus", ["5x5"], cas=2)
+    one, four = (ENGINES["updn"].route(fabric, EngineOptions(vls=vls)) for vls in (1, 4))
+    assert four.vls_needed == 4
+    assert channel_loads(fabric, four).max() < channel_loads(fabric, one).max()
+    assert verify(fabric, four, ENGINES["updn"]).strength == "forward"
+
+
+# LMC
+
+
+def next_switches(fabric, routing, switch, lids):
+    channel = fabric.channels.at_port[switch, routing.lft[switch, lids]]
+    return fabric.channels.dst[channel].tolist()
+
+
+def test_paths_of_a_port_leave_by_as_many_switches_as_there_are():
+    """minhop: the 2^LMC paths take all next switches that are nearer, each as often as the others."""
+    fabric = generate("kary-ntree", ["4", "2"], lmc=2)
+    routing = ENGINES["minhop"].route(fabric, EngineOptions())
+    hops, seen = distances(fabric), 0
+    for endport, home in enumerate(fabric.endport_switch.tolist()):
+        lids = int(fabric.endport_lid[endport]) + np.arange(4)
+        for switch in np.flatnonzero(fabric.terminals_at).tolist():
+            nearer = {v for v in set(_neighbours(fabric, switch)) if hops[v].get(home, 99) < hops[switch][home]}
+            if switch != home:
+                assert Counter(next_switches(fabric, routing, switch, lids)) == dict.fromkeys(nearer, 1)
+                seen += 1
+    assert seen == 16 * 3
+
+
+def _neighbours(fabric, switch):
+    return fabric.channels.dst[fabric.channels.first[switch] : fabric.channels.first[switch + 1]].tolist()
+
+
+@settings(deadline=None, derandomize=True, max_examples=25)
+@given(st.integers(0, 1000), st.integers(1, 3))
+def test_paths_of_a_port_are_spread_evenly_over_next_switches(seed, lmc):
+    fabric = random_fabric(seed, switches=10, degree=5, cas=1, parallel=2, lmc=lmc)
+    routing = ENGINES["minhop"].route(fabric, EngineOptions(passes=0))
+    hops = distances(fabric)
+    for endport, home in enumerate(fabric.endport_switch.tolist()):
+        lids = int(fabric.endport_lid[endport]) + np.arange(1 << lmc)
+        for switch in set(range(fabric.switches)) - {home}:
+            nearer = {v for v in _neighbours(fabric, switch) if hops[v][home] < hops[switch][home]}
+            taken = Counter(next_switches(fabric, routing, switch, lids))
+            counts = [taken[v] for v in nearer]
+            assert max(counts) - min(counts) <= 1
+
+
+def test_updn_spreads_the_paths_of_a_port_too():
+    """All four spines; only the leaf that joins the spines in the order is above three of them."""
+    fabric = generate("kary-ntree", ["4", "2"], lmc=2)
+    routing = ENGINES["updn"].route(fabric, EngineOptions())
+    counts = Counter()
+    for endport, home in enumerate(fabric.endport_switch.tolist()):
+        lids = int(fabric.endport_lid[endport]) + np.arange(4)
+        for leaf in set(np.flatnonzero(fabric.terminals_at).tolist()) - {home}:
+            counts[len(set(next_switches(fabric, routing, leaf, lids)))] += 1
+    assert counts[4] >= 36 and counts[3] == 48 - counts[4]
+
+
+def test_all_paths_of_a_port_have_one_sl():
+    fabric = random_fabric(6, switches=8, cas=2, lmc=2)
+    for engine in ENGINES.values():
+        sl = engine.route(fabric, EngineOptions(vls=4)).sl
+        assert all(len(set(sl[int(base) : int(base) + 4])) == 1 for base in fabric.endport_lid)
+
+
+# Speeds and parallel links
+
+
+def _bundle(links, cas=8):
+    """Two switches with CAs, and these (width, speed) links between them."""
+    sketch = Sketch("bundle")
+    a, b = sketch.add(NodeKind.SWITCH), sketch.add(NodeKind.SWITCH)
+    for width, speed in links:
+        sketch.cable(a, b, width, speed)
+    for switch in (a, b):
+        for _ in range(cas):
+            sketch.cable(sketch.add(NodeKind.CA), switch)
+    return sketch.build()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_parallel_links_carry_the_same(engine):
+    fabric = _bundle([(4, 2.5)] * 4)
+    assert channel_loads(fabric, ENGINES[engine].route(fabric, EngineOptions())).tolist() == [16.0] * 8
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "links", [[(4, 2.5), (4, 10.0)], [(1, 5.0), (4, 5.0)], [(4, 2.5), (4, 2.5), (12, 2.5)]], ids=str
+)
+def test_a_link_carries_in_proportion_to_its_rate(engine, links):
+    fabric = _bundle(links, cas=10)
+    loads = channel_loads(fabric, ENGINES[engine].route(fabric, EngineOptions()))
+    assert (loads == 100 * fabric.channels.capacity / (fabric.channels.capacity.sum() / 2)).all()
+
+
+def test_a_fast_way_round_is_worth_more_than_a_slow_one():
+    """Two ways of equal length through a fast and a slow spine, 9 to 1 in rate."""
+    sketch = Sketch("spines")
+    leaves = [sketch.add(NodeKind.SWITCH) for _ in range(4)]
+    for width in (1, 9):
+        spine = sketch.add(NodeKind.SWITCH)
+        for leaf in leaves:
+            sketch.cable(leaf, spine, width)
+    for leaf in leaves:
+        for _ in range(10):
+            sketch.cable(sketch.add(NodeKind.CA), leaf)
+    fabric = sketch.build()
+    for engine in ENGINES.values():
+        loads = channel_loads(fabric, engine.route(fabric, EngineOptions(vls=1)))
+        by_rate = defaultdict(list)
+        for rate, load in zip(fabric.channels.capacity.tolist(), loads.tolist(), strict=True):
+            by_rate[rate].append(load)
+        slow, fast = by_rate[min(by_rate)], by_rate[max(by_rate)]
+        assert max(slow) <= 40 and max(fast) <= 280  # 30 and 270, but a flow of 10 cannot be split
+
+
+# Provenance
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_provenance_says_all_that_makes_the_tables_again(engine, same_tables):
+    fabric = random_fabric(4, switches=10)
+    options = EngineOptions(vls=3, objective=Objective.BISECTION, passes=2, effort=0.5, seed=5, threads=1)
+    routing = ENGINES[engine].route(fabric, options)
+    told = routing.provenance
+    assert told.engine == engine and told.fabric_digest == fabric.digest and set(told.versions) == {"ibnue"}
+    assert all(seconds >= 0.0 for seconds in told.seconds.values()) and told.seconds
+    assert json.loads(json.dumps([told.options, told.versions, told.seconds]))[0] == told.options
+    known = {name: told.options[name] for name in ("vls", "passes", "effort", "seed", "partition")}
+    again = EngineOptions(objective=Objective(told.options["objective"]), **known)
+    assert same_tables(ENGINES[engine].route(fabric, again), routing)
