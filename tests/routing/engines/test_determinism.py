@@ -1,0 +1,59 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from strategies import random_fabric
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions, Objective
+from routing.topologies import generate
+
+FABRICS = (
+    random_fabric(7, switches=24, degree=4, cas=3, mixed_speeds=True, parallel=2, lmc=1, parts=2),
+    generate("torus", ["4x3x3"], cas=2),
+)
+CASES = [{"vls": "auto"}, {"vls": 3}, {"objective": Objective.BISECTION}]
+ROOT = Path(__file__).parents[3]
+PROGRAM = """
+import hashlib
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.topologies import generate
+fabric = generate("dragonfly", ["4", "2", "2", "9"])
+for name, engine in sorted(ENGINES.items()):
+    for vls in ("auto", 2):
+        routing = engine.route(fabric, EngineOptions(vls=vls, effort=0.1))
+        print(name, hashlib.sha256(routing.lft.tobytes() + routing.sl.tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("options", CASES, ids=str)
+def test_same_tables_at_any_number_of_threads_and_again(engine, options, same_tables):
+    for fabric in FABRICS:
+        one, *others = [
+            ENGINES[engine].route(fabric, EngineOptions(**options, effort=0.1, passes=2, threads=threads))
+            for threads in (1, 1, 2, 4)
+        ]
+        assert all(same_tables(one, other) for other in others)
+
+
+def test_same_tables_whatever_python_hashes_by():
+    said = set()
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        run = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", PROGRAM],
+            env=environment, capture_output=True, text=True, check=True, timeout=100,
+        )  # fmt: skip
+        said.add(run.stdout)
+    assert len(said) == 1
+    assert len(said.pop().splitlines()) == 2 * len(ENGINES)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_another_seed_gives_other_tables(engine, same_tables):
+    first, second = (ENGINES[engine].route(FABRICS[1], EngineOptions(vls=1, effort=0.1, seed=seed)) for seed in (1, 2))
+    assert not same_tables(first, second)

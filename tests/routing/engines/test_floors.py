@@ -1,0 +1,55 @@
+"""What the engines were once measured to reach, less a little: deterministic figures, so they never flicker."""
+
+import pytest
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions, Objective
+from routing.quality import all_to_all_bound, all_to_all_share, bisection_share, channel_loads
+from routing.topologies import generate
+
+FLOORS = [
+    # fabric, options of the generator, all-to-all share of minhop, of updn on 1 VL, of updn with 4 layers
+    ("torus 4x4x4", {"cas": 4}, 0.485, 0.33, 0.42),
+    ("torus 5x5", {"cas": 2}, 0.77, 0.52, 0.65),
+    ("kary-ntree 4 3", {}, 1.03, 0.96, 0.96),
+    ("dragonfly 4 2 2 9", {}, 0.95, 0.62, 0.70),
+    ("kautz 4 3", {"cas": 4}, 0.80, 0.62, 0.68),
+    ("random-regular 50 6", {"cas": 4}, 0.63, 0.48, 0.53),
+    ("hypercube 5", {"cas": 2}, 0.93, 0.68, 0.77),
+    ("slimfly 5", {"cas": 3}, 1.20, 0.76, 0.90),
+]
+
+
+def made(words, options):
+    name, *args = words.split()
+    return generate(name, args, **options)
+
+
+def reached(engine, fabric, **options):
+    return all_to_all_share(fabric, channel_loads(fabric, ENGINES[engine].route(fabric, EngineOptions(**options))))
+
+
+@pytest.mark.parametrize(("words", "options", "minhop", "updn", "layers"), FLOORS, ids=[row[0] for row in FLOORS])
+def test_all_to_all_share_stays_where_it_was(words, options, minhop, updn, layers):
+    fabric = made(words, options)
+    assert reached("minhop", fabric) >= minhop
+    assert reached("updn", fabric, vls=1) >= updn
+    assert reached("updn", fabric, vls=4) >= layers
+
+
+def test_minhop_on_a_torus_is_within_a_few_percent_of_what_shortest_paths_can_do():
+    """Under shortest paths the sum of loads is given, so their mean is a bound that no tables pass."""
+    fabric = made("torus 4x4x4", {"cas": 4})
+    loads = channel_loads(fabric, ENGINES["minhop"].route(fabric, EngineOptions()))
+    assert all_to_all_share(fabric, loads) >= 0.97 * all_to_all_bound(fabric, loads)
+
+
+def test_the_bisection_objective_is_worth_its_name_on_a_tree():
+    fabric = made("kary-ntree 4 3", {})
+    for engine, gain in (("minhop", 1.15), ("updn", 1.0)):
+        tables = [
+            ENGINES[engine].route(fabric, EngineOptions(objective=objective, vls=1)).lft
+            for objective in (Objective.ALLTOALL, Objective.BISECTION)
+        ]
+        alltoall, bisection = (bisection_share(fabric, lft) for lft in tables)
+        assert bisection >= gain * alltoall
