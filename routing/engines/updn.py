@@ -12,7 +12,7 @@ from routing.engines.base import EngineOptions, Objective, Promise
 from routing.engines.destinations import Destinations, forwarding_tables, slowness
 from routing.engines.effort import refinement_passes
 from routing.engines.lanes import spread, vls_allowed
-from routing.engines.orders import HOP_COST, LOOKS, OrderSearch, breadth_first
+from routing.engines.orders import HOP_COST, LOOKS, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
 from routing.fabric import Fabric
@@ -63,7 +63,7 @@ class UpDown:
             seed=options.seed,
             threads=options.threads,
             hop_cost=HOP_COST,
-            bisection=options.objective is Objective.BISECTION,
+            bisection=_gathers(fabric, options),
         )
         sl = spread(destinations, len(fabric.lids), vls)
         if layers > 1:
@@ -81,6 +81,11 @@ class UpDown:
             ),  # one order needs one, however many VLs it is spread over
             provenance=provenance(self.name, fabric, options, seconds, **first),
         )
+
+
+def _gathers(fabric: Fabric, options: EngineOptions) -> bool:
+    """Whether destinations are gathered on few channels: off trees that makes ways so long that bisections suffer."""
+    return options.objective is Objective.BISECTION and bool(top_switches(fabric))
 
 
 def _wants_layers(options: EngineOptions) -> bool:
