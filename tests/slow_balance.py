@@ -156,13 +156,13 @@ class SlowBalance:
     # The choice of a channel
 
     def taken(self, target, u, channel):
-        """How many earlier LIDs of the same port left this switch for the same next switch."""
+        """How many other LIDs of the same port leave this switch for the same next switch."""
         family = next(family for family in self.families if target in family)
-        elders = [elder for elder in family if elder < target and self.next[elder][u] != NO_CHANNEL]
-        return sum(self.dst[self.chosen(elder, u)] == self.dst[channel] for elder in elders)
+        laid = [other for other in family if other != target and self.next[other][u] != NO_CHANNEL]
+        return sum(self.dst[self.chosen(other, u)] == self.dst[channel] for other in laid)
 
     def cheapest(self, target, u, costs):
-        """(cost, channel): taken by the fewest elders, then the cheapest, then the first."""
+        """(cost, channel): taken by the fewest siblings, then the cheapest, then the first."""
         ranked = [(self.taken(target, u, channel), cost, channel) for channel, cost in costs.items()]
         return min(ranked)[1:] if ranked else (math.inf, None)
 
@@ -353,9 +353,12 @@ class SlowBalance:
         if flow == 0.0:
             return False
         kept, before = self.next[target][u], lane.potential
+        taken = self.taken(target, u, self.chosen(target, u))
         self.add_along(lane, target, u, -flow)
         for channel in self.out[u]:
             if channel - self.first[u] == kept or not self.allowed(target, u, channel):
+                continue
+            if self.taken(target, u, channel) > taken:
                 continue
             self.next[target][u] = channel - self.first[u]
             self.add_along(lane, target, u, flow)

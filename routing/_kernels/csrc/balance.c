@@ -55,12 +55,12 @@ void ibn_move_tree(const job_t *job, lane_t *lane, const uint8_t *next, int32_t 
     }
 }
 
-static void lay(const job_t *job, lane_t *lane, int32_t target, int32_t elders)
+static void lay(const job_t *job, lane_t *lane, int32_t target)
 {
     if (job->options->position)
-        ibn_lay_updown(job, lane, target, elders);
+        ibn_lay_updown(job, lane, target);
     else
-        ibn_lay_shortest(job, lane, target, elders);
+        ibn_lay_shortest(job, lane, target);
 }
 
 static int is_hot(const job_t *job, const lane_t *lane, const uint8_t *next)
@@ -76,7 +76,7 @@ static int is_hot(const job_t *job, const lane_t *lane, const uint8_t *next)
     return 0;
 }
 
-static void lay_again(const job_t *job, lane_t *lane, int32_t target, int32_t elders)
+static void lay_again(const job_t *job, lane_t *lane, int32_t target)
 {
     size_t switches = (size_t)job->net->switches;
     uint8_t *next = job->next + (size_t)target * switches;
@@ -85,7 +85,7 @@ static void lay_again(const job_t *job, lane_t *lane, int32_t target, int32_t el
     double before = lane->potential;
     memcpy(lane->before, next, switches);
     ibn_move_tree(job, lane, next, target, -1.0);
-    lay(job, lane, target, elders);
+    lay(job, lane, target);
     if (lane->potential > before) {
         ibn_move_tree(job, lane, next, target, -1.0);
         memcpy(next, lane->before, switches);
@@ -106,9 +106,9 @@ static void lay_block(void *context, int32_t which)
         lane->random = job->options->seed + ((uint64_t)job->pass << 40) + ((uint64_t)family << 8);
         for (int32_t target = first; target < job->targets->family_first[family + 1]; target++) {
             if (job->pass == 0)
-                lay(job, lane, target, target - first);
+                lay(job, lane, target);
             else
-                lay_again(job, lane, target, target - first);
+                lay_again(job, lane, target);
         }
     }
 }
@@ -198,6 +198,7 @@ static void release(job_t *job, pair_t *pair)
     free(job->root_row);
     free(job->sequence);
     free(job->order);
+    free(job->family_of);
     free(job->next);
 }
 
@@ -206,11 +207,15 @@ static int prepare(job_t *job, pair_t *pair)
     size_t bytes = (size_t)job->targets->count * (size_t)job->net->switches;
     job->next = malloc(bytes + 1);
     job->order = malloc(((size_t)job->targets->families + 1) * sizeof *job->order);
-    if (!job->next || !job->order)
+    job->family_of = malloc(((size_t)job->targets->count + 1) * sizeof *job->family_of);
+    if (!job->next || !job->order || !job->family_of)
         return 1;
     memset(job->next, NO_CHANNEL, bytes);
-    for (int32_t family = 0; family < job->targets->families; family++)
+    for (int32_t family = 0; family < job->targets->families; family++) {
         job->order[family] = family;
+        for (int32_t t = job->targets->family_first[family]; t < job->targets->family_first[family + 1]; t++)
+            job->family_of[t] = family;
+    }
     for (int32_t which = 0; which < LANES; which++)
         if (prepare_lane(job->net, &pair->lane[which]))
             return 1;

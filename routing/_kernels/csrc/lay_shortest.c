@@ -24,7 +24,7 @@ static void estimate(const job_t *job, lane_t *lane, const uint16_t *distance, c
 }
 
 static void choose(const job_t *job, lane_t *lane, uint8_t *next, const uint16_t *distance, int32_t u,
-                   int32_t target, int32_t elders)
+                   int32_t target)
 {
     const ibn_network *net = job->net;
     int32_t root = job->targets->root[target];
@@ -36,7 +36,7 @@ static void choose(const job_t *job, lane_t *lane, uint8_t *next, const uint16_t
             continue;
         double rest = v != root && next[v] == NO_CHANNEL ? lane->estimate[v] : ibn_cost_of_way(job, lane, next, v, root);
         double cost = idle ? 0.0 : lane->weight[c] + rest;
-        ibn_consider(&best, c, elders ? ibn_taken_by_elders(job, next, elders, u, c) : 0, cost);
+        ibn_consider(&best, c, ibn_taken_by_siblings(job, target, u, c), cost);
     }
     ibn_take(job, lane, next, u, best);
 }
@@ -66,7 +66,7 @@ static void tell_behind(const job_t *job, lane_t *lane, const uint8_t *next, con
  * bisection a switch without end ports chooses when the first flow arrives at it, since it is to join the tree that
  * there is by then.  The tree of a destination without flow takes the first channels, which gives all such trees the
  * same turns. */
-void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target, int32_t elders)
+void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target)
 {
     const ibn_network *net = job->net;
     int32_t root = job->targets->root[target], reached = 1;
@@ -90,7 +90,7 @@ void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target, int32_t el
         for (int32_t i = 0; i < count; i++) {
             int32_t from = lane->level[i];
             for (int32_t u = from; u != root && next[u] == NO_CHANNEL; u = net->dst[ibn_chosen(job, next, u)])
-                choose(job, lane, next, distance, u, target, elders);
+                choose(job, lane, next, distance, u, target);
             if (net->sources[from] > 0.0)
                 ibn_add_along(job, lane, next, from, target, net->sources[from] * share);
             if (waits)
@@ -100,7 +100,7 @@ void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target, int32_t el
     }
     for (int32_t i = 1; i < net->switches && nearest[i] >= 0; i++)
         if (next[nearest[i]] == NO_CHANNEL)
-            choose(job, lane, next, distance, nearest[i], target, elders);
+            choose(job, lane, next, distance, nearest[i], target);
 }
 
 static void survey(void *context, int32_t root)

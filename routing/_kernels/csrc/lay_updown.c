@@ -31,9 +31,10 @@ static void survey_down(const job_t *job, lane_t *lane, const int32_t *sequence,
 
 /* Decides the way down from `u` as far as it is undecided: every switch on it has to go on downwards. */
 static void go_down(const job_t *job, lane_t *lane, uint8_t *next, const int32_t *position, int32_t u,
-                    int32_t root, int32_t elders)
+                    int32_t target)
 {
     const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target];
     while (u != root && next[u] == NO_CHANNEL) {
         choice_t best = ibn_no_choice();
         for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
@@ -42,7 +43,7 @@ static void go_down(const job_t *job, lane_t *lane, uint8_t *next, const int32_t
                 continue;
             int decided = v == root || next[v] != NO_CHANNEL;
             double rest = decided ? ibn_cost_of_way(job, lane, next, v, root) : lane->estimate[v];
-            ibn_consider(&best, c, elders ? ibn_taken_by_elders(job, next, elders, u, c) : 0, lane->weight[c] + rest);
+            ibn_consider(&best, c, ibn_taken_by_siblings(job, target, u, c), lane->weight[c] + rest);
         }
         ibn_take(job, lane, next, u, best);
         u = net->dst[best.channel];
@@ -50,21 +51,22 @@ static void go_down(const job_t *job, lane_t *lane, uint8_t *next, const int32_t
 }
 
 static choice_t choose_up(const job_t *job, const lane_t *lane, const uint8_t *next, const int32_t *position, int32_t u,
-                          int32_t root, int32_t elders)
+                          int32_t target)
 {
     const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target];
     choice_t best = ibn_no_choice();
     for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
         int32_t v = net->dst[c];
         if (position[v] > position[u] || (v != root && next[v] == NO_CHANNEL))
             continue;
         double cost = lane->weight[c] + ibn_cost_of_way(job, lane, next, v, root);
-        ibn_consider(&best, c, elders ? ibn_taken_by_elders(job, next, elders, u, c) : 0, cost);
+        ibn_consider(&best, c, ibn_taken_by_siblings(job, target, u, c), cost);
     }
     return best;
 }
 
-void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target, int32_t elders)
+void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target)
 {
     const ibn_network *net = job->net;
     int32_t root = job->targets->root[target];
@@ -80,9 +82,9 @@ void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target, int32_t elde
         if (u == root)
             continue;
         if (next[u] == NO_CHANNEL) {
-            choice_t up = choose_up(job, lane, next, position, u, root, elders);
+            choice_t up = choose_up(job, lane, next, position, u, target);
             if (lane->estimate[u] < INFINITY && lane->estimate[u] <= up.cost)
-                go_down(job, lane, next, position, u, root, elders);
+                go_down(job, lane, next, position, u, target);
             else if (up.channel >= 0)
                 ibn_take(job, lane, next, u, up);
             else

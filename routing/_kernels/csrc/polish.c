@@ -48,10 +48,12 @@ static int improve(const job_t *job, lane_t *lane, int32_t target, int32_t u)
     if (flow == 0.0)
         return 0;
     double before = lane->potential;
+    int32_t taken = ibn_taken_by_siblings(job, target, u, net->first[u] + kept);
     ibn_add_along(job, lane, next, u, target, -flow);
     for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
         next[u] = kept;
-        if (c - net->first[u] == kept || !allowed(job, next, target, u, c))
+        if (c - net->first[u] == kept || !allowed(job, next, target, u, c) ||
+            ibn_taken_by_siblings(job, target, u, c) > taken)
             continue;
         next[u] = (uint8_t)(c - net->first[u]);
         ibn_add_along(job, lane, next, u, target, flow);

@@ -52,7 +52,7 @@ def test_every_way_of_minhop_is_a_shortest(fabric, objective, seed):
 VLS = st.sampled_from(["auto", "min", 1, 2, 3, 4, 5, 6, 7, 8])
 
 
-@settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(fabrics(max_switches=14, connected=False, max_lmc=3), VLS, OBJECTIVES, st.integers(0, 99))
 def test_updn_is_certified_on_everything(fabric, vls, objective, seed):
     engine = ENGINES["updn"]
@@ -64,7 +64,7 @@ def test_updn_is_certified_on_everything(fabric, vls, objective, seed):
         assert proof.strength == "reversible"
 
 
-@settings(deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, derandomize=True, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(fabrics(max_switches=8, max_cas=2, connected=False), VLS, OBJECTIVES)
 def test_no_channel_waits_for_itself_by_walking_every_packet_of_updn(fabric, vls, objective):
     """By LFT, SL and SL2VL alone, with networkx: nothing that the engine or the proof knows."""
@@ -124,10 +124,10 @@ def _neighbours(fabric, switch):
 
 
 @settings(deadline=None, derandomize=True, max_examples=25)
-@given(st.integers(0, 1000), st.integers(1, 3))
-def test_paths_of_a_port_are_spread_evenly_over_next_switches(seed, lmc):
+@given(st.integers(0, 1000), st.integers(1, 3), st.integers(0, 4))
+def test_paths_of_a_port_are_spread_evenly_over_next_switches(seed, lmc, passes):
     fabric = random_fabric(seed, switches=10, degree=5, cas=1, parallel=2, lmc=lmc)
-    routing = ENGINES["minhop"].route(fabric, EngineOptions(passes=0))
+    routing = ENGINES["minhop"].route(fabric, EngineOptions(passes=passes))
     hops = distances(fabric)
     for endport, home in enumerate(fabric.endport_switch.tolist()):
         lids = int(fabric.endport_lid[endport]) + np.arange(1 << lmc)
@@ -139,7 +139,7 @@ def test_paths_of_a_port_are_spread_evenly_over_next_switches(seed, lmc):
 
 
 def test_updn_spreads_the_paths_of_a_port_too():
-    """All four spines; only the leaf that joins the spines in the order is above three of them."""
+    """As far as ways that turn in time allow: three of the four spines at least."""
     fabric = generate("kary-ntree", ["4", "2"], lmc=2)
     routing = ENGINES["updn"].route(fabric, EngineOptions())
     counts = Counter()
@@ -147,7 +147,7 @@ def test_updn_spreads_the_paths_of_a_port_too():
         lids = int(fabric.endport_lid[endport]) + np.arange(4)
         for leaf in set(np.flatnonzero(fabric.terminals_at).tolist()) - {home}:
             counts[len(set(next_switches(fabric, routing, leaf, lids)))] += 1
-    assert counts[4] >= 36 and counts[3] == 48 - counts[4]
+    assert counts[4] >= 44 and counts[3] == 48 - counts[4]
 
 
 def test_all_paths_of_a_port_have_one_sl():

@@ -23,6 +23,7 @@ typedef struct {
     int32_t *by_distance; /* [roots, S] switches, nearest first, -1 behind the last that is reached */
     int32_t *root_row;    /* [S] row of a root in the two above, or -1 */
     int32_t *sequence;    /* [layers, S] switches by position, up/down rule only */
+    int32_t *family_of;   /* [D] */
     int32_t *order;       /* families in the order of this pass */
     int32_t pass, block, squarings;
     int has_transit; /* whether there are switches without end ports */
@@ -96,18 +97,20 @@ static inline void ibn_add_along(const job_t *job, lane_t *lane, const uint8_t *
     }
 }
 
-/* How often the earlier LIDs of the same port left switch `u` for the switch behind channel `c`. */
-static inline int32_t ibn_taken_by_elders(const job_t *job, const uint8_t *next, int32_t elders, int32_t u, int32_t c)
+/* How often the other LIDs of the same port leave switch `u` for the switch behind channel `c`, as far as they are laid. */
+static inline int32_t ibn_taken_by_siblings(const job_t *job, int32_t target, int32_t u, int32_t c)
 {
+    const ibn_network *net = job->net;
+    const int32_t *family = job->targets->family_first + job->family_of[target];
     int32_t taken = 0;
-    for (int32_t i = 1; i <= elders; i++) {
-        uint8_t other = next[u - (int64_t)i * job->net->switches];
-        taken += other != NO_CHANNEL && job->net->dst[job->net->first[u] + other] == job->net->dst[c];
+    for (int32_t other = family[0]; other < family[1]; other++) {
+        uint8_t index = other == target ? NO_CHANNEL : job->next[(int64_t)other * net->switches + u];
+        taken += index != NO_CHANNEL && net->dst[net->first[u] + index] == net->dst[c];
     }
     return taken;
 }
 
-/* A candidate is better if fewer elders took it, then if it is cheaper. */
+/* A candidate is better if fewer siblings take it, then if it is cheaper. */
 typedef struct {
     int32_t channel, taken;
     double cost;
@@ -131,9 +134,9 @@ static inline choice_t ibn_no_choice(void)
     return (choice_t){.channel = -1, .taken = 0, .cost = INFINITY};
 }
 
-void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target, int32_t elders);
+void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target);
 int ibn_prepare_shortest(job_t *job);
-void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target, int32_t elders);
+void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target);
 int ibn_prepare_updown(job_t *job);
 void ibn_move_tree(const job_t *job, lane_t *lane, const uint8_t *next, int32_t target, double sign);
 void ibn_polish(const job_t *job, lane_t *lane);
