@@ -29,8 +29,7 @@ def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
     weight = fabric.terminals_at * 16 + 1
     _, part = pymetis.part_graph(
         count,
-        xadj=starts.tolist(),
-        adjncy=(pairs % fabric.switches).tolist(),
+        adjacency=pymetis.CSRAdjacency(starts, pairs % fabric.switches),
         vweights=weight.tolist(),
         eweights=cables.tolist(),
         options=pymetis.Options(seed=seed, contig=False),
