@@ -51,7 +51,8 @@ def variants(fabric: Fabric, routing: Routing) -> dict[str, Routing]:
 
 def report(label: str, fabric: Fabric, routing: Routing) -> None:
     milliseconds, proof = spent(lambda: prove(fabric, routing))
-    line = f"  {label:42} {milliseconds:7.0f} ms  {proof.strength or f'loop of {len(proof.credit_loop)}':10}"
+    verdict = f"{proof.strength}, {proof.scope}" if proof.certified else f"loop of {len(proof.credit_loop)}"
+    line = f"  {label:42} {milliseconds:7.0f} ms  {verdict:21}"
     if proof.certificate is not None:
         line += f"  check {spent(lambda: check_certificate(fabric, routing, proof.certificate), 1)[0]:7.0f} ms"
     print(line, flush=True)

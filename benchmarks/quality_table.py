@@ -112,7 +112,7 @@ class Spec:
 
 def verdict(proof: Proof) -> str:
     if proof.certified:
-        return f"proven {proof.strength}"
+        return f"proven {proof.strength}{', end ports' if proof.scope == 'endports' else ''}"
     return "credit loop" if proof.credit_loop else "not certified"
 
 

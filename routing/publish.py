@@ -12,8 +12,9 @@ from routing.tables import Routing
 def verify(fabric: Fabric, routing: Routing, engine: Engine, *, threads: int = 2) -> Proof:
     """Prove what an engine made.
 
-    An engine that promises nothing may have credit loops, which the proof then names; but tables that do not deliver
-    within a connected part are broken whatever was promised.
+    The promise of freedom from credit loops is one for traffic from or to CAs and routers.  An engine that promises
+    nothing may have credit loops, which the proof then names; but tables that do not deliver within a connected part
+    are broken whatever was promised.
 
     Raises
     ------

@@ -115,27 +115,38 @@ def request_sl(fabric, routing, switch, source_lid, lid):
     return int(routing.sl[switch if len(routing.sl) == fabric.switches else source_lid, lid])
 
 
-def all_walks(walker: Walker, *, replies: bool):
+def all_walks(walker: Walker, *, replies: bool, scope: str = "all"):
     """Every request, or every reply, as ((switch, LID), walk)."""
     fabric, routing = walker.fabric, walker.routing
     receivers = list(walker.receivers())
+
+    def counts(port, other):
+        return scope == "all" or port != 0 or other != 0
+
     if not replies:
         for switch, port, source_lids in walker.senders():
-            for lid, _, _ in receivers:
-                for source in source_lids:
+            for lid, _, leave in receivers:
+                for source in source_lids if counts(port, leave) else ():
                     sl = request_sl(fabric, routing, switch, source, lid)
                     yield (switch, lid), walker.walk(switch, port, sl, lid)
         return
-    for asker, asker_switch, _ in receivers:
+    for asker, asker_switch, asker_port in receivers:
         for lid, switch, port in receivers:
+            if not counts(asker_port, port):
+                continue
             sl = request_sl(fabric, routing, asker_switch, asker, lid)
             yield (switch, asker), walker.walk(switch, port, sl, asker)
 
 
+SCOPES = ("all", "endports")
+
+
 @dataclass(frozen=True)
 class SlowProof:
-    requests: nx.DiGraph
-    both: nx.DiGraph
+    """What waits for what by scope, for requests alone and with replies; the rest as in the proof."""
+
+    requests: dict[str, nx.DiGraph]
+    both: dict[str, nx.DiGraph]
     hops: np.ndarray
     counts: Counter
     dropped: int
@@ -143,15 +154,16 @@ class SlowProof:
 
 def prove_slowly(fabric: Fabric, routing: Routing) -> SlowProof:
     walker = Walker(fabric, routing)
-    requests, dropped = nx.DiGraph(), set()
-    for pair, walk in all_walks(walker, replies=False):
-        for before, after in zip(walk.hops, walk.hops[1:], strict=False):
-            requests.add_edge(before, after)
-        if walk.end == "dropped" and isinstance(walker.reach(*pair), int):
-            dropped.add(pair)
-    both = requests.copy()
-    for _, walk in all_walks(walker, replies=True):
-        both.add_edges_from(zip(walk.hops, walk.hops[1:], strict=False))
+    requests, both, dropped = {}, {}, set()
+    for scope in SCOPES:
+        requests[scope] = nx.DiGraph()
+        for pair, walk in all_walks(walker, replies=False, scope=scope):
+            requests[scope].add_edges_from(zip(walk.hops, walk.hops[1:], strict=False))
+            if walk.end == "dropped" and isinstance(walker.reach(*pair), int):
+                dropped.add(pair)
+        both[scope] = requests[scope].copy()
+        for _, walk in all_walks(walker, replies=True, scope=scope):
+            both[scope].add_edges_from(zip(walk.hops, walk.hops[1:], strict=False))
     hops, counts = np.full(routing.lft.shape, 255, np.uint8), Counter()
     parts = nx.Graph()
     parts.add_nodes_from(range(fabric.switches))

@@ -76,6 +76,8 @@ class Trace:
         uint8[S, L], hops between switches (254: that or more), 255 where nothing is delivered.
     dep
         uint32[slots]: low half the VLs on which requests take the turn, high half those of requests or replies.
+    to_endports
+        uint32[slots], the same on the way to CAs and routers only.
     undelivered, split, circling
         Pairs (switch, LID) that are not delivered within a connected part; between two; of both, in a circle.
     sls
@@ -84,6 +86,7 @@ class Trace:
 
     hops: npt.NDArray[np.uint8]
     dep: npt.NDArray[np.uint32]
+    to_endports: npt.NDArray[np.uint32]
     undelivered: int
     split: int
     circling: int
@@ -100,6 +103,8 @@ class LaneTrace:
         As in :class:`Trace`.
     dep
         uint16[slots, V]: for each turn and each VL before it, the VLs after it.
+    to_endports
+        uint16[slots, V], the same on the way to CAs and routers only.
     lanes
         Mask of the VLs in use.
     dropped
@@ -108,6 +113,7 @@ class LaneTrace:
 
     hops: npt.NDArray[np.uint8]
     dep: npt.NDArray[np.uint16]
+    to_endports: npt.NDArray[np.uint16]
     undelivered: int
     split: int
     circling: int
@@ -118,7 +124,7 @@ class LaneTrace:
 class _Tables:
     """The C view of a fabric and its tables, with the arrays behind it kept alive."""
 
-    def __init__(self, fabric: Fabric, routing: Routing, slots: Slots, threads: int) -> None:
+    def __init__(self, fabric: Fabric, routing: Routing, slots: Slots, threads: int, switch_pairs: bool) -> None:
         lids = fabric.lids
         self.c = ffi.new("cdg_tables *")
         self.c.switches, self.c.lids, self.c.slots = fabric.switches, len(lids), slots.count
@@ -134,6 +140,8 @@ class _Tables:
         self.point(self.c, "lid_switch", "int32_t *", lids.switch, np.int32)
         self.point(self.c, "lid_port", "uint8_t *", lids.port, np.uint8)
         self.point(self.c, "part", "int32_t *", fabric.component, np.int32)
+        if not switch_pairs:
+            self.point(self.c, "has_endport", "uint8_t *", _has_endport(fabric, routing), np.uint8)
 
     def point(self, struct: Any, field: str, ctype: str, array: npt.NDArray[Any], dtype: npt.DTypeLike) -> None:
         whole = np.ascontiguousarray(array)
@@ -141,28 +149,68 @@ class _Tables:
         setattr(struct, field, pointer(ctype, whole, dtype))
 
 
+def _goes_by_lid(fabric: Fabric, routing: Routing) -> bool:
+    """Whether SLs hang on the LID of the sender."""
+    return routing.sl.ndim == 2 and len(routing.sl) != fabric.switches
+
+
+def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
+    """uint8[S]: 1 where a CA or router sends; one that needs a LID to do so has one."""
+    lids, by_lid = fabric.lids, _goes_by_lid(fabric, routing)
+    switch = lids.switch[lids.port > 0] if by_lid else fabric.endport_switch
+    has = np.zeros(fabric.switches, np.uint8)
+    has[switch[switch >= 0]] = 1
+    return has
+
+
 def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], *, threads: int) -> Trace:
     """Follow every route where the VL hangs on the SL alone (``vl_bit``: uint16[16], 0 for a dropped SL).
 
-    Cost: O(S L) time; memory for the slots once a thread.
+    Cost: O(S L) time; memory for the slots twice a thread.
     """
-    tables = _Tables(fabric, routing, slots, threads)
+    hops = np.empty(routing.lft.shape, np.uint8)
+    dep = np.zeros((2, slots.count), np.uint32)
+    tables = _Tables(fabric, routing, slots, threads, switch_pairs=True)
+    undelivered, split, circling, sls = _run_trace(tables, fabric, routing, vl_bit, hops=hops, dep=dep)
+    np.bitwise_or(dep[0], dep[1], out=dep[1])
+    return Trace(hops, dep[1], dep[0], undelivered, split, circling, sls)
+
+
+def trace_endports(
+    fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], found: Trace, *, threads: int
+) -> npt.NDArray[np.uint32]:
+    """uint32[slots], the dependencies of a trace without what switches send to switches.
+
+    Cost: O(S L') for the L' LIDs of switches.
+    """
+    dep = np.zeros((2, slots.count), np.uint32)
+    tables = _Tables(fabric, routing, slots, threads, switch_pairs=False)
+    _run_trace(tables, fabric, routing, vl_bit, hops=None, dep=dep)
+    return np.asarray(found.to_endports | dep[1])
+
+
+def _run_trace(
+    tables: _Tables,
+    fabric: Fabric,
+    routing: Routing,
+    vl_bit: npt.NDArray[np.uint16],
+    *,
+    hops: npt.NDArray[np.uint8] | None,
+    dep: npt.NDArray[np.uint32],
+) -> list[int]:
     used = vl_bit[routing.sl[fabric.lids.switch >= 0]] if routing.sl.ndim == 1 else vl_bit
     tables.c.spread = int(len(used) > 0 and bool((used != used[0]).any()))
     tables.point(tables.c, "vl_bit", "uint16_t *", vl_bit, np.uint16)
-    hops = np.empty(routing.lft.shape, np.uint8)
-    dep = np.zeros(slots.count, np.uint32)
     counts = np.zeros(4, np.int64)
     check(
         lib.ibn_cdg_trace(
             tables.c,
-            pointer("uint8_t *", hops, np.uint8),
+            ffi.NULL if hops is None else pointer("uint8_t *", hops, np.uint8),
             pointer("uint32_t *", dep, np.uint32),
             pointer("int64_t *", counts, np.int64),
         )
     )
-    undelivered, split, circling, sls = counts.tolist()
-    return Trace(hops, dep, undelivered, split, circling, sls)
+    return list(counts.tolist())
 
 
 def trace_lanes(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, threads: int) -> LaneTrace:
@@ -171,11 +219,46 @@ def trace_lanes(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool
     Cost: O(S L k) time for k SLs that share a channel towards one LID (L^2 on top for replies or where SLs go by the
     LID of the sender); V times the memory of :func:`trace`.
     """
-    tables = _Tables(fabric, routing, slots, threads)
-    data = routing.sl2vl[routing.sl2vl < DATA_VLS]
-    vls = int(data.max(initial=0)) + 1
+    hops = np.empty(routing.lft.shape, np.uint8)
+    dep = np.zeros((2, slots.count, _lanes(routing)), np.uint16)
+    tables = _Tables(fabric, routing, slots, threads, switch_pairs=True)
+    undelivered, split, circling, used, dropped = _run_lanes(
+        tables, fabric, routing, slots, replies=replies, hops=hops, dep=dep
+    )
+    np.bitwise_or(dep[0], dep[1], out=dep[1])
+    return LaneTrace(hops, dep[1], dep[0], undelivered, split, circling, used, dropped)
+
+
+def trace_lanes_endports(
+    fabric: Fabric, routing: Routing, slots: Slots, found: LaneTrace, *, replies: bool, threads: int
+) -> npt.NDArray[np.uint16]:
+    """uint16[slots, V], the dependencies of a trace, with replies or not, without what switches send to switches.
+
+    Cost: as :func:`trace_lanes`, for the LIDs of switches.
+    """
+    dep = np.zeros((2, *found.dep.shape), np.uint16)
+    tables = _Tables(fabric, routing, slots, threads, switch_pairs=False)
+    _run_lanes(tables, fabric, routing, slots, replies=replies, hops=None, dep=dep)
+    return np.asarray(found.to_endports | dep[1])
+
+
+def _lanes(routing: Routing) -> int:
+    """Highest VL in the tables + 1."""
+    return int(routing.sl2vl[routing.sl2vl < DATA_VLS].max(initial=0)) + 1
+
+
+def _run_lanes(
+    tables: _Tables,
+    fabric: Fabric,
+    routing: Routing,
+    slots: Slots,
+    *,
+    replies: bool,
+    hops: npt.NDArray[np.uint8] | None,
+    dep: npt.NDArray[np.uint16],
+) -> list[int]:
     lanes = ffi.new("cdg_lanes *")
-    lanes.ports, lanes.vls = routing.sl2vl.shape[1], vls
+    lanes.ports, lanes.vls = routing.sl2vl.shape[1], dep.shape[2]
     channels, x = fabric.channels, np.arange(len(fabric.channels)) + 2 * fabric.channels.src
     xport, xin = np.zeros(len(slots.xdst), np.uint8), np.zeros(len(slots.xdst), np.uint8)
     xport[x], xin[x] = channels.port, channels.dst_port
@@ -189,20 +272,17 @@ def trace_lanes(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool
     tables.point(lanes, "sender_switch", "int32_t *", switch, np.int32)
     tables.point(lanes, "sender_port", "uint8_t *", port, np.uint8)
     tables.point(lanes, "sender_lid", "int32_t *", lid, np.int32)
-    hops = np.empty(routing.lft.shape, np.uint8)
-    dep = np.zeros((slots.count, vls), np.uint16)
     counts = np.zeros(5, np.int64)
     check(
         lib.ibn_cdg_trace_lanes(
             tables.c,
             lanes,
-            pointer("uint8_t *", hops, np.uint8),
+            ffi.NULL if hops is None else pointer("uint8_t *", hops, np.uint8),
             pointer("uint16_t *", dep, np.uint16),
             pointer("int64_t *", counts, np.int64),
         )
     )
-    undelivered, split, circling, used, dropped = counts.tolist()
-    return LaneTrace(hops, dep, undelivered, split, circling, used, dropped)
+    return list(counts.tolist())
 
 
 def _senders(
@@ -210,25 +290,30 @@ def _senders(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
     """Switch, in-port and LID of all that send requests.
 
-    One for each LID where SLs go by the sender's LID; else one for each port, less those that a switch treats alike.
+    One for each LID where SLs go by the sender's LID; else one for each port, less those that a switch treats alike:
+    for them stands a CA or router, if there is one among them.
     """
     lids = fabric.lids
-    if routing.sl.ndim == 2 and len(routing.sl) != fabric.switches:
+    if _goes_by_lid(fabric, routing):
         lid = np.flatnonzero(lids.switch >= 0)
         return lids.switch[lid], lids.port[lid], lid.astype(np.int32)
     here = fabric.endport_switch >= 0
-    switch = np.concatenate([np.arange(fabric.switches, dtype=np.int32), fabric.endport_switch[here]])
-    port = np.concatenate([np.zeros(fabric.switches, np.uint8), fabric.endport_switch_port[here]])
+    switch = np.concatenate([fabric.endport_switch[here], np.arange(fabric.switches, dtype=np.int32)])
+    port = np.concatenate([fabric.endport_switch_port[here], np.zeros(fabric.switches, np.uint8)])
     alike = switch.astype(np.int64) * 256 + _like(routing, switch, port)
     _, one = np.unique(alike, return_index=True)
     return switch[one], port[one], np.zeros(len(one), np.int32)
 
 
 def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
-    """LIDs whose replies differ: all, or, where the SL hangs on the LID alone, one for each SL and in-port."""
+    """LIDs whose replies differ: all, or, where the SL hangs on the LID alone, one for each SL and in-port.
+
+    For several that do not differ stands that of a CA or router, if there is one among them.
+    """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     if routing.sl.ndim == 2:
         return lid
+    lid = lid[np.argsort(fabric.lids.port[lid] == 0, kind="stable")]
     switch, port = fabric.lids.switch[lid], fabric.lids.port[lid]
     alike = (switch.astype(np.int64) * 256 + _like(routing, switch, port)) * 16 + routing.sl[lid]
     _, one = np.unique(alike, return_index=True)

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import Dependencies, Slots, Trace, trace, trace_lanes
+from routing._kernels.cdg import (
+    Dependencies,
+    LaneTrace,
+    Slots,
+    Trace,
+    trace,
+    trace_endports,
+    trace_lanes,
+    trace_lanes_endports,
+)
 from routing.deadlock.cdg import (
     REPLIES,
     DependencyGraph,
@@ -18,12 +28,15 @@ from routing.deadlock.cdg import (
     possible_turns,
     vl_bits,
 )
-from routing.deadlock.certificate import Certificate
+from routing.deadlock.certificate import Certificate, Scope, Strength
 from routing.fabric import Fabric
 from routing.tables import Routing
 
 Cycle = list[tuple[int, int]]
 """(channel, VL) of each of its members."""
+
+_STRENGTHS: tuple[tuple[bool, Strength], ...] = ((True, "reversible"), (False, "forward"))
+_SCOPES: tuple[tuple[bool, Scope], ...] = ((True, "all"), (False, "endports"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +53,12 @@ class Findings:
     vls
         Highest VL in use + 1.
     certificate
-        None if requests alone close a loop.
+        None if requests from or to CAs and routers close a loop.
     loop, reply_loop
-        A shortest cycle of requests alone, and of requests with replies.
+        A shortest cycle of requests from or to CAs and routers, and of those with their replies.
+    switch_loop
+        A shortest cycle of the same traffic as the certificate's and, on top, what switches send to switches; None
+        unless that is what the certificate leaves out.
     """
 
     hops: npt.NDArray[np.uint8]
@@ -54,6 +70,19 @@ class Findings:
     certificate: Certificate | None
     loop: Cycle | None
     reply_loop: Cycle | None
+    switch_loop: Cycle | None
+
+
+class _Graphs(Protocol):
+    """The dependency graphs of some tables: with replies or not, with what switches send to switches or not."""
+
+    def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
+        """int32[V, C], a topological order; None if there is a cycle."""
+        ...
+
+    def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
+        """A shortest cycle, where there is one."""
+        ...
 
 
 def analyse(fabric: Fabric, routing: Routing, *, threads: int) -> Findings:
@@ -65,33 +94,136 @@ def analyse(fabric: Fabric, routing: Routing, *, threads: int) -> Findings:
 
 
 def _fixed_lanes(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], threads: int) -> Findings:
-    slots = Slots.of(fabric)
-    found = trace(fabric, routing, slots, vl_bit, threads=threads)
-    vls = _lanes_used(fabric, routing, vl_bit, found)
-    certificate, loop, reply_loop = _judge(fabric, slots, found.dep, vls, threads)
-    dropped = 0 if vl_bit.all() else _count_dropped(fabric, routing, found, vl_bit)
+    graphs = _FixedLanes(fabric, routing, vl_bit, threads)
+    found = graphs.found
+    certificate, loop, reply_loop, switch_loop = _judge(graphs)
     return Findings(
-        found.hops, found.undelivered, found.split, found.circling, dropped, vls, certificate, loop, reply_loop
+        hops=found.hops,
+        undelivered=found.undelivered,
+        split=found.split,
+        circling=found.circling,
+        dropped=0 if vl_bit.all() else _count_dropped(fabric, routing, found, vl_bit),
+        vls=graphs.vls,
+        certificate=certificate,
+        loop=loop,
+        reply_loop=reply_loop,
+        switch_loop=switch_loop,
     )
 
 
 def _changing_lanes(fabric: Fabric, routing: Routing, threads: int) -> Findings:
-    slots = Slots.of(fabric)
-    turns = possible_turns(fabric, slots)
-    certificate, cycles = None, {True: Cycle(), False: Cycle()}
-    for replies in (True, False):
-        found = trace_lanes(fabric, routing, slots, replies=replies, threads=threads)
-        vls = max(1, found.lanes.bit_length())
-        graph = from_lane_masks(turns, found.dep[turns[:, 2]], len(fabric.channels), vls)
-        order, acyclic = graph.order()
-        if acyclic:
-            certificate = Certificate(order, "reversible" if replies else "forward")
-            break
-        cycles[replies] = _shortest(fabric, graph)
-    loop, reply_loop = cycles[False] or None, cycles[True] or None
+    graphs = _ChangingLanes(fabric, routing, threads)
+    certificate, loop, reply_loop, switch_loop = _judge(graphs)
+    found = graphs.trace(replies=True)
     return Findings(
-        found.hops, found.undelivered, found.split, found.circling, found.dropped, vls, certificate, loop, reply_loop
+        hops=found.hops,
+        undelivered=found.undelivered,
+        split=found.split,
+        circling=found.circling,
+        dropped=found.dropped,
+        vls=graphs.vls(replies=False) if certificate is None else len(certificate.order),
+        certificate=certificate,
+        loop=loop,
+        reply_loop=reply_loop,
+        switch_loop=switch_loop,
     )
+
+
+def _judge(graphs: _Graphs) -> tuple[Certificate | None, Cycle | None, Cycle | None, Cycle | None]:
+    """The best certificate that there is, and the cycles as in :class:`Findings`.
+
+    Strength goes before scope: the certificate is as strong as can be for traffic from or to CAs and routers, and says
+    "all" if the same holds with what switches send to switches.
+    """
+    cycles: dict[bool, Cycle] = {}
+    for replies, strength in _STRENGTHS:
+        for switch_pairs, scope in _SCOPES:
+            order = graphs.order(replies=replies, switch_pairs=switch_pairs)
+            if order is not None:
+                certificate = Certificate(order, strength, scope)
+                left_out = None if switch_pairs else graphs.cycle(replies=replies, switch_pairs=True)
+                return certificate, None, cycles.get(True), left_out
+        cycles[replies] = graphs.cycle(replies=replies, switch_pairs=False)
+    return None, cycles[False], cycles[True], None
+
+
+class _FixedLanes:
+    """Graphs where the VL hangs on the SL alone: one for each VL."""
+
+    def __init__(self, fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], threads: int) -> None:
+        self._fabric, self._routing, self._vl_bit, self._threads = fabric, routing, vl_bit, threads
+        self._slots = Slots.of(fabric)
+        self.found = trace(fabric, routing, self._slots, vl_bit, threads=threads)
+        self.vls = _lanes_used(fabric, routing, vl_bit, self.found)
+        self._dep = {True: self.found.dep}
+        self._order: dict[tuple[bool, bool], npt.NDArray[np.int32]] = {}
+        self._cycle: dict[tuple[bool, bool], Cycle] = {}
+
+    def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
+        channels = self._fabric.channels
+        if switch_pairs not in self._dep:
+            self._dep[switch_pairs] = trace_endports(
+                self._fabric, self._routing, self._slots, self._vl_bit, self.found, threads=self._threads
+            )
+        graph = Dependencies(channels.first, channels.dst, self._slots.slot, self._dep[switch_pairs])
+        lanes = np.arange(self.vls, dtype=np.uint8) + np.uint8(REPLIES if replies else 0)
+        order, ordered = graph.order(lanes, threads=self._threads)
+        self._order[replies, switch_pairs] = order
+        return order if (ordered == len(channels)).all() else None
+
+    def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
+        """A shortest cycle of what :meth:`order` found no place for."""
+        dep = self._dep[switch_pairs]
+        with_replies, alone = dep >> np.uint32(REPLIES), dep & np.uint32(0xFFFF)
+        other = self._cycle.get((not replies, switch_pairs))
+        if other is not None and np.array_equal(with_replies, alone):
+            return other
+        turns, order = possible_turns(self._fabric, self._slots), self._order[replies, switch_pairs]
+        found = _shortest_open(self._fabric, turns, with_replies if replies else alone, order)
+        self._cycle[replies, switch_pairs] = found
+        return found
+
+
+class _ChangingLanes:
+    """Graphs where the VL may change on the way: one over all VLs."""
+
+    def __init__(self, fabric: Fabric, routing: Routing, threads: int) -> None:
+        self._fabric, self._routing, self._threads = fabric, routing, threads
+        self._slots = Slots.of(fabric)
+        self._turns = possible_turns(fabric, self._slots)
+        self._found: dict[bool, LaneTrace] = {}
+        self._graphs: dict[tuple[bool, bool], DependencyGraph] = {}
+
+    def trace(self, *, replies: bool) -> LaneTrace:
+        """What following the routes shows, with replies or not; done once for each."""
+        if replies not in self._found:
+            self._found[replies] = trace_lanes(
+                self._fabric, self._routing, self._slots, replies=replies, threads=self._threads
+            )
+        return self._found[replies]
+
+    def vls(self, *, replies: bool) -> int:
+        """Highest VL in use + 1."""
+        return max(1, self.trace(replies=replies).lanes.bit_length())
+
+    def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
+        order, acyclic = self._graph(replies, switch_pairs).order()
+        return order if acyclic else None
+
+    def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
+        return _shortest(self._fabric, self._graph(replies, switch_pairs))
+
+    def _graph(self, replies: bool, switch_pairs: bool) -> DependencyGraph:
+        if (replies, switch_pairs) not in self._graphs:
+            found = self.trace(replies=replies)
+            dep = found.dep
+            if not switch_pairs:
+                dep = trace_lanes_endports(
+                    self._fabric, self._routing, self._slots, found, replies=replies, threads=self._threads
+                )
+            channels, vls = len(self._fabric.channels), self.vls(replies=replies)
+            self._graphs[replies, switch_pairs] = from_lane_masks(self._turns, dep[self._turns[:, 2]], channels, vls)
+        return self._graphs[replies, switch_pairs]
 
 
 def _shortest(fabric: Fabric, graph: DependencyGraph) -> Cycle:
@@ -104,25 +236,6 @@ def _lanes_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16]
     else:
         used = vl_bit[[bool(found.sls >> sl & 1) for sl in range(16)]] if found.sls else vl_bit
     return max(1, int(np.bitwise_or.reduce(used, initial=0)).bit_length())
-
-
-def _judge(
-    fabric: Fabric, slots: Slots, dep: npt.NDArray[np.uint32], vls: int, threads: int
-) -> tuple[Certificate | None, Cycle | None, Cycle | None]:
-    """The strongest certificate that there is, and the shortest cycles of requests and of requests with replies."""
-    channels = fabric.channels
-    graph = Dependencies(channels.first, channels.dst, slots.slot, dep)
-    lanes = np.arange(vls, dtype=np.uint8)
-    order, ordered = graph.order(lanes + REPLIES, threads=threads)
-    if (ordered == len(channels)).all():
-        return Certificate(order, "reversible"), None, None
-    turns = possible_turns(fabric, slots)
-    both = _shortest_open(fabric, turns, dep >> np.uint32(REPLIES), order)
-    order, ordered = graph.order(lanes, threads=threads)
-    if (ordered == len(channels)).all():
-        return Certificate(order, "forward"), None, both
-    same = np.array_equal(dep >> np.uint32(REPLIES), dep & np.uint32(0xFFFF))
-    return None, both if same else _shortest_open(fabric, turns, dep, order), both
 
 
 def _shortest_open(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels import digraph
-from routing._kernels.cdg import Slots, trace, trace_lanes
+from routing._kernels.cdg import Slots, trace, trace_endports, trace_lanes, trace_lanes_endports
 from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
@@ -77,8 +77,12 @@ class DependencyGraph:
         return graph
 
 
-def dependency_graph(fabric: Fabric, routing: Routing, *, replies: bool = False, threads: int = 2) -> DependencyGraph:
-    """What waits for what, as tables have it; ``replies``: with those of all requests.
+def dependency_graph(
+    fabric: Fabric, routing: Routing, *, replies: bool = False, switch_pairs: bool = True, threads: int = 2
+) -> DependencyGraph:
+    """What waits for what, as tables have it.
+
+    ``replies``: with those of all requests; ``switch_pairs``: with what switches send to switches.
 
     Raises
     ------
@@ -89,11 +93,17 @@ def dependency_graph(fabric: Fabric, routing: Routing, *, replies: bool = False,
     slots, row = Slots.of(fabric), common_lanes(routing)
     turns = possible_turns(fabric, slots)
     if row is None:
-        found = trace_lanes(fabric, routing, slots, replies=replies, threads=threads)
-        vls = max(1, found.lanes.bit_length())
-        return from_lane_masks(turns, found.dep[turns[:, 2]], len(fabric.channels), vls)
-    dep = trace(fabric, routing, slots, vl_bits(row), threads=threads).dep[turns[:, 2]]
-    masks = (dep >> np.uint32(REPLIES if replies else 0)).astype(np.uint16)
+        lanes = trace_lanes(fabric, routing, slots, replies=replies, threads=threads)
+        vls = max(1, lanes.lanes.bit_length())
+        by_lane = lanes.dep
+        if not switch_pairs:
+            by_lane = trace_lanes_endports(fabric, routing, slots, lanes, replies=replies, threads=threads)
+        return from_lane_masks(turns, by_lane[turns[:, 2]], len(fabric.channels), vls)
+    found = trace(fabric, routing, slots, vl_bits(row), threads=threads)
+    dep = found.dep
+    if not switch_pairs:
+        dep = trace_endports(fabric, routing, slots, vl_bits(row), found, threads=threads)
+    masks = (dep[turns[:, 2]] >> np.uint32(REPLIES if replies else 0)).astype(np.uint16)
     vls = max(1, int(np.bitwise_or.reduce(masks, initial=0)).bit_length())
     return from_masks(turns, masks, len(fabric.channels), vls)
 

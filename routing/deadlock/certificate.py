@@ -7,7 +7,7 @@ nothing.  It walks every packet from where it enters and sees that the places of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -19,6 +19,8 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 Strength = Literal["reversible", "forward"]
+Scope = Literal["all", "endports"]
+"""Whose traffic counts: everybody's, or only what has a CA or router at one end at least."""
 CHUNK = 256
 """Entries that are walked at once: bounds the memory for their SLs."""
 
@@ -34,10 +36,13 @@ class Certificate:
         Where VLs change on the way it is one order over all pairs of channel and VL.
     strength
         "forward": requests climb.  "reversible": so do the replies, which ride on the request's SL.
+    scope
+        "endports": traffic from or to CAs and routers climbs.  "all": so does what switches send to switches.
     """
 
     order: npt.NDArray[np.int32]
     strength: Strength
+    scope: Scope = "all"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +52,12 @@ class _Entry:
     switch: int
     port: int
     lids: npt.NDArray[np.int64]
+
+    def endports(self, fabric: Fabric) -> _Entry | None:
+        """What is left of it without the switch itself; None if nothing is."""
+        if self.port == 0:
+            return None
+        return replace(self, lids=self.lids[fabric.lids.port[self.lids] > 0])
 
 
 def check_certificate(fabric: Fabric, routing: Routing, certificate: Certificate, *, threads: int = 2) -> None:
@@ -72,7 +83,7 @@ def check_certificate(fabric: Fabric, routing: Routing, certificate: Certificate
     entries = list(_entries(fabric, routing))
     for start in range(0, len(entries), CHUNK):
         chunk = entries[start : start + CHUNK]
-        masks = [_levels(fabric, routing, entry, replies=certificate.strength == "reversible") for entry in chunk]
+        masks = [_traffic(fabric, routing, entry, certificate) for entry in chunk]
         where = np.array([e.switch for e in chunk], np.int32), np.array([e.port for e in chunk], np.uint8)
         faults = climb(
             fabric, routing.lft, routing.sl2vl, order.astype(np.int32), (*where, np.array(masks)), threads=threads
@@ -83,19 +94,33 @@ def check_certificate(fabric: Fabric, routing: Routing, certificate: Certificate
 
 
 def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
-    """All ports at which packets enter, one for those of a switch whose SLs it maps alike, with the LIDs behind."""
+    """All ports at which packets enter, one for those of a switch whose SLs it maps alike, with the LIDs behind.
+
+    For several stands that of a CA or router, if there is one among them: port 0 stands for the switch alone.
+    """
     places = {(s, 0) for s in range(fabric.switches)}
     places |= set(zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True))
     behind: dict[tuple[int, int], list[int]] = {}
     for lid, place in enumerate(zip(fabric.lids.switch.tolist(), fabric.lids.port.tolist(), strict=True)):
         behind.setdefault(place, []).append(lid)
     entries: dict[tuple[int, bytes], tuple[int, list[int]]] = {}
-    for switch, port in sorted(places):
+    for switch, port in sorted(places, key=lambda place: (place[0], place[1] == 0, place[1])):
         if switch >= 0:
             kind = b"" if routing.sl2vl.ndim == 1 else routing.sl2vl[switch, port].tobytes()
             entries.setdefault((switch, kind), (port, []))[1].extend(behind.get((switch, port), ()))
     for (switch, _), (port, lids) in entries.items():
         yield _Entry(switch, port, np.array(lids, np.int64))
+
+
+def _traffic(fabric: Fabric, routing: Routing, entry: _Entry, certificate: Certificate) -> npt.NDArray[np.uint16]:
+    """uint16[L]: mask of the SLs on which packets for each LID enter, as far as the certificate speaks of them."""
+    replies = certificate.strength == "reversible"
+    mask = _levels(fabric, routing, entry, replies=replies)
+    if certificate.scope == "all":
+        return mask
+    endports = entry.endports(fabric)
+    rest = np.zeros_like(mask) if endports is None else _levels(fabric, routing, endports, replies=replies)
+    return np.where(fabric.lids.port == 0, rest, mask)
 
 
 def _levels(fabric: Fabric, routing: Routing, entry: _Entry, *, replies: bool) -> npt.NDArray[np.uint16]:

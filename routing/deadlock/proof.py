@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.deadlock.analysis import Cycle, analyse
-from routing.deadlock.certificate import Certificate, Strength
+from routing.deadlock.certificate import Certificate, Scope, Strength
 from routing.deadlock.reach import Pair, Unreachable, unreachable
 from routing.deadlock.witness import CreditLoop, credit_loop
 from routing.fabric import Fabric
@@ -31,12 +31,15 @@ class Proof:
     ----------
     certificate
         Shows that there is no credit loop; None if there is one.
-    strength
-        That of the certificate.
+    strength, scope
+        Those of the certificate.
     credit_loop
-        A shortest loop that requests alone close; None if there is none.
+        A shortest loop that requests from or to CAs and routers close; None if there is none.
     reversible_loop
-        A shortest loop that requests and replies close; None if there is none.
+        A shortest loop that those requests and their replies close; None if there is none.
+    switch_loop
+        What keeps the certificate from scope "all": a shortest loop that closes only with what switches send to
+        switches.  None if scope is "all", or if there is no certificate.
     unreachable
         What is not delivered.
     hops
@@ -51,8 +54,10 @@ class Proof:
 
     certificate: Certificate | None
     strength: Strength | None
+    scope: Scope | None
     credit_loop: CreditLoop | None
     reversible_loop: CreditLoop | None
+    switch_loop: CreditLoop | None
     unreachable: Unreachable
     hops: npt.NDArray[np.uint8]
     complete: bool
@@ -61,14 +66,19 @@ class Proof:
 
     @property
     def certified(self) -> bool:
-        """Complete within the connected parts, and free of credit loops (of requests, at least)."""
+        """Complete within the connected parts, and free of credit loops.
+
+        That is of requests from or to CAs and routers, at least; :attr:`strength` and :attr:`scope` say of what else.
+        """
         return self.complete and self.certificate is not None
 
 
 def prove(fabric: Fabric, routing: Routing, *, threads: int = 2) -> Proof:
     """Put a routing to the proof.
 
-    Counted as senders are all CAs, routers and switches; as receivers all LIDs that a switch delivers.
+    Counted as senders are all CAs, routers and switches; as receivers all LIDs that a switch delivers.  Of credit
+    loops that need what switches send to switches the proof takes note, but they do not stand against it: nobody there
+    sends data, and the managers sit on CAs.
 
     Raises
     ------
@@ -78,22 +88,25 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2) -> Proof:
     Notes
     -----
     Cost: O(S L + V turns) time; a 1000-switch fabric takes tens of milliseconds.  Only if there is a credit loop does
-    a search follow, for the shortest one.
+    a search follow, for the shortest one, and a second pass over the routes to switches, to which no switch sends then.
     """
     start = time.perf_counter()
     routing.check_shapes(fabric)
     found = analyse(fabric, routing, threads=threads)
     missing = unreachable(fabric, routing, found)
 
-    def name(cycle: Cycle | None, *, replies: bool) -> CreditLoop | None:
-        return None if cycle is None else credit_loop(fabric, routing, cycle, replies=replies)
+    def name(cycle: Cycle | None, *, replies: bool, scope: Scope = "endports") -> CreditLoop | None:
+        return None if cycle is None else credit_loop(fabric, routing, cycle, replies=replies, scope=scope)
 
     certificate = found.certificate
+    reversible = certificate is not None and certificate.strength == "reversible"
     return Proof(
         certificate=certificate,
         strength=None if certificate is None else certificate.strength,
+        scope=None if certificate is None else certificate.scope,
         credit_loop=name(found.loop, replies=False),
         reversible_loop=name(found.reply_loop, replies=True),
+        switch_loop=name(found.switch_loop, replies=reversible, scope="all"),
         unreachable=missing,
         hops=found.hops,
         complete=missing.pairs == missing.circling == missing.dropped == 0,

@@ -9,6 +9,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from routing.deadlock.certificate import Scope
 from routing.deadlock.sources import Sender, behind, lid_name, senders_at, service_level, virtual_lane, walk
 from routing.fabric import Fabric
 from routing.tables import Routing
@@ -84,10 +85,13 @@ class CreditLoop:
         The channels, with who takes each turn.
     replies
         Whether replies were counted in (it may then be that requests alone do not close the loop).
+    scope
+        "endports": traffic from or to CAs and routers closes it.  "all": it takes what switches send to switches.
     """
 
     turns: tuple[Turn, ...]
     replies: bool
+    scope: Scope = "endports"
 
     def __len__(self) -> int:
         return len(self.turns)
@@ -97,12 +101,15 @@ class CreditLoop:
         lanes = sorted({turn.vl for turn in self.turns})
         where = f"VL {lanes[0]}" if len(lanes) == 1 else f"VLs {', '.join(map(str, lanes))}"
         whose = "requests and their replies" if self.replies else "requests"
+        whose += " (switch-to-switch traffic included)" if self.scope == "all" else ""
         head = f"credit loop of {len(self.turns)} channels on {where}, closed by {whose}:"
         return [head, *(f"  {turn}" for turn in self.turns)]
 
 
-def credit_loop(fabric: Fabric, routing: Routing, cycle: Sequence[tuple[int, int]], *, replies: bool) -> CreditLoop:
-    """Name the channels of a cycle of (channel, VL) and find traffic for each of its turns.
+def credit_loop(
+    fabric: Fabric, routing: Routing, cycle: Sequence[tuple[int, int]], *, replies: bool, scope: Scope
+) -> CreditLoop:
+    """Name the channels of a cycle of (channel, VL) and find traffic of the scope for each of its turns.
 
     Raises
     ------
@@ -121,19 +128,25 @@ def credit_loop(fabric: Fabric, routing: Routing, cycle: Sequence[tuple[int, int
                 towards=fabric.switch_name[channels.dst[channel]],
                 in_port=int(channels.dst_port[channel]),
                 vl=vl,
-                traffic=_find_traffic(fabric, routing, here, following, replies=replies),
+                traffic=_find_traffic(fabric, routing, here, following, replies=replies, scope=scope),
             )
         )
-    return CreditLoop(tuple(turns), replies)
+    return CreditLoop(tuple(turns), replies, scope)
 
 
 def _find_traffic(
-    fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int], *, replies: bool
+    fabric: Fabric,
+    routing: Routing,
+    here: tuple[int, int],
+    following: tuple[int, int],
+    *,
+    replies: bool,
+    scope: Scope,
 ) -> Traffic:
-    """Requests of CAs first, then of switches, then replies."""
+    """Requests from CA to CA first, then others, then replies."""
     for reply in (False, True) if replies else (False,):
-        for by_terminal in (True, False):
-            for traffic in _candidates(fabric, routing, here, following, reply=reply, by_terminal=by_terminal):
+        for endports in (2, 0 if scope == "all" else 1):
+            for traffic in _candidates(fabric, routing, here, following, reply=reply, endports=endports):
                 return traffic
     raise LookupError(f"no traffic takes the turn {here} to {following}")
 
@@ -145,19 +158,20 @@ def _candidates(
     following: tuple[int, int],
     *,
     reply: bool,
-    by_terminal: bool,
+    endports: int,
 ) -> Iterator[Traffic]:
+    """Traffic that takes a turn, with at least so many CAs or routers among sender and receiver."""
     channels, lids = fabric.channels, fabric.lids
     first, second = here[0], following[0]
     rows = channels.src[first], channels.src[second]
     takes = (routing.lft[rows[0]] == channels.port[first]) & (routing.lft[rows[1]] == channels.port[second])
     takes &= lids.switch >= 0
-    ours = takes & (lids.endport >= 0) if by_terminal else takes
+    ours = takes & (lids.endport >= 0) if endports == 2 else takes
     for lid in np.flatnonzero(ours).tolist():
         able = _able(fabric, routing, lid, here[1], reply=reply)
         for switch in behind(fabric, routing, lid, int(rows[0])) if able.any() else ():
             for sender in senders_at(fabric, switch) if able[switch] else ():
-                if by_terminal and sender.port == 0:
+                if int(sender.port > 0) + int(lids.endport[lid] >= 0) < endports:
                     continue
                 for sl in _levels(fabric, routing, sender, lid, reply=reply):
                     if routing.sl2vl.ndim == 1 and virtual_lane(routing, 0, 0, 0, sl) != here[1]:

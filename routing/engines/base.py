@@ -16,7 +16,7 @@ class Promise(enum.Enum):
     """What an engine says of its tables before anyone has proved it."""
 
     DEADLOCK_FREE = "deadlock-free"
-    """Free of credit loops.  Failing the proof is a bug of the engine."""
+    """Free of credit loops of traffic from or to CAs and routers.  Failing the proof is a bug of the engine."""
     NONE = "none"
     """Nothing.  The tables may have credit loops, which are then named."""
 

@@ -21,7 +21,8 @@ typedef struct {
 typedef struct {
     job *j;
     cdg_forest f;
-    uint32_t *dep;
+    uint32_t *deps;         /* [2, slots] */
+    uint32_t *dep;          /* [slots], the half that the LID at hand belongs to */
     int64_t sls;
     int code;
     uint32_t *mask;         /* [BLOCK, stride]: VLs that enter at each switch, LID by LID */
@@ -71,8 +72,9 @@ static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
             continue;
         uint32_t *to = w->mask + t->lid_switch[b];
         const uint8_t *from = t->sl + (size_t)b * t->lids + lid;
+        const bool mute = t->has_endport && !t->lid_port[b];
         for (int32_t i = 0; i < count; i++) {
-            uint32_t bit = t->vl_bit[from[i]];
+            uint32_t bit = mute && !t->lid_port[lid + i] ? 0u : t->vl_bit[from[i]];
             to[i * w->f.stride] |= bit | bit << 16;
             used |= t->lid_switch[lid + i] < 0 ? 0u : 1u << from[i];
         }
@@ -80,8 +82,9 @@ static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
     for (int32_t i = 0; i < count; i++) {
         uint32_t *to = w->mask + i * w->f.stride;
         const uint8_t *request = t->sl + (size_t)(lid + i) * t->lids;
+        const bool mute = t->has_endport && !t->lid_port[lid + i];
         for (int32_t b = 0; b < t->lids; b++)
-            if (t->lid_switch[b] >= 0)
+            if (t->lid_switch[b] >= 0 && !(mute && !t->lid_port[b]))
                 to[t->lid_switch[b]] |= (uint32_t)t->vl_bit[request[b]] << 16;
     }
     w->sls |= used;
@@ -104,6 +107,25 @@ static void enter_traffic(worker *w, int32_t lid, int32_t i)
         memcpy(w->flow, mask, switches * sizeof *mask);
     }
     w->flow[switches] = w->flow[switches + 1] = 0;
+}
+
+/* The same for the LID of a switch, to which switches send nothing; not for SLs that hang on the sender's LID. */
+static void enter_from_endports(worker *w, int32_t lid, int32_t i)
+{
+    const cdg_tables *t = w->j->t;
+    const int32_t switches = t->switches;
+    const bool by_switch = t->spread && t->sl_rows == switches;
+    const uint32_t *mask = w->mask + i * w->f.stride;
+    const uint32_t bit = t->vl_bit[t->sl[t->sl_rows ? 0 : lid]];
+    for (int32_t s = 0; s < switches; s++)
+        w->flow[s] = !t->has_endport[s] ? 0 : by_switch ? mask[s] : bit | bit << 16;
+    w->flow[switches] = w->flow[switches + 1] = 0;
+    if (!t->spread)
+        return;
+    const uint8_t *request = t->sl + (by_switch ? (size_t)t->lid_switch[lid] * t->lids : 0);
+    for (int32_t b = 0; b < t->lids; b++)
+        if (t->lid_switch[b] >= 0 && t->lid_port[b])
+            w->flow[t->lid_switch[b]] |= (uint32_t)t->vl_bit[request[b]] << 16;
 }
 
 /* Routes that run in a circle: everything that enters one is everywhere on it. */
@@ -150,6 +172,8 @@ static inline void collect(worker *w, const uint8_t *restrict number, bool sprea
 static void run_block(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
+    if (!ibn_forest_any_wanted(t, lid, count))
+        return;
     ibn_forest_load(&w->f, lid, count);
     if (t->spread && t->sl_rows == t->switches)
         load_masks_by_switch(w, lid, count);
@@ -157,10 +181,17 @@ static void run_block(worker *w, int32_t lid, int32_t count)
         load_masks_by_lid(w, lid, count);
     for (int32_t i = 0; i < count; i++) {
         const uint8_t *number = w->f.number + i * w->f.stride;
+        if (!ibn_forest_wanted(t, lid + i))
+            continue;
         ibn_forest_grow(&w->f, lid + i, i);
         if (t->lid_switch[lid + i] < 0)
             continue;
-        if (t->spread) {
+        const bool by_lid = t->spread && t->sl_rows && t->sl_rows != t->switches;
+        w->dep = w->deps + (t->lid_port[lid + i] ? 0 : t->slots);
+        if (t->has_endport && !by_lid) {
+            enter_from_endports(w, lid + i, i);
+            collect(w, number, true, 0);
+        } else if (t->spread) {
             enter_traffic(w, lid + i, i);
             collect(w, number, true, 0);
         } else {
@@ -168,7 +199,8 @@ static void run_block(worker *w, int32_t lid, int32_t count)
             collect(w, number, false, bit | bit << 16);
         }
     }
-    ibn_forest_store(&w->f, lid, count, w->j->hops);
+    if (!t->has_endport)
+        ibn_forest_store(&w->f, lid, count, w->j->hops);
 }
 
 /* One thread's share: blocks of LIDs until there are none left.  What it finds is OR-ed and summed up, so that it does
@@ -204,8 +236,8 @@ static int start(job *j, worker *workers, int threads, uint32_t *dep)
     const cdg_tables *t = j->t;
     for (int i = 0; i < threads; i++) {
         workers[i].j = j;
-        workers[i].dep = i ? calloc(t->slots, sizeof *dep) : dep;
-        if (!workers[i].dep)
+        workers[i].deps = i ? calloc(2 * (size_t)t->slots, sizeof *dep) : dep;
+        if (!workers[i].deps)
             return NO_MEMORY;
     }
     if (t->spread && t->sl_rows == t->switches) {
@@ -240,11 +272,11 @@ int ibn_cdg_trace(const cdg_tables *t, uint8_t *hops, uint32_t *dep, int64_t *co
         for (int k = 0; k < 3; k++)
             counts[k] += workers[i].f.counts[k];
         counts[3] |= workers[i].sls;
-        if (i == 0 || !workers[i].dep)
+        if (i == 0 || !workers[i].deps)
             continue;
-        for (int32_t slot = 0; slot < t->slots; slot++)
-            dep[slot] |= workers[i].dep[slot];
-        free(workers[i].dep);
+        for (size_t slot = 0; slot < 2 * (size_t)t->slots; slot++)
+            dep[slot] |= workers[i].deps[slot];
+        free(workers[i].deps);
     }
     free(j.reply);
     free(own);

@@ -31,14 +31,18 @@ typedef struct {
     const int32_t *part;        /* [S], connected part */
     const uint8_t *sl;
     const uint16_t *vl_bit;     /* [16], 1 << VL of each SL; 0 where the SL is dropped */
+    const uint8_t *has_endport; /* [S], whether a CA or router sends there; NULL: switches send to switches too */
 } cdg_tables;
 
 /*
  * Follow every route and collect what waits for what.
  *
+ * Where has_endport is given, only the routes to the LIDs of switches (port 0 in lid_port) are followed, and what a
+ * switch sends there, request or reply, makes nothing wait; hops may be NULL then, and counts mean nothing.
+ *
  * hops: uint8 [S, L], switch-to-switch hops, 255 where nothing is delivered.
- * dep: uint32 [slots], zeroed by the caller; low half: VLs on which requests take the turn, high half: VLs on which
- * requests or replies do.
+ * dep: uint32 [2, slots], zeroed by the caller: on the way to CAs and routers, and on the way to switches; low half: VLs
+ * on which requests take the turn, high half: VLs on which requests or replies do.
  * counts: int64 [4]: pairs (switch, LID) that are not delivered though they are in one connected part; those in two
  * parts; pairs, of either sort, whose route runs in a circle; mask of the SLs in use.
  */

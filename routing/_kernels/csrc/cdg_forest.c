@@ -6,6 +6,19 @@
 enum { OK, NO_MEMORY };
 enum { BLOCK = 64, DELIVERED = -1, LOST = 255, CIRCLES = 256 };
 
+bool ibn_forest_wanted(const cdg_tables *t, int32_t lid)
+{
+    return !t->has_endport || !t->lid_port[lid];
+}
+
+bool ibn_forest_any_wanted(const cdg_tables *t, int32_t lid, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (ibn_forest_wanted(t, lid + i))
+            return true;
+    return false;
+}
+
 int ibn_forest_prepare(cdg_forest *f, const cdg_tables *tables)
 {
     size_t size = (size_t)tables->switches + 2;

@@ -21,7 +21,8 @@ typedef struct {
 typedef struct {
     job *j;
     cdg_forest f;
-    uint16_t *dep;
+    uint16_t *deps;             /* [2, slots, V] */
+    uint16_t *dep;              /* [slots, V], the half that the LID at hand belongs to */
     int64_t lanes_used, dropped;
     int code;
     uint16_t *flow;             /* [S + 2, 16]: VLs, by SL, on the channel that each switch takes */
@@ -82,9 +83,25 @@ static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in
     }
 }
 
+/* Whether what switches send to a LID does not count. */
+static inline bool mutes_switches(const cdg_tables *t, int32_t lid)
+{
+    return t->has_endport && !t->lid_port[lid];
+}
+
+static void enter_requests(worker *w, const uint8_t *number, const uint8_t *sl, int32_t lid)
+{
+    const cdg_lanes *l = w->j->l;
+    const bool mute = mutes_switches(w->j->t, lid);
+    for (int32_t n = 0; n < l->senders; n++)
+        if (!mute || l->sender_port[n])
+            enter(w, number, l->sender_switch[n], l->sender_port[n], sl[n]);
+}
+
 static void enter_replies(worker *w, const uint8_t *number, int32_t lid)
 {
     const cdg_tables *t = w->j->t;
+    const bool mute = mutes_switches(t, lid);
     const uint8_t *row = t->sl;
     if (t->sl_rows == t->switches)
         row = t->sl + (size_t)t->lid_switch[lid] * t->lids;
@@ -92,7 +109,8 @@ static void enter_replies(worker *w, const uint8_t *number, int32_t lid)
         row = t->sl + (size_t)lid * t->lids;
     for (int32_t r = 0; r < w->j->l->repliers; r++) {
         const int32_t b = w->j->l->replier[r];
-        enter(w, number, t->lid_switch[b], t->lid_port[b], row[b]);
+        if (!mute || t->lid_port[b])
+            enter(w, number, t->lid_switch[b], t->lid_port[b], row[b]);
     }
 }
 
@@ -184,23 +202,28 @@ static void run_block(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
     const cdg_lanes *l = w->j->l;
+    if (!ibn_forest_any_wanted(t, lid, count))
+        return;
     ibn_forest_load(&w->f, lid, count);
     load_levels(w, lid, count);
     for (int32_t i = 0; i < count; i++) {
         const uint8_t *number = w->f.number + i * w->f.stride, *sl = w->sl + (size_t)i * l->senders;
+        if (!ibn_forest_wanted(t, lid + i))
+            continue;
         ibn_forest_grow(&w->f, lid + i, i);
         if (t->lid_switch[lid + i] < 0)
             continue;
+        w->dep = w->deps + (t->lid_port[lid + i] ? 0 : (size_t)t->slots * l->vls);
         memset(w->flow, 0, ((size_t)t->switches + 2) * SLS * sizeof *w->flow);
         memset(w->present, 0, ((size_t)t->switches + 2) * sizeof *w->present);
-        for (int32_t n = 0; n < l->senders; n++)
-            enter(w, number, l->sender_switch[n], l->sender_port[n], sl[n]);
+        enter_requests(w, number, sl, lid + i);
         enter_replies(w, number, lid + i);
         collect(w, number);
-        if (w->j->passes)
+        if (w->j->passes && !t->has_endport)
             count_dropped(w, number, sl, lid + i);
     }
-    ibn_forest_store(&w->f, lid, count, w->j->hops);
+    if (!t->has_endport)
+        ibn_forest_store(&w->f, lid, count, w->j->hops);
 }
 
 static void run(void *workers, int32_t me)
@@ -208,7 +231,7 @@ static void run(void *workers, int32_t me)
     worker *w = (worker *)workers + me;
     const cdg_tables *t = w->j->t;
     int32_t lid;
-    if (!w->dep || !prepare(w))
+    if (!w->deps || !prepare(w))
         w->code = NO_MEMORY;
     else
         while ((lid = atomic_fetch_add(&w->j->next_block, 1) * BLOCK) < t->lids)
@@ -236,7 +259,7 @@ static int list_passes(const cdg_tables *t, const cdg_lanes *l, uint16_t **passe
 int ibn_cdg_trace_lanes(const cdg_tables *t, const cdg_lanes *l, uint8_t *hops, uint16_t *dep, int64_t *counts)
 {
     int threads = t->threads < 1 ? 1 : t->threads > MAX_THREADS ? MAX_THREADS : t->threads;
-    const size_t cells = (size_t)t->slots * l->vls;
+    const size_t cells = 2 * (size_t)t->slots * l->vls;
     worker workers[MAX_THREADS] = {0};
     uint16_t *passes;
     int code = list_passes(t, l, &passes);
@@ -244,7 +267,7 @@ int ibn_cdg_trace_lanes(const cdg_tables *t, const cdg_lanes *l, uint8_t *hops, 
     memset(counts, 0, 5 * sizeof *counts);
     for (int i = 0; i < threads; i++) {
         workers[i].j = &j;
-        workers[i].dep = i ? calloc(cells, sizeof *dep) : dep;
+        workers[i].deps = i ? calloc(cells, sizeof *dep) : dep;
     }
     if (code == OK)
         code = ibn_parallel(threads, threads, run, workers);
@@ -254,10 +277,10 @@ int ibn_cdg_trace_lanes(const cdg_tables *t, const cdg_lanes *l, uint8_t *hops, 
         counts[3] |= workers[i].lanes_used;
         counts[4] += workers[i].dropped;
         code = code ? code : workers[i].code;
-        for (size_t k = 0; i && workers[i].dep && k < cells; k++)
-            dep[k] |= workers[i].dep[k];
+        for (size_t k = 0; i && workers[i].deps && k < cells; k++)
+            dep[k] |= workers[i].deps[k];
         if (i)
-            free(workers[i].dep);
+            free(workers[i].deps);
     }
     free(passes);
     return code;

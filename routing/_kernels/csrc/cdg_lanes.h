@@ -21,9 +21,11 @@ typedef struct {
 } cdg_lanes;
 
 /*
- * As ibn_cdg_trace, where the VL may change on the way.
+ * As ibn_cdg_trace, where the VL may change on the way.  A sender or replier that stands for several of its switch
+ * has to be a CA or router, if any of them is.
  *
- * dep: uint16 [slots, V], zeroed by the caller: for each turn and each VL before it, the VLs after it.
+ * dep: uint16 [2, slots, V], zeroed by the caller: on the way to CAs and routers, and on the way to switches: for each
+ * turn and each VL before it, the VLs after it.
  * counts: int64 [5]: the first three of ibn_cdg_trace; mask of the VLs in use; pairs (switch, LID) that are delivered
  * by their route, but that some sender at the switch sends on an SL that is dropped on the way.
  */

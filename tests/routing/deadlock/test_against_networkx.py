@@ -9,6 +9,14 @@ from routing.deadlock.proof import prove
 from routing.tables import Provenance, Routing, identity_sl2vl
 
 
+def length(loop):
+    return len(loop) if loop else 0
+
+
+def graphs(slow, strength):
+    return slow.both if strength == "reversible" else slow.requests
+
+
 @settings(deadline=None, derandomize=True, max_examples=150)
 @given(routed())
 def test_proof_agrees_with_walking_every_packet(case):
@@ -21,11 +29,14 @@ def test_proof_agrees_with_walking_every_packet(case):
     assert missing.circling == slow.counts["circling"]
     assert missing.dropped == slow.dropped
     assert len(missing.first) == min(missing.pairs, 5)
-    forward, reversible = shortest_cycle(slow.requests), shortest_cycle(slow.both)
+    forward, reversible = shortest_cycle(slow.requests["endports"]), shortest_cycle(slow.both["endports"])
     strength = None if forward else "forward" if reversible else "reversible"
     assert proof.strength == strength
-    assert (len(proof.credit_loop) if proof.credit_loop else 0) == forward
-    assert (len(proof.reversible_loop) if proof.reversible_loop else 0) == reversible
+    assert length(proof.credit_loop) == forward
+    assert length(proof.reversible_loop) == reversible
+    with_switches = 0 if strength is None else shortest_cycle(graphs(slow, strength)["all"])
+    assert length(proof.switch_loop) == with_switches
+    assert proof.scope == (None if strength is None else "endports" if with_switches else "all")
 
 
 def climbs(fabric, certificate, graph):
@@ -40,16 +51,17 @@ def test_certificate_orders_every_dependency(case):
     fabric, routing = case
     proof, slow = prove(fabric, routing), prove_slowly(fabric, routing)
     if proof.certificate is None:
-        assert not nx.is_directed_acyclic_graph(slow.requests)
+        assert not nx.is_directed_acyclic_graph(slow.requests["endports"])
         return
     assert proof.certificate.order.shape == (proof.vls, len(fabric.channels))
-    assert climbs(fabric, proof.certificate, slow.both if proof.strength == "reversible" else slow.requests)
+    assert climbs(fabric, proof.certificate, graphs(slow, proof.strength)[proof.scope])
 
 
-def takes(walker, traffic, before, after):
-    """Whether that packet, walked, goes from one channel to the other."""
+def takes(walker, traffic, before, after, scope):
+    """Whether that packet, walked, goes from one channel to the other, and counts in the scope."""
     fabric = walker.fabric
     entries = [(s, p) for s, p, lids in walker.senders() if traffic.source_lid in lids]
+    assert scope == "all" or entries[0][1] or walker.home[traffic.destination_lid][1]
     walk = walker.walk(*entries[0], traffic.sl, traffic.destination_lid)
     assert len(entries) == 1
     at = [(int(fabric.channels.at_port[s, p]), vl) for s, p, vl in walk.hops]
@@ -62,10 +74,11 @@ def test_traffic_of_a_witness_takes_its_turn(case):
     fabric, routing = case
     walker = Walker(fabric, routing)
     proof = prove(fabric, routing)
-    for loop in (proof.credit_loop, proof.reversible_loop):
+    for loop in (proof.credit_loop, proof.reversible_loop, proof.switch_loop):
         turns = loop.turns if loop else ()
+        assert not loop or loop.scope == ("all" if loop is proof.switch_loop else "endports")
         for turn, following in zip(turns, turns[1:] + turns[:1], strict=True):
-            assert takes(walker, turn.traffic, (turn.channel, turn.vl), (following.channel, following.vl))
+            assert takes(walker, turn.traffic, (turn.channel, turn.vl), (following.channel, following.vl), loop.scope)
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
@@ -80,4 +93,5 @@ def test_any_number_of_threads_gives_the_same(threads):
     assert (one.hops == many.hops).all()
     assert one.credit_loop == many.credit_loop
     assert one.reversible_loop == many.reversible_loop
+    assert one.switch_loop == many.switch_loop
     assert one.strength == many.strength

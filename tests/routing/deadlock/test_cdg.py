@@ -1,3 +1,5 @@
+import itertools
+
 import networkx as nx
 import numpy as np
 from hypothesis import given, settings
@@ -76,9 +78,11 @@ def test_values_for_other_libraries():
 def test_dependencies_are_those_of_walked_packets(case):
     fabric, routing = case
     slow, number = prove_slowly(fabric, routing), fabric.channels.at_port
-    for replies, graph in ((False, slow.requests), (True, slow.both)):
-        expected = {((number[s, p], v), (number[t, q], w)) for (s, p, v), (t, q, w) in graph.edges}
-        assert set(dependency_graph(fabric, routing, replies=replies).to_networkx().edges) == expected
+    for replies, scope in itertools.product((False, True), ("all", "endports")):
+        waits = (slow.both if replies else slow.requests)[scope].edges
+        expected = {((number[s, p], v), (number[t, q], w)) for (s, p, v), (t, q, w) in waits}
+        graph = dependency_graph(fabric, routing, replies=replies, switch_pairs=scope == "all")
+        assert set(graph.to_networkx().edges) == expected
 
 
 def mesh_3x3():

@@ -38,6 +38,10 @@ def test_what_is_proved_is_accepted(case):
         check_certificate(fabric, routing, replace(proof.certificate, strength="forward"))
     if proof.strength == "forward":
         assert not accepts(fabric, routing, replace(proof.certificate, strength="reversible"))
+    if proof.scope == "all":
+        assert accepts(fabric, routing, replace(proof.certificate, scope="endports"))
+    if proof.scope == "endports":
+        assert not accepts(fabric, routing, replace(proof.certificate, scope="all"))
 
 
 @settings(deadline=None, derandomize=True, max_examples=120)
@@ -52,9 +56,10 @@ def test_a_random_order_is_judged_as_networkx_does(case):
         right = proof.certificate.order
         orders += [-right, np.where(rng.random(size) < 0.02, rng.permutation(right.ravel()).reshape(size), right)]
     for order in orders:
-        for strength, graph in (("forward", slow.requests), ("reversible", slow.both)):
-            certificate = Certificate(order.astype(np.int32), strength)
-            assert accepts(fabric, routing, certificate) == climbs(fabric, certificate, graph)
+        for strength, graphs in (("forward", slow.requests), ("reversible", slow.both)):
+            for scope, graph in graphs.items():
+                certificate = Certificate(order.astype(np.int32), strength, scope)
+                assert accepts(fabric, routing, certificate) == climbs(fabric, certificate, graph)
 
 
 @pytest.fixture
@@ -67,11 +72,13 @@ def certified():
 
 def test_two_channels_exchanged_are_found_and_named(certified):
     fabric, routing, certificate = certified
-    waits = next(iter(prove_slowly(fabric, routing).requests.edges))
+    waits = next(iter(prove_slowly(fabric, routing).requests["all"].edges))
     a, b = (int(fabric.channels.at_port[s, p]) for s, p, _ in waits)
     order = certificate.order.copy()
     order[0, [a, b]] = order[0, [b, a]]
-    with pytest.raises(FalseCertificate, match=r"traffic from sw\d+ port 0 to LID \d+ on SL 0 does not climb at sw\d+"):
+    with pytest.raises(
+        FalseCertificate, match=r"traffic from sw\d+ port \d+ to LID \d+ on SL 0 does not climb at sw\d+"
+    ):
         check_certificate(fabric, routing, Certificate(order, "forward"))
 
 

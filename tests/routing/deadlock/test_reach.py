@@ -163,7 +163,7 @@ def test_hops_over_254_are_counted_as_254():
     proof = prove(fabric, flat(fabric, lft))
     assert proof.complete
     assert int(proof.hops[:, 1:].max()) == 254
-    assert len(proof.credit_loop) == 600
+    assert len(proof.switch_loop) == 600
 
 
 def test_shapes_are_checked_first(ring):

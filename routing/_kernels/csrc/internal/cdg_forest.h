@@ -3,6 +3,7 @@
 
 #include "cdg.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -23,6 +24,10 @@ typedef struct {
     int16_t *hop;       /* [S + 2] */
     int64_t counts[3];  /* the first three of ibn_cdg_trace */
 } cdg_forest;
+
+/* Whether the routes to a LID, or to any in a block, are to be followed: see has_endport. */
+bool ibn_forest_wanted(const cdg_tables *tables, int32_t lid);
+bool ibn_forest_any_wanted(const cdg_tables *tables, int32_t lid, int32_t count);
 
 int ibn_forest_prepare(cdg_forest *forest, const cdg_tables *tables);
 void ibn_forest_dispose(cdg_forest *forest);
