@@ -108,7 +108,8 @@ def check_published(proof: Proof, routing_: Routing, snapshot: Snapshot, config:
     if routing_.vls > snapshot.data_vls:
         raise NotEnoughVLs(routing_.vls, snapshot.data_vls)
     if proof.certified:
-        return f"proven free of credit loops ({proof.strength})"
+        scope = "switch-to-switch traffic included" if proof.scope == "all" else "from or to CAs and routers"
+        return f"proven free of credit loops ({proof.strength}, {scope})"
     lines = [line.strip() for line in proof.credit_loop.describe()] if proof.credit_loop is not None else ["no proof"]
     loop = " ".join([lines[0], "; ".join(lines[1:3]), *(["..."] if len(lines) > 3 else [])])
     if not config.allow_credit_loops:

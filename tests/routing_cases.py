@@ -16,6 +16,7 @@ from routing.tables import Provenance, Routing, identity_sl2vl
 class FakeCertificate:
     order: np.ndarray
     strength: str = "forward"
+    scope: str = "all"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,15 @@ def shortest(fabric: Fabric, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return lft, hops
 
 
-def tables(fabric: Fabric, seed: int = 0, *, sl_form: str = "lid", per_port: bool = False, certified: bool = True):
+def tables(
+    fabric: Fabric,
+    seed: int = 0,
+    *,
+    sl_form: str = "lid",
+    per_port: bool = False,
+    certified: bool = True,
+    scope: str = "all",
+):
     """A routing with random SLs and a proof to go with it."""
     rng = np.random.default_rng(seed)
     lft, hops = shortest(fabric, seed)
@@ -63,4 +72,6 @@ def tables(fabric: Fabric, seed: int = 0, *, sl_form: str = "lid", per_port: boo
         sl2vl = rng.integers(0, 4, (fabric.switches, ports, ports, 16)).astype(np.uint8)
     made = Provenance("shortest", {"seed": seed}, fabric.digest, {"ibnue": "0"}, {"paths": 0.5})
     order = np.arange(4 * len(fabric.channels), dtype=np.int32).reshape(4, -1)
-    return Routing(lft, sl, sl2vl, 4, 2, made), FakeProof(hops, FakeCertificate(order) if certified else None)
+    return Routing(lft, sl, sl2vl, 4, 2, made), FakeProof(
+        hops, FakeCertificate(order, scope=scope) if certified else None
+    )

@@ -72,7 +72,7 @@ def check(
 
 def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads: int) -> str | None:
     """Whether the certificate in a bundle holds, checked by a walk over the tables; None where there is none."""
-    from routing.deadlock.certificate import Certificate, check_certificate
+    from routing.deadlock.certificate import Certificate, Strength, check_certificate
     from routing.formats.bundle import read_bundle
     from routing.formats.table_files import BUNDLE
 
@@ -82,7 +82,8 @@ def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads:
     bundle = read_bundle(path)
     if bundle.strength not in ("forward", "reversible"):
         return None
-    certificate = Certificate(bundle.order, "forward" if bundle.strength == "forward" else "reversible")
+    strength: Strength = "forward" if bundle.strength == "forward" else "reversible"
+    certificate = Certificate(bundle.order, strength, bundle.scope)
     try:
         check_certificate(fabric, routing, certificate, threads=threads)
     except FalseCertificate as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +12,17 @@ if TYPE_CHECKING:
     from routing.deadlock.proof import Proof
     from routing.deadlock.witness import CreditLoop
     from routing.fabric import Fabric
+
+
+NAMED = 4
+"""How many channels of a loop go on one line."""
+
+_NONE: Mapping[tuple[str | None, str | None], str] = {
+    ("reversible", "all"): "none, also with replies and switch-to-switch traffic (reversible certificate)",
+    ("reversible", "endports"): "none, also with replies, from or to CAs and routers (reversible certificate)",
+    ("forward", "all"): "none, also with switch-to-switch traffic (forward certificate)",
+    ("forward", "endports"): "none from or to CAs and routers (forward certificate)",
+}
 
 
 def fabric_line(fabric: Fabric) -> str:
@@ -25,21 +36,27 @@ def fabric_line(fabric: Fabric) -> str:
 def facts(proof: Proof) -> Iterator[tuple[str, str]]:
     """The verdicts, line by line."""
     yield "complete", "yes" if proof.complete else "NO"
-    if proof.certificate is None:
-        yield "credit loops", "YES"
-    elif proof.strength == "reversible":
-        yield "credit loops", "none, also with replies on the way back (reversible certificate)"
-    else:
-        yield "credit loops", "none (forward certificate)"
+    yield "credit loops", "YES" if proof.certificate is None else _NONE[proof.strength, proof.scope]
 
 
 def print_findings(proof: Proof) -> None:
-    """What is not delivered, and the credit loop: by switch name, port and VL, with a pair that takes each turn."""
+    """What is not delivered, and the credit loop: by switch name, port and VL, with a pair that takes each turn.
+
+    A loop that only switch-to-switch traffic closes takes one line.
+    """
     for line in proof.unreachable.describe():
         click.echo(line)
     if proof.credit_loop is not None:
         for line in proof.credit_loop.describe():
             click.echo(line)
+    if proof.switch_loop is not None:
+        click.echo(_in_one_line(proof.switch_loop))
+
+
+def _in_one_line(loop: CreditLoop) -> str:
+    turns = [f"{turn.switch} port {turn.port}" for turn in loop.turns]
+    named = ", ".join([*turns[:NAMED], *(["..."] if len(turns) > NAMED else [])])
+    return f"only with switch-to-switch traffic there is a credit loop of {len(turns)} channels: {named}"
 
 
 def as_object(fabric: Fabric, proof: Proof) -> dict[str, Any]:
@@ -55,9 +72,11 @@ def as_object(fabric: Fabric, proof: Proof) -> dict[str, Any]:
         "certified": proof.certified,
         "complete": proof.complete,
         "strength": proof.strength,
+        "scope": proof.scope,
         "unreachable": dataclasses.asdict(proof.unreachable),
         "credit_loop": loop_object(proof.credit_loop),
         "reversible_loop": loop_object(proof.reversible_loop),
+        "switch_loop": loop_object(proof.switch_loop),
     }
 
 

@@ -57,6 +57,7 @@ class State:
             "complete": self.proof.complete,
             "certified": self.proof.certified,
             "strength": self.proof.strength,
+            "scope": self.proof.scope,
             "entries_changed": None if self.since is None else self.since.entries_changed,
             "entries": self.routing.lft.size,
         }

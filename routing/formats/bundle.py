@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from routing.formats.atomic import atomic_write
 from routing.formats.bundle_check import KINDS, OWNERS, BundleChecker
 from routing.formats.lid_map import lid_owner, old_columns, take_columns
 from routing.formats.npz import NpzReader, write_npz
-from routing.formats.proven import Proven
+from routing.formats.proven import Order, Proven
 from routing.tables import Provenance, Routing
 
 FORMAT = "ibnue-bundle/1"
@@ -46,6 +46,8 @@ class Bundle:
         int32[V, C], the certificate; V = 0 where there is none.
     strength
         "forward", "reversible", or None where there is no certificate.
+    scope
+        "endports" if the certificate leaves out what switches send to switches, else "all".
     meta
         Everything else that was noted.
     path
@@ -65,6 +67,7 @@ class Bundle:
     channel_port: npt.NDArray[np.uint8]
     order: npt.NDArray[np.int32]
     strength: str | None
+    scope: Literal["all", "endports"] = "all"
     meta: Mapping[str, object] = field(default_factory=dict)
     path: Path | None = None
 
@@ -104,7 +107,7 @@ def write_bundle(path: str | Path, fabric: Fabric, routing: Routing, proof: Prov
         "channel_switch": channels.src,
         "channel_port": channels.port,
         "order": order,
-        "meta": np.array(_meta(fabric, routing, None if certificate is None else certificate.strength)),
+        "meta": np.array(_meta(fabric, routing, certificate)),
     }
     with atomic_write(path) as file:
         write_npz(file, arrays)
@@ -114,7 +117,7 @@ def _names(names: tuple[str, ...]) -> npt.NDArray[np.str_]:
     return np.array(names, np.str_) if names else np.empty(0, "<U1")
 
 
-def _meta(fabric: Fabric, routing: Routing, strength: str | None) -> str:
+def _meta(fabric: Fabric, routing: Routing, certificate: Order | None) -> str:
     made = routing.provenance
     meta = {
         "engine": made.engine,
@@ -124,7 +127,8 @@ def _meta(fabric: Fabric, routing: Routing, strength: str | None) -> str:
         "fabric": fabric.name,
         "fabric_digest": fabric.digest,
         "switch_cabling": switch_cabling(fabric),
-        "strength": strength,
+        "strength": None if certificate is None else certificate.strength,
+        "scope": None if certificate is None else certificate.scope,
     }
     return json.dumps(meta, sort_keys=True, default=str)
 
@@ -196,6 +200,7 @@ def _bundle(arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, object], 
         channel_port=arrays["channel_port"],
         order=arrays["order"],
         strength=strength if isinstance(strength, str) and len(arrays["order"]) else None,
+        scope="endports" if meta.get("scope") == "endports" else "all",
         meta=meta,
         path=path,
     )

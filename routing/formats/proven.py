@@ -21,6 +21,11 @@ class Order(Protocol):
         """Which routes it covers: "forward" or "reversible"."""
         ...
 
+    @property
+    def scope(self) -> str:
+        """Whose traffic it covers: "all", or "endports" for what is from or to CAs and routers."""
+        ...
+
 
 class Proven(Protocol):
     """A proof."""

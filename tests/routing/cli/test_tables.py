@@ -68,6 +68,34 @@ def test_a_loop_that_was_not_promised_away_is_named_and_written(torus, tmp_path)
         assert turn["traffic"]["destination"]
 
 
+def test_a_loop_between_switches_takes_one_line_and_is_no_finding(tmp_path):
+    result = run("route", "kary-ntree:2,3", "-e", "minhop", "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "from or to CAs and routers (reversible certificate)" in result.stdout
+    assert result.stdout.count("only with switch-to-switch traffic there is a credit loop of") == 1
+    told = json.loads(run("check", "kary-ntree:2,3", tmp_path / "out", "--require", "reversible", "--json").stdout)
+    assert (told["good"], told["strength"], told["scope"]) == (True, "reversible", "endports")
+    assert told["bundle_certificate"] == "holds"
+    assert told["credit_loop"] is told["reversible_loop"] is None
+    turns = told["switch_loop"]
+    for turn, following in zip(turns, [*turns[1:], turns[0]], strict=True):
+        assert turn["towards"] == following["switch"]
+    said = next(line for line in result.stdout.splitlines() if line.startswith("only with"))
+    assert f"{turns[0]['switch']} port {turns[0]['port']}, " in said
+
+
+def test_a_certificate_says_no_more_than_its_scope(tmp_path):
+    run("route", "kary-ntree:2,3", "-e", "minhop", "-o", tmp_path / "out")
+
+    def widen(arrays):
+        meta = json.loads(str(arrays["meta"][()]))
+        assert meta.pop("scope") == "endports"
+        arrays["meta"] = np.array(json.dumps(meta))
+
+    rewritten(tmp_path / "out" / "ibnue.npz", tmp_path / "wide.npz", widen)
+    assert "does NOT hold" in run("check", "kary-ntree:2,3", tmp_path / "wide.npz").stdout
+
+
 def test_a_broken_promise_is_never_written(torus, tmp_path, monkeypatch):
     from routing import engines  # noqa: PLC0415
     from routing.engines.base import Promise  # noqa: PLC0415

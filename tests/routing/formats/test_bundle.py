@@ -39,10 +39,11 @@ def relabelled(fabric: Fabric, shift: int) -> Fabric:
 
 
 @settings(deadline=None, derandomize=True, max_examples=30)
-@given(fabrics(max_switches=8), st.sampled_from(["lid", "switch", "pair"]), st.booleans(), st.booleans())
-def test_what_is_written_is_read(tmp_path_factory, fabric, sl_form, per_port, certified):
+@given(fabrics(max_switches=8), st.sampled_from(["lid", "switch", "pair"]), st.booleans(), st.booleans(),
+       st.sampled_from(["all", "endports"]))  # fmt: skip
+def test_what_is_written_is_read(tmp_path_factory, fabric, sl_form, per_port, certified, scope):
     path = tmp_path_factory.mktemp("b") / "x.npz"
-    routing, proof = tables(fabric, sl_form=sl_form, per_port=per_port, certified=certified)
+    routing, proof = tables(fabric, sl_form=sl_form, per_port=per_port, certified=certified, scope=scope)
     write_bundle(path, fabric, routing, proof)
     bundle = read_bundle(path)
     assert same_routing(bundle_routing(bundle, fabric), routing)
@@ -50,6 +51,7 @@ def test_what_is_written_is_read(tmp_path_factory, fabric, sl_form, per_port, ce
     assert bundle.switch_name == fabric.switch_name and bundle.endport_name == fabric.endport_name
     assert bundle.strength == ("forward" if certified else None)
     if certified:
+        assert bundle.scope == scope
         assert np.array_equal(bundle.order, proof.certificate.order)
     else:
         assert bundle.order.shape == (0, len(fabric.channels))
