@@ -11,42 +11,53 @@ def cables(lab):
 
 
 def walk_everything(lab, lmc=0):
-    """(dependency graph of channels, ways that do not arrive) for traffic from every switch to every LID."""
+    """(dependency graphs of channels, ways that do not arrive) for traffic from every switch to every LID.
+
+    The graphs: "all"; "endports", without what switches send to switches; "cas", from CA to CA only.
+    """
     cable = cables(lab)
     tables = lab.switch_lfts()
-    owners = {}
+    places = [(owner.kind, _near(cable, owner)) for owner in lab.owners()]
+    with_cas = {switch for kind, switch in places if kind == "CA"}
+    with_endports = {switch for kind, switch in places if kind != "SW"}
+    graphs, lost = {scope: nx.DiGraph() for scope in ("all", "endports", "cas")}, []
     for owner in lab.owners():
         for lid in range(owner.lid, owner.lid + (1 if owner.kind == "SW" else 1 << lmc)):
-            owners[lid] = owner.guid, owner.port
-    graph, lost = nx.DiGraph(), []
-    for lid, owner in owners.items():
-        for switch in tables:
-            problem = _follow(graph, cable, tables, switch, lid, owner)
-            if problem:
-                lost.append(f"LID {lid} from {switch:#x}: {problem}")
-    return graph, lost
+            for switch in tables:
+                channels, problem = _follow(cable, tables, switch, lid, (owner.guid, owner.port))
+                if problem:
+                    lost.append(f"LID {lid} from {switch:#x}: {problem}")
+                nx.add_path(graphs["all"], channels)
+                if owner.kind != "SW" or switch in with_endports:
+                    nx.add_path(graphs["endports"], channels)
+                if owner.kind == "CA" and switch in with_cas:
+                    nx.add_path(graphs["cas"], channels)
+    return graphs, lost
 
 
-def _follow(graph, cable, tables, switch, lid, owner):
-    before, here, seen = None, switch, set()
+def _near(cable, owner):
+    """GUID of the switch at which something sends."""
+    return owner.guid if owner.kind == "SW" else cable[owner.guid, owner.port][0].guid
+
+
+def _follow(cable, tables, switch, lid, owner):
+    """(channels on the way, what is wrong with it or None)."""
+    channels, here, seen = [], switch, set()
     while here not in seen:
         seen.add(here)
         port = tables[here].get(lid)
         if port is None:
-            return f"no route at {here:#x}"
+            return channels, f"no route at {here:#x}"
         if port == 0:
-            return None if owner == (here, 0) else f"ends at {here:#x}"
+            return channels, None if owner == (here, 0) else f"ends at {here:#x}"
         if (here, port) not in cable:
-            return f"sent out of {here:#x} port {port}, where there is no cable"
+            return channels, f"sent out of {here:#x} port {port}, where there is no cable"
         device, entry = cable[here, port]
         if device.kind != "Switch":
-            return None if owner == (device.guid, entry) else f"delivered to {device.id} port {entry}"
-        channel = here, port
-        graph.add_node(channel)
-        if before is not None:
-            graph.add_edge(before, channel)
-        before, here = channel, device.guid
-    return f"goes round through {here:#x}"
+            return channels, None if owner == (device.guid, entry) else f"delivered to {device.id} port {entry}"
+        channels.append((here, port))
+        here = device.guid
+    return channels, f"goes round through {here:#x}"
 
 
 def walk_layers(lab, sls):
