@@ -118,8 +118,11 @@ def write_path_records(
         for source in opensm_order(guid).tolist():
             end = source - fabric.switches
             switch = source if end < 0 else int(fabric.endport_switch[end])
-            there = hops[switch, lids] != 255 if switch >= 0 else np.zeros(len(lids), bool)
-            steps = step[switch] if end < 0 else np.minimum(step[switch], own_step[end])
+            if switch >= 0:
+                there, steps = hops[switch, lids] != 255, step[switch]
+            else:  # cabled to another CA: no switch routes it
+                there, steps = np.zeros(len(lids), bool), np.zeros(len(lids), np.int16)
+            steps = steps if end < 0 else np.minimum(steps, own_step[end])
             file.write(_source_line(fabric, source))
             row = sl_from(fabric, sl, source)[lids]
             text = _records(head, row, SLOWEST_FIRST[steps], mtu)

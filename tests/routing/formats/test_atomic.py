@@ -138,7 +138,8 @@ def test_ctrl_c_leaves_nothing(tmp_path):
         "    (folder / 'm').write_text('x')\n    print('ready', flush=True)\n    sys.stdin.read()\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path / "x")],
+        # A shell's background jobs ignore Ctrl-C, and so would their children.
+        ["env", "--default-signal=INT", sys.executable, "-c", program, str(tmp_path / "x")],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     ) as process:  # fmt: skip
         assert process.stdout.readline() == "ready\n"

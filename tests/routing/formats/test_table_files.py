@@ -3,8 +3,13 @@ import pytest
 from routing_cases import tables
 from strategies import random_fabric
 
+from ibsim_fixtures.catalogue import FIXTURES
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
 from routing.errors import EnvironmentProblem, InputError, OptionError, TableError
+from routing.formats.fabric_files import read_fabric
 from routing.formats.table_files import BUNDLE, FORMATS, LFTS, read_tables, write_tables
+from routing.publish import verify
 
 
 def names_in(folder):
@@ -81,3 +86,12 @@ def test_wrong_use(tmp_path, case):
         read_tables(tmp_path / "t", fabric)
     with pytest.raises(InputError, match="holds neither"):
         read_tables(tmp_path, fabric)
+
+
+@pytest.mark.parametrize("name", sorted(FIXTURES))
+def test_every_fixture_is_written_and_read(tmp_path, name):
+    fabric = read_fabric(FIXTURES[name].path)
+    engine = ENGINES["updn"]
+    routing = engine.route(fabric, EngineOptions(vls=1, effort=0.01))
+    write_tables(tmp_path / "out", fabric, routing, verify(fabric, routing, engine))
+    assert np.array_equal(read_tables(tmp_path / "out", fabric).lft, routing.lft)
