@@ -1,0 +1,64 @@
+/* What the parts of the Nue kernel share.
+ *
+ * A LAYER holds the complete channel dependency graph of one VL.  A dependency is a pair of channels a, b with b leaving the
+ * switch that a enters; its slot is slot_first[a] + (place of b among the channels of that switch).  It is USED while a
+ * tree of the layer has it (counted, so that what was laid can be lifted) or the escape tree does; every other one is free
+ * unless it would close a cycle of used ones, which is remembered for a while as BLOCKED. */
+#ifndef IBNUE_INTERNAL_NUE_H
+#define IBNUE_INTERNAL_NUE_H
+
+#include "../nue.h"
+#include "lane.h"
+
+typedef struct {
+    int32_t *used;    /* [slots] trees with this dependency, one more if the escape tree has it */
+    uint16_t *blocked; /* [slots] epoch in which it would have closed a cycle */
+    uint16_t epoch;
+    int32_t *place, *at; /* [C] a topological order of the used dependencies, and its inverse */
+    int32_t *parent;     /* [S] channel to the parent in the escape tree, -1 at the top of each connected part */
+} layer_t;
+
+typedef struct {
+    job_t job; /* network, targets, trees: what the balancing kernels take too */
+    const ibn_nue_options *options;
+    int32_t *slot_first; /* [C] */
+    int32_t *part_size;  /* [S] switches in the connected part of each switch */
+    int32_t *target_layer, *escaped;
+    layer_t *layer;
+    int64_t slots;
+} nue_t;
+
+typedef struct {
+    lane_t lane;
+    int32_t *wave;  /* [S] when a switch joined the tree, -1: not yet */
+    int64_t *seen;  /* [S] stamps */
+    int64_t stamp;
+    int32_t *mark, *stack, *forward, *backward, *places; /* [C] of the search for cycles */
+    int32_t search;
+    int32_t *candidate; /* [256] */
+    double *cost;       /* [256] */
+    int32_t *escape;    /* [S] next channel on the escape tree towards one destination */
+    uint8_t *on_escape; /* [S] */
+    uint8_t *kept;      /* [S] a tree before it was lifted */
+} grower_t;
+
+static inline int32_t ibn_slot(const nue_t *nue, int32_t a, int32_t b)
+{
+    return nue->slot_first[a] + (b - nue->job.net->first[nue->job.net->dst[a]]);
+}
+
+int ibn_layer_prepare(const nue_t *nue, layer_t *layer, const int32_t *position);
+void ibn_layer_release(layer_t *layer);
+int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b);
+void ibn_layer_unblock(const nue_t *nue, layer_t *layer);
+void ibn_layer_count(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root);
+void ibn_layer_uncount(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root);
+int ibn_layer_sort(const nue_t *nue, layer_t *layer);
+
+void ibn_grow(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target, int32_t elders);
+int ibn_rehang(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next, int32_t root, int32_t v, int32_t c);
+int32_t ibn_escape(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target);
+double ibn_flow_through(const nue_t *nue, grower_t *grower, const uint8_t *next, int32_t target, int32_t u);
+void ibn_nue_polish(const nue_t *nue, grower_t *grower);
+
+#endif

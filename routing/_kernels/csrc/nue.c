@@ -1,0 +1,331 @@
+/* Nue: trees laid on the complete channel dependency graph of each layer, so that no credit loop can come about (J. Domke,
+ * T. Hoefler, S. Matsuoka, "Routing on the Dependency Graph", HPDC 2016), with loads looked at along the whole way.
+ *
+ * A layer's graph belongs to one of two LANES, which have loads of their own that are merged after every block of
+ * destinations.  The lanes are there at any thread count, so the result does not depend on it. */
+#include "nue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal/nue.h"
+#include "internal/random.h"
+#include "parallel.h"
+
+#define LANES 2
+#define BLOCK 16
+#define FULL_PASSES 2
+#define WORD 256 /* channels of one switch */
+
+static const int32_t SCHEDULE[] = {2, 2, 2, 5, 6};
+#define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
+
+typedef struct {
+    nue_t *nue;
+    grower_t grower[LANES];
+    int32_t *queue[LANES], count[LANES]; /* families of each lane in the order of this pass */
+} run_t;
+
+static void lift(const nue_t *nue, grower_t *grower, int32_t target)
+{
+    const uint8_t *next = nue->job.next + (int64_t)target * nue->job.net->switches;
+    layer_t *layer = &nue->layer[nue->target_layer[target]];
+    ibn_move_tree(&nue->job, &grower->lane, next, target, -1.0);
+    ibn_layer_uncount(nue, layer, next, nue->job.targets->root[target]);
+}
+
+static int is_hot(const nue_t *nue, const lane_t *lane, const uint8_t *next)
+{
+    const ibn_network *net = nue->job.net;
+    for (int32_t u = 0; u < net->switches; u++) {
+        if (next[u] == NO_CHANNEL)
+            continue;
+        int32_t c = ibn_chosen(&nue->job, next, u);
+        if (lane->load[c] * net->slowness[c] * lane->inverse_peak >= nue->job.hot)
+            return 1;
+    }
+    return 0;
+}
+
+/* Lays a tree again; what comes out worse is put back. */
+static void lay_again(const nue_t *nue, grower_t *grower, int32_t target, int32_t elders)
+{
+    const size_t switches = (size_t)nue->job.net->switches;
+    uint8_t *next = nue->job.next + (size_t)target * switches;
+    lane_t *lane = &grower->lane;
+    if (!nue->escaped[target] && !is_hot(nue, lane, next))
+        return;
+    layer_t *layer = &nue->layer[nue->target_layer[target]];
+    double before = lane->potential;
+    int32_t escaped = nue->escaped[target];
+    memcpy(lane->before, next, switches);
+    lift(nue, grower, target);
+    ibn_layer_unblock(nue, layer);
+    ibn_grow(nue, layer, grower, target, elders);
+    if (nue->escaped[target] > escaped || (nue->escaped[target] == escaped && lane->potential > before)) {
+        lift(nue, grower, target);
+        memcpy(next, lane->before, switches);
+        nue->escaped[target] = escaped;
+        ibn_layer_unblock(nue, layer);
+        ibn_layer_count(nue, layer, grower, next, nue->job.targets->root[target]);
+        ibn_move_tree(&nue->job, lane, next, target, 1.0);
+    }
+}
+
+static void lay_block(void *context, int32_t which)
+{
+    run_t *run = context;
+    const nue_t *nue = run->nue;
+    grower_t *grower = &run->grower[which];
+    for (int32_t place = nue->job.block; place < nue->job.block + BLOCK && place < run->count[which]; place++) {
+        int32_t family = run->queue[which][place], first = nue->job.targets->family_first[family];
+        grower->lane.random = nue->options->seed + ((uint64_t)nue->job.pass << 40) + ((uint64_t)family << 8);
+        for (int32_t target = first; target < nue->job.targets->family_first[family + 1]; target++) {
+            if (nue->job.pass == 0)
+                ibn_grow(nue, &nue->layer[nue->target_layer[target]], grower, target, target - first);
+            else
+                lay_again(nue, grower, target, target - first);
+        }
+    }
+}
+
+static double peak_of(const ibn_network *net, const double *load)
+{
+    double peak = 0.0;
+    for (int32_t c = 0; c < net->channels; c++)
+        peak = fmax(peak, load[c] * net->slowness[c]);
+    return peak;
+}
+
+/* Both lanes' additions since the last block, merged into the loads that both start the next one with. */
+static void merge(run_t *run, double *load)
+{
+    const nue_t *nue = run->nue;
+    const ibn_network *net = nue->job.net;
+    size_t bytes = (size_t)net->channels * sizeof *load;
+    lane_t *one = &run->grower[0].lane, *two = &run->grower[1].lane;
+    for (int32_t c = 0; c < net->channels; c++)
+        load[c] += (one->load[c] - load[c]) + (two->load[c] - load[c]);
+    memcpy(one->load, load, bytes);
+    memcpy(two->load, load, bytes);
+    one->inverse_peak = two->inverse_peak = 1.0 / fmax(peak_of(net, load), 1.0);
+    for (int32_t c = 0; c < net->channels; c++)
+        one->weight[c] = ibn_weigh(&nue->job, one, c, load[c]);
+    memcpy(two->weight, one->weight, bytes);
+    one->potential = two->potential = 0.0;
+}
+
+/* Deals the families with flow (or those without) out to the lanes of their layers, in this pass's order. */
+static void deal(run_t *run, int with_flow)
+{
+    const nue_t *nue = run->nue;
+    run->count[0] = run->count[1] = 0;
+    for (int32_t i = 0; i < nue->job.targets->families; i++) {
+        int32_t family = nue->job.order[i], target = nue->job.targets->family_first[family];
+        if ((nue->job.targets->share[target] > 0.0) != with_flow || nue->target_layer[target] < 0)
+            continue;
+        int32_t which = nue->target_layer[target] % LANES;
+        run->queue[which][run->count[which]++] = family;
+    }
+}
+
+static int run_pass(run_t *run, double *load, int with_flow)
+{
+    nue_t *nue = run->nue;
+    job_t *job = &nue->job;
+    uint64_t random = nue->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
+    job->squarings = SCHEDULE[job->pass < SCHEDULED ? job->pass : SCHEDULED - 1];
+    job->hot = job->pass < FULL_PASSES ? 0.0 : 0.999;
+    if (with_flow)
+        ibn_shuffle(job->order, job->targets->families, &random);
+    deal(run, with_flow);
+    int32_t longest = run->count[0] > run->count[1] ? run->count[0] : run->count[1];
+    for (job->block = 0; job->block < longest; job->block += BLOCK) {
+        merge(run, load);
+        if (ibn_parallel(nue->options->threads, LANES, lay_block, run))
+            return 1;
+    }
+    merge(run, load);
+    if (job->pass > 0 && with_flow) {
+        ibn_nue_polish(nue, &run->grower[0]);
+        memcpy(run->grower[1].lane.load, load, (size_t)job->net->channels * sizeof *load);
+        merge(run, load);
+    }
+    return 0;
+}
+
+static int prepare_grower(const ibn_network *net, grower_t *grower)
+{
+    size_t switches = (size_t)net->switches + 1, channels = (size_t)net->channels + 1;
+    lane_t *lane = &grower->lane;
+    lane->load = calloc(channels, sizeof *lane->load);
+    lane->weight = calloc(channels, sizeof *lane->weight);
+    lane->through = calloc(switches, sizeof *lane->through);
+    lane->before = calloc(switches, sizeof *lane->before);
+    lane->queue = calloc(switches, sizeof *lane->queue);
+    lane->children = calloc(switches, sizeof *lane->children);
+    lane->level = calloc(switches, sizeof *lane->level);
+    grower->wave = calloc(switches, sizeof *grower->wave);
+    grower->seen = calloc(switches, sizeof *grower->seen);
+    grower->mark = calloc(channels, sizeof *grower->mark);
+    grower->stack = calloc(channels, sizeof *grower->stack);
+    grower->forward = calloc(channels, sizeof *grower->forward);
+    grower->backward = calloc(channels, sizeof *grower->backward);
+    grower->places = calloc(channels, sizeof *grower->places);
+    grower->candidate = calloc(WORD, sizeof *grower->candidate);
+    grower->cost = calloc(WORD, sizeof *grower->cost);
+    grower->escape = calloc(switches, sizeof *grower->escape);
+    grower->on_escape = calloc(switches, sizeof *grower->on_escape);
+    return !(lane->load && lane->weight && lane->through && lane->before && lane->queue && lane->children &&
+             lane->level && grower->wave && grower->seen && grower->mark && grower->stack && grower->forward &&
+             grower->backward && grower->places && grower->candidate && grower->cost && grower->escape &&
+             grower->on_escape);
+}
+
+static void release_grower(grower_t *grower)
+{
+    void *all[] = {grower->lane.load,  grower->lane.weight,   grower->lane.through, grower->lane.before,
+                   grower->lane.queue, grower->lane.children, grower->lane.level,   grower->wave,
+                   grower->seen,       grower->mark,          grower->stack,        grower->forward,
+                   grower->backward,   grower->places,        grower->candidate,    grower->cost,
+                   grower->escape,     grower->on_escape};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+/* part_size: of the connected part of each switch, found by filling it. */
+static void measure_parts(nue_t *nue, int32_t *queue)
+{
+    const ibn_network *net = nue->job.net;
+    for (int32_t start = 0; start < net->switches; start++) {
+        if (nue->part_size[start])
+            continue;
+        int32_t tail = 0;
+        queue[tail++] = start;
+        nue->part_size[start] = 1;
+        for (int32_t head = 0; head < tail; head++)
+            for (int32_t c = net->first[queue[head]]; c < net->first[queue[head] + 1]; c++)
+                if (!nue->part_size[net->dst[c]]) {
+                    nue->part_size[net->dst[c]] = 1;
+                    queue[tail++] = net->dst[c];
+                }
+        for (int32_t i = 0; i < tail; i++)
+            nue->part_size[queue[i]] = tail;
+    }
+}
+
+static int prepare(nue_t *nue, run_t *run)
+{
+    const ibn_network *net = nue->job.net;
+    size_t families = (size_t)nue->job.targets->families + 1;
+    nue->slot_first = malloc(((size_t)net->channels + 1) * sizeof *nue->slot_first);
+    nue->part_size = calloc((size_t)net->switches + 1, sizeof *nue->part_size);
+    nue->layer = calloc((size_t)nue->options->layers, sizeof *nue->layer);
+    nue->job.order = malloc(families * sizeof *nue->job.order);
+    if (!nue->slot_first || !nue->part_size || !nue->layer || !nue->job.order)
+        return 1;
+    for (int32_t which = 0; which < LANES; which++) {
+        run->queue[which] = malloc(families * sizeof *run->queue[which]);
+        if (!run->queue[which] || prepare_grower(net, &run->grower[which]))
+            return 1;
+    }
+    for (int32_t family = 0; family < nue->job.targets->families; family++)
+        nue->job.order[family] = family;
+    for (int32_t c = 0; c < net->channels; c++) {
+        nue->slot_first[c] = (int32_t)nue->slots;
+        nue->slots += net->first[net->dst[c] + 1] - net->first[net->dst[c]];
+    }
+    measure_parts(nue, run->grower[0].lane.queue);
+    for (int32_t l = 0; l < nue->options->layers; l++)
+        if (ibn_layer_prepare(nue, &nue->layer[l], nue->options->position + (int64_t)l * net->switches))
+            return 1;
+    return 0;
+}
+
+static void release(nue_t *nue, run_t *run)
+{
+    for (int32_t which = 0; which < LANES; which++) {
+        release_grower(&run->grower[which]);
+        free(run->queue[which]);
+    }
+    for (int32_t l = 0; nue->layer && l < nue->options->layers; l++)
+        ibn_layer_release(&nue->layer[l]);
+    free(nue->layer);
+    free(nue->slot_first);
+    free(nue->part_size);
+    free(nue->job.order);
+}
+
+/* Takes over trees that are there already and known to fit their layers. */
+static void take_over(run_t *run, double *load)
+{
+    nue_t *nue = run->nue;
+    grower_t *grower = &run->grower[0];
+    merge(run, load);
+    for (int32_t target = 0; target < nue->job.targets->count; target++) {
+        const uint8_t *next = nue->job.next + (int64_t)target * nue->job.net->switches;
+        if (nue->job.targets->share[target] == 0.0)
+            continue;
+        ibn_layer_count(nue, &nue->layer[nue->target_layer[target]], grower, next, nue->job.targets->root[target]);
+        ibn_move_tree(&nue->job, &grower->lane, next, target, 1.0);
+    }
+    merge(run, load);
+}
+
+/* Trees of destinations without flow: that of another destination at the same switch if there is one (its dependencies
+ * are there), else one over dependencies that are used already, as far as possible. */
+static int lay_idle(run_t *run, double *load)
+{
+    nue_t *nue = run->nue;
+    const ibn_targets *targets = nue->job.targets;
+    size_t switches = (size_t)nue->job.net->switches;
+    int32_t *twin = run->grower[0].wave;
+    for (size_t u = 0; u < switches; u++)
+        twin[u] = -1;
+    for (int32_t target = targets->count - 1; target >= 0; target--)
+        if (targets->share[target] > 0.0)
+            twin[targets->root[target]] = target;
+    for (int32_t target = 0; target < targets->count; target++) {
+        int32_t other = twin[targets->root[target]];
+        if (targets->share[target] > 0.0 || other < 0)
+            continue;
+        memcpy(nue->job.next + (size_t)target * switches, nue->job.next + (size_t)other * switches, switches);
+        nue->escaped[target] = nue->escaped[other];
+        nue->target_layer[target] = -1 - nue->target_layer[other];
+    }
+    for (int32_t l = 0; l < nue->options->layers; l++)
+        ibn_layer_unblock(nue, &nue->layer[l]);
+    nue->job.pass = 0;
+    int failed = run_pass(run, load, 0);
+    for (int32_t target = 0; target < targets->count; target++)
+        if (nue->target_layer[target] < 0)
+            nue->target_layer[target] = -1 - nue->target_layer[target];
+    return failed;
+}
+
+/* next: uint8 [D, S], each switch's channel among its own (255: none), taken as a start if options->started; layer: int32
+ * [D], in and out; escaped: int32 [D], switches on the escape tree; load: double [C]; worst: double [passes + 1], the
+ * fullest channel after each pass. */
+int ibn_nue(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,
+            int32_t *layer, int32_t *escaped, double *load, double *worst)
+{
+    ibn_balance_options common = {.hop_cost = options->hop_cost};
+    nue_t nue = {.job = {.net = network, .targets = targets, .options = &common, .next = next},
+                 .options = options, .target_layer = layer, .escaped = escaped};
+    run_t run = {.nue = &nue};
+    int failed = prepare(&nue, &run);
+    for (int32_t pass = 0; pass <= options->passes && !failed; pass++) {
+        nue.job.pass = pass;
+        if (pass == 0 && options->started) {
+            nue.job.squarings = SCHEDULE[0];
+            take_over(&run, load);
+        } else {
+            failed = run_pass(&run, load, 1);
+        }
+        worst[pass] = peak_of(network, load);
+    }
+    if (!failed)
+        failed = lay_idle(&run, load);
+    release(&nue, &run);
+    return failed;
+}

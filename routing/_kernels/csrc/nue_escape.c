@@ -1,0 +1,104 @@
+/* The last resort: switches that no allowed dependency leads into the tree take the way of the escape tree, and so do as
+ * few others as have to so that all of it fits together. */
+#include <string.h>
+
+#include "internal/nue.h"
+
+/* For every switch of the part, the channel that leads towards the root on the escape tree. */
+static void aim(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t root)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t *queue = grower->lane.queue, tail = 0;
+    for (int32_t u = 0; u < net->switches; u++)
+        grower->escape[u] = -1;
+    queue[tail++] = root;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t v = queue[head], up = layer->parent[v];
+        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+            int32_t c = net->into[i], u = net->src[c];
+            int joined = layer->parent[u] == c || (up >= 0 && nue->options->reverse[up] == c);
+            if (joined && u != root && grower->escape[u] < 0) {
+                grower->escape[u] = c;
+                queue[tail++] = u;
+            }
+        }
+    }
+}
+
+/* Puts every switch that goes round in a circle on the escape tree; returns how many. */
+static int32_t break_circles(const nue_t *nue, grower_t *grower, uint8_t *next, int32_t root)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t put = 0;
+    int64_t base = grower->stamp;
+    grower->stamp += net->switches + 1;
+    for (int32_t from = 0; from < net->switches; from++) {
+        int32_t u = from;
+        while (u != root && next[u] != NO_CHANNEL && grower->seen[u] <= base) {
+            grower->seen[u] = base + 1 + from;
+            u = net->dst[ibn_chosen(&nue->job, next, u)];
+        }
+        if (u == root || next[u] == NO_CHANNEL || grower->seen[u] != base + 1 + from)
+            continue;
+        for (int32_t v = net->dst[ibn_chosen(&nue->job, next, u)];; v = net->dst[ibn_chosen(&nue->job, next, v)]) {
+            if (!grower->on_escape[v]) {
+                grower->on_escape[v] = 1;
+                put++;
+            }
+            if (v == u)
+                break;
+        }
+    }
+    return put;
+}
+
+/* Counts the dependencies of the tree as far as they are allowed; who is in the way of one is put on the escape tree, and
+ * then nothing is counted.  Returns how many were put. */
+static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t put = 0, counted = 0, *list = grower->lane.children;
+    for (int32_t u = 0; u < net->switches; u++) {
+        if (next[u] == NO_CHANNEL)
+            continue;
+        int32_t a = ibn_chosen(&nue->job, next, u), v = net->dst[a];
+        if (v == root)
+            continue;
+        int32_t b = ibn_chosen(&nue->job, next, v);
+        if (ibn_layer_allows(nue, layer, grower, a, b)) {
+            list[counted++] = u;
+            layer->used[ibn_slot(nue, a, b)]++;
+            continue;
+        }
+        grower->on_escape[grower->on_escape[v] ? u : v] = 1;
+        put++;
+    }
+    while (put > 0 && counted > 0) {
+        int32_t u = list[--counted], a = ibn_chosen(&nue->job, next, u);
+        layer->used[ibn_slot(nue, a, ibn_chosen(&nue->job, next, net->dst[a]))]--;
+    }
+    return put;
+}
+
+/* Completes a tree that could not be grown to the end; its dependencies and flow are counted.  Returns how many switches
+ * take the escape tree.  With all of them on it everything fits, so it ends. */
+int32_t ibn_escape(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t root = nue->job.targets->root[target], escaped = 0;
+    uint8_t *next = nue->job.next + (int64_t)target * net->switches;
+    ibn_move_tree(&nue->job, &grower->lane, next, target, -1.0);
+    ibn_layer_uncount(nue, layer, next, root);
+    aim(nue, layer, grower, root);
+    for (int32_t u = 0; u < net->switches; u++)
+        grower->on_escape[u] = u != root && next[u] == NO_CHANNEL && grower->escape[u] >= 0;
+    do {
+        for (int32_t u = 0; u < net->switches; u++)
+            if (grower->on_escape[u])
+                next[u] = (uint8_t)(grower->escape[u] - net->first[u]);
+    } while (break_circles(nue, grower, next, root) || fit(nue, layer, grower, next, root));
+    for (int32_t u = 0; u < net->switches; u++)
+        escaped += grower->on_escape[u];
+    ibn_move_tree(&nue->job, &grower->lane, next, target, 1.0);
+    return escaped;
+}

@@ -1,0 +1,255 @@
+/* One destination's tree, laid outwards from the switch that delivers it over the complete dependency graph of its layer.
+ *
+ * Wave by wave, each switch beside the tree sorts its channels into it by the cost of the whole way and takes the first
+ * whose dependency is allowed; its own flow is added to the way at once.  Where all are refused: one switch of the tree
+ * changes its next hop so that the stuck one fits behind it (local backtracking).  What is still left takes the escape
+ * tree (nue_escape.c). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal/nue.h"
+#include "internal/random.h"
+
+typedef struct {
+    const nue_t *nue;
+    layer_t *layer;
+    grower_t *grower;
+    uint8_t *next;
+    int32_t target, root, elders, wave, reached;
+    double share;
+} tree_t;
+
+static int32_t hop(const tree_t *tree, int32_t u)
+{
+    return ibn_chosen(&tree->nue->job, tree->next, u);
+}
+
+static void join(tree_t *tree, int32_t u, int32_t c)
+{
+    const ibn_network *net = tree->nue->job.net;
+    int32_t v = net->dst[c];
+    double flow = net->sources[u] * tree->share;
+    tree->next[u] = (uint8_t)(c - net->first[u]);
+    tree->grower->wave[u] = tree->wave + 1;
+    tree->reached++;
+    if (v != tree->root)
+        tree->layer->used[ibn_slot(tree->nue, c, hop(tree, v))]++;
+    if (flow > 0.0)
+        ibn_add_along(&tree->nue->job, &tree->grower->lane, tree->next, u, tree->root, flow);
+}
+
+/* What it costs to leave `u` by `c`: the whole way, or without flow how much it would narrow what others may do. */
+static double cost_by(const tree_t *tree, int32_t c)
+{
+    const nue_t *nue = tree->nue;
+    int32_t v = nue->job.net->dst[c];
+    if (tree->share > 0.0)
+        return tree->grower->lane.weight[c] +
+               ibn_cost_of_way(&nue->job, &tree->grower->lane, tree->next, v, tree->root);
+    if (v == tree->root)
+        return 0.0;
+    int32_t b = hop(tree, v);
+    if (tree->layer->used[ibn_slot(nue, c, b)])
+        return 0.0;
+    return tree->layer->place[c] < tree->layer->place[b] ? 1.0 : 2.0;
+}
+
+static int32_t gather(const tree_t *tree, int32_t u)
+{
+    const ibn_network *net = tree->nue->job.net;
+    grower_t *grower = tree->grower;
+    int32_t count = 0;
+    for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+        int32_t v = net->dst[c];
+        if (grower->wave[v] < 0 || grower->wave[v] > tree->wave)
+            continue;
+        double cost = cost_by(tree, c);
+        if (tree->elders)
+            cost += 1e12 * ibn_taken_by_elders(&tree->nue->job, tree->next, tree->elders, u, c);
+        grower->candidate[count] = c;
+        grower->cost[count++] = cost;
+    }
+    return count;
+}
+
+/* The cheapest allowed channel, or -1. */
+static int32_t choose(const tree_t *tree, int32_t u)
+{
+    grower_t *grower = tree->grower;
+    int32_t count = gather(tree, u);
+    while (count > 0) {
+        int32_t best = 0;
+        for (int32_t i = 1; i < count; i++)
+            if (grower->cost[i] < grower->cost[best])
+                best = i;
+        int32_t c = grower->candidate[best], v = tree->nue->job.net->dst[c];
+        if (v == tree->root || ibn_layer_allows(tree->nue, tree->layer, grower, c, hop(tree, v)))
+            return c;
+        memmove(grower->candidate + best, grower->candidate + best + 1,
+                (size_t)(count - best - 1) * sizeof *grower->candidate);
+        memmove(grower->cost + best, grower->cost + best + 1, (size_t)(count - best - 1) * sizeof *grower->cost);
+        count--;
+    }
+    return -1;
+}
+
+/* Waves from the switches in the queue at `head` on, until nobody can join any more. */
+static void spread_out(tree_t *tree, int32_t head)
+{
+    const ibn_network *net = tree->nue->job.net;
+    grower_t *grower = tree->grower;
+    lane_t *lane = &grower->lane;
+    while (head < tree->reached) {
+        int32_t end = tree->reached, count = 0;
+        int64_t stamp = ++grower->stamp;
+        for (; head < end; head++)
+            for (int32_t i = net->into_first[lane->queue[head]]; i < net->into_first[lane->queue[head] + 1]; i++) {
+                int32_t u = net->src[net->into[i]];
+                if (grower->wave[u] < 0 && grower->seen[u] != stamp) {
+                    grower->seen[u] = stamp;
+                    lane->level[count++] = u;
+                }
+            }
+        if (tree->share > 0.0)
+            ibn_shuffle(lane->level, count, &lane->random);
+        for (int32_t i = 0; i < count; i++) {
+            int32_t u = lane->level[i], c = choose(tree, u);
+            if (c >= 0) {
+                lane->queue[tree->reached] = u;
+                join(tree, u, c);
+            }
+        }
+        tree->wave++;
+    }
+}
+
+/* A destination's flow through `u`: its own, and that of all who come this way. */
+double ibn_flow_through(const nue_t *nue, grower_t *grower, const uint8_t *next, int32_t target, int32_t u)
+{
+    const ibn_network *net = nue->job.net;
+    double flow = net->sources[u];
+    int32_t tail = 0, *queue = grower->lane.children;
+    queue[tail++] = u;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t v = queue[head];
+        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+            int32_t c = net->into[i], w = net->src[c];
+            if (next[w] != NO_CHANNEL && ibn_chosen(&nue->job, next, w) == c) {
+                flow += net->sources[w];
+                queue[tail++] = w;
+            }
+        }
+    }
+    return flow * nue->job.targets->share[target];
+}
+
+static int leads_through(const nue_t *nue, const uint8_t *next, int32_t from, int32_t root, int32_t u)
+{
+    while (from != root && from != u)
+        from = nue->job.net->dst[ibn_chosen(&nue->job, next, from)];
+    return from == u;
+}
+
+/* Moves `v` of a tree over to channel `c` if everything that hangs on it is allowed to follow.  Dependencies only: the
+ * flow is the caller's.  Returns 1 if it did. */
+int ibn_rehang(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next, int32_t root, int32_t v, int32_t c)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t w = net->dst[c], old = ibn_chosen(&nue->job, next, v), counted = 0, *children = grower->lane.children;
+    if (c == old || leads_through(nue, next, w, root, v))
+        return 0;
+    int32_t ahead = w == root ? -1 : ibn_slot(nue, c, ibn_chosen(&nue->job, next, w));
+    if (ahead >= 0) {
+        if (!ibn_layer_allows(nue, layer, grower, c, ibn_chosen(&nue->job, next, w)))
+            return 0;
+        layer->used[ahead]++;
+    }
+    for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+        int32_t y = net->into[i], x = net->src[y];
+        if (next[x] == NO_CHANNEL || ibn_chosen(&nue->job, next, x) != y)
+            continue;
+        if (!ibn_layer_allows(nue, layer, grower, y, c)) {
+            while (counted > 0)
+                layer->used[ibn_slot(nue, children[--counted], c)]--;
+            if (ahead >= 0)
+                layer->used[ahead]--;
+            return 0;
+        }
+        layer->used[ibn_slot(nue, y, c)]++;
+        children[counted++] = y;
+    }
+    while (counted > 0)
+        layer->used[ibn_slot(nue, children[--counted], old)]--;
+    if (net->dst[old] != root)
+        layer->used[ibn_slot(nue, old, ibn_chosen(&nue->job, next, net->dst[old]))]--;
+    next[v] = (uint8_t)(c - net->first[v]);
+    return 1;
+}
+
+/* Makes room for `u` behind `v` by channel `c`: `v` goes on by another channel. */
+static int make_room(tree_t *tree, int32_t u, int32_t c)
+{
+    const ibn_network *net = tree->nue->job.net;
+    grower_t *grower = tree->grower;
+    int32_t v = net->dst[c], old = hop(tree, v);
+    for (int32_t other = net->first[v]; other < net->first[v + 1]; other++) {
+        int32_t w = net->dst[other];
+        if (w == u || grower->wave[w] < 0 || other == old ||
+            !ibn_layer_allows(tree->nue, tree->layer, grower, c, other))
+            continue;
+        int32_t slot = ibn_slot(tree->nue, c, other);
+        uint8_t kept = tree->next[v];
+        tree->layer->used[slot]++;
+        int moved = ibn_rehang(tree->nue, tree->layer, grower, tree->next, tree->root, v, other);
+        tree->layer->used[slot]--;
+        if (!moved)
+            continue;
+        if (tree->share > 0.0) {
+            double flow = ibn_flow_through(tree->nue, grower, tree->next, tree->target, v);
+            uint8_t new = tree->next[v];
+            tree->next[v] = kept;
+            ibn_add_along(&tree->nue->job, &grower->lane, tree->next, v, tree->root, -flow);
+            tree->next[v] = new;
+            ibn_add_along(&tree->nue->job, &grower->lane, tree->next, v, tree->root, flow);
+        }
+        grower->lane.queue[tree->reached] = u;
+        join(tree, u, c);
+        tree->wave++;
+        return 1;
+    }
+    return 0;
+}
+
+/* Gets one stuck switch into the tree by a local change. */
+static int backtrack(tree_t *tree)
+{
+    const ibn_network *net = tree->nue->job.net;
+    for (int32_t u = 0; u < net->switches; u++) {
+        if (tree->grower->wave[u] >= 0)
+            continue;
+        for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+            int32_t v = net->dst[c];
+            if (v != tree->root && tree->grower->wave[v] >= 0 && make_room(tree, u, c))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+void ibn_grow(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target, int32_t elders)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t root = nue->job.targets->root[target];
+    uint8_t *next = nue->job.next + (int64_t)target * net->switches;
+    tree_t tree = {.nue = nue, .layer = layer, .grower = grower, .next = next, .target = target, .root = root,
+                   .elders = elders, .share = nue->job.targets->share[target], .reached = 1};
+    memset(next, NO_CHANNEL, (size_t)net->switches);
+    for (int32_t u = 0; u < net->switches; u++)
+        grower->wave[u] = -1;
+    grower->wave[root] = 0;
+    grower->lane.queue[0] = root;
+    spread_out(&tree, 0);
+    while (tree.reached < nue->part_size[root] && backtrack(&tree))
+        spread_out(&tree, tree.reached - 1);
+    nue->escaped[target] = tree.reached < nue->part_size[root] ? ibn_escape(nue, layer, grower, target) : 0;
+}

@@ -1,0 +1,69 @@
+/* The last touch: while a channel is as full as the fullest, move single switches' next hops off it where their layers
+ * allow it and the sum of all weights gets smaller. */
+#include "internal/nue.h"
+
+#define ROUNDS 64
+
+/* Moves destination `target` off its channel at `u` if that pays. */
+static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u)
+{
+    const job_t *job = &nue->job;
+    const ibn_network *net = job->net;
+    lane_t *lane = &grower->lane;
+    uint8_t *next = job->next + (int64_t)target * net->switches, kept = next[u];
+    int32_t root = job->targets->root[target];
+    layer_t *layer = &nue->layer[nue->target_layer[target]];
+    double flow = ibn_flow_through(nue, grower, next, target, u), before = lane->potential;
+    if (flow == 0.0)
+        return 0;
+    ibn_add_along(job, lane, next, u, root, -flow);
+    double lifted = before - lane->potential;
+    for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+        int32_t v = net->dst[c];
+        if (c - net->first[u] == kept || (v != root && next[v] == NO_CHANNEL))
+            continue;
+        double cost = 0.0;
+        int32_t at = u;
+        for (int32_t way = c; at != root; way = ibn_chosen(job, next, at)) {
+            cost += ibn_weigh(job, lane, way, lane->load[way] + flow) - lane->weight[way];
+            at = net->dst[way];
+            if (at == u || cost >= lifted - 1e-9)
+                break;
+            if (at == root)
+                break;
+        }
+        if (at != root || cost >= lifted - 1e-9 || !ibn_rehang(nue, layer, grower, next, root, u, c))
+            continue;
+        ibn_add_along(job, lane, next, u, root, flow);
+        return 1;
+    }
+    ibn_add_along(job, lane, next, u, root, flow);
+    return 0;
+}
+
+static int relieve(const nue_t *nue, grower_t *grower, int32_t channel)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t u = net->src[channel];
+    uint8_t index = (uint8_t)(channel - net->first[u]);
+    for (int32_t target = 0; target < nue->job.targets->count; target++)
+        if (nue->job.next[(int64_t)target * net->switches + u] == index && improve(nue, grower, target, u))
+            return 1;
+    return 0;
+}
+
+void ibn_nue_polish(const nue_t *nue, grower_t *grower)
+{
+    const ibn_network *net = nue->job.net;
+    lane_t *lane = &grower->lane;
+    for (int32_t round = 0; round < ROUNDS; round++) {
+        double peak = 0.0;
+        for (int32_t l = 0; l < nue->options->layers; l++)
+            ibn_layer_unblock(nue, &nue->layer[l]);
+        for (int32_t c = 0; c < net->channels; c++)
+            peak = fmax(peak, lane->load[c] * net->slowness[c]);
+        for (int32_t c = 0; c < net->channels; c++)
+            if (lane->load[c] * net->slowness[c] >= peak && !relieve(nue, grower, c))
+                return;
+    }
+}

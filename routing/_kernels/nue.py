@@ -1,0 +1,114 @@
+"""Wrapper of the Nue kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import Targets
+from routing._kernels.native import check, ffi, lib, pointer
+from routing.fabric import Channels
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """Trees for all destinations, each in its layer.
+
+    Attributes
+    ----------
+    next_channel
+        uint8[D, S], index of the chosen channel among those of the switch, 255 at the root and where there is no way.
+    layer
+        int32[D], the layer of each destination.
+    escaped
+        int32[D], switches that had to take the escape tree towards each destination.
+    load
+        float64[C], flow on each channel.
+    worst
+        float64[passes + 1], load over capacity of the fullest channel after each pass.
+    """
+
+    next_channel: npt.NDArray[np.uint8]
+    layer: npt.NDArray[np.int32]
+    escaped: npt.NDArray[np.int32]
+    load: npt.NDArray[np.float64]
+    worst: npt.NDArray[np.float64]
+
+
+def grow(
+    channels: Channels,
+    slowness: npt.NDArray[np.float64],
+    sources: npt.NDArray[np.float64],
+    targets: Targets,
+    position: npt.NDArray[np.int32],
+    *,
+    start: npt.NDArray[np.uint8] | None = None,
+    passes: int,
+    seed: int,
+    threads: int,
+    hop_cost: float = 0.0,
+) -> Grown:
+    """Lay trees without a cycle of channel dependencies in any layer.
+
+    Parameters
+    ----------
+    channels, slowness, sources, targets
+        As for :func:`routing._kernels.balance.balance`; ``targets.layer`` is the layer to begin with.
+    position
+        int32[layers, S], the order of the switches that the escape tree of each layer and its first order of channels
+        come from; every switch but the first of a connected part has a neighbour before it.
+    start
+        uint8[D, S], trees to begin with: of the same layers, free of cycles.
+    passes
+        Refinement passes after the first (or after the start).
+    seed
+        Of the order in which destinations, and switches of one wave, are laid.
+    threads
+        Worker threads; no influence on the result.
+    hop_cost
+        What every hop costs beside the load (1 is the cost of the fullest channel).
+
+    Notes
+    -----
+    Cost: O(D (C + S hops)) a pass and the searches for cycles; memory D S bytes and 6 C radix bytes a layer.
+    """
+    switches, count = len(sources), len(targets.root)
+    network = ffi.new("ibn_network *")
+    network.switches, network.channels = switches, len(channels)
+    network.first, network.dst = pointer("int32_t *", channels.first, "i4"), pointer("int32_t *", channels.dst, "i4")
+    network.src, network.into = pointer("int32_t *", channels.src, "i4"), pointer("int32_t *", channels.into, "i4")
+    network.into_first = pointer("int32_t *", channels.into_first, "i4")
+    network.slowness = pointer("double *", slowness, "f8")
+    network.sources = pointer("double *", sources, "f8")
+    aims = ffi.new("ibn_targets *")
+    aims.count, aims.families = count, len(targets.family_first) - 1
+    aims.family_first = pointer("int32_t *", targets.family_first, "i4")
+    aims.root, aims.layer = pointer("int32_t *", targets.root, "i4"), ffi.NULL
+    aims.share = pointer("double *", targets.share, "f8")
+    options = ffi.new("ibn_nue_options *")
+    options.layers, options.passes, options.threads, options.seed = len(position), passes, threads, seed
+    options.started, options.hop_cost = int(start is not None), hop_cost
+    options.position = pointer("int32_t *", position, "i4")
+    options.reverse = pointer("int32_t *", channels.reverse, "i4")
+    result = Grown(
+        next_channel=np.full((count, switches), 255, np.uint8) if start is None else start.copy(),
+        layer=targets.layer.copy(),
+        escaped=np.zeros(count, np.int32),
+        load=np.zeros(len(channels)),
+        worst=np.zeros(passes + 1),
+    )
+    check(
+        lib.ibn_nue(
+            network,
+            aims,
+            options,
+            pointer("uint8_t *", result.next_channel, "u1"),
+            pointer("int32_t *", result.layer, "i4"),
+            pointer("int32_t *", result.escaped, "i4"),
+            pointer("double *", result.load, "f8"),
+            pointer("double *", result.worst, "f8"),
+        )
+    )
+    return result
