@@ -42,7 +42,8 @@ def grow(
     slowness: npt.NDArray[np.float64],
     sources: npt.NDArray[np.float64],
     targets: Targets,
-    position: npt.NDArray[np.int32],
+    parent: npt.NDArray[np.int32],
+    rank: npt.NDArray[np.float64],
     *,
     start: npt.NDArray[np.uint8] | None = None,
     passes: int,
@@ -56,9 +57,10 @@ def grow(
     ----------
     channels, slowness, sources, targets
         As for :func:`routing._kernels.balance.balance`; ``targets.layer`` is the layer to begin with.
-    position
-        int32[layers, S], the order of the switches that the escape tree of each layer and its first order of channels
-        come from; every switch but the first of a connected part has a neighbour before it.
+    parent
+        int32[layers, S], the escape tree of each layer: the channel of each switch towards the root, -1 at the root.
+    rank
+        float64[layers, C], the first order of the channels: smaller ones are better taken first on a way.
     start
         uint8[D, S], trees to begin with: of the same layers, free of cycles.
     passes
@@ -88,9 +90,9 @@ def grow(
     aims.root, aims.layer = pointer("int32_t *", targets.root, "i4"), ffi.NULL
     aims.share = pointer("double *", targets.share, "f8")
     options = ffi.new("ibn_nue_options *")
-    options.layers, options.passes, options.threads, options.seed = len(position), passes, threads, seed
+    options.layers, options.passes, options.threads, options.seed = len(parent), passes, threads, seed
     options.started, options.hop_cost = int(start is not None), hop_cost
-    options.position = pointer("int32_t *", position, "i4")
+    options.parent, options.rank = pointer("int32_t *", parent, "i4"), pointer("double *", rank, "f8")
     options.reverse = pointer("int32_t *", channels.reverse, "i4")
     result = Grown(
         next_channel=np.full((count, switches), 255, np.uint8) if start is None else start.copy(),

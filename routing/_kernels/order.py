@@ -30,3 +30,26 @@ def grow_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float)
         )
     )
     return position
+
+
+def mean_distance(
+    channels: Channels, weight: npt.NDArray[np.int64], *, threads: int
+) -> npt.NDArray[np.float64]:
+    """float64[layers, S], mean hops from each switch to the switches of a layer, weighted by int64[layers, S].
+
+    A switch of another connected part counts as S hops.  Cost: O(C) for each switch with a weight.
+    """
+    layers, switches = weight.shape
+    mean = np.empty((layers, switches))
+    check(
+        lib.ibn_mean_distance(
+            switches,
+            pointer("int32_t *", channels.first, "i4"),
+            pointer("int32_t *", channels.dst, "i4"),
+            layers,
+            pointer("int64_t *", weight, "i8"),
+            threads,
+            pointer("double *", mean, "f8"),
+        )
+    )
+    return mean

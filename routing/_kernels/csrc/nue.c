@@ -237,7 +237,7 @@ static int prepare(nue_t *nue, run_t *run)
     }
     measure_parts(nue, run->grower[0].lane.queue);
     for (int32_t l = 0; l < nue->options->layers; l++)
-        if (ibn_layer_prepare(nue, &nue->layer[l], nue->options->position + (int64_t)l * net->switches))
+        if (ibn_layer_prepare(nue, &nue->layer[l], l))
             return 1;
     return 0;
 }

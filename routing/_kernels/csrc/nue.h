@@ -9,7 +9,8 @@ typedef struct {
     int32_t started;
     double hop_cost;
     uint64_t seed;
-    const int32_t *position;
+    const int32_t *parent;
+    const double *rank;
     const int32_t *reverse;
 } ibn_nue_options;
 int ibn_nue(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,

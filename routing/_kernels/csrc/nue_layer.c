@@ -7,92 +7,68 @@
 
 #include "internal/nue.h"
 
-typedef struct {
-    int64_t key;
-    int32_t channel;
-} keyed_t;
-
-static int by_key(const void *one, const void *two)
-{
-    const keyed_t *a = one, *b = two;
-    if (a->key != b->key)
-        return a->key < b->key ? -1 : 1;
-    return a->channel < b->channel ? -1 : 1;
-}
-
 static int by_number(const void *one, const void *two)
 {
     int32_t a = *(const int32_t *)one, b = *(const int32_t *)two;
     return (a > b) - (a < b);
 }
 
-/* Up channels first, those from far down before those from above; then down channels, those from above first: every
- * dependency of up*, then down* climbs in it. */
-static int first_order(const nue_t *nue, layer_t *layer, const int32_t *position)
+/* Marks the switches of the escape tree below which some destination of the layer lies, itself included. */
+static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;
-    keyed_t *keyed = malloc(((size_t)net->channels + 1) * sizeof *keyed);
-    if (!keyed)
-        return 1;
-    for (int32_t c = 0; c < net->channels; c++) {
-        int64_t from = position[net->src[c]], to = position[net->dst[c]];
-        keyed[c] = (keyed_t){.key = to < from ? -from : (int64_t)net->switches + from, .channel = c};
-    }
-    qsort(keyed, (size_t)net->channels, sizeof *keyed, by_key);
-    for (int32_t i = 0; i < net->channels; i++) {
-        layer->at[i] = keyed[i].channel;
-        layer->place[keyed[i].channel] = i;
-    }
-    free(keyed);
-    return 0;
+    memset(wanted, 0, (size_t)net->switches);
+    for (int32_t target = 0; target < nue->job.targets->count; target++)
+        if (nue->target_layer[target] == number)
+            for (int32_t u = nue->job.targets->root[target]; !wanted[u]; u = net->dst[layer->parent[u]]) {
+                wanted[u] = 1;
+                if (layer->parent[u] < 0)
+                    break;
+            }
 }
 
-/* The escape tree: every switch hangs on the neighbour that comes first in the order, and its dependencies are used for
- * good.  They climb in the first order. */
-static void plant_escape_tree(const nue_t *nue, layer_t *layer, const int32_t *position)
+/* The dependencies of the escape tree are used for good: those upwards, and those down to where destinations of the layer
+ * are. */
+static void plant_escape_tree(const nue_t *nue, layer_t *layer, const uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;
-    for (int32_t u = 0; u < net->switches; u++) {
-        layer->parent[u] = -1;
-        int32_t before = position[u];
-        for (int32_t c = net->first[u]; c < net->first[u + 1]; c++)
-            if (position[net->dst[c]] < before) {
-                before = position[net->dst[c]];
-                layer->parent[u] = c;
-            }
-    }
     for (int32_t u = 0; u < net->switches; u++) {
         int32_t up = layer->parent[u];
         if (up < 0)
             continue;
-        int32_t v = net->dst[up];
+        int32_t v = net->dst[up], down = nue->options->reverse[up];
         if (layer->parent[v] >= 0) {
             layer->used[ibn_slot(nue, up, layer->parent[v])]++;
-            layer->used[ibn_slot(nue, nue->options->reverse[layer->parent[v]], nue->options->reverse[up])]++;
+            if (wanted[u])
+                layer->used[ibn_slot(nue, nue->options->reverse[layer->parent[v]], down)]++;
         }
-        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1] && wanted[u]; i++) {
             int32_t other = net->into[i];
             if (layer->parent[net->src[other]] == other && net->src[other] != u)
-                layer->used[ibn_slot(nue, other, nue->options->reverse[up])]++;
+                layer->used[ibn_slot(nue, other, down)]++;
         }
     }
 }
 
-int ibn_layer_prepare(const nue_t *nue, layer_t *layer, const int32_t *position)
+int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number)
 {
-    size_t channels = (size_t)nue->job.net->channels + 1, slots = (size_t)nue->slots + 1;
+    const ibn_network *net = nue->job.net;
+    size_t channels = (size_t)net->channels + 1, slots = (size_t)nue->slots + 1;
+    uint8_t *wanted = malloc((size_t)net->switches + 1);
     layer->used = calloc(slots, sizeof *layer->used);
     layer->blocked = calloc(slots, sizeof *layer->blocked);
     layer->place = malloc(channels * sizeof *layer->place);
     layer->at = malloc(channels * sizeof *layer->at);
-    layer->parent = malloc(((size_t)nue->job.net->switches + 1) * sizeof *layer->parent);
+    layer->parent = nue->options->parent + (int64_t)number * net->switches;
     layer->epoch = 1;
-    if (!layer->used || !layer->blocked || !layer->place || !layer->at || !layer->parent)
-        return 1;
-    if (first_order(nue, layer, position))
-        return 1;
-    plant_escape_tree(nue, layer, position);
-    return 0;
+    int failed = !wanted || !layer->used || !layer->blocked || !layer->place || !layer->at;
+    if (!failed) {
+        mark_wanted(nue, layer, number, wanted);
+        plant_escape_tree(nue, layer, wanted);
+        failed = ibn_layer_sort(nue, layer, nue->options->rank + (int64_t)number * net->channels);
+    }
+    free(wanted);
+    return failed;
 }
 
 void ibn_layer_release(layer_t *layer)
@@ -101,7 +77,6 @@ void ibn_layer_release(layer_t *layer)
     free(layer->blocked);
     free(layer->place);
     free(layer->at);
-    free(layer->parent);
 }
 
 /* Forget what was blocked: something was lifted since. */
@@ -226,26 +201,62 @@ void ibn_layer_uncount(const nue_t *nue, layer_t *layer, const uint8_t *next, in
     }
 }
 
-/* Finds the order anew after the counts were: the used dependencies are known to have one. */
-int ibn_layer_sort(const nue_t *nue, layer_t *layer)
+typedef struct {
+    double rank;
+    int32_t channel;
+} ready_t;
+
+static int before(ready_t one, ready_t two)
+{
+    return one.rank < two.rank || (one.rank == two.rank && one.channel < two.channel);
+}
+
+static void push(ready_t *heap, int32_t size, ready_t new)
+{
+    int32_t i = size;
+    for (; i > 0 && before(new, heap[(i - 1) / 2]); i = (i - 1) / 2)
+        heap[i] = heap[(i - 1) / 2];
+    heap[i] = new;
+}
+
+static ready_t pop(ready_t *heap, int32_t size)
+{
+    ready_t top = heap[0], last = heap[size - 1];
+    int32_t i = 0, child;
+    while ((child = 2 * i + 1) < size - 1) {
+        if (child + 1 < size - 1 && before(heap[child + 1], heap[child]))
+            child++;
+        if (!before(heap[child], last))
+            break;
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = last;
+    return top;
+}
+
+/* Orders the channels by rank as far as the used dependencies, which have no cycle, let them. */
+int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
 {
     const ibn_network *net = nue->job.net;
-    int32_t *waits = calloc((size_t)net->channels + 1, sizeof *waits), tail = 0;
-    if (!waits)
-        return 1;
-    for (int32_t a = 0; a < net->channels; a++)
+    int32_t *waits = calloc((size_t)net->channels + 1, sizeof *waits), size = 0, done = 0;
+    ready_t *heap = malloc(((size_t)net->channels + 1) * sizeof *heap);
+    int failed = !waits || !heap;
+    for (int32_t a = 0; a < net->channels && !failed; a++)
         for (int32_t b = net->first[net->dst[a]]; b < net->first[net->dst[a] + 1]; b++)
             waits[b] += layer->used[ibn_slot(nue, a, b)] > 0;
-    for (int32_t c = 0; c < net->channels; c++)
+    for (int32_t c = 0; c < net->channels && !failed; c++)
         if (waits[c] == 0)
-            layer->at[tail++] = c;
-    for (int32_t head = 0; head < tail; head++) {
-        int32_t a = layer->at[head];
-        layer->place[a] = head;
+            push(heap, size++, (ready_t){.rank = rank[c], .channel = c});
+    for (; size > 0; done++) {
+        int32_t a = pop(heap, size--).channel;
+        layer->at[done] = a;
+        layer->place[a] = done;
         for (int32_t b = net->first[net->dst[a]]; b < net->first[net->dst[a] + 1]; b++)
             if (layer->used[ibn_slot(nue, a, b)] && --waits[b] == 0)
-                layer->at[tail++] = b;
+                push(heap, size++, (ready_t){.rank = rank[b], .channel = b});
     }
     free(waits);
-    return tail < net->channels ? 3 : 0;
+    free(heap);
+    return failed;
 }

@@ -15,7 +15,7 @@ typedef struct {
     uint16_t *blocked; /* [slots] epoch in which it would have closed a cycle */
     uint16_t epoch;
     int32_t *place, *at; /* [C] a topological order of the used dependencies, and its inverse */
-    int32_t *parent;     /* [S] channel to the parent in the escape tree, -1 at the top of each connected part */
+    const int32_t *parent; /* [S] channel to the parent in the escape tree, -1 at the top of each connected part */
 } layer_t;
 
 typedef struct {
@@ -47,13 +47,13 @@ static inline int32_t ibn_slot(const nue_t *nue, int32_t a, int32_t b)
     return nue->slot_first[a] + (b - nue->job.net->first[nue->job.net->dst[a]]);
 }
 
-int ibn_layer_prepare(const nue_t *nue, layer_t *layer, const int32_t *position);
+int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number);
 void ibn_layer_release(layer_t *layer);
 int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b);
 void ibn_layer_unblock(const nue_t *nue, layer_t *layer);
 void ibn_layer_count(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root);
 void ibn_layer_uncount(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root);
-int ibn_layer_sort(const nue_t *nue, layer_t *layer);
+int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank);
 
 void ibn_grow(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target, int32_t elders);
 int ibn_rehang(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next, int32_t root, int32_t v, int32_t c);
