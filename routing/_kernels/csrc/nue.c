@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "internal/nue.h"
 #include "internal/random.h"
@@ -14,16 +15,19 @@
 
 #define LANES 2
 #define BLOCK 16
-#define FULL_PASSES 2
 #define WORD 256 /* channels of one switch */
 
-static const int32_t SCHEDULE[] = {2, 2, 2, 5, 6};
+/* Squarings by pass: mild first, which spreads; steep later, when only the fullest channels matter. */
+static const int32_t SCHEDULE[] = {2, 4, 4, 4, 5};
 #define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
 
 typedef struct {
     nue_t *nue;
     grower_t grower[LANES];
     int32_t *queue[LANES], count[LANES]; /* families of each lane in the order of this pass */
+    uint8_t *best_next;                  /* state after the best pass so far */
+    int32_t *best_escaped;
+    double *best_load, least;
 } run_t;
 
 static void lift(const nue_t *nue, grower_t *grower, int32_t target)
@@ -31,7 +35,7 @@ static void lift(const nue_t *nue, grower_t *grower, int32_t target)
     const uint8_t *next = nue->job.next + (int64_t)target * nue->job.net->switches;
     layer_t *layer = &nue->layer[nue->target_layer[target]];
     ibn_move_tree(&nue->job, &grower->lane, next, target, -1.0);
-    ibn_layer_uncount(nue, layer, next, nue->job.targets->root[target]);
+    ibn_layer_count(nue, layer, next, nue->job.targets->root[target], -1);
 }
 
 static int is_hot(const nue_t *nue, const lane_t *lane, const uint8_t *next)
@@ -66,8 +70,7 @@ static void lay_again(const nue_t *nue, grower_t *grower, int32_t target, int32_
         lift(nue, grower, target);
         memcpy(next, lane->before, switches);
         nue->escaped[target] = escaped;
-        ibn_layer_unblock(nue, layer);
-        ibn_layer_count(nue, layer, grower, next, nue->job.targets->root[target]);
+        ibn_layer_readmit(nue, layer, grower, next, nue->job.targets->root[target]);
         ibn_move_tree(&nue->job, lane, next, target, 1.0);
     }
 }
@@ -135,7 +138,7 @@ static int run_pass(run_t *run, double *load, int with_flow)
     job_t *job = &nue->job;
     uint64_t random = nue->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
     job->squarings = SCHEDULE[job->pass < SCHEDULED ? job->pass : SCHEDULED - 1];
-    job->hot = job->pass < FULL_PASSES ? 0.0 : 0.999;
+    job->hot = job->pass < nue->options->full_passes ? 0.0 : 0.999;
     if (with_flow)
         ibn_shuffle(job->order, job->targets->families, &random);
     deal(run, with_flow);
@@ -222,7 +225,12 @@ static int prepare(nue_t *nue, run_t *run)
     nue->part_size = calloc((size_t)net->switches + 1, sizeof *nue->part_size);
     nue->layer = calloc((size_t)nue->options->layers, sizeof *nue->layer);
     nue->job.order = malloc(families * sizeof *nue->job.order);
-    if (!nue->slot_first || !nue->part_size || !nue->layer || !nue->job.order)
+    size_t count = (size_t)nue->job.targets->count + 1;
+    run->best_next = malloc(nue->options->passes > 0 ? count * (size_t)net->switches + 1 : 1);
+    run->best_escaped = malloc(count * sizeof *run->best_escaped);
+    run->best_load = malloc(((size_t)net->channels + 1) * sizeof *run->best_load);
+    if (!nue->slot_first || !nue->part_size || !nue->layer || !nue->job.order || !run->best_next ||
+        !run->best_escaped || !run->best_load)
         return 1;
     for (int32_t which = 0; which < LANES; which++) {
         run->queue[which] = malloc(families * sizeof *run->queue[which]);
@@ -250,26 +258,13 @@ static void release(nue_t *nue, run_t *run)
     }
     for (int32_t l = 0; nue->layer && l < nue->options->layers; l++)
         ibn_layer_release(&nue->layer[l]);
+    free(run->best_next);
+    free(run->best_escaped);
+    free(run->best_load);
     free(nue->layer);
     free(nue->slot_first);
     free(nue->part_size);
     free(nue->job.order);
-}
-
-/* Takes over trees that are there already and known to fit their layers. */
-static void take_over(run_t *run, double *load)
-{
-    nue_t *nue = run->nue;
-    grower_t *grower = &run->grower[0];
-    merge(run, load);
-    for (int32_t target = 0; target < nue->job.targets->count; target++) {
-        const uint8_t *next = nue->job.next + (int64_t)target * nue->job.net->switches;
-        if (nue->job.targets->share[target] == 0.0)
-            continue;
-        ibn_layer_count(nue, &nue->layer[nue->target_layer[target]], grower, next, nue->job.targets->root[target]);
-        ibn_move_tree(&nue->job, &grower->lane, next, target, 1.0);
-    }
-    merge(run, load);
 }
 
 /* Trees of destinations without flow: that of another destination at the same switch if there is one (its dependencies
@@ -303,27 +298,95 @@ static int lay_idle(run_t *run, double *load)
     return failed;
 }
 
+/* Remembers the state if no pass was better. */
+static void keep(run_t *run, const double *load, double worst)
+{
+    const nue_t *nue = run->nue;
+    size_t count = (size_t)nue->job.targets->count;
+    if (worst >= run->least)
+        return;
+    run->least = worst;
+    memcpy(run->best_next, nue->job.next, count * (size_t)nue->job.net->switches);
+    memcpy(run->best_escaped, nue->escaped, count * sizeof *nue->escaped);
+    memcpy(run->best_load, load, (size_t)nue->job.net->channels * sizeof *load);
+}
+
+static void count_all(const nue_t *nue, int32_t step)
+{
+    const ibn_network *net = nue->job.net;
+    for (int32_t target = 0; target < nue->job.targets->count; target++)
+        if (nue->job.targets->share[target] > 0.0)
+            ibn_layer_count(nue, &nue->layer[nue->target_layer[target]],
+                            nue->job.next + (int64_t)target * net->switches, nue->job.targets->root[target], step);
+}
+
+/* Returns to the best pass if it was not the last. */
+static int restore(run_t *run, double *load, double worst)
+{
+    nue_t *nue = run->nue;
+    const ibn_network *net = nue->job.net;
+    size_t count = (size_t)nue->job.targets->count;
+    int failed = 0;
+    if (worst <= run->least)
+        return 0;
+    count_all(nue, -1);
+    memcpy(nue->job.next, run->best_next, count * (size_t)net->switches);
+    memcpy(nue->escaped, run->best_escaped, count * sizeof *nue->escaped);
+    memcpy(load, run->best_load, (size_t)net->channels * sizeof *load);
+    count_all(nue, 1);
+    for (int32_t which = 0; which < LANES; which++)
+        memcpy(run->grower[which].lane.load, load, (size_t)net->channels * sizeof *load);
+    for (int32_t l = 0; l < nue->options->layers && !failed; l++)
+        failed = ibn_layer_sort(nue, &nue->layer[l], nue->options->rank + (int64_t)l * net->channels);
+    return failed;
+}
+
+/* Takes over trees that are there already and known to fit their layers. */
+static int take_over(run_t *run, double *load)
+{
+    nue_t *nue = run->nue;
+    int failed = 0;
+    nue->job.squarings = SCHEDULE[0];
+    merge(run, load);
+    count_all(nue, 1);
+    for (int32_t target = 0; target < nue->job.targets->count; target++)
+        if (nue->job.targets->share[target] > 0.0)
+            ibn_move_tree(&nue->job, &run->grower[0].lane,
+                          nue->job.next + (int64_t)target * nue->job.net->switches, target, 1.0);
+    for (int32_t l = 0; l < nue->options->layers && !failed; l++)
+        failed = ibn_layer_sort(nue, &nue->layer[l], nue->options->rank + (int64_t)l * nue->job.net->channels);
+    merge(run, load);
+    return failed;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* next: uint8 [D, S], each switch's channel among its own (255: none), taken as a start if options->started; layer: int32
  * [D], in and out; escaped: int32 [D], switches on the escape tree; load: double [C]; worst: double [passes + 1], the
- * fullest channel after each pass. */
+ * fullest channel after each pass, 0 for passes that the budget (seconds) did not allow.  The best pass is returned. */
 int ibn_nue(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,
             int32_t *layer, int32_t *escaped, double *load, double *worst)
 {
     ibn_balance_options common = {.hop_cost = options->hop_cost};
     nue_t nue = {.job = {.net = network, .targets = targets, .options = &common, .next = next},
                  .options = options, .target_layer = layer, .escaped = escaped};
-    run_t run = {.nue = &nue};
+    run_t run = {.nue = &nue, .least = INFINITY};
+    double end = now() + options->budget, last = 0.0;
     int failed = prepare(&nue, &run);
-    for (int32_t pass = 0; pass <= options->passes && !failed; pass++) {
+    for (int32_t pass = 0; pass <= options->passes && !failed && (pass == 0 || now() < end); pass++) {
         nue.job.pass = pass;
-        if (pass == 0 && options->started) {
-            nue.job.squarings = SCHEDULE[0];
-            take_over(&run, load);
-        } else {
-            failed = run_pass(&run, load, 1);
-        }
-        worst[pass] = peak_of(network, load);
+        failed = pass == 0 && options->started ? take_over(&run, load) : run_pass(&run, load, 1);
+        worst[pass] = last = peak_of(network, load);
+        if (!failed && options->passes > 0)
+            keep(&run, load, last);
     }
+    if (!failed && options->passes > 0)
+        failed = restore(&run, load, last);
     if (!failed)
         failed = lay_idle(&run, load);
     release(&nue, &run);

@@ -5,9 +5,11 @@
 typedef struct {
     int32_t layers;
     int32_t passes;
+    int32_t full_passes;
     int32_t threads;
     int32_t started;
     double hop_cost;
+    double budget;
     uint64_t seed;
     const int32_t *parent;
     const double *rank;

@@ -88,7 +88,7 @@ int32_t ibn_escape(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t t
     int32_t root = nue->job.targets->root[target], escaped = 0;
     uint8_t *next = nue->job.next + (int64_t)target * net->switches;
     ibn_move_tree(&nue->job, &grower->lane, next, target, -1.0);
-    ibn_layer_uncount(nue, layer, next, root);
+    ibn_layer_count(nue, layer, next, root, -1);
     aim(nue, layer, grower, root);
     for (int32_t u = 0; u < net->switches; u++)
         grower->on_escape[u] = u != root && next[u] == NO_CHANNEL && grower->escape[u] >= 0;

@@ -39,7 +39,6 @@ typedef struct {
     double *cost;       /* [256] */
     int32_t *escape;    /* [S] next channel on the escape tree towards one destination */
     uint8_t *on_escape; /* [S] */
-    uint8_t *kept;      /* [S] a tree before it was lifted */
 } grower_t;
 
 static inline int32_t ibn_slot(const nue_t *nue, int32_t a, int32_t b)
@@ -51,8 +50,8 @@ int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number);
 void ibn_layer_release(layer_t *layer);
 int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b);
 void ibn_layer_unblock(const nue_t *nue, layer_t *layer);
-void ibn_layer_count(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root);
-void ibn_layer_uncount(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root);
+void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root, int32_t step);
+void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root);
 int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank);
 
 void ibn_grow(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target, int32_t elders);
