@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +27,8 @@ class Grown:
     load
         float64[C], flow on each channel.
     worst
-        float64[passes + 1], load over capacity of the fullest channel after each pass, 0 for passes that the budget
-        did not allow; the best pass is returned.
+        float64[passes + 1], load over capacity of the fullest channel after each pass, 0 for passes left
+        out because the last ones had gained nothing; the best pass is returned.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -50,7 +49,7 @@ def grow(
     start: npt.NDArray[np.uint8] | None = None,
     passes: int,
     full_passes: int = 2,
-    budget: float = math.inf,
+    bisection: bool = False,
     seed: int,
     threads: int,
     hop_cost: float = 0.0,
@@ -71,8 +70,8 @@ def grow(
         Refinement passes after the first (or after the start).
     full_passes
         Passes, the first among them, that lay every tree; the others lay those over the fullest channels.
-    budget
-        Seconds after which no further pass begins.  Anything but infinity lets the clock decide about the result.
+    bisection
+        Join the tree that is there, as :func:`routing._kernels.balance.balance` does.
     seed
         Of the order in which destinations, and switches of one wave, are laid.
     threads
@@ -100,7 +99,7 @@ def grow(
     options = ffi.new("ibn_nue_options *")
     options.layers, options.passes, options.threads, options.seed = len(parent), passes, threads, seed
     options.started, options.hop_cost = int(start is not None), hop_cost
-    options.full_passes, options.budget = full_passes, budget
+    options.full_passes, options.bisection = full_passes, int(bisection)
     options.parent, options.rank = pointer("int32_t *", parent, "i4"), pointer("double *", rank, "f8")
     options.reverse = pointer("int32_t *", channels.reverse, "i4")
     result = Grown(

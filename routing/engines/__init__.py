@@ -7,11 +7,12 @@ from importlib.metadata import entry_points
 
 from routing.engines.base import Engine
 from routing.engines.minhop import MinHop
+from routing.engines.nue import Nue
 from routing.engines.updn import UpDown
 
 __all__ = ["ENGINES"]
 
-OWN: tuple[Engine, ...] = (MinHop(), UpDown())
+OWN: tuple[Engine, ...] = (MinHop(), UpDown(), Nue())
 
 
 def _registry() -> Mapping[str, Engine]:

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "internal/nue.h"
 #include "internal/random.h"
@@ -15,6 +14,8 @@
 
 #define LANES 2
 #define BLOCK 16
+#define SQUARINGS_FOR_BISECTION 1
+#define PATIENCE 3 /* passes without a gain after which no further one is tried */
 #define WORD 256 /* channels of one switch */
 
 /* Squarings by pass: mild first, which spreads; steep later, when only the fullest channels matter. */
@@ -138,6 +139,8 @@ static int run_pass(run_t *run, double *load, int with_flow)
     job_t *job = &nue->job;
     uint64_t random = nue->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
     job->squarings = SCHEDULE[job->pass < SCHEDULED ? job->pass : SCHEDULED - 1];
+    if (job->options->bisection)
+        job->squarings = SQUARINGS_FOR_BISECTION;
     job->hot = job->pass < nue->options->full_passes ? 0.0 : 0.999;
     if (with_flow)
         ibn_shuffle(job->order, job->targets->families, &random);
@@ -149,7 +152,7 @@ static int run_pass(run_t *run, double *load, int with_flow)
             return 1;
     }
     merge(run, load);
-    if (job->pass > 0 && with_flow) {
+    if (job->pass > 0 && with_flow && !job->options->bisection) {
         ibn_nue_polish(nue, &run->grower[0]);
         memcpy(run->grower[1].lane.load, load, (size_t)job->net->channels * sizeof *load);
         merge(run, load);
@@ -163,6 +166,7 @@ static int prepare_grower(const ibn_network *net, grower_t *grower)
     lane_t *lane = &grower->lane;
     lane->load = calloc(channels, sizeof *lane->load);
     lane->weight = calloc(channels, sizeof *lane->weight);
+    lane->carries = calloc(switches, sizeof *lane->carries);
     lane->through = calloc(switches, sizeof *lane->through);
     lane->before = calloc(switches, sizeof *lane->before);
     lane->queue = calloc(switches, sizeof *lane->queue);
@@ -179,7 +183,7 @@ static int prepare_grower(const ibn_network *net, grower_t *grower)
     grower->cost = calloc(WORD, sizeof *grower->cost);
     grower->escape = calloc(switches, sizeof *grower->escape);
     grower->on_escape = calloc(switches, sizeof *grower->on_escape);
-    return !(lane->load && lane->weight && lane->through && lane->before && lane->queue && lane->children &&
+    return !(lane->load && lane->weight && lane->carries && lane->through && lane->before && lane->queue && lane->children &&
              lane->level && grower->wave && grower->seen && grower->mark && grower->stack && grower->forward &&
              grower->backward && grower->places && grower->candidate && grower->cost && grower->escape &&
              grower->on_escape);
@@ -191,7 +195,7 @@ static void release_grower(grower_t *grower)
                    grower->lane.queue, grower->lane.children, grower->lane.level,   grower->wave,
                    grower->seen,       grower->mark,          grower->stack,        grower->forward,
                    grower->backward,   grower->places,        grower->candidate,    grower->cost,
-                   grower->escape,     grower->on_escape};
+                   grower->escape,     grower->on_escape,     grower->lane.carries};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -359,29 +363,25 @@ static int take_over(run_t *run, double *load)
     return failed;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* next: uint8 [D, S], each switch's channel among its own (255: none), taken as a start if options->started; layer: int32
  * [D], in and out; escaped: int32 [D], switches on the escape tree; load: double [C]; worst: double [passes + 1], the
- * fullest channel after each pass, 0 for passes that the budget (seconds) did not allow.  The best pass is returned. */
+ * fullest channel after each pass, 0 for passes left out because the last ones
+ * had gained nothing.  The best pass is returned. */
 int ibn_nue(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,
             int32_t *layer, int32_t *escaped, double *load, double *worst)
 {
-    ibn_balance_options common = {.hop_cost = options->hop_cost};
+    ibn_balance_options common = {.hop_cost = options->hop_cost, .bisection = options->bisection};
     nue_t nue = {.job = {.net = network, .targets = targets, .options = &common, .next = next},
                  .options = options, .target_layer = layer, .escaped = escaped};
     run_t run = {.nue = &nue, .least = INFINITY};
-    double end = now() + options->budget, last = 0.0;
+    double last = 0.0;
+    int32_t idle = 0;
     int failed = prepare(&nue, &run);
-    for (int32_t pass = 0; pass <= options->passes && !failed && (pass == 0 || now() < end); pass++) {
+    for (int32_t pass = 0; pass <= options->passes && !failed && idle < PATIENCE; pass++) {
         nue.job.pass = pass;
         failed = pass == 0 && options->started ? take_over(&run, load) : run_pass(&run, load, 1);
         worst[pass] = last = peak_of(network, load);
+        idle = last < run.least ? 0 : idle + 1;
         if (!failed && options->passes > 0)
             keep(&run, load, last);
     }

@@ -35,7 +35,7 @@ static void join(tree_t *tree, int32_t u, int32_t c)
     if (v != tree->root)
         tree->layer->used[ibn_slot(tree->nue, c, hop(tree, v))]++;
     if (flow > 0.0)
-        ibn_add_along(&tree->nue->job, &tree->grower->lane, tree->next, u, tree->root, flow);
+        ibn_add_along(&tree->nue->job, &tree->grower->lane, tree->next, u, tree->target, flow);
 }
 
 /* What it costs to leave `u` by `c`: the whole way, or without flow how much it would narrow what others may do. */
@@ -208,9 +208,9 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
             double flow = ibn_flow_through(tree->nue, grower, tree->next, tree->target, v);
             uint8_t new = tree->next[v];
             tree->next[v] = kept;
-            ibn_add_along(&tree->nue->job, &grower->lane, tree->next, v, tree->root, -flow);
+            ibn_add_along(&tree->nue->job, &grower->lane, tree->next, v, tree->target, -flow);
             tree->next[v] = new;
-            ibn_add_along(&tree->nue->job, &grower->lane, tree->next, v, tree->root, flow);
+            ibn_add_along(&tree->nue->job, &grower->lane, tree->next, v, tree->target, flow);
         }
         grower->lane.queue[tree->reached] = u;
         join(tree, u, c);
@@ -244,6 +244,7 @@ void ibn_grow(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target
     tree_t tree = {.nue = nue, .layer = layer, .grower = grower, .next = next, .target = target, .root = root,
                    .elders = elders, .share = nue->job.targets->share[target], .reached = 1};
     memset(next, NO_CHANNEL, (size_t)net->switches);
+    memset(grower->lane.carries, 0, (size_t)net->switches);
     for (int32_t u = 0; u < net->switches; u++)
         grower->wave[u] = -1;
     grower->wave[root] = 0;

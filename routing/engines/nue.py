@@ -1,0 +1,188 @@
+"""Nue: free of credit loops on any fabric with any number of VLs, by routing on the channel dependency graph itself."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import balance
+from routing._kernels.nue import Grown, grow
+from routing.engines.base import EngineOptions, Objective, Promise
+from routing.engines.destinations import Destinations, forwarding_tables, slowness
+from routing.engines.effort import looks_a_pass
+from routing.engines.lanes import vls_allowed
+from routing.engines.nue_seeds import Seeds, by_order, by_region
+from routing.engines.orders import HOP_COST, LOOKS, OrderSearch, breadth_first, top_switches
+from routing.engines.provenance import provenance
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.partition import regions
+from routing.tables import Routing, identity_sl2vl
+
+NEW_CHANNEL_COST = 0.1
+"""For bisection: what a channel new to a destination costs, beside its load."""
+
+FULL_PASS_UP_TO = 30_000_000
+"""Channels a pass looks at up to which a second pass over all destinations is worth its time, at effort 1."""
+
+PASSES, PASSES_ON_ONE_VL = 1, 5
+
+
+class Nue:
+    """Nue, balanced.
+
+    Notes
+    -----
+    After J. Domke, T. Hoefler, S. Matsuoka, "Routing on the Dependency Graph: A New Approach to Deadlock-Free
+    High-Performance Routing", HPDC 2016.  Destinations are split into layers, one a VL; in each the trees of its
+    destinations are laid one by one over channels whose dependencies close no cycle with those in use.  What differs:
+
+    - A layer begins with an order of the channels by the distance to its destinations (:mod:`routing.engines.nue_seeds`).
+    - Dependencies are counted, so that trees can be lifted and laid again; an incremental topological order answers most
+      questions without a search.
+    - Balance looks at the load along the whole way, and each switch sees the flow of those before it.
+    - A switch that cannot be reached takes the escape tree alone, not the whole destination.
+    """
+
+    name = "nue"
+    summary = "balanced paths on any fabric with any number of VLs; free of credit loops"
+    promise = Promise.DEADLOCK_FREE
+
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Cost: O(L S radix hops) a pass, and the searches for cycles.
+        """
+        _check(options)
+        start = time.perf_counter()
+        vls = vls_allowed(options)
+        destinations = Destinations.of(fabric)
+        job = _Job(fabric, destinations, _layers(fabric, destinations, vls, options), vls, options)
+        trees, seeds = job.best()
+        sl = np.zeros(len(fabric.lids), np.uint8)
+        sl[destinations.lid] = trees.layer
+        lft = forwarding_tables(fabric, destinations, trees)
+        return Routing(
+            lft=lft,
+            sl=sl,
+            sl2vl=identity_sl2vl(vls),
+            vls=vls,
+            vls_needed=max(len(np.unique(trees.layer)), 1),
+            provenance=provenance(
+                self.name,
+                fabric,
+                options,
+                {"route": time.perf_counter() - start},
+                seeds=seeds.name,
+                escape_entries=int(trees.escaped.sum()),
+                escape_destinations=int(np.count_nonzero(_wholly_escaped(fabric, destinations, trees))),
+            ),
+        )
+
+
+def _check(options: EngineOptions) -> None:
+    if options.roots or options.root_guid_file is not None:
+        raise OptionError("nue has no roots", remedy="leave them out, or use updn")
+
+
+def _layers(
+    fabric: Fabric, destinations: Destinations, layers: int, options: EngineOptions
+) -> npt.NDArray[np.int32]:
+    """int32[D], the layer of each destination: the region of its switch, or the switches in turn."""
+    if options.partition == "none":
+        turn = np.argsort(np.argsort(fabric.terminals_at == 0, kind="stable"))
+        return np.asarray(turn[destinations.root] % layers, np.int32)
+    return regions(fabric, layers, seed=options.seed)[destinations.root]
+
+
+def _wholly_escaped(fabric: Fabric, destinations: Destinations, trees: Grown) -> npt.NDArray[np.bool_]:
+    """bool[D]: every switch but the delivering one takes the escape tree."""
+    part_size = np.bincount(fabric.component, minlength=1)[fabric.component]
+    others = part_size[destinations.root] - 1
+    return np.asarray((trees.escaped >= others) & (others > 0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    fabric: Fabric
+    destinations: Destinations
+    layer: npt.NDArray[np.int32]
+    layers: int
+    options: EngineOptions
+
+    def best(self) -> tuple[Grown, Seeds]:
+        """The trees, and what they were grown from.
+
+        The top of a tree gives an order that restricts no shortest path.  Elsewhere regions do best, but with a single
+        layer, which is no region: there Up*/Down* in a searched order is a better start on some fabrics, and the
+        better of both outcomes is taken.
+        """
+        if self.fabric.switches == 0:
+            empty = Seeds("none", np.zeros((self.layers, 0), np.int32), np.zeros((self.layers, 0)))
+            return self.grow(empty), empty
+        tops = top_switches(self.fabric)
+        if tops:
+            seeds = by_order(self.fabric, np.tile(breadth_first(self.fabric, tops), (self.layers, 1)))
+            return self.grow(seeds), seeds
+        seeds = by_region(self.fabric, self.destinations, self.layer, self.layers, self.options.threads)
+        grown = self.grow(seeds)
+        if self.layers > 1:
+            return grown, seeds
+        other = self.up_down()
+        again = self.grow(other)
+        return min(((grown, seeds), (again, other)), key=lambda outcome: _quality(outcome[0]))
+
+    def grow(self, seeds: Seeds) -> Grown:
+        options = self.options
+        bisection = options.objective is Objective.BISECTION
+        usual = PASSES if self.layers > 1 else PASSES_ON_ONE_VL
+        return grow(
+            *self.inputs(),
+            seeds.parent,
+            seeds.rank,
+            start=seeds.start,
+            passes=(usual if options.effort > 0.0 else 0) if options.passes is None else options.passes,
+            full_passes=2 if options.passes is not None or self.is_small() else 1,
+            bisection=bisection,
+            seed=options.seed,
+            threads=options.threads,
+            hop_cost=NEW_CHANNEL_COST if bisection else 0.0,
+        )
+
+    def up_down(self) -> Seeds:
+        """Up*/Down* trees in the order that balances best."""
+        options, destinations = self.options, self.destinations
+        with_flow = destinations.share[destinations.family_first[:-1]] > 0.0
+        search = OrderSearch(
+            self.fabric, destinations, round(LOOKS * options.effort), options.seed, options.threads
+        )
+        position = np.tile(search.best(np.flatnonzero(with_flow)), (self.layers, 1))
+        trees = balance(
+            *self.inputs(),
+            position=position,
+            passes=PASSES_ON_ONE_VL if options.passes is None else options.passes,
+            seed=options.seed,
+            threads=options.threads,
+            hop_cost=HOP_COST,
+            bisection=options.objective is Objective.BISECTION,
+        )
+        return replace(by_order(self.fabric, position), name="updn", start=trees.next_channel)
+
+    def inputs(self):  # type: ignore[no-untyped-def]
+        return (
+            self.fabric.channels,
+            slowness(self.fabric),
+            self.fabric.terminals_at.astype(np.float64),
+            self.destinations.targets(self.layer),
+        )
+
+    def is_small(self) -> bool:
+        return looks_a_pass(self.fabric) <= FULL_PASS_UP_TO * self.options.effort
+
+
+def _quality(trees: Grown) -> tuple[float, int]:
+    worst = trees.worst[trees.worst > 0.0]
+    return (float(worst.min(initial=np.inf)) if len(worst) else 0.0), int(trees.escaped.sum())

@@ -1,0 +1,109 @@
+"""What each layer of Nue begins with: an escape tree and a first order of the channels.
+
+Which dependencies a layer may use is decided by what it uses already, so the beginning decides most.  Three seeds:
+
+*region*: the escape tree is a breadth-first tree of the switch nearest to all destinations of the layer, and channels
+are ordered by how much nearer to them they lead: ways towards a region of the fabric then climb in the order from the
+start, and only turns inside the region have to be fought for.
+
+*order*: an order of the switches, as for Up*/Down*; the tree hangs every switch on its first neighbour.
+
+*start*: such an order and the Up*/Down* trees in it, which the passes then change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.order import mean_distance
+from routing.engines.destinations import Destinations
+from routing.fabric import Fabric
+
+
+@dataclass(frozen=True, eq=False)
+class Seeds:
+    """Escape trees and first orders.
+
+    Attributes
+    ----------
+    name
+        How they were made.
+    parent
+        int32[layers, S], channel of each switch towards the root of the escape tree, -1 at the root.
+    rank
+        float64[layers, C], smaller for channels that come first on a way.
+    start
+        uint8[D, S], trees to begin with, or None.
+    """
+
+    name: str
+    parent: npt.NDArray[np.int32]
+    rank: npt.NDArray[np.float64]
+    start: npt.NDArray[np.uint8] | None = None
+
+
+def by_region(
+    fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], layers: int, threads: int
+) -> Seeds:
+    """Seeds from the distance to each layer's destinations (``layer``: int32[D]).
+
+    Cost: O(C) for each switch that delivers a destination.
+    """
+    channels = fabric.channels
+    mean = mean_distance(channels, _weights(fabric, destinations, layer, layers), threads=threads)
+    rank = -(mean[:, channels.src] + mean[:, channels.dst])
+    parent = [_tree_towards(fabric, _nearest_of_each_part(fabric, row)) for row in mean]
+    return Seeds("region", np.stack(parent), np.ascontiguousarray(rank))
+
+
+def by_order(fabric: Fabric, position: npt.NDArray[np.int32]) -> Seeds:
+    """Seeds from orders of the switches (int32[layers, S])."""
+    src, dst = fabric.channels.src, fabric.channels.dst
+    before, after = position[:, src].astype(np.float64), position[:, dst].astype(np.float64)
+    rank = np.where(after < before, -before, fabric.switches + before)
+    parent = [_first(fabric, np.flatnonzero(row[dst] < row[src]), row[dst]) for row in position]
+    return Seeds("order", np.stack(parent), np.ascontiguousarray(rank))
+
+
+def _weights(
+    fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], layers: int
+) -> npt.NDArray[np.int64]:
+    """int64[layers, S]: LIDs with flow at each switch, or where a layer has none, all LIDs."""
+    weight = np.zeros((layers, fabric.switches), np.int64)
+    idle = np.zeros_like(weight)
+    flow = destinations.share > 0.0
+    np.add.at(weight, (layer[flow], destinations.root[flow]), 1)
+    np.add.at(idle, (layer, destinations.root), 1)
+    return np.where(weight.any(axis=1, keepdims=True), weight, idle)
+
+
+def _nearest_of_each_part(fabric: Fabric, mean: npt.NDArray[np.float64]) -> list[int]:
+    """The switch of each connected part that is nearest, switches without any channel left out."""
+    cabled = np.flatnonzero(np.diff(fabric.channels.first))
+    nearest_first = cabled[np.lexsort((cabled, mean[cabled]))]
+    _, places = np.unique(fabric.component[nearest_first], return_index=True)
+    return [int(switch) for switch in nearest_first[places]]
+
+
+def _tree_towards(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
+    """int32[S], first channel of each switch that leads one hop nearer to its root; -1 at the roots."""
+    if not roots:
+        return np.full(fabric.switches, -1, np.int32)
+    src, dst = fabric.channels.src, fabric.channels.dst
+    distance = np.asarray(fabric.graph.distances(source=roots, mode="out"), float).min(axis=0)
+    return _first(fabric, np.flatnonzero(distance[dst] < distance[src]), np.zeros(len(src)))
+
+
+def _first(
+    fabric: Fabric, allowed: npt.NDArray[np.intp], key: npt.NDArray[np.floating] | npt.NDArray[np.integer]
+) -> npt.NDArray[np.int32]:
+    """int32[S], of the allowed channels of each switch that with the smallest key, or -1."""
+    src = fabric.channels.src
+    ordered = allowed[np.lexsort((allowed, key[allowed], src[allowed]))]
+    switch, places = np.unique(src[ordered], return_index=True)
+    parent = np.full(fabric.switches, -1, np.int32)
+    parent[switch] = ordered[places]
+    return parent
