@@ -32,9 +32,7 @@ def grow_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float)
     return position
 
 
-def mean_distance(
-    channels: Channels, weight: npt.NDArray[np.int64], *, threads: int
-) -> npt.NDArray[np.float64]:
+def mean_distance(channels: Channels, weight: npt.NDArray[np.int64], *, threads: int) -> npt.NDArray[np.float64]:
     """float64[layers, S], mean hops from each switch to the switches of a layer, weighted by int64[layers, S].
 
     A switch of another connected part counts as S hops.  Cost: O(C) for each switch with a weight.

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Balanced, Targets
+from routing._kernels.nue import Grown
 from routing.fabric import NO_PORT, Fabric
 
 
@@ -60,7 +61,7 @@ def slowness(fabric: Fabric) -> npt.NDArray[np.float64]:
     return np.ascontiguousarray(capacity.min(initial=np.inf) / capacity)
 
 
-def forwarding_tables(fabric: Fabric, destinations: Destinations, trees: Balanced) -> npt.NDArray[np.uint8]:
+def forwarding_tables(fabric: Fabric, destinations: Destinations, trees: Balanced | Grown) -> npt.NDArray[np.uint8]:
     """uint8[S, L] from the trees: out-ports, at the delivering switches the end port or 0, 255 elsewhere."""
     channels, lids = fabric.channels, fabric.lids
     lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)

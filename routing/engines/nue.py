@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import balance
+from routing._kernels.balance import Targets, balance
 from routing._kernels.nue import Grown, grow
 from routing.engines.base import EngineOptions, Objective, Promise
 from routing.engines.destinations import Destinations, forwarding_tables, slowness
@@ -18,7 +18,7 @@ from routing.engines.nue_seeds import Seeds, by_order, by_region
 from routing.engines.orders import HOP_COST, LOOKS, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
 from routing.errors import OptionError
-from routing.fabric import Fabric
+from routing.fabric import Channels, Fabric
 from routing.partition import regions
 from routing.tables import Routing, identity_sl2vl
 
@@ -40,9 +40,10 @@ class Nue:
     High-Performance Routing", HPDC 2016.  Destinations are split into layers, one a VL; in each the trees of its
     destinations are laid one by one over channels whose dependencies close no cycle with those in use.  What differs:
 
-    - A layer begins with an order of the channels by the distance to its destinations (:mod:`routing.engines.nue_seeds`).
-    - Dependencies are counted, so that trees can be lifted and laid again; an incremental topological order answers most
-      questions without a search.
+    - A layer begins with an order of the channels by the distance to its destinations
+      (:mod:`routing.engines.nue_seeds`).
+    - Dependencies are counted, so that trees can be lifted and laid again; an incremental topological order answers
+      most questions without a search.
     - Balance looks at the load along the whole way, and each switch sees the flow of those before it.
     - A switch that cannot be reached takes the escape tree alone, not the whole destination.
     """
@@ -88,9 +89,7 @@ def _check(options: EngineOptions) -> None:
         raise OptionError("nue has no roots", remedy="leave them out, or use updn")
 
 
-def _layers(
-    fabric: Fabric, destinations: Destinations, layers: int, options: EngineOptions
-) -> npt.NDArray[np.int32]:
+def _layers(fabric: Fabric, destinations: Destinations, layers: int, options: EngineOptions) -> npt.NDArray[np.int32]:
     """int32[D], the layer of each destination: the region of its switch, or the switches in turn."""
     if options.partition == "none":
         turn = np.argsort(np.argsort(fabric.terminals_at == 0, kind="stable"))
@@ -141,8 +140,8 @@ class _Job:
         usual = PASSES if self.layers > 1 else PASSES_ON_ONE_VL
         return grow(
             *self.inputs(),
-            seeds.parent,
-            seeds.rank,
+            parent=seeds.parent,
+            rank=seeds.rank,
             start=seeds.start,
             passes=(usual if options.effort > 0.0 else 0) if options.passes is None else options.passes,
             full_passes=2 if options.passes is not None or self.is_small() else 1,
@@ -156,9 +155,7 @@ class _Job:
         """Up*/Down* trees in the order that balances best."""
         options, destinations = self.options, self.destinations
         with_flow = destinations.share[destinations.family_first[:-1]] > 0.0
-        search = OrderSearch(
-            self.fabric, destinations, round(LOOKS * options.effort), options.seed, options.threads
-        )
+        search = OrderSearch(self.fabric, destinations, round(LOOKS * options.effort), options.seed, options.threads)
         position = np.tile(search.best(np.flatnonzero(with_flow)), (self.layers, 1))
         trees = balance(
             *self.inputs(),
@@ -171,7 +168,7 @@ class _Job:
         )
         return replace(by_order(self.fabric, position), name="updn", start=trees.next_channel)
 
-    def inputs(self):  # type: ignore[no-untyped-def]
+    def inputs(self) -> tuple[Channels, npt.NDArray[np.float64], npt.NDArray[np.float64], Targets]:
         return (
             self.fabric.channels,
             slowness(self.fabric),

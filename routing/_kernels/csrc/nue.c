@@ -179,13 +179,14 @@ static int prepare_grower(const ibn_network *net, grower_t *grower)
     grower->forward = calloc(channels, sizeof *grower->forward);
     grower->backward = calloc(channels, sizeof *grower->backward);
     grower->places = calloc(channels, sizeof *grower->places);
+    grower->log = calloc(switches, sizeof *grower->log);
     grower->candidate = calloc(WORD, sizeof *grower->candidate);
     grower->cost = calloc(WORD, sizeof *grower->cost);
     grower->escape = calloc(switches, sizeof *grower->escape);
     grower->on_escape = calloc(switches, sizeof *grower->on_escape);
     return !(lane->load && lane->weight && lane->carries && lane->through && lane->before && lane->queue && lane->children &&
              lane->level && grower->wave && grower->seen && grower->mark && grower->stack && grower->forward &&
-             grower->backward && grower->places && grower->candidate && grower->cost && grower->escape &&
+             grower->backward && grower->places && grower->log && grower->candidate && grower->cost && grower->escape &&
              grower->on_escape);
 }
 
@@ -195,7 +196,7 @@ static void release_grower(grower_t *grower)
                    grower->lane.queue, grower->lane.children, grower->lane.level,   grower->wave,
                    grower->seen,       grower->mark,          grower->stack,        grower->forward,
                    grower->backward,   grower->places,        grower->candidate,    grower->cost,
-                   grower->escape,     grower->on_escape,     grower->lane.carries};
+                   grower->escape,     grower->on_escape,     grower->lane.carries, grower->log};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }

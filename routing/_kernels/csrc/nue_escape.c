@@ -58,6 +58,7 @@ static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uin
 {
     const ibn_network *net = nue->job.net;
     int32_t put = 0, counted = 0, *list = grower->lane.children;
+    ibn_layer_unblock(nue, layer);
     for (int32_t u = 0; u < net->switches; u++) {
         if (next[u] == NO_CHANNEL)
             continue;
@@ -77,6 +78,8 @@ static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uin
         int32_t u = list[--counted], a = ibn_chosen(&nue->job, next, u);
         layer->used[ibn_slot(nue, a, ibn_chosen(&nue->job, next, net->dst[a]))]--;
     }
+    if (put > 0)
+        ibn_layer_unblock(nue, layer);
     return put;
 }
 

@@ -151,7 +151,7 @@ static int leads_through(const nue_t *nue, const uint8_t *next, int32_t from, in
 }
 
 /* Moves `v` of a tree over to channel `c` if everything that hangs on it is allowed to follow.  Dependencies only: the
- * flow is the caller's.  Returns 1 if it did. */
+ * flow is the caller's.  Returns 1 if it did; if not, what was blocked meanwhile is in the log. */
 int ibn_rehang(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next, int32_t root, int32_t v, int32_t c)
 {
     const ibn_network *net = nue->job.net;
@@ -200,10 +200,13 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
         int32_t slot = ibn_slot(tree->nue, c, other);
         uint8_t kept = tree->next[v];
         tree->layer->used[slot]++;
+        grower->logged = 0;
         int moved = ibn_rehang(tree->nue, tree->layer, grower, tree->next, tree->root, v, other);
         tree->layer->used[slot]--;
-        if (!moved)
+        if (!moved) {
+            ibn_layer_forget(tree->layer, grower);
             continue;
+        }
         if (tree->share > 0.0) {
             double flow = ibn_flow_through(tree->nue, grower, tree->next, tree->target, v);
             uint8_t new = tree->next[v];

@@ -88,6 +88,13 @@ void ibn_layer_unblock(const nue_t *nue, layer_t *layer)
     }
 }
 
+/* Forget what was blocked since the log was emptied: it was for something that is taken back. */
+void ibn_layer_forget(layer_t *layer, grower_t *grower)
+{
+    while (grower->logged > 0)
+        layer->blocked[grower->log[--grower->logged]] = (uint16_t)(layer->epoch - 1);
+}
+
 /* Channels reached from `b` over used dependencies, before the place of `a`; -1 if `a` itself is. */
 static int32_t search_forward(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
@@ -159,13 +166,15 @@ static void reorder(layer_t *layer, grower_t *grower, int32_t backward, int32_t 
 int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     int32_t slot = ibn_slot(nue, a, b);
+    if (layer->blocked[slot] == layer->epoch)
+        return 0;
     if (layer->place[a] < layer->place[b])
         return 1;
-    if (layer->blocked[slot] == layer->epoch || a == b)
-        return 0;
     int32_t forward = search_forward(nue, layer, grower, a, b);
     if (forward < 0) {
         layer->blocked[slot] = layer->epoch;
+        if (grower->logged < nue->job.net->switches)
+            grower->log[grower->logged++] = slot;
         return 0;
     }
     reorder(layer, grower, search_backward(nue, layer, grower, a, b), forward);

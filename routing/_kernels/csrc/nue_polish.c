@@ -32,8 +32,13 @@ static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u
             if (at == root)
                 break;
         }
-        if (at != root || cost >= lifted - 1e-9 || !ibn_rehang(nue, layer, grower, next, root, u, c))
+        if (at != root || cost >= lifted - 1e-9)
             continue;
+        grower->logged = 0;
+        if (!ibn_rehang(nue, layer, grower, next, root, u, c)) {
+            ibn_layer_forget(layer, grower);
+            continue;
+        }
         ibn_add_along(job, lane, next, u, target, flow);
         return 1;
     }

@@ -35,6 +35,7 @@ typedef struct {
     int64_t stamp;
     int32_t *mark, *stack, *forward, *backward, *places; /* [C] of the search for cycles */
     int32_t search;
+    int32_t *log, logged; /* [S] slots blocked since it was emptied, the latest left out once it is full */
     int32_t *candidate; /* [256] */
     double *cost;       /* [256] */
     int32_t *escape;    /* [S] next channel on the escape tree towards one destination */
@@ -50,6 +51,7 @@ int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number);
 void ibn_layer_release(layer_t *layer);
 int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b);
 void ibn_layer_unblock(const nue_t *nue, layer_t *layer);
+void ibn_layer_forget(layer_t *layer, grower_t *grower);
 void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root, int32_t step);
 void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root);
 int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank);

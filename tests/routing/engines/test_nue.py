@@ -1,0 +1,136 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import Sketch, fabrics, pull_links, random_fabric, ring_fabric
+
+from ibsim_fixtures.catalogue import FIXTURES
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions, Objective
+from routing.errors import OptionError
+from routing.fabric import NodeKind
+from routing.formats.fabric_files import read_fabric
+from routing.quality import measure
+from routing.topologies import generate
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(fabrics(max_switches=24, connected=False), st.integers(1, 15), st.sampled_from([None, "none"]))
+def test_certified_on_any_fabric_with_any_number_of_vls(route, fabric, vls, partition):
+    routing, proof = route("nue", fabric, vls=vls, partition=partition, effort=0.02)
+    assert proof.certified
+    assert routing.vls == vls
+    assert proof.strength == "reversible" if vls == 1 else True
+
+
+@pytest.mark.parametrize("fixture", FIXTURES)
+@pytest.mark.parametrize("vls", [1, 8])
+def test_every_fixture(route, fixture, vls):
+    _, proof = route("nue", read_fabric(FIXTURES[fixture].path), vls=vls, effort=0.05)
+    assert proof.certified
+
+
+@pytest.mark.parametrize("vls", [1, 2, 8])
+@pytest.mark.parametrize(
+    ("topology", "arguments"),
+    [("torus", ["4x4x4"]), ("kautz", ["3", "3"]), ("kary-ntree", ["4", "3"]), ("dragonfly", ["4", "2", "2"])],
+)
+def test_no_worse_than_updn(topology, arguments, vls):
+    fabric = generate(topology, arguments, **({} if topology in ("kary-ntree", "dragonfly") else {"cas": 3}))
+    ours, theirs = (
+        measure(fabric, ENGINES[name].route(fabric, EngineOptions(vls=vls, effort=0.2)), shifts=0).all_to_all
+        for name in ("nue", "updn")
+    )
+    assert ours >= 0.97 * theirs
+
+
+def test_near_the_limit_on_a_torus():
+    """Shortest paths reach .498; OpenSM's nue has .406 with 8 VLs and .045 with one."""
+    fabric = generate("torus", ["4x4x4"], cas=4)
+    shares = [
+        measure(fabric, ENGINES["nue"].route(fabric, EngineOptions(vls=vls)), shifts=0).all_to_all for vls in (8, 1)
+    ]
+    assert shares[0] >= 0.48
+    assert shares[1] >= 0.36
+
+
+def test_nothing_on_the_escape_tree_where_there_is_room():
+    routing = ENGINES["nue"].route(generate("torus", ["6x5x5"], cas=2), EngineOptions(vls=8))
+    assert routing.provenance.options["escape_entries"] == 0
+    assert routing.provenance.options["escape_destinations"] == 0
+
+
+@pytest.mark.parametrize("objective", Objective)
+@pytest.mark.parametrize("vls", [1, 4])
+def test_the_same_bytes_at_any_thread_count(same_tables, objective, vls):
+    fabric = pull_links(random_fabric(8, switches=40, degree=5, cas=3, lmc=1), 1, 0.1)
+    one, many = (
+        ENGINES["nue"].route(fabric, EngineOptions(vls=vls, threads=threads, objective=objective, effort=0.1))
+        for threads in (1, 5)
+    )
+    assert same_tables(one, many)
+
+
+def test_lids_of_a_port_take_different_ways():
+    fabric = random_fabric(8, switches=20, degree=5, cas=1, lmc=2)
+    routing = ENGINES["nue"].route(fabric, EngineOptions(vls=4))
+    base = int(fabric.endport_lid[0])
+    home = int(fabric.endport_switch[0])
+    ways = routing.lft[:, base : base + 4]
+    away = np.arange(fabric.switches) != home
+    assert np.mean([len(set(row)) for row in ways[away].tolist()]) > 1.5
+
+
+def test_switches_share_the_way_and_vl_of_a_ca_behind_them():
+    fabric = random_fabric(8, switches=20, degree=5, cas=1)
+    routing = ENGINES["nue"].route(fabric, EngineOptions(vls=4))
+    for switch, lid in enumerate(fabric.switch_lid.tolist()):
+        ca = int(fabric.endport_lid[np.flatnonzero(fabric.endport_switch == switch)[0]])
+        assert routing.sl[lid] == routing.sl[ca]
+        others = np.arange(fabric.switches) != switch
+        assert (routing.lft[others, lid] == routing.lft[others, ca]).all()
+
+
+def test_routers_are_destinations(route):
+    fabric = random_fabric(8, switches=12, cas=0, routers=6)
+    assert set(fabric.terminal_kind.tolist()) == {int(NodeKind.ROUTER)}
+    routing, _ = route("nue", fabric, vls=3)
+    assert (routing.lft[:, fabric.endport_lid] != 255).all()
+
+
+@pytest.mark.parametrize(("switches", "cas"), [(12, 10), (24, 5)])
+def test_lines_with_all_lids_of_lmc_7(route, switches, cas):
+    """OpenSM's nue crashes on these two."""
+    sketch = Sketch("line")
+    rows = [sketch.add(NodeKind.SWITCH) for _ in range(switches)]
+    for row in rows:
+        for _ in range(cas):
+            sketch.cable(sketch.add(NodeKind.CA), row)
+    for near, far in pairwise(rows):
+        sketch.cable(near, far)
+    _, proof = route("nue", sketch.build(lmc=7), effort=0.05)
+    assert proof.certified
+
+
+def test_a_split_fabric_is_routed_part_by_part(route):
+    fabric = random_fabric(3, switches=24, degree=4, cas=2, parts=3)
+    routing, proof = route("nue", fabric, vls=4)
+    lids = fabric.lids
+    for lid in np.flatnonzero(lids.switch >= 0).tolist():
+        reached = routing.lft[:, lid] != 255
+        assert (reached == (fabric.component == fabric.component[lids.switch[lid]])).all()
+    assert proof.certified
+
+
+def test_a_ring_needs_two_vls_for_shortest_paths():
+    fabric = ring_fabric(8, cas=2)
+    hops = [measure(fabric, ENGINES["nue"].route(fabric, EngineOptions(vls=vls)), shifts=0).hops_mean for vls in (1, 2)]
+    assert hops[1] == pytest.approx(hops[1])
+    assert hops[1] < hops[0]
+
+
+def test_roots_are_refused():
+    with pytest.raises(OptionError, match=r"nue has no roots \(leave them out, or use updn\)"):
+        ENGINES["nue"].route(ring_fabric(4), EngineOptions(roots=("sw0",)))
