@@ -35,7 +35,7 @@ static void join(tree_t *tree, int32_t u, int32_t c)
     if (v != tree->root)
         tree->layer->used[ibn_slot(tree->nue, c, hop(tree, v))]++;
     if (flow > 0.0)
-        ibn_add_along(&tree->nue->job, &tree->grower->lane, tree->next, u, tree->target, flow);
+        ibn_send(tree->nue, &tree->grower->lane, tree->next, u, tree->root, flow);
 }
 
 /* What it costs to leave `u` by `c`: the whole way, or without flow how much it would narrow what others may do. */
@@ -45,7 +45,7 @@ static double cost_by(const tree_t *tree, int32_t c)
     int32_t v = nue->job.net->dst[c];
     if (tree->share > 0.0)
         return tree->grower->lane.weight[c] +
-               ibn_cost_of_way(&nue->job, &tree->grower->lane, tree->next, v, tree->root);
+               ibn_walk(nue, &tree->grower->lane, tree->next, v, tree->root);
     if (v == tree->root)
         return 0.0;
     int32_t b = hop(tree, v);
@@ -211,9 +211,9 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
             double flow = ibn_flow_through(tree->nue, grower, tree->next, tree->target, v);
             uint8_t new = tree->next[v];
             tree->next[v] = kept;
-            ibn_add_along(&tree->nue->job, &grower->lane, tree->next, v, tree->target, -flow);
+            ibn_send(tree->nue, &grower->lane, tree->next, v, tree->root, -flow);
             tree->next[v] = new;
-            ibn_add_along(&tree->nue->job, &grower->lane, tree->next, v, tree->target, flow);
+            ibn_send(tree->nue, &grower->lane, tree->next, v, tree->root, flow);
         }
         grower->lane.queue[tree->reached] = u;
         join(tree, u, c);

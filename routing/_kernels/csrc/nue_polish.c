@@ -16,7 +16,7 @@ static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u
     double flow = ibn_flow_through(nue, grower, next, target, u), before = lane->potential;
     if (flow == 0.0)
         return 0;
-    ibn_add_along(job, lane, next, u, target, -flow);
+    ibn_send(nue, lane, next, u, root, -flow);
     double lifted = before - lane->potential;
     for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
         int32_t v = net->dst[c];
@@ -39,10 +39,10 @@ static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u
             ibn_layer_forget(layer, grower);
             continue;
         }
-        ibn_add_along(job, lane, next, u, target, flow);
+        ibn_send(nue, lane, next, u, root, flow);
         return 1;
     }
-    ibn_add_along(job, lane, next, u, target, flow);
+    ibn_send(nue, lane, next, u, root, flow);
     return 0;
 }
 

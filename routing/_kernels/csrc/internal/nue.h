@@ -47,6 +47,29 @@ static inline int32_t ibn_slot(const nue_t *nue, int32_t a, int32_t b)
     return nue->slot_first[a] + (b - nue->job.net->first[nue->job.net->dst[a]]);
 }
 
+/* Cost of the way that `from` takes now; for bisection only of what the destination's tree does not have yet.  Walked to
+ * the end each time, since trees change while they grow. */
+static inline double ibn_walk(const nue_t *nue, const lane_t *lane, const uint8_t *next, int32_t from, int32_t root)
+{
+    double cost = 0.0;
+    while (from != root && !(nue->job.options->bisection && lane->carries[from])) {
+        int32_t c = ibn_chosen(&nue->job, next, from);
+        cost += lane->weight[c];
+        from = nue->job.net->dst[c];
+    }
+    return cost;
+}
+
+static inline void ibn_send(const nue_t *nue, lane_t *lane, const uint8_t *next, int32_t from, int32_t root, double flow)
+{
+    while (from != root) {
+        int32_t c = ibn_chosen(&nue->job, next, from);
+        lane->carries[from] = 1;
+        ibn_add(&nue->job, lane, c, flow);
+        from = nue->job.net->dst[c];
+    }
+}
+
 int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number);
 void ibn_layer_release(layer_t *layer);
 int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b);
