@@ -172,6 +172,7 @@ static int prepare_grower(const ibn_network *net, grower_t *grower)
     lane->queue = calloc(switches, sizeof *lane->queue);
     lane->children = calloc(switches, sizeof *lane->children);
     lane->level = calloc(switches, sizeof *lane->level);
+    grower->hop = calloc(switches, sizeof *grower->hop);
     grower->wave = calloc(switches, sizeof *grower->wave);
     grower->seen = calloc(switches, sizeof *grower->seen);
     grower->mark = calloc(channels, sizeof *grower->mark);
@@ -185,7 +186,7 @@ static int prepare_grower(const ibn_network *net, grower_t *grower)
     grower->escape = calloc(switches, sizeof *grower->escape);
     grower->on_escape = calloc(switches, sizeof *grower->on_escape);
     return !(lane->load && lane->weight && lane->carries && lane->through && lane->before && lane->queue && lane->children &&
-             lane->level && grower->wave && grower->seen && grower->mark && grower->stack && grower->forward &&
+             lane->level && grower->hop && grower->wave && grower->seen && grower->mark && grower->stack && grower->forward &&
              grower->backward && grower->places && grower->log && grower->candidate && grower->cost && grower->escape &&
              grower->on_escape);
 }
@@ -196,7 +197,7 @@ static void release_grower(grower_t *grower)
                    grower->lane.queue, grower->lane.children, grower->lane.level,   grower->wave,
                    grower->seen,       grower->mark,          grower->stack,        grower->forward,
                    grower->backward,   grower->places,        grower->candidate,    grower->cost,
-                   grower->escape,     grower->on_escape,     grower->lane.carries, grower->log};
+                   grower->escape,     grower->on_escape,     grower->lane.carries, grower->log,           grower->hop};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }

@@ -19,9 +19,43 @@ typedef struct {
     double share;
 } tree_t;
 
+/* Channel by which a switch of the tree goes on. */
 static int32_t hop(const tree_t *tree, int32_t u)
 {
-    return ibn_chosen(&tree->nue->job, tree->next, u);
+    return tree->grower->hop[u].channel;
+}
+
+/* Cost of the way that `from` takes now; for bisection only of what the tree does not have yet.  Walked to the end each
+ * time, since flow is added all the while. */
+static double walk(const tree_t *tree, int32_t from)
+{
+    const lane_t *lane = &tree->grower->lane;
+    const hop_t *hops = tree->grower->hop;
+    double cost = 0.0;
+    if (tree->nue->job.options->bisection)
+        for (; from != tree->root && !lane->carries[from]; from = hops[from].to)
+            cost += lane->weight[hops[from].channel];
+    else
+        for (; from != tree->root; from = hops[from].to)
+            cost += lane->weight[hops[from].channel];
+    return cost;
+}
+
+static void send(const tree_t *tree, int32_t from, double flow)
+{
+    lane_t *lane = &tree->grower->lane;
+    const hop_t *hops = tree->grower->hop;
+    for (; from != tree->root; from = hops[from].to) {
+        lane->carries[from] = 1;
+        ibn_add(&tree->nue->job, lane, hops[from].channel, flow);
+    }
+}
+
+static void take(tree_t *tree, int32_t u, int32_t c)
+{
+    const ibn_network *net = tree->nue->job.net;
+    tree->next[u] = (uint8_t)(c - net->first[u]);
+    tree->grower->hop[u] = (hop_t){.channel = c, .to = net->dst[c]};
 }
 
 static void join(tree_t *tree, int32_t u, int32_t c)
@@ -29,13 +63,13 @@ static void join(tree_t *tree, int32_t u, int32_t c)
     const ibn_network *net = tree->nue->job.net;
     int32_t v = net->dst[c];
     double flow = net->sources[u] * tree->share;
-    tree->next[u] = (uint8_t)(c - net->first[u]);
+    take(tree, u, c);
     tree->grower->wave[u] = tree->wave + 1;
     tree->reached++;
     if (v != tree->root)
         tree->layer->used[ibn_slot(tree->nue, c, hop(tree, v))]++;
     if (flow > 0.0)
-        ibn_send(tree->nue, &tree->grower->lane, tree->next, u, tree->root, flow);
+        send(tree, u, flow);
 }
 
 /* What it costs to leave `u` by `c`: the whole way, or without flow how much it would narrow what others may do. */
@@ -44,8 +78,7 @@ static double cost_by(const tree_t *tree, int32_t c)
     const nue_t *nue = tree->nue;
     int32_t v = nue->job.net->dst[c];
     if (tree->share > 0.0)
-        return tree->grower->lane.weight[c] +
-               ibn_walk(nue, &tree->grower->lane, tree->next, v, tree->root);
+        return tree->grower->lane.weight[c] + walk(tree, v);
     if (v == tree->root)
         return 0.0;
     int32_t b = hop(tree, v);
@@ -183,6 +216,7 @@ int ibn_rehang(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next
     if (net->dst[old] != root)
         layer->used[ibn_slot(nue, old, ibn_chosen(&nue->job, next, net->dst[old]))]--;
     next[v] = (uint8_t)(c - net->first[v]);
+    layer->lifted = 1;
     return 1;
 }
 
@@ -198,7 +232,6 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
             !ibn_layer_allows(tree->nue, tree->layer, grower, c, other))
             continue;
         int32_t slot = ibn_slot(tree->nue, c, other);
-        uint8_t kept = tree->next[v];
         tree->layer->used[slot]++;
         grower->logged = 0;
         int moved = ibn_rehang(tree->nue, tree->layer, grower, tree->next, tree->root, v, other);
@@ -209,12 +242,11 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
         }
         if (tree->share > 0.0) {
             double flow = ibn_flow_through(tree->nue, grower, tree->next, tree->target, v);
-            uint8_t new = tree->next[v];
-            tree->next[v] = kept;
-            ibn_send(tree->nue, &grower->lane, tree->next, v, tree->root, -flow);
-            tree->next[v] = new;
-            ibn_send(tree->nue, &grower->lane, tree->next, v, tree->root, flow);
+            send(tree, v, -flow);
+            take(tree, v, other);
+            send(tree, v, flow);
         }
+        take(tree, v, other);
         grower->lane.queue[tree->reached] = u;
         join(tree, u, c);
         tree->wave++;

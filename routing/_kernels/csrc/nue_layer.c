@@ -7,6 +7,8 @@
 
 #include "internal/nue.h"
 
+#define FEW 64 /* numbers for which inserting is faster than sorting */
+
 static int by_number(const void *one, const void *two)
 {
     int32_t a = *(const int32_t *)one, b = *(const int32_t *)two;
@@ -82,6 +84,7 @@ void ibn_layer_release(layer_t *layer)
 /* Forget what was blocked: something was lifted since. */
 void ibn_layer_unblock(const nue_t *nue, layer_t *layer)
 {
+    layer->lifted = 0;
     if (++layer->epoch == 0) {
         memset(layer->blocked, 0, (size_t)nue->slots * sizeof *layer->blocked);
         layer->epoch = 1;
@@ -141,6 +144,20 @@ static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t 
     return found;
 }
 
+static void sort(int32_t *numbers, int32_t count)
+{
+    if (count > FEW) {
+        qsort(numbers, (size_t)count, sizeof *numbers, by_number);
+        return;
+    }
+    for (int32_t i = 1; i < count; i++) {
+        int32_t number = numbers[i], j = i;
+        for (; j > 0 && numbers[j - 1] > number; j--)
+            numbers[j] = numbers[j - 1];
+        numbers[j] = number;
+    }
+}
+
 /* The places of both sets are dealt out anew: the backward set first, each set in its old order. */
 static void reorder(layer_t *layer, grower_t *grower, int32_t backward, int32_t forward)
 {
@@ -149,8 +166,8 @@ static void reorder(layer_t *layer, grower_t *grower, int32_t backward, int32_t 
         grower->backward[i] = layer->place[grower->backward[i]];
     for (int32_t i = 0; i < forward; i++)
         grower->forward[i] = layer->place[grower->forward[i]];
-    qsort(grower->backward, (size_t)backward, sizeof *pool, by_number);
-    qsort(grower->forward, (size_t)forward, sizeof *pool, by_number);
+    sort(grower->backward, backward);
+    sort(grower->forward, forward);
     for (int32_t i = 0, b = 0, f = 0; i < total; i++)
         pool[i] = f == forward || (b < backward && grower->backward[b] < grower->forward[f]) ? grower->backward[b++]
                                                                                               : grower->forward[f++];
@@ -166,10 +183,10 @@ static void reorder(layer_t *layer, grower_t *grower, int32_t backward, int32_t 
 int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     int32_t slot = ibn_slot(nue, a, b);
+    if (layer->place[a] < layer->place[b])
+        return !layer->lifted || layer->blocked[slot] != layer->epoch;
     if (layer->blocked[slot] == layer->epoch)
         return 0;
-    if (layer->place[a] < layer->place[b])
-        return 1;
     int32_t forward = search_forward(nue, layer, grower, a, b);
     if (forward < 0) {
         layer->blocked[slot] = layer->epoch;

@@ -14,6 +14,7 @@ typedef struct {
     int32_t *used;    /* [slots] trees with this dependency, one more if the escape tree has it */
     uint16_t *blocked; /* [slots] epoch in which it would have closed a cycle */
     uint16_t epoch;
+    int lifted;          /* whether something was lifted in this epoch, so that what is blocked may be free again */
     int32_t *place, *at; /* [C] a topological order of the used dependencies, and its inverse */
     const int32_t *parent; /* [S] channel to the parent in the escape tree, -1 at the top of each connected part */
 } layer_t;
@@ -29,7 +30,12 @@ typedef struct {
 } nue_t;
 
 typedef struct {
+    int32_t channel, to;
+} hop_t;
+
+typedef struct {
     lane_t lane;
+    hop_t *hop;     /* [S] next hops of the tree that grows */
     int32_t *wave;  /* [S] when a switch joined the tree, -1: not yet */
     int64_t *seen;  /* [S] stamps */
     int64_t stamp;
@@ -47,19 +53,7 @@ static inline int32_t ibn_slot(const nue_t *nue, int32_t a, int32_t b)
     return nue->slot_first[a] + (b - nue->job.net->first[nue->job.net->dst[a]]);
 }
 
-/* Cost of the way that `from` takes now; for bisection only of what the destination's tree does not have yet.  Walked to
- * the end each time, since trees change while they grow. */
-static inline double ibn_walk(const nue_t *nue, const lane_t *lane, const uint8_t *next, int32_t from, int32_t root)
-{
-    double cost = 0.0;
-    while (from != root && !(nue->job.options->bisection && lane->carries[from])) {
-        int32_t c = ibn_chosen(&nue->job, next, from);
-        cost += lane->weight[c];
-        from = nue->job.net->dst[c];
-    }
-    return cost;
-}
-
+/* Adds flow on the way that a finished tree has from a switch. */
 static inline void ibn_send(const nue_t *nue, lane_t *lane, const uint8_t *next, int32_t from, int32_t root, double flow)
 {
     while (from != root) {
