@@ -60,6 +60,10 @@ class EngineOptions:
         "metis" or "none": how destinations are split where an engine wants regions; None: the engine decides.
     port_vls
         What "auto" means: data VLs that every port on the way supports, 8 where nothing says.
+    first_vl
+        First VL (and SL) that the tables use: those below are kept for other classes of traffic.
+    reversible
+        Replies, which come back on the request's SL, have to be free of credit loops too.
 
     Raises
     ------
@@ -77,6 +81,8 @@ class EngineOptions:
     root_guid_file: Path | None = None
     partition: str | None = None
     port_vls: int = AUTO_VLS
+    first_vl: int = 0
+    reversible: bool = False
 
     def __post_init__(self) -> None:
         passes = 0 if self.passes is None else self.passes
@@ -87,6 +93,7 @@ class EngineOptions:
             (self.threads, "number of threads", 1 <= self.threads <= THREADS_LIMIT, f"use 1 to {THREADS_LIMIT}"),
             (self.partition, "partition", self.partition in (None, "metis", "none"), "use metis or none"),
             (self.port_vls, "number of data VLs of a port", 1 <= self.port_vls <= DATA_VLS, f"use 1 to {DATA_VLS}"),
+            (self.first_vl, "first VL", 0 <= self.first_vl < DATA_VLS, f"use 0 to {DATA_VLS - 1}"),
         ):
             if not fits:
                 raise OptionError(f"{value!r} is no {what}", remedy=remedy)

@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import numpy as np
 import numpy.typing as npt
 
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations
 from routing.errors import OptionError
-from routing.tables import DATA_VLS
+from routing.tables import DATA_VLS, identity_sl2vl
+
+
+class Lanes(TypedDict):
+    """What a :class:`~routing.tables.Routing` says of SLs and VLs."""
+
+    sl: npt.NDArray[np.uint8]
+    sl2vl: npt.NDArray[np.uint8]
+    vls: int
 
 
 def vls_allowed(options: EngineOptions) -> int:
-    """Number of data VLs that may be used: 1 for "min", those of the ports for "auto".
+    """Number of data VLs that may be used: 1 for "min", those of the ports from the first on for "auto".
 
     Raises
     ------
     OptionError
-        Anything but "min", "auto" and 1 to 15.
+        Anything but "min", "auto" and 1 to 15; more than there are from the first VL on.
     """
     if options.vls == "min":
         return 1
     if options.vls == "auto":
-        return options.port_vls
-    if type(options.vls) is int and 1 <= options.vls <= DATA_VLS:
-        return options.vls
-    raise OptionError(f"{options.vls!r} is no number of data VLs", remedy=f"use 1 to {DATA_VLS}, min or auto")
+        return max(1, options.port_vls - options.first_vl)
+    if type(options.vls) is not int or not 1 <= options.vls <= DATA_VLS:
+        raise OptionError(f"{options.vls!r} is no number of data VLs", remedy=f"use 1 to {DATA_VLS}, min or auto")
+    if options.first_vl + options.vls > DATA_VLS:
+        raise OptionError(
+            f"there are no {options.vls} data VLs from VL {options.first_vl} on",
+            remedy=f"use at most {DATA_VLS - options.first_vl}",
+        )
+    return options.vls
+
+
+def lanes(sl: npt.NDArray[np.uint8], vls: int, options: EngineOptions) -> Lanes:
+    """The tables for SLs 0..vls-1 (of any shape), moved up to the first VL."""
+    return {
+        "sl": np.asarray(sl + np.uint8(options.first_vl), np.uint8),
+        "sl2vl": identity_sl2vl(options.first_vl + vls),
+        "vls": options.first_vl + vls,
+    }
 
 
 def spread(destinations: Destinations, lids: int, vls: int) -> npt.NDArray[np.uint8]:

@@ -10,11 +10,11 @@ from routing._kernels.balance import balance
 from routing.engines.base import EngineOptions, Objective, Promise
 from routing.engines.destinations import Destinations, forwarding_tables, slowness
 from routing.engines.effort import refinement_passes
-from routing.engines.lanes import spread, vls_allowed
+from routing.engines.lanes import lanes, spread, vls_allowed
 from routing.engines.provenance import provenance
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.tables import Routing, identity_sl2vl
+from routing.tables import Routing
 
 NEW_CHANNEL_COST = 0.1
 """For bisection: what a channel new to a destination costs, beside its load."""
@@ -54,9 +54,7 @@ class MinHop:
         lft = forwarding_tables(fabric, destinations, trees)
         return Routing(
             lft=lft,
-            sl=spread(destinations, len(fabric.lids), vls),
-            sl2vl=identity_sl2vl(vls),
-            vls=vls,
+            **lanes(spread(destinations, len(fabric.lids), vls), vls, options),
             vls_needed=1,
             provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}),
         )
@@ -65,5 +63,7 @@ class MinHop:
 def _check(options: EngineOptions) -> None:
     if options.roots or options.root_guid_file is not None:
         raise OptionError("minhop has no roots", remedy="leave them out, or use updn")
+    if options.reversible:
+        raise OptionError("minhop promises nothing of replies", remedy="use updn or nue")
     if options.partition == "metis":
         raise OptionError("minhop has no regions", remedy="leave the partition out, or use updn")

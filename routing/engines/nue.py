@@ -12,23 +12,25 @@ from routing._kernels.balance import Targets, balance
 from routing._kernels.nue import Grown, grow
 from routing.engines.base import EngineOptions, Objective, Promise
 from routing.engines.destinations import Destinations, forwarding_tables, slowness
-from routing.engines.effort import looks_a_pass
-from routing.engines.lanes import vls_allowed
+from routing.engines.effort import looks_a_pass, refinement_passes
+from routing.engines.lanes import lanes, spread, vls_allowed
 from routing.engines.nue_seeds import Seeds, by_order, by_region
 from routing.engines.orders import HOP_COST, LOOKS, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
 from routing.errors import OptionError
 from routing.fabric import Channels, Fabric
 from routing.partition import regions
-from routing.tables import Routing, identity_sl2vl
+from routing.tables import Routing
 
 NEW_CHANNEL_COST = 0.1
 """For bisection: what a channel new to a destination costs, beside its load."""
 
-FULL_PASS_UP_TO = 30_000_000
-"""Channels a pass looks at up to which a second pass over all destinations is worth its time, at effort 1."""
+FULL_PASS_UP_TO, PASS_UP_TO = 30_000_000, 500_000_000
+"""Channels that a pass looks at up to which a second one is worth its time, at effort 1: over all destinations, and
+over those on the fullest channels."""
 
-PASSES, PASSES_ON_ONE_VL = 1, 5
+PASSES_ON_ONE_VL = 5
+"""One pass after the first is all that several layers need; with one, each gains a little."""
 
 
 class Nue:
@@ -46,6 +48,9 @@ class Nue:
       most questions without a search.
     - Balance looks at the load along the whole way, and each switch sees the flow of those before it.
     - A switch that cannot be reached takes the escape tree alone, not the whole destination.
+
+    An SL per destination is safe for requests (``forward``).  Replies come back on the SL of the request, which is that
+    of the other layer; so with ``reversible`` all destinations share one layer, and are spread over the VLs.
     """
 
     name = "nue"
@@ -61,16 +66,16 @@ class Nue:
         start = time.perf_counter()
         vls = vls_allowed(options)
         destinations = Destinations.of(fabric)
-        job = _Job(fabric, destinations, _layers(fabric, destinations, vls, options), vls, options)
+        layers = 1 if options.reversible else vls
+        job = _Job(fabric, destinations, _layers(fabric, destinations, layers, options), layers, options)
         trees, seeds = job.best()
-        sl = np.zeros(len(fabric.lids), np.uint8)
-        sl[destinations.lid] = trees.layer
+        sl = spread(destinations, len(fabric.lids), vls)
+        if layers > 1:
+            sl[destinations.lid] = trees.layer
         lft = forwarding_tables(fabric, destinations, trees)
         return Routing(
             lft=lft,
-            sl=sl,
-            sl2vl=identity_sl2vl(vls),
-            vls=vls,
+            **lanes(sl, vls, options),
             vls_needed=max(len(np.unique(trees.layer)), 1),
             provenance=provenance(
                 self.name,
@@ -137,14 +142,13 @@ class _Job:
     def grow(self, seeds: Seeds) -> Grown:
         options = self.options
         bisection = options.objective is Objective.BISECTION
-        usual = PASSES if self.layers > 1 else PASSES_ON_ONE_VL
         return grow(
             *self.inputs(),
             parent=seeds.parent,
             rank=seeds.rank,
             start=seeds.start,
-            passes=(usual if options.effort > 0.0 else 0) if options.passes is None else options.passes,
-            full_passes=2 if options.passes is not None or self.is_small() else 1,
+            passes=self.passes() if options.passes is None else options.passes,
+            full_passes=2 if options.passes is not None or self.looks() <= FULL_PASS_UP_TO else 1,
             bisection=bisection,
             seed=options.seed,
             threads=options.threads,
@@ -160,7 +164,7 @@ class _Job:
         trees = balance(
             *self.inputs(),
             position=position,
-            passes=PASSES_ON_ONE_VL if options.passes is None else options.passes,
+            passes=refinement_passes(self.fabric, options),
             seed=options.seed,
             threads=options.threads,
             hop_cost=HOP_COST,
@@ -176,8 +180,14 @@ class _Job:
             self.destinations.targets(self.layer),
         )
 
-    def is_small(self) -> bool:
-        return looks_a_pass(self.fabric) <= FULL_PASS_UP_TO * self.options.effort
+    def passes(self) -> int:
+        if self.looks() > PASS_UP_TO:
+            return 0
+        return 1 if self.layers > 1 else PASSES_ON_ONE_VL
+
+    def looks(self) -> float:
+        """Channels that a pass looks at, in what effort 1 is worth."""
+        return looks_a_pass(self.fabric) / self.options.effort if self.options.effort > 0.0 else np.inf
 
 
 def _quality(trees: Grown) -> tuple[float, int]:

@@ -21,6 +21,8 @@ def provenance(
         "effort": options.effort,
         "seed": options.seed,
         "partition": options.partition,
+        "first_vl": options.first_vl,
+        "reversible": options.reversible,
         **results,
     }
     return Provenance(engine, asked, fabric.digest, {"ibnue": __version__}, dict(seconds))

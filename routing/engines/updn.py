@@ -11,13 +11,13 @@ from routing._kernels.balance import balance
 from routing.engines.base import EngineOptions, Objective, Promise
 from routing.engines.destinations import Destinations, forwarding_tables, slowness
 from routing.engines.effort import refinement_passes
-from routing.engines.lanes import spread, vls_allowed
+from routing.engines.lanes import lanes, spread, vls_allowed
 from routing.engines.orders import HOP_COST, LOOKS, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
 from routing.fabric import Fabric
 from routing.partition import regions
-from routing.tables import Routing, identity_sl2vl
+from routing.tables import Routing
 
 
 class UpDown:
@@ -73,9 +73,7 @@ class UpDown:
         first = {"first_switches": [fabric.switch_name[int(order.argmin())] for order in position if order.size]}
         return Routing(
             lft=lft,
-            sl=sl,
-            sl2vl=identity_sl2vl(vls),
-            vls=vls,
+            **lanes(sl, vls, options),
             vls_needed=max(
                 len(np.unique(position, axis=0)), 1
             ),  # one order needs one, however many VLs it is spread over
@@ -89,6 +87,8 @@ def _gathers(fabric: Fabric, options: EngineOptions) -> bool:
 
 
 def _wants_layers(options: EngineOptions) -> bool:
+    if options.reversible:
+        return False
     return options.partition == "metis" or (options.partition is None and isinstance(options.vls, int))
 
 

@@ -53,7 +53,7 @@ static int is_hot(const nue_t *nue, const lane_t *lane, const uint8_t *next)
 }
 
 /* Lays a tree again; what comes out worse is put back. */
-static void lay_again(const nue_t *nue, grower_t *grower, int32_t target, int32_t elders)
+static void lay_again(const nue_t *nue, grower_t *grower, int32_t target)
 {
     const size_t switches = (size_t)nue->job.net->switches;
     uint8_t *next = nue->job.next + (size_t)target * switches;
@@ -66,7 +66,7 @@ static void lay_again(const nue_t *nue, grower_t *grower, int32_t target, int32_
     memcpy(lane->before, next, switches);
     lift(nue, grower, target);
     ibn_layer_unblock(nue, layer);
-    ibn_grow(nue, layer, grower, target, elders);
+    ibn_grow(nue, layer, grower, target);
     if (nue->escaped[target] > escaped || (nue->escaped[target] == escaped && lane->potential > before)) {
         lift(nue, grower, target);
         memcpy(next, lane->before, switches);
@@ -86,9 +86,9 @@ static void lay_block(void *context, int32_t which)
         grower->lane.random = nue->options->seed + ((uint64_t)nue->job.pass << 40) + ((uint64_t)family << 8);
         for (int32_t target = first; target < nue->job.targets->family_first[family + 1]; target++) {
             if (nue->job.pass == 0)
-                ibn_grow(nue, &nue->layer[nue->target_layer[target]], grower, target, target - first);
+                ibn_grow(nue, &nue->layer[nue->target_layer[target]], grower, target);
             else
-                lay_again(nue, grower, target, target - first);
+                lay_again(nue, grower, target);
         }
     }
 }
@@ -226,16 +226,16 @@ static void measure_parts(nue_t *nue, int32_t *queue)
 static int prepare(nue_t *nue, run_t *run)
 {
     const ibn_network *net = nue->job.net;
-    size_t families = (size_t)nue->job.targets->families + 1;
+    size_t families = (size_t)nue->job.targets->families + 1, count = (size_t)nue->job.targets->count + 1;
     nue->slot_first = malloc(((size_t)net->channels + 1) * sizeof *nue->slot_first);
     nue->part_size = calloc((size_t)net->switches + 1, sizeof *nue->part_size);
     nue->layer = calloc((size_t)nue->options->layers, sizeof *nue->layer);
     nue->job.order = malloc(families * sizeof *nue->job.order);
-    size_t count = (size_t)nue->job.targets->count + 1;
+    nue->job.family_of = malloc(count * sizeof *nue->job.family_of);
     run->best_next = malloc(nue->options->passes > 0 ? count * (size_t)net->switches + 1 : 1);
     run->best_escaped = malloc(count * sizeof *run->best_escaped);
     run->best_load = malloc(((size_t)net->channels + 1) * sizeof *run->best_load);
-    if (!nue->slot_first || !nue->part_size || !nue->layer || !nue->job.order || !run->best_next ||
+    if (!nue->slot_first || !nue->part_size || !nue->layer || !nue->job.order || !nue->job.family_of || !run->best_next ||
         !run->best_escaped || !run->best_load)
         return 1;
     for (int32_t which = 0; which < LANES; which++) {
@@ -243,8 +243,11 @@ static int prepare(nue_t *nue, run_t *run)
         if (!run->queue[which] || prepare_grower(net, &run->grower[which]))
             return 1;
     }
-    for (int32_t family = 0; family < nue->job.targets->families; family++)
+    for (int32_t family = 0; family < nue->job.targets->families; family++) {
         nue->job.order[family] = family;
+        for (int32_t t = nue->job.targets->family_first[family]; t < nue->job.targets->family_first[family + 1]; t++)
+            nue->job.family_of[t] = family;
+    }
     for (int32_t c = 0; c < net->channels; c++) {
         nue->slot_first[c] = (int32_t)nue->slots;
         nue->slots += net->first[net->dst[c] + 1] - net->first[net->dst[c]];
@@ -271,6 +274,7 @@ static void release(nue_t *nue, run_t *run)
     free(nue->slot_first);
     free(nue->part_size);
     free(nue->job.order);
+    free(nue->job.family_of);
 }
 
 /* Trees of destinations without flow: that of another destination at the same switch if there is one (its dependencies

@@ -10,12 +10,15 @@
 #include "internal/nue.h"
 #include "internal/random.h"
 
+#define TAKEN 1e12 /* what it costs to go where another LID of the same port goes: more than any way */
+
 typedef struct {
     const nue_t *nue;
     layer_t *layer;
     grower_t *grower;
     uint8_t *next;
-    int32_t target, root, elders, wave, reached;
+    int32_t target, root, wave, reached;
+    int has_siblings;
     double share;
 } tree_t;
 
@@ -97,8 +100,8 @@ static int32_t gather(const tree_t *tree, int32_t u)
         if (grower->wave[v] < 0 || grower->wave[v] > tree->wave)
             continue;
         double cost = cost_by(tree, c);
-        if (tree->elders)
-            cost += 1e12 * ibn_taken_by_elders(&tree->nue->job, tree->next, tree->elders, u, c);
+        if (tree->has_siblings)
+            cost += TAKEN * ibn_taken_by_siblings(&tree->nue->job, tree->target, u, c);
         grower->candidate[count] = c;
         grower->cost[count++] = cost;
     }
@@ -271,13 +274,14 @@ static int backtrack(tree_t *tree)
     return 0;
 }
 
-void ibn_grow(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target, int32_t elders)
+void ibn_grow(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
 {
     const ibn_network *net = nue->job.net;
+    const int32_t *family = nue->job.targets->family_first + nue->job.family_of[target];
     int32_t root = nue->job.targets->root[target];
     uint8_t *next = nue->job.next + (int64_t)target * net->switches;
     tree_t tree = {.nue = nue, .layer = layer, .grower = grower, .next = next, .target = target, .root = root,
-                   .elders = elders, .share = nue->job.targets->share[target], .reached = 1};
+                   .has_siblings = family[1] - family[0] > 1, .share = nue->job.targets->share[target], .reached = 1};
     memset(next, NO_CHANNEL, (size_t)net->switches);
     memset(grower->lane.carries, 0, (size_t)net->switches);
     for (int32_t u = 0; u < net->switches; u++)

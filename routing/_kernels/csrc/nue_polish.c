@@ -13,6 +13,7 @@ static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u
     uint8_t *next = job->next + (int64_t)target * net->switches, kept = next[u];
     int32_t root = job->targets->root[target];
     layer_t *layer = &nue->layer[nue->target_layer[target]];
+    int32_t taken = ibn_taken_by_siblings(job, target, u, net->first[u] + kept);
     double flow = ibn_flow_through(nue, grower, next, target, u), before = lane->potential;
     if (flow == 0.0)
         return 0;
@@ -20,7 +21,7 @@ static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u
     double lifted = before - lane->potential;
     for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
         int32_t v = net->dst[c];
-        if (c - net->first[u] == kept || (v != root && next[v] == NO_CHANNEL))
+        if (c - net->first[u] == kept || ibn_taken_by_siblings(job, target, u, c) > taken || (v != root && next[v] == NO_CHANNEL))
             continue;
         double cost = 0.0;
         int32_t at = u;

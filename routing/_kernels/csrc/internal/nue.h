@@ -73,7 +73,7 @@ void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int3
 void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root);
 int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank);
 
-void ibn_grow(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target, int32_t elders);
+void ibn_grow(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target);
 int ibn_rehang(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next, int32_t root, int32_t v, int32_t c);
 int32_t ibn_escape(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target);
 double ibn_flow_through(const nue_t *nue, grower_t *grower, const uint8_t *next, int32_t target, int32_t u);
