@@ -49,7 +49,6 @@ def grow(
     start: npt.NDArray[np.uint8] | None = None,
     passes: int,
     full_passes: int = 2,
-    bisection: bool = False,
     seed: int,
     threads: int,
     hop_cost: float = 0.0,
@@ -70,8 +69,6 @@ def grow(
         Refinement passes after the first (or after the start).
     full_passes
         Passes, the first among them, that lay every tree; the others lay those over the fullest channels.
-    bisection
-        Join the tree that is there, as :func:`routing._kernels.balance.balance` does.
     seed
         Of the order in which destinations, and switches of one wave, are laid.
     threads
@@ -99,7 +96,7 @@ def grow(
     options = ffi.new("ibn_nue_options *")
     options.layers, options.passes, options.threads, options.seed = len(parent), passes, threads, seed
     options.started, options.hop_cost = int(start is not None), hop_cost
-    options.full_passes, options.bisection = full_passes, int(bisection)
+    options.full_passes = full_passes
     options.parent, options.rank = pointer("int32_t *", parent, "i4"), pointer("double *", rank, "f8")
     options.reverse = pointer("int32_t *", channels.reverse, "i4")
     result = Grown(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +24,15 @@ from routing.fabric import Channels, Fabric
 from routing.partition import regions
 from routing.tables import Routing
 
-NEW_CHANNEL_COST = 0.1
-"""For bisection: what a channel new to a destination costs, beside its load."""
-
 FULL_PASS_UP_TO, PASS_UP_TO = 30_000_000, 500_000_000
 """Channels that a pass looks at up to which a second one is worth its time, at effort 1: over all destinations, and
 over those on the fullest channels."""
 
 PASSES_ON_ONE_VL = 5
 """One pass after the first is all that several layers need; with one, each gains a little."""
+
+ENOUGH_LAYERS = 4
+"""Layers from which on the first guess at the seeds is as good as any other, by what was measured."""
 
 
 class Nue:
@@ -109,6 +111,19 @@ def _wholly_escaped(fabric: Fabric, destinations: Destinations, trees: Grown) ->
     return np.asarray((trees.escaped >= others) & (others > 0))
 
 
+def tree_tops(fabric: Fabric) -> list[int]:
+    """The top switches if every channel leads one level up or down from them and end ports are at the bottom only."""
+    tops = top_switches(fabric)
+    if not tops:
+        return []
+    src, dst = fabric.channels.src, fabric.channels.dst
+    level = np.asarray(fabric.graph.distances(source=tops, mode="out"), float).min(axis=0)
+    step = level[dst] - level[src]
+    reached = np.isfinite(step)
+    leaves = fabric.terminals_at[src] > 0
+    return [] if (np.abs(step[reached]) != 1).any() or (step[reached & leaves] > 0).any() else tops
+
+
 @dataclass(frozen=True, eq=False)
 class _Job:
     fabric: Fabric
@@ -118,57 +133,66 @@ class _Job:
     options: EngineOptions
 
     def best(self) -> tuple[Grown, Seeds]:
-        """The trees, and what they were grown from.
+        """The trees, and what they were grown from: the best outcome of all seeds that are worth a try here."""
+        outcomes = ((self.grow(seeds), seeds) for seeds in self.seeds())
+        return min(outcomes, key=lambda outcome: _quality(outcome[0]))
 
-        The top of a tree gives an order that restricts no shortest path.  Elsewhere regions do best, but with a single
-        layer, which is no region: there Up*/Down* in a searched order is a better start on some fabrics, and the
-        better of both outcomes is taken.
+    def seeds(self) -> Iterator[Seeds]:
+        """Seeds, the best guess first.
+
+        On trees the order from the top restricts no shortest path, and elsewhere regions do best.  The fewer layers,
+        the less can be said beforehand; with a single one, Up*/Down* in a searched order is often the best start.
         """
         if self.fabric.switches == 0:
-            empty = Seeds("none", np.zeros((self.layers, 0), np.int32), np.zeros((self.layers, 0)))
-            return self.grow(empty), empty
-        tops = top_switches(self.fabric)
+            yield Seeds("none", np.zeros((self.layers, 0), np.int32), np.zeros((self.layers, 0)))
+            return
+        tops = tree_tops(self.fabric)
         if tops:
-            seeds = by_order(self.fabric, np.tile(breadth_first(self.fabric, tops), (self.layers, 1)))
-            return self.grow(seeds), seeds
-        seeds = by_region(self.fabric, self.destinations, self.layer, self.layers, self.options.threads)
-        grown = self.grow(seeds)
-        if self.layers > 1:
-            return grown, seeds
-        other = self.up_down()
-        again = self.grow(other)
-        return min(((grown, seeds), (again, other)), key=lambda outcome: _quality(outcome[0]))
+            position = np.tile(breadth_first(self.fabric, tops), (self.layers, 1))
+            if self.gathers:
+                yield self.up_down(position)
+                return
+            yield by_order(self.fabric, position)
+        if not tops or 1 < self.layers < ENOUGH_LAYERS:
+            yield by_region(self.fabric, self.destinations, self.layer, self.layers, self.options.threads)
+        if self.layers == 1:
+            yield self.up_down(self.searched_order())
+
+    @cached_property
+    def gathers(self) -> bool:
+        """Whether destinations are gathered on few channels, which serves bisections on trees only."""
+        return self.options.objective is Objective.BISECTION and bool(tree_tops(self.fabric))
 
     def grow(self, seeds: Seeds) -> Grown:
         options = self.options
-        bisection = options.objective is Objective.BISECTION
         return grow(
             *self.inputs(),
             parent=seeds.parent,
             rank=seeds.rank,
             start=seeds.start,
-            passes=self.passes() if options.passes is None else options.passes,
+            passes=0 if self.gathers else self.passes() if options.passes is None else options.passes,
             full_passes=2 if options.passes is not None or self.looks() <= FULL_PASS_UP_TO else 1,
-            bisection=bisection,
             seed=options.seed,
             threads=options.threads,
-            hop_cost=NEW_CHANNEL_COST if bisection else 0.0,
         )
 
-    def up_down(self) -> Seeds:
-        """Up*/Down* trees in the order that balances best."""
+    def searched_order(self) -> npt.NDArray[np.int32]:
+        """int32[1, S], the order in which Up*/Down* balances best."""
         options, destinations = self.options, self.destinations
         with_flow = destinations.share[destinations.family_first[:-1]] > 0.0
         search = OrderSearch(self.fabric, destinations, round(LOOKS * options.effort), options.seed, options.threads)
-        position = np.tile(search.best(np.flatnonzero(with_flow)), (self.layers, 1))
+        return search.best(np.flatnonzero(with_flow))[np.newaxis]
+
+    def up_down(self, position: npt.NDArray[np.int32]) -> Seeds:
+        """Up*/Down* trees in the order (int32[layers, S]) to begin with."""
         trees = balance(
             *self.inputs(),
             position=position,
-            passes=refinement_passes(self.fabric, options),
-            seed=options.seed,
-            threads=options.threads,
+            passes=refinement_passes(self.fabric, self.options),
+            seed=self.options.seed,
+            threads=self.options.threads,
             hop_cost=HOP_COST,
-            bisection=options.objective is Objective.BISECTION,
+            bisection=self.gathers,
         )
         return replace(by_order(self.fabric, position), name="updn", start=trees.next_channel)
 

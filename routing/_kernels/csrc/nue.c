@@ -14,7 +14,6 @@
 
 #define LANES 2
 #define BLOCK 16
-#define SQUARINGS_FOR_BISECTION 1
 #define PATIENCE 3 /* passes without a gain after which no further one is tried */
 #define WORD 256 /* channels of one switch */
 
@@ -139,8 +138,6 @@ static int run_pass(run_t *run, double *load, int with_flow)
     job_t *job = &nue->job;
     uint64_t random = nue->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
     job->squarings = SCHEDULE[job->pass < SCHEDULED ? job->pass : SCHEDULED - 1];
-    if (job->options->bisection)
-        job->squarings = SQUARINGS_FOR_BISECTION;
     job->hot = job->pass < nue->options->full_passes ? 0.0 : 0.999;
     if (with_flow)
         ibn_shuffle(job->order, job->targets->families, &random);
@@ -152,7 +149,7 @@ static int run_pass(run_t *run, double *load, int with_flow)
             return 1;
     }
     merge(run, load);
-    if (job->pass > 0 && with_flow && !job->options->bisection) {
+    if (job->pass > 0 && with_flow) {
         ibn_nue_polish(nue, &run->grower[0]);
         memcpy(run->grower[1].lane.load, load, (size_t)job->net->channels * sizeof *load);
         merge(run, load);
@@ -166,7 +163,6 @@ static int prepare_grower(const ibn_network *net, grower_t *grower)
     lane_t *lane = &grower->lane;
     lane->load = calloc(channels, sizeof *lane->load);
     lane->weight = calloc(channels, sizeof *lane->weight);
-    lane->carries = calloc(switches, sizeof *lane->carries);
     lane->through = calloc(switches, sizeof *lane->through);
     lane->before = calloc(switches, sizeof *lane->before);
     lane->queue = calloc(switches, sizeof *lane->queue);
@@ -185,7 +181,7 @@ static int prepare_grower(const ibn_network *net, grower_t *grower)
     grower->cost = calloc(WORD, sizeof *grower->cost);
     grower->escape = calloc(switches, sizeof *grower->escape);
     grower->on_escape = calloc(switches, sizeof *grower->on_escape);
-    return !(lane->load && lane->weight && lane->carries && lane->through && lane->before && lane->queue && lane->children &&
+    return !(lane->load && lane->weight && lane->through && lane->before && lane->queue && lane->children &&
              lane->level && grower->hop && grower->wave && grower->seen && grower->mark && grower->stack && grower->forward &&
              grower->backward && grower->places && grower->log && grower->candidate && grower->cost && grower->escape &&
              grower->on_escape);
@@ -197,7 +193,7 @@ static void release_grower(grower_t *grower)
                    grower->lane.queue, grower->lane.children, grower->lane.level,   grower->wave,
                    grower->seen,       grower->mark,          grower->stack,        grower->forward,
                    grower->backward,   grower->places,        grower->candidate,    grower->cost,
-                   grower->escape,     grower->on_escape,     grower->lane.carries, grower->log,           grower->hop};
+                   grower->escape,     grower->on_escape,     grower->log,           grower->hop};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -376,7 +372,7 @@ static int take_over(run_t *run, double *load)
 int ibn_nue(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,
             int32_t *layer, int32_t *escaped, double *load, double *worst)
 {
-    ibn_balance_options common = {.hop_cost = options->hop_cost, .bisection = options->bisection};
+    ibn_balance_options common = {.hop_cost = options->hop_cost};
     nue_t nue = {.job = {.net = network, .targets = targets, .options = &common, .next = next},
                  .options = options, .target_layer = layer, .escaped = escaped};
     run_t run = {.nue = &nue, .least = INFINITY};

@@ -9,7 +9,6 @@ typedef struct {
     int32_t threads;
     int32_t started;
     double hop_cost;
-    int32_t bisection;
     uint64_t seed;
     const int32_t *parent;
     const double *rank;

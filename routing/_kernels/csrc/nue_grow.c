@@ -28,19 +28,14 @@ static int32_t hop(const tree_t *tree, int32_t u)
     return tree->grower->hop[u].channel;
 }
 
-/* Cost of the way that `from` takes now; for bisection only of what the tree does not have yet.  Walked to the end each
- * time, since flow is added all the while. */
+/* Cost of the way that `from` takes now.  Walked to the end each time, since flow is added all the while. */
 static double walk(const tree_t *tree, int32_t from)
 {
     const lane_t *lane = &tree->grower->lane;
     const hop_t *hops = tree->grower->hop;
     double cost = 0.0;
-    if (tree->nue->job.options->bisection)
-        for (; from != tree->root && !lane->carries[from]; from = hops[from].to)
-            cost += lane->weight[hops[from].channel];
-    else
-        for (; from != tree->root; from = hops[from].to)
-            cost += lane->weight[hops[from].channel];
+    for (; from != tree->root; from = hops[from].to)
+        cost += lane->weight[hops[from].channel];
     return cost;
 }
 
@@ -48,10 +43,8 @@ static void send(const tree_t *tree, int32_t from, double flow)
 {
     lane_t *lane = &tree->grower->lane;
     const hop_t *hops = tree->grower->hop;
-    for (; from != tree->root; from = hops[from].to) {
-        lane->carries[from] = 1;
+    for (; from != tree->root; from = hops[from].to)
         ibn_add(&tree->nue->job, lane, hops[from].channel, flow);
-    }
 }
 
 static void take(tree_t *tree, int32_t u, int32_t c)
@@ -283,7 +276,6 @@ void ibn_grow(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target
     tree_t tree = {.nue = nue, .layer = layer, .grower = grower, .next = next, .target = target, .root = root,
                    .has_siblings = family[1] - family[0] > 1, .share = nue->job.targets->share[target], .reached = 1};
     memset(next, NO_CHANNEL, (size_t)net->switches);
-    memset(grower->lane.carries, 0, (size_t)net->switches);
     for (int32_t u = 0; u < net->switches; u++)
         grower->wave[u] = -1;
     grower->wave[root] = 0;

@@ -58,7 +58,6 @@ static inline void ibn_send(const nue_t *nue, lane_t *lane, const uint8_t *next,
 {
     while (from != root) {
         int32_t c = ibn_chosen(&nue->job, next, from);
-        lane->carries[from] = 1;
         ibn_add(&nue->job, lane, c, flow);
         from = nue->job.net->dst[c];
     }

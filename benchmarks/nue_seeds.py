@@ -1,0 +1,136 @@
+"""What Nue's layers begin with: the published way beside others, as a Markdown table.
+
+usage: python -m benchmarks.nue_seeds FABRIC... [--vls 8,2] [--passes 1]
+
+Published: the escape tree is a breadth-first tree from the most central switch (betweenness, weighted by end ports) of
+the layer's convex subgraph, and every dependency begins unused.  CPU seconds are those of the kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import igraph
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.nue import Grown, grow
+from routing._kernels.order import grow_order
+from routing.engines.destinations import Destinations, slowness
+from routing.engines.nue_seeds import Seeds, by_order, by_region
+from routing.engines.orders import breadth_first, top_switches
+from routing.fabric import Fabric
+from routing.formats.fabric_files import read_fabric
+from routing.partition import regions
+
+Layer = npt.NDArray[np.int32]
+
+
+def central_in_hull(fabric: Fabric, owners: npt.NDArray[np.int64], hops: npt.NDArray[np.float64]) -> int:
+    """The most central switch of the convex subgraph that the owners span.  ``hops``: float64[S, S]."""
+    between = hops[owners][:, :, None] + hops[:, owners][None, :, :]
+    inside = np.flatnonzero((between == hops[np.ix_(owners, owners)][:, None, :]).any(axis=(0, 2)))
+    part: igraph.Graph = fabric.graph.as_undirected(mode="collapse").induced_subgraph(inside.tolist())
+    weight = 1 + fabric.terminals_at[inside]
+    score = np.zeros(len(inside))
+    for source in range(len(inside)):
+        score += weight[source] * np.asarray(part.betweenness(sources=[source]))
+    return int(inside[np.argmax(np.round(score, 6))])
+
+
+def published(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
+    """A breadth-first tree from the centre of each layer; no order but the tree's own."""
+    hops = np.asarray(fabric.graph.distances(mode="out"), float)
+    flow = destinations.share > 0.0
+    centres = [
+        central_in_hull(fabric, np.unique(destinations.root[flow & (layer == number)]), hops)
+        for number in range(layers)
+    ]
+    seeds = by_order(fabric, np.stack([breadth_first(fabric, [centre]) for centre in centres]))
+    return replace(seeds, rank=np.zeros_like(seeds.rank))
+
+
+def centre_by_region(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
+    """The published tree in the order by distance."""
+    region = by_region(fabric, destinations, layer, layers, 2)
+    return replace(published(fabric, destinations, layer, layers), rank=region.rank)
+
+
+def clustered(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
+    """An Up*/Down* order by maximum cardinality search for each layer."""
+    keys = np.random.default_rng(1).random((layers, fabric.switches))
+    return by_order(fabric, np.stack([grow_order(fabric.channels, key, pull=1.0) for key in keys]))
+
+
+def tops(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
+    """The order from the top of a tree."""
+    return by_order(fabric, np.tile(breadth_first(fabric, top_switches(fabric)), (layers, 1)))
+
+
+def region(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
+    """The order by distance, and a tree from the nearest switch."""
+    return by_region(fabric, destinations, layer, layers, 2)
+
+
+WAYS: dict[str, Callable[[Fabric, Destinations, Layer, int], Seeds]] = {
+    "published": published,
+    "published, order by distance": centre_by_region,
+    "clustered order": clustered,
+    "top of the tree": tops,
+    "region": region,
+}
+
+
+def row(fabric: Fabric, name: str, vls: int, passes: int) -> list[str]:
+    """The table's row of one way on one fabric."""
+    destinations = Destinations.of(fabric)
+    layer = regions(fabric, vls, seed=1)[destinations.root]
+    seeds = WAYS[name](fabric, destinations, layer, vls)
+    start = time.process_time()
+    grown: Grown = grow(
+        fabric.channels,
+        slowness(fabric),
+        fabric.terminals_at.astype(np.float64),
+        destinations.targets(layer),
+        parent=seeds.parent,
+        rank=seeds.rank,
+        passes=passes,
+        seed=1,
+        threads=2,
+    )
+    seconds = time.process_time() - start
+    flow = destinations.share > 0.0
+    share = (fabric.endports - 1) / grown.worst
+    return [
+        fabric.name, str(vls), name, f"{share[0]:.3f}", f"{share.max(where=grown.worst > 0, initial=0):.3f}",
+        str(int(grown.escaped[flow].sum())), f"{seconds:.2f}",
+    ]  # fmt: skip
+
+
+HEAD = ("fabric", "VLs", "seeds", "a2a, first pass", "a2a, best", "entries on the escape tree", "CPU s")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.nue_seeds", description=__doc__.splitlines()[0])
+    parser.add_argument("fabrics", nargs="+", type=Path, metavar="FABRIC")
+    parser.add_argument("--vls", type=lambda text: [int(part) for part in text.split(",")], default=[8, 2])
+    parser.add_argument("--passes", type=int, default=1)
+    arguments = parser.parse_args(words)
+    print("", " | ".join(HEAD), "", sep="| ")
+    print("|---" * len(HEAD) + "|")
+    for path in arguments.fabrics:
+        fabric = read_fabric(path)
+        for vls in arguments.vls:
+            for name in WAYS:
+                if name != "top of the tree" or top_switches(fabric):
+                    print(f"| {' | '.join(row(fabric, name, vls, arguments.passes))} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
