@@ -30,6 +30,8 @@ ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
     "roots": (list,),
     "root_guid_file": (str,),
     "partition": (str,),
+    "first_vl": (int,),
+    "reversible": (bool,),
 }
 """What ``[engine]`` and ``[engine.NAME]`` may say: the options of :class:`routing.engines.base.EngineOptions`."""
 

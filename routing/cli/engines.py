@@ -59,6 +59,10 @@ def engine_options(command: Command) -> Command:
                      help="How destinations are split into layers; the engine decides if not given."),
         click.option("--port-vls", type=click.IntRange(1, MAX_DATA_VLS), default=8, show_default=True,
                      help="Data VLs that every port supports: what --vls auto means."),
+        click.option("--first-vl", type=click.IntRange(0, MAX_DATA_VLS - 1), default=0, show_default=True,
+                     help="First VL and SL of the tables; those below are kept for other classes of traffic."),
+        click.option("--reversible", is_flag=True,
+                     help="Replies, which come back on the request's SL, have to be free of credit loops too."),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -86,6 +90,18 @@ def collect(given: dict[str, Any]) -> EngineOptions:
     """The engine's options out of the command's, which are taken away from ``given``."""
     from routing.engines.base import EngineOptions, Objective
 
-    names = ("vls", "port_vls", "passes", "effort", "seed", "threads", "roots", "root_guid_file", "partition")
+    names = (
+        "vls",
+        "port_vls",
+        "passes",
+        "effort",
+        "seed",
+        "threads",
+        "roots",
+        "root_guid_file",
+        "partition",
+        "first_vl",
+        "reversible",
+    )
     chosen = {name: given.pop(name) for name in names}
     return EngineOptions(objective=Objective(given.pop("objective")), **chosen)
