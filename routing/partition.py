@@ -27,6 +27,9 @@ def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
     starts = np.searchsorted(pairs // fabric.switches, np.arange(fabric.switches + 1))
     # One switch without end ports weighs a little too, so that regions stay in one piece.
     weight = fabric.terminals_at * 16 + 1
+    if np.count_nonzero(fabric.terminals_at) < count:
+        # METIS complains on standard output of weights that cannot be split so often.
+        weight = np.ones_like(weight)
     _, part = pymetis.part_graph(
         count,
         adjacency=pymetis.CSRAdjacency(starts, pairs % fabric.switches),

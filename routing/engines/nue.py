@@ -118,10 +118,10 @@ def tree_tops(fabric: Fabric) -> list[int]:
         return []
     src, dst = fabric.channels.src, fabric.channels.dst
     level = np.asarray(fabric.graph.distances(source=tops, mode="out"), float).min(axis=0)
-    step = level[dst] - level[src]
-    reached = np.isfinite(step)
-    leaves = fabric.terminals_at[src] > 0
-    return [] if (np.abs(step[reached]) != 1).any() or (step[reached & leaves] > 0).any() else tops
+    reached = np.isfinite(level[src])
+    step = level[dst[reached]] - level[src[reached]]
+    from_leaves = fabric.terminals_at[src[reached]] > 0
+    return [] if (np.abs(step) != 1).any() or (step[from_leaves] > 0).any() else tops
 
 
 @dataclass(frozen=True, eq=False)

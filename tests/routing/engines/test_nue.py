@@ -137,3 +137,61 @@ def test_a_ring_needs_two_vls_for_shortest_paths():
 def test_roots_are_refused():
     with pytest.raises(OptionError, match=r"nue has no roots \(leave them out, or use updn\)"):
         ENGINES["nue"].route(ring_fabric(4), EngineOptions(roots=("sw0",)))
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(fabrics(max_switches=20, connected=False), st.integers(1, 8), st.sampled_from(["nue", "updn"]))
+def test_reversible_tables_are_reversible(fabric, vls, engine):
+    routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, reversible=True, effort=0.02))
+    assert prove(fabric, routing).strength == "reversible"
+    assert routing.vls == vls
+
+
+def test_without_it_replies_may_close_a_loop():
+    fabric = generate("torus", ["4x4x4"], cas=1)
+    strengths = [
+        prove(fabric, ENGINES["nue"].route(fabric, EngineOptions(vls=8, reversible=reversible, effort=0.1))).strength
+        for reversible in (False, True)
+    ]
+    assert strengths == ["forward", "reversible"]
+
+
+def test_reversible_balances_as_one_layer_does():
+    """What was asked of it: .35 on this torus."""
+    fabric = generate("torus", ["4x4x4"], cas=4)
+    routing = ENGINES["nue"].route(fabric, EngineOptions(vls=8, reversible=True))
+    assert measure(fabric, routing, shifts=0).all_to_all >= 0.36
+    assert routing.provenance.options["escape_destinations"] == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_vls_below_the_first_are_kept_free(engine):
+    fabric = random_fabric(8, switches=20, degree=5, cas=2)
+    plain = ENGINES[engine].route(fabric, EngineOptions(vls=3, effort=0.1))
+    moved = ENGINES[engine].route(fabric, EngineOptions(vls=3, first_vl=4, effort=0.1))
+    assert moved.lft.tobytes() == plain.lft.tobytes()
+    assert (moved.sl == plain.sl + 4).all()
+    assert moved.vls == 7
+    assert moved.sl2vl[4:7].tolist() == [4, 5, 6]
+    assert prove(fabric, moved).strength == prove(fabric, plain).strength
+
+
+def test_a_first_vl_that_leaves_too_few():
+    with pytest.raises(OptionError, match=r"no 8 data VLs from VL 8 on \(use at most 7\)"):
+        ENGINES["nue"].route(ring_fabric(4), EngineOptions(vls=8, first_vl=8))
+    with pytest.raises(OptionError, match=r"15 is no first VL \(use 0 to 14\)"):
+        EngineOptions(first_vl=15)
+    assert ENGINES["nue"].route(ring_fabric(4), EngineOptions(first_vl=6)).sl.max() <= 7
+
+
+def test_minhop_promises_nothing_of_replies():
+    with pytest.raises(OptionError, match="minhop promises nothing of replies"):
+        ENGINES["minhop"].route(ring_fabric(4), EngineOptions(reversible=True))
+
+
+def test_what_a_run_did_goes_with_the_tables():
+    fabric = random_fabric(27, switches=20, degree=3, cas=2, parallel=2)
+    options = ENGINES["nue"].route(fabric, EngineOptions(vls=1, passes=0)).provenance.options
+    assert options["seeds"] in ("region", "updn")
+    assert 0 <= options["escape_entries"] < 0.05 * len(fabric.lids) * fabric.switches
+    assert options["escape_destinations"] == 0
