@@ -58,7 +58,8 @@ def grow(
     Parameters
     ----------
     channels, slowness, sources, targets
-        As for :func:`routing._kernels.balance.balance`; ``targets.layer`` is the layer to begin with.
+        As for :func:`routing._kernels.balance.balance`; ``targets.layer`` is the layer of each destination, the same
+        for all of a family.
     parent
         int32[layers, S], the escape tree of each layer: the channel of each switch towards the root, -1 at the root.
     rank

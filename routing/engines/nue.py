@@ -31,8 +31,8 @@ over those on the fullest channels."""
 PASSES_ON_ONE_VL = 5
 """One pass after the first is all that several layers need; with one, each gains a little."""
 
-ENOUGH_LAYERS = 4
-"""Layers from which on the first guess at the seeds is as good as any other, by what was measured."""
+GOOD_ENOUGH, GOOD_ENOUGH_ON_ONE_VL = 1.4, 1.2
+"""Load of the fullest channel over the mean, up to which no other seeds are tried."""
 
 
 class Nue:
@@ -133,15 +133,25 @@ class _Job:
     options: EngineOptions
 
     def best(self) -> tuple[Grown, Seeds]:
-        """The trees, and what they were grown from: the best outcome of all seeds that are worth a try here."""
-        outcomes = ((self.grow(seeds), seeds) for seeds in self.seeds())
-        return min(outcomes, key=lambda outcome: _quality(outcome[0]))
+        """The trees, and what they were grown from: the best outcome of the seeds up to one that is good enough."""
+        outcomes = []
+        good_enough = GOOD_ENOUGH if self.layers > 1 else GOOD_ENOUGH_ON_ONE_VL
+        for seeds in self.seeds():
+            trees = self.grow(seeds)
+            outcomes.append((trees, seeds))
+            if _worst(trees) <= good_enough * self.mean_load(trees):
+                break
+        return min(outcomes, key=lambda outcome: (_worst(outcome[0]), int(outcome[0].escaped.sum())))
+
+    def mean_load(self, trees: Grown) -> float:
+        """What no channel would exceed if the same ways were spread evenly over all channels."""
+        return float(np.mean(trees.load * slowness(self.fabric))) if len(trees.load) else 0.0
 
     def seeds(self) -> Iterator[Seeds]:
         """Seeds, the best guess first.
 
-        On trees the order from the top restricts no shortest path, and elsewhere regions do best.  The fewer layers,
-        the less can be said beforehand; with a single one, Up*/Down* in a searched order is often the best start.
+        On trees the order from the top restricts no shortest path, and elsewhere regions do best.  With few layers, or
+        faults in a tree, they may fall short; Up*/Down* in a searched order is then often the best start.
         """
         if self.fabric.switches == 0:
             yield Seeds("none", np.zeros((self.layers, 0), np.int32), np.zeros((self.layers, 0)))
@@ -153,10 +163,9 @@ class _Job:
                 yield self.up_down(position)
                 return
             yield by_order(self.fabric, position)
-        if not tops or 1 < self.layers < ENOUGH_LAYERS:
+        if not tops or self.layers > 1:
             yield by_region(self.fabric, self.destinations, self.layer, self.layers, self.options.threads)
-        if self.layers == 1:
-            yield self.up_down(self.searched_order())
+        yield self.up_down(self.searched_orders())
 
     @cached_property
     def gathers(self) -> bool:
@@ -176,12 +185,11 @@ class _Job:
             threads=options.threads,
         )
 
-    def searched_order(self) -> npt.NDArray[np.int32]:
-        """int32[1, S], the order in which Up*/Down* balances best."""
-        options, destinations = self.options, self.destinations
-        with_flow = destinations.share[destinations.family_first[:-1]] > 0.0
-        search = OrderSearch(self.fabric, destinations, round(LOOKS * options.effort), options.seed, options.threads)
-        return search.best(np.flatnonzero(with_flow))[np.newaxis]
+    def searched_orders(self) -> npt.NDArray[np.int32]:
+        """int32[layers, S], the orders in which Up*/Down* balances best."""
+        options, looks = self.options, round(LOOKS * self.options.effort)
+        search = OrderSearch(self.fabric, self.destinations, looks, options.seed, options.threads)
+        return search.for_layers(self.layer, self.layers)
 
     def up_down(self, position: npt.NDArray[np.int32]) -> Seeds:
         """Up*/Down* trees in the order (int32[layers, S]) to begin with."""
@@ -214,6 +222,7 @@ class _Job:
         return looks_a_pass(self.fabric) / self.options.effort if self.options.effort > 0.0 else np.inf
 
 
-def _quality(trees: Grown) -> tuple[float, int]:
-    worst = trees.worst[trees.worst > 0.0]
-    return (float(worst.min(initial=np.inf)) if len(worst) else 0.0), int(trees.escaped.sum())
+def _worst(trees: Grown) -> float:
+    """Load over capacity of the fullest channel."""
+    done = trees.worst[trees.worst > 0.0]
+    return float(done.min()) if len(done) else 0.0

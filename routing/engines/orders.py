@@ -152,6 +152,19 @@ class OrderSearch:
         whole = self._sample(families, looks // (CLUSTERED_CANDIDATES + 2), whole=True)
         return min((first, order), key=lambda finalist: self._try(finalist, whole, DUEL_PASSES))
 
+    def for_layers(self, layer: npt.NDArray[np.int32], layers: int) -> npt.NDArray[np.int32]:
+        """int32[layers, S], an order for each layer: the best for each, or the best for all of them if that is better.
+
+        ``layer`` is the layer of each LID, int32[D].
+        """
+        first = self.destinations.family_first[:-1]
+        with_flow = self.destinations.share[first] > 0.0
+        shared = np.tile(self.best(np.flatnonzero(with_flow)), (layers, 1))
+        if layers == 1:
+            return shared
+        own = [self.best(np.flatnonzero(with_flow & (layer[first] == number)), layers) for number in range(layers)]
+        return min((shared, np.stack(own)), key=lambda orders: self.worst(orders, layer))
+
     def worst(self, orders: npt.NDArray[np.int32], layer: npt.NDArray[np.int32]) -> float:
         """The fullest channel's load over capacity with int32[layers, S] orders and each LID's layer (int32[D])."""
         return self._try(orders, self.destinations.targets(layer))

@@ -107,11 +107,5 @@ def _orders(
         return np.zeros((layers, 0), np.int32)
     if roots:
         return np.tile(breadth_first(fabric, roots), (layers, 1))
-    family_layer = layer[destinations.family_first[:-1]]
-    with_flow = destinations.share[destinations.family_first[:-1]] > 0.0
     search = OrderSearch(fabric, destinations, round(LOOKS * options.effort), options.seed, options.threads)
-    shared = np.tile(search.best(np.flatnonzero(with_flow)), (layers, 1))
-    if layers == 1:
-        return shared
-    own = [search.best(np.flatnonzero(with_flow & (family_layer == number)), layers) for number in range(layers)]
-    return min((shared, np.stack(own)), key=lambda orders: search.worst(orders, layer))
+    return search.for_layers(layer, layers)
