@@ -1,10 +1,12 @@
 """Seconds that a sweep of OpenSM spends on routing, with its own engines and with ours, in one run.
 
 usage: python -m benchmarks.sweep_seconds [FABRIC...] [--pairs minhop:ibnue-minhop,updn:ibnue-updn] [--rounds 3]
+       [--vls 8]
 
 FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  The seconds are OpenSM's own: from "building
 routing with" to "tables configured" in its log, so ours include the way to the worker and back, the proof, and sending
-the tables.  The two of a pair run in turn, round by round; medians are compared.
+the tables.  The two of a pair run in turn, round by round; medians are compared.  With --vls OpenSM has QoS on and as
+many data VLs, and its nue may use them all.
 """
 
 from __future__ import annotations
@@ -24,28 +26,33 @@ from routing.formats.fabric_files import write_net
 
 FABRICS = ("kary-ntree:16,3", "torus:10x10x10,cas=4")
 PAIRS = "minhop:ibnue-minhop,updn:ibnue-updn,sssp:ibnue-updn"
-TOML = "allow_credit_loops = true\ndeadline = 300\n[engine]\nvls = 1\n"
+TOML = "allow_credit_loops = true\ndeadline = 300\n[engine]\nvls = {vls}\n"
 
 
-def routing_seconds(net: Path, engine: str, plugin: Plugin | None) -> tuple[float, str]:
+def settings(vls: int) -> dict[str, bool | int]:
+    """What OpenSM is told of VLs."""
+    return {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls} if vls > 1 else {"qos": False}
+
+
+def routing_seconds(net: Path, engine: str, plugin: Plugin | None, vls: int) -> tuple[float, str]:
     """One start of OpenSM: its routing seconds, and the engine that it ended up with."""
     with (
         Ibsim(net, timeout=300.0) as ibsim,
-        OpenSM(ibsim, routing_engine=engine, config={"qos": False}, plugin=plugin, timeout=300.0) as opensm,
+        OpenSM(ibsim, routing_engine=engine, config=settings(vls), plugin=plugin, timeout=300.0) as opensm,
     ):
         sweep = opensm.last_sweep
         assert sweep is not None and sweep.routing_seconds is not None
         return sweep.routing_seconds, sweep.engine or "none"
 
 
-def compare(name: str, net: Path, pair: tuple[str, str], plugin: Plugin, rounds: int) -> str:
+def compare(name: str, net: Path, pair: tuple[str, str], plugin: Plugin, told: argparse.Namespace) -> str:
     """A row of the table."""
     theirs, ours = pair
     seconds: dict[str, list[float]] = {theirs: [], ours: []}
     used = {}
-    for _ in range(rounds):
+    for _ in range(told.rounds):
         for engine in (theirs, ours):
-            spent, used[engine] = routing_seconds(net, engine, plugin if engine == ours else None)
+            spent, used[engine] = routing_seconds(net, engine, plugin if engine == ours else None, told.vls)
             seconds[engine].append(spent)
     a, b = statistics.median(seconds[theirs]), statistics.median(seconds[ours])
     fallen = "" if used[theirs] == theirs else f" (then {used[theirs]})"
@@ -58,12 +65,13 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("fabrics", nargs="*", default=FABRICS)
     parser.add_argument("--pairs", default=PAIRS)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--vls", type=int, default=1)
     told = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         installed = install(libdir=folder)
         config = folder / "ibnue.toml"
-        config.write_text(TOML)
+        config.write_text(TOML.format(vls=told.vls))
         plugin = Plugin("ibnue", f"--config {config}", folder, installed.environment)
         print("| fabric | OpenSM's | s | ours | s | ratio |\n|---|---|---|---|---|---|", flush=True)
         for name in told.fabrics:
@@ -71,7 +79,7 @@ def main(argv: Sequence[str]) -> None:
             write_net(fabrics.read(name), net)
             for pair in told.pairs.split(","):
                 theirs, _, ours = pair.partition(":")
-                print(compare(name, net, (theirs, ours), plugin, told.rounds), flush=True)
+                print(compare(name, net, (theirs, ours), plugin, told), flush=True)
 
 
 if __name__ == "__main__":
