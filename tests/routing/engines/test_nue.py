@@ -1,3 +1,4 @@
+import random
 from itertools import pairwise
 
 import numpy as np
@@ -195,3 +196,38 @@ def test_what_a_run_did_goes_with_the_tables():
     assert options["seeds"] in ("region", "updn")
     assert 0 <= options["escape_entries"] < 0.05 * len(fabric.lids) * fabric.switches
     assert options["escape_destinations"] == 0
+
+
+def any_fabric(seed):
+    """A random fabric with random faults, and how many VLs to route it with."""
+    rng = random.Random(f"nue {seed}")
+    fabric = random_fabric(
+        seed,
+        switches=rng.randint(2, 40),
+        degree=rng.randint(2, 6),
+        cas=rng.randint(0, 3),
+        parts=rng.choice([1, 1, 1, 2]),
+        parallel=rng.choice([1, 1, 2, 3]),
+        uneven_cas=rng.random() < 0.3,
+        lmc=rng.choice([0, 0, 0, 1, 2]),
+        mixed_speeds=rng.random() < 0.3,
+        routers=rng.choice([0, 0, 2]),
+        dual_port_cas=rng.choice([0, 0, 2]),
+        loop_cables=rng.choice([0, 0, 1]),
+        shuffled_guids=rng.random() < 0.5,
+    )
+    share = rng.choice([0.0, 0.05, 0.1, 0.3])
+    return pull_links(fabric, seed, share, keep_connected=rng.random() < 0.8), (1, 2, 4, 8)[seed % 4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 2000, 100))
+def test_two_thousand_random_fabrics(first):
+    for seed in range(first, first + 100):
+        fabric, vls = any_fabric(seed)
+        routing = ENGINES["nue"].route(fabric, EngineOptions(vls=vls, effort=0.05))
+        proof = prove(fabric, routing)
+        assert proof.complete, seed
+        assert proof.certified, seed
+        if vls == 8:
+            assert routing.provenance.options["escape_destinations"] == 0, seed
