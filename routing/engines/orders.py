@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Targets, balance
+from routing._kernels.longest import longest_way
 from routing._kernels.order import grow_order
 from routing.engines.destinations import Destinations, slowness
 from routing.fabric import Fabric
@@ -32,6 +33,10 @@ DUEL_PASSES = 3
 
 LOOKS = 60_000_000
 """Channels that the search for an order may look at, at effort 1."""
+
+LONGEST = 60
+"""Hops that no way should exceed where an order can be had that keeps to it: OpenSM's SA follows a way for 63 hops, and
+leaves path queries for longer ones without an answer."""
 
 BETWEENNESS_UP_TO = 1_000_000
 """Switches times channels up to which the most central switch is worth computing exactly."""
@@ -163,11 +168,7 @@ class OrderSearch:
         if layers == 1:
             return shared
         own = [self.best(np.flatnonzero(with_flow & (layer[first] == number)), layers) for number in range(layers)]
-        return min((shared, np.stack(own)), key=lambda orders: self.worst(orders, layer))
-
-    def worst(self, orders: npt.NDArray[np.int32], layer: npt.NDArray[np.int32]) -> float:
-        """The fullest channel's load over capacity with int32[layers, S] orders and each LID's layer (int32[D])."""
-        return self._try(orders, self.destinations.targets(layer))
+        return min((shared, np.stack(own)), key=lambda orders: self._try(orders, self.destinations.targets(layer)))
 
     def _looks_at(self, trees: int) -> int:
         return 3 * trees * len(self.fabric.channels)
@@ -188,7 +189,8 @@ class OrderSearch:
             layer=np.zeros(len(lid), np.int32),
         )
 
-    def _try(self, position: npt.NDArray[np.int32], targets: Targets, passes: int = 0) -> float:
+    def _try(self, position: npt.NDArray[np.int32], targets: Targets, passes: int = 0) -> tuple[int, float]:
+        """How far ways are too long, and the fullest channel's load over capacity: less of the first is better."""
         trees = balance(
             self.fabric.channels,
             slowness(self.fabric),
@@ -200,7 +202,10 @@ class OrderSearch:
             threads=self.threads,
             hop_cost=HOP_COST,
         )
-        return float(trees.worst.min())
+        long = 0
+        if self.fabric.switches > LONGEST:
+            long = max(0, longest_way(self.fabric.channels, trees.next_channel) - LONGEST)
+        return long, float(trees.worst.min())
 
 
 def _step(fabric: Fabric, order: npt.NDArray[np.int32], rng: np.random.Generator) -> npt.NDArray[np.int32]:

@@ -1,0 +1,39 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_balance import NO_CHANNEL
+from strategies import fabrics
+
+from routing._kernels.balance import balance
+from routing._kernels.longest import longest_way
+from routing._kernels.order import grow_order
+from routing.engines.destinations import Destinations, slowness
+
+
+def slow_longest(channels, trees):
+    """Walk every way to its end."""
+    most = 0
+    for tree in trees.tolist():
+        for start in range(len(tree)):
+            at, hops = start, 0
+            while tree[at] != NO_CHANNEL:
+                at, hops = int(channels.dst[channels.first[at] + tree[at]]), hops + 1
+            most = max(most, hops)
+    return most
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(fabrics(connected=False, min_switches=0, max_switches=12, max_cas=2), st.integers(0, 100))
+def test_longest_way_is_that_of_the_twin(fabric, seed):
+    key = np.random.default_rng(seed).random(fabric.switches)
+    trees = balance(
+        fabric.channels,
+        slowness(fabric),
+        fabric.terminals_at.astype(np.float64),
+        Destinations.of(fabric).targets(),
+        position=grow_order(fabric.channels, key, pull=1.0).reshape(1, -1),
+        passes=0,
+        seed=seed,
+        threads=1,
+    ).next_channel
+    assert longest_way(fabric.channels, trees) == slow_longest(fabric.channels, trees)
