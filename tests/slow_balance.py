@@ -52,7 +52,18 @@ class SlowBalance:
     """The same arguments as the kernel's wrapper, as plain lists."""
 
     def __init__(
-        self, channels, slowness, sources, targets, *, position=None, passes, seed, hop_cost=0.0, bisection=False
+        self,
+        channels,
+        slowness,
+        sources,
+        targets,
+        *,
+        position=None,
+        passes,
+        seed,
+        hop_cost=0.0,
+        bisection=False,
+        rank=None,
     ):
         self.src, self.dst = channels.src.tolist(), channels.dst.tolist()
         self.switches, self.channels = len(sources), len(channels)
@@ -67,6 +78,7 @@ class SlowBalance:
         self.families = [list(range(a, b)) for a, b in pairwise(starts)]
         self.positions = None if position is None else position.tolist()
         self.passes, self.seed, self.hop_cost, self.bisection = passes, seed, hop_cost, bisection
+        self.rank = [0] * self.channels if rank is None else rank.tolist()
         self.next = [[NO_CHANNEL] * self.switches for _ in self.root]
         self.load = [0.0] * self.channels
         self.order = list(range(len(self.families)))
@@ -207,18 +219,22 @@ class SlowBalance:
     def estimate(self, lane, distance):
         """Cost of the cheapest way of each switch, as long as the tree has none."""
         estimate = {}
-        for u, far in distance.items():
-            nearer = [channel for channel in self.out[u] if distance[self.dst[channel]] == far - 1]
+        for u in distance:
+            nearer = self.nearer(distance, u)
             estimate[u] = min((lane.weight[c] + estimate[self.dst[c]] for c in nearer), default=0.0)
         return estimate
 
+    def nearer(self, distance, u):
+        """Channels to switches one hop nearer, of the lowest rank among them."""
+        nearer = [c for c in self.out[u] if distance[u] > 0 and distance[self.dst[c]] == distance[u] - 1]
+        return [c for c in nearer if self.rank[c] == min(self.rank[d] for d in nearer)]
+
     def choose_shortest(self, lane, target, u, distance, estimate):
         costs = {}
-        for channel in self.out[u]:
+        for channel in self.nearer(distance, u):
             v = self.dst[channel]
-            if distance[v] == distance[u] - 1:
-                rest = self.cost_of_way(lane, target, v) if self.has_way(target, v) else estimate[v]
-                costs[channel] = 0.0 if self.share[target] == 0.0 else lane.weight[channel] + rest
+            rest = self.cost_of_way(lane, target, v) if self.has_way(target, v) else estimate[v]
+            costs[channel] = 0.0 if self.share[target] == 0.0 else lane.weight[channel] + rest
         cost, channel = self.cheapest(target, u, costs)
         self.take(lane, target, u, channel, cost)
         return self.dst[channel]
@@ -230,7 +246,7 @@ class SlowBalance:
         for v in told:
             for channel in self.into[v]:
                 u, cost = self.src[channel], lane.weight[channel] + estimate[v]
-                if distance[u] == distance[v] + 1 and not self.has_way(target, u) and cost < estimate[u]:
+                if channel in self.nearer(distance, u) and not self.has_way(target, u) and cost < estimate[u]:
                     estimate[u] = cost
                     if self.sources[u] == 0.0 and len(told) < self.switches:
                         told.append(u)
@@ -381,7 +397,7 @@ class SlowBalance:
         v = self.dst[channel]
         if self.positions is None:
             distance = self.distances(self.root[target])
-            return distance[v] + 1 == distance[u]
+            return channel in self.nearer(distance, u)
         position = self.positions[self.layer[target]]
 
         def goes_down(w):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,26 @@ class Balanced:
     worst: npt.NDArray[np.float64]
 
 
+def network_of(channels: Channels, slowness: npt.NDArray[np.float64], sources: npt.NDArray[np.float64]) -> Any:
+    """The channels and who sends, for the kernels; the caller keeps the arrays alive."""
+    network = ffi.new("ibn_network *")
+    network.switches, network.channels = len(sources), len(channels)
+    for name in ("first", "src", "dst", "into", "into_first"):
+        setattr(network, name, pointer("int32_t *", getattr(channels, name), "i4"))
+    network.slowness, network.sources = pointer("double *", slowness, "f8"), pointer("double *", sources, "f8")
+    return network
+
+
+def targets_of(targets: Targets) -> Any:
+    """The destinations, for the kernels; the caller keeps the arrays alive."""
+    aims = ffi.new("ibn_targets *")
+    aims.count, aims.families = len(targets.root), len(targets.family_first) - 1
+    for name in ("family_first", "root", "layer"):
+        setattr(aims, name, pointer("int32_t *", getattr(targets, name), "i4"))
+    aims.share = pointer("double *", targets.share, "f8")
+    return aims
+
+
 def balance(
     channels: Channels,
     slowness: npt.NDArray[np.float64],
@@ -65,6 +86,7 @@ def balance(
     threads: int,
     hop_cost: float = 0.0,
     bisection: bool = False,
+    rank: npt.NDArray[np.int32] | None = None,
 ) -> Balanced:
     """Lay balanced trees for all destinations.
 
@@ -92,27 +114,19 @@ def balance(
         not.
     hop_cost
         What every hop costs beside (up/down rule; 1 is the cost of the fullest channel).
+    rank
+        int32[C], shortest paths only: of the channels that lead nearer, a switch takes one of the lowest rank.
 
     Notes
     -----
     Cost: O(D (C + S hops)) a pass; memory 2 D S bytes, with shortest paths 6 S^2 bytes beside.
     """
     switches, count = len(sources), len(targets.root)
-    network = ffi.new("ibn_network *")
-    network.switches, network.channels = switches, len(channels)
-    network.first, network.dst = pointer("int32_t *", channels.first, "i4"), pointer("int32_t *", channels.dst, "i4")
-    network.src, network.into = pointer("int32_t *", channels.src, "i4"), pointer("int32_t *", channels.into, "i4")
-    network.into_first = pointer("int32_t *", channels.into_first, "i4")
-    network.slowness = pointer("double *", slowness, "f8")
-    network.sources = pointer("double *", sources, "f8")
-    aims = ffi.new("ibn_targets *")
-    aims.count, aims.families = count, len(targets.family_first) - 1
-    aims.family_first = pointer("int32_t *", targets.family_first, "i4")
-    aims.root, aims.layer = pointer("int32_t *", targets.root, "i4"), pointer("int32_t *", targets.layer, "i4")
-    aims.share = pointer("double *", targets.share, "f8")
+    network, aims = network_of(channels, slowness, sources), targets_of(targets)
     options = ffi.new("ibn_balance_options *")
     options.passes, options.threads, options.seed = passes, threads, seed
     options.hop_cost, options.bisection = hop_cost, int(bisection)
+    options.rank = ffi.NULL if rank is None else pointer("int32_t *", rank, "i4")
     options.position = ffi.NULL if position is None else pointer("int32_t *", position, "i4")
     result = Balanced(
         next_channel=np.full((count, switches), 255, np.uint8),

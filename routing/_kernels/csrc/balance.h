@@ -27,6 +27,7 @@ typedef struct {
     double hop_cost;
     uint64_t seed;
     const int32_t *position;
+    const int32_t *rank;
 } ibn_balance_options;
 int ibn_balance(const ibn_network *network, const ibn_targets *targets, const ibn_balance_options *options,
                 uint8_t *next, double *load, double *worst);

@@ -1,4 +1,5 @@
-/* The rule "all shortest paths": a switch may take every channel to a switch that is one hop nearer. */
+/* The rule "all shortest paths": a switch may take every channel to a switch that is one hop nearer, with ranks those of
+ * the lowest rank among them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +17,9 @@ static void estimate(const job_t *job, lane_t *lane, const uint16_t *distance, c
     for (int32_t i = 1; i < net->switches && nearest[i] >= 0; i++) {
         int32_t u = nearest[i];
         double least = INFINITY;
+        int32_t rank = ibn_least_rank(job, distance, u);
         for (int32_t c = net->first[u]; c < net->first[u + 1]; c++)
-            if (distance[net->dst[c]] + 1 == distance[u])
+            if (ibn_is_allowed(job, distance, c, rank))
                 least = fmin(least, lane->weight[c] + lane->estimate[net->dst[c]]);
         lane->estimate[u] = least;
     }
@@ -30,9 +32,10 @@ static void choose(const job_t *job, lane_t *lane, uint8_t *next, const uint16_t
     int32_t root = job->targets->root[target];
     int idle = job->targets->share[target] == 0.0;
     choice_t best = ibn_no_choice();
+    int32_t rank = ibn_least_rank(job, distance, u);
     for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
         int32_t v = net->dst[c];
-        if (distance[v] + 1 != distance[u])
+        if (!ibn_is_allowed(job, distance, c, rank))
             continue;
         double rest = v != root && next[v] == NO_CHANNEL ? lane->estimate[v] : ibn_cost_of_way(job, lane, next, v, root);
         double cost = idle ? 0.0 : lane->weight[c] + rest;
@@ -53,7 +56,8 @@ static void tell_behind(const job_t *job, lane_t *lane, const uint8_t *next, con
         for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
             int32_t c = net->into[i], u = net->src[c];
             double cost = lane->weight[c] + lane->estimate[v];
-            if (distance[u] != distance[v] + 1 || next[u] != NO_CHANNEL || cost >= lane->estimate[u])
+            if (next[u] != NO_CHANNEL || cost >= lane->estimate[u] ||
+                !ibn_is_allowed(job, distance, c, ibn_least_rank(job, distance, u)))
                 continue;
             lane->estimate[u] = cost;
             if (net->sources[u] == 0.0 && tail < net->switches)

@@ -12,7 +12,7 @@ static int allowed(const job_t *job, const uint8_t *next, int32_t target, int32_
     int32_t root = job->targets->root[target], v = net->dst[c];
     if (!job->options->position) {
         const uint16_t *distance = job->distance + (int64_t)job->root_row[root] * net->switches;
-        return distance[v] + 1 == distance[u];
+        return ibn_is_allowed(job, distance, c, ibn_least_rank(job, distance, u));
     }
     const int32_t *position = job->options->position + (int64_t)job->targets->layer[target] * net->switches;
     if (position[v] < position[u])

@@ -134,6 +134,24 @@ static inline choice_t ibn_no_choice(void)
     return (choice_t){.channel = -1, .taken = 0, .cost = INFINITY};
 }
 
+/* Shortest rule: of the channels to a switch one hop nearer, only those of the lowest rank are allowed. */
+static inline int32_t ibn_least_rank(const job_t *job, const uint16_t *distance, int32_t u)
+{
+    const ibn_network *net = job->net;
+    const int32_t *rank = job->options->rank;
+    int32_t least = INT32_MAX;
+    for (int32_t c = net->first[u]; rank && c < net->first[u + 1]; c++)
+        if (distance[net->dst[c]] + 1 == distance[u] && rank[c] < least)
+            least = rank[c];
+    return least;
+}
+
+static inline int ibn_is_allowed(const job_t *job, const uint16_t *distance, int32_t c, int32_t least)
+{
+    const ibn_network *net = job->net;
+    return distance[net->dst[c]] + 1 == distance[net->src[c]] && (!job->options->rank || job->options->rank[c] == least);
+}
+
 void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target);
 int ibn_prepare_shortest(job_t *job);
 void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target);
