@@ -1,0 +1,174 @@
+/* See internal/acyclic.h. */
+#include "internal/acyclic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int ibn_acyclic_prepare(acyclic *graph, const acyclic_net *net)
+{
+    size_t channels = (size_t)net->channels + 1;
+    *graph = (acyclic){.net = net};
+    graph->turn_first = malloc(channels * sizeof *graph->turn_first);
+    graph->stack = malloc(channels * sizeof *graph->stack);
+    graph->seen = calloc(channels, sizeof *graph->seen);
+    graph->key[0] = malloc(channels * sizeof *graph->key[0]);
+    graph->key[1] = malloc(channels * sizeof *graph->key[1]);
+    graph->both = malloc(2 * channels * sizeof *graph->both);
+    if (!graph->turn_first || !graph->stack || !graph->seen || !graph->key[0] || !graph->key[1] || !graph->both)
+        return 1;
+    int32_t turns = 0;
+    for (int32_t c = 0; c < net->channels; c++) {
+        graph->turn_first[c] = turns;
+        turns += net->first[net->dst[c] + 1] - net->first[net->dst[c]];
+    }
+    graph->turn_first[net->channels] = turns;
+    graph->used = calloc((size_t)turns + 1, sizeof *graph->used);
+    graph->blocked = calloc((size_t)turns + 1, sizeof *graph->blocked);
+    graph->added = malloc(((size_t)turns + 1) * sizeof *graph->added);
+    return !graph->used || !graph->blocked || !graph->added;
+}
+
+void ibn_acyclic_dispose(acyclic *graph)
+{
+    free(graph->turn_first);
+    free(graph->stack);
+    free(graph->seen);
+    free(graph->key[0]);
+    free(graph->key[1]);
+    free(graph->both);
+    free(graph->used);
+    free(graph->added);
+    free(graph->blocked);
+    for (int32_t lane = 0; lane < graph->lanes; lane++)
+        free(graph->place[lane]);
+}
+
+/* Gives all lanes up to this one an order; the first `orders` of them one of these (int32 [orders, C]). */
+int ibn_acyclic_open(acyclic *graph, int32_t lane, const int32_t *order, int32_t orders)
+{
+    int32_t channels = graph->net->channels;
+    for (; graph->lanes <= lane; graph->lanes++) {
+        int32_t *place = malloc(((size_t)channels + 1) * sizeof *place);
+        if (!place)
+            return 1;
+        for (int32_t c = 0; c < channels; c++)
+            place[c] = graph->lanes < orders ? order[(int64_t)graph->lanes * channels + c] : c;
+        graph->place[graph->lanes] = place;
+    }
+    return 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t key_of(const int32_t *place, int32_t channel)
+{
+    return (int64_t)place[channel] << 32 | channel;
+}
+
+/* Everything behind `from` that lies before `limit` in the order; -1 if `goal` is behind it. */
+static int32_t look_ahead(acyclic *graph, int32_t lane, int32_t from, int32_t goal)
+{
+    const acyclic_net *net = graph->net;
+    const int32_t *place = graph->place[lane];
+    int32_t found = 0, top = 0, limit = place[goal];
+    graph->stack[top++] = from;
+    graph->seen[from] = ++graph->stamp;
+    while (top > 0) {
+        int32_t c = graph->stack[--top], v = net->dst[c];
+        graph->visited++;
+        graph->key[0][found++] = key_of(place, c);
+        const uint32_t *used = graph->used + graph->turn_first[c];
+        for (int32_t k = 0; k < net->first[v + 1] - net->first[v]; k++) {
+            int32_t e = net->first[v] + k;
+            if (!(used[k] >> lane & 1) || place[e] > limit || graph->seen[e] == graph->stamp)
+                continue;
+            if (e == goal)
+                return -1;
+            graph->seen[e] = graph->stamp;
+            graph->stack[top++] = e;
+        }
+    }
+    return found;
+}
+
+/* Everything that leads to `from` and lies behind `limit` in the order. */
+static int32_t look_back(acyclic *graph, int32_t lane, int32_t from, int32_t limit)
+{
+    const acyclic_net *net = graph->net;
+    const int32_t *place = graph->place[lane];
+    int32_t found = 0, top = 0;
+    graph->stack[top++] = from;
+    graph->seen[from] = ++graph->stamp;
+    while (top > 0) {
+        int32_t c = graph->stack[--top], u = net->src[c], k = c - net->first[u];
+        graph->visited++;
+        graph->key[1][found++] = key_of(place, c);
+        for (int32_t i = net->into_first[u]; i < net->into_first[u + 1]; i++) {
+            int32_t e = net->into[i];
+            if (place[e] < limit || graph->seen[e] == graph->stamp || !(graph->used[graph->turn_first[e] + k] >> lane & 1))
+                continue;
+            graph->seen[e] = graph->stamp;
+            graph->stack[top++] = e;
+        }
+    }
+    return found;
+}
+
+/* All that leads to the turn goes before all that follows it, in the places that they held together. */
+static void mend(acyclic *graph, int32_t lane, int32_t ahead, int32_t back)
+{
+    int32_t *place = graph->place[lane], at = 0;
+    qsort(graph->key[0], (size_t)ahead, sizeof(int64_t), ascending);
+    qsort(graph->key[1], (size_t)back, sizeof(int64_t), ascending);
+    memcpy(graph->both, graph->key[0], (size_t)ahead * sizeof(int64_t));
+    memcpy(graph->both + ahead, graph->key[1], (size_t)back * sizeof(int64_t));
+    qsort(graph->both, (size_t)(ahead + back), sizeof(int64_t), ascending);
+    for (int32_t i = 0; i < back; i++)
+        place[graph->key[1][i] & 0xFFFFFFFF] = (int32_t)(graph->both[at++] >> 32);
+    for (int32_t i = 0; i < ahead; i++)
+        place[graph->key[0][i] & 0xFFFFFFFF] = (int32_t)(graph->both[at++] >> 32);
+}
+
+/* Adds a turn unless it closes a cycle; says whether it is in. */
+static int add(acyclic *graph, int32_t lane, acyclic_step step)
+{
+    const acyclic_net *net = graph->net;
+    int32_t c = step.channel, e = net->first[net->dst[c]] + step.turn - graph->turn_first[c];
+    const int32_t *place = graph->place[lane];
+    if (place[c] >= place[e]) {
+        int32_t ahead = look_ahead(graph, lane, e, c);
+        if (ahead < 0)
+            return 0;
+        mend(graph, lane, ahead, look_back(graph, lane, c, place[e]));
+    }
+    graph->used[step.turn] |= UINT32_C(1) << lane;
+    return 1;
+}
+
+/* Adds all turns to a lane, or none of them if they would close a cycle there; says whether they are in.  `steps` is
+ * left as it was.  A turn is remembered as blocked only if what is in the lane for good closes the cycle. */
+int ibn_acyclic_fits(acyclic *graph, int32_t lane, const acyclic_step *steps, int32_t count)
+{
+    uint32_t bit = UINT32_C(1) << lane;
+    int32_t fresh = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (graph->used[steps[i].turn] & bit)
+            continue;
+        if (add(graph, lane, steps[i])) {
+            graph->added[fresh++] = steps[i].turn;
+            continue;
+        }
+        for (int32_t k = 0; k < fresh; k++)
+            graph->used[graph->added[k]] &= ~bit;
+        if (fresh > 0 && add(graph, lane, steps[i]))
+            graph->used[steps[i].turn] &= ~bit;
+        else
+            graph->blocked[steps[i].turn] |= bit;
+        return 0;
+    }
+    return 1;
+}

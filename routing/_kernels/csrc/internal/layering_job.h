@@ -1,0 +1,102 @@
+/* What the parts of the layering kernel share. */
+#ifndef IBNUE_LAYERING_JOB_H
+#define IBNUE_LAYERING_JOB_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "../layering.h"
+#include "acyclic.h"
+
+#define NO_CHANNEL 255
+#define NO_LAYER 255
+#define NO_WAY UINT16_MAX
+#define EVERY UINT32_MAX
+
+typedef struct {
+    const ibn_ways *ways;
+    acyclic_net net;
+    acyclic graph;
+    uint8_t *next;        /* [D, S] */
+    uint16_t *hops;       /* [D, S] */
+    uint8_t *layer;       /* [D, S], or [S, S] both ways */
+    uint16_t *length;     /* [S, S] longest way between two switches, both ways only */
+    double *load;
+    acyclic_step *step; /* of the unit being placed */
+    int32_t steps;
+    int64_t room;
+    ibn_layers *result;
+    int hasty; /* give up at the first length at which a way finds no lane */
+    int64_t budget; /* channels that searches may come by */
+    int failed;
+} layering_job;
+
+/* A first hop, and how full its way is. */
+typedef struct {
+    double worst;
+    int32_t channel;
+} detour_t;
+
+static inline int ibn_is_over(const layering_job *job)
+{
+    return job->failed || job->graph.visited > job->budget;
+}
+
+static inline int32_t ibn_channel_of(const layering_job *job, int32_t target, int32_t u)
+{
+    return job->net.first[u] + job->next[(int64_t)target * job->net.switches + u];
+}
+
+static inline int32_t ibn_preferred(const layering_job *job, int32_t target)
+{
+    return job->ways->region ? job->ways->region[job->ways->root[target]] : 0;
+}
+
+static inline int32_t ibn_preferred_by(const layering_job *job, int32_t a, int32_t b)
+{
+    return !job->ways->region ? 0 : job->ways->mutual ? job->ways->region[a] + job->ways->region[b] : job->ways->region[b];
+}
+
+static inline int ibn_is_counted(const ibn_ways *ways, int32_t target, int32_t u)
+{
+    return ways->counted[u] || ways->counted[ways->root[target]];
+}
+
+static inline double ibn_worst_along(const layering_job *job, int32_t target, int32_t c, double flow)
+{
+    double worst = 0.0;
+    for (;; c = ibn_channel_of(job, target, job->net.dst[c])) {
+        worst = fmax(worst, (job->load[c] + flow) * job->ways->slowness[c]);
+        if (job->net.dst[c] == job->ways->root[target])
+            return worst;
+    }
+}
+
+static inline void ibn_add_flow(layering_job *job, int32_t target, int32_t c, double flow)
+{
+    for (;; c = ibn_channel_of(job, target, job->net.dst[c])) {
+        job->load[c] += flow;
+        if (job->net.dst[c] == job->ways->root[target])
+            return;
+    }
+}
+
+static inline int ibn_by_load(const void *a, const void *b)
+{
+    const detour_t *x = a, *y = b;
+    if (x->worst != y->worst)
+        return x->worst < y->worst ? -1 : 1;
+    return x->channel - y->channel;
+}
+
+void ibn_measure_hops(layering_job *job);
+int ibn_collect(layering_job *job, int32_t target, int32_t from);
+int32_t ibn_place(layering_job *job, int32_t lanes, int avoid, int32_t start);
+int64_t ibn_place_ways(layering_job *job, int32_t lanes, int avoid, int counted);
+int32_t ibn_between(layering_job *job, int32_t a, int32_t b, double *flow);
+void ibn_measure_lengths(layering_job *job);
+int64_t ibn_place_pairs(layering_job *job, int32_t lanes, int avoid, int counted);
+void ibn_ease(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind);
+int ibn_even_out(layering_job *job);
+
+#endif

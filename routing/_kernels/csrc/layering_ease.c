@@ -1,0 +1,98 @@
+/* Easing: while a channel is as full as the fullest, move a switch's next hop off it for one target, if everyone behind
+ * still fits into a lane. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal/layering_job.h"
+
+
+/* The switches whose way to a target leads over u, u first; `queue` [S]. */
+static int32_t everyone_behind(const layering_job *job, int32_t target, int32_t u, int32_t *queue)
+{
+    const uint8_t *next = job->next + (int64_t)target * job->net.switches;
+    int32_t tail = 0;
+    queue[tail++] = u;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t v = queue[head];
+        for (int32_t i = job->net.into_first[v]; i < job->net.into_first[v + 1]; i++) {
+            int32_t c = job->net.into[i], w = job->net.src[c];
+            if (next[w] != NO_CHANNEL && job->net.first[w] + next[w] == c)
+                queue[tail++] = w;
+        }
+    }
+    return tail;
+}
+
+static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int32_t count)
+{
+    int32_t root = job->ways->root[target], lanes = job->graph.lanes;
+    double flow;
+    lanes = lanes > job->ways->have ? lanes : job->ways->have;
+    for (int32_t i = count - 1; i >= 0 && !job->failed; i--) {
+        if (!ibn_is_counted(job->ways, target, queue[i]))
+            continue;
+        job->steps = 0;
+        if (job->ways->mutual)
+            ibn_between(job, queue[i], root, &flow);
+        else if (ibn_collect(job, target, ibn_channel_of(job, target, queue[i])))
+            return 0;
+        if (ibn_place(job, lanes, 0, ibn_preferred_by(job, queue[i], root)) < 0)
+            return 0;
+    }
+    return !job->failed;
+}
+
+static int ease_at(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue)
+{
+    const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
+    uint8_t *next = job->next + (int64_t)target * job->net.switches + u, kept = *next;
+    int32_t count = everyone_behind(job, target, u, queue);
+    double flow = 0.0;
+    for (int32_t i = 0; i < count; i++)
+        flow += job->ways->sources[queue[i]] * job->ways->share[target];
+    if (flow == 0.0)
+        return 0;
+    ibn_add_flow(job, target, ibn_channel_of(job, target, u), -flow);
+    for (int32_t c = job->net.first[u]; c < job->net.first[u + 1]; c++) {
+        if (c - job->net.first[u] == kept || hops[job->net.dst[c]] + 1 != hops[u] ||
+            ibn_worst_along(job, target, c, flow) >= peak * (1.0 - 1e-9))
+            continue;
+        *next = (uint8_t)(c - job->net.first[u]);
+        if (all_fit(job, target, queue, count)) {
+            ibn_add_flow(job, target, c, flow);
+            job->result->eased++;
+            return 1;
+        }
+        *next = kept;
+    }
+    ibn_add_flow(job, target, ibn_channel_of(job, target, u), flow);
+    return 0;
+}
+
+/* At the switch whose channel is full, or at one behind it. */
+static int relieve(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue, int32_t *behind)
+{
+    int32_t count = everyone_behind(job, target, u, behind);
+    for (int32_t i = 0; i < count; i++)
+        if (ease_at(job, target, behind[i], peak, queue))
+            return 1;
+    return 0;
+}
+
+void ibn_ease(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind)
+{
+    for (int32_t round = 0; round < rounds; round++) {
+        double peak = 0.0;
+        for (int32_t c = 0; c < job->net.channels; c++)
+            peak = fmax(peak, job->load[c] * job->ways->slowness[c]);
+        for (int32_t c = 0; c < job->net.channels && !job->failed; c++) {
+            int32_t u = job->net.src[c], k = c - job->net.first[u], moved = 0;
+            if (job->load[c] * job->ways->slowness[c] < peak * (1.0 - 1e-9))
+                continue;
+            for (int32_t t = 0; t < job->ways->targets && !moved; t++)
+                moved = job->next[(int64_t)t * job->net.switches + u] == k && relieve(job, t, u, peak, queue, behind);
+            if (!moved)
+                return; /* the peak stays, whatever becomes of the others */
+        }
+    }
+}

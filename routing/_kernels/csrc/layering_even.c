@@ -1,0 +1,114 @@
+/* The last round: every way moves to the lane that carries least, among those that have all of its turns. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal/layering_job.h"
+
+/* The lane that carries least of those that have all turns.  Further lanes have the turns of an own one: `base`. */
+static int32_t least(const double *carried, uint32_t has, int32_t used, const int32_t *base)
+{
+    int32_t best = -1;
+    for (int32_t lane = 0; lane < used; lane++)
+        if ((has >> base[lane] & 1) && (best < 0 || carried[lane] < carried[best]))
+            best = lane;
+    return best < 0 ? 0 : best;
+}
+
+/* Gives each further lane the turns of the one that carries most for each lane that has its turns. */
+static void share_out(const double *carried, int32_t lanes, int32_t used, int32_t *base)
+{
+    int32_t shares[32];
+    for (int32_t lane = 0; lane < 32; lane++) {
+        base[lane] = lane;
+        shares[lane] = 1;
+    }
+    for (int32_t lane = lanes; lane < used; lane++) {
+        int32_t most = 0;
+        for (int32_t own = 1; own < lanes; own++)
+            if (carried[own] / shares[own] > carried[most] / shares[most])
+                most = own;
+        base[lane] = most;
+        shares[most]++;
+    }
+}
+
+/* The switches nearest first; `starts` is scratch, int32 [S + 2]. */
+static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue, int32_t *starts)
+{
+    memset(starts, 0, ((size_t)switches + 2) * sizeof *starts);
+    for (int32_t u = 0; u < switches; u++)
+        starts[(hops[u] < switches ? hops[u] : switches) + 1]++;
+    for (int32_t i = 1; i <= switches + 1; i++)
+        starts[i] += starts[i - 1];
+    for (int32_t u = 0; u < switches; u++)
+        queue[starts[hops[u] < switches ? hops[u] : switches]++] = u;
+}
+
+static void even_ways(layering_job *job, int last, int32_t used, const int32_t *base, double *carried, uint32_t *has,
+                      int32_t *queue, int32_t *starts)
+{
+    const ibn_ways *ways = job->ways;
+    int32_t switches = job->net.switches;
+    for (int32_t t = 0; t < ways->targets; t++) {
+        const uint16_t *hops = job->hops + (int64_t)t * switches;
+        uint8_t *layer = job->layer + (int64_t)t * switches;
+        sort_by_hops(hops, switches, queue, starts);
+        for (int32_t i = 0; i < switches; i++) {
+            int32_t u = queue[i], c = ibn_channel_of(job, t, u);
+            if (hops[u] == 0 || hops[u] == NO_WAY) {
+                layer[u] = last ? 0 : layer[u];
+                continue;
+            }
+            int32_t v = job->net.dst[c];
+            has[u] = hops[u] == 1 ? EVERY : has[v] & job->graph.used[job->graph.turn_first[c] + job->next[(int64_t)t * switches + v]];
+            int32_t lane = least(carried, layer[u] == NO_LAYER ? 0 : has[u], used, base);
+            if (last)
+                layer[u] = (uint8_t)lane;
+            carried[lane] += ways->sources[u] * ways->share[t];
+        }
+    }
+}
+
+static void even_pairs(layering_job *job, int last, int32_t used, const int32_t *base, double *carried)
+{
+    int32_t switches = job->net.switches;
+    for (int32_t a = 0; a < switches; a++)
+        for (int32_t b = a + 1; b < switches && !job->failed; b++) {
+            uint8_t *layer = job->layer + (int64_t)a * switches + b;
+            uint32_t has = EVERY;
+            double flow;
+            ibn_between(job, a, b, &flow);
+            for (int32_t i = 0; i < job->steps; i++)
+                has &= job->graph.used[job->step[i].turn];
+            int32_t lane = *layer == NO_LAYER ? 0 : least(carried, has, used, base);
+            carried[lane] += flow;
+            if (last)
+                *layer = job->layer[(int64_t)b * switches + a] = (uint8_t)lane;
+        }
+    for (int32_t a = 0; a < switches; a++)
+        job->layer[(int64_t)a * switches + a] = 0;
+}
+
+int ibn_even_out(layering_job *job)
+{
+    size_t switches = (size_t)job->net.switches + 2;
+    uint32_t *has = malloc(switches * sizeof *has);
+    int32_t *queue = malloc(switches * sizeof *queue), *starts = malloc(switches * sizeof *starts);
+    int32_t lanes = job->graph.lanes > 0 ? job->graph.lanes : 1, used = job->result->used, base[32];
+    int failed = !has || !queue || !starts;
+    double carried[32] = {0.0};
+    share_out(carried, lanes, used, base);
+    /* Once over the own lanes only, to see which of them carry most; then over all. */
+    for (int32_t last = lanes == 1 || lanes >= used; last <= 1 && !failed; last++) {
+        memset(carried, 0, sizeof carried);
+        if (job->ways->mutual)
+            even_pairs(job, last, last ? used : lanes, base, carried);
+        else
+            even_ways(job, last, last ? used : lanes, base, carried, has, queue, starts);
+        share_out(carried, lanes, used, base);
+    }
+    free(has);
+    free(starts);
+    free(queue);
+    return failed;
+}

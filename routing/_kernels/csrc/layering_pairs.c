@@ -1,0 +1,166 @@
+/* Both ways: all ways between two switches go together, there and back. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal/layering_job.h"
+
+int32_t ibn_between(layering_job *job, int32_t a, int32_t b, double *flow)
+{
+    const ibn_ways *ways = job->ways;
+    int32_t longest = 0;
+    job->steps = 0;
+    *flow = 0.0;
+    for (int32_t turn = 0; turn < 2; turn++) {
+        int32_t from = turn ? b : a, to = turn ? a : b;
+        for (int32_t i = ways->at_first[to]; i < ways->at_first[to + 1]; i++) {
+            int32_t t = ways->at[i];
+            int32_t hops = job->hops[(int64_t)t * job->net.switches + from];
+            if (hops == NO_WAY || ibn_collect(job, t, ibn_channel_of(job, t, from)))
+                return 0;
+            longest = hops > longest ? hops : longest;
+            *flow += ways->sources[from] * ways->share[t];
+        }
+    }
+    return longest;
+}
+
+/* Does anyone's way to a target at `to` lead over `from`? */
+static int is_passed(const layering_job *job, int32_t from, int32_t to)
+{
+    const ibn_ways *ways = job->ways;
+    for (int32_t i = ways->at_first[to]; i < ways->at_first[to + 1]; i++) {
+        const uint8_t *next = job->next + (int64_t)ways->at[i] * job->net.switches;
+        for (int32_t j = job->net.into_first[from]; j < job->net.into_first[from + 1]; j++) {
+            int32_t c = job->net.into[j], w = job->net.src[c];
+            if (next[w] != NO_CHANNEL && job->net.first[w] + next[w] == c)
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* Adds or takes away the flow of all ways from one switch to the targets at another. */
+static void move_between(layering_job *job, int32_t from, int32_t to, double sign)
+{
+    const ibn_ways *ways = job->ways;
+    for (int32_t i = ways->at_first[to]; i < ways->at_first[to + 1]; i++) {
+        int32_t t = ways->at[i];
+        ibn_add_flow(job, t, ibn_channel_of(job, t, from), sign * ways->sources[from] * ways->share[t]);
+    }
+}
+
+/* All targets at `to` over channels parallel to c, the least loaded first. */
+static void send_over(layering_job *job, int32_t from, int32_t to, int32_t c)
+{
+    const ibn_ways *ways = job->ways;
+    double extra[256] = {0.0};
+    for (int32_t i = ways->at_first[to]; i < ways->at_first[to + 1]; i++) {
+        int32_t t = ways->at[i], best = -1;
+        double least = INFINITY;
+        for (int32_t e = job->net.first[from]; e < job->net.first[from + 1]; e++) {
+            double full = (job->load[e] + extra[e - job->net.first[from]]) * ways->slowness[e];
+            if (job->net.dst[e] == job->net.dst[c] && full < least) {
+                least = full;
+                best = e - job->net.first[from];
+            }
+        }
+        extra[best] += ways->sources[from] * ways->share[t];
+        job->next[(int64_t)t * job->net.switches + from] = (uint8_t)best;
+    }
+}
+
+/* First channels of all shortest ways, one of each bundle, the least loaded first. */
+static int32_t first_hops(const layering_job *job, int32_t from, int32_t to, detour_t *found)
+{
+    int32_t count = 0, t = job->ways->at[job->ways->at_first[to]];
+    const uint16_t *hops = job->hops + (int64_t)t * job->net.switches;
+    for (int32_t c = job->net.first[from]; c < job->net.first[from + 1]; c++) {
+        int known = 0;
+        for (int32_t i = 0; i < count; i++)
+            known |= job->net.dst[found[i].channel] == job->net.dst[c];
+        if (!known && hops[job->net.dst[c]] + 1 == hops[from])
+            found[count++] = (detour_t){.worst = ibn_worst_along(job, t, c, 0.0), .channel = c};
+    }
+    qsort(found, (size_t)count, sizeof *found, ibn_by_load);
+    return count;
+}
+
+static void keep(layering_job *job, int32_t from, int32_t to, uint8_t *kept, int back)
+{
+    for (int32_t i = job->ways->at_first[to]; i < job->ways->at_first[to + 1]; i++) {
+        uint8_t *next = job->next + (int64_t)job->ways->at[i] * job->net.switches + from;
+        uint8_t *slot = kept + (i - job->ways->at_first[to]);
+        *(back ? next : slot) = *(back ? slot : next);
+    }
+}
+
+/* Other first hops of equal length for a pair of switches behind which nobody lies. */
+static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int32_t lanes)
+{
+    const int32_t *at_first = job->ways->at_first;
+    int32_t at_a = at_first[a + 1] - at_first[a], at_b = at_first[b + 1] - at_first[b], lane = -1;
+    if (at_a == 0 || at_b == 0 || is_passed(job, a, b) || is_passed(job, b, a))
+        return -1;
+    uint8_t *kept = malloc((size_t)(at_a + at_b));
+    if (!kept) {
+        job->failed = 1;
+        return -1;
+    }
+    keep(job, a, b, kept, 0);
+    keep(job, b, a, kept + at_b, 0);
+    move_between(job, a, b, -1.0);
+    move_between(job, b, a, -1.0);
+    detour_t out[256], back[256];
+    int32_t outs = first_hops(job, a, b, out), backs = first_hops(job, b, a, back);
+    for (int32_t i = 0; i < outs * backs && lane < 0 && !job->failed; i++) {
+        double flow;
+        send_over(job, a, b, out[i / backs].channel);
+        send_over(job, b, a, back[i % backs].channel);
+        ibn_between(job, a, b, &flow);
+        lane = ibn_place(job, lanes, 0, ibn_preferred_by(job, a, b));
+    }
+    if (lane < 0) {
+        keep(job, a, b, kept, 1);
+        keep(job, b, a, kept + at_b, 1);
+    }
+    move_between(job, a, b, 1.0);
+    move_between(job, b, a, 1.0);
+    job->result->rechosen += lane >= 0;
+    free(kept);
+    return lane;
+}
+
+void ibn_measure_lengths(layering_job *job)
+{
+    int32_t switches = job->net.switches;
+    double flow;
+    for (int32_t a = 0; a < switches; a++)
+        for (int32_t b = a + 1; b < switches && !job->failed; b++)
+            job->length[(int64_t)a * switches + b] = (uint16_t)ibn_between(job, a, b, &flow);
+}
+
+int64_t ibn_place_pairs(layering_job *job, int32_t lanes, int avoid, int counted)
+{
+    int32_t switches = job->net.switches, longest = 0;
+    int64_t left = 0;
+    double flow;
+    for (int64_t i = 0; i < (int64_t)switches * switches; i++)
+        longest = job->length[i] > longest ? job->length[i] : longest;
+    for (int32_t length = longest; length > 0 && !(left && job->hasty); length--)
+        for (int32_t a = 0; a < switches; a++)
+            for (int32_t b = a + 1; b < switches && !ibn_is_over(job); b++) {
+                uint8_t *layer = job->layer + (int64_t)a * switches + b;
+                if (job->length[(int64_t)a * switches + b] != length || *layer != NO_LAYER)
+                    continue;
+                if (counted && !job->ways->counted[a] && !job->ways->counted[b])
+                    continue;
+                ibn_between(job, a, b, &flow);
+                int32_t lane = ibn_place(job, lanes, avoid, ibn_preferred_by(job, a, b));
+                if (lane < 0 && job->ways->rechoose && !avoid)
+                    lane = place_pair_elsewhere(job, a, b, lanes);
+                left += lane < 0;
+                if (lane >= 0)
+                    *layer = (uint8_t)lane;
+            }
+    return left + ibn_is_over(job);
+}

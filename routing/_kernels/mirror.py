@@ -1,0 +1,150 @@
+"""Wrapper of the kernel that lays mirrored ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, pointer
+from routing.fabric import Channels
+
+
+@dataclass(frozen=True, eq=False)
+class Trunks:
+    """All channels from one switch to another as one, sorted by both.
+
+    Attributes
+    ----------
+    first, dst, reverse
+        int32[S+1], int32[N], int32[N]: the trunks out of switch ``s`` are ``first[s]:first[s+1]``.
+    slowness
+        float64[N], 1 / sum of the capacities, where the channels' own slowness is 1 / capacity.
+    of
+        int32[C], the trunk of each channel.
+    """
+
+    first: npt.NDArray[np.int32]
+    dst: npt.NDArray[np.int32]
+    reverse: npt.NDArray[np.int32]
+    slowness: npt.NDArray[np.float64]
+    of: npt.NDArray[np.int32]
+
+    @classmethod
+    def among(cls, channels: Channels, slowness: npt.NDArray[np.float64]) -> Trunks:
+        """Of a fabric.  Cost: O(C log C)."""
+        switches = len(channels.first) - 1
+        key = channels.src.astype(np.int64) * max(switches, 1) + channels.dst
+        keys, of = np.unique(key, return_inverse=True)
+        src, dst = keys // max(switches, 1), keys % max(switches, 1)
+        return cls(
+            first=np.searchsorted(src, np.arange(switches + 1)).astype(np.int32),
+            dst=dst.astype(np.int32),
+            reverse=np.searchsorted(keys, dst * switches + src).astype(np.int32),
+            slowness=1.0 / np.bincount(of, 1.0 / slowness, minlength=len(keys)),
+            of=of.astype(np.int32),
+        )
+
+
+def mirror(
+    trunks: Trunks, sources: npt.NDArray[np.float64], *, passes: int, seed: int
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64], float]:
+    """Balanced shortest paths between switches, the way back mirroring the way out wherever that can be had.
+
+    Parameters
+    ----------
+    trunks
+        The fabric without parallel channels.
+    sources
+        float64[S]: the flow between two switches is the product of theirs.
+    passes, seed
+        Passes after the first; of the order in which pairs are laid.
+
+    Returns
+    -------
+    next
+        uint8[S, S] by destination and switch: index of the trunk among those of the switch, 255 for none.
+    load, worst
+        float64[N], flow on each trunk; load times slowness of the fullest.
+
+    Notes
+    -----
+    Cost: O(S^2 degree hops) a pass; memory 12 S^2 bytes.
+    """
+    switches = len(sources)
+    following = np.empty((switches, switches), np.uint8)
+    load, worst = np.zeros(len(trunks.dst)), ffi.new("double *")
+    check(
+        lib.ibn_mirror(
+            switches,
+            pointer("int32_t *", trunks.first, "i4"),
+            pointer("int32_t *", trunks.dst, "i4"),
+            pointer("int32_t *", trunks.reverse, "i4"),
+            pointer("double *", trunks.slowness, "f8"),
+            pointer("double *", sources, "f8"),
+            passes,
+            seed,
+            pointer("uint8_t *", following, "u1"),
+            pointer("double *", load, "f8"),
+            worst,
+        )
+    )
+    return following, load, float(worst[0])
+
+
+def spread(
+    channels: Channels,
+    trunks: Trunks,
+    slowness: npt.NDArray[np.float64],
+    sources: npt.NDArray[np.float64],
+    *,
+    root: npt.NDArray[np.int32],
+    share: npt.NDArray[np.float64],
+    hop: npt.NDArray[np.uint8],
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64]]:
+    """Trees towards LIDs from trees towards switches: LIDs take turns on parallel channels, the largest flows first.
+
+    Parameters
+    ----------
+    channels, slowness, sources, root, share
+        As for :func:`routing._kernels.balance.balance`.
+    trunks, hop
+        The fabric without parallel channels, and uint8[S, S] as :func:`mirror` returns it.
+
+    Returns
+    -------
+    next_channel, load
+        uint8[D, S] and float64[C] as in :class:`routing._kernels.balance.Balanced`.
+
+    Notes
+    -----
+    Cost: O(S^2 log S + D S parallel channels); memory 8 S^2 bytes.
+    """
+    switches = len(sources)
+    fabric = ffi.new("ibn_trunked *")
+    fabric.switches, fabric.channels, fabric.targets = switches, len(channels), len(root)
+    at = np.argsort(root, kind="stable").astype(np.int32)
+    at_first = np.searchsorted(root[at], np.arange(switches + 1)).astype(np.int32)
+    for name, array in (
+        ("first", channels.first),
+        ("dst", channels.dst),
+        ("trunk", trunks.of),
+        ("trunk_first", trunks.first),
+        ("root", root),
+        ("at_first", at_first),
+        ("at", at),
+    ):
+        setattr(fabric, name, pointer("int32_t *", array, "i4"))
+    for name, values in (("slowness", slowness), ("sources", sources), ("share", share)):
+        setattr(fabric, name, pointer("double *", values, "f8"))
+    following, load = np.empty((len(root), switches), np.uint8), np.empty(len(channels))
+    check(
+        lib.ibn_spread(
+            fabric,
+            pointer("uint8_t *", hop, "u1"),
+            pointer("uint8_t *", following, "u1"),
+            pointer("double *", load, "f8"),
+        )
+    )
+    return following, load

@@ -1,0 +1,49 @@
+"""Wrapper of the kernel that lays paths of least weight."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import Balanced, Targets, network_of, targets_of
+from routing._kernels.native import check, lib, pointer
+from routing.fabric import Channels
+
+
+def weighted(
+    channels: Channels,
+    slowness: npt.NDArray[np.float64],
+    sources: npt.NDArray[np.float64],
+    targets: Targets,
+    *,
+    first_weight: float = 1.0,
+) -> Balanced:
+    """Trees of least weight, one destination after the other in their order.
+
+    A channel weighs ``first_weight`` and the flow that earlier destinations have put on it, times its slowness: so ways
+    get longer where channels are full.
+
+    Parameters
+    ----------
+    channels, slowness, sources, targets
+        As for :func:`routing._kernels.balance.balance`.
+    first_weight
+        Of every channel, over 0.
+
+    Notes
+    -----
+    The rule of T. Hoefler, T. Schneider, A. Lumsdaine, "Optimized routing for large-scale InfiniBand networks", HOTI
+    2009, with E. W. Dijkstra's algorithm.  Cost: O(D C log C).
+    """
+    trees = np.full((len(targets.root), len(sources)), 255, np.uint8)
+    load = np.zeros(len(channels))
+    check(
+        lib.ibn_weighted(
+            network_of(channels, slowness, sources),
+            targets_of(targets),
+            first_weight,
+            pointer("uint8_t *", trees, "u1"),
+            pointer("double *", load, "f8"),
+        )
+    )
+    return Balanced(trees, load, np.array([(load * slowness).max(initial=0.0)]))

@@ -1,0 +1,141 @@
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_layers import SlowLayers, loads, way
+from strategies import fabrics, random_fabric
+
+from routing._kernels.balance import balance
+from routing._kernels.layering import layering, turn_first
+from routing.engines.destinations import Destinations, slowness
+from routing.engines.layered import random_orders
+
+
+def balanced(fabric, *, seed=1):
+    """What the kernel takes of a fabric: its channels and who sends, and the ways."""
+    destinations, sources = Destinations.of(fabric), fabric.terminals_at.astype(np.float64)
+    trees = balance(fabric.channels, slowness(fabric), sources, destinations.targets(), passes=0, seed=seed, threads=1)
+    ways = {"root": destinations.root, "share": destinations.share}
+    ways |= {"next_channel": trees.next_channel, "load": trees.load}
+    return (fabric.channels, slowness(fabric), sources), ways
+
+
+@st.composite
+def cases(draw):
+    fabric = draw(fabrics(connected=False, min_switches=0, max_switches=8, max_cas=2))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    options = {"counted": fabric.terminals_at > 0, "mutual": draw(st.booleans())}
+    options |= {"most": draw(st.sampled_from([1, 2, 32])), "have": draw(st.integers(1, 4))}
+    if draw(st.booleans()):
+        options["avoid"] = random_orders(fabric, 2, int(rng.integers(100))).avoid
+    if draw(st.booleans()):
+        options["region"] = rng.integers(0, options["most"], fabric.switches).astype(np.int32)
+    return fabric, options
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(cases())
+def test_kernel_does_what_the_twin_does(drawn):
+    fabric, options = drawn
+    (channels, slow, sources), ways = balanced(fabric)
+    root, share, trees, _ = ways.values()
+    found = layering(channels, slow, sources, **ways, **options)
+    layer, needed, used, left, uncounted = SlowLayers(channels, sources, root, share, trees, **options).run()
+    assert (found.left > 0) == (left > 0)  # the kernel stops at the first length at which a way finds no layer
+    if not left:
+        assert (found.needed, found.used) == (needed, used)
+        assert (found.left_uncounted > 0) == (uncounted > 0)
+    if not left and not uncounted:
+        assert found.layer.tolist() == layer.tolist()
+
+
+def graph_of_layer(channels, root, trees, layer, number, *, mutual, counted):
+    graph = nx.DiGraph()
+    for target, to in enumerate(root.tolist()):
+        for start in range(trees.shape[1]):
+            found = way(channels, trees[target], start, to)
+            own = layer[to, start] if mutual else layer[target, start]
+            if found and own == number and (counted[start] or counted[to]):
+                graph.add_edges_from(pairwise(found))
+    return graph
+
+
+@settings(deadline=None, derandomize=True, max_examples=80)
+@given(
+    fabrics(connected=False, min_switches=2, max_switches=12, max_cas=3),
+    st.booleans(),
+    st.integers(1, 4),
+    st.booleans(),
+)
+def test_ways_chosen_anew_are_shortest_and_acyclic(fabric, mutual, most, ordered):
+    (channels, slow, sources), ways = balanced(fabric)
+    root, share, trees, load = ways.values()
+    counted = fabric.terminals_at > 0
+    beginning = random_orders(fabric, most, 1)
+    found = layering(channels, slow, sources, **ways, counted=counted, mutual=mutual, most=most, have=most,
+        rechoose=True, easing=8, avoid=beginning.avoid if ordered else None, order=beginning.order,
+    )  # fmt: skip
+    for before, after, to in zip(trees, found.next_channel, root.tolist(), strict=True):
+        for start in range(fabric.switches):
+            old, new = way(channels, before, start, to), way(channels, after, start, to)
+            assert (old is None) == (new is None)
+            assert old is None or len(old) == len(new)
+    assert np.allclose(found.load, loads(channels, found.next_channel, root, share, sources))
+    if found.left == 0:
+        assert (found.load * slow).max(initial=0) <= max(
+            (load * slow).max(initial=0), (found.load * slow).max(initial=0) if found.rechosen else 0
+        ) * (1 + 1e-9)
+        for number in range(found.used):
+            layer = graph_of_layer(
+                channels, root, found.next_channel, found.layer, number, mutual=mutual, counted=counted
+            )
+            assert nx.is_directed_acyclic_graph(layer)
+
+
+def test_first_orders_change_nothing_but_the_time():
+    fabric = random_fabric(3, switches=40, degree=5, cas=2)
+    arguments, ways = balanced(fabric)
+    counted = fabric.terminals_at > 0
+    one, other = (
+        layering(*arguments, **ways, counted=counted, order=order)
+        for order in (None, random_orders(fabric, 3, 7).order)
+    )
+    assert one.layer.tobytes() == other.layer.tobytes()
+    assert one.needed == other.needed
+    assert one.visited != other.visited
+
+
+def test_orders_are_topological_for_turns_that_are_not_avoided():
+    fabric = random_fabric(5, switches=15, degree=4, parallel=2)
+    beginning = random_orders(fabric, 3, 1)
+    channels, numbers = fabric.channels, turn_first(fabric.channels)
+    for channel in range(len(channels)):
+        after = range(channels.first[channels.dst[channel]], channels.first[channels.dst[channel] + 1])
+        for k, following in enumerate(after):
+            for layer in range(3):
+                if not beginning.avoid[numbers[channel] + k] >> layer & 1 and channel != following:
+                    assert beginning.order[layer, channel] < beginning.order[layer, following]
+
+
+def test_a_spent_budget_leaves_ways_out():
+    arguments, ways = balanced(random_fabric(3, switches=40, degree=5, cas=2))
+    counted = np.ones(40, bool)
+    assert layering(*arguments, **ways, counted=counted).left == 0
+    assert layering(*arguments, **ways, counted=counted, budget=10).left > 0
+
+
+@pytest.mark.parametrize("mutual", [False, True])
+def test_load_is_spread_over_the_layers_that_there_are(mutual):
+    (channels, slow, sources), ways = balanced(random_fabric(3, switches=30, degree=4, cas=2))
+    root, share = ways["root"], ways["share"]
+    found = layering(channels, slow, sources, **ways, counted=sources > 0, mutual=mutual, have=8)
+    carried = np.zeros(8)
+    for target, to in enumerate(root.tolist()):
+        for start in range(30):
+            own = found.layer[to, start] if mutual else found.layer[target, start]
+            carried[own] += sources[start] * share[target] * (start != to)
+    assert found.needed < found.used == 8
+    assert carried.min() > 0.6 * carried.max()

@@ -1,0 +1,171 @@
+"""A slow and obvious twin of the layering kernel: networkx graphs, and no memory of searches."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+
+NO_CHANNEL, NO_LAYER = 255, 255
+
+
+def way(channels, tree, start, root):
+    """Channels from a switch to the root of a tree; None if there is no way."""
+    found, at = [], start
+    while at != root:
+        if tree[at] == NO_CHANNEL or len(found) > len(tree):
+            return None
+        found.append(int(channels.first[at]) + int(tree[at]))
+        at = int(channels.dst[found[-1]])
+    return found
+
+
+def loads(channels, trees, roots, share, sources):
+    """Flow on each channel."""
+    load = np.zeros(len(channels))
+    for target, root in enumerate(roots):
+        for start in range(len(sources)):
+            for channel in way(channels, trees[target], start, root) or ():
+                load[channel] += sources[start] * share[target]
+    return load
+
+
+class SlowLayers:
+    """The same arguments as the kernel's wrapper, without choosing ways anew."""
+
+    def __init__(
+        self, channels, sources, root, share, trees, *, counted, avoid=None, most=32, have=1, mutual=False, region=None
+    ):
+        self.channels, self.sources, self.root, self.share = channels, sources, root.tolist(), share
+        self.trees, self.counted, self.most, self.have, self.mutual = trees, counted, most, have, mutual
+        self.switches = len(sources)
+        self.region = [0] * self.switches if region is None else region.tolist()
+        self.avoid = avoid
+        self.numbers = np.concatenate([[0], np.cumsum(np.diff(channels.first)[channels.dst])])
+        self.graphs = [nx.DiGraph() for _ in range(32)]
+        self.tried, self.layer = 0, {}
+
+    def run(self):
+        """(layer, needed, used, left, left of those that do not count)."""
+        units = self.units()
+        if self.avoid is not None:
+            self.place([unit for unit in units if unit["counted"]], self.most, avoid=True)
+        left = self.place([unit for unit in units if unit["counted"]], self.most)
+        needed = max(self.tried, 1)
+        used = max(needed, self.have)
+        uncounted = 0 if left else self.place(units, used)
+        lanes = max(self.tried, 1)
+        return (None if left else self.even_out(lanes, used)), needed, used, left, uncounted
+
+    # What is to be placed, the longest ways first
+
+    def turns(self, target, start):
+        found = way(self.channels, self.trees[target], start, self.root[target])
+        return None if found is None else list(pairwise(found))
+
+    def units(self):
+        found = self.pairs() if self.mutual else self.single()
+        return sorted(found, key=lambda unit: (-unit["hops"], unit["name"]))
+
+    def single(self):
+        for target, root in enumerate(self.root):
+            for start in range(self.switches):
+                turns = self.turns(target, start)
+                if start != root and turns is not None:
+                    yield {
+                        "name": (target, start),
+                        "hops": len(way(self.channels, self.trees[target], start, root)),
+                        "turns": turns,
+                        "counted": self.counted[start] or self.counted[root],
+                        "start": self.region[root],
+                        "flow": self.sources[start] * self.share[target],
+                    }
+
+    def pairs(self):
+        for a in range(self.switches):
+            for b in range(a + 1, self.switches):
+                ways = [(t, a) for t, r in enumerate(self.root) if r == b]
+                ways += [(t, b) for t, r in enumerate(self.root) if r == a]
+                walked = [way(self.channels, self.trees[t], s, self.root[t]) for t, s in ways]
+                if walked and None not in walked:
+                    yield {
+                        "name": (a, b),
+                        "hops": max(map(len, walked)),
+                        "turns": [turn for found in walked for turn in pairwise(found)],
+                        "counted": self.counted[a] or self.counted[b],
+                        "start": self.region[a] + self.region[b],
+                        "flow": sum(self.sources[s] * self.share[t] for t, s in ways),
+                    }
+
+    # Into the first layer that takes it
+
+    def place(self, units, most, *, avoid=False):
+        left = 0
+        for unit in units:
+            if unit["name"] in self.layer:
+                continue
+            lanes = [(unit["start"] + i) % most for i in range(most)]
+            lane = self.first_lane(unit["turns"], lanes, avoid)
+            if lane is None:
+                left += 1
+                continue
+            self.layer[unit["name"]] = lane
+            self.graphs[lane].add_edges_from(unit["turns"])
+            if not self.mutual:
+                target, start = unit["name"]
+                for channel in way(self.channels, self.trees[target], start, self.root[target]):
+                    self.layer.setdefault((target, int(self.channels.src[channel])), lane)
+        return left
+
+    def first_lane(self, turns, lanes, avoid):
+        if avoid:
+            lanes = [lane for lane in lanes if not any(self.avoided(turn, lane) for turn in turns)]
+        for lane in lanes:
+            if all(self.graphs[lane].has_edge(*turn) for turn in turns):
+                return lane
+        for lane in lanes:
+            if any(
+                self.graphs[lane].has_node(c) and nx.has_path(self.graphs[lane], d, c)
+                for c, d in turns
+                if self.graphs[lane].has_node(d) and not self.graphs[lane].has_edge(c, d)
+            ):
+                continue  # closes a cycle with what is there: remembered by the kernel, which does not try again
+            self.tried = max(self.tried, lane + 1)
+            together = self.graphs[lane].copy()
+            together.add_edges_from(turns)
+            if nx.is_directed_acyclic_graph(together):
+                return lane
+        return None
+
+    def avoided(self, turn, lane):
+        first, second = turn
+        number = self.numbers[first] + second - self.channels.first[self.channels.dst[first]]
+        return bool(self.avoid[number] >> np.uint32(lane) & 1)
+
+    # Every way where least is carried
+
+    def even_out(self, lanes, used):
+        """Further layers take the turns of the ones that carry most, as a first round without them shows."""
+        base = list(range(lanes))
+        _, carried = self.spread(base)
+        for _ in range(lanes, used):
+            base.append(max(range(lanes), key=lambda lane: (carried[lane] / base.count(lane), -lane)))
+        return self.spread(base)[0]
+
+    def spread(self, base):
+        carried = [0.0] * len(base)
+        shape = (self.switches, self.switches) if self.mutual else (len(self.root), self.switches)
+        layer = np.zeros(shape, np.uint8)
+
+        def place_in_row(unit):
+            return unit["name"] if self.mutual else (unit["name"][0], unit["hops"], unit["name"])
+
+        for unit in sorted(self.units(), key=place_in_row):
+            fits = [i for i, own in enumerate(base) if all(self.graphs[own].has_edge(*turn) for turn in unit["turns"])]
+            best = min(fits, key=lambda lane: (carried[lane], lane)) if unit["name"] in self.layer else 0
+            carried[best] += unit["flow"]
+            layer[unit["name"]] = best
+            if self.mutual:
+                layer[unit["name"][::-1]] = best
+        return layer, carried
