@@ -32,6 +32,7 @@ ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
     "partition": (str,),
     "first_vl": (int,),
     "reversible": (bool,),
+    "minimal": (bool,),
 }
 """What ``[engine]`` and ``[engine.NAME]`` may say: the options of :class:`routing.engines.base.EngineOptions`."""
 

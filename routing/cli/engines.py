@@ -63,6 +63,8 @@ def engine_options(command: Command) -> Command:
                      help="First VL and SL of the tables; those below are kept for other classes of traffic."),
         click.option("--reversible", is_flag=True,
                      help="Replies, which come back on the request's SL, have to be free of credit loops too."),
+        click.option("--minimal/--published", default=True, show_default=True,
+                     help="sssp: shortest paths only, or the published rule, which takes longer ones too."),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -102,6 +104,7 @@ def collect(given: dict[str, Any]) -> EngineOptions:
         "partition",
         "first_vl",
         "reversible",
+        "minimal",
     )
     chosen = {name: given.pop(name) for name in names}
     return EngineOptions(objective=Objective(given.pop("objective")), **chosen)

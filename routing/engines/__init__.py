@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 
 from routing.engines.base import Engine
+from routing.engines.dfsssp import DeadlockFreeSSSP
+from routing.engines.lash import Lash
 from routing.engines.minhop import MinHop
 from routing.engines.nue import Nue
+from routing.engines.sssp import SSSP
 from routing.engines.updn import UpDown
 
 __all__ = ["ENGINES"]
 
-OWN: tuple[Engine, ...] = (MinHop(), UpDown(), Nue())
+OWN: tuple[Engine, ...] = (MinHop(), UpDown(), Nue(), SSSP(), DeadlockFreeSSSP(), Lash())
 
 
 def _registry() -> Mapping[str, Engine]:

@@ -64,6 +64,8 @@ class EngineOptions:
         First VL (and SL) that the tables use: those below are kept for other classes of traffic.
     reversible
         Replies, which come back on the request's SL, have to be free of credit loops too.
+    minimal
+        Shortest paths only; False: longer ones where channels are full, for engines that can do both.
 
     Raises
     ------
@@ -83,6 +85,7 @@ class EngineOptions:
     port_vls: int = AUTO_VLS
     first_vl: int = 0
     reversible: bool = False
+    minimal: bool = True
 
     def __post_init__(self) -> None:
         passes = 0 if self.passes is None else self.passes

@@ -63,6 +63,8 @@ class MinHop:
 def _check(options: EngineOptions) -> None:
     if options.roots or options.root_guid_file is not None:
         raise OptionError("minhop has no roots", remedy="leave them out, or use updn")
+    if not options.minimal:
+        raise OptionError("minhop takes shortest paths only", remedy="use sssp")
     if options.reversible:
         raise OptionError("minhop promises nothing of replies", remedy="use updn or nue")
     if options.partition == "metis":

@@ -94,6 +94,8 @@ class Nue:
 def _check(options: EngineOptions) -> None:
     if options.roots or options.root_guid_file is not None:
         raise OptionError("nue has no roots", remedy="leave them out, or use updn")
+    if not options.minimal:
+        raise OptionError("nue takes longer paths in any case", remedy="leave it out")
 
 
 def _layers(fabric: Fabric, destinations: Destinations, layers: int, options: EngineOptions) -> npt.NDArray[np.int32]:

@@ -15,6 +15,7 @@ from routing.engines.lanes import lanes, spread, vls_allowed
 from routing.engines.orders import HOP_COST, LOOKS, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
+from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.partition import regions
 from routing.tables import Routing
@@ -46,6 +47,8 @@ class UpDown:
 
         Cost: O(L S radix hops) a pass; the search for an order looks at a bounded number of channels.
         """
+        if not options.minimal:
+            raise OptionError("updn takes longer paths in any case", remedy="leave it out")
         start = time.perf_counter()
         vls = vls_allowed(options)
         destinations = Destinations.of(fabric)

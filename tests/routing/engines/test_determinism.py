@@ -23,7 +23,7 @@ from routing.engines.base import EngineOptions
 from routing.topologies import generate
 fabric = generate("dragonfly", ["4", "2", "2", "9"])
 for name, engine in sorted(ENGINES.items()):
-    for vls in ("auto", 2):
+    for vls in ("auto", 7):
         routing = engine.route(fabric, EngineOptions(vls=vls, effort=0.1))
         print(name, hashlib.sha256(routing.lft.tobytes() + routing.sl.tobytes()).hexdigest())
 """
@@ -55,5 +55,5 @@ def test_same_tables_whatever_python_hashes_by():
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_another_seed_gives_other_tables(engine, same_tables):
-    first, second = (ENGINES[engine].route(FABRICS[1], EngineOptions(vls=1, effort=0.1, seed=seed)) for seed in (1, 2))
+    first, second = (ENGINES[engine].route(FABRICS[0], EngineOptions(effort=0.1, seed=seed)) for seed in (1, 2))
     assert not same_tables(first, second)

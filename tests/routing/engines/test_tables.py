@@ -13,7 +13,7 @@ from strategies import Sketch, fabrics, random_fabric
 
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.engines import ENGINES
-from routing.engines.base import EngineOptions, Objective
+from routing.engines.base import EngineOptions, Objective, Promise
 from routing.fabric import NodeKind
 from routing.formats.fabric_files import read_fabric
 from routing.publish import verify
@@ -80,11 +80,11 @@ def test_no_channel_waits_for_itself_by_walking_every_packet_of_updn(fabric, vls
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_fixture(engine, name):
     fabric = read_fabric(FIXTURES[name].path)
-    for vls in (1, 4):
+    for vls in (1, 4) if engine in ("minhop", "sssp", "updn") else ("min", 8):
         routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, effort=0.05))
         proof = verify(fabric, routing, ENGINES[engine])
         assert only_known_parts(fabric, routing)
-        assert engine == "minhop" or proof.certified
+        assert ENGINES[engine].promise is Promise.NONE or proof.certified
 
 
 def test_layers_are_used_where_they_help():
@@ -152,7 +152,7 @@ def test_updn_spreads_the_paths_of_a_port_too():
 
 def test_all_paths_of_a_port_have_one_sl():
     fabric = random_fabric(6, switches=8, cas=2, lmc=2)
-    for engine in ENGINES.values():
+    for engine in (ENGINES["minhop"], ENGINES["updn"]):
         sl = engine.route(fabric, EngineOptions(vls=4)).sl
         assert all(len(set(sl[int(base) : int(base) + 4])) == 1 for base in fabric.endport_lid)
 

@@ -1,0 +1,66 @@
+"""DFSSSP: balanced shortest paths, free of credit loops by virtual lanes, an SL per source switch and LID."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from routing._kernels.balance import Balanced
+from routing.engines.base import EngineOptions, Promise
+from routing.engines.destinations import Destinations, forwarding_tables
+from routing.engines.lanes import lanes
+from routing.engines.layered import LayerSearch
+from routing.engines.provenance import provenance
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+
+def route_in_layers(name: str, fabric: Fabric, options: EngineOptions, *, mutual: bool) -> Routing:
+    """Tables of shortest paths in layers; ``mutual``: one layer for both directions between two switches.
+
+    Raises
+    ------
+    OptionError
+        Roots, which these engines do not have.
+    NotEnoughVLs
+        No paths were found that fit into the VLs that may be used.
+    """
+    if options.roots or options.root_guid_file is not None:
+        raise OptionError(f"{name} has no roots", remedy="leave them out, or use updn")
+    if not options.minimal:
+        raise OptionError(f"{name} takes shortest paths only", remedy="use sssp")
+    start = time.perf_counter()
+    destinations = Destinations.of(fabric)
+    best = LayerSearch(fabric, destinations, options, mutual).run()
+    layers = best.layers
+    sl = np.zeros((fabric.switches, len(fabric.lids)), np.uint8)
+    sl[:, destinations.lid] = layers.layer[:, destinations.root] if mutual else layers.layer.T
+    found = {"ways": best.ways, "left_to_chance": layers.left_uncounted}
+    return Routing(
+        lft=forwarding_tables(fabric, destinations, Balanced(layers.next_channel, layers.load, np.array([best.worst]))),
+        **lanes(sl, layers.used, options),
+        vls_needed=layers.needed,
+        provenance=provenance(name, fabric, options, {"route": time.perf_counter() - start}, **found),
+    )
+
+
+class DeadlockFreeSSSP:
+    """Balanced shortest paths in layers.
+
+    Notes
+    -----
+    After J. Domke, T. Hoefler, W. E. Nagel, "Deadlock-free oblivious routing for arbitrary topologies", IPDPS 2011.
+    What differs: no cycles are looked for and broken; every path goes into the first layer that stays acyclic with it
+    (the longest first), and paths are chosen with the layers in mind (:mod:`routing.engines.ways`); the SL is a
+    function of the tables alone.
+    """
+
+    name = "dfsssp"
+    summary = "balanced shortest paths; free of credit loops by virtual lanes"
+    promise = Promise.DEADLOCK_FREE
+
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`)."""
+        return route_in_layers(self.name, fabric, options, mutual=options.reversible)

@@ -1,0 +1,84 @@
+"""Directions of grids, tori and hypercubes, found from the cables alone."""
+
+from __future__ import annotations
+
+import igraph
+import numpy as np
+import numpy.typing as npt
+
+from routing.fabric import Fabric
+
+Rows = npt.NDArray[np.int64]
+
+CORNERS_UP_TO = 4_000_000
+"""Pairs of neighbours of one switch up to which squares are looked for."""
+
+
+def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
+    """int32[C], the direction of each channel (0, 1, ...; parallel and opposite channels share one), or None.
+
+    Two links have the same direction if they are opposite sides of a square, as in a product of graphs, where the two
+    far corners of a square have no neighbour in common but the other two.  A torus has as many directions as
+    dimensions, where a ring of four counts as two (it is a square itself, and so a 4x4x4 torus is the hypercube of six
+    directions); a fabric without regular squares has no directions.  Missing links and switches do no harm as long as
+    other squares hold the rest together.
+
+    Notes
+    -----
+    The relation of D. Djokovic, "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973, narrowed to
+    squares.  Cost: O(S degree^2 log S).
+    """
+    channels, switches = fabric.channels, fabric.switches
+    trunks = np.unique(channels.src.astype(np.int64) * max(switches, 1) + channels.dst)
+    if len(trunks) == 0 or int((np.bincount(trunks // switches) ** 2).sum()) > CORNERS_UP_TO:
+        return None
+    corners = _corners(trunks, switches)
+    links = trunks[trunks // switches < trunks % switches]
+
+    def link(a: Rows, b: Rows) -> Rows:
+        return np.searchsorted(links, np.minimum(a, b) * switches + np.maximum(a, b))
+
+    u, v, x, w = _squares(*corners, switches).T
+    opposite = np.concatenate([_pairs(link(u, v), link(w, x)), _pairs(link(u, w), link(v, x))])
+    slab = _joined(len(links), opposite)
+    # Two slabs that meet but never span a square lie in one ring.
+    middle, v_, w_ = corners
+    meeting = np.unique(_pairs(slab[link(middle, v_)], slab[link(middle, w_)]), axis=0)
+    spanning = np.unique(_pairs(slab[link(u, v)], slab[link(u, w)]), axis=0)
+    slabs = int(slab.max()) + 1
+    in_line = meeting[~np.isin(meeting @ [slabs, 1], spanning @ [slabs, 1])]
+    found = _joined(slabs, in_line)[slab]
+    if found.max() == 0:
+        return None
+    return found[link(channels.src.astype(np.int64), channels.dst.astype(np.int64))].astype(np.int32)
+
+
+def _pairs(a: Rows, b: Rows) -> Rows:
+    return np.column_stack([np.minimum(a, b), np.maximum(a, b)])
+
+
+def _joined(count: int, pairs: Rows) -> Rows:
+    """int64[count], a number for each that all have in common which pairs join."""
+    graph = igraph.Graph(n=count, edges=np.unique(pairs, axis=0))
+    return np.asarray(graph.connected_components().membership, np.int64)
+
+
+def _corners(trunks: Rows, switches: int) -> tuple[Rows, Rows, Rows]:
+    """int64[N] each: a switch and two of its neighbours."""
+    src, dst = trunks // switches, trunks % switches
+    degree = np.bincount(src, minlength=switches)
+    size = degree[src]
+    row = np.repeat(np.arange(len(src)), size)
+    other = (np.cumsum(degree) - degree)[src[row]] + np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
+    keep = dst[row] < dst[other]
+    return src[row[keep]], dst[row[keep]], dst[other[keep]]
+
+
+def _squares(middle: Rows, v: Rows, w: Rows, switches: int) -> Rows:
+    """int64[N, 4], corners of each square in turn: (u, v, x, w)."""
+    key = v * switches + w
+    by_ends = np.argsort(key, kind="stable")
+    key, middle = key[by_ends], middle[by_ends]
+    _, first, count = np.unique(key, return_index=True, return_counts=True)
+    first = first[count == 2]
+    return np.column_stack([middle[first], key[first] // switches, middle[first + 1], key[first] % switches])

@@ -1,0 +1,27 @@
+"""LASH: shortest paths in layers, with the same SL both ways between two switches."""
+
+from __future__ import annotations
+
+from routing.engines.base import EngineOptions, Promise
+from routing.engines.dfsssp import route_in_layers
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+
+class Lash:
+    """Layered shortest paths with an SL per pair of switches, so that replies are safe as well.
+
+    Notes
+    -----
+    After T. Skeie, O. Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area networks", IPDPS
+    Workshops 2002.  What differs: all parallel links and all LIDs are used and balanced, and paths are chosen with the
+    layers in mind (:mod:`routing.engines.ways`).
+    """
+
+    name = "lash"
+    summary = "shortest paths, one virtual lane per pair of switches both ways; replies are safe"
+    promise = Promise.DEADLOCK_FREE
+
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`)."""
+        return route_in_layers(self.name, fabric, options, mutual=True)

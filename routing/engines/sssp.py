@@ -1,0 +1,68 @@
+"""SSSP: shortest paths, balanced over all destinations together."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from routing._kernels.balance import Balanced
+from routing._kernels.weighted import weighted
+from routing.engines.base import EngineOptions, Objective, Promise
+from routing.engines.destinations import Destinations, forwarding_tables
+from routing.engines.lanes import lanes, spread, vls_allowed
+from routing.engines.provenance import provenance
+from routing.engines.ways import WayMaker
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+
+class SSSP:
+    """Globally balanced shortest paths.
+
+    Notes
+    -----
+    After T. Hoefler, T. Schneider, A. Lumsdaine, "Optimized routing for large-scale InfiniBand networks", HOTI 2009.
+    With ``minimal`` False that rule as published, which takes longer paths where channels are full.  Otherwise only
+    shortest paths are taken; a path is chosen by the fullest channel on its way rather than by the
+    sum of the loads, and loads of all destinations are refined together; in grids and tori one direction after the
+    other is tried as well, and the better of the two is kept.
+    """
+
+    name = "sssp"
+    summary = "shortest paths balanced over all destinations together; may have credit loops off trees"
+    promise = Promise.NONE
+
+    def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
+        """Compute the tables (see :class:`routing.engines.base.Engine`)."""
+        _check(options)
+        start = time.perf_counter()
+        vls = 1 if options.vls == "auto" else vls_allowed(options)
+        destinations = Destinations.of(fabric)
+        maker = WayMaker(fabric, destinations, options)
+        if options.minimal:
+            directed = maker.directed() if options.objective is Objective.ALLTOALL else None
+            candidates = [maker.free] + ([] if directed is None else [directed])
+            best = min(candidates, key=lambda ways: ways.worst)
+            name, trees = best.name, Balanced(best.next_channel, best.load, np.array([best.worst]))
+        else:
+            name = "published"
+            trees = weighted(fabric.channels, maker.slowness, maker.sources, destinations.targets())
+        return Routing(
+            lft=forwarding_tables(fabric, destinations, trees),
+            **lanes(spread(destinations, len(fabric.lids), vls), vls, options),
+            vls_needed=1,
+            provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}, ways=name),
+        )
+
+
+def _check(options: EngineOptions) -> None:
+    if options.roots or options.root_guid_file is not None:
+        raise OptionError("sssp has no roots", remedy="leave them out, or use updn")
+    if options.partition == "metis":
+        raise OptionError("sssp has no regions", remedy="leave the partition out, or use updn")
+    if not options.minimal and (options.objective is not Objective.ALLTOALL or options.passes is not None):
+        raise OptionError("the published rule has neither objective nor passes", remedy="leave them out")
+    if options.reversible:
+        raise OptionError("sssp does not care for replies", remedy="use lash, or dfsssp with --reversible")
