@@ -28,6 +28,8 @@ HOP_COST = 0.03
 
 CLUSTERED_CANDIDATES = 12
 MOST_STEPS = 400
+"""Steps of one search that may look at LOOKS channels; fewer looks allow fewer steps, also where each is cheap."""
+
 DUEL_PASSES = 3
 """Refinement passes before the changed order of a tree is held against the one it came from."""
 
@@ -147,7 +149,7 @@ class OrderSearch:
         order = first
         left = looks // max(self._looks_at(len(sample.root)), 1) - len(tried)
         rng = np.random.default_rng(self.seed)
-        for _ in range(min(MOST_STEPS, left)):
+        for _ in range(min(MOST_STEPS * looks // LOOKS, left)):
             changed = _step(self.fabric, order, rng)
             score = self._try(changed, sample)
             if score <= worst:
