@@ -1,0 +1,67 @@
+"""How the time of an engine grows: fat trees and tori from about 100 to 2000 switches.
+
+usage: python -m benchmarks.nue_curve [--engine nue] [--vls 8] [--effort 0.1]
+
+A Markdown table.  Seconds are processor seconds of engine and proof, all threads together; the last column divides them
+by destinations and by channels, which is what has to stay level.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.topologies import generate
+
+PORTS = (8, 12, 20, 28, 40)
+"""Of the switches of three-level fat trees with half of a leaf's ports for CAs."""
+SIDES = (5, 8, 10, 12)
+
+
+def fabrics() -> list[tuple[str, str, list[str], int]]:
+    """Name, generator, its arguments, CAs a switch."""
+    trees = [
+        (f"fat tree of {k} ports", "xgft", [f"{k // 2}x{k // 2}x{k}", f"1x{k // 2}x{k // 2}"], k // 2) for k in PORTS
+    ]
+    return trees + [(f"torus {n}x{n}x{n}", "torus", [f"{n}x{n}x{n}"], 8) for n in SIDES]
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.nue_curve", description=__doc__.splitlines()[0])
+    parser.add_argument("--engine", default="nue", choices=sorted(ENGINES))
+    parser.add_argument("--vls", type=int, default=8)
+    parser.add_argument("--effort", type=float, default=0.1)
+    told = parser.parse_args(words)
+    print(
+        "| fabric | switches | CAs | channels | CPU s | certified | ns a destination and channel |",
+        "|---" * 7 + "|",
+        sep="\n",
+    )
+    for name, generator, arguments, cas in fabrics():
+        fabric = generate(generator, arguments, cas=cas)
+        channels, start = len(fabric.channels), time.process_time()
+        routing = ENGINES[told.engine].route(fabric, EngineOptions(vls=told.vls, effort=told.effort))
+        proof = prove(fabric, routing)
+        spent = time.process_time() - start
+        level = 1e9 * spent / fabric.endports / channels
+        cells = (
+            name,
+            fabric.switches,
+            fabric.endports,
+            channels,
+            f"{spent:.2f}",
+            "yes" if proof.certified else "NO",
+            f"{level:.1f}",
+        )
+        print(f"| {' | '.join(map(str, cells))} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
