@@ -1,4 +1,5 @@
-"""Nue inside a running OpenSM: what switches and the SA say is what the engine makes, and ibdmchk sees no loop."""
+"""Engines with several VLs inside a running OpenSM: what switches and the SA say is what the engine makes, and ibdmchk
+sees no loop."""
 
 import random
 import zlib
@@ -68,16 +69,17 @@ def test_before_and_after_faults(live, name):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("engine", ["ibnue-nue", "ibnue-dfsssp", "ibnue-lash"])
 @pytest.mark.parametrize(
     "name", [name for name in FIXTURES if name not in ("back-to-back", "routers", "switches-only")]
 )
-def test_ibdmchk_agrees_on_every_fixture_with_faults(live, name):
-    with live(FIXTURES[name].path, "ibnue-nue,no_fallback", config=QOS) as lab:
+def test_ibdmchk_agrees_on_every_fixture_with_faults(live, name, engine):
+    with live(FIXTURES[name].path, f"{engine},no_fallback", config=QOS) as lab:
         for percent in (0, 8, 15, 22, 30):
             gone = pulled(lab, name, percent) if percent and len(lab.fabric().channels) else []
             for device, port in gone:
                 lab.ibsim.unlink(device, port)
-            assert lab.opensm.resweep().engine == "ibnue-nue"
+            assert lab.opensm.resweep().engine == engine
             sls = lab.ca_sls()
             assert not lab.ibdmchk(sls=sls).credit_loop
             for device, port in gone:
