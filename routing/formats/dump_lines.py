@@ -101,6 +101,13 @@ def read_pieces(path: str | Path, size: int = PIECE) -> Iterator[Piece]:
         yield _piece(rest + b"\n", number)
 
 
+def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text file one by one with their numbers; raises as :func:`read_pieces` does."""
+    for piece in read_pieces(path):
+        for line in range(len(piece.start)):
+            yield piece.first + line, piece.text(line)
+
+
 def _piece(data: bytes, first: int) -> Piece:
     padded = np.frombuffer(data + bytes(128), np.uint8)
     end = np.flatnonzero(padded[: len(data)] == ord("\n"))

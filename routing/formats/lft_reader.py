@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from routing.errors import ParseError, TableError
+from routing.errors import ParseError
 from routing.fabric import MAX_UNICAST_LID, NO_PORT, Fabric
 from routing.formats.dump_lines import Piece, read_pieces
 from routing.formats.lid_map import lid_owner, old_columns, take_columns
+from routing.formats.switch_rows import SwitchRows
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,10 @@ def read_lfts(path: str | Path, fabric: Fabric, grammar: Grammar) -> npt.NDArray
 class _Reader:
     def __init__(self, path: str | Path, fabric: Fabric, grammar: Grammar) -> None:
         self._path, self._fabric, self._grammar = path, fabric, grammar
-        self._row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
+        self._switches = SwitchRows(path, fabric, "tables")
         self._table = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
         self._owner = np.zeros(MAX_UNICAST_LID + 1, np.uint64)
         self._known = np.zeros(MAX_UNICAST_LID + 1, bool)
-        self._seen: set[int] = set()
         self._row = -1
         self._open_since = 0
         self._top = 0
@@ -85,16 +85,7 @@ class _Reader:
         text, number = piece.text(line), piece.first + line
         if match := self._grammar.switch.match(text):
             self._close()
-            guid = int(match[1], 16)
-            if guid not in self._row_of:
-                raise TableError(
-                    f"switch {guid:#018x} is not in the fabric",
-                    path=self._path, line=number, remedy="the tables belong to another fabric",
-                )  # fmt: skip
-            if guid in self._seen:
-                raise ParseError(f"switch {guid:#018x} comes a second time", path=self._path, line=number)
-            self._seen.add(guid)
-            self._row, self._open_since = self._row_of[guid], number
+            self._row, self._open_since = self._switches.section(match[1], number), number
             self._top = 0
         elif self._grammar.end is not None and self._grammar.end.match(text):
             self._open_since = 0
@@ -164,15 +155,7 @@ class _Reader:
     def finish(self) -> npt.NDArray[np.uint8]:
         """The table, in the LIDs of the fabric."""
         self._close()
-        missing = sorted(set(self._row_of) - self._seen)
-        if missing:
-            name = self._fabric.switch_name[self._row_of[missing[0]]]
-            raise TableError(
-                f"{len(missing)} of the fabric's {self._fabric.switches} switches are not in the file, "
-                f"such as {missing[0]:#018x} ({name!r})",
-                path=self._path,
-                remedy="the tables belong to another fabric, or the file was cut short",
-            )
+        self._switches.finish()
         column = old_columns(self._owner[: self._table.shape[1]], lid_owner(self._fabric))
         column[(self._fabric.lids.switch < 0) & (self._fabric.lids.endport < 0)] = -1
         return take_columns(self._table, column, NO_PORT)

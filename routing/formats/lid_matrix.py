@@ -12,9 +12,10 @@ import numpy.typing as npt
 from routing.errors import ParseError, TableError
 from routing.fabric import MAX_UNICAST_LID, NO_PORT, Fabric
 from routing.formats.atomic import atomic_write
-from routing.formats.dump_lines import read_pieces
+from routing.formats.dump_lines import numbered_lines
 from routing.formats.lid_map import lid_owner
 from routing.formats.opensm_order import opensm_order
+from routing.formats.switch_rows import SwitchRows
 
 NO_HOPS = 255
 LARGEST = 1 << 30
@@ -143,16 +144,15 @@ def read(path: str | Path, fabric: Fabric) -> LidMatrix:
         The file is missing or unreadable.
     """
     reader = _Reader(path, fabric)
-    for piece in read_pieces(path):
-        for line in range(len(piece.start)):
-            reader.take(piece.text(line), piece.first + line)
+    for number, text in numbered_lines(path):
+        reader.take(text, number)
     return reader.finish()
 
 
 class _Reader:
     def __init__(self, path: str | Path, fabric: Fabric) -> None:
         self._path, self._fabric = path, fabric
-        self._row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
+        self._switches = SwitchRows(path, fabric, "hops")
         self._rows: dict[int, dict[int, bytes]] = {}
         self._lid_now: dict[tuple[int, int], int] = {}
         self._base = dict(zip(fabric.switch_guid.tolist(), fabric.switch_lid.tolist(), strict=True))
@@ -162,16 +162,8 @@ class _Reader:
         if match := _ENTRY.match(text):
             self._entry(match, number)
         elif match := _SWITCH.match(text):
-            row = self._row_of.get(int(match[1], 16), -1)
-            if row < 0:
-                raise TableError(
-                    f"switch 0x{match[1]} is not in the fabric",
-                    path=self._path, line=number, remedy="the matrix belongs to another fabric",
-                )  # fmt: skip
-            if row in self._rows:
-                raise ParseError(f"switch 0x{match[1]} comes a second time", path=self._path, line=number)
-            self._row = row
-            self._rows[row] = {}
+            self._row = self._switches.section(match[1], number)
+            self._rows[self._row] = {}
         elif not _NOISE.match(text):
             raise ParseError(
                 f"this is no line of a LID matrix: {text[:60]!r}",
@@ -196,13 +188,7 @@ class _Reader:
             raise ParseError("this switch has an entry for this LID already", path=self._path, line=number)
 
     def finish(self) -> LidMatrix:
-        missing = sorted(set(self._row_of.values()) - set(self._rows))
-        if missing:
-            raise TableError(
-                f"{len(missing)} of the fabric's switches are not in the file, "
-                f"such as {self._fabric.switch_name[missing[0]]!r}",
-                path=self._path, remedy="the matrix belongs to another fabric, or the file was cut short",
-            )  # fmt: skip
+        self._switches.finish()
         lids = sorted({lid for entries in self._rows.values() for lid in entries})
         shape = (self._fabric.switches, len(lids), 1 + int(self._fabric.switch_ports.max(initial=0)))
         if int(np.prod(shape, dtype=object)) > LARGEST:

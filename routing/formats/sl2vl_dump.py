@@ -11,8 +11,9 @@ import numpy.typing as npt
 from routing.errors import ParseError, TableError
 from routing.fabric import Fabric
 from routing.formats.atomic import atomic_write
-from routing.formats.dump_lines import read_pieces
+from routing.formats.dump_lines import numbered_lines
 from routing.formats.opensm_order import encode, endport_kind, opensm_order
+from routing.formats.switch_rows import SwitchRows
 
 SLS = 16
 
@@ -138,16 +139,15 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
         The file is missing or unreadable.
     """
     reader = _Reader(path, fabric)
-    for piece in read_pieces(path):
-        for line in range(len(piece.start)):
-            reader.take(piece.text(line), piece.first + line)
+    for number, text in numbered_lines(path):
+        reader.take(text, number)
     return reader.finish()
 
 
 class _Reader:
     def __init__(self, path: str | Path, fabric: Fabric) -> None:
         self._path, self._fabric = path, fabric
-        self._row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
+        self._switches = SwitchRows(path, fabric, "tables")
         self._vls_of: dict[str, bytes] = {}
         ports = 1 + int(fabric.switch_ports.max(initial=0))
         self._number: dict[bytes, int] = {}
@@ -163,25 +163,16 @@ class _Reader:
                 raise ParseError("a row stands before the first node", path=self._path, line=number)
             self._put(self._row, int(match[1]), int(match[2]), self._decimal(match[3], number), number)
         elif match := _SLVL.match(text):
-            row = self._switch(match[1], number)
+            row = self._switches.row(match[1], number)
             self._put(row, int(match[2]), int(match[3]), self._packed(match[4]), number)
         elif match := _NODE.match(text):
             self._in_terminal = match[1] != "Switch"
-            self._row = None if self._in_terminal else self._switch(match[2], number)
+            self._row = None if self._in_terminal else self._switches.row(match[2], number)
         elif not _NOISE.match(text):
             raise ParseError(
                 f"this is no line of SL2VL tables: {text[:60]!r}",
                 path=self._path, line=number, remedy="wanted: 'in out : VL VL ...' or '0xGUID in out 0xVV ...'",
             )  # fmt: skip
-
-    def _switch(self, guid: str, number: int) -> int:
-        row = self._row_of.get(int(guid, 16))
-        if row is None:
-            raise TableError(
-                f"switch 0x{guid} is not in the fabric",
-                path=self._path, line=number, remedy="the tables belong to another fabric",
-            )  # fmt: skip
-        return row
 
     def _decimal(self, text: str, number: int) -> bytes:
         """Few tables differ, so each text is decoded once."""

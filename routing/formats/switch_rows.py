@@ -1,0 +1,71 @@
+"""The switches that a dump speaks of, as rows of the fabric: none that is not there, none twice, none left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from routing.errors import ParseError, TableError
+from routing.fabric import Fabric
+
+
+class SwitchRows:
+    """Finds rows by GUID while one dump is read, and remembers which of them it has told.
+
+    Parameters
+    ----------
+    path
+        The dump, for messages.
+    fabric
+        Has the switches.
+    what
+        What the dump holds, in the plural ("tables").
+    """
+
+    def __init__(self, path: str | Path, fabric: Fabric, what: str) -> None:
+        self._path, self._fabric, self._what = path, fabric, what
+        self._row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
+        self._seen: set[int] = set()
+
+    def row(self, guid: str, line: int) -> int:
+        """Row of a switch by its GUID in hex, without 0x.
+
+        Raises
+        ------
+        TableError
+            The fabric does not have it.
+        """
+        row = self._row_of.get(int(guid, 16))
+        if row is None:
+            raise TableError(
+                f"switch {int(guid, 16):#018x} is not in the fabric",
+                path=self._path, line=line, remedy=f"the {self._what} belong to another fabric",
+            )  # fmt: skip
+        return row
+
+    def section(self, guid: str, line: int) -> int:
+        """The same where a switch's own section begins.
+
+        Raises
+        ------
+        TableError
+            The fabric does not have it.
+        ParseError
+            It had a section before.
+        """
+        row = self.row(guid, line)
+        if row in self._seen:
+            raise ParseError(f"switch {int(guid, 16):#018x} comes a second time", path=self._path, line=line)
+        self._seen.add(row)
+        return row
+
+    def finish(self) -> None:
+        """Raise :class:`~routing.errors.TableError` if a switch of the fabric had no section."""
+        missing = sorted(set(self._row_of.values()) - self._seen)
+        if missing:
+            guid, name = int(self._fabric.switch_guid[missing[0]]), self._fabric.switch_name[missing[0]]
+            raise TableError(
+                f"{len(missing)} of the fabric's {self._fabric.switches} switches are not in the file, "
+                f"such as {guid:#018x} ({name!r})",
+                path=self._path,
+                remedy=f"the {self._what} belong to another fabric, or the file was cut short",
+            )
