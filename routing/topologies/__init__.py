@@ -14,6 +14,7 @@ from typing import Any
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
+from routing.topologies.cascade import cascade
 from routing.topologies.grids import full_mesh, hypercube, hyperx, mesh, ring, torus
 from routing.topologies.low_diameter import dragonfly, kautz, slimfly
 from routing.topologies.options import DEFAULTS, TopologyOptions
@@ -25,6 +26,7 @@ __all__ = [
     "TOPOLOGIES",
     "Topology",
     "TopologyOptions",
+    "cascade",
     "dragonfly",
     "full_mesh",
     "generate",
@@ -112,6 +114,14 @@ _ALL = (
         ("4", "2", "2"),
         _numbers(dragonfly),
         (3, 4),
+    ),
+    Topology(
+        "cascade",
+        "G [H]",
+        "G groups of 6 chassis with 16 switches, H global links each (default 2)",
+        ("2",),
+        _numbers(cascade),
+        (1, 2),
     ),
     Topology("slimfly", "Q", "2 Q^2 switches of diameter 2, Q a prime power", ("5",), _numbers(slimfly), (1,)),
     Topology("kautz", "D K", "words of K letters, D arcs out of each", ("3", "2"), _numbers(kautz), (2,)),

@@ -59,10 +59,11 @@ def dragonfly(a: int, p: int, h: int, g: int | None = None, options: TopologyOpt
     labels = list(itertools.product(range(groups), range(a)))
     local = [(group * a + i, group * a + j) for group in range(groups) for i, j in itertools.combinations(range(a), 2)]
     name = f"dragonfly-a{a}-p{cas}-h{h}-g{groups}"
-    return lay_graph(name, labels, itertools.chain(local, _global_pairs(a, h, groups)), cas, options)
+    return lay_graph(name, labels, itertools.chain(local, global_pairs(a, h, groups)), cas, options)
 
 
-def _global_pairs(a: int, h: int, groups: int) -> Iterator[tuple[int, int]]:
+def global_pairs(a: int, h: int, groups: int) -> Iterator[tuple[int, int]]:
+    """The global links of groups of ``a`` switches with ``h`` each, dealt out as :func:`dragonfly` says."""
     dealt = [0] * groups
     progress = groups > 1
     while progress:

@@ -9,6 +9,7 @@ import pytest
 
 from routing.topologies import (
     TopologyOptions,
+    cascade,
     dragonfly,
     full_mesh,
     hypercube,
@@ -216,3 +217,19 @@ def test_random_regular_is_mixed():
 def _undirected(graph):
     numbered = networkx.convert_node_labels_to_integers(graph)
     return igraph.Graph(n=numbered.number_of_nodes(), edges=list(numbered.edges()))
+
+
+@pytest.mark.parametrize(("groups", "h", "across"), [(1, 0, 0), (2, 2, 192), (3, 1, 144), (5, 2, 480)])
+def test_cascade(groups, h, across):
+    fabric = cascade(groups, h, TopologyOptions(cas=1))
+    inside = 6 * math.comb(16, 2) + 16 * math.comb(6, 2) * 3
+    assert counts(fabric)[:3] == (96 * groups, 96 * groups, groups * inside + across)
+    assert simple(fabric).is_connected()
+    group = np.repeat(np.arange(groups), 96)
+    channels = fabric.channels
+    assert np.count_nonzero(group[channels.src] != group[channels.dst]) == 2 * across
+
+
+def test_cascade_of_two_groups_is_that_of_the_nue_experiments():
+    fabric = cascade(2)
+    assert (fabric.switches, fabric.terminals, between_switches(fabric)) == (192, 1536, 3072)

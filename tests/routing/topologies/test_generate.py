@@ -130,6 +130,8 @@ def test_multi_port_cas_of_an_xgft():
         ("xgft", ["2x2", "0x1"], {}, "two lists"),
         ("dragonfly", ["4", "2", "2", "10"], {}, "1 to 9"),
         ("dragonfly", ["0", "2", "2"], {}, "at least 1"),
+        ("cascade", ["0"], {}, "1 to 96 h"),
+        ("cascade", ["3", "0"], {}, "1 to 96 h"),
         ("slimfly", ["6"], {}, "prime power"),
         ("slimfly", ["2"], {}, "prime power"),
         ("slimfly", ["1"], {}, "prime power"),
