@@ -1,0 +1,139 @@
+"""Which faults: every single one, or some at random."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.faults.model import Fault, FaultKind, device_names, node_guids
+
+
+def between_switches(fabric: Fabric) -> npt.NDArray[np.int64]:
+    """Rows of the cables between different switches."""
+    ends = fabric.link_device
+    return np.flatnonzero((ends < fabric.switches).all(axis=1) & (ends[:, 0] != ends[:, 1]))
+
+
+def link_faults(
+    fabric: Fabric, links: Iterable[int], kind: FaultKind = FaultKind.LINK, width: int | None = None
+) -> list[Fault]:
+    """The loss (or degradation) of each of these cables."""
+    names = device_names(fabric, range(fabric.switches + fabric.terminals))
+    guids, ends, ports = node_guids(fabric).tolist(), fabric.link_device.tolist(), fabric.link_port.tolist()
+    faults = []
+    for row in links:
+        (a, b), (p, q) = ends[row], ports[row]
+        name = f"{names[a]}/{p} - {names[b]}/{q}"
+        if kind is FaultKind.DEGRADE:
+            faults.append(Fault(kind, f"degrade {name} {width}x", ((guids[a], p),), width=width))
+        else:
+            faults.append(Fault(kind, name, ((guids[a], p), (guids[b], q))))
+    return faults
+
+
+def every_link(fabric: Fabric, *, cas: bool = False) -> list[Fault]:
+    """The loss of each cable between two different switches; with ``cas`` of every other cable too.
+
+    In the order of the fabric's cables.  Cost: O(S + T + K).
+    """
+    return link_faults(fabric, range(fabric.links) if cas else between_switches(fabric).tolist())
+
+
+def every_switch(fabric: Fabric) -> list[Fault]:
+    """The loss of each switch, by GUID."""
+    names = device_names(fabric, range(fabric.switches))
+    guids = fabric.switch_guid.tolist()
+    return [Fault(FaultKind.SWITCH, name, devices=(guid,)) for name, guid in zip(names, guids, strict=True)]
+
+
+def every_ca(fabric: Fabric) -> list[Fault]:
+    """The loss of each CA and router, by GUID."""
+    names = device_names(fabric, range(fabric.switches, fabric.switches + fabric.terminals))
+    guids = fabric.terminal_guid.tolist()
+    return [Fault(FaultKind.CA, name, devices=(guid,)) for name, guid in zip(names, guids, strict=True)]
+
+
+def random_faults(
+    fabric: Fabric,
+    *,
+    seed: int | str,
+    rate: float | None = None,
+    count: int | None = None,
+    kinds: Sequence[str] = ("link",),
+    groups: Sequence[Fault] = (),
+) -> list[Fault]:
+    """Some faults, drawn without putting back.
+
+    Parameters
+    ----------
+    fabric
+        What breaks.
+    seed
+        Same fabric, seed and options: same faults.
+    rate, count
+        Either the share of what can break (0.01: one in a hundred, rounded to the nearest number) or how many.
+    kinds
+        What can break: "link" (between switches), "ca-link" (all others), "switch", "ca", "degrade" (a cable between
+        switches to one lane), "swap" (the plugs of two cables between switches change places), "group".
+    groups
+        What goes together, for the kind "group": whole groups are drawn, so that faults in them are correlated.
+
+    Raises
+    ------
+    OptionError
+        Neither or both of rate and count, a rate beyond 0 to 1, more faults than there is to break, an unknown kind.
+    """
+    if (rate is None) == (count is None):
+        raise OptionError("random faults need a rate or a count", remedy="give one of the two")
+    if rate is not None and not 0.0 <= rate <= 1.0:
+        raise OptionError(f"{rate:g} is no rate of faults", remedy="use 0 to 1: 0.01 is one in a hundred")
+    rng = random.Random(seed)
+    candidates = [fault for kind in kinds for fault in _candidates(fabric, kind, groups, rng)]
+    wanted = count if count is not None else round((rate or 0.0) * len(candidates))
+    if not 0 <= wanted <= len(candidates):
+        raise OptionError(
+            f"{wanted} random faults, and {fabric.name} has {len(candidates)} of kind {', '.join(kinds)}",
+            remedy=f"use 0 to {len(candidates)}",
+        )
+    return rng.sample(candidates, wanted)
+
+
+def _candidates(fabric: Fabric, kind: str, groups: Sequence[Fault], rng: random.Random) -> list[Fault]:
+    makers: dict[str, Callable[[], list[Fault]]] = {
+        "link": lambda: every_link(fabric),
+        "ca-link": lambda: _other_links(fabric),
+        "switch": lambda: every_switch(fabric),
+        "ca": lambda: every_ca(fabric),
+        "degrade": lambda: _degradations(fabric),
+        "swap": lambda: _swaps(fabric, rng),
+        "group": lambda: list(groups),
+    }
+    if kind not in makers:
+        raise OptionError(f"{kind!r} is no kind of random fault", remedy=f"use {', '.join(makers)}")
+    return makers[kind]()
+
+
+def _other_links(fabric: Fabric) -> list[Fault]:
+    inner = set(between_switches(fabric).tolist())
+    return link_faults(fabric, [row for row in range(fabric.links) if row not in inner])
+
+
+def _degradations(fabric: Fabric) -> list[Fault]:
+    wide = [row for row in between_switches(fabric).tolist() if fabric.link_width[row] > 1]
+    return link_faults(fabric, wide, FaultKind.DEGRADE, 1)
+
+
+def _swaps(fabric: Fabric, rng: random.Random) -> list[Fault]:
+    """Random pairs of cables between switches, no cable twice; the second plugs change places."""
+    links = every_link(fabric)
+    rng.shuffle(links)
+    swaps = []
+    for a, b in zip(links[::2], links[1::2], strict=False):
+        name = f"swap {a.name.rpartition(' - ')[2]} {b.name.rpartition(' - ')[2]}"
+        swaps.append(Fault(FaultKind.SWAP, name, (a.ports[1], b.ports[1])))
+    return swaps
