@@ -9,7 +9,6 @@ its own log, sending the tables to the simulated switches included; an engine th
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
+from routing.faults import apply_faults, random_faults
 from routing.formats.fabric_files import write_net
 from routing.quality import measure
 from routing.topologies import generate
@@ -35,8 +35,7 @@ FAILED = 0.01
 def torus(size: tuple[int, int, int]) -> Fabric:
     """The torus with 1 % of its links between switches pulled, the same ones every time."""
     fabric = generate("torus", ["x".join(map(str, size))], cas=4)
-    links = sorted(set(fabric.channels.link.tolist()))
-    return fabric.without_links(random.Random(str(size)).sample(links, round(FAILED * len(links))))
+    return apply_faults(fabric, random_faults(fabric, seed=str(size), rate=FAILED))
 
 
 def ours(fabric: Fabric, vls: int) -> list[str]:
