@@ -72,7 +72,7 @@ def test_ibsim_loads_it_and_sees_the_same_fabric(fixture):
 
 def test_a_cable_that_is_not_there_cannot_be_pulled():
     for place in (("sw0.0", 9), ("sw9.9", 2)):
-        with pytest.raises(OptionError, match="has no (port|device)"):
+        with pytest.raises(OptionError, match=r"has no (port|device)"):
             cook(Recipe("torus", ("3x3",), {}, (place,)))
 
 
