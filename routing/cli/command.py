@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "route": "Compute the tables of a fabric, prove them, write them.",
     "check": "Are tables complete and free of credit loops?",
     "quality": "Hops, load of the channels, shares of traffic patterns.",
+    "pause": "Which links do given flows pause, and do the rates sink to zero?",
     "diff": "What differs between two sets of tables.",
     "lab": "A real OpenSM with the plugin on a simulated fabric, live.",
     "plugin": "Build the plugin for the OpenSM that is installed.",

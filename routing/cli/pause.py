@@ -1,0 +1,169 @@
+"""``ibnue pause``: which links are told to pause by given flows, and do the rates sink to zero?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from routing.cli import fabrics
+from routing.cli.command import FINDING
+from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+
+if TYPE_CHECKING:
+    from routing.deadlock.pause import Flows, Iteration, PauseAnalysis
+    from routing.deadlock.pause_flows import Demand
+    from routing.fabric import Fabric
+
+_TOLD = {
+    "free": "no deadlock: no cycle of pause-regulated links",
+    "settles": "no deadlock: there is a cycle of pause-regulated links, but the rates settle",
+    "deadlock": "DEADLOCK predicted: a cycle of pause-regulated links, and rates that sink towards zero",
+}
+_LINKS = 10
+
+
+@click.command()
+@click.argument("fabric", required=False, shell_complete=fabrics.complete)
+@click.argument("tables", required=False, type=click.Path(path_type=Path))
+@click.option("--flows", "flow_file", type=click.Path(path_type=Path), metavar="FILE",
+              help="Lines of SOURCE DESTINATION [RATE]: names, GUIDs or LIDs of CAs.")  # fmt: skip
+@click.option("--shift", type=click.IntRange(1), metavar="N", help="Instead: every end port sends to the Nth after it.")
+@click.option("--paths", "path_file", type=click.Path(path_type=Path), metavar="FILE",
+              help="No fabric, but lines of FLOW: LINK LINK ...")  # fmt: skip
+@click.option("--trace", is_flag=True, help="Every iteration, with all rates as fractions.")
+@json_option
+def pause(
+    *,
+    fabric: str | None,
+    tables: Path | None,
+    flow_file: Path | None,
+    shift: int | None,
+    path_file: Path | None,
+    trace: bool,
+    as_json: bool,
+) -> int:
+    """Say which links of FABRIC are paused by flows along the routes of TABLES, and whether their rates sink to zero.
+
+    A fluid analysis in exact fractions: it knows rates, and neither buffers nor packets.  Exit status 1 if there is a
+    cycle of pause-regulated links with rates that sink towards zero.
+    """
+    from routing.deadlock.pause import analyse_pauses
+
+    with_fabric = fabric is not None and tables is not None and (flow_file is None) != (shift is None)
+    without = fabric is None and flow_file is None and shift is None and path_file is not None
+    if with_fabric == without or (with_fabric and path_file is not None):
+        raise click.UsageError("give FABRIC TABLES and --flows or --shift, or --paths", click.get_current_context())
+    with phase("reading"):
+        flows = _flows(fabric, tables, flow_file, shift, path_file)
+    with phase("iterating"):
+        found = analyse_pauses(flows)
+    if as_json:
+        print_json(_as_object(found))
+    else:
+        _print(found, trace=trace)
+    return FINDING if found.verdict == "deadlock" else 0
+
+
+def _flows(
+    fabric: str | None, tables: Path | None, flow_file: Path | None, shift: int | None, path_file: Path | None
+) -> Flows:
+    from routing.deadlock.pause_flows import flows_along
+    from routing.formats.flow_files import read_demands, read_paths
+    from routing.formats.table_files import read_tables
+
+    if path_file is not None:
+        return read_paths(path_file)
+    assert fabric is not None
+    assert tables is not None
+    subnet = fabrics.read(fabric)
+    demands = _shifted(subnet, shift) if flow_file is None else read_demands(flow_file, subnet)
+    return flows_along(subnet, read_tables(tables, subnet), demands)
+
+
+def _shifted(fabric: Fabric, shift: int | None) -> list[Demand]:
+    """Every end port at a switch sends to the one that many places after it, by LID."""
+    import numpy as np
+
+    from routing.deadlock.pause_flows import Demand
+    from routing.errors import OptionError
+
+    rows = np.flatnonzero((fabric.endport_switch >= 0) & (fabric.endport_lid > 0))
+    rows = rows[np.argsort(fabric.endport_lid[rows], kind="stable")]
+    if shift is None or len(rows) < 2 or shift % len(rows) == 0:
+        raise OptionError(f"a shift by {shift} among {len(rows)} end ports sends to itself", remedy="use another one")
+    targets = fabric.endport_lid[np.roll(rows, -shift)].tolist()
+    return [Demand(row, lid) for row, lid in zip(rows.tolist(), targets, strict=True)]
+
+
+def _print(found: PauseAnalysis, *, trace: bool) -> None:
+    flows, names = found.flows, found.flows.names
+    slowest = min(range(len(flows.flows)), key=found.rates.__getitem__)
+    print_facts(
+        [
+            ("flows", f"{len(flows.flows)} over {len(names)} links"),
+            ("verdict", _TOLD[found.verdict]),
+            ("iterations", str(len(found.iterations))),
+            ("slowest flow", f"{flows.flows[slowest].name}: {_short(found.rates[slowest])}"),
+        ]
+    )
+    for link, following in zip(found.cycle, [*found.cycle[1:], *found.cycle[:1]], strict=True):
+        click.echo(f"  {names[link]} waits for {names[following]}")
+    if trace:
+        for number, iteration in enumerate(found.iterations, 1):
+            _print_iteration(flows, number, iteration)
+        return
+    paused = sorted((link for link, p in enumerate(found.pause) if p), key=lambda link: (-found.pause[link], link))
+    print_table(
+        ["paused most", "probability"],
+        [(names[link], _short(found.pause[link])) for link in paused[:_LINKS]] or [("no link", "0")],
+    )
+
+
+def _print_iteration(flows: Flows, number: int, iteration: Iteration) -> None:
+    from routing.deadlock.pause import pauses
+
+    click.echo(f"iteration {number}{', which fits' if iteration.fits else ''}")
+    rows = [
+        (flow.name, _joined(fair), _short(rate))
+        for flow, fair, rate in zip(flows.flows, iteration.fair, iteration.rates, strict=True)
+    ]
+    print_table(["flow", "stage 1, along its links", "stage 2"], rows)
+    left = zip(flows.names, iteration.capacity, pauses(flows, iteration), strict=True)
+    print_table(["link", "capacity", "pause"], [(name, _short(c), _short(p)) for name, c, p in left])
+
+
+def _joined(rates: Sequence[Fraction]) -> str:
+    return " ".join(map(_short, rates))
+
+
+def _short(value: Fraction) -> str:
+    """A fraction while it is readable, else a decimal."""
+    return str(value) if value.denominator < 1000 else f"{float(value):.3g}"
+
+
+def _as_object(found: PauseAnalysis) -> dict[str, Any]:
+    """For ``--json``; fractions are strings."""
+    names = found.flows.names
+
+    def texts(values: Iterable[Fraction]) -> list[str]:
+        return [str(value) for value in values]
+
+    return {
+        "verdict": found.verdict,
+        "cycle": [names[link] for link in found.cycle],
+        "links": list(names),
+        "flows": [{"name": flow.name, "links": list(flow.links)} for flow in found.flows.flows],
+        "iterations": [
+            {
+                "fair": [texts(rates) for rates in now.fair],
+                "rates": texts(now.rates),
+                "capacity": texts(now.capacity),
+                "fits": now.fits,
+            }
+            for now in found.iterations
+        ],
+    }

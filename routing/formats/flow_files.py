@@ -1,0 +1,118 @@
+"""Files of flows: who sends to whom on a fabric, or plain paths over named links."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from routing.deadlock.pause import Flows
+from routing.deadlock.pause_flows import Demand
+from routing.errors import OptionError, ParseError
+from routing.fabric import Fabric
+from routing.formats.text import read_text
+
+
+def read_demands(path: str | Path, fabric: Fabric) -> list[Demand]:
+    """Read lines of ``SOURCE DESTINATION [RATE]``.
+
+    An end is the name of a CA or router, a GUID (0x..., of the node or of the port) or a LID; a name with blanks goes
+    in quotes, and a CA with several cabled ports needs its port's GUID or LID.  RATE is a share of the sender's link,
+    such as 1/3 or 0.5 (1 if not given).  ``#`` begins a comment.
+
+    Raises
+    ------
+    ParseError
+        A line that is none, an end that the fabric does not have, a rate that is not above 0 and at most 1.
+    """
+    found = []
+    for line, words in _lines(path):
+        if len(words) not in (2, 3):
+            raise ParseError(f"{len(words)} words", path=path, line=line, remedy="write SOURCE DESTINATION [RATE]")
+        source, target = (_endport(fabric, word, path, line) for word in words[:2])
+        if fabric.endport_switch[source[0]] < 0 or fabric.endport_switch[target[0]] < 0:
+            raise ParseError("one of the ends is cabled to no switch", path=path, line=line, remedy="leave it out")
+        if source[0] == target[0]:
+            raise ParseError(f"{words[0]} sends to itself", path=path, line=line, remedy="leave that line out")
+        rate = _rate(words[2], path, line) if len(words) == 3 else Fraction(1)
+        found.append(Demand(source[0], target[1], rate))
+    if not found:
+        raise ParseError("no flow", path=path, remedy="write SOURCE DESTINATION [RATE], a line each")
+    return found
+
+
+def read_paths(path: str | Path) -> Flows:
+    """Read lines of ``FLOW: LINK LINK ...``; links are whatever they are called, all of capacity 1.
+
+    Raises
+    ------
+    ParseError
+        A line that is none, a flow that is there twice, one that takes a link twice.
+    """
+    paths: dict[str, list[str]] = {}
+    for line, words in _lines(path):
+        name, links = words[0].removesuffix(":"), words[1:]
+        if name == words[0] or not name or not links:
+            raise ParseError("no flow", path=path, line=line, remedy="write FLOW: LINK LINK ...")
+        if name in paths:
+            raise ParseError(f"flow {name} is there twice", path=path, line=line, remedy="give it another name")
+        paths[name] = links
+        try:
+            Flows.of({name: links})
+        except OptionError as error:
+            raise ParseError(error.problem, path=path, line=line, remedy=error.remedy) from None
+    if not paths:
+        raise ParseError("no flow", path=path, remedy="write FLOW: LINK LINK ..., a line each")
+    return Flows.of(paths)
+
+
+def _lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    for line, text in enumerate(read_text(path).splitlines(), 1):
+        try:
+            words = shlex.split(text, comments=True)
+        except ValueError as error:
+            raise ParseError(str(error).lower(), path=path, line=line, remedy="close the quotes") from None
+        if words:
+            yield line, words
+
+
+def _endport(fabric: Fabric, word: str, path: str | Path, line: int) -> tuple[int, int]:
+    """Row of an end port, and the LID to reach it by."""
+    if word.isdecimal():
+        lid = int(word)
+        row = int(fabric.lids.endport[lid]) if lid < len(fabric.lids) else -1
+        if row < 0:
+            raise ParseError(f"no CA or router has LID {word}", path=path, line=line, remedy="name one of the fabric")
+        return row, lid
+    rows = _rows(fabric, word)
+    if len(rows) != 1:
+        known = f"{len(rows)} end ports are called {word!r}" if rows else f"no CA or router is called {word!r}"
+        remedy = "give the GUID or the LID of the port" if rows else "give a name, GUID or LID of the fabric"
+        raise ParseError(known, path=path, line=line, remedy=remedy)
+    return rows[0], int(fabric.endport_lid[rows[0]])
+
+
+def _rows(fabric: Fabric, word: str) -> list[int]:
+    rows = [row for row, name in enumerate(fabric.endport_name) if name == word]
+    if rows or not word.lower().startswith("0x"):
+        return rows
+    try:
+        guid = int(word, 16)
+    except ValueError:
+        return []
+    by_port = np.flatnonzero(fabric.endport_guid == guid).tolist()
+    by_node = np.flatnonzero(fabric.terminal_guid[fabric.endport_terminal] == guid).tolist()
+    return by_port or by_node
+
+
+def _rate(word: str, path: str | Path, line: int) -> Fraction:
+    try:
+        rate = Fraction(word)
+    except (ValueError, ZeroDivisionError):
+        rate = Fraction(0)
+    if not 0 < rate <= 1:
+        raise ParseError(f"{word} is no rate", path=path, line=line, remedy="a share of the link such as 1/3")
+    return rate
