@@ -1,0 +1,354 @@
+"""``ibnue sweep``: regression runs over engines, fabrics, faults and seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from routing.cli import engines, fabrics
+from routing.cli.command import FINDING
+from routing.cli.output import counted, json_option, phase, print_facts, print_json, print_table
+from routing.errors import OptionError
+
+if TYPE_CHECKING:
+    from routing.sweep.ledger import Ledger, Record
+    from routing.sweep.spec import Block, Plan
+    from routing.sweep.summary import Comparison, Line
+    from routing.sweep.work import Batch
+
+NAMED = 10
+"""How many failures and regressions are named on a terminal."""
+
+
+def all_or_number(text: str) -> int | str:
+    """``--links``, ``--switches``: ``all`` or a number."""
+    if text == "all" or text.isdecimal():
+        return text if text == "all" else int(text)
+    raise click.BadParameter(f"{text!r} is neither a number nor all")
+
+
+@click.command()
+@click.argument("fabric_names", nargs=-1, metavar="[FABRIC]...", shell_complete=fabrics.complete)
+@click.option(
+    "--spec",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A TOML file that says it all, instead of FABRIC and the options up to --lab.",
+)
+@click.option(
+    "-e",
+    "--engine",
+    "engine_names",
+    multiple=True,
+    metavar="ENGINE[:OPTION=VALUE,...]",
+    shell_complete=engines.complete,
+    help="An engine, such as nue or nue:vls=4; may be given several times.",
+)
+@click.option("--links", type=all_or_number, metavar="all|N", default=0, help="Single links between switches.")
+@click.option("--switches", type=all_or_number, metavar="all|N", default=0, help="Single switches.")
+@click.option("--fault", "faults", multiple=True, metavar="FAULT", help="A fault by name, such as 'sw1/3'; repeatable.")
+@click.option("--random", "cases", type=click.IntRange(0), default=0, metavar="N", help="Random cases.")
+@click.option("--rate", type=float, metavar="X", help="What share of what can break does, in a random case: 0.01.")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Or how many things break in a random case.")
+@click.option(
+    "--kinds",
+    default="link",
+    show_default=True,
+    metavar="KIND,...",
+    help="What breaks in a random case: link, ca-link, switch, ca, degrade, swap.",
+)
+@click.option("--seeds", default="1", show_default=True, metavar="N,M-K", help="Seeds of the engines.")
+@click.option(
+    "--stability",
+    "modes",
+    type=click.Choice(["fresh", "balanced", "full"]),
+    multiple=True,
+    help="How the tables with the fault come from those without; repeatable.  [default: fresh]",
+)
+@click.option("--lab", is_flag=True, help="By a real OpenSM with the plugin on ibsim, ibdmchk as a second judge.")
+@click.option(
+    "--ledger",
+    "path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where results are kept; what it has is not done again.",
+)
+@click.option("--shard", metavar="K/N", help="Only the K-th of N parts, which can run on different machines.")
+@click.option(
+    "--executor",
+    default="processes",
+    show_default=True,
+    metavar="processes|dask://HOST:PORT|mpi",
+    help="Who does the work.",
+)
+@click.option("-j", "--jobs", type=click.IntRange(1, 4096), metavar="N", help="Processes; one a core if not given.")
+@click.option("--retry-errors", is_flag=True, help="Do again what ended in an error, such as a worker that died.")
+@click.option(
+    "--merge",
+    "others",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="LEDGER",
+    help="Take over the results of another ledger first; repeatable.",
+)
+@click.option("--against", type=click.Path(path_type=Path), metavar="LEDGER", help="Compare with an earlier ledger.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1),
+    default=0.05,
+    show_default=True,
+    metavar="X",
+    help="Share of the all-to-all share that may be lost.",
+)
+@click.option("--by-fabric", is_flag=True, help="A line for each fabric in the summary.")
+@json_option  # fmt: skip
+def sweep(
+    *, path: Path | None, shard: str | None, executor: str, jobs: int | None, retry_errors: bool,
+    others: tuple[Path, ...], against: Path | None, tolerance: float, by_fabric: bool, as_json: bool, **given: Any,
+) -> int:  # fmt: skip
+    """Route every fabric with every engine and every fault; prove, measure and keep each result.
+
+    \b
+    ibnue sweep torus:4x4x4 -e nue -e lash --links all --switches all --ledger torus.db
+    ibnue sweep nets/*.net -e updn --random 100 --rate 0.01 --ledger new.db --against old.db
+    ibnue sweep --ledger torus.db                     what a ledger says
+
+    A run that was stopped, however it was, goes on where it was when it is started again with the same ledger.  Exit
+    status 1 if any tables were not certified, or if anything became worse than in the earlier ledger: certified no
+    longer, more VLs needed, less of all-to-all, or other tables by the same version.
+    """
+    from routing.sweep.ledger import Ledger
+    from routing.sweep.summary import compare, lines
+
+    with ExitStack() as stack:
+        plan = planned(given, shard)
+        if plan is None and path is None:
+            raise OptionError("there is nothing to do", remedy="name fabrics, a --spec or a --ledger")
+        earlier = opened(stack, against, path)
+        ledger = stack.enter_context(Ledger(path, must_exist=plan is None and not others))
+        for other in others:
+            with Ledger(same(other, path), must_exist=True) as merged:
+                ledger.absorb(merged)
+        if retry_errors:
+            ledger.forget("error")
+        ran, seconds = (0, 0.0) if plan is None else run(ledger, plan, executor, jobs)
+        wanted = None if plan is None else {task.id for task in plan.tasks}
+        records = [record for record in ledger.records() if wanted is None or record.task.id in wanted]
+        compared = None if earlier is None else compare(earlier.records(), records, tolerance=tolerance)
+    report = Report(records, lines(records, by_fabric=by_fabric), compared, ran, seconds)
+    if as_json:
+        print_json(report.as_object())
+    else:
+        show(report)
+    return FINDING if report.failures or (compared is not None and compared.regressions) else 0
+
+
+def same(other: Path, path: Path | None) -> Path:
+    """The path of another ledger, which has to be another one."""
+    if path is not None and other.exists() and path.exists() and other.samefile(path):
+        raise OptionError(f"{other} is the ledger of this run itself", remedy="name an earlier one, or a copy")
+    return other
+
+
+def opened(stack: ExitStack, against: Path | None, path: Path | None) -> Ledger | None:
+    """The earlier ledger."""
+    from routing.sweep.ledger import Ledger
+
+    return None if against is None else stack.enter_context(Ledger(same(against, path), must_exist=True))
+
+
+def planned(given: Mapping[str, Any], shard: str | None) -> Plan | None:
+    """The tasks that are asked for; None if none are."""
+    from routing.sweep.spec import expand, read_spec
+    from routing.sweep.tasks import Shard
+
+    part = None if shard is None else Shard.parse(shard)
+    if given["spec"] is not None and given["fabric_names"]:
+        raise OptionError("a spec names its fabrics itself", remedy="give FABRIC or --spec")
+    if given["spec"] is None and not given["fabric_names"]:
+        return None
+    blocks = [block(given)] if given["spec"] is None else read_spec(given["spec"])
+    with phase("reading fabrics"):
+        return expand(blocks, fabrics.read, part)
+
+
+def block(given: Mapping[str, Any]) -> Block:
+    """What the options say."""
+    from routing.sweep.cases import RandomFaults
+    from routing.sweep.spec import Block, parse_seeds
+
+    if given["lab"] and given["modes"]:
+        raise OptionError("--lab has no --stability", remedy="the plugin decides there; give one of the two")
+    drawn: tuple[RandomFaults, ...] = ()
+    if given["cases"]:
+        kinds = tuple(kind.strip() for kind in given["kinds"].split(","))
+        drawn = (RandomFaults(given["cases"], given["rate"], given["count"], kinds),)
+    elif given["rate"] is not None or given["count"] is not None:
+        raise OptionError("--rate and --count say nothing without --random", remedy="say how many cases: --random 100")
+    return Block(
+        fabrics=given["fabric_names"],
+        engines=given["engine_names"] or ("updn",),
+        modes=("lab",) if given["lab"] else given["modes"] or ("fresh",),
+        seeds=parse_seeds(given["seeds"]),
+        links=given["links"],
+        switches=given["switches"],
+        faults=given["faults"],
+        random=drawn,
+    )
+
+
+def run(ledger: Ledger, plan: Plan, executor: str, jobs: int | None) -> tuple[int, float]:
+    """Do what the ledger does not have; how many tasks that was, and how long it took."""
+    from routing.sweep.executors import workers
+    from routing.sweep.run import Run
+
+    done = ledger.done()
+    todo = [task for task in plan.tasks if task.id not in done]
+    if not todo:
+        return 0, 0.0
+    started = time.perf_counter()
+    crew = workers(executor, jobs)
+    finished = False
+    try:
+        number = ledger.begin(f"{len(todo)} of {len(plan.tasks)} tasks, {executor}")
+        with counted("sweep", len(todo)) as tell:
+            Run(ledger, number, crew, packer(plan), lambda pairs: tell(len(pairs))).finish(todo)
+        finished = True
+    finally:
+        crew.close(now=not finished)
+    return len(todo), time.perf_counter() - started
+
+
+def packer(plan: Plan) -> Any:
+    """Makes batches of tasks on the same fabric."""
+    from routing.sweep.work import Batch, pack
+
+    packed: dict[str, bytes] = {}
+
+    def pack_batch(tasks: Sequence[Any]) -> Batch:
+        digest = tasks[0].digest
+        if digest not in packed:
+            packed[digest] = pack(plan.fabrics[digest])
+        return Batch(packed[digest], tuple(tasks))
+
+    return pack_batch
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a sweep has to say.
+
+    Attributes
+    ----------
+    records
+        The results that were asked for.
+    lines
+        Their summary.
+    compared
+        What became of an earlier ledger's results.
+    ran, seconds
+        Tasks that this run has done, and how long it took.
+    """
+
+    records: Sequence[Record]
+    lines: Sequence[Line]
+    compared: Comparison | None
+    ran: int
+    seconds: float
+
+    @property
+    def failures(self) -> list[Record]:
+        """What was not certified."""
+        return [record for record in self.records if not record.result.certified]
+
+    def as_object(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {
+            "tasks": len(self.records),
+            "ran": self.ran,
+            "seconds": self.seconds,
+            "certified": len(self.records) - len(self.failures),
+            "lines": [dataclasses.asdict(line) for line in self.lines],
+            "failures": [{"about": str(record.task), **dataclasses.asdict(record.result)} for record in self.failures],
+            "comparison": None if self.compared is None else dataclasses.asdict(self.compared),
+        }
+
+
+def show(report: Report) -> None:
+    """The summary, for people."""
+    print_table(
+        [
+            "engine",
+            "mode",
+            "fabric",
+            "cases",
+            "certified",
+            "not",
+            "VLs",
+            "changed",
+            "broken",
+            "least a2a",
+            "cut off",
+            "s",
+        ],
+        [row(line) for line in report.lines],
+        texts=3,
+    )
+    print_facts(facts(report))
+    for record in report.failures[:NAMED]:
+        click.echo(f"{record.result.outcome}: {record.task}: {record.result.error or ''}".rstrip(": "))
+    if len(report.failures) > NAMED:
+        click.echo(f"... and {len(report.failures) - NAMED} more")
+    regressions = () if report.compared is None else report.compared.regressions
+    for worse in regressions[:NAMED]:
+        click.echo(f"worse: {worse.about}: {worse.what} {worse.before} -> {worse.after}")
+    if len(regressions) > NAMED:
+        click.echo(f"... and {len(regressions) - NAMED} more")
+
+
+def row(line: Line) -> list[str]:
+    """A line of the summary as a table has it."""
+
+    def number(value: float | None, form: str = "{}") -> str:
+        return "-" if value is None else form.format(value)
+
+    return [
+        line.target,
+        line.mode,
+        line.fabric or "all",
+        str(line.cases),
+        str(line.outcomes["certified"]),
+        str(line.cases - line.outcomes["certified"]),
+        number(line.vls_needed),
+        number(line.changed),
+        number(line.broken),
+        number(line.a2a_least, "{:.3f}"),
+        number(line.cut_off),
+        f"{line.seconds:.1f}",
+    ]
+
+
+def facts(report: Report) -> Iterator[tuple[str, str]]:
+    """What a table cannot say."""
+    kept = len(report.records) - report.ran
+    if report.ran:
+        rate = f"{report.ran / max(report.seconds, 1e-9):.0f} a second"
+        yield "ran", f"{report.ran} cases in {report.seconds:.1f} s, {rate}; {kept} were in the ledger"
+    failures = len(report.failures)
+    yield "certified", f"{len(report.records) - failures} of {len(report.records)}"
+    found = report.compared
+    if found is not None:
+        yield (
+            "compared",
+            (
+                f"{found.same} same, {found.better} better, {found.other_tables} with other tables,"
+                f" {len(found.regressions)} worse; {found.only_before} only before, {found.only_now} only now"
+            ),
+        )

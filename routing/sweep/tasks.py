@@ -1,0 +1,174 @@
+"""A task: one engine on one fabric with one fault, which gives the same result wherever and whenever it runs."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions, Objective
+from routing.errors import OptionError
+
+Value = int | float | str | bool
+Options = tuple[tuple[str, Value], ...]
+
+MODES = ("fresh", "balanced", "full", "lab")
+"""How tables for the fabric with the fault come about: by the engine as if there had been nothing before, by re-routing
+what the intact fabric had with that stability, or by a real OpenSM."""
+
+
+def _vls(text: str) -> int | str:
+    return text if text in ("min", "auto") else int(text)
+
+
+def _flag(text: str) -> bool:
+    return {"": True, "true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
+
+
+READERS: Mapping[str, Callable[[str], Value]] = MappingProxyType(
+    {
+        "vls": _vls,
+        "port_vls": int,
+        "first_vl": int,
+        "passes": int,
+        "effort": float,
+        "objective": lambda text: Objective(text).value,
+        "partition": str,
+        "reversible": _flag,
+        "minimal": _flag,
+    }
+)
+"""Options of an engine that a sweep can set, each with what makes a value of its text.  The seed is the task's own."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """An engine with its options.
+
+    Attributes
+    ----------
+    engine
+        Its name.
+    options
+        Those that are not left at what they are by themselves, sorted.
+    """
+
+    engine: str
+    options: Options = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Read ``nue`` or ``nue:vls=4,reversible,effort=0.1``.
+
+        Raises
+        ------
+        OptionError
+            There is no such engine or option, or the value cannot be served.
+        """
+        name, _, rest = text.strip().partition(":")
+        if name not in ENGINES:
+            near = difflib.get_close_matches(name, ENGINES, 1, 0.7)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise OptionError(f"there is no engine {name!r}", remedy=f"{hint}engines: {', '.join(sorted(ENGINES))}")
+        options: dict[str, Value] = {}
+        for word in rest.split(",") if rest else ():
+            key, _, value = word.partition("=")
+            key = key.strip().replace("-", "_")
+            if key not in READERS:
+                raise OptionError(f"a sweep sets no option {key!r}", remedy=f"options: {', '.join(READERS)}")
+            try:
+                options[key] = READERS[key](value.strip())
+            except (ValueError, KeyError):
+                raise OptionError(f"{value!r} is no value of {key}", remedy=f"as in {name}:vls=4,effort=0.1") from None
+        target = cls(name, tuple(sorted(options.items())))
+        target.engine_options(seed=1)
+        return target
+
+    def engine_options(self, *, seed: int) -> EngineOptions:
+        """What the engine is told; one thread, since a sweep has a process for each core."""
+        chosen: dict[str, object] = dict(self.options)
+        if "objective" in chosen:
+            chosen["objective"] = Objective(chosen["objective"])
+        return EngineOptions(seed=seed, threads=1, **chosen)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        words = ",".join(key if value is True else f"{key}={value}" for key, value in self.options)
+        return f"{self.engine}:{words}" if words else self.engine
+
+
+@dataclass(frozen=True)
+class Task:
+    """One case of a sweep.
+
+    Attributes
+    ----------
+    fabric
+        The fabric's name, for people.
+    digest
+        What the fabric is, whatever it is called (:attr:`routing.fabric.Fabric.digest`).
+    target
+        The engine with its options.
+    fault
+        What is broken, as :mod:`routing.sweep.cases` reads it.
+    seed
+        Of the engine's random choices.
+    mode
+        One of :data:`MODES`.
+    """
+
+    fabric: str
+    digest: str
+    target: Target
+    fault: str
+    seed: int
+    mode: str
+
+    @cached_property
+    def id(self) -> str:
+        """20 hex digits over all that the result depends on; the same on every machine and in every version."""
+        parts = [self.digest, self.target.engine, self.target.options, self.fault, self.seed, self.mode]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
+
+    @property
+    def home(self) -> tuple[str, Target, int, str]:
+        """What tasks share that have the same tables before their fault."""
+        return self.digest, self.target, self.seed, self.mode
+
+    def __str__(self) -> str:
+        seed = "" if self.seed == 1 else f" seed {self.seed}"
+        mode = "" if self.mode == "fresh" else f" ({self.mode})"
+        return f"{self.fabric} {self.target}{seed}{mode}: {self.fault}"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of several parts of a sweep that are run apart: each task belongs to one of them, told by its id alone."""
+
+    number: int = 1
+    of: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read ``2/8``.
+
+        Raises
+        ------
+        OptionError
+            It is no shard.
+        """
+        number, slash, of = text.partition("/")
+        if slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of):
+            return cls(int(number), int(of))
+        raise OptionError(f"{text!r} is no shard", remedy="the second of eight is 2/8")
+
+    def has(self, task: Task) -> bool:
+        """Whether a task is of this part."""
+        return int(task.id, 16) % self.of == self.number - 1
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"

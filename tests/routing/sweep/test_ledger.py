@@ -1,0 +1,149 @@
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from routing.errors import EnvironmentProblem, InputError
+from routing.sweep.ledger import APPLICATION, Ledger
+from routing.sweep.results import Result
+
+
+def results(plan, **more):
+    return [(task, Result(task.id, "certified", **more)) for task in plan.tasks]
+
+
+def test_what_is_recorded_comes_back(plan, tmp_path):
+    made = plan(engines=("nue:vls=4,reversible,effort=0.1", "updn"), links=3, seeds=(1, 7))
+    pairs = results(made, strength="forward", vls=3, a2a=0.25, seconds=0.5, tables="ab")
+    with Ledger(tmp_path / "l.db") as ledger:
+        run = ledger.begin("a test")
+        assert ledger.record(run, pairs) == len(pairs)
+    with Ledger(tmp_path / "l.db") as ledger:
+        found = {record.task.id: record for record in ledger.records()}
+        assert ledger.done() == set(found)
+    assert {i: (r.task, r.result) for i, r in found.items()} == {task.id: (task, result) for task, result in pairs}
+    assert all(i == r.task.id for i, r in found.items())
+
+
+def test_nothing_counts_twice(plan):
+    made = plan(links=3)
+    with Ledger(None) as ledger:
+        run = ledger.begin("")
+        assert ledger.record(run, results(made, seconds=1.0)) == 4
+        assert ledger.record(run, results(made, seconds=2.0)) == 0
+        assert [record.result.seconds for record in ledger.records()] == [1.0] * 4
+
+
+def test_all_or_none(plan):
+    made = plan(links=3)
+    pairs = results(made)
+    bad = (pairs[2][0], replace(pairs[2][1], seconds=None))
+    with Ledger(None) as ledger:
+        run = ledger.begin("")
+        with pytest.raises(EnvironmentProblem):
+            ledger.record(run, [*pairs[:1], (bad[0], replace(bad[1], outcome=object()))])
+        assert ledger.done() == set()
+        assert ledger.record(run, pairs) == 4
+
+
+def test_one_writer(tmp_path):
+    path = tmp_path / "l.db"
+    with Ledger(path), pytest.raises(EnvironmentProblem, match=r"l\.db: another run has this ledger open") as told:
+        Ledger(path)
+    assert "\n" not in str(told.value)
+    Ledger(path).close()
+
+
+def test_after_closing_it_is_one_file(plan, tmp_path):
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.record(ledger.begin(""), results(plan()))
+    assert os.listdir(tmp_path) == ["l.db"]
+
+
+KILLED = """
+import os, signal, sys
+from routing.sweep.ledger import Ledger
+ledger = Ledger(sys.argv[1])
+ledger.begin("killed")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_run_leaves_what_it_had_committed(tmp_path):
+    path = tmp_path / "l.db"
+    done = subprocess.run([sys.executable, "-c", KILLED, path], check=False)
+    assert done.returncode == -signal.SIGKILL
+    with Ledger(path) as ledger:
+        assert ledger.begin("next") == 2
+
+
+def other_version(path):
+    with sqlite3.connect(path) as base:
+        base.execute(f"PRAGMA application_id = {APPLICATION}")
+        base.execute("PRAGMA user_version = 99")
+        base.execute("CREATE TABLE runs (x)")
+
+
+def other_program(path):
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE cookies (x)")
+
+
+def no_base(path):
+    path.write_text("engine fabric certified\n" * 100)
+
+
+def damaged(path):
+    Ledger(path).close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (other_version, "is a ledger of version 99"),
+        (other_program, "is no ledger"),
+        (no_base, "is no ledger"),
+        (damaged, "damaged"),
+    ],
+)
+def test_what_is_no_ledger(spoil, told, plan, tmp_path):
+    path = tmp_path / "l.db"
+    spoil(path)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=told) as error, Ledger(path) as ledger:
+        ledger.record(ledger.begin(""), results(plan()))
+        list(ledger.records())
+    assert error.value.remedy
+    assert path.read_bytes() == before or spoil is damaged
+
+
+def test_places_where_none_can_be(tmp_path):
+    with pytest.raises(EnvironmentProblem, match="folder"):
+        Ledger(tmp_path / "nowhere" / "l.db")
+    with pytest.raises(InputError, match="no such ledger"):
+        Ledger(tmp_path / "l.db", must_exist=True)
+    assert os.listdir(tmp_path) == []
+
+
+def test_merged_shards_count_once(plan, tmp_path):
+    pairs = results(plan(links=5))
+    with Ledger(tmp_path / "a.db") as a, Ledger(tmp_path / "b.db") as b:
+        a.record(a.begin("a"), pairs[:4])
+        b.record(b.begin("b"), pairs[3:])
+        assert a.absorb(b) == 2
+        assert a.absorb(b) == 0
+        assert a.done() == {task.id for task, _ in pairs}
+
+
+def test_errors_can_be_forgotten(plan):
+    (task, good), (other, _) = results(plan(links=1))
+    with Ledger(None) as ledger:
+        ledger.record(ledger.begin(""), [(task, good), (other, Result(other.id, "error", error="x"))])
+        assert ledger.forget("error") == 1
+        assert ledger.done() == {task.id}

@@ -1,0 +1,112 @@
+import threading
+import time
+
+import pytest
+
+from routing.sweep.executors import Processes
+from routing.sweep.ledger import Ledger
+from routing.sweep.run import Run
+
+
+@pytest.fixture(scope="module")
+def crew():
+    workers = Processes(2)
+    yield workers
+    workers.close()
+
+
+def finish(ledger, plan, crew, pack, watch=lambda pairs: None):
+    done = ledger.done()
+    Run(ledger, ledger.begin(""), crew, pack, watch).finish([task for task in plan.tasks if task.id not in done])
+
+
+def begun(folder):
+    return (folder / "begun").read_text().split()
+
+
+def test_every_task_has_its_result(plan, packer, crew):
+    made = plan(("torus:3x3", "ring:5"), ("updn", "nue:effort=0", "minhop"), links="all", switches="all")
+    seen = []
+    with Ledger(None) as ledger:
+        finish(ledger, made, crew, packer(made), seen.extend)
+        records = list(ledger.records())
+    assert {record.task.id for record in records} == {task.id for task in made.tasks}
+    assert len(seen) == len(made.tasks)
+    assert {r.result.outcome for r in records if r.task.target.engine != "minhop"} == {"certified"}
+    assert "loop" in {r.result.outcome for r in records if r.task.target.engine == "minhop"}
+    for record in records:
+        assert record.result.broken <= record.result.entries
+        assert (record.result.changed > 0) >= record.task.fault.startswith("link")
+        assert record.result.changed == 0 or record.task.fault != "intact"
+
+
+def test_the_same_at_any_number_of_workers(plan, packer, crew):
+    made = plan(("torus:3x3",), ("nue:effort=0.1", "lash"), links=6)
+
+    def outcome(workers):
+        with Ledger(None) as ledger:
+            finish(ledger, made, workers, packer(made))
+            return [(r.task.id, r.result.tables, r.result.changed, r.result.a2a) for r in ledger.records()]
+
+    one = Processes(1)
+    try:
+        assert outcome(one) == outcome(crew)
+    finally:
+        one.close()
+
+
+def test_a_worker_that_dies_loses_nothing(plan, packer, crew, tmp_path):
+    made = plan(links="all")
+    fatal = made.tasks[7].fault
+    with Ledger(None) as ledger:
+        finish(ledger, made, crew, packer(made, "sweep_runners:dies_once", folder=tmp_path, fatal=fatal))
+        records = list(ledger.records())
+    assert len(records) == len(made.tasks)
+    assert {record.result.outcome for record in records} == {"certified"}
+    assert (tmp_path / "died").exists()
+    assert len(begun(tmp_path)) > len(made.tasks)  # some ran twice, each is there once
+
+
+def test_a_task_that_kills_its_worker_every_time_is_an_error_and_the_others_are_not(plan, packer, crew, tmp_path):
+    made = plan(links="all")
+    fatal = made.tasks[7]
+    with Ledger(None) as ledger:
+        finish(ledger, made, crew, packer(made, "sweep_runners:dies_always", folder=tmp_path, fatal=fatal.fault))
+        bad = [record for record in ledger.records() if not record.result.certified]
+        assert len(ledger.done()) == len(made.tasks)
+    assert [(record.task, record.result.outcome) for record in bad] == [(fatal, "error")]
+    assert "died" in bad[0].result.error
+
+
+def test_workers_killed_from_outside(plan, packer, crew, tmp_path):
+    made = plan(links="all")
+
+    def kill():
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.01)
+        next(iter(crew._pool._processes.values())).kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with Ledger(None) as ledger:
+        finish(ledger, made, crew, packer(made, "sweep_runners:slow", folder=tmp_path))
+        assert len(list(ledger.records())) == len(made.tasks)
+    killer.join()
+    assert len(begun(tmp_path)) > len(made.tasks)
+
+
+def test_a_runner_that_raises_is_an_error_in_one_line(plan, packer, crew):
+    made = plan(links=3)
+    with Ledger(None) as ledger:
+        finish(ledger, made, crew, packer(made, "sweep_runners:raises"))
+        assert {record.result.error for record in ledger.records()} == {"ValueError: two lines"}
+
+
+def test_what_is_done_is_not_done_again(plan, packer, crew, tmp_path):
+    made = plan(links="all")
+    with Ledger(None) as ledger:
+        part = plan(links="all", intact=False)
+        finish(ledger, part, crew, packer(part))
+        finish(ledger, made, crew, packer(made, "sweep_runners:traced", folder=tmp_path))
+        assert len(ledger.done()) == len(made.tasks)
+    assert begun(tmp_path) == [made.tasks[0].id]

@@ -1,0 +1,67 @@
+import pytest
+
+from routing.errors import OptionError
+from routing.sweep.tasks import Shard, Target
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("nue", {}),
+        ("nue:vls=4,effort=0.5", {"vls": 4, "effort": 0.5}),
+        ("nue:vls=min", {"vls": "min"}),
+        ("nue:reversible,first-vl=2", {"reversible": True, "first_vl": 2}),
+        ("sssp:minimal=false", {"minimal": False}),
+        ("updn:objective=bisection,passes=3", {"objective": "bisection", "passes": 3}),
+    ],
+)
+def test_targets(text, options):
+    target = Target.parse(text)
+    assert dict(target.options) == options
+    assert Target.parse(str(target)) == target
+    told = target.engine_options(seed=3)
+    assert told.seed == 3
+    assert told.threads == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("dfssp", "did you mean dfsssp"),
+        ("nue:vls=many", "'many' is no value of vls"),
+        ("nue:threads=4", "no option 'threads'"),
+        ("nue:effort=-1", "effort"),
+        ("nue:reversible=perhaps", "perhaps"),
+        ("nue:", None),
+    ],
+)
+def test_targets_that_are_none(text, told):
+    if told is None:
+        assert Target.parse(text) == Target("nue")
+        return
+    with pytest.raises(OptionError, match=told):
+        Target.parse(text)
+
+
+def test_ids_tell_all_that_matters_apart(plan):
+    made = plan(("ring:4", "ring:5"), ("updn", "nue", "nue:vls=2"), links=2, seeds=(1, 2), modes=("fresh", "full"))
+    assert len({task.id for task in made.tasks}) == len(made.tasks) == 2 * 3 * 3 * 2 * 2
+
+
+def test_ids_are_for_ever(plan):
+    """A ledger of another day, machine and version has to mean the same."""
+    first, last = plan(("ring:3",), ("nue:vls=2",), switches=1).tasks
+    assert (first.id, last.id) == ("1bfa0c20c9eeb90303ea", "acf939b400a17b8e6f48")
+
+
+def test_shards_are_a_partition(plan):
+    tasks = plan(("torus:3x3", "ring:5"), ("updn", "nue"), links="all").tasks
+    shards = [{task.id for task in tasks if Shard(n, 4).has(task)} for n in (1, 2, 3, 4)]
+    assert sum(map(len, shards)) == len(tasks) == len(set.union(*shards))
+    assert all(shards)
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/4", "5/4", "a/b", "-1/4", "1/0"])
+def test_shards_that_are_none(text):
+    with pytest.raises(OptionError, match="no shard"):
+        Shard.parse(text)

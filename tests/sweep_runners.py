@@ -1,0 +1,54 @@
+"""Task runners for tests of the sweep: what a worker does besides, such as die."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from routing.sweep.results import Result
+from routing.sweep.work import offline
+
+
+def _mark(settings, task):
+    """Leave a trace of each time that a task is begun."""
+    with (Path(settings["folder"]) / "begun").open("a") as trace:
+        trace.write(f"{task.id}\n")
+
+
+def traced(fabric, tasks, settings):
+    for task in tasks:
+        _mark(settings, task)
+    return offline(fabric, tasks, settings)
+
+
+def dies_once(fabric, tasks, settings):
+    """The worker is killed over one certain task, the first time."""
+    for task in tasks:
+        _mark(settings, task)
+        once = Path(settings["folder"]) / "died"
+        if task.fault == settings["fatal"] and not once.exists():
+            once.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return offline(fabric, tasks, settings)
+
+
+def dies_always(fabric, tasks, settings):
+    for task in tasks:
+        _mark(settings, task)
+        if task.fault == settings["fatal"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return offline(fabric, tasks, settings)
+
+
+def slow(fabric, tasks, settings):
+    """Takes long enough for somebody to come and kill it."""
+    results = []
+    for task in tasks:
+        _mark(settings, task)
+        time.sleep(0.05)
+        results.append(Result(task.id, "certified"))
+    return results
+
+
+def raises(fabric, tasks, settings):
+    raise ValueError("two\nlines")
