@@ -1,4 +1,3 @@
-import os
 import signal
 import sqlite3
 import subprocess
@@ -61,7 +60,7 @@ def test_one_writer(tmp_path):
 def test_after_closing_it_is_one_file(plan, tmp_path):
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.record(ledger.begin(""), results(plan()))
-    assert os.listdir(tmp_path) == ["l.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["l.db"]
 
 
 KILLED = """
@@ -128,7 +127,7 @@ def test_places_where_none_can_be(tmp_path):
         Ledger(tmp_path / "nowhere" / "l.db")
     with pytest.raises(InputError, match="no such ledger"):
         Ledger(tmp_path / "l.db", must_exist=True)
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_merged_shards_count_once(plan, tmp_path):
