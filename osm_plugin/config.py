@@ -5,6 +5,7 @@ Read by the host inside OpenSM and by the worker, so it imports nothing but the 
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ else:  # pragma: no cover
     import tomli as tomllib
 
 LOG_LEVELS = ("error", "info", "debug")
+STABILITIES = ("full", "balanced", "fresh")
 
 ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
     "vls": (int, str),
@@ -44,6 +46,8 @@ _KEYS: Mapping[str, tuple[type, ...]] = {
     "log_level": (str,),
     "log_file": (str,),
     "bundle": (str,),
+    "state_file": (str, bool),
+    "stability": (str,),
     "engine": (dict,),
 }
 
@@ -70,6 +74,11 @@ class PluginConfig:
         The worker's log; None: ``ibnue-worker.log`` beside OpenSM's own.
     bundle
         The file that engine ``ibnue-bundle`` loads.
+    state_file
+        Where the tables in force are kept for the next start; True: beside OpenSM's cache; False: nowhere.
+    stability
+        What happens to routes that a change of the fabric left whole: "full": they stay; "balanced": they may move for
+        the sake of balance; "fresh": every sweep routes anew.
     engine
         Options for all engines under "", for one engine under its name.
     """
@@ -81,7 +90,17 @@ class PluginConfig:
     log_level: str = "info"
     log_file: str | None = None
     bundle: str | None = None
+    state_file: str | bool = True
+    stability: str = "full"
     engine: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NO_ENGINE_OPTIONS)
+
+    @property
+    def state_path(self) -> Path | None:
+        """The state file, None if there is to be none."""
+        if isinstance(self.state_file, str):
+            return Path(self.state_file)
+        folder = os.environ.get("OSM_CACHE_DIR") or "/var/cache/opensm"  # as OpenSM finds its own
+        return Path(folder) / "ibnue-state.npz" if self.state_file else None
 
     def options_of(self, engine: str) -> dict[str, Any]:
         """The options of one engine: its own over those for all."""
@@ -133,6 +152,7 @@ def read_config(path: Path | None) -> PluginConfig:
     for table, key in (
         (found, "log_file"),
         (found, "bundle"),
+        *([(found, "state_file")] if isinstance(found.get("state_file"), str) else []),
         *((table, "root_guid_file") for table in engine.values()),
     ):
         if key in table:
@@ -168,5 +188,6 @@ def _check_values(config: PluginConfig, path: Path) -> None:
             raise InputError(f"{key!r} is {getattr(config, key)}, wanted seconds over 0, up to 3600", path=path)
     if not 0 <= config.threads <= 256:
         raise InputError(f"'threads' is {config.threads}, wanted 0 to 256", path=path)
-    if config.log_level not in LOG_LEVELS:
-        raise InputError(f"'log_level' is {config.log_level!r}", path=path, remedy=f"one of {', '.join(LOG_LEVELS)}")
+    for key, known in (("log_level", LOG_LEVELS), ("stability", STABILITIES)):
+        if getattr(config, key) not in known:
+            raise InputError(f"{key!r} is {getattr(config, key)!r}", path=path, remedy=f"one of {', '.join(known)}")

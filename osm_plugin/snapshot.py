@@ -146,6 +146,26 @@ def fabric_from_arrays(
     return fabric
 
 
+def fabric_to_arrays(
+    fabric: Fabric,
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void]]:
+    """The structures (devices, end ports, cables) of which :func:`fabric_from_arrays` makes this fabric."""
+    device = np.zeros(fabric.switches + fabric.terminals, DEVICE)
+    device["guid"] = np.concatenate([fabric.switch_guid, fabric.terminal_guid])
+    device["lid"][: fabric.switches] = fabric.switch_lid
+    device["kind"][fabric.switches :] = fabric.terminal_kind
+    device["ports"] = np.concatenate([fabric.switch_ports, fabric.terminal_ports])
+    device["name"] = [name.encode()[:72] for name in (*fabric.switch_name, *fabric.terminal_name)]
+    endport = np.zeros(fabric.endports, ENDPORT)
+    endport["guid"], endport["lid"] = fabric.endport_guid, fabric.endport_lid
+    endport["device"] = fabric.endport_terminal + fabric.switches
+    endport["port"], endport["lmc"] = fabric.endport_port, fabric.endport_lmc
+    cable = np.zeros(fabric.links, CABLE)
+    cable["device"], cable["port"] = fabric.link_device, fabric.link_port
+    cable["width"], cable["speed"] = fabric.link_width, fabric.link_speed
+    return device, endport, cable
+
+
 def _check(
     device: npt.NDArray[np.void], endport: npt.NDArray[np.void], cable: npt.NDArray[np.void], switches: int
 ) -> None:

@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ import routing
 from osm_plugin.answer import SharedMemory, write_answer
 from osm_plugin.bundle_engine import BUNDLE, BundleEngine
 from osm_plugin.config import PluginConfig, read_config
+from osm_plugin.plan import options_key, plan
 from osm_plugin.snapshot import Snapshot, read_request
+from osm_plugin.state import Kept, State
 from routing.deadlock.proof import Proof
 from routing.engines import ENGINES
 from routing.engines.base import Engine, EngineOptions, Objective
@@ -65,6 +68,11 @@ SWEEP_EFFORT = 0.1
 """Effort where the configuration states none: OpenSM answers no path query while it routes."""
 
 
+def threads_of(config: PluginConfig) -> int:
+    """How many threads the kernels may have."""
+    return config.threads or min(8, len(os.sched_getaffinity(0)))
+
+
 def options_of(engine: str, config: PluginConfig, snapshot: Snapshot) -> EngineOptions:
     """The engine's options: the configuration's, and as many VLs for "auto" as OpenSM sets up.
 
@@ -86,8 +94,7 @@ def options_of(engine: str, config: PluginConfig, snapshot: Snapshot) -> EngineO
         found["roots"] = tuple(str(root) for root in found["roots"])
     found.setdefault("effort", SWEEP_EFFORT)
     _check_vls(found.get("vls", "auto"), snapshot)
-    threads = config.threads or min(8, len(os.sched_getaffinity(0)))
-    return EngineOptions(**found, threads=threads, port_vls=snapshot.data_vls)
+    return EngineOptions(**found, threads=threads_of(config), port_vls=snapshot.data_vls)
 
 
 def _check_vls(wanted: int | str, snapshot: Snapshot) -> None:
@@ -124,6 +131,20 @@ class Worker:
         self._memory = memory
         self._engines = engines
         self._log_level = "info"
+        self._state = State()
+
+    def prepare(self, place: str | None) -> None:
+        """Read the state ahead of the first request, which reads it again only if it has changed."""
+        with suppress(IbnueError):  # a wrong configuration is named when it counts
+            config = read_config(None if place is None else Path(place))
+            self._state.refresh(config.state_path, threads=threads_of(config))
+
+    def afterwards(self) -> None:
+        """Save the state; OpenSM has its answer and does not wait for this."""
+        try:
+            self._state.save()
+        except IbnueError as problem:
+            self._state.remarks.append(f"state not saved: {problem}")
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Route what lies in the memory; never raises."""
@@ -160,17 +181,32 @@ class Worker:
         fabric = snapshot.fabric
         options = options_of(engine.name, config, snapshot)
         clock.lap("fabric")
-        tables = engine.route(fabric, options)
-        clock.lap("route")
-        proof = verify(fabric, tables, engine, threads=options.threads)
+        key = options_key(options)
+        before = self._before(engine, key, fabric, config)
+        clock.lap("state")
+        home = None if before is None else self._state.home_of(before)
+        made = plan(engine, options, fabric, before, home)
+        tables, proof = made.routing, made.proof
         verdict = check_published(proof, tables, snapshot, config)
-        clock.lap("proof")
+        clock.lap("route")
         hops = np.ascontiguousarray(proof.hops)
         write_answer(self._memory, snapshot.answer_at, fabric, tables, hops, sequence=snapshot.sequence)
         clock.lap("write")
+        if engine.name != BUNDLE:
+            self._state.put(Kept(fabric, tables, proof, engine.name, key), reset=config.stability == "fresh")
         lanes = f"{tables.vls} VL{'s' * (tables.vls != 1)}"
         size = f"fabric {fabric.digest[:12]}: {fabric.switches} switches, {fabric.endports} end ports"
-        return f"{size}, {lanes}, {verdict}; {clock}"
+        how = "; ".join([made.how, *self._state.take_remarks()])
+        return f"{size}, {lanes}, {verdict}; {how}; {clock}"
+
+    def _before(self, engine: Engine, key: str, fabric: Fabric, config: PluginConfig) -> Kept | None:
+        """The tables in force, where they count."""
+        if engine.name == BUNDLE:
+            return None
+        self._state.refresh(config.state_path, threads=threads_of(config))
+        if config.stability == "fresh":
+            return None
+        return self._state.before(engine.name, key, fabric)
 
 
 class Clock:
@@ -212,10 +248,13 @@ def warm(engines: Mapping[str, Engine]) -> None:
     gc.freeze()
 
 
-def serve(link: socket.socket, answer: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None:
-    """Answer until OpenSM closes the socket."""
+def serve(
+    link: socket.socket, answer: Callable[[Mapping[str, Any]], dict[str, Any]], afterwards: Callable[[], None]
+) -> None:
+    """Answer until OpenSM closes the socket; do what can wait when it has its answer."""
     while message := link.recv(LONGEST_MESSAGE):
         link.send(json.dumps(answer(json.loads(message))).encode())
+        afterwards()
         gc.collect()
 
 
@@ -226,8 +265,10 @@ def main(setup_text: str) -> int:
     die_with(int(setup["parent"]))
     engines: dict[str, Engine] = dict(ENGINES)
     warm(engines)
+    worker = Worker(SharedMemory(int(setup["memory"])), engines)
+    worker.prepare(setup.get("config"))
     link = socket.socket(fileno=int(setup["socket"]))
     about = f"ibnue {routing.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}"
     link.send(json.dumps({"engines": engine_names(), "about": about}).encode())
-    serve(link, Worker(SharedMemory(int(setup["memory"])), engines).answer)
+    serve(link, worker.answer, worker.afterwards)
     return 0

@@ -26,6 +26,8 @@ from routing.formats.proven import Order, Proven
 from routing.tables import Provenance, Routing
 
 FORMAT = "ibnue-bundle/1"
+MORE = "state_"
+"""How the names of arrays begin that are no part of the bundle."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +74,25 @@ class Bundle:
     path: Path | None = None
 
 
-def write_bundle(path: str | Path, fabric: Fabric, routing: Routing, proof: Proven) -> None:
+def write_bundle(
+    path: str | Path,
+    fabric: Fabric,
+    routing: Routing,
+    proof: Proven,
+    *,
+    more: Mapping[str, npt.NDArray[Any]] | None = None,
+) -> None:
     """Write the tables with their certificate (none, if the proof has none).  The same input gives the same bytes.
+
+    Parameters
+    ----------
+    path
+        Written beside it, and renamed.
+    fabric, routing, proof
+        What goes into it.
+    more
+        Arrays that somebody keeps along with the tables, under names that begin with :data:`MORE`; a reader of bundles
+        passes over them.
 
     Raises
     ------
@@ -109,6 +128,10 @@ def write_bundle(path: str | Path, fabric: Fabric, routing: Routing, proof: Prov
         "order": order,
         "meta": np.array(_meta(fabric, routing, certificate)),
     }
+    for name, array in (more or {}).items():
+        if not name.startswith(MORE):
+            raise ValueError(f"{name!r} does not begin with {MORE!r}")
+        arrays[name] = array
     with atomic_write(path) as file:
         write_npz(file, arrays)
 
@@ -162,7 +185,8 @@ def read_bundle(path: str | Path) -> Bundle:
                 f"this is {'no bundle' if found is None else f'a bundle of format {found[:40]!r}'}, wanted {FORMAT!r}",
                 path=path, remedy="make it again with this version",
             )  # fmt: skip
-        extra = sorted(set(names) - set(KINDS)) or sorted(name for name in set(names) if names.count(name) > 1)
+        extra = sorted(name for name in set(names) - set(KINDS) if not name.startswith(MORE))
+        extra = extra or sorted(name for name in set(names) if names.count(name) > 1)
         if extra:
             raise TableError(f"array {extra[0]!r} does not belong into a bundle", path=path, remedy="make it again")
         arrays = {name: archive.read(name, checker.expect(name)) for name in OWNERS}

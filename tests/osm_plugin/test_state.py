@@ -1,0 +1,290 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import fabrics
+
+from osm_plugin.plan import options_key, plan
+from osm_plugin.snapshot import fabric_from_arrays, fabric_to_arrays
+from osm_plugin.state import Kept, State, fits, read_state, write_state
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import IbnueError, InputError, TableError
+from routing.formats.bundle import bundle_routing, read_bundle
+from routing.formats.npz import NpzReader, write_npz
+from routing.topologies import generate
+
+OPTIONS = EngineOptions(effort=0.1)
+
+
+def kept_tables(fabric, engine="nue", options=OPTIONS):
+    routing = ENGINES[engine].route(fabric, options)
+    return Kept(fabric, routing, prove(fabric, routing), engine, options_key(options))
+
+
+@pytest.fixture(scope="module")
+def torus():
+    return kept_tables(generate("torus", ["3x3"], cas=2))
+
+
+@pytest.fixture(scope="module")
+def degraded(torus):
+    return kept_tables(torus.fabric.without_links([int(torus.fabric.channels.link[0])]))
+
+
+def same_tables(a, b):
+    return all(np.array_equal(getattr(a, part), getattr(b, part)) for part in ("lft", "sl", "sl2vl"))
+
+
+def rewrite(path, **changed):
+    """The file with some arrays changed; None takes one away."""
+    with NpzReader(path) as archive:
+        arrays = {name: archive.read(name, lambda *_: None) for name in archive.names()}
+    arrays |= changed
+    with path.open("wb") as file:
+        write_npz(file, {name: array for name, array in arrays.items() if array is not None})
+
+
+@given(fabrics(max_switches=8))
+@settings(deadline=None, derandomize=True, max_examples=50)
+def test_structures_hold_all_that_counts_of_a_fabric(fabric):
+    again = fabric_from_arrays(*fabric_to_arrays(fabric), fabric.switches)
+    assert again.digest == fabric.digest
+    assert again.switch_name == fabric.switch_name and again.terminal_name == fabric.terminal_name
+    for part in ("switch_ports", "terminal_ports", "endport_terminal", "endport_port", "link_device", "link_port"):
+        assert np.array_equal(getattr(again, part), getattr(fabric, part))
+        assert getattr(again, part).dtype == getattr(fabric, part).dtype
+
+
+@pytest.mark.parametrize("engine", ["nue", "dfsssp", "lash", "updn"])
+def test_a_state_comes_back_as_it_was_and_is_a_bundle_too(tmp_path, engine):
+    kept = kept_tables(generate("torus", ["4x4"], cas=1), engine)
+    write_state(tmp_path / "s.npz", kept)
+    again = read_state(tmp_path / "s.npz")
+    assert (again.engine, again.options) == (engine, kept.options)
+    assert again.fabric.digest == kept.fabric.digest
+    assert same_tables(again.routing, kept.routing)
+    assert (again.routing.vls, again.routing.vls_needed) == (kept.routing.vls, kept.routing.vls_needed)
+    assert np.array_equal(again.proof.certificate.order, kept.proof.certificate.order)
+    assert same_tables(bundle_routing(read_bundle(tmp_path / "s.npz"), kept.fabric), kept.routing)
+
+
+def test_the_same_state_gives_the_same_bytes(tmp_path, torus):
+    for name in ("a.npz", "b.npz"):
+        write_state(tmp_path / name, torus)
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+
+@given(st.integers(0, 1 << 20), st.integers(1, 255))
+@settings(deadline=None, derandomize=True, max_examples=60)
+def test_a_damaged_state_is_refused_or_means_what_it_meant(tmp_path_factory, place, flip):
+    path = tmp_path_factory.mktemp("state") / "s.npz"
+    kept = kept_tables(generate("ring", ["4"], cas=1), "updn")
+    write_state(path, kept)
+    data = bytearray(path.read_bytes())
+    data[place % len(data)] ^= flip
+    path.write_bytes(data)
+    try:
+        again = read_state(path)
+    except IbnueError as problem:
+        assert "\n" not in str(problem)
+    else:
+        assert same_tables(again.routing, kept.routing) and again.fabric.digest == kept.fabric.digest
+
+
+def test_a_state_that_was_cut_short_is_refused(tmp_path, torus):
+    path = tmp_path / "s.npz"
+    write_state(path, torus)
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 97):
+        path.write_bytes(whole[:size])
+        with pytest.raises(TableError):
+            read_state(path)
+
+
+def about(**changed):
+    told = {"format": "ibnue-state/1", "engine": "nue", "options": "{}", "switches": 9, **changed}
+    return np.array(json.dumps(told))
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"state_about": None}, "this is a bundle, but no state"),
+        ({"state_about": np.array("[]")}, "is no JSON object"),
+        ({"state_about": np.array("{")}, "is no JSON object"),
+        ({"state_about": about(format="ibnue-state/2")}, "is of format 'ibnue-state/2', wanted 'ibnue-state/1'"),
+        ({"state_about": about(switches="9")}, "lacks something"),
+        ({"state_about": about(switches=-1)}, "-1 switches among"),
+        ({"state_about": about(switches=99)}, "99 switches among"),
+        ({"state_cable": np.zeros((2, 3), np.uint8)}, "has the shape"),
+        ({"state_cable": None}, "is missing"),
+        ({"state_endport": np.zeros((0, 16), np.uint8)}, "does not hold together"),
+    ],
+)
+def test_what_does_not_hold_together_is_named(tmp_path, torus, changed, why):
+    path = tmp_path / "s.npz"
+    write_state(path, torus)
+    rewrite(path, **changed)
+    with pytest.raises(IbnueError, match=why):
+        read_state(path)
+
+
+def test_a_certificate_that_is_none_is_refused(tmp_path, torus):
+    path = tmp_path / "s.npz"
+    write_state(path, torus)
+    rewrite(path, order=np.zeros_like(torus.proof.certificate.order))
+    with pytest.raises(IbnueError):
+        read_state(path)
+
+
+def test_a_fabric_that_the_tables_are_not_for_is_refused(tmp_path, torus):
+    path = tmp_path / "s.npz"
+    write_state(path, torus)
+    _, _, cable = fabric_to_arrays(replace(torus.fabric, link_width=torus.fabric.link_width * 2))
+    rewrite(path, state_cable=cable.view(np.uint8).reshape(len(cable), -1))
+    with pytest.raises(TableError, match="its fabric is not the one that its tables are for"):
+        read_state(path)
+
+
+def test_cables_into_ports_that_are_not_there_are_refused(tmp_path, torus):
+    path = tmp_path / "s.npz"
+    ports = torus.fabric.switch_ports - 1
+    write_state(path, replace(torus, fabric=replace(torus.fabric, switch_ports=ports)))
+    with pytest.raises(IbnueError):
+        read_state(path)
+
+
+def test_options_that_make_other_tables_have_another_key(tmp_path):
+    roots = tmp_path / "roots"
+    roots.write_text("0x1\n")
+    named = EngineOptions(root_guid_file=roots)
+    key = options_key(named)
+    assert key == options_key(replace(named, threads=7))
+    others = [replace(named, seed=2), replace(named, vls=3), replace(named, port_vls=4), EngineOptions()]
+    assert len({key, *map(options_key, others)}) == 5
+    roots.write_text("0x2\n")
+    assert options_key(named) != key
+    roots.unlink()
+    with pytest.raises(InputError, match="cannot be read"):
+        options_key(named)
+
+
+def started(path, threads=1):
+    state = State()
+    state.refresh(path, threads=threads)
+    return state
+
+
+def test_tables_outlive_the_process(tmp_path, torus, degraded):
+    path = tmp_path / "s.npz"
+    state = started(path)
+    assert state.last is None and state.take_remarks() == []
+    for kept in (torus, degraded):
+        state.put(kept, reset=False)
+        state.save()
+    again = started(path)
+    assert again.take_remarks() == [f"state taken from {path}"] and again.take_remarks() == []
+    before = again.before("nue", torus.options, torus.fabric)
+    assert same_tables(before.routing, degraded.routing)
+    assert same_tables(again.home_of(before).routing, torus.routing)
+
+
+def test_what_another_one_wrote_is_taken_over_and_what_it_spoiled_is_not(tmp_path, torus, degraded):
+    path = tmp_path / "s.npz"
+    ours, theirs = started(path), started(path)
+    ours.put(torus, reset=False)
+    ours.save()
+    ours.refresh(path, threads=1)
+    assert ours.take_remarks() == []
+    theirs.put(degraded, reset=False)
+    theirs.save()
+    ours.refresh(path, threads=1)
+    assert ours.last.fabric.digest == degraded.fabric.digest
+    ours.take_remarks()
+    path.write_bytes(b"no bundle at all")
+    ours.refresh(path, threads=1)
+    assert ours.last.fabric.digest == degraded.fabric.digest
+    assert ours.take_remarks()[0].startswith(f"state ignored: {path}: this is no whole bundle")
+    ours.save()  # and it is mended
+    assert read_state(path).fabric.digest == degraded.fabric.digest
+    path.unlink()
+    ours.save()
+    assert read_state(path).fabric.digest == degraded.fabric.digest
+
+
+def test_a_state_without_a_file_touches_none(tmp_path, torus):
+    state = started(None)
+    state.put(torus, reset=False)
+    state.save()
+    assert list(tmp_path.iterdir()) == [] and state.before("nue", torus.options, torus.fabric) is torus
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path, torus):
+    state = started(tmp_path / "nowhere" / "s.npz")
+    state.put(torus, reset=False)
+    with pytest.raises(IbnueError, match="cannot be written"):
+        state.save()
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "topology", "why"),
+    [
+        ("dfsssp", None, "torus", "it is of engine nue"),
+        ("nue", "{}", "torus", "the engine's options are others now"),
+        ("nue", None, "ring", "it is of another fabric"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_ignored_and_the_log_says_why(torus, engine, options, topology, why):
+    state = State()
+    state.put(torus, reset=False)
+    fabric = torus.fabric
+    if topology == "ring":
+        ring = generate("ring", ["9"], cas=1)
+        fabric = replace(ring, switch_guid=ring.switch_guid + np.uint64(1 << 40))
+    assert state.before(engine, torus.options if options is None else options, fabric) is None
+    assert state.take_remarks() == [f"state ignored: {why}"]
+
+
+def test_the_first_fabric_is_home_until_one_has_all_of_it_and_more(torus, degraded):
+    state = State()
+    state.put(degraded, reset=False)
+    assert state.home is degraded
+    state.put(torus, reset=False)
+    assert state.home is torus
+    state.put(degraded, reset=False)
+    assert state.home is torus and state.last is degraded
+    again = replace(torus)
+    state.put(again, reset=False)
+    assert state.home is torus
+    state.put(degraded, reset=True)
+    assert state.home is degraded
+
+
+def test_part_of_a_subnet_fits_and_another_subnet_does_not(torus):
+    fabric = torus.fabric
+    other = replace(fabric, switch_guid=fabric.switch_guid + np.uint64(1 << 40))
+    assert fits(torus, fabric) and not fits(torus, other)
+
+
+def test_the_plan_keeps_what_is_in_force_and_returns_home(torus, degraded):
+    engine = ENGINES["nue"]
+    made = plan(engine, OPTIONS, torus.fabric, None)
+    assert made.how == "routed afresh" and same_tables(made.routing, torus.routing)
+    odd = replace(torus, routing=kept_tables(torus.fabric, "updn").routing)
+    made = plan(engine, OPTIONS, torus.fabric, odd, torus)
+    assert made.how == "tables as they were" and made.routing is odd.routing and made.proof.certified
+    made = plan(engine, OPTIONS, torus.fabric, degraded, odd)
+    assert made.how == "home tables again" and made.routing is odd.routing
+
+
+def test_tables_that_fail_the_proof_are_not_kept(torus):
+    lft = torus.routing.lft.copy()
+    lft[0, int(torus.fabric.switch_lid[1])] = 255
+    broken = replace(torus, routing=replace(torus.routing, lft=lft))
+    made = plan(ENGINES["nue"], OPTIONS, torus.fabric, broken, None)
+    assert made.how == "routed afresh" and made.proof.certified
