@@ -1,0 +1,144 @@
+from dataclasses import replace
+
+import pytest
+from plugin_lab import expected_lfts, said, sweep_options
+
+from ibsim_fixtures.ibsim import Ibsim
+from ibsim_fixtures.opensm import OpenSM, Plugin
+from ibsim_fixtures.processes import poll
+from ibsim_fixtures.readback import switch_lfts
+from osm_plugin.plan import options_key
+from osm_plugin.state import Kept, read_state, write_state
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+
+pytestmark = pytest.mark.lab
+
+ENGINE = "ibnue-updn,no_fallback"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "state.npz"
+
+
+@pytest.fixture
+def toml(path):
+    return f"state_file = '{path}'"
+
+
+def saved(path, digest):
+    """Whether the state is that of a fabric; it is written a moment after OpenSM has its tables."""
+    return poll(lambda: path.exists() and read_state(path).fabric.digest.startswith(digest), 10.0)
+
+
+def other_tables(fabric):
+    """Good tables that the engine would not make by itself."""
+    routing = ENGINES["updn"].route(fabric, sweep_options(roots=(fabric.switch_name[5],)))
+    return Kept(fabric, routing, prove(fabric, routing), "updn", options_key(sweep_options(vls="auto", port_vls=1)))
+
+
+def test_a_restart_publishes_what_was_in_force(live, nets, path, toml):
+    net = nets("torus", "4x4", cas=1)
+    with live(net, ENGINE, toml=toml) as lab:
+        assert said(lab, "routed afresh") and saved(path, "")
+        kept = other_tables(lab.fabric())
+        assert lab.switch_lfts() != expected_lfts(kept.fabric, kept.routing)
+    write_state(path, kept)
+    with live(net, ENGINE, toml=toml) as lab:
+        assert lab.switch_lfts() == expected_lfts(kept.fabric, kept.routing)
+        assert said(lab, f"; tables as they were; state taken from {path};")
+        lab.opensm.resweep()
+        assert lab.switch_lfts() == expected_lfts(kept.fabric, kept.routing)
+        # What another program writes meanwhile counts as well.
+        routing = ENGINES["updn"].route(kept.fabric, sweep_options())
+        write_state(path, replace(kept, routing=routing, proof=prove(kept.fabric, routing)))
+        lab.opensm.resweep()
+        assert lab.switch_lfts() == expected_lfts(kept.fabric, routing)
+
+
+def test_a_cable_that_comes_back_brings_the_home_tables_back(live, nets, path, toml):
+    with live(nets("torus", "4x4", cas=1), ENGINE, toml=toml) as lab:
+        before = lab.switch_lfts()
+        lab.unlink("sw1.1", 2)
+        assert lab.switch_lfts() != before
+        lab.relink("sw1.1", 2)
+        assert lab.switch_lfts() == before
+        assert said(lab, "home tables again")
+
+
+def test_fresh_ignores_the_state_and_makes_a_new_home(live, nets, path, toml):
+    net = nets("torus", "4x4", cas=1)
+    with live(net, ENGINE, toml=toml) as lab:
+        fabric, made = lab.fabric(), lab.switch_lfts()
+        assert saved(path, "")
+    write_state(path, other_tables(fabric))
+    with live(net, ENGINE, toml=f"{toml}\nstability = 'fresh'") as lab:
+        assert lab.switch_lfts() == made
+        live.config.write_text(toml)
+        lab.opensm.resweep()
+        assert lab.switch_lfts() == made
+        assert said(lab, "; (tables as they were|routed afresh);")[-1:] == ["tables as they were"]
+
+
+def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, path, tmp_path):
+    config = tmp_path / "ibnue.toml"
+    config.write_text(f"state_file = '{path}'")
+    plugin = Plugin("ibnue", options=f"--config {config}", folder=plugin_folder)
+    hasty = {"sminfo_polling_timeout": 200, "polling_retry_number": 2}
+    with (
+        Ibsim(nets("torus", "4x4", cas=1)) as ibsim,
+        OpenSM(ibsim, routing_engine=ENGINE, plugin=plugin, config=hasty) as master,
+        OpenSM(ibsim, routing_engine=ENGINE, plugin=plugin, config=hasty, host="ca3.3.0", wait=False) as standby,
+    ):
+        standby.wait_for(lambda events: any("Entering STANDBY" in e.text for e in events), what="STANDBY")
+        assert saved(path, "")
+        # Not what any engine would make by itself, and newer than what the standby knows.
+        kept = other_tables(read_state(path).fabric)
+        write_state(path, kept)
+        master.resweep()
+        tables = switch_lfts(ibsim)
+        place = standby.mark()
+        master.stop()
+        standby.wait_for_subnet_up(after=place)
+        assert switch_lfts(ibsim) == tables == expected_lfts(kept.fabric, kept.routing)
+
+
+@pytest.mark.parametrize("damage", ["cut", "text", "other fabric", "other engine"])
+def test_a_state_that_is_no_good_is_named_and_replaced(live, nets, path, toml, damage):
+    net = nets("torus", "4x4", cas=1)
+    with live(nets("ring", "5", cas=1) if damage == "other fabric" else net, ENGINE, toml=toml) as lab:
+        assert saved(path, "")
+        kept = read_state(path)
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-99])
+    elif damage == "text":
+        path.write_text("no state at all\n")
+    elif damage == "other engine":
+        write_state(path, replace(kept, engine="nue"))
+    else:
+        fabric = replace(kept.fabric, switch_guid=kept.fabric.switch_guid + (1 << 40))
+        write_state(path, replace(kept, fabric=fabric))
+    with live(net, ENGINE, toml=toml) as lab:
+        assert lab.sweep.engine == "ibnue-updn"
+        why = {"other fabric": "it is of another fabric", "other engine": "it is of engine nue"}
+        assert said(lab, f"routed afresh; .*state ignored: {why.get(damage, f'{path}: this is no whole bundle')}")
+        fabric = lab.fabric()
+        assert lab.switch_lfts() == expected_lfts(fabric, ENGINES["updn"].route(fabric, sweep_options()))
+        assert saved(path, fabric.digest)
+        assert lab.opensm.errors == []
+
+
+def test_the_state_lies_beside_opensms_cache_unless_it_is_turned_off(live, nets):
+    with live(nets("ring", "4", cas=1), ENGINE) as lab:
+        assert poll((lab.opensm.folder / "ibnue-state.npz").exists, 10.0)
+    with live(nets("ring", "4", cas=1), ENGINE, toml="state_file = false") as lab:
+        lab.opensm.resweep()
+        lab.opensm.resweep()
+        assert said(lab, "tables as they were") and not list(lab.opensm.folder.glob("ibnue-state*"))
+
+
+def test_a_state_that_cannot_be_written_is_named_and_no_obstacle(live, nets, tmp_path):
+    with live(nets("ring", "4", cas=1), ENGINE, toml=f"state_file = '{tmp_path}/none/s.npz'") as lab:
+        assert lab.opensm.resweep().engine == "ibnue-updn"
+        assert said(lab, "tables as they were; state not saved: .*s.npz: cannot be written: no such file")
