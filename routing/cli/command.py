@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "pause": "Which links do given flows pause, and do the rates sink to zero?",
     "diff": "What differs between two sets of tables.",
     "sweep": "Engines x fabrics x faults x seeds, with a ledger.",
+    "whatif": "Break links and switches, mend the tables, say what it costs.",
     "lab": "A real OpenSM with the plugin on a simulated fabric, live.",
     "plugin": "Build the plugin for the OpenSM that is installed.",
     "fabric": "Make or read a fabric; describe it, or write it.",

@@ -1,0 +1,258 @@
+"""``ibnue whatif``: what every fault would do, before it happens."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from routing.cli import engines, fabrics, findings
+from routing.cli.command import FINDING
+from routing.cli.output import phase, plain, print_facts, print_table
+
+if TYPE_CHECKING:
+    from routing.fabric import Fabric
+    from routing.whatif import Baseline, Effect, Limits, Scenario
+
+KINDS = ("link", "ca-link", "switch", "ca", "degrade", "swap")
+NAMED = 3
+"""How many names a cell or line holds."""
+
+
+def all_or(text: str) -> int:
+    """``all``, or how many at random; -1 means all."""
+    if text == "all":
+        return -1
+    if text.isdecimal():
+        return int(text)
+    raise click.BadParameter(f"{text!r} is neither all nor a number")
+
+
+def sample(text: str) -> tuple[int, int | None, float | None]:
+    """``N``, ``N:K`` or ``N:P%``: number of scenarios, faults in each or None, rate or None."""
+    found = re.fullmatch(r"([0-9]+)(?::(?:([0-9]+)|([0-9]+(?:\.[0-9]*)?)%))?", text, re.ASCII)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is no sample: write 100, 100:3 or 100:1%")
+    if found[3] is not None:
+        return int(found[1]), None, float(found[3]) / 100.0
+    return int(found[1]), int(found[2] or 2), None
+
+
+def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
+    """``--kinds``: words with commas between them."""
+    kinds = tuple(word.strip() for word in value.split(","))
+    for kind in kinds:
+        if kind not in KINDS:
+            raise click.BadParameter(f"{kind!r} is none of {', '.join(KINDS)}")
+    return kinds
+
+
+@click.command()
+@fabrics.fabric_argument
+@click.option("--links", type=all_or, metavar="all|N", help="Each link between switches, or N of them.")
+@click.option("--switches", type=all_or, metavar="all|N", help="Each switch, or N of them.")
+@click.option("--cas", type=all_or, metavar="all|N", help="Each CA and router, or N of them.")
+@click.option("--random", "samples", type=sample, multiple=True, metavar="N[:K|:P%]",
+              help="N scenarios of K faults (2), or of P percent of all, at the same time.")  # fmt: skip
+@click.option("--kinds", callback=kinds_of, default="link", show_default=True, metavar="KIND,...",
+              help=f"What --random breaks: {', '.join(KINDS)}.")  # fmt: skip
+@click.option("--fault", "named", multiple=True, metavar="FAULT", help="A fault by name, such as 'S1/3'.")
+@click.option("--list", "lists", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
+              help="The faults of a list file, each by itself.")  # fmt: skip
+@click.option("--together", is_flag=True, help="Those of --fault and --list all at the same time.")
+@click.option("--tables", type=click.Path(path_type=Path),
+              help="The tables in the switches; those that the engine makes if not given.")  # fmt: skip
+@click.option("--stability", type=click.Choice(["full", "balanced", "fresh"]), default="full", show_default=True,
+              help="What mended tables may change: nothing that holds, destinations that broke, all.")  # fmt: skip
+@click.option("--max-loss", type=float, metavar="SHARE",
+              help="Exit status 1 if a scenario costs more than this share of the all-to-all traffic.")  # fmt: skip
+@click.option("--require", "required", type=click.Choice(["certified", "connected"]), multiple=True,
+              help="Exit status 1 if a scenario leaves tables without proof, or anything cut off.")  # fmt: skip
+@click.option("--worst", type=click.IntRange(0), default=20, show_default=True, metavar="N",
+              help="List the N scenarios that hurt most.")  # fmt: skip
+@click.option("-j", "--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes; one for each core.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each scenario, a line each, and no text.")
+@engines.engine_options
+def whatif(
+    *, fabric: str, lmc: int, guid2lid: Path | None, engine_name: str, tables: Path | None, stability: str,
+    max_loss: float | None, required: tuple[str, ...], worst: int, jobs: int | None, as_json: bool, **given: Any,
+) -> int:  # fmt: skip
+    """Break FABRIC in every way that is asked for, mend the tables, prove them, and say what it costs.
+
+    \b
+    ibnue whatif torus:4x4x4 -e nue --links all --switches all
+    ibnue whatif fabric.net -e updn --random 1000:3 --kinds link,switch --json
+    ibnue whatif fabric.net -e updn --fault 'leaf1/36 - spine1/1' --max-loss 0.1 --require certified
+
+    Without a choice of faults: every single link.  A split fabric is no error: each part stays routed, and what is cut
+    off is told.
+    """
+    from routing.reroute import Stability
+    from routing.whatif import Baseline, Limits, explore
+    from routing.whatif.pool import cores
+
+    chosen = {name: given.pop(name) for name in ("links", "switches", "cas", "samples", "kinds", "named", "lists")}
+    together, seed = given.pop("together"), given["seed"]
+    engine, options = engines.find_engine(engine_name), engines.collect(given)
+    with phase(f"reading {fabric}"):
+        subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+    scenarios = list(choose(subnet, seed=seed, together=together, **chosen))
+    with phase(f"routing {subnet.name} with {engine_name}"):
+        routing = None if tables is None else read(tables, subnet)
+        baseline = Baseline.of(subnet, engine, options, routing=routing, stability=Stability(stability))
+    limits = Limits(max_loss, "certified" in required, "connected" in required)
+    jobs = jobs or cores()
+    started = time.perf_counter()
+    effects = []
+    for effect in watched(explore(baseline, scenarios, jobs=jobs), len(scenarios)):
+        effects.append(effect)
+        if as_json:
+            record = {**effect.as_dict(), "exceeded": limits.exceeded(effect)}
+            click.echo(json.dumps(plain(record), allow_nan=False))
+    seconds = time.perf_counter() - started
+    beyond = [effect for effect in effects if limits.exceeded(effect)]
+    if not as_json:
+        print_worst(effects, worst)
+        print_facts([*facts(baseline, effects), pace(len(effects), seconds, min(jobs, max(len(effects), 1)))])
+        print_limits(limits, beyond)
+    return FINDING if beyond else 0
+
+
+def read(tables: Path, fabric: Fabric) -> Any:
+    """The tables in the switches."""
+    from routing.formats.table_files import read_tables
+
+    return read_tables(tables, fabric)
+
+
+def choose(
+    fabric: Fabric,
+    *,
+    seed: int,
+    links: int | None,
+    switches: int | None,
+    cas: int | None,
+    samples: Sequence[tuple[int, int | None, float | None]],
+    kinds: Sequence[str],
+    named: Sequence[str],
+    lists: Sequence[Path],
+    together: bool,
+) -> Iterator[Scenario]:
+    """The scenarios that are asked for, in the order of the options' help."""
+    from routing.faults import every_ca, every_link, every_switch, parse_fault, random_faults, read_faults
+    from routing.whatif import Scenario, alone, sampled
+
+    if links is switches is cas is None and not (samples or named or lists):
+        links = -1
+    for number, kind, every in ((links, "link", every_link), (switches, "switch", every_switch), (cas, "ca", every_ca)):
+        if number is not None:
+            yield from alone(
+                every(fabric) if number < 0 else random_faults(fabric, seed=seed, count=number, kinds=(kind,))
+            )
+    for count, several, rate in samples:
+        yield from sampled(fabric, count, seed=seed, together=several, rate=rate, kinds=kinds)
+    told = [parse_fault(text, fabric) for text in named]
+    for path in lists:
+        told += read_faults(path, fabric)
+    yield from ([Scenario(tuple(told))] if together and told else alone(told))
+
+
+def watched(effects: Iterable[Effect], count: int) -> Iterator[Effect]:
+    """Show on a terminal how far it is, how fast, and for how long."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield from effects
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("breaking", total=count)
+        for effect in effects:
+            yield effect
+            progress.advance(task)
+
+
+def print_worst(effects: Sequence[Effect], worst: int) -> None:
+    """The scenarios that hurt most, as a table."""
+    from routing.whatif import hurt
+
+    ranked = sorted(effects, key=hurt, reverse=True)[:worst]
+    if not ranked:
+        return
+    columns = ["fault", "kind", "proof", "cut off", "how", "VLs", "changed", "broken", "a2a", "loss"]
+    print_table(columns, [row(effect) for effect in ranked], texts=5)
+
+
+def row(effect: Effect) -> list[str]:
+    """One line of the table."""
+    proof = effect.strength or "" if effect.certified else "NONE"
+    count = [str(number) if number is not None else "-" for number in (effect.vls, effect.changed, effect.broken)]
+    cut = names(effect.cut_off) or ("" if effect.connected else f"{effect.parts} parts")
+    return [effect.fault, effect.kind, proof, cut, effect.how, *count, share(effect.a2a), percent(effect.loss)]
+
+
+def share(value: float | None) -> str:
+    """An all-to-all share."""
+    return "-" if value is None or not math.isfinite(value) else f"{value:.3f}"
+
+
+def percent(value: float | None) -> str:
+    """A loss."""
+    return "-" if value is None else f"{100.0 * value + 0.0:.1f} %"
+
+
+def names(every: Sequence[str]) -> str:
+    """How many, and the first few."""
+    if not every:
+        return ""
+    return f"{len(every)}: {', '.join([*every[:NAMED], *(['...'] if len(every) > NAMED else [])])}"
+
+
+def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
+    """The summary, line by line."""
+    from routing.whatif import hurt, weak_spots
+    from routing.whatif.connection import link_names
+
+    before, total = baseline.published, len(effects)
+    links, switches = weak_spots(before.fabric)
+    yield "fabric", findings.fabric_line(before.fabric)
+    yield "engine", f"{baseline.engine.name}, {before.routing.vls} VLs, all-to-all {share(baseline.a2a)}"
+    yield "bridges", names(link_names(before.fabric, links)) or "none"
+    yield "cut switches", names([before.fabric.switch_name[row] for row in switches]) or "none"
+    if not effects:
+        return
+    yield "connected", f"after {sum(effect.connected for effect in effects)} of {total} scenarios"
+    yield "certified", f"after {sum(effect.certified for effect in effects)} of {total} scenarios"
+    mended = [effect for effect in effects if effect.changed is not None and effect.loss is not None]
+    if mended:
+        used = [effect.vls or 0 for effect in mended]
+        changed = [effect.changed or 0 for effect in mended]
+        losses = [effect.loss or 0.0 for effect in mended]
+        worst = mended[losses.index(max(losses))]
+        yield "VLs", f"{min(used)} to {max(used)}"
+        yield "changed", f"{sum(changed) / len(changed):.1f} entries mean, {max(changed)} most"
+        yield "loss", f"{percent(sum(losses) / len(losses))} mean, {percent(max(losses))} most: {worst.fault}"
+    ranked = max(effects, key=hurt)
+    yield "hurts most", ranked.fault + (f" ({ranked.reason})" if ranked.how == "failed" else "")
+
+
+def pace(count: int, seconds: float, jobs: int) -> tuple[str, str]:
+    """How long it took."""
+    processes = "1 process" if jobs == 1 else f"{jobs} processes"
+    return "seconds", f"{seconds:.2f}, {count / seconds:.0f} scenarios a second on {processes}"
+
+
+def print_limits(limits: Limits, beyond: Sequence[Effect]) -> None:
+    """Which scenarios go beyond what the site puts up with."""
+    for effect in beyond[:NAMED]:
+        click.echo(f"beyond {' and '.join(limits.exceeded(effect))}: {effect.fault}")
+    if len(beyond) > NAMED:
+        click.echo(f"... and {len(beyond) - NAMED} more")

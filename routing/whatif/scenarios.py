@@ -1,0 +1,59 @@
+"""Faults that happen together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.faults import Fault, random_faults
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Faults that happen together; mostly one."""
+
+    faults: tuple[Fault, ...]
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return ", ".join(fault.name for fault in self.faults) or "nothing"
+
+    @property
+    def kind(self) -> str:
+        """Kinds of the faults, each once."""
+        return "+".join(dict.fromkeys(fault.kind.value for fault in self.faults))
+
+
+def alone(faults: Iterable[Fault]) -> list[Scenario]:
+    """Each fault by itself."""
+    return [Scenario((fault,)) for fault in faults]
+
+
+def sampled(
+    fabric: Fabric,
+    count: int,
+    *,
+    seed: int,
+    together: int | None = None,
+    rate: float | None = None,
+    kinds: Sequence[str] = ("link",),
+) -> list[Scenario]:
+    """Random scenarios, each of ``together`` faults or of a share ``rate`` of all that can break.
+
+    The same fault may come in several scenarios, and the same scenario may come twice; a longer list begins with a
+    shorter one.
+
+    Raises
+    ------
+    OptionError
+        See :func:`routing.faults.random_faults`; a negative number of scenarios.
+    """
+    if count < 0:
+        raise OptionError(f"{count} scenarios", remedy="use 0 or more")
+    return [
+        Scenario(tuple(random_faults(fabric, seed=f"{seed}/{number}", count=together, rate=rate, kinds=kinds)))
+        for number in range(count)
+    ]

@@ -1,0 +1,268 @@
+"""What faults do, held against networkx and against a run from nothing."""
+
+import dataclasses
+import math
+import os
+
+import networkx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import fabrics, random_fabric, ring_fabric
+
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import EnvironmentProblem, NotEnoughVLs, OptionError
+from routing.faults import Fault, FaultKind, apply_faults, every_ca, every_link, every_switch, parse_fault
+from routing.quality import measure
+from routing.reroute import Stability
+from routing.topologies import generate
+from routing.whatif import Baseline, Limits, Scenario, alone, effect_of, explore, hurt, sampled, weak_spots
+from routing.whatif.connection import separation
+
+ONE_THREAD = EngineOptions(threads=1)
+
+
+def baseline(fabric, engine="updn", **more):
+    return Baseline.of(fabric, ENGINES[engine], ONE_THREAD, **more)
+
+
+def cabling(fabric):
+    """The whole fabric as a graph of GUIDs; an end port is a vertex of its own, for CAs do not forward."""
+    graph = networkx.MultiGraph()
+    graph.add_nodes_from(("switch", guid) for guid in fabric.switch_guid.tolist())
+    port_guid = {
+        (terminal, port): guid
+        for terminal, port, guid in zip(
+            fabric.endport_terminal.tolist(), fabric.endport_port.tolist(), fabric.endport_guid.tolist(), strict=True
+        )
+    }
+    graph.add_nodes_from(("end", guid) for guid in port_guid.values())
+
+    def vertex(device, port):
+        if device < fabric.switches:
+            return ("switch", int(fabric.switch_guid[device]))
+        return ("end", port_guid[device - fabric.switches, port])
+
+    for (a, b), (p, q) in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True):
+        graph.add_edge(vertex(a, p), vertex(b, q))
+    return graph
+
+
+def pieces(fabric):
+    """Vertex sets of the parts that have a switch."""
+    return [part for part in networkx.connected_components(cabling(fabric)) if any(k == "switch" for k, _ in part)]
+
+
+def apart(before, after):
+    """(connected, parts, names cut off, pairs), the slow and obvious way."""
+    new = pieces(after)
+    survive = set(after.terminal_guid.tolist())
+    connected, keeps, had = True, set(), set()
+    owner = dict(zip(before.endport_guid.tolist(), before.endport_terminal.tolist(), strict=True))
+    for part in pieces(before):
+        left = [part & piece for piece in new]
+        connected &= sum(any(kind == "switch" for kind, _ in piece) for piece in left) <= 1
+        # The rest is the piece with most end ports of this part; of equal ones the first by number of its part.
+        numbers = [
+            after.component[after.switch_guid.tolist().index(min(g for k, g in p if k == "switch"))] for p in new
+        ]
+        count = {number: sum(k == "end" for k, _ in piece) for number, piece in zip(numbers, left, strict=True)}
+        rest = max(sorted(count), key=lambda number, c=count: c[number], default=None)
+        had |= {owner[guid] for kind, guid in part if kind == "end"}
+        if rest is not None and count[rest]:
+            keeps |= {owner[guid] for kind, guid in left[numbers.index(rest)] if kind == "end"}
+    cut = [
+        name
+        for row, name in enumerate(before.terminal_name)
+        if row in had and row not in keeps and int(before.terminal_guid[row]) in survive
+    ]
+    ends = [sum(kind == "end" for kind, _ in part) for part in new]
+    return connected and not cut, len(new), tuple(cut), sum(n * (n - 1) for n in ends)
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(fabrics(connected=False), st.integers(0, 100), st.integers(1, 4))
+def test_what_comes_apart(fabric, seed, together):
+    kinds = ("link", "ca-link", "switch", "ca", "swap")
+    most = len(every_link(fabric, cas=True)) + fabric.switches + fabric.terminals
+    scenarios = alone([*every_link(fabric, cas=True)[:10], *every_switch(fabric)[:5], *every_ca(fabric)[:5]])
+    for scenario in [*scenarios, *sampled(fabric, 3, seed=seed, together=min(together, most), kinds=kinds)]:
+        after = apply_faults(fabric, scenario.faults)
+        found = separation(fabric, after)
+        assert (found.connected, found.parts, found.cut_off, found.pairs) == apart(fabric, after), scenario.name
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(fabrics(connected=False))
+def test_bridges_and_articulation_points(fabric):
+    graph = networkx.MultiGraph()
+    graph.add_nodes_from(range(fabric.switches))
+    for row, (a, b) in enumerate(fabric.link_device.tolist()):
+        if a != b and max(a, b) < fabric.switches:
+            graph.add_edge(a, b, key=row)
+    parts = networkx.number_connected_components(graph)
+    bridges, cuts = [], []
+    for a, b, row in list(graph.edges(keys=True)):
+        graph.remove_edge(a, b, key=row)
+        bridges += [row] if networkx.number_connected_components(graph) > parts else []
+        graph.add_edge(a, b, key=row)
+    for switch in range(fabric.switches):
+        rest = graph.subgraph([row for row in graph if row != switch])
+        cuts += [switch] if networkx.number_connected_components(rest) > parts else []
+    assert weak_spots(fabric) == (sorted(bridges), cuts)
+
+
+@pytest.mark.parametrize("engine", ["updn", "nue", "dfsssp", "lash", "minhop", "sssp"])
+def test_an_effect_is_what_a_run_from_nothing_says(engine):
+    fabric = generate("torus", ["3x3"], cas=2)
+    base = baseline(fabric, engine, stability=Stability.FRESH)
+    healthy = measure(fabric, base.published.routing, shifts=0)
+    for scenario in alone([every_link(fabric)[3], every_switch(fabric)[4], every_ca(fabric)[1]]):
+        after = apply_faults(fabric, scenario.faults)
+        routing = ENGINES[engine].route(after, ONE_THREAD)
+        proof, quality = prove(after, routing), measure(after, routing, shifts=0)
+        effect = effect_of(base, scenario)
+        assert (effect.certified, effect.strength) == (proof.certified, proof.strength)
+        assert (effect.vls, effect.vls_needed) == (routing.vls, routing.vls_needed)
+        assert effect.a2a == quality.all_to_all
+        flow, before = (q.all_to_all / (q.endports - 1) for q in (quality, healthy))
+        kept = min(flow / before, 1.0) * (quality.pairs - quality.pairs_lost) / healthy.pairs
+        assert effect.loss == pytest.approx(1.0 - kept)
+
+
+def test_changed_and_broken_entries():
+    fabric = ring_fabric(5, cas=2)
+    base = baseline(fabric, stability=Stability.FRESH)
+    fault = every_link(fabric)[0]
+    after = apply_faults(fabric, [fault])
+    effect = effect_of(base, Scenario((fault,)))
+    old, new = base.published.routing.lft, ENGINES["updn"].route(after, ONE_THREAD).lft
+    rows = [fabric.switch_guid.tolist().index(guid) for guid, _ in fault.ports]
+    assert effect.changed == (old != new).sum()
+    assert effect.broken == sum((old[row] == port).sum() for row, (_, port) in zip(rows, fault.ports, strict=True))
+
+
+@pytest.mark.parametrize("stability", list(Stability))
+def test_every_single_fault_of_a_torus_is_certified(stability):
+    fabric = generate("torus", ["3x3x3"], cas=1)
+    base = baseline(fabric, "nue", stability=stability)
+    effects = list(explore(base, alone([*every_link(fabric), *every_switch(fabric)])))
+    assert all(effect.certified for effect in effects)
+    links, switches = effects[:81], effects[81:]
+    assert all(effect.connected and not effect.cut_off and effect.broken for effect in links)
+    assert all(len(effect.cut_off) == 1 and not effect.connected for effect in switches)
+
+
+def test_a_split_is_told_and_routed():
+    fabric = generate("mesh", ["4"], cas=1)
+    effect = effect_of(baseline(fabric), Scenario((parse_fault("sw1/3 - sw2/2", fabric),)))
+    assert (effect.connected, effect.certified, effect.parts) == (False, True, 2)
+    assert effect.cut_off == ("ca2.0", "ca3.0")
+    assert effect.loss == pytest.approx(1 - 4 / 12)
+
+
+def test_a_lost_ca_is_not_cut_off_but_its_traffic_is_lost():
+    fabric = ring_fabric(3, cas=1)
+    effect = effect_of(baseline(fabric), Scenario((every_ca(fabric)[0],)))
+    assert (effect.connected, effect.cut_off) == (True, ())
+    assert effect.loss >= 1 - 2 / 6
+
+
+def test_where_no_channel_carries_anything():
+    fabric = random_fabric(1, switches=1, cas=3)
+    base = baseline(fabric)
+    assert base.a2a == math.inf
+    ca, switch = (effect_of(base, Scenario((every(fabric)[0],))) for every in (every_ca, every_switch))
+    assert (ca.a2a, ca.connected) == (None, True)
+    assert ca.loss == pytest.approx(1 - 2 / 6)
+    assert (switch.loss, switch.certified, len(switch.cut_off)) == (1.0, True, 3)
+
+
+def test_nothing_breaks():
+    fabric = ring_fabric(4)
+    effect = effect_of(baseline(fabric), Scenario(()))
+    assert (effect.fault, effect.kind, effect.loss, effect.changed, effect.connected) == ("nothing", "", 0.0, 0, True)
+
+
+def test_processes_change_nothing():
+    fabric = generate("torus", ["3x3"], cas=1)
+    base = baseline(fabric, "nue")
+    scenarios = [*alone(every_link(fabric)), *sampled(fabric, 10, seed=4, together=2, kinds=("link", "switch"))]
+    assert list(explore(base, scenarios, jobs=3)) == list(explore(base, scenarios))
+
+
+def test_samples_are_reproducible_and_grow():
+    fabric = generate("torus", ["3x3"])
+    first = sampled(fabric, 5, seed=1, together=3)
+    assert sampled(fabric, 8, seed=1, together=3)[:5] == first
+    assert sampled(fabric, 5, seed=2, together=3) != first
+    assert [len(scenario.faults) for scenario in sampled(fabric, 3, seed=1, rate=0.5)] == [9, 9, 9]
+    with pytest.raises(OptionError, match="-1 scenarios"):
+        sampled(fabric, -1, seed=1, together=1)
+
+
+class Refuses:
+    """updn, until something is missing."""
+
+    name, summary, promise = "refuses", "", ENGINES["updn"].promise
+
+    def route(self, fabric, options):
+        if fabric.links < 8:
+            raise NotEnoughVLs(9, 8)
+        return ENGINES["updn"].route(fabric, options)
+
+
+def test_an_engine_that_fails_is_told():
+    fabric = ring_fabric(4)
+    base = Baseline.of(fabric, Refuses(), ONE_THREAD, stability=Stability.FRESH)
+    (effect,) = explore(base, alone(every_link(fabric)[:1]))
+    assert (effect.how, effect.reason, effect.certified) == ("failed", "9 VLs are needed, 8 may be used", False)
+    assert (effect.vls, effect.a2a, effect.loss, effect.changed) == (None, None, None, None)
+    assert Limits(max_loss=1.0, certified=True, connected=True).exceeded(effect) == ["max-loss", "certified"]
+
+
+class Dies:
+    """An engine that takes its process with it."""
+
+    name, summary, promise = "dies", "", ENGINES["updn"].promise
+
+    def route(self, fabric, options):
+        if fabric.links < 8:
+            os._exit(3)
+        return ENGINES["updn"].route(fabric, options)
+
+
+def test_a_worker_that_dies_is_no_traceback():
+    fabric = ring_fabric(4)
+    base = Baseline.of(fabric, Dies(), ONE_THREAD, stability=Stability.FRESH)
+    with pytest.raises(EnvironmentProblem, match="a worker process died"):
+        list(explore(base, alone(every_link(fabric)), jobs=2))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_fault_of_another_fabric_is_refused(jobs):
+    base = baseline(ring_fabric(4))
+    stranger = Fault(FaultKind.SWITCH, "sw9", devices=(9,))
+    with pytest.raises(OptionError, match="'sw9' does not fit"):
+        list(explore(base, alone([*every_link(ring_fabric(4)), stranger]), jobs=jobs))
+
+
+def test_what_hurts_most():
+    fabric = generate("mesh", ["3"], cas=1)
+    base = baseline(fabric)
+    link, ca = effect_of(base, Scenario((every_link(fabric)[0],))), effect_of(base, Scenario((every_ca(fabric)[0],)))
+    failed = dataclasses.replace(ca, certified=False)
+    assert sorted([ca, failed, link], key=hurt) == [ca, link, failed]
+
+
+def test_limits():
+    fabric = generate("mesh", ["3"], cas=1)
+    effect = effect_of(baseline(fabric), Scenario((every_link(fabric)[0],)))
+    assert effect.loss == pytest.approx(2 / 3)
+    assert Limits().exceeded(effect) == []
+    assert Limits(max_loss=0.7, certified=True).exceeded(effect) == []
+    assert Limits(max_loss=0.6, connected=True).exceeded(effect) == ["max-loss", "connected"]
+    assert np.isfinite(effect.loss)
