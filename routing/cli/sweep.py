@@ -51,8 +51,8 @@ def all_or_number(text: str) -> int | str:
     shell_complete=engines.complete,
     help="An engine, such as nue or nue:vls=4; may be given several times.",
 )
-@click.option("--links", type=all_or_number, metavar="all|N", default=0, help="Single links between switches.")
-@click.option("--switches", type=all_or_number, metavar="all|N", default=0, help="Single switches.")
+@click.option("--links", type=all_or_number, metavar="all|N", default="0", help="Single links between switches.")
+@click.option("--switches", type=all_or_number, metavar="all|N", default="0", help="Single switches.")
 @click.option("--fault", "faults", multiple=True, metavar="FAULT", help="A fault by name, such as 'sw1/3'; repeatable.")
 @click.option("--random", "cases", type=click.IntRange(0), default=0, metavar="N", help="Random cases.")
 @click.option("--rate", type=float, metavar="X", help="What share of what can break does, in a random case: 0.01.")
