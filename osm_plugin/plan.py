@@ -66,6 +66,6 @@ def plan(engine: Engine, options: EngineOptions, fabric: Fabric, before: Kept | 
             continue
         # Should they fail, which they did not when they were published, the engine's own will do.
         with suppress(BrokenPromise):
-            return Plan(kept.routing, verify(fabric, kept.routing, engine, threads=options.threads), how)
+            return Plan(kept.routing, verify(fabric, kept.routing, engine, threads=options.threads, explain=False), how)
     routing = engine.route(fabric, options)
-    return Plan(routing, verify(fabric, routing, engine, threads=options.threads), "routed afresh")
+    return Plan(routing, verify(fabric, routing, engine, threads=options.threads, explain=False), "routed afresh")

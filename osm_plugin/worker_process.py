@@ -23,6 +23,8 @@ _BOOT = "import sys; sys.path[:0] = sys.argv[1:-1]; from osm_plugin.worker impor
 def clean_environment() -> dict[str, str]:
     """OpenSM's environment without a preloaded simulator, which is meant for OpenSM alone."""
     environment = dict(os.environ)
+    # Nothing here multiplies matrices; idle threads of BLAS spin on the cores that the kernels want.
+    environment.setdefault("OPENBLAS_NUM_THREADS", "1")
     preload = environment.pop("LD_PRELOAD", "").replace(":", " ").split()
     kept = [library for library in preload if "umad2sim" not in library]
     if kept:

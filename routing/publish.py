@@ -9,12 +9,12 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 
-def verify(fabric: Fabric, routing: Routing, engine: Engine, *, threads: int = 2) -> Proof:
+def verify(fabric: Fabric, routing: Routing, engine: Engine, *, threads: int = 2, explain: bool = True) -> Proof:
     """Prove what an engine made.
 
     The promise of freedom from credit loops is one for traffic from or to CAs and routers.  An engine that promises
     nothing may have credit loops, which the proof then names; but tables that do not deliver within a connected part
-    are broken whatever was promised.
+    are broken whatever was promised.  ``explain`` is that of :func:`~routing.deadlock.proof.prove`.
 
     Raises
     ------
@@ -23,7 +23,7 @@ def verify(fabric: Fabric, routing: Routing, engine: Engine, *, threads: int = 2
     TableError
         The shapes do not fit the fabric.
     """
-    proof = prove(fabric, routing, threads=threads)
+    proof = prove(fabric, routing, threads=threads, explain=explain)
     if not proof.complete:
         found = "; ".join(line.strip() for line in proof.unreachable.describe())
         raise BrokenPromise(f"engine {engine.name} left out routes: {found}")

@@ -85,18 +85,23 @@ class _Graphs(Protocol):
         ...
 
 
-def analyse(fabric: Fabric, routing: Routing, *, threads: int) -> Findings:
-    """Follow all routes, collect the dependencies, order them or find the shortest cycles."""
+def analyse(fabric: Fabric, routing: Routing, *, threads: int, explain: bool = True) -> Findings:
+    """Follow all routes, collect the dependencies, order them or find the shortest cycles.
+
+    Not ``explain``: ``reply_loop`` and ``switch_loop``, which a certificate does without, are None.
+    """
     row = common_lanes(routing)
     if row is None:
-        return _changing_lanes(fabric, routing, threads)
-    return _fixed_lanes(fabric, routing, vl_bits(row), threads)
+        return _changing_lanes(fabric, routing, threads, explain)
+    return _fixed_lanes(fabric, routing, vl_bits(row), threads, explain)
 
 
-def _fixed_lanes(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], threads: int) -> Findings:
+def _fixed_lanes(
+    fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], threads: int, explain: bool
+) -> Findings:
     graphs = _FixedLanes(fabric, routing, vl_bit, threads)
     found = graphs.found
-    certificate, loop, reply_loop, switch_loop = _judge(graphs)
+    certificate, loop, reply_loop, switch_loop = _judge(graphs, explain)
     return Findings(
         hops=found.hops,
         undelivered=found.undelivered,
@@ -111,9 +116,9 @@ def _fixed_lanes(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16
     )
 
 
-def _changing_lanes(fabric: Fabric, routing: Routing, threads: int) -> Findings:
+def _changing_lanes(fabric: Fabric, routing: Routing, threads: int, explain: bool) -> Findings:
     graphs = _ChangingLanes(fabric, routing, threads)
-    certificate, loop, reply_loop, switch_loop = _judge(graphs)
+    certificate, loop, reply_loop, switch_loop = _judge(graphs, explain)
     found = graphs.trace(replies=True)
     return Findings(
         hops=found.hops,
@@ -129,7 +134,7 @@ def _changing_lanes(fabric: Fabric, routing: Routing, threads: int) -> Findings:
     )
 
 
-def _judge(graphs: _Graphs) -> tuple[Certificate | None, Cycle | None, Cycle | None, Cycle | None]:
+def _judge(graphs: _Graphs, explain: bool) -> tuple[Certificate | None, Cycle | None, Cycle | None, Cycle | None]:
     """The best certificate that there is, and the cycles as in :class:`Findings`.
 
     Strength goes before scope: the certificate is as strong as can be for traffic from or to CAs and routers, and says
@@ -141,10 +146,12 @@ def _judge(graphs: _Graphs) -> tuple[Certificate | None, Cycle | None, Cycle | N
             order = graphs.order(replies=replies, switch_pairs=switch_pairs)
             if order is not None:
                 certificate = Certificate(order, strength, scope)
-                left_out = None if switch_pairs else graphs.cycle(replies=replies, switch_pairs=True)
+                seen = switch_pairs or not explain
+                left_out = None if seen else graphs.cycle(replies=replies, switch_pairs=True)
                 return certificate, None, cycles.get(True), left_out
-        cycles[replies] = graphs.cycle(replies=replies, switch_pairs=False)
-    return None, cycles[False], cycles[True], None
+        if explain or not replies:
+            cycles[replies] = graphs.cycle(replies=replies, switch_pairs=False)
+    return None, cycles[False], cycles.get(True), None
 
 
 class _FixedLanes:

@@ -36,10 +36,10 @@ class Proof:
     credit_loop
         A shortest loop that requests from or to CAs and routers close; None if there is none.
     reversible_loop
-        A shortest loop that those requests and their replies close; None if there is none.
+        A shortest loop that those requests and their replies close; None if there is none, or none was asked for.
     switch_loop
         What keeps the certificate from scope "all": a shortest loop that closes only with what switches send to
-        switches.  None if scope is "all", or if there is no certificate.
+        switches.  None if scope is "all", if there is no certificate, or if none was asked for.
     unreachable
         What is not delivered.
     hops
@@ -73,12 +73,22 @@ class Proof:
         return self.complete and self.certificate is not None
 
 
-def prove(fabric: Fabric, routing: Routing, *, threads: int = 2) -> Proof:
+def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool = True) -> Proof:
     """Put a routing to the proof.
 
     Counted as senders are all CAs, routers and switches; as receivers all LIDs that a switch delivers.  Of credit
     loops that need what switches send to switches the proof takes note, but they do not stand against it: nobody there
     sends data, and the managers sit on CAs.
+
+    Parameters
+    ----------
+    fabric, routing
+        The tables, and what they were made for.
+    threads
+        Of the kernels; changes nothing but the time.
+    explain
+        Whether loops are searched for that do not stand against the tables.  Without, ``reversible_loop`` and
+        ``switch_loop`` are None whatever strength and scope are; the verdict is the same.
 
     Raises
     ------
@@ -92,7 +102,7 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2) -> Proof:
     """
     start = time.perf_counter()
     routing.check_shapes(fabric)
-    found = analyse(fabric, routing, threads=threads)
+    found = analyse(fabric, routing, threads=threads, explain=explain)
     missing = unreachable(fabric, routing, found)
 
     def name(cycle: Cycle | None, *, replies: bool, scope: Scope = "endports") -> CreditLoop | None:

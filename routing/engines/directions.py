@@ -43,11 +43,11 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     slab = _joined(len(links), opposite)
     # Two slabs that meet but never span a square lie in one ring.
     middle, v_, w_ = corners
-    meeting = np.unique(_pairs(slab[link(middle, v_)], slab[link(middle, w_)]), axis=0)
-    spanning = np.unique(_pairs(slab[link(u, v)], slab[link(u, w)]), axis=0)
+    meeting = _pairs(slab[link(middle, v_)], slab[link(middle, w_)])
+    spanning = _pairs(slab[link(u, v)], slab[link(u, w)])
     slabs = int(slab.max()) + 1
-    in_line = meeting[~np.isin(meeting @ [slabs, 1], spanning @ [slabs, 1])]
-    found = _joined(slabs, in_line)[slab]
+    in_line = np.setdiff1d(meeting @ [slabs, 1], spanning @ [slabs, 1])
+    found = _joined(slabs, np.column_stack([in_line // slabs, in_line % slabs]))[slab]
     if found.max() == 0:
         return None
     return found[link(channels.src.astype(np.int64), channels.dst.astype(np.int64))].astype(np.int32)
@@ -59,7 +59,9 @@ def _pairs(a: Rows, b: Rows) -> Rows:
 
 def _joined(count: int, pairs: Rows) -> Rows:
     """int64[count], a number for each that all have in common which pairs join."""
-    graph = igraph.Graph(n=count, edges=np.unique(pairs, axis=0))
+    # Numbers sort far faster than rows.
+    once = np.unique(pairs @ [count, 1])
+    graph = igraph.Graph(n=count, edges=np.column_stack([once // count, once % count]))
     return np.asarray(graph.connected_components().membership, np.int64)
 
 

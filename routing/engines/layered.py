@@ -27,7 +27,7 @@ HOPELESS = 1.3
 """Ways whose fullest channel is so much fuller are tried only if nothing else fits."""
 
 TIGHT = 1.05
-"""At so much over the mean load of all channels nothing better is looked for."""
+"""At so much over what no shortest paths come below nothing better is looked for."""
 
 ATTEMPTS = 6
 """Sets of orders that are tried for one number of layers."""
@@ -74,7 +74,8 @@ class LayerSearch:
     maker: WayMaker = field(init=False)
     looks: int = field(init=False)
     found: list[Layered] = field(init=False, default_factory=list)
-    least: float = field(init=False, default=np.inf)
+    lowest: float = field(init=False, default=np.inf)
+    bound: float = field(init=False, default=0.0)
     tried: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -94,8 +95,8 @@ class LayerSearch:
         tried, uneven = [], []
         for ways in self._candidates():
             tried.append(ways)
-            self.least = min(self.least, ways.worst if self._is_tight(ways) else self.maker.free.worst)
-            if ways.worst > HOPELESS * self.least:
+            self.lowest, self.bound = min(self.lowest, ways.worst), max(self.bound, ways.bound)
+            if self._is_hopeless(ways):
                 uneven.append(ways)
             elif minimal:
                 self._fewest(ways, have)
@@ -124,13 +125,19 @@ class LayerSearch:
         if not top_switches(self.fabric):
             yield self.maker.free
 
-    def _is_tight(self, ways: Ways) -> bool:
-        """The fullest channel has next to no load over the mean, so that nothing balances much better."""
-        full = ways.load * self.maker.slowness
-        return ways.worst * len(full) <= TIGHT * float(full.sum())
+    @property
+    def least(self) -> float:
+        """Load of the fullest channel with the best balance that is known; takes its time when first asked for."""
+        return min(self.lowest, self.maker.free.worst)
+
+    def _is_tight(self, one: Ways | Layered) -> bool:
+        return one.worst <= TIGHT * self.bound
+
+    def _is_hopeless(self, ways: Ways) -> bool:
+        return ways.worst > HOPELESS * self.bound and ways.worst > HOPELESS * self.least
 
     def _is_fair(self, found: Layered) -> bool:
-        return found.worst <= TOLERANCE * self.least * (1 + 1e-9)
+        return self._is_tight(found) or found.worst <= TOLERANCE * self.least * (1 + 1e-9)
 
     def _is_enough(self, ways: Ways, minimal: bool) -> bool:
         """Further ways are not worth their time: a fair balance, in one layer if the fewest are asked for."""

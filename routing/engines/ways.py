@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import balance
+from routing._kernels.balance import Balanced, Targets, balance
 from routing._kernels.mirror import Trunks, mirror, spread
 from routing.engines.base import EngineOptions, Objective
 from routing.engines.destinations import Destinations, slowness
@@ -38,12 +38,17 @@ class Ways:
         float64[C], flow on each channel.
     worst
         Load over capacity of the fullest channel.
+    bound
+        What no shortest paths can keep that below: the mean load over capacity of all channels, since all shortest
+        paths take as many hops in sum.  In grids and tori they do so in each direction, and the fullest one counts (an
+        estimate where links are missing).
     """
 
     name: str
     next_channel: npt.NDArray[np.uint8]
     load: npt.NDArray[np.float64]
     worst: float
+    bound: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +83,18 @@ class WayMaker:
         direction = directions(self.fabric)
         if direction is None:
             return None
-        first = self._balanced("directed", direction, 0)
         count = int(direction.max()) + 1
-        full = np.bincount(direction, first.load * self.slowness, count) / np.bincount(direction, minlength=count)
+        load = self._load_between_switches(direction) * self.slowness
+        full = np.bincount(direction, load, count) / np.bincount(direction, minlength=count)
         rank = np.empty(count, np.int32)
         rank[np.argsort(-np.round(full, 6), kind="stable")] = np.arange(count)
         return self._balanced("directed", rank[direction], refinement_passes(self.fabric, self.options))
+
+    def _load_between_switches(self, rank: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+        """float64[C], load with one tree for all end ports of a switch: as good as any to tell the directions' sums."""
+        root = np.flatnonzero(self.sources).astype(np.int32)
+        families = np.arange(len(root) + 1, dtype=np.int32)
+        return self._trees(Targets(families, root, self.sources[root], np.zeros_like(root)), rank, 0).load
 
     def mirrored(self) -> Ways:
         """One way between two switches for all their end ports, the way back mirroring the way out.
@@ -102,12 +113,16 @@ class WayMaker:
         return self._ways("mirrored", following, load)
 
     def _balanced(self, name: str, rank: npt.NDArray[np.int32] | None, passes: int) -> Ways:
+        trees = self._trees(self.destinations.targets(), rank, passes)
+        return self._ways(name, trees.next_channel, trees.load, rank)
+
+    def _trees(self, targets: Targets, rank: npt.NDArray[np.int32] | None, passes: int) -> Balanced:
         bisection = self.options.objective is Objective.BISECTION
-        trees = balance(
+        return balance(
             self.fabric.channels,
             self.slowness,
             self.sources,
-            self.destinations.targets(),
+            targets,
             passes=passes,
             seed=self.options.seed,
             threads=self.options.threads,
@@ -115,11 +130,18 @@ class WayMaker:
             bisection=bisection,
             rank=rank,
         )
-        return self._ways(name, trees.next_channel, trees.load)
 
-    def _ways(self, name: str, following: npt.NDArray[np.uint8], load: npt.NDArray[np.float64]) -> Ways:
+    def _ways(
+        self,
+        name: str,
+        following: npt.NDArray[np.uint8],
+        load: npt.NDArray[np.float64],
+        direction: npt.NDArray[np.int32] | None = None,
+    ) -> Ways:
         worst = float((load * self.slowness).max(initial=0.0))
-        return Ways(name, _lead_switches(self.destinations, following), load, worst)
+        part = np.zeros(len(load), np.int32) if direction is None else direction
+        mean = np.bincount(part, load) / np.bincount(part, 1.0 / self.slowness)
+        return Ways(name, _lead_switches(self.destinations, following), load, worst, float(mean.max(initial=0.0)))
 
 
 def _lead_switches(destinations: Destinations, following: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

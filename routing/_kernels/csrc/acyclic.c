@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "internal/keys.h"
+
 int ibn_acyclic_prepare(acyclic *graph, const acyclic_net *net)
 {
     size_t channels = (size_t)net->channels + 1;
@@ -56,12 +58,6 @@ int ibn_acyclic_open(acyclic *graph, int32_t lane, const int32_t *order, int32_t
         graph->place[graph->lanes] = place;
     }
     return 0;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
 }
 
 static int64_t key_of(const int32_t *place, int32_t channel)
@@ -122,15 +118,16 @@ static int32_t look_back(acyclic *graph, int32_t lane, int32_t from, int32_t lim
 static void mend(acyclic *graph, int32_t lane, int32_t ahead, int32_t back)
 {
     int32_t *place = graph->place[lane], at = 0;
-    qsort(graph->key[0], (size_t)ahead, sizeof(int64_t), ascending);
-    qsort(graph->key[1], (size_t)back, sizeof(int64_t), ascending);
-    memcpy(graph->both, graph->key[0], (size_t)ahead * sizeof(int64_t));
-    memcpy(graph->both + ahead, graph->key[1], (size_t)back * sizeof(int64_t));
-    qsort(graph->both, (size_t)(ahead + back), sizeof(int64_t), ascending);
+    const int64_t *behind = graph->key[0], *before = graph->key[1];
+    ibn_sort_keys(graph->key[0], ahead);
+    ibn_sort_keys(graph->key[1], back);
+    for (int32_t i = 0, j = 0; i < ahead || j < back;)
+        graph->both[at++] = j == back || (i < ahead && behind[i] < before[j]) ? behind[i++] : before[j++];
+    at = 0;
     for (int32_t i = 0; i < back; i++)
-        place[graph->key[1][i] & 0xFFFFFFFF] = (int32_t)(graph->both[at++] >> 32);
+        place[before[i] & 0xFFFFFFFF] = (int32_t)(graph->both[at++] >> 32);
     for (int32_t i = 0; i < ahead; i++)
-        place[graph->key[0][i] & 0xFFFFFFFF] = (int32_t)(graph->both[at++] >> 32);
+        place[behind[i] & 0xFFFFFFFF] = (int32_t)(graph->both[at++] >> 32);
 }
 
 /* Adds a turn unless it closes a cycle; says whether it is in. */

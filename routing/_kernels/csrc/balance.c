@@ -27,6 +27,7 @@ static const int32_t SCHEDULE[] = {2, 2, 2, 5, 6};
 
 typedef struct {
     job_t *job;
+    ibn_team *team;
     lane_t lane[LANES];
 } pair_t;
 
@@ -139,7 +140,7 @@ static void merge(const job_t *job, pair_t *pair, double *load)
     one->potential = two->potential = 0.0;
 }
 
-static int run_pass(job_t *job, pair_t *pair, double *load)
+static void run_pass(job_t *job, pair_t *pair, double *load)
 {
     uint64_t random = job->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
     job->squarings = SCHEDULE[job->pass < SCHEDULED ? job->pass : SCHEDULED - 1];
@@ -149,8 +150,7 @@ static int run_pass(job_t *job, pair_t *pair, double *load)
     ibn_shuffle(job->order, job->targets->families, &random);
     for (job->block = 0; job->block < job->targets->families; job->block += LANES * BLOCK) {
         merge(job, pair, load);
-        if (ibn_parallel(job->options->threads, LANES, lay_block, pair))
-            return 1;
+        ibn_team_run(pair->team, LANES, lay_block, pair);
     }
     merge(job, pair, load);
     if (job->pass > 0 && !job->options->bisection) {
@@ -158,7 +158,6 @@ static int run_pass(job_t *job, pair_t *pair, double *load)
         memcpy(pair->lane[1].load, load, (size_t)job->net->channels * sizeof *load);
         merge(job, pair, load);
     }
-    return 0;
 }
 
 static int prepare_lane(const ibn_network *net, lane_t *lane)
@@ -180,6 +179,7 @@ static int prepare_lane(const ibn_network *net, lane_t *lane)
 
 static void release(job_t *job, pair_t *pair)
 {
+    ibn_team_free(pair->team);
     for (int32_t which = 0; which < LANES; which++) {
         lane_t *lane = &pair->lane[which];
         free(lane->load);
@@ -208,7 +208,8 @@ static int prepare(job_t *job, pair_t *pair)
     job->next = malloc(bytes + 1);
     job->order = malloc(((size_t)job->targets->families + 1) * sizeof *job->order);
     job->family_of = malloc(((size_t)job->targets->count + 1) * sizeof *job->family_of);
-    if (!job->next || !job->order || !job->family_of)
+    pair->team = ibn_team_new(job->options->threads < LANES ? job->options->threads : LANES);
+    if (!job->next || !job->order || !job->family_of || !pair->team)
         return 1;
     memset(job->next, NO_CHANNEL, bytes);
     for (int32_t family = 0; family < job->targets->families; family++) {
@@ -233,9 +234,9 @@ int ibn_balance(const ibn_network *network, const ibn_targets *targets, const ib
     int failed = !current || prepare(&job, &pair);
     double best = INFINITY;
     for (job.pass = 0; job.pass <= options->passes && !failed; job.pass++) {
-        failed = run_pass(&job, &pair, current);
+        run_pass(&job, &pair, current);
         worst[job.pass] = peak_of(network, current);
-        if (worst[job.pass] < best && !failed) {
+        if (worst[job.pass] < best) {
             best = worst[job.pass];
             memcpy(next, job.next, (size_t)targets->count * (size_t)network->switches);
             memcpy(load, current, (size_t)network->channels * sizeof *load);

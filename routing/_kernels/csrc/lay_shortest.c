@@ -32,12 +32,15 @@ static void choose(const job_t *job, lane_t *lane, uint8_t *next, const uint16_t
     int32_t root = job->targets->root[target];
     int idle = job->targets->share[target] == 0.0;
     choice_t best = ibn_no_choice();
-    int32_t rank = ibn_least_rank(job, distance, u);
+    int32_t rank = ibn_least_rank(job, distance, u), known = -1;
+    double rest = 0.0;
     for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
         int32_t v = net->dst[c];
         if (!ibn_is_allowed(job, distance, c, rank))
             continue;
-        double rest = v != root && next[v] == NO_CHANNEL ? lane->estimate[v] : ibn_cost_of_way(job, lane, next, v, root);
+        if (v != known && !idle) /* parallel channels often stand side by side */
+            rest = v != root && next[v] == NO_CHANNEL ? lane->estimate[v] : ibn_cost_of_way(job, lane, next, v, root);
+        known = v;
         double cost = idle ? 0.0 : lane->weight[c] + rest;
         ibn_consider(&best, c, ibn_taken_by_siblings(job, target, u, c), cost);
     }

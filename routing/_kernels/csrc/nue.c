@@ -23,6 +23,7 @@ static const int32_t SCHEDULE[] = {2, 4, 4, 4, 5};
 
 typedef struct {
     nue_t *nue;
+    ibn_team *team;
     grower_t grower[LANES];
     int32_t *queue[LANES], count[LANES]; /* families of each lane in the order of this pass */
     uint8_t *best_next;                  /* state after the best pass so far */
@@ -132,7 +133,7 @@ static void deal(run_t *run, int with_flow)
     }
 }
 
-static int run_pass(run_t *run, double *load, int with_flow)
+static void run_pass(run_t *run, double *load, int with_flow)
 {
     nue_t *nue = run->nue;
     job_t *job = &nue->job;
@@ -145,8 +146,7 @@ static int run_pass(run_t *run, double *load, int with_flow)
     int32_t longest = run->count[0] > run->count[1] ? run->count[0] : run->count[1];
     for (job->block = 0; job->block < longest; job->block += BLOCK) {
         merge(run, load);
-        if (ibn_parallel(nue->options->threads, LANES, lay_block, run))
-            return 1;
+        ibn_team_run(run->team, LANES, lay_block, run);
     }
     merge(run, load);
     if (job->pass > 0 && with_flow) {
@@ -154,7 +154,6 @@ static int run_pass(run_t *run, double *load, int with_flow)
         memcpy(run->grower[1].lane.load, load, (size_t)job->net->channels * sizeof *load);
         merge(run, load);
     }
-    return 0;
 }
 
 static int prepare_grower(const ibn_network *net, grower_t *grower)
@@ -231,7 +230,8 @@ static int prepare(nue_t *nue, run_t *run)
     run->best_next = malloc(nue->options->passes > 0 ? count * (size_t)net->switches + 1 : 1);
     run->best_escaped = malloc(count * sizeof *run->best_escaped);
     run->best_load = malloc(((size_t)net->channels + 1) * sizeof *run->best_load);
-    if (!nue->slot_first || !nue->part_size || !nue->layer || !nue->job.order || !nue->job.family_of || !run->best_next ||
+    run->team = ibn_team_new(nue->options->threads < LANES ? nue->options->threads : LANES);
+    if (!run->team || !nue->slot_first || !nue->part_size || !nue->layer || !nue->job.order || !nue->job.family_of || !run->best_next ||
         !run->best_escaped || !run->best_load)
         return 1;
     for (int32_t which = 0; which < LANES; which++) {
@@ -257,6 +257,7 @@ static int prepare(nue_t *nue, run_t *run)
 
 static void release(nue_t *nue, run_t *run)
 {
+    ibn_team_free(run->team);
     for (int32_t which = 0; which < LANES; which++) {
         release_grower(&run->grower[which]);
         free(run->queue[which]);
@@ -275,7 +276,7 @@ static void release(nue_t *nue, run_t *run)
 
 /* Trees of destinations without flow: that of another destination at the same switch if there is one (its dependencies
  * are there), else one over dependencies that are used already, as far as possible. */
-static int lay_idle(run_t *run, double *load)
+static void lay_idle(run_t *run, double *load)
 {
     nue_t *nue = run->nue;
     const ibn_targets *targets = nue->job.targets;
@@ -297,11 +298,10 @@ static int lay_idle(run_t *run, double *load)
     for (int32_t l = 0; l < nue->options->layers; l++)
         ibn_layer_unblock(nue, &nue->layer[l]);
     nue->job.pass = 0;
-    int failed = run_pass(run, load, 0);
+    run_pass(run, load, 0);
     for (int32_t target = 0; target < targets->count; target++)
         if (nue->target_layer[target] < 0)
             nue->target_layer[target] = -1 - nue->target_layer[target];
-    return failed;
 }
 
 /* Remembers the state if no pass was better. */
@@ -381,7 +381,10 @@ int ibn_nue(const ibn_network *network, const ibn_targets *targets, const ibn_nu
     int failed = prepare(&nue, &run);
     for (int32_t pass = 0; pass <= options->passes && !failed && idle < PATIENCE; pass++) {
         nue.job.pass = pass;
-        failed = pass == 0 && options->started ? take_over(&run, load) : run_pass(&run, load, 1);
+        if (pass == 0 && options->started)
+            failed = take_over(&run, load);
+        else
+            run_pass(&run, load, 1);
         worst[pass] = last = peak_of(network, load);
         idle = last < run.least ? 0 : idle + 1;
         if (!failed && options->passes > 0)
@@ -390,7 +393,7 @@ int ibn_nue(const ibn_network *network, const ibn_targets *targets, const ibn_nu
     if (!failed && options->passes > 0)
         failed = restore(&run, load, last);
     if (!failed)
-        failed = lay_idle(&run, load);
+        lay_idle(&run, load);
     release(&nue, &run);
     return failed;
 }

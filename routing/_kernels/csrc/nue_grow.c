@@ -68,13 +68,11 @@ static void join(tree_t *tree, int32_t u, int32_t c)
         send(tree, u, flow);
 }
 
-/* What it costs to leave `u` by `c`: the whole way, or without flow how much it would narrow what others may do. */
-static double cost_by(const tree_t *tree, int32_t c)
+/* What it costs to leave by `c` without flow: how much it would narrow what others may do. */
+static double idle_cost(const tree_t *tree, int32_t c)
 {
     const nue_t *nue = tree->nue;
     int32_t v = nue->job.net->dst[c];
-    if (tree->share > 0.0)
-        return tree->grower->lane.weight[c] + walk(tree, v);
     if (v == tree->root)
         return 0.0;
     int32_t b = hop(tree, v);
@@ -87,12 +85,16 @@ static int32_t gather(const tree_t *tree, int32_t u)
 {
     const ibn_network *net = tree->nue->job.net;
     grower_t *grower = tree->grower;
-    int32_t count = 0;
+    int32_t count = 0, known = -1;
+    double rest = 0.0;
     for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
         int32_t v = net->dst[c];
         if (grower->wave[v] < 0 || grower->wave[v] > tree->wave)
             continue;
-        double cost = cost_by(tree, c);
+        if (v != known && tree->share > 0.0) /* parallel channels often stand side by side */
+            rest = walk(tree, v);
+        known = v;
+        double cost = tree->share > 0.0 ? grower->lane.weight[c] + rest : idle_cost(tree, c);
         if (tree->has_siblings)
             cost += TAKEN * ibn_taken_by_siblings(&tree->nue->job, tree->target, u, c);
         grower->candidate[count] = c;

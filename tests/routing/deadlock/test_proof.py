@@ -2,7 +2,10 @@ import numpy as np
 from strategies import ring_fabric
 
 from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
 from routing.tables import Provenance, Routing, identity_sl2vl
+from routing.topologies import generate
 
 
 def clockwise(switches):
@@ -49,3 +52,21 @@ def test_describe_names_switches_ports_and_lids():
     assert len(lines) == 4
     assert "VL 0" in lines[0]
     assert all("sw" in line and "LID" in line and "ca" in line for line in lines[1:])
+
+
+def test_loops_that_do_not_stand_against_the_tables_need_not_be_searched_for():
+    fabric = generate("torus", ["5x5"], cas=1)
+    tables = ENGINES["nue"].route(fabric, EngineOptions(vls=4))
+    told, short = prove(fabric, tables), prove(fabric, tables, explain=False)
+    assert told.strength == short.strength == "forward"
+    assert told.reversible_loop is not None
+    assert short.reversible_loop is None
+    assert short.certified
+    assert np.array_equal(told.certificate.order, short.certificate.order)
+
+
+def test_a_loop_that_stands_against_the_tables_is_always_named():
+    fabric, lft = clockwise(6)
+    proof = prove(fabric, routing(lft, np.zeros(lft.shape[1]), identity_sl2vl(1), 1), explain=False)
+    assert len(proof.credit_loop) == 6
+    assert proof.reversible_loop is None

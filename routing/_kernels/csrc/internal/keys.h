@@ -1,0 +1,67 @@
+/* Sorting of distinct 64-bit keys in place: what is sorted here is a handful of channels, where qsort() spends most of its
+ * time on calls. */
+#ifndef IBNUE_INTERNAL_KEYS_H
+#define IBNUE_INTERNAL_KEYS_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#define IBN_FEW_KEYS 24
+#define IBN_MANY_KEYS 4096 /* from where on qsort() is as good, and never quadratic */
+
+static inline int ibn_ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static inline void ibn_insert_keys(int64_t *keys, int32_t count)
+{
+    for (int32_t i = 1; i < count; i++) {
+        int64_t key = keys[i];
+        int32_t j = i;
+        for (; j > 0 && keys[j - 1] > key; j--)
+            keys[j] = keys[j - 1];
+        keys[j] = key;
+    }
+}
+
+static inline int64_t ibn_middle_key(int64_t a, int64_t b, int64_t c)
+{
+    return a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
+}
+
+static inline void ibn_sort_keys(int64_t *keys, int32_t count)
+{
+    if (count >= IBN_MANY_KEYS) {
+        qsort(keys, (size_t)count, sizeof *keys, ibn_ascending);
+        return;
+    }
+    while (count > IBN_FEW_KEYS) {
+        int64_t middle = ibn_middle_key(keys[0], keys[count / 2], keys[count - 1]);
+        int32_t i = 0, j = count - 1;
+        while (i <= j) {
+            while (keys[i] < middle)
+                i++;
+            while (keys[j] > middle)
+                j--;
+            if (i > j)
+                break;
+            int64_t key = keys[i];
+            keys[i++] = keys[j];
+            keys[j--] = key;
+        }
+        /* The smaller part by recursion, the larger one by going on: so the stack stays shallow. */
+        if (j + 1 < count - i) {
+            ibn_sort_keys(keys, j + 1);
+            keys += i;
+            count -= i;
+        } else {
+            ibn_sort_keys(keys + i, count - i);
+            count = j + 1;
+        }
+    }
+    ibn_insert_keys(keys, count);
+}
+
+#endif
