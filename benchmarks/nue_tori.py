@@ -54,7 +54,7 @@ def theirs(fabric: Fabric, engine: str, timeout: float) -> str:
     with tempfile.TemporaryDirectory(prefix="ibnue-tori-") as folder:
         net = Path(folder) / "torus.net"
         write_net(fabric, net)
-        row = opensm_row(fabric, net, engine, seed=1, timeout=timeout)
+        row = opensm_row(net, engine, seed=1, timeout=timeout)
     return "gave up" if row.quality is None else f"{row.seconds:.3f}"
 
 

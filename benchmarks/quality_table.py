@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import tempfile
 import time
@@ -19,24 +18,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ibsim_fixtures.ibsim import Ibsim
-from ibsim_fixtures.opensm import OpenSM
-from ibsim_fixtures.processes import LabError, missing_packages, poll
+from benchmarks.opensm_tables import opensm_tables
+from ibsim_fixtures.processes import LabError, missing_packages
 from routing.deadlock.proof import Proof, prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Objective
 from routing.errors import IbnueError, OptionError
 from routing.fabric import Fabric
 from routing.formats.fabric_files import read_fabric, write_net
-from routing.formats.table_files import read_tables
 from routing.quality import Quality, measure
 from routing.tables import Routing
 
 OPENSM_ENGINES = ("minhop", "updn", "ftree", "sssp", "dfsssp", "lash", "nue")
 VLS = 8
-_SETTINGS = {"qos": True, "qos_max_vls": VLS, "nue_max_num_vls": VLS}
-_VLS_NEEDED = re.compile(r"[Ll]anes needed: (\d+)")
-_DUMPED = "lids dumped"
 
 
 @dataclass(frozen=True)
@@ -69,29 +63,16 @@ def loss(quality: Quality) -> str:
     return f"{quality.pairs_lost:.0f} pairs are not delivered" if quality.pairs_lost else ""
 
 
-def opensm_row(fabric: Fabric, net: Path, engine: str, *, seed: int, timeout: float) -> Row:
+def opensm_row(net: Path, engine: str, *, seed: int, timeout: float) -> Row:
     """Route with a real OpenSM and measure what it dumped."""
     name = f"OpenSM {engine}"
-    with (
-        Ibsim(net) as ibsim,
-        OpenSM(ibsim, routing_engine=f"{engine},no_fallback", config=_SETTINGS, wait=False, timeout=timeout) as opensm,
-    ):
-        try:
-            sweep = opensm.wait_for_subnet_up(after=0)
-        except LabError as error:
-            needed = _VLS_NEEDED.search(opensm.log_path.read_text(errors="replace"))
-            reason = f"gave up: {str(error).splitlines()[0].removeprefix('OpenSM: ')}" + (
-                f"; wants {needed[1]} VLs" if needed else ""
-            )
-            return Row(name, note=reason)
-        dump = opensm.folder / "opensm-lfts.dump"
-        whole = poll(lambda: dump.exists() and dump.read_text().count(_DUMPED) == fabric.switches, timeout)
-        if not whole:
-            return Row(name, note=f"dumped no whole tables within {timeout:g} s")
-        needed = _VLS_NEEDED.search(opensm.log_path.read_text(errors="replace"))
-        vls = needed[1] if needed else str(VLS if engine == "nue" else 1)
-        quality = figures(fabric, read_tables(opensm.folder, fabric), seed)
-        return Row(name, quality, vls, sweep.routing_seconds, loss(quality))
+    try:
+        routed = opensm_tables(net, engine, vls=VLS, timeout=timeout)
+    except LabError as error:
+        return Row(name, note=f"gave up: {str(error).splitlines()[0].removeprefix('OpenSM: ')}")
+    quality = figures(routed.fabric, routed.routing, seed)
+    vls = routed.vls_needed or (VLS if engine == "nue" else 1)
+    return Row(name, quality, str(vls), routed.seconds, loss(quality))
 
 
 @dataclass(frozen=True)
@@ -137,7 +118,7 @@ def rows(fabric: Fabric, arguments: argparse.Namespace) -> Iterator[Row]:
         net = Path(folder) / "fabric.net"
         write_net(fabric, net)
         for engine in arguments.opensm:
-            yield opensm_row(fabric, net, engine, seed=arguments.seed, timeout=arguments.timeout)
+            yield opensm_row(net, engine, seed=arguments.seed, timeout=arguments.timeout)
     for text in arguments.ours:
         yield our_row(fabric, Spec.parse(text, arguments.seed), seed=arguments.seed)
 

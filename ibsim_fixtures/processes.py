@@ -21,6 +21,7 @@ PACKAGES: Mapping[str, str] = {
     "ibsim": "ibsim-utils",
     "libumad2sim.so": "libumad2sim0",
     "opensm": "opensm",
+    "cc": "gcc",
     "dump_fts": "infiniband-diags",
     "ibnetdiscover": "infiniband-diags",
     "ibroute": "infiniband-diags",

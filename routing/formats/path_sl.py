@@ -224,18 +224,23 @@ class _Reader:
     def _records(self, piece: Piece) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Which lines are plain path records; their LIDs and SLs."""
         whole, (all_lid, all_sl) = np.zeros(len(piece.start), bool), np.zeros((2, len(piece.start)), np.int64)
-        lines = np.flatnonzero(piece.end - piece.start == 24)
-        lines = lines[piece.has(lines, 6, b" : ") & piece.has(lines, 11, b" : ") & piece.has(lines, 17, b" : ")]
+        length = piece.end - piece.start
+        lines = np.flatnonzero((length == 24) | (length == 10) | (length == 11))  # with MTU and rate, or with neither
+        lines = lines[piece.has(lines, 6, b" : ")]
+        short = length[lines] < 24
+        lines = lines[short | (piece.has(lines, 11, b" : ") & piece.has(lines, 17, b" : "))]
+        short = length[lines] < 24
         lid, good = piece.number(lines, 2, 4, 16)
         sl, has_sl = piece.number(lines, 9, 1, 10)
         units, two = piece.number(lines, 10, 1, 10)
+        two &= length[lines] > 10
         sl = np.where(two, 10 * sl + units, sl)
-        good &= has_sl & piece.has(lines, 0, b"0x") & (two | piece.has(lines, 10, b" "))
+        good &= has_sl & piece.has(lines, 0, b"0x") & (two | (length[lines] == 10) | piece.has(lines, 10, b" "))
         good &= (lid > 0) & (lid < self.sl.shape[1]) & (sl < SLS)
         for column, width in ((14, 3), (20, 4)):  # MTU and rate
-            good &= piece.number(lines, column, 1, 10)[1]
+            good &= short | piece.number(lines, column, 1, 10)[1]
             for place in range(column + 1, column + width):
-                good &= piece.number(lines, place, 1, 10)[1] | piece.has(lines, place, b" ")
+                good &= short | piece.number(lines, place, 1, 10)[1] | piece.has(lines, place, b" ")
         whole[lines], all_lid[lines], all_sl[lines] = good, lid, sl
         return whole, all_lid, all_sl
 

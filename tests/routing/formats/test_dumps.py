@@ -221,6 +221,7 @@ BAD = [
     ("psl", "0x0000000000200000 1 ", "0x0000000000200009 1 ", "not in the fabric"),
     ("psl", " 1 ([0-9]+)\n", " one two\n", "no line of service levels"),
     ("records", "0x0001 : [0-9]+", "0x0001 : 16", "over 15"),
+    ("records", "0x0001 : [0-9 :]+", "0x0001 : 17", "over 15"),
     ("records", "0x0001 : [0-9]+", "0xC001 : 1", "no unicast LID"),
     ("records", "Switch .*\n", "", "before the first source"),
 ]
@@ -282,3 +283,22 @@ def test_service_levels_for_moved_lids_are_refused(tmp_path, written):
     moved = dataclasses.replace(fabric, switch_lid=fabric.switch_lid + np.uint16(40))
     with pytest.raises(TableError, match="has LID 1 here and LID 41 in the fabric"):
         path_sl.read(folder / "records", moved)
+
+
+def test_path_records_may_leave_mtu_and_rate_out(tmp_path):
+    fabric = ring_fabric(4)
+    sl = np.arange(len(fabric.lids), dtype=np.uint8) * 3 % 16
+    lids = np.flatnonzero(lid_owner(fabric)).tolist()
+    sources = [(guid, fabric.switch_lid[row], "Switch") for row, guid in enumerate(fabric.switch_guid.tolist())]
+    ends = zip(fabric.endport_guid.tolist(), fabric.endport_lid.tolist(), strict=True)
+    sources += [(guid, lid, "Channel Adapter") for guid, lid in ends]
+    text = "".join(
+        f'{kind} 0x{guid:016x}, base LID {base}, "x", port 1\n# LID  : SL\n'
+        + "".join(f"0x{lid:04X} : {sl[lid]}\n" for lid in lids)
+        for guid, base, kind in sources
+    )
+    path = tmp_path / "records"
+    path.write_text(text)
+    found = path_sl.read(path, fabric)
+    assert found.shape == sl.shape
+    assert (found[lids] == sl[lids]).all()

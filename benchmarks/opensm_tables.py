@@ -1,0 +1,88 @@
+"""What OpenSM's own engines write: forwarding tables, service levels and SL2VL tables, as a routing."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ibsim_fixtures.ibsim import Ibsim
+from ibsim_fixtures.opensm import OpenSM
+from ibsim_fixtures.path_dump import path_dump_plugin
+from ibsim_fixtures.processes import LabError, poll
+from routing.fabric import Fabric
+from routing.formats.fabric_files import read_fabric
+from routing.formats.table_files import PATH_RECORDS, read_tables
+from routing.tables import Routing
+
+_VLS_NEEDED = re.compile(r"[Ll]anes needed: (\d+)")
+_DUMPED = "lids dumped"
+
+
+@dataclass(frozen=True, eq=False)
+class OpenSMTables:
+    """What one of its engines made of a fabric.
+
+    Attributes
+    ----------
+    fabric
+        With the LIDs that OpenSM gave out.
+    routing
+        Its tables.
+    vls_needed
+        What its log says; None: nothing.
+    seconds
+        Of routing, as its log says: "building routing with" to "tables configured", which includes sending the tables.
+    """
+
+    fabric: Fabric
+    routing: Routing
+    vls_needed: int | None
+    seconds: float | None
+
+
+def opensm_tables(net: Path, engine: str, *, vls: int, timeout: float = 60.0) -> OpenSMTables:
+    """Route a fabric file with a real OpenSM on ibsim, with QoS.
+
+    Raises
+    ------
+    LabError
+        The engine gave up, or took too long.
+    """
+    settings = {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls}
+    with (
+        tempfile.TemporaryDirectory(prefix="ibnue-path-dump-") as folder,
+        Ibsim(net) as ibsim,
+        OpenSM(
+            ibsim,
+            routing_engine=f"{engine},no_fallback",
+            config=settings,
+            plugin=path_dump_plugin(folder),
+            wait=False,
+            timeout=timeout,
+        ) as opensm,
+    ):
+        sweep = _routed(opensm)
+        fabric = read_fabric(net, guid2lid=opensm.folder / "guid2lid")
+        tables, paths = opensm.folder / "opensm-lfts.dump", opensm.folder / PATH_RECORDS
+        whole = poll(lambda: tables.exists() and tables.read_text().count(_DUMPED) == fabric.switches, timeout)
+        if not (whole and poll(paths.exists, timeout)):
+            raise LabError(f"dumped no whole tables within {timeout:g} s")
+        return OpenSMTables(fabric, read_tables(opensm.folder, fabric), _vls_needed(opensm), sweep)
+
+
+def _routed(opensm: OpenSM) -> float | None:
+    """Seconds of the first sweep."""
+    try:
+        return opensm.wait_for_subnet_up(after=0).routing_seconds
+    except LabError as error:
+        needed = _vls_needed(opensm)
+        if needed is None:
+            raise
+        raise LabError(f"{str(error).splitlines()[0]}; wants {needed} VLs") from None
+
+
+def _vls_needed(opensm: OpenSM) -> int | None:
+    found = _VLS_NEEDED.search(opensm.log_path.read_text(errors="replace"))
+    return int(found[1]) if found else None
