@@ -1,0 +1,86 @@
+"""The seven fabrics of the Nue paper's throughput experiment (Domke, Hoefler, Matsuoka: HPDC 2016), by name.
+
+Numbers of switches, links and terminals are the paper's.  Two are reconstructions: the random one is another draw, and
+of Tsubame2.5 the public facts are its counts (243 switches, 1407 terminals, 3384 links between switches) and its parts
+(six director switches of 324 ports, which are 18 leaf and 9 spine chips each, over 36-port edge switches).  1944 links
+are inside directors; the 1440 others are dealt out here to 81 edge switches, 78 with 18 uplinks and 3 with 12.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from routing.fabric import Fabric
+from routing.topologies import TopologyOptions, cascade, dragonfly, kary_ntree, kautz, random_regular, torus
+from routing.topologies.plan import Cable, Label, Plan, lay
+
+QDR = "QDR"
+DIRECTORS, LEAVES, SPINES, CHIP = 6, 18, 9, 36
+GROUP, GLOBAL_LINKS = 12, 5
+EDGES, FULL_EDGES, TERMINALS = 81, 78, 1407
+
+
+def _tsubame() -> Fabric:
+    chips = LEAVES + SPINES
+    labels: list[Label] = [(0, director, chip) for director in range(DIRECTORS) for chip in range(chips)]
+    first_edge = len(labels)
+    labels += [(1, edge) for edge in range(EDGES)]
+    taken = [0] * len(labels)
+
+    def cable(a: int, b: int) -> Cable:
+        slots = (taken[a], taken[b])
+        taken[a] += 1
+        taken[b] += 1
+        return a, slots[0], b, slots[1]
+
+    cables = [cable(a, b) for a, b in [*_inside(chips), *_uplinks(chips, first_edge)]]
+    cas = [0] * first_edge + [TERMINALS // EDGES + (edge < TERMINALS % EDGES) for edge in range(EDGES)]
+    return lay(Plan("tsubame2.5", labels, cables, slots=taken, cas=cas), TopologyOptions(speed=QDR))
+
+
+def _inside(chips: int) -> Iterator[tuple[int, int]]:
+    """Each leaf chip of a director has two links to each of its spine chips."""
+    for director in range(DIRECTORS):
+        for leaf in range(LEAVES):
+            for spine in range(SPINES):
+                yield from 2 * [(director * chips + leaf, director * chips + LEAVES + spine)]
+
+
+def _uplinks(chips: int, first_edge: int) -> Iterator[tuple[int, int]]:
+    """Uplinks are dealt out to the directors in turn, within a director to its leaf chips in turn."""
+    dealt = [0] * DIRECTORS
+    for edge in range(EDGES):
+        for uplink in range(CHIP // 2 if edge < FULL_EDGES else CHIP // 3):
+            director = uplink % DIRECTORS
+            yield first_edge + edge, director * chips + dealt[director] % LEAVES
+            dealt[director] += 1
+
+
+def _dragonfly() -> Fabric:
+    """Every two groups have five links; the generator deals out the last global ports as well."""
+    fabric = dragonfly(GROUP, 6, 6, 15, TopologyOptions(speed=QDR))
+    seen: Counter[tuple[int, int]] = Counter()
+    spare = []
+    for link, (a, b) in enumerate(fabric.link_device.tolist()):
+        pair = (min(a, b) // GROUP, max(a, b) // GROUP)
+        if max(a, b) < fabric.switches and pair[0] != pair[1]:
+            seen[pair] += 1
+            if seen[pair] > GLOBAL_LINKS:
+                spare.append(link)
+    return fabric.without_links(spare)
+
+
+PUBLISHED: Mapping[str, Callable[[], Fabric]] = MappingProxyType(
+    {
+        "random": lambda: random_regular(125, 16, TopologyOptions(cas=8, speed=QDR, seed=1)),
+        "torus-6x5x5": lambda: torus((6, 5, 5), TopologyOptions(cas=7, redundancy=4, speed=QDR)),
+        "10-ary-3-tree": lambda: kary_ntree(10, 3, TopologyOptions(cas=11, speed=QDR)),
+        "kautz": lambda: kautz(5, 3, TopologyOptions(cas=7, redundancy=2, speed=QDR)),
+        "dragonfly": _dragonfly,
+        "cascade": lambda: cascade(2, options=TopologyOptions(speed=QDR)),
+        "tsubame2.5": _tsubame,
+    }
+)
+"""Makes each of them."""
