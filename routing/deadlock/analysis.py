@@ -73,7 +73,7 @@ class Findings:
     switch_loop: Cycle | None
 
 
-class _Graphs(Protocol):
+class Graphs(Protocol):
     """The dependency graphs of some tables: with replies or not, with what switches send to switches or not."""
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
@@ -101,7 +101,7 @@ def _fixed_lanes(
 ) -> Findings:
     graphs = _FixedLanes(fabric, routing, vl_bit, threads)
     found = graphs.found
-    certificate, loop, reply_loop, switch_loop = _judge(graphs, explain)
+    certificate, loop, reply_loop, switch_loop = judge(graphs, explain)
     return Findings(
         hops=found.hops,
         undelivered=found.undelivered,
@@ -118,7 +118,7 @@ def _fixed_lanes(
 
 def _changing_lanes(fabric: Fabric, routing: Routing, threads: int, explain: bool) -> Findings:
     graphs = _ChangingLanes(fabric, routing, threads)
-    certificate, loop, reply_loop, switch_loop = _judge(graphs, explain)
+    certificate, loop, reply_loop, switch_loop = judge(graphs, explain)
     found = graphs.trace(replies=True)
     return Findings(
         hops=found.hops,
@@ -134,7 +134,7 @@ def _changing_lanes(fabric: Fabric, routing: Routing, threads: int, explain: boo
     )
 
 
-def _judge(graphs: _Graphs, explain: bool) -> tuple[Certificate | None, Cycle | None, Cycle | None, Cycle | None]:
+def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | None, Cycle | None, Cycle | None]:
     """The best certificate that there is, and the cycles as in :class:`Findings`.
 
     Strength goes before scope: the certificate is as strong as can be for traffic from or to CAs and routers, and says

@@ -1,0 +1,104 @@
+#include "mixed.h"
+#include "internal/mixed_ways.h"
+#include "parallel.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+enum { MAX_THREADS = 64 };
+
+typedef struct {
+    const mixed_tables *t;
+    const uint32_t *enter;
+    uint8_t *circles;
+    atomic_int next_column;
+} job;
+
+typedef struct {
+    job *j;
+    mixed_ways ways;
+    uint32_t *dep;      /* [slots] */
+    uint32_t *flow;     /* [S], what passes each switch */
+    int code;
+} worker;
+
+/* What passes a switch passes all that follow; whether that was news to one of them. */
+static bool pass_on(worker *w, int32_t s)
+{
+    bool grew = false;
+    for (int way = 0; way < 2; way++) {
+        if (w->ways.x[way][s] < 0)
+            continue;
+        uint32_t *to = w->flow + w->ways.next[way][s];
+        grew |= (w->flow[s] & ~*to) != 0;
+        *to |= w->flow[s];
+    }
+    return grew;
+}
+
+static void collect(worker *w, int32_t s)
+{
+    const mixed_tables *t = w->j->t;
+    for (int way = 0; way < 2; way++) {
+        const int32_t x = w->ways.x[way][s];
+        if (x < 0)
+            continue;
+        const int32_t v = w->ways.next[way][s];
+        for (int then = 0; then < 2; then++)
+            if (w->ways.x[then][v] >= 0)
+                w->dep[t->dep_first[x] + w->ways.x[then][v] - t->xfirst[v]] |= w->flow[s];
+    }
+}
+
+static void run_column(worker *w, int32_t column)
+{
+    const int32_t switches = w->j->t->switches;
+    ibn_mixed_read(&w->ways, column);
+    w->j->circles[column] = w->ways.circles;
+    memcpy(w->flow, w->j->enter + (size_t)column * switches, (size_t)switches * sizeof *w->flow);
+    for (int32_t k = 0; k < w->ways.sorted; k++)
+        pass_on(w, w->ways.queue[k]);
+    for (bool grew = w->ways.sorted < switches; grew;) {
+        grew = false;
+        for (int32_t s = 0; s < switches; s++)
+            grew |= w->ways.degree[s] && pass_on(w, s);
+    }
+    for (int32_t s = 0; s < switches; s++)
+        collect(w, s);
+}
+
+/* One thread's share; what it finds is OR-ed, so that it does not matter who took which column. */
+static void run(void *workers, int32_t me)
+{
+    worker *w = (worker *)workers + me;
+    const mixed_tables *t = w->j->t;
+    int32_t column;
+    w->flow = malloc(((size_t)t->switches + 1) * sizeof *w->flow);
+    w->code = ibn_mixed_prepare(&w->ways, t) || !w->flow || !w->dep ? NO_MEMORY : OK;
+    while (w->code == OK && (column = atomic_fetch_add(&w->j->next_column, 1)) < t->columns)
+        run_column(w, column);
+    ibn_mixed_dispose(&w->ways);
+    free(w->flow);
+}
+
+int ibn_mixed_trace(const mixed_tables *t, const uint32_t *enter, uint32_t *dep, uint8_t *circles)
+{
+    const int threads = t->threads < 1 ? 1 : t->threads > MAX_THREADS ? MAX_THREADS : t->threads;
+    worker workers[MAX_THREADS] = {0};
+    job j = {.t = t, .enter = enter, .circles = circles};
+    for (int i = 0; i < threads; i++) {
+        workers[i].j = &j;
+        workers[i].dep = i ? calloc((size_t)t->slots, sizeof *dep) : dep;
+    }
+    int code = ibn_parallel(threads, threads, run, workers);
+    for (int i = 0; i < threads; i++) {
+        code = code ? code : workers[i].code;
+        for (int32_t slot = 0; i && workers[i].dep && slot < t->slots; slot++)
+            dep[slot] |= workers[i].dep[slot];
+        if (i)
+            free(workers[i].dep);
+    }
+    return code;
+}

@@ -1,0 +1,50 @@
+#ifndef IBNUE_MIXED_H
+#define IBNUE_MIXED_H
+
+#include <stdint.h>
+
+/*
+ * A fabric whose tables are being replaced: any switch may send a packet by its entry of before or by that of after.
+ * Channels, extended channels and slots are those of cdg.h.
+ */
+typedef struct {
+    int32_t switches;           /* S */
+    int32_t columns;            /* K, the LIDs looked at */
+    int32_t slots;
+    int32_t threads;
+    const uint8_t *before;      /* [K, S], out-port of each switch towards each of these LIDs */
+    const uint8_t *after;       /* [K, S] */
+    const uint8_t *exit;        /* [S, 256] */
+    const int32_t *xfirst;      /* [S + 1] */
+    const int32_t *xdst;        /* [X] */
+    const int32_t *dep_first;   /* [X] */
+} mixed_tables;
+
+/* What must be known besides where a packet's VL may change on the way. */
+typedef struct {
+    int32_t ports;                  /* P */
+    int32_t vls;                    /* V, highest VL in either table + 1, at most 15 */
+    int32_t entries;                /* N, ports at which packets enter */
+    const uint8_t *sl2vl_before;    /* [S, P, P, 16] */
+    const uint8_t *sl2vl_after;     /* [S, P, P, 16]; the same address: they do not differ */
+    const uint8_t *xport;           /* [X], out-port */
+    const uint8_t *xin;             /* [X], in-port of the next switch */
+    const int32_t *entry_switch;    /* [N] */
+    const uint8_t *entry_port;      /* [N] */
+} mixed_lanes;
+
+/*
+ * Collect what can wait for what while the tables are mixed, where the VL of a packet stays.
+ *
+ * enter: uint32 [K, S], VLs on which packets enter at each switch, any 32 bits.
+ * dep: uint32 [slots], or-ed to: for each turn the bits of enter that may take it.
+ * circles: uint8 [K], 1 where packets for a LID may run in a circle from switch to switch.
+ */
+int ibn_mixed_trace(const mixed_tables *tables, const uint32_t *enter, uint32_t *dep, uint8_t *circles);
+
+/* The same where the VL may change.  enter: uint16 [K, N], SLs of what enters; dep: uint16 [slots, V], for each turn and
+ * each VL before it the VLs after it. */
+int ibn_mixed_trace_lanes(const mixed_tables *tables, const mixed_lanes *lanes, const uint16_t *enter, uint16_t *dep,
+                          uint8_t *circles);
+
+#endif

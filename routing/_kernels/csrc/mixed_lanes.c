@@ -1,0 +1,142 @@
+#include "internal/mixed_ways.h"
+#include "mixed.h"
+#include "parallel.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+enum { SLS = 16, DROP = 15, MAX_THREADS = 64 };
+
+typedef struct {
+    const mixed_tables *t;
+    const mixed_lanes *l;
+    const uint16_t *enter;
+    uint8_t *circles;
+    atomic_int next_column;
+} job;
+
+typedef struct {
+    job *j;
+    mixed_ways ways;
+    uint16_t *dep;      /* [slots, V] */
+    uint16_t *flow;     /* [S, 2, 16]: VLs, by SL, on the channel of each way */
+    int code;
+} worker;
+
+static inline uint16_t *flow_of(worker *w, int32_t s, int way)
+{
+    return w->flow + ((size_t)s * 2 + way) * SLS;
+}
+
+/* VLs, by SL, on which a switch may send on from one port by another. */
+static void lanes_of(const mixed_lanes *l, int32_t s, int32_t in, int32_t out, uint16_t *lanes)
+{
+    const size_t row = (((size_t)s * l->ports + in) * l->ports + out) * SLS;
+    for (int sl = 0; sl < SLS; sl++) {
+        const uint8_t before = l->sl2vl_before[row + sl], after = l->sl2vl_after[row + sl];
+        lanes[sl] = (uint16_t)((before < DROP ? 1u << before : 0u) | (after < DROP ? 1u << after : 0u));
+    }
+}
+
+static void enter(worker *w, int32_t column)
+{
+    const mixed_lanes *l = w->j->l;
+    const uint16_t *mask = w->j->enter + (size_t)column * l->entries;
+    uint16_t lanes[SLS];
+    for (int32_t n = 0; n < l->entries; n++) {
+        const int32_t s = l->entry_switch[n];
+        for (int way = 0; way < 2 && mask[n]; way++) {
+            if (w->ways.x[way][s] < 0)
+                continue;
+            lanes_of(l, s, l->entry_port[n], l->xport[w->ways.x[way][s]], lanes);
+            for (unsigned left = mask[n]; left; left &= left - 1)
+                flow_of(w, s, way)[__builtin_ctz(left)] |= lanes[__builtin_ctz(left)];
+        }
+    }
+}
+
+/* From one channel on to one that may follow; whether that was news there. */
+static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then)
+{
+    const mixed_tables *t = w->j->t;
+    const mixed_lanes *l = w->j->l;
+    const int32_t y = w->ways.x[then][v];
+    uint16_t lanes[SLS], *to = flow_of(w, v, then);
+    uint16_t *dep = w->dep + (size_t)(t->dep_first[x] + y - t->xfirst[v]) * l->vls;
+    bool grew = false;
+    lanes_of(l, v, l->xin[x], l->xport[y], lanes);
+    for (int sl = 0; sl < SLS; sl++) {
+        if (!from[sl])
+            continue;
+        for (unsigned left = from[sl]; left; left &= left - 1)
+            dep[__builtin_ctz(left)] |= lanes[sl];
+        grew |= (lanes[sl] & ~to[sl]) != 0;
+        to[sl] |= lanes[sl];
+    }
+    return grew;
+}
+
+static bool pass_on(worker *w, int32_t s)
+{
+    bool grew = false;
+    for (int way = 0; way < 2; way++) {
+        const int32_t x = w->ways.x[way][s];
+        for (int then = 0; x >= 0 && then < 2; then++)
+            if (w->ways.x[then][w->ways.next[way][s]] >= 0)
+                grew |= take(w, x, flow_of(w, s, way), w->ways.next[way][s], then);
+    }
+    return grew;
+}
+
+static void run_column(worker *w, int32_t column)
+{
+    const int32_t switches = w->j->t->switches;
+    ibn_mixed_read(&w->ways, column);
+    w->j->circles[column] = w->ways.circles;
+    memset(w->flow, 0, (size_t)switches * 2 * SLS * sizeof *w->flow);
+    enter(w, column);
+    for (int32_t k = 0; k < w->ways.sorted; k++)
+        pass_on(w, w->ways.queue[k]);
+    for (bool grew = w->ways.sorted < switches; grew;) {
+        grew = false;
+        for (int32_t s = 0; s < switches; s++)
+            grew |= w->ways.degree[s] && pass_on(w, s);
+    }
+}
+
+static void run(void *workers, int32_t me)
+{
+    worker *w = (worker *)workers + me;
+    const mixed_tables *t = w->j->t;
+    int32_t column;
+    w->flow = malloc(((size_t)t->switches + 1) * 2 * SLS * sizeof *w->flow);
+    w->code = ibn_mixed_prepare(&w->ways, t) || !w->flow || !w->dep ? NO_MEMORY : OK;
+    while (w->code == OK && (column = atomic_fetch_add(&w->j->next_column, 1)) < t->columns)
+        run_column(w, column);
+    ibn_mixed_dispose(&w->ways);
+    free(w->flow);
+}
+
+int ibn_mixed_trace_lanes(const mixed_tables *t, const mixed_lanes *l, const uint16_t *enter, uint16_t *dep,
+                          uint8_t *circles)
+{
+    const int threads = t->threads < 1 ? 1 : t->threads > MAX_THREADS ? MAX_THREADS : t->threads;
+    const size_t cells = (size_t)t->slots * l->vls;
+    worker workers[MAX_THREADS] = {0};
+    job j = {.t = t, .l = l, .enter = enter, .circles = circles};
+    for (int i = 0; i < threads; i++) {
+        workers[i].j = &j;
+        workers[i].dep = i ? calloc(cells, sizeof *dep) : dep;
+    }
+    int code = ibn_parallel(threads, threads, run, workers);
+    for (int i = 0; i < threads; i++) {
+        code = code ? code : workers[i].code;
+        for (size_t k = 0; i && workers[i].dep && k < cells; k++)
+            dep[k] |= workers[i].dep[k];
+        if (i)
+            free(workers[i].dep);
+    }
+    return code;
+}

@@ -1,0 +1,133 @@
+"""Kernel wrappers: what can wait for what while some switches have their old tables and some the new ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.cdg import Slots
+from routing._kernels.native import check, ffi, lib, pointer
+from routing.fabric import Fabric
+
+Bytes = npt.NDArray[np.uint8]
+SMALL = 100_000
+"""Entries of tables below which a second thread is not worth its start."""
+
+
+def trace_mixed(
+    slots: Slots,
+    ways: tuple[Bytes, Bytes],
+    enter: npt.NDArray[np.uint32],
+    dep: npt.NDArray[np.uint32],
+    *,
+    threads: int,
+) -> npt.NDArray[np.bool_]:
+    """Follow packets over mixed tables, where the VL of a packet stays.
+
+    Parameters
+    ----------
+    slots
+        Of the fabric.
+    ways
+        uint8[K, S] before and after: out-port of each switch towards each of K LIDs.
+    enter
+        uint32[K, S]: bits for what enters at each switch (VLs of requests and of replies, as in a trace).
+    dep
+        uint32[slots], or-ed to: for each turn the bits of what may take it.
+    threads
+        Worker threads; the result is the same with any number.
+
+    Returns
+    -------
+    bool[K], whether packets for a LID may run in a circle.  Cost: O(K S).
+    """
+    tables, kept = _native(slots, ways, threads)
+    circles = np.zeros(len(ways[0]), np.uint8)
+    check(
+        lib.ibn_mixed_trace(
+            tables,
+            pointer("uint32_t *", _of_shape(enter, ways[0].shape), np.uint32),
+            pointer("uint32_t *", _of_shape(dep, (slots.count,)), np.uint32),
+            pointer("uint8_t *", circles, np.uint8),
+        )
+    )
+    del kept
+    return circles.astype(bool)
+
+
+def trace_mixed_lanes(
+    fabric: Fabric,
+    slots: Slots,
+    ways: tuple[Bytes, Bytes],
+    enter: npt.NDArray[np.uint16],
+    dep: npt.NDArray[np.uint16],
+    *,
+    sl2vl: tuple[Bytes, Bytes],
+    entries: tuple[npt.NDArray[np.int32], Bytes],
+    threads: int,
+) -> npt.NDArray[np.bool_]:
+    """Follow packets over mixed tables, where their VLs may change on the way.
+
+    Parameters
+    ----------
+    fabric, slots, ways
+        The fabric; the rest as in :func:`trace_mixed`.
+    enter
+        uint16[K, N]: SLs on which each sends to each of the LIDs.
+    dep
+        uint16[slots, V], or-ed to: for each turn and each VL before it the VLs after it.
+    sl2vl
+        uint8[S, P, P, 16] before and after.
+    entries
+        int32[N], uint8[N]: switch and in-port of all that sends.
+    threads
+        Worker threads.
+
+    Returns
+    -------
+    bool[K], whether packets for a LID may run in a circle.  Cost: O(K (S + N) k) for k SLs.
+    """
+    tables, kept = _native(slots, ways, threads)
+    lanes, circles = ffi.new("mixed_lanes *"), np.zeros(len(ways[0]), np.uint8)
+    channels, x = fabric.channels, np.arange(len(fabric.channels)) + 2 * fabric.channels.src
+    xport, xin = np.zeros(len(slots.xdst), np.uint8), np.zeros(len(slots.xdst), np.uint8)
+    xport[x], xin[x] = channels.port, channels.dst_port
+    whole = [np.ascontiguousarray(table) for table in sl2vl]
+    lanes.ports, lanes.vls, lanes.entries = whole[0].shape[1], dep.shape[1], len(entries[0])
+    lanes.sl2vl_before, lanes.sl2vl_after = (pointer("uint8_t *", table, np.uint8) for table in whole)
+    lanes.xport, lanes.xin = pointer("uint8_t *", xport, np.uint8), pointer("uint8_t *", xin, np.uint8)
+    lanes.entry_switch = pointer("int32_t *", entries[0], np.int32)
+    lanes.entry_port = pointer("uint8_t *", entries[1], np.uint8)
+    check(
+        lib.ibn_mixed_trace_lanes(
+            tables,
+            lanes,
+            pointer("uint16_t *", _of_shape(enter, (len(ways[0]), len(entries[0]))), np.uint16),
+            pointer("uint16_t *", _of_shape(dep, (slots.count, lanes.vls)), np.uint16),
+            pointer("uint8_t *", circles, np.uint8),
+        )
+    )
+    del kept
+    return circles.astype(bool)
+
+
+def _of_shape(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    if array.shape != shape:
+        raise TypeError(f"kernel wants {shape}, got {array.shape}")
+    return array
+
+
+def _native(slots: Slots, ways: tuple[Bytes, Bytes], threads: int) -> tuple[Any, list[npt.NDArray[Any]]]:
+    """The C view of both tables, and the arrays behind it."""
+    before, after = ways
+    tables = ffi.new("mixed_tables *")
+    tables.columns, tables.switches = before.shape
+    tables.slots, tables.threads = slots.count, threads if before.size > SMALL else 1
+    kept = [np.ascontiguousarray(before), np.ascontiguousarray(_of_shape(after, before.shape))]
+    tables.before, tables.after = (pointer("uint8_t *", array, np.uint8) for array in kept)
+    tables.exit = pointer("uint8_t *", slots.exit, np.uint8)
+    tables.xfirst, tables.xdst = (pointer("int32_t *", a, np.int32) for a in (slots.xfirst, slots.xdst))
+    tables.dep_first = pointer("int32_t *", slots.dep_first, np.int32)
+    return tables, kept

@@ -1,0 +1,293 @@
+"""New tables without a moment in which nothing is sent: the Double Scheme, on what InfiniBand has.
+
+The destinations are split into two sets.  While one of them is drained and gets its new routes, the other carries all
+traffic, on VLs of its own.  Source: Pinkston, Pang and Duato (2003), the enhanced basic scheme in five steps.  There,
+each switch has a routing function for each of two sets of VLs.  An InfiniBand switch has one forwarding table for all
+VLs, so the two sets are sets of LIDs: with LMC each end port has LIDs in both and can be reached at any time; without,
+each end port is reached at most times, and what is sent to it meanwhile has to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.cdg import DependencyGraph, dependency_graph, least_cycle
+from routing.deadlock.mixed_witness import holes
+from routing.fabric import NO_PORT, Fabric
+from routing.tables import DATA_VLS, Routing
+
+Lids = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """Packets that may be in the fabric: those for some LIDs, as these tables send them.
+
+    Attributes
+    ----------
+    routing
+        Tables.
+    lids
+        bool[L].
+    """
+
+    routing: Routing
+    lids: Lids
+
+    def masked(self) -> Routing:
+        """The tables without the columns of other LIDs."""
+        return replace(self.routing, lft=np.where(self.lids, self.routing.lft, np.uint8(NO_PORT)))
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step, once it is done.
+
+    Attributes
+    ----------
+    number, title
+        1 to 5, and what is done.
+    tables
+        What switches and senders are told: forwarding tables, SLs, SL2VL.
+    inject
+        bool[L], LIDs to which packets are sent.
+    drained
+        bool[L], LIDs for which no packet is in the fabric.
+    flows
+        All that may be in the fabric during the step.
+    wait
+        What has to be waited for before the next step ("" for nothing).
+    order
+        int32[V, C], a topological order of what they can make wait for what; None if there is a cycle.
+    cycle
+        (channel, VL) of a shortest cycle, empty if there is an order.
+    lost
+        Entries, of those that the flows go by, that drop packets.
+    """
+
+    number: int
+    title: str
+    tables: Routing
+    inject: Lids
+    drained: Lids
+    flows: tuple[Flow, ...]
+    wait: str
+    order: npt.NDArray[np.int32] | None
+    cycle: tuple[tuple[int, int], ...]
+    lost: int
+
+    @property
+    def safe(self) -> bool:
+        """Whether the channels that are not empty cannot wait for one another in a circle."""
+        return self.order is not None
+
+
+@dataclass(frozen=True, eq=False)
+class DoubleScheme:
+    """Five steps from the old tables to the new ones.
+
+    Attributes
+    ----------
+    steps
+        In order.
+    first, second
+        bool[L] each, the two sets of LIDs: the first gets its new routes first.
+    shifted
+        SL that stands for each SL on the second set's own VLs, by SL of the old tables; empty: both ride the same VLs.
+    gapless
+        Whether every end port has a LID to which packets are sent in every step.
+    """
+
+    steps: tuple[Step, ...]
+    first: Lids
+    second: Lids
+    shifted: dict[int, int]
+    gapless: bool
+
+    @property
+    def safe(self) -> bool:
+        """Whether every step is, and packets are sent to somebody in each."""
+        return all(step.safe and step.inject.any() for step in self.steps)
+
+    @property
+    def lossless(self) -> bool:
+        """Whether no step has an entry that drops packets."""
+        return all(step.lost == 0 for step in self.steps)
+
+
+def double_scheme(
+    fabric: Fabric, old: Routing, new: Routing, *, replies: bool = False, max_vls: int = 8, threads: int = 2
+) -> DoubleScheme | None:
+    """Lay out the five steps, and prove each: the dependencies of what may be in the fabric have no cycle.
+
+    Parameters
+    ----------
+    fabric, old, new
+        The fabric and its tables.
+    replies
+        Whether replies count.
+    max_vls
+        Data VLs that every port has.
+    threads
+        Worker threads.
+
+    Returns
+    -------
+    The steps, safe or not; None if there are not two LIDs to split, or if the SL2VL tables differ and there are no SLs
+    and VLs to keep apart what rides on them.  Cost: one dependency graph for each flow, eight in all.
+    """
+    first, second = split_lids(fabric, old, new)
+    if not first.any() or not second.any():
+        return None
+    shift = _shift(fabric, old, new, max_vls)
+    if shift is None:
+        if not _same_lanes(old, new):
+            return None
+        shift = {}
+    scheme = _Scheme(fabric, first, second, replies=replies, threads=threads)
+    steps = scheme.steps(old, new, shift)
+    here = np.flatnonzero(fabric.lids.endport >= 0)
+    reached = [np.bincount(fabric.lids.endport[here], step.inject[here], fabric.endports) for step in steps]
+    cabled = (fabric.endport_switch >= 0) & (fabric.endport_lid > 0)
+    return DoubleScheme(steps, first, second, shift, all(bool((count[cabled] > 0).all()) for count in reached))
+
+
+def split_lids(fabric: Fabric, old: Routing, new: Routing) -> tuple[Lids, Lids]:
+    """Two sets of LIDs, bool[L] each: halves of each end port's LIDs, or every second of those that change.
+
+    An end port with one LID, or a switch, is in the first set if it is every second one whose column changes, else in
+    the second.  Cost: O(S L).
+    """
+    lids = fabric.lids
+    delivered = lids.switch >= 0
+    changed = delivered & (old.lft != new.lft).any(axis=0)
+    first = np.zeros(len(lids), bool)
+    owner = lids.endport
+    several = (owner >= 0) & (fabric.endport_lmc[owner] > 0) if fabric.endports else np.zeros(len(lids), bool)
+    own = owner[several]
+    offset = np.flatnonzero(several) - fabric.endport_lid[own].astype(np.int64)
+    first[several] = offset < (1 << fabric.endport_lmc[own].astype(np.int64)) // 2
+    first[np.flatnonzero(changed & ~several)[::2]] = True
+    first &= delivered
+    return first, delivered & ~first
+
+
+def _used(fabric: Fabric, routing: Routing) -> list[int]:
+    here = fabric.lids.switch >= 0
+    levels = routing.sl[here] if routing.sl.ndim == 1 else routing.sl[:, here]
+    return [int(sl) for sl in np.flatnonzero(np.bincount(levels.ravel(), minlength=16))]
+
+
+def _same_lanes(old: Routing, new: Routing) -> bool:
+    return old.sl2vl.shape == new.sl2vl.shape and np.array_equal(old.sl2vl, new.sl2vl)
+
+
+def _shift(fabric: Fabric, old: Routing, new: Routing, max_vls: int) -> dict[int, int] | None:
+    """An SL of nobody's for each SL of the old tables, if there are enough, and VLs enough for them."""
+    mine, both = _used(fabric, old), {*_used(fabric, old), *_used(fabric, new)}
+    free = [sl for sl in range(16) if sl not in both]
+    lanes = [_lanes_over(routing, levels) for routing, levels in ((old, mine), (new, _used(fabric, new)))]
+    if len(free) < len(mine) or max(lanes) + lanes[0] > min(max_vls, DATA_VLS):
+        return None
+    return dict(zip(mine, free, strict=False))
+
+
+def _lanes_over(routing: Routing, levels: Sequence[int]) -> int:
+    """Highest VL that some SLs ride + 1."""
+    table = routing.sl2vl[..., list(levels)]
+    return 1 + int(table[table < DATA_VLS].max(initial=0))
+
+
+class _Scheme:
+    def __init__(self, fabric: Fabric, first: Lids, second: Lids, *, replies: bool, threads: int) -> None:
+        self._fabric, self._first, self._second = fabric, first, second
+        self._replies, self._threads = replies, threads
+
+    def steps(self, old: Routing, new: Routing, shift: dict[int, int]) -> tuple[Step, ...]:
+        first, second = self._first, self._second
+        both, none = first | second, np.zeros_like(first)
+        apart = self._apart(old, new, shift)
+        moved = replace(apart, sl2vl=self._lanes(new, old, new, shift))
+        half = replace(moved, lft=np.where(first, new.lft, old.lft), sl=self._levels(new, apart))
+        whole = replace(new, sl2vl=half.sl2vl)
+        other, fresh = Flow(apart, second), Flow(whole, first)
+        leaving = (Flow(old, both), other) if shift else (Flow(old, both),)
+        gone = "until all that was sent before has left"
+        return (
+            self._step(1, "send to the second set only", apart, inject=second, drained=none, flows=leaving, wait=gone),
+            self._step(2, "write the routes of the first set", half, inject=second, drained=first, flows=(other,)),
+            self._step(
+                3, "send to the first set only", half, inject=first, drained=none, flows=(fresh, other), wait=gone
+            ),
+            self._step(4, "write the routes of the second set", whole, inject=first, drained=second, flows=(fresh,)),
+            self._step(5, "send to both sets", whole, inject=both, drained=none, flows=(Flow(whole, both),)),
+        )
+
+    def _apart(self, old: Routing, new: Routing, shift: dict[int, int]) -> Routing:
+        """The old tables on SLs and VLs of their own."""
+        level = np.arange(16, dtype=np.uint8)
+        level[list(shift)] = list(shift.values())
+        return replace(old, sl=level[old.sl], sl2vl=self._lanes(old, old, new, shift))
+
+    def _levels(self, new: Routing, apart: Routing) -> npt.NDArray[np.uint8]:
+        """SLs of the new tables for the first set, those kept apart for the second, in the finer of the two forms."""
+        shapes = {new.sl.shape, apart.sl.shape}
+        rows = max((shape[0] for shape in shapes if len(shape) == 2), default=0)
+        if not rows:
+            return np.where(self._first, new.sl, apart.sl)
+        return np.where(self._first, self._by(new.sl, rows), self._by(apart.sl, rows))
+
+    def _by(self, sl: npt.NDArray[np.uint8], rows: int) -> npt.NDArray[np.uint8]:
+        if sl.ndim == 2 and len(sl) == self._fabric.switches and rows != len(sl):
+            return sl[np.maximum(self._fabric.lids.switch, 0)]
+        return np.broadcast_to(sl, (rows, sl.shape[-1]))
+
+    def _lanes(self, base: Routing, old: Routing, new: Routing, shift: dict[int, int]) -> npt.NDArray[np.uint8]:
+        """SL2VL tables of ``base``, and on top the SLs of the set that is kept apart."""
+        if not shift:
+            return base.sl2vl
+        above = max(_lanes_over(routing, _used(self._fabric, routing)) for routing in (old, new))
+        shape = old.sl2vl.shape if old.sl2vl.ndim > 1 else new.sl2vl.shape
+        table, own = (np.array(np.broadcast_to(routing.sl2vl, shape)) for routing in (base, old))
+        for sl, stand_in in shift.items():
+            lane = own[..., sl]
+            table[..., stand_in] = np.where(lane < DATA_VLS, lane + np.uint8(above), lane)
+        return table
+
+    def _step(
+        self,
+        number: int,
+        title: str,
+        tables: Routing,
+        *,
+        inject: Lids,
+        drained: Lids,
+        flows: tuple[Flow, ...],
+        wait: str = "",
+    ) -> Step:
+        graph = self._graph(flows)
+        order, acyclic = graph.order()
+        cycle = () if acyclic else tuple(graph.shortest_cycle(enough=least_cycle(self._fabric, graph)))
+        lost = sum(int(holes(self._fabric, f.routing.lft, np.flatnonzero(f.lids)).sum()) for f in flows)
+        return Step(number, title, tables, inject, drained, flows, wait, order if acyclic else None, cycle, lost)
+
+    def _graph(self, flows: Sequence[Flow]) -> DependencyGraph:
+        """What all flows together make wait for what."""
+        channels = len(self._fabric.channels)
+        made = [
+            dependency_graph(
+                self._fabric, flow.masked(), replies=self._replies, switch_pairs=False, threads=self._threads
+            )
+            for flow in flows
+        ]
+        vls = max(graph.vls for graph in made)
+        size = np.int64(channels) * vls
+        sources = [np.repeat(np.arange(len(graph.first) - 1), np.diff(graph.first)) for graph in made]
+        pairs = np.unique(
+            np.concatenate([source * size + graph.to for source, graph in zip(sources, made, strict=True)])
+        )
+        return DependencyGraph.of(channels, vls, pairs // max(size, 1), pairs % max(size, 1))

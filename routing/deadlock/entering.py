@@ -1,0 +1,132 @@
+"""What enters a fabric where, and on which service levels, while several SL tables are in force at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.fabric import Fabric
+
+Masks = npt.NDArray[np.uint16]
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Places where packets enter: switches, or each port of them.
+
+    Attributes
+    ----------
+    switch, port
+        int32[N], uint8[N]: row of the switch, in-port (0: the switch itself; not told apart by switch).
+    endport
+        bool[N], whether a CA or router sends there.
+    lid, first
+        int64[M], int64[N+1]: the LIDs behind place ``n`` are ``lid[first[n]:first[n+1]]``.
+    """
+
+    switch: npt.NDArray[np.int32]
+    port: npt.NDArray[np.uint8]
+    endport: npt.NDArray[np.bool_]
+    lid: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.switch)
+
+    @classmethod
+    def by_switch(cls, fabric: Fabric) -> Entries:
+        """One place for each switch.  Cost: O(S + L log L)."""
+        rows = np.arange(fabric.switches, dtype=np.int32)
+        lid = np.flatnonzero(fabric.lids.switch >= 0)
+        return cls._of(rows, np.zeros(len(rows), np.uint8), fabric.terminals_at > 0, lid, fabric.lids.switch[lid])
+
+    @classmethod
+    def by_port(cls, fabric: Fabric) -> Entries:
+        """One place for each switch itself, then one for each port with a CA or router.  Cost: O(S + L log L)."""
+        cabled = np.flatnonzero(fabric.endport_switch >= 0)
+        place = np.full(fabric.endports, -1, np.int64)
+        place[cabled] = fabric.switches + np.arange(len(cabled))
+        switch = np.concatenate([np.arange(fabric.switches, dtype=np.int32), fabric.endport_switch[cabled]])
+        port = np.concatenate([np.zeros(fabric.switches, np.uint8), fabric.endport_switch_port[cabled]])
+        lid = np.flatnonzero(fabric.lids.switch >= 0)
+        owner = fabric.lids.endport[lid]
+        at = np.where(owner >= 0, place[owner] if len(place) else -1, fabric.lids.switch[lid])
+        return cls._of(switch, port, port > 0, lid, at)
+
+    @classmethod
+    def _of(
+        cls,
+        switch: npt.NDArray[np.int32],
+        port: npt.NDArray[np.uint8],
+        endport: npt.NDArray[np.bool_],
+        lid: npt.NDArray[np.int64],
+        place: npt.NDArray[np.int64] | npt.NDArray[np.int32],
+    ) -> Entries:
+        by_place = np.argsort(place, kind="stable")
+        first = np.searchsorted(place[by_place], np.arange(len(switch) + 1))
+        return cls(switch, port, endport, lid[by_place], first.astype(np.int64))
+
+    def without_switches(self, fabric: Fabric) -> Entries:
+        """The same places without the LIDs of switches."""
+        keep = fabric.lids.port[self.lid] > 0
+        before = np.concatenate([[0], np.cumsum(keep)])
+        return Entries(self.switch, self.port, self.endport, self.lid[keep], before[self.first])
+
+    def any_of(self, masks: Masks) -> Masks:
+        """uint16[..., N]: for masks of all LIDs in :attr:`lid` (last axis) what is set at any LID of a place."""
+        result = np.zeros((*masks.shape[:-1], len(self)), np.uint16)
+        some = np.flatnonzero(np.diff(self.first))
+        if len(some):
+            result[..., some] = np.bitwise_or.reduceat(masks, self.first[some], axis=-1)
+        return result
+
+
+def entering(
+    fabric: Fabric,
+    entries: Entries,
+    sls: Sequence[npt.NDArray[np.uint8]],
+    bit: Masks,
+    columns: npt.NDArray[np.int64],
+    *,
+    switch_pairs: bool,
+) -> tuple[Masks, Masks]:
+    """What enters at each place towards some LIDs: requests, and replies to requests.
+
+    Parameters
+    ----------
+    fabric, entries
+        The fabric, and its places.
+    sls
+        SL tables, of which any may hold for a packet.
+    bit
+        uint16[16], what an SL counts as: itself (``1 << sl``) or its VL.
+    columns
+        int64[K], LIDs.
+    switch_pairs
+        Whether what switches send to switches counts.  If not, all the LIDs have to be those of switches.
+
+    Returns
+    -------
+    uint16[K, N] twice, bits of what a place sends to a LID.  Cost: O(K N); O(K L) for SLs by pair of LIDs, O(S L) for
+    the replies of SLs by switch.
+    """
+    allowed = np.ones(len(entries), bool) if switch_pairs else entries.endport
+    senders = entries if switch_pairs else entries.without_switches(fabric)
+    requests = np.zeros((len(columns), len(entries)), np.uint16)
+    replies = np.zeros_like(requests)
+    target = fabric.lids.switch[columns]
+    for sl in sls:
+        if sl.ndim == 1:
+            requests |= bit[sl[columns]][:, None]
+            replies |= senders.any_of(bit[sl[senders.lid]])[None, :]
+        elif len(sl) == fabric.switches:
+            requests |= bit[sl[:, columns][entries.switch]].T
+            switches, which = np.unique(target, return_inverse=True)
+            replies |= senders.any_of(bit[sl[switches][:, senders.lid]])[which]
+        else:
+            requests |= senders.any_of(bit[sl[:, columns][senders.lid]].T)
+            replies |= senders.any_of(bit[sl[columns][:, senders.lid]])
+    return np.where(allowed, requests, np.uint16(0)), replies

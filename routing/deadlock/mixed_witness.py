@@ -1,0 +1,289 @@
+"""Names for what a mixture of tables does: credit loops, packets that circle, packets that are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.certificate import Scope
+from routing.deadlock.mixed import Bytes, Mixture
+from routing.deadlock.sources import Sender, lid_name, senders_at, service_level
+from routing.deadlock.witness import Traffic, Turn
+from routing.fabric import Fabric
+from routing.tables import Provenance, Routing
+
+Table = Literal["old", "new", "both"]
+"""Which tables an entry is of."""
+At = tuple[int, int]
+"""(channel, VL)."""
+
+
+@dataclass(frozen=True)
+class MixedTurn:
+    """A channel of a loop over mixed tables, and who takes it on to the next one.
+
+    Attributes
+    ----------
+    turn
+        The channel, and the traffic.
+    entry
+        Whose entry, at the switch that the channel leaves, sends that traffic over it.
+    following
+        Whose entry, at the switch behind, sends it on to the next channel of the loop.
+    """
+
+    turn: Turn
+    entry: Table
+    following: Table
+
+    def __str__(self) -> str:
+        return f"{self.turn}, by the {_words(self.entry)} there and the {_words(self.following)} at {self.turn.towards}"
+
+
+@dataclass(frozen=True)
+class MixedLoop:
+    """Channels that can wait for one another in a circle while tables are mixed.
+
+    Attributes
+    ----------
+    turns
+        The channels; each waits for the next, the last for the first.
+    replies
+        Whether replies were counted in.
+    scope
+        "endports" or "all", as in :class:`~routing.deadlock.witness.CreditLoop`.
+    circling
+        True if it only closes with packets that themselves run in a circle (a transient forwarding loop).
+    """
+
+    turns: tuple[MixedTurn, ...]
+    replies: bool
+    scope: Scope
+    circling: bool
+
+    def __len__(self) -> int:
+        return len(self.turns)
+
+    def describe(self) -> list[str]:
+        """Lines to print: what it is, then one line a channel."""
+        lanes = sorted({turn.turn.vl for turn in self.turns})
+        where = f"VL {lanes[0]}" if len(lanes) == 1 else f"VLs {', '.join(map(str, lanes))}"
+        whose = "requests and their replies" if self.replies else "requests"
+        whose += " (switch-to-switch traffic included)" if self.scope == "all" else ""
+        whose += ", some of which run in a circle" if self.circling else ""
+        head = f"credit loop of {len(self.turns)} channels on {where} while tables are mixed, closed by {whose}:"
+        return [head, *(f"  {turn}" for turn in self.turns)]
+
+
+@dataclass(frozen=True)
+class Circle:
+    """Switches among which packets for a LID can circle while tables are mixed.
+
+    Attributes
+    ----------
+    destination, lid
+        Owner of the LID.
+    switches
+        Names, in the order in which the packets come by.
+    """
+
+    destination: str
+    lid: int
+    switches: tuple[str, ...]
+
+    def __str__(self) -> str:
+        way = " -> ".join([*self.switches, self.switches[0]])
+        return f"packets for {self.destination} (LID {self.lid}) may circle: {way}"
+
+
+def _words(table: Table) -> str:
+    return "same entry in both tables" if table == "both" else f"{table} entry"
+
+
+def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: Scope, circling: bool) -> MixedLoop:
+    """Name the channels of a cycle and find traffic of the scope for each of its turns.
+
+    Raises
+    ------
+    LookupError
+        No traffic takes one of the turns: the cycle is not one of these tables.
+    """
+    following = [*cycle[1:], cycle[0]]
+    finder = _Finder(mixture, replies=replies, scope=scope)
+    turns = tuple(finder.turn(here, then) for here, then in zip(cycle, following, strict=True))
+    return MixedLoop(turns, replies, scope, circling)
+
+
+def find_circle(mixture: Mixture, lid: int) -> Circle | None:
+    """A circle that packets for a LID may run in; None if there is none.  Cost: O(S)."""
+    fabric, ways = mixture.fabric, _ways(mixture, lid)
+    state = np.zeros(fabric.switches, np.int8)
+    for start in range(fabric.switches):
+        trail: list[tuple[int, Iterator[int]]] = []
+        if not state[start]:
+            state[start] = 1
+            trail.append((start, iter(ways[start])))
+        while trail:
+            for following in trail[-1][1]:
+                if state[following] == 1:
+                    names = [fabric.switch_name[s] for s, _ in trail]
+                    first = [s for s, _ in trail].index(following)
+                    return Circle(lid_name(fabric, lid), lid, tuple(names[first:]))
+                if state[following] == 0:
+                    state[following] = 1
+                    trail.append((following, iter(ways[following])))
+                    break
+            else:
+                state[trail.pop()[0]] = 2
+    return None
+
+
+def _ways(mixture: Mixture, lid: int) -> list[list[int]]:
+    """Switches to which each switch may send packets for a LID; itself by a cable from a switch to itself."""
+    fabric = mixture.fabric
+    rows = np.arange(fabric.switches)
+    ways: list[list[int]] = [[] for _ in range(fabric.switches)]
+    ends = fabric.link_device
+    loops = np.flatnonzero((ends[:, 0] == ends[:, 1]) & (ends[:, 0] < fabric.switches))
+    back = {(int(ends[k, 0]), int(p)) for k in loops for p in fabric.link_port[k]}
+    for lft in (mixture.before, mixture.after):
+        channel = fabric.channels.at_port[rows, lft[:, lid]].tolist()
+        for switch, taken in enumerate(channel):
+            if taken >= 0:
+                ways[switch].append(int(fabric.channels.dst[taken]))
+            elif (switch, int(lft[switch, lid])) in back:
+                ways[switch].append(switch)
+    return [sorted(set(some)) for some in ways]
+
+
+class _Finder:
+    """Looks for traffic that takes a turn."""
+
+    def __init__(self, mixture: Mixture, *, replies: bool, scope: Scope) -> None:
+        self._mixture, self._replies, self._scope = mixture, replies, scope
+        self._fabric, self._channels = mixture.fabric, mixture.fabric.channels
+        self._levels = [Routing(mixture.before, sl, mixture.sl2vl[0], 1, 1, Provenance("mixed")) for sl in mixture.sl]
+
+    def turn(self, here: At, then: At) -> MixedTurn:
+        channels, channel = self._channels, here[0]
+        src, dst = int(channels.src[channel]), int(channels.dst[channel])
+        traffic = self._traffic(here, then)
+        lid = traffic.destination_lid
+        named = Turn(
+            channel=channel,
+            switch=self._fabric.switch_name[src],
+            port=int(channels.port[channel]),
+            towards=self._fabric.switch_name[dst],
+            in_port=int(channels.dst_port[channel]),
+            vl=here[1],
+            traffic=traffic,
+        )
+        return MixedTurn(
+            named, self._table(src, lid, channels.port[channel]), self._table(dst, lid, channels.port[then[0]])
+        )
+
+    def _table(self, switch: int, lid: int, port: np.uint8) -> Table:
+        old, new = (lft[switch, lid] == port for lft in (self._mixture.before, self._mixture.after))
+        return "both" if old and new else "old" if old else "new"
+
+    def _traffic(self, here: At, then: At) -> Traffic:
+        """Requests from CA to CA first, then others, then replies."""
+        for reply in (False, True) if self._replies else (False,):
+            for endports in (2, 0 if self._scope == "all" else 1):
+                for lid in self._lids(here[0], then[0], only_endports=endports == 2):
+                    for traffic in self._candidates(lid, here, then, reply=reply, endports=endports):
+                        return traffic
+        raise LookupError(f"no traffic takes the turn {here} to {then}")
+
+    def _lids(self, first: int, second: int, *, only_endports: bool) -> list[int]:
+        """LIDs to which an entry, of either table, leads over both channels."""
+        lids = self._fabric.lids
+        takes = lids.endport >= 0 if only_endports else lids.switch >= 0
+        for channel in (first, second):
+            rows, port = self._channels.src[channel], self._channels.port[channel]
+            takes = takes & ((self._mixture.before[rows] == port) | (self._mixture.after[rows] == port))
+        return [int(lid) for lid in np.flatnonzero(takes)]
+
+    def _candidates(self, lid: int, here: At, then: At, *, reply: bool, endports: int) -> Iterator[Traffic]:
+        fabric = self._fabric
+        for switch in self._behind(lid, int(self._channels.src[here[0]])):
+            for sender in senders_at(fabric, switch):
+                if int(sender.port > 0) + int(fabric.lids.endport[lid] >= 0) < endports:
+                    continue
+                for sl in self._service_levels(sender, lid, reply=reply):
+                    if self._can_ride(sl, here[1]) and self._takes(sender, sl, lid, here, then):
+                        yield Traffic(sender.name, sender.lid, lid_name(fabric, lid), lid, sl, reply)
+
+    def _behind(self, lid: int, switch: int) -> list[int]:
+        """Switches whose packets for a LID may come by a switch, nearest first."""
+        into: dict[int, list[int]] = {}
+        for source, targets in enumerate(_ways(self._mixture, lid)):
+            for target in targets:
+                into.setdefault(target, []).append(source)
+        found = [switch]
+        for member in found:
+            found += [source for source in into.get(member, ()) if source not in found]
+        return found
+
+    def _service_levels(self, sender: Sender, lid: int, *, reply: bool) -> list[int]:
+        """SLs on which a sender may send to a LID: of its request, or of its replies to the LID's owner."""
+        if reply and not sender.lid:
+            return []
+        levels = set()
+        for routing in self._levels:
+            asker = Sender(int(self._fabric.lids.switch[lid]), int(self._fabric.lids.port[lid]), lid, "")
+            level = service_level(self._fabric, routing, *((asker, sender.lid) if reply else (sender, lid)))
+            if level is not None:
+                levels.add(level)
+        return sorted(levels)
+
+    def _can_ride(self, sl: int, vl: int) -> bool:
+        """Whether an SL may ever ride a VL; where VLs change on the way that is left open."""
+        return any(table.ndim > 1 or int(table[sl]) == vl for table in self._mixture.sl2vl)
+
+    def _takes(self, sender: Sender, sl: int, lid: int, here: At, then: At) -> bool:
+        """Whether a packet, over some mixture, goes from one channel to the other."""
+        begin = list(self._steps(sender.switch, sender.port, sl, lid))
+        seen, left = set(begin), list(begin)
+        while left:
+            at = left.pop()
+            switch, in_port = int(self._channels.dst[at[0]]), int(self._channels.dst_port[at[0]])
+            for step in self._steps(switch, in_port, sl, lid):
+                if at == here and step == then:
+                    return True
+                if step not in seen:
+                    seen.add(step)
+                    left.append(step)
+        return False
+
+    def _steps(self, switch: int, in_port: int, sl: int, lid: int) -> Iterator[At]:
+        """Channels and VLs to which a switch may send a packet."""
+        for lft in (self._mixture.before, self._mixture.after):
+            port = int(lft[switch, lid])
+            channel = int(self._channels.at_port[switch, port])
+            for table in self._mixture.sl2vl if channel >= 0 else ():
+                vl = int(table[sl] if table.ndim == 1 else table[switch, in_port, port, sl])
+                if vl < 15:
+                    yield channel, vl
+
+
+def holes(fabric: Fabric, lft: Bytes, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """bool[S, K]: where packets for some LIDs, in the same part of the fabric, are dropped at a switch.
+
+    That is at entries with 255, a port without a cable, or the port of somebody else's CA.  Cost: O(S K).
+    """
+    rows = np.arange(fabric.switches)[:, None]
+    target, port = fabric.lids.switch[lids], fabric.lids.port[lids]
+    entries = lft[:, lids]
+    delivers = (rows == target) & (entries == port)
+    looped = np.zeros((fabric.switches, 256), bool)
+    ends = fabric.link_device
+    back = np.flatnonzero((ends[:, 0] == ends[:, 1]) & (ends[:, 0] < fabric.switches))
+    looped[ends[back], fabric.link_port[back]] = True
+    leads = (fabric.channels.at_port[rows, entries] >= 0) | looped[rows, entries]
+    same_part = fabric.component[:, None] == fabric.component[target]
+    return np.asarray(~delivers & ~leads & same_part)

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from slow_mixed import MixedWalker, mixed_slowly, transitions
+
+from routing.deadlock.mixed import MixedGraphs, Mixture
+
+
+def named(fabric, graph):
+    """Edges as (switch, port, VL) pairs."""
+    channels = fabric.channels
+
+    def name(at):
+        return int(channels.src[at[0]]), int(channels.port[at[0]]), at[1]
+
+    return {(name(a), name(b)) for a, b in graph.to_networkx().edges}
+
+
+@pytest.mark.parametrize("replies", [False, True])
+@pytest.mark.parametrize("scope", ["all", "endports"])
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(transitions(max_switches=6))
+def test_dependencies_are_those_of_every_packet_walked(replies, scope, case):
+    fabric, old, new = case
+    graphs = MixedGraphs(Mixture.of(fabric, old, new))
+    found = graphs.graph(replies=replies, switch_pairs=scope == "all")
+    assert named(fabric, found) == set(mixed_slowly(fabric, old, new, replies=replies, scope=scope).edges)
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(transitions(max_switches=6))
+def test_circles_are_those_of_the_mixed_entries(case):
+    fabric, old, new = case
+    mixture = Mixture.of(fabric, old, new)
+    walker = MixedWalker(fabric, old, new)
+    circling = set(MixedGraphs(mixture).circling().tolist())
+    followed = set(mixture.changed.tolist())
+    assert circling & followed == {lid for lid in followed if walker.circles(lid)}
+
+
+@settings(deadline=None, derandomize=True, max_examples=20)
+@given(transitions(max_switches=6))
+def test_threads_do_not_matter(case):
+    fabric, old, new = case
+    mixture = Mixture.of(fabric, old, new)
+    for replies in (False, True):
+        one, three = (MixedGraphs(mixture, threads=n).graph(replies=replies, switch_pairs=False) for n in (1, 3))
+        assert np.array_equal(one.to, three.to)
+        assert np.array_equal(one.first, three.first)

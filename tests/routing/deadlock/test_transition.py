@@ -1,0 +1,138 @@
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from slow_mixed import mixed_slowly, transitions
+
+from routing.deadlock.cdg import dependency_graph
+from routing.deadlock.double_scheme import double_scheme
+from routing.deadlock.proof import prove
+from routing.deadlock.transition import prove_transition
+from routing.fabric import NodeKind
+from routing.fabric_builder import FabricBuilder
+from routing.tables import Provenance, Routing, identity_sl2vl
+
+OLD_ORDER, NEW_ORDER = {1: 1, 2: 2, 3: 3, 4: 4}, {2: 0, 1: 1, 4: 4, 3: 5}
+"""Ranks for Up*/Down*, by switch: what root 0 left behind, and from the new root 2."""
+
+
+def ring(lmc):
+    """What is left of switches 0 to 4 with links 01, 12, 13, 24, 34 when switch 0 is gone; one CA each."""
+    builder = FabricBuilder("ghosts")
+    switches = {n: builder.add_device(NodeKind.SWITCH, 0x200 + n, f"sw{n}", 4) for n in (1, 2, 3, 4)}
+    for n, switch in switches.items():
+        ca = builder.add_device(NodeKind.CA, 0x100 + 16 * n, f"ca{n}", 1)
+        builder.connect(switch, 4, ca, 1, width=4, speed=2.5)
+    ports = dict.fromkeys(switches, 0)
+    for a, b in ((1, 2), (1, 3), (2, 4), (3, 4)):
+        ports[a] += 1
+        ports[b] += 1
+        builder.connect(switches[a], ports[a], switches[b], ports[b], width=4, speed=2.5)
+    return builder.build(lmc=lmc)
+
+
+def up_down(fabric, rank):
+    """Shortest ways that go up first, then down; where there are two, each of the LIDs of a CA gets another one."""
+    names = [int(name[2:]) for name in fabric.switch_name]
+    channels, lids = fabric.channels, fabric.lids
+    lft = np.full((4, len(lids)), 255, np.uint8)
+    ways = nx.DiGraph()
+    for c in range(len(channels)):
+        s, t = names[channels.src[c]], names[channels.dst[c]]
+        down = rank[t] > rank[s]
+        ways.add_edge((s, down), (t, down), port=int(channels.port[c]))
+        if down:
+            ways.add_edge((s, False), (t, True), port=int(channels.port[c]))
+    ways.add_edges_from(((s, False), (s, True), {"port": None}) for s in names)
+    for lid in np.flatnonzero(lids.switch >= 0).tolist():
+        end = names[lids.switch[lid]]
+        for row, start in enumerate(names):
+            if start == end:
+                lft[row, lid] = lids.port[lid]
+                continue
+            firsts = sorted(
+                {
+                    path[1][0] if path[1][0] != start else path[2][0]
+                    for path in nx.all_shortest_paths(ways, (start, False), (end, True))
+                }
+            )
+            hops = {n: nx.shortest_path_length(ways, (n, False), (end, True)) for n in firsts}
+            firsts = [n for n in firsts if hops[n] == min(hops.values())]
+            first = firsts[lid % len(firsts)]
+            to = names.index(first)
+            lft[row, lid] = next(
+                int(channels.port[c]) for c in range(len(channels)) if (channels.src[c], channels.dst[c]) == (row, to)
+            )
+    return Routing(lft, np.zeros(len(lids), np.uint8), identity_sl2vl(1), 1, 1, Provenance("up-down"))
+
+
+@pytest.fixture(scope="module", params=[0, 1], ids=["one LID", "two LIDs"])
+def ghosts(request):
+    fabric = ring(request.param)
+    return fabric, up_down(fabric, OLD_ORDER), up_down(fabric, NEW_ORDER)
+
+
+def test_ghost_case_is_unsafe_in_any_order(ghosts):
+    fabric, old, new = ghosts
+    assert prove(fabric, old).certified
+    assert prove(fabric, new).certified
+    found = prove_transition(fabric, old, new)
+    assert found.verdict != "any-order"
+    assert found.certificate is None
+    assert len(found.loop) == 4
+    assert not found.loop.circling
+    tables = {turn.entry for turn in found.loop.turns} | {turn.following for turn in found.loop.turns}
+    assert {"old", "new"} <= tables
+
+
+def test_ghost_case_has_six_dependencies_each_and_two_loops_together():
+    fabric = ring(1)
+    old, new = (up_down(fabric, rank) for rank in (OLD_ORDER, NEW_ORDER))
+    names = [int(name[2:]) for name in fabric.switch_name]
+
+    def edges(routing):
+        graph = dependency_graph(fabric, routing, switch_pairs=False).to_networkx()
+        way = [f"{names[a]}{names[b]}" for a, b in zip(fabric.channels.src, fabric.channels.dst, strict=True)]
+        return {(way[a], way[b]) for (a, _), (b, _) in graph.edges}
+
+    assert len(edges(old)) == len(edges(new)) == 6
+    cycles = nx.simple_cycles(nx.DiGraph(edges(old) | edges(new)))
+    assert sorted(map(sorted, cycles)) == [["12", "24", "31", "43"], ["13", "21", "34", "42"]]
+
+
+def test_double_scheme_of_the_ghost_case_is_safe_in_each_step(ghosts):
+    fabric, old, new = ghosts
+    plan = double_scheme(fabric, old, new)
+    assert [step.number for step in plan.steps] == [1, 2, 3, 4, 5]
+    assert all(step.safe and step.inject.any() for step in plan.steps)
+    assert plan.safe
+    assert plan.lossless
+    assert plan.gapless == bool(fabric.endport_lmc[0])
+    assert np.array_equal(plan.steps[-1].tables.lft, new.lft)
+    for step in plan.steps:
+        assert not (step.inject & step.drained).any()
+        for flow in step.flows:
+            assert prove(fabric, flow.routing).certified
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(transitions(max_switches=6, wrong=False))
+def test_verdict_agrees_with_walking_every_packet(case):
+    fabric, old, new = case
+    found = prove_transition(fabric, old, new, checks=30)
+    slow = mixed_slowly(fabric, old, new, replies=False, scope="endports")
+    free = nx.is_directed_acyclic_graph(slow)
+    assert (found.verdict == "any-order") == free == (found.loop is None)
+    if found.verdict == "ordered":
+        before = old.lft
+        for after in found.plan.states(old.lft, new.lft):
+            tables = [Routing(lft, r.sl, r.sl2vl, 1, 1, r.provenance) for lft, r in ((before, old), (after, new))]
+            assert nx.is_directed_acyclic_graph(mixed_slowly(fabric, *tables, replies=False, scope="endports"))
+            before = after
+        here = fabric.lids.switch >= 0
+        assert np.array_equal(before[:, here], new.lft[:, here])
+    if found.loop is not None:
+        at = [(t.turn.channel, t.turn.vl) for t in found.loop.turns]
+        name = [(int(fabric.channels.src[c]), int(fabric.channels.port[c]), vl) for c, vl in at]
+        assert all(slow.has_edge(a, b) for a, b in zip(name, name[1:] + name[:1], strict=True))
+        assert "\n".join(found.describe())

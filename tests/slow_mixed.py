@@ -1,0 +1,96 @@
+"""What mixed tables can make wait for what, slow and obvious: every packet, every choice it may meet, one by one."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+from hypothesis import strategies as st
+from slow_proof import Walker, plugs, request_sl, routed, shortest_path_tables
+
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+
+class MixedWalker:
+    """Packets that meet old and new entries, VLs and SLs in any order."""
+
+    def __init__(self, fabric: Fabric, old: Routing, new: Routing) -> None:
+        self.fabric, self.both, self.plugs = fabric, (old, new), plugs(fabric)
+        self.walkers = Walker(fabric, old), Walker(fabric, new)
+        self.receivers = list(self.walkers[0].receivers())
+
+    def steps(self, switch, in_port, sl, lid):
+        """(out-port, VL) of all channels that a switch may send a packet to, by whichever entry and whichever VL."""
+        for routing in self.both:
+            out = int(routing.lft[switch, lid])
+            far = self.plugs.get((switch, out))
+            if far is None or far[0] >= self.fabric.switches or far[0] == switch:
+                continue
+            for lanes in self.walkers:
+                vl = lanes.vl(switch, in_port, out, sl)
+                if vl < 15:
+                    yield out, vl
+
+    def dependencies(self, switch, in_port, sl, lid, graph):
+        """All turns of a packet that enters at a port, over every mixture."""
+        begin = [(switch, *step) for step in self.steps(switch, in_port, sl, lid)]
+        seen, left = set(begin), list(begin)
+        while left:
+            here = left.pop()
+            at, port = self.plugs[here[:2]]
+            for step in self.steps(at, port, sl, lid):
+                following = (at, *step)
+                graph.add_edge(here, following)
+                if following not in seen:
+                    seen.add(following)
+                    left.append(following)
+
+    def circles(self, lid):
+        """Whether a packet for a LID may come back to a switch."""
+        graph = nx.DiGraph()
+        for routing in self.both:
+            for switch in range(self.fabric.switches):
+                far = self.plugs.get((switch, int(routing.lft[switch, lid])))
+                if far is not None and far[0] < self.fabric.switches and routing.lft[switch, lid]:
+                    graph.add_edge(switch, far[0])
+        return not nx.is_directed_acyclic_graph(graph)
+
+
+def mixed_slowly(fabric: Fabric, old: Routing, new: Routing, *, replies: bool, scope: str) -> nx.DiGraph:
+    """(switch, port, VL) and what each can wait for."""
+    walker, graph, done = MixedWalker(fabric, old, new), nx.DiGraph(), set()
+
+    def follow(switch, port, sl, lid):
+        if (switch, port, sl, lid) not in done:
+            done.add((switch, port, sl, lid))
+            walker.dependencies(switch, port, sl, lid, graph)
+
+    for routing in (old, new):
+        for switch, port, source_lids in walker.walkers[0].senders():
+            for lid, _, leave in walker.receivers:
+                for source in source_lids if scope == "all" or port or leave else ():
+                    follow(switch, port, request_sl(fabric, routing, switch, source, lid), lid)
+        for asker, asker_switch, asker_port in walker.receivers if replies else ():
+            for lid, switch, port in walker.receivers:
+                if scope == "all" or asker_port or port:
+                    follow(switch, port, request_sl(fabric, routing, asker_switch, asker, lid), asker)
+    return graph
+
+
+@st.composite
+def transitions(draw, **options):
+    """Strategy: a fabric and two routings of it, which differ in little or in much."""
+    fabric, old = draw(routed(**options))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000), label="new table seed"))
+    kind = draw(st.sampled_from(["entries", "paths", "all"]), label="what changes")
+    lft, sl, sl2vl = old.lft.copy(), old.sl, old.sl2vl
+    if kind == "entries":
+        other = shortest_path_tables(fabric, rng)
+        few = rng.random(lft.shape) < 0.1
+        lft[few] = other[few]
+    else:
+        lft = shortest_path_tables(fabric, rng, tree=draw(st.booleans(), label="new tree"))
+    if kind == "all":
+        sl = rng.permutation(sl.ravel()).reshape(sl.shape)
+        sl2vl = draw(st.sampled_from([sl2vl, np.roll(sl2vl, 1, axis=-1)]), label="new SL2VL")
+    return fabric, old, Routing(lft, sl, sl2vl, old.vls, old.vls, old.provenance)
