@@ -2,4 +2,5 @@
 
 from routing.cli import main
 
-main()
+if __name__ == "__main__":  # workers of an MPI job import the main module of their master
+    main()

@@ -194,26 +194,27 @@ def _version() -> str:
 
 
 class Mpi(Workers):
-    """Ranks of an MPI job.
-
-    Under ``mpiexec -n 5 python -m mpi4py.futures -m routing.cli sweep ...`` the other four ranks work; otherwise MPI is
-    asked to start ``count`` processes.
+    """The other ranks of an MPI job that mpi4py.futures has started; this one is rank 0.
 
     Raises
     ------
     EnvironmentProblem
-        mpi4py or an MPI is not installed.
+        mpi4py or an MPI is not installed, or this is no such job.
     """
 
-    def __init__(self, count: int | None = None) -> None:
+    def __init__(self) -> None:
         futures = optional("mpi4py.futures", "mpi")
         try:
             mpi = importlib.import_module("mpi4py.MPI")
         except (ImportError, RuntimeError) as error:
             raise EnvironmentProblem(f"mpi4py finds no MPI: {error} (install openmpi-bin or mpich)") from None
-        ranks = mpi.COMM_WORLD.Get_size() - 1
-        self.count = ranks or count or len(os.sched_getaffinity(0))
-        self._executor: Any = futures.MPIPoolExecutor(max_workers=None if ranks else self.count)
+        self.count = mpi.COMM_WORLD.Get_size() - 1
+        # Without its shared pool mpi4py would start processes of its own, which few MPIs can.
+        if self.count < 1 or getattr(importlib.import_module("mpi4py.futures._core"), "SharedPool", True) is None:
+            raise EnvironmentProblem(
+                "there are no MPI ranks to work (mpiexec -n 5 python -m mpi4py.futures -m routing.cli sweep ...)"
+            )
+        self._executor: Any = futures.MPIPoolExecutor()
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
         """Hand in a batch."""
@@ -221,7 +222,7 @@ class Mpi(Workers):
         return future
 
     def died(self, error: BaseException) -> bool:
-        """MPI ends the whole job when a rank dies, and this with it; the ledger has what was done."""
+        """Whether the ranks are gone; mostly MPI ends the whole job when one dies, and this rank with it."""
         return isinstance(error, BrokenExecutor)
 
     def restart(self) -> None:
@@ -230,7 +231,7 @@ class Mpi(Workers):
 
     def close(self, *, now: bool = False) -> None:
         """Let the ranks go."""
-        self._executor.shutdown(wait=not now, cancel_futures=True)
+        self._executor.shutdown(wait=True, cancel_futures=True)
 
 
 def optional(module: str, extra: str) -> Any:
@@ -260,7 +261,7 @@ def workers(executor: str, count: int | None = None) -> Workers:
     if executor == "processes":
         return Processes(count)
     if executor == "mpi":
-        return Mpi(count)
+        return Mpi()
     if executor.partition("://")[0] in ("dask", "tcp", "tls") and executor.partition("://")[2]:
         return Dask(executor)
     raise OptionError(f"{executor!r} is no executor", remedy="use processes, dask://host:port or mpi")

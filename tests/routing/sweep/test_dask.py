@@ -1,0 +1,175 @@
+"""The Dask executor, with a real scheduler and real workers on this machine."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import routing
+from routing.cli import main
+from routing.errors import EnvironmentProblem
+from routing.sweep import executors
+from routing.sweep.executors import Dask
+from routing.sweep.ledger import Ledger
+from routing.sweep.run import Run
+
+pytest.importorskip("distributed")
+HERE = Path(__file__).parents[2]
+
+
+def free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def end(process):
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def processes(*commands, folder):
+    """Start programs with our code on their path; end them and their children."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(routing.__file__).parents[1]), str(HERE)]),
+        # A batch whose worker dies comes back at once, so that it is our business.
+        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
+    }
+    started = []
+    try:
+        for command in commands:
+            log = (folder / f"{len(started)}.log").open("wb")
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", *map(str, command)], env=environment, stdout=log, stderr=log, cwd=folder
+                )
+            )
+            log.close()
+        yield started
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            end(process)
+
+
+def scheduler(port):
+    return ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-jupyter"]
+
+
+def worker(port, folder):
+    options = ["--nthreads", 1, "--nworkers", 1, "--no-dashboard", "--local-directory", folder]
+    return ["distributed.cli.dask_worker", f"tcp://127.0.0.1:{port}", *options]
+
+
+def wait_for(folder, process=0):
+    while b"Scheduler at" not in (folder / f"{process}.log").read_bytes():
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder, port = tmp_path_factory.mktemp("dask"), free_port()
+    with processes(scheduler(port), worker(port, folder / "a"), worker(port, folder / "b"), folder=folder):
+        wait_for(folder)
+        yield f"dask://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def crew(address):
+    workers = Dask(address)
+    yield workers
+    workers.close()
+
+
+def finish(ledger, plan, crew, pack):
+    done = ledger.done()
+    Run(ledger, ledger.begin(""), crew, pack, lambda pairs: None).finish([t for t in plan.tasks if t.id not in done])
+
+
+def begun(folder):
+    return (folder / "begun").read_text().split()
+
+
+def test_the_command(address, tmp_path):
+    path = tmp_path / "l.db"
+    args = ["sweep", "torus:3x3", "-e", "updn", "--links", "all", "--ledger", str(path), "--executor", address]
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == 0, result.output
+    assert "certified  19 of 19" in result.output
+    with Ledger(path) as ledger:
+        far = {record.task.id: record.result.tables for record in ledger.records()}
+    near = tmp_path / "near.db"
+    assert CliRunner().invoke(main, [*args[:-4], "--ledger", str(near)]).exit_code == 0
+    with Ledger(near) as ledger:
+        assert {record.task.id: record.result.tables for record in ledger.records()} == far
+
+
+def test_a_worker_that_dies_loses_nothing(plan, packer, crew, tmp_path):
+    made = plan(links="all")
+    pack = packer(made, "sweep_runners:dies_once", folder=tmp_path, fatal=made.tasks[7].fault)
+    with Ledger(None) as ledger:
+        finish(ledger, made, crew, pack)
+        outcomes = [record.result.outcome for record in ledger.records()]
+    assert outcomes == ["certified"] * len(made.tasks)
+    assert (tmp_path / "died").exists()
+    assert len(begun(tmp_path)) > len(made.tasks)
+
+
+def test_a_task_that_kills_its_worker_every_time_is_an_error(plan, packer, crew, tmp_path):
+    made = plan(links="all")
+    pack = packer(made, "sweep_runners:dies_always", folder=tmp_path, fatal=made.tasks[3].fault)
+    with Ledger(None) as ledger:
+        finish(ledger, made, crew, pack)
+        bad = [record.task for record in ledger.records() if not record.result.certified]
+        assert len(ledger.done()) == len(made.tasks)
+    assert bad == [made.tasks[3]]
+
+
+def test_a_scheduler_that_dies_leaves_what_was_done(plan, packer, tmp_path):
+    made, port = plan(links="all"), free_port()
+    pack = packer(made, "sweep_runners:slow", folder=tmp_path)
+    with processes(scheduler(port), worker(port, tmp_path / "w"), folder=tmp_path) as (head, _), Ledger(None) as ledger:
+        wait_for(tmp_path)
+        crew = Dask(f"tcp://127.0.0.1:{port}")
+        try:
+            with pytest.raises(EnvironmentProblem, match=r"scheduler at .* is gone"):
+                Run(ledger, ledger.begin(""), crew, pack, lambda pairs: head.kill()).finish(made.tasks)
+        finally:
+            crew.close(now=True)
+        some = ledger.done()
+        assert 0 < len(some) < len(made.tasks)
+        near = executors.Processes(1)
+        try:
+            finish(ledger, made, near, pack)
+        finally:
+            near.close()
+        assert len(ledger.done()) == len(made.tasks)
+
+
+def test_nobody_there(monkeypatch):
+    monkeypatch.setattr(executors, "DASK_SECONDS", 0.5)
+    started = time.monotonic()
+    with pytest.raises(EnvironmentProblem, match="no Dask scheduler answers at tcp://127"):
+        Dask(f"dask://127.0.0.1:{free_port()}")
+    assert time.monotonic() - started < 20
+
+
+def test_no_workers(monkeypatch, tmp_path):
+    port = free_port()
+    with processes(scheduler(port), folder=tmp_path):
+        wait_for(tmp_path)
+        monkeypatch.setattr(executors, "DASK_SECONDS", 2.0)
+        with pytest.raises(EnvironmentProblem, match="has no workers"):
+            Dask(f"dask://127.0.0.1:{port}")

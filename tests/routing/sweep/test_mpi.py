@@ -1,0 +1,86 @@
+"""The MPI executor, with real ranks on this machine."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import routing
+from routing.errors import EnvironmentProblem
+from routing.sweep.executors import Mpi
+from routing.sweep.ledger import Ledger
+
+pytest.importorskip("mpi4py")
+MPIEXEC = shutil.which("mpiexec")
+pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec (install openmpi-bin or mpich)")
+RANKS = 3
+SWEEP = ["sweep", "torus:4x4", "-e", "updn", "-e", "nue:effort=0.1", "--links", "all", "--switches", "all"]
+MORE = 100
+TASKS = 2 * (1 + 32 + 16)
+
+
+def start(*args, ranks=RANKS, cwd):
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(routing.__file__).parents[1]),
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    }
+    command = [MPIEXEC, "-n", str(ranks), sys.executable, "-m", "mpi4py.futures", "-m", "routing.cli", *args]
+    return subprocess.Popen(
+        command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+
+
+def children(pid):
+    """Processes below one, by /proc."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == pid:
+            found.append(int(path.parent.name))
+    return found
+
+
+def test_ranks_do_the_work(tmp_path):
+    run = start(*SWEEP, "--executor", "mpi", "--ledger", "l.db", cwd=tmp_path)
+    told, wrong = run.communicate(timeout=100)
+    assert run.returncode == 0, wrong
+    assert f"certified  {TASKS} of {TASKS}" in told
+
+
+def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
+    """MPI ends all ranks when one dies; the ledger has what was done, and the next run does the rest."""
+    args = [*SWEEP, "--random", str(MORE), "--rate", "0.1", "--executor", "mpi", "--ledger", "l.db"]
+    run = start(*args, cwd=tmp_path)
+    journal = tmp_path / "l.db-wal"
+    while run.poll() is None and not (journal.exists() and journal.stat().st_size > 20_000):
+        time.sleep(0.005)
+    os.kill(max(children(run.pid)), signal.SIGKILL)
+    run.communicate(timeout=100)
+    assert run.returncode != 0
+    with Ledger(tmp_path / "l.db") as ledger:
+        some = ledger.done()
+    assert 0 < len(some) < TASKS + 2 * MORE
+    again = start(*args, cwd=tmp_path)
+    told, wrong = again.communicate(timeout=100)
+    assert again.returncode == 0, wrong
+    with Ledger(tmp_path / "l.db") as ledger:
+        records = list(ledger.records())
+    assert len(records) == TASKS + 2 * MORE
+    assert f"{len(some)} were in the ledger" in told
+
+
+def test_without_ranks():
+    with pytest.raises(EnvironmentProblem, match="no MPI ranks"):
+        Mpi()
