@@ -10,11 +10,27 @@ import numpy.typing as npt
 
 from routing._kernels.native import check, ffi, lib, pointer
 from routing.errors import TableError
-from routing.fabric import Fabric
+from routing.fabric import Channels, Fabric
 from routing.tables import DATA_VLS, Routing
 
 NOTHING = 256
 """Slots at the front that stand for no dependency (see csrc/cdg.h)."""
+
+
+def slot_numbers(channels: Channels) -> tuple[npt.NDArray[np.int32], int]:
+    """int32[C], the first slot of each channel, and the number of slots (see :class:`Slots`).
+
+    Raises
+    ------
+    TableError
+        There are more possible dependencies than can be numbered.
+    """
+    size = np.diff(channels.first)[channels.dst].astype(np.int64) + 2
+    end = NOTHING + np.cumsum(size)
+    count = int(end[-1]) if len(end) else NOTHING
+    if count >= 1 << 31:
+        raise TableError(f"{count} possible dependencies between channels are more than can be numbered")
+    return (end - size).astype(np.int32), count
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +71,7 @@ class Slots:
         place = np.arange(len(channels)) + 2 * channels.src
         xdst = np.empty(len(channels) + 2 * switches, np.int32)
         xdst[xfirst[1:] - 2], xdst[xfirst[1:] - 1], xdst[place] = switches, rows, channels.dst
-        size = degree[channels.dst].astype(np.int64) + 2
-        end = NOTHING + np.cumsum(size)
-        count = int(end[-1]) if len(end) else NOTHING
-        if count >= 1 << 31:
-            raise TableError(f"{count} possible dependencies between channels are more than can be numbered")
-        slot = (end - size).astype(np.int32)
+        slot, count = slot_numbers(channels)
         dep_first = np.zeros(len(xdst), np.int32)
         dep_first[place] = slot
         return cls(exits.astype(np.uint8), xfirst, xdst, dep_first, slot, count)

@@ -54,6 +54,9 @@ class Findings:
         Highest VL in use + 1.
     certificate
         None if requests from or to CAs and routers close a loop.
+    waits
+        uint16[slots], for each turn the VLs on which the certificate's traffic takes it; None where there is no
+        certificate, or where VLs change on the way.
     loop, reply_loop
         A shortest cycle of requests from or to CAs and routers, and of those with their replies.
     switch_loop
@@ -68,6 +71,7 @@ class Findings:
     dropped: int
     vls: int
     certificate: Certificate | None
+    waits: npt.NDArray[np.uint16] | None
     loop: Cycle | None
     reply_loop: Cycle | None
     switch_loop: Cycle | None
@@ -110,6 +114,7 @@ def _fixed_lanes(
         dropped=0 if vl_bit.all() else _count_dropped(fabric, routing, found, vl_bit),
         vls=graphs.vls,
         certificate=certificate,
+        waits=None if certificate is None else graphs.waits(certificate),
         loop=loop,
         reply_loop=reply_loop,
         switch_loop=switch_loop,
@@ -128,6 +133,7 @@ def _changing_lanes(fabric: Fabric, routing: Routing, threads: int, explain: boo
         dropped=found.dropped,
         vls=graphs.vls(replies=False) if certificate is None else len(certificate.order),
         certificate=certificate,
+        waits=None,
         loop=loop,
         reply_loop=reply_loop,
         switch_loop=switch_loop,
@@ -177,6 +183,11 @@ class _FixedLanes:
         order, ordered = graph.order(lanes, threads=self._threads)
         self._order[replies, switch_pairs] = order
         return order if (ordered == len(channels)).all() else None
+
+    def waits(self, certificate: Certificate) -> npt.NDArray[np.uint16]:
+        """uint16[slots], VLs on which the traffic of a certificate takes each turn."""
+        dep = self._dep[certificate.scope == "all"]
+        return (dep >> np.uint32(REPLIES if certificate.strength == "reversible" else 0)).astype(np.uint16)
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
         """A shortest cycle of what :meth:`order` found no place for."""

@@ -50,6 +50,10 @@ class Proof:
         Highest VL in use + 1.
     seconds
         Time taken.
+    waits
+        uint16[slots], for each turn the VLs on which the certificate's traffic may take it, in the numbering of
+        :class:`routing._kernels.cdg.Slots`; the certificate's order is one of all these.  None if there is no
+        certificate, or if VLs change on the way.
     """
 
     certificate: Certificate | None
@@ -63,6 +67,7 @@ class Proof:
     complete: bool
     vls: int
     seconds: float
+    waits: npt.NDArray[np.uint16] | None = None
 
     @property
     def certified(self) -> bool:
@@ -122,4 +127,5 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool =
         complete=missing.pairs == missing.circling == missing.dropped == 0,
         vls=found.vls,
         seconds=time.perf_counter() - start,
+        waits=found.waits,
     )

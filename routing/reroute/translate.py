@@ -63,7 +63,7 @@ def translate(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Routing:
 def lay_over(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Laid:
     """The same with what is needed to go on from there."""
     routing.check_shapes(old_fabric)
-    row = _old_rows(old_fabric, fabric)
+    row = old_rows(old_fabric, fabric)
     column = old_columns(lid_owner(old_fabric), lid_owner(fabric))
     earlier = _take(_take(routing.lft, column, 1, NO_PORT), row, 0, NO_PORT)
     held = earlier.copy()
@@ -85,7 +85,8 @@ def _is_identity(numbers: npt.NDArray[np.signedinteger], count: int) -> bool:
     return len(numbers) == count and bool((numbers == np.arange(count)).all())
 
 
-def _old_rows(old_fabric: Fabric, fabric: Fabric) -> npt.NDArray[np.int32]:
+def old_rows(old_fabric: Fabric, fabric: Fabric) -> npt.NDArray[np.int32]:
+    """int32[S], the row in an earlier fabric of each switch of now, -1 for a new one."""
     place = np.searchsorted(old_fabric.switch_guid, fabric.switch_guid)
     known = place < old_fabric.switches
     known[known] = old_fabric.switch_guid[place[known]] == fabric.switch_guid[known]

@@ -1,0 +1,68 @@
+/* What the parts of the repair kernel share.
+ *
+ * A switch is CUT OFF from a LID if its way there meets a hole.  The switches whose ways lead through a hole hang on it as
+ * a tree; the hole's switch is the root of that tree, and what hangs on it comes along with whatever way it finds. */
+#ifndef IBNUE_MEND_H
+#define IBNUE_MEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../repair.h"
+#include "acyclic.h"
+
+#define NO_ROUTE 255
+
+typedef struct {
+    int32_t channel, hops;
+    int64_t load;
+    bool old;
+} way_out;
+
+typedef struct {
+    int32_t turn, lane;
+} admitted;
+
+typedef struct {
+    const repair_fabric *f;
+    acyclic_net net;
+    acyclic graph;
+    uint8_t *lft;
+    int64_t *load, *counts;
+    int32_t lid, target;   /* at hand */
+    int32_t stamp;         /* of the column */
+    int32_t *cut_off;      /* [S] stamp of the column towards which a switch is cut off */
+    int32_t *known;        /* [S] stamp of the column in which hops[] is known */
+    int32_t *hops;         /* [S] */
+    int32_t *queue;        /* [S] a switch and what hangs on it, nearer ones first */
+    int32_t *through;      /* [S] channel by which each of them does */
+    uint16_t *lanes;       /* [S] VLs of what each of them sends and passes on */
+    int64_t *flow;         /* [S] the same for the load */
+    int32_t *place;        /* [S] in the queue, while it is looked at */
+    int32_t hanging;       /* in the queue */
+    int32_t children;      /* those that hang on its first directly */
+    int32_t *roots, *members; /* [S] */
+    uint8_t *column;       /* [S] kept entries */
+    acyclic_step *steps;   /* [S + 256] */
+    admitted *fresh;       /* what the attempt at hand has added */
+    int32_t fresh_count;
+    way_out *ways;         /* [256] */
+} mend_job;
+
+static inline uint8_t *ibn_mend_entry(const mend_job *job, int32_t s)
+{
+    return job->lft + (int64_t)s * job->f->lids + job->lid;
+}
+
+/* The channel that a switch takes, or -1. */
+static inline int32_t ibn_mend_channel(const mend_job *job, int32_t s)
+{
+    int32_t c = job->f->at_port[(int64_t)s * 256 + *ibn_mend_entry(job, s)];
+    return c >= 0 && job->f->alive[c] ? c : -1;
+}
+
+void ibn_mend_gather(mend_job *job, int32_t root);
+bool ibn_mend_admits(mend_job *job, int32_t c);
+uint32_t ibn_mend_lanes(const mend_job *job, int32_t s);
+
+#endif

@@ -1,0 +1,110 @@
+/* What hangs on a switch towards a LID, and whether it may take a channel: see internal/mend.h. */
+#include "internal/mend.h"
+
+static uint32_t lanes_of_replies(const mend_job *job, int32_t s)
+{
+    const repair_fabric *f = job->f;
+    const uint8_t *sl = f->sl + (f->sl_by_switch ? (int64_t)job->target * f->lids : 0);
+    const bool mute = f->endports_only && f->lid_port[job->lid] == 0;
+    uint32_t lanes = 0;
+    for (int32_t i = f->lids_at_first[s]; i < f->lids_at_first[s + 1]; i++)
+        if (!mute || f->lid_port[f->lids_at[i]])
+            lanes |= f->vl_bit[sl[f->lids_at[i]]];
+    return lanes;
+}
+
+/* VLs on which a switch, and all that is cabled to it, sends to the LID at hand. */
+uint32_t ibn_mend_lanes(const mend_job *job, int32_t s)
+{
+    const repair_fabric *f = job->f;
+    const bool mute = f->endports_only && f->lid_port[job->lid] == 0 && !f->has_endport[s];
+    const int64_t row = f->sl_by_switch ? (int64_t)s * f->lids : 0;
+    uint32_t lanes = mute ? 0 : f->vl_bit[f->sl[row + job->lid]];
+    return f->replies ? lanes | lanes_of_replies(job, s) : lanes;
+}
+
+/* Queue a switch and all whose ways lead through it. */
+void ibn_mend_gather(mend_job *job, int32_t root)
+{
+    const repair_fabric *f = job->f;
+    int32_t tail = 0;
+    job->queue[tail++] = root;
+    for (int32_t head = 0; head < tail; head++) {
+        const int32_t u = job->queue[head];
+        for (int32_t i = f->into_first[u]; i < f->into_first[u + 1]; i++) {
+            const int32_t e = f->into[i], y = f->src[e];
+            if (!f->alive[e] || *ibn_mend_entry(job, y) != f->port[e])
+                continue;
+            job->through[tail] = e;
+            job->queue[tail++] = y;
+        }
+        job->place[u] = head;
+        if (head == 0)
+            job->children = tail - 1;
+    }
+    job->hanging = tail;
+    for (int32_t i = 0; i < tail; i++) {
+        job->lanes[i] = f->vls ? (uint16_t)ibn_mend_lanes(job, job->queue[i]) : 0;
+        job->flow[i] = f->sources[job->queue[i]] * f->weight[job->lid];
+    }
+    for (int32_t i = tail - 1; i > 0; i--) {
+        const int32_t parent = job->place[f->dst[job->through[i]]];
+        job->lanes[parent] |= job->lanes[i];
+        job->flow[parent] += job->flow[i];
+    }
+}
+
+/* The turns that what is queued takes on one VL if its first takes channel c. */
+static int32_t turns_of(mend_job *job, int32_t c, int32_t lane)
+{
+    const repair_fabric *f = job->f;
+    const int32_t *turn_first = job->graph.turn_first;
+    int32_t count = 0;
+    for (int32_t i = 1; i <= job->children; i++)
+        if (job->lanes[i] >> lane & 1) {
+            const int32_t e = job->through[i];
+            job->steps[count++] = (acyclic_step){e, turn_first[e] + c - f->first[f->src[c]]};
+        }
+    for (int32_t s = f->dst[c]; s != job->target; s = f->dst[c]) {
+        const int32_t next = ibn_mend_channel(job, s);
+        job->steps[count++] = (acyclic_step){c, turn_first[c] + next - f->first[s]};
+        c = next;
+    }
+    return count;
+}
+
+static void take_back(mend_job *job)
+{
+    while (job->fresh_count > 0) {
+        const admitted a = job->fresh[--job->fresh_count];
+        job->graph.used[a.turn] &= ~(UINT32_C(1) << a.lane);
+    }
+}
+
+static bool admits_on(mend_job *job, int32_t c, int32_t lane)
+{
+    const uint32_t bit = UINT32_C(1) << lane;
+    const int32_t count = turns_of(job, c, lane), before = job->fresh_count;
+    for (int32_t i = 0; i < count; i++) {
+        if (job->graph.blocked[job->steps[i].turn] & bit)
+            return false;
+        if (!(job->graph.used[job->steps[i].turn] & bit))
+            job->fresh[job->fresh_count++] = (admitted){job->steps[i].turn, lane};
+    }
+    if (ibn_acyclic_fits(&job->graph, lane, job->steps, count))
+        return true;
+    job->fresh_count = before;
+    return false;
+}
+
+/* Whether all that is queued may go by channel c without closing a cycle; the turns are in then, else none is. */
+bool ibn_mend_admits(mend_job *job, int32_t c)
+{
+    job->fresh_count = 0;
+    for (int32_t lane = 0; lane < job->f->vls; lane++)
+        if (job->lanes[0] >> lane & 1 && !admits_on(job, c, lane)) {
+            take_back(job);
+            return false;
+        }
+    return true;
+}

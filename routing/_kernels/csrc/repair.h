@@ -1,0 +1,55 @@
+#ifndef IBNUE_REPAIR_H
+#define IBNUE_REPAIR_H
+
+#include <stdint.h>
+
+/*
+ * Channels, some of which are dead, and who sends what on which VL.
+ *
+ * The turn from channel c into the k-th channel of the switch behind it has slot slot[c] + k.
+ */
+typedef struct {
+    int32_t switches;
+    int32_t lids;
+    int32_t channels;
+    int32_t slots;
+    int32_t vls;                /* V; 0: credit loops are of no concern */
+    int32_t sl_by_switch;       /* 0: sl is [L]; 1: [S, L] */
+    int32_t replies;            /* whether replies count, too */
+    int32_t endports_only;      /* whether what switches send to switches does not */
+    const int32_t *first;       /* [S + 1] */
+    const int32_t *src;         /* [C] */
+    const int32_t *dst;         /* [C] */
+    const uint8_t *port;        /* [C] */
+    const int32_t *into;        /* [C] */
+    const int32_t *into_first;  /* [S + 1] */
+    const int32_t *at_port;     /* [S, 256] */
+    const int32_t *slot;        /* [C] */
+    const uint8_t *alive;       /* [C] */
+    const int32_t *part;        /* [S], connected part over the channels that are alive */
+    const int32_t *lid_switch;  /* [L] */
+    const uint8_t *lid_port;    /* [L] */
+    const int32_t *lids_at_first; /* [S + 1] */
+    const int32_t *lids_at;     /* LIDs that each switch delivers */
+    const uint8_t *has_endport; /* [S] */
+    const uint8_t *sl;
+    const uint16_t *vl_bit;     /* [16] */
+    const int64_t *weight;      /* [L], what a source sends to each LID */
+    const int64_t *sources;     /* [S] */
+} repair_fabric;
+
+/*
+ * Fill the holes of tables: entries of 255 at switches of the part that delivers the LID.
+ *
+ * lay: uint8 [L]: 0: mend the column, 1: lay it anew as a whole, 2: leave it alone.
+ * lft: uint8 [S, L], holes are filled in place; columns that cannot be mended are left as they were.
+ * waits: uint16 [slots], VLs on which each turn may be taken already; what is added goes in.
+ * order: int32 [V, C], a topological order of that; kept one.
+ * load: int64 [C], flow on each channel; kept up to date.
+ * done: uint8 [L]: 0: there was no hole, 1: mended, 2: laid anew, 3: neither could be done.
+ * counts: int64 [4]: holes; holes filled; entries that held and were changed; channels that searches for cycles came by.
+ */
+int ibn_repair(const repair_fabric *fabric, const uint8_t *lay, uint8_t *lft, uint16_t *waits, int32_t *order, int64_t *load,
+               uint8_t *done, int64_t *counts);
+
+#endif

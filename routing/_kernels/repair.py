@@ -1,0 +1,191 @@
+"""Kernel wrapper: fill the holes of tables without closing a credit loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, pointer
+from routing.fabric import Channels
+
+MEND, LAY_ANEW, LEAVE = 0, 1, 2
+"""What to do with a column that has holes."""
+NO_HOLE, MENDED, LAID_ANEW, FAILED = 0, 1, 2, 3
+"""What was done."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """Where tables are mended.
+
+    Attributes
+    ----------
+    channels
+        Channels, dead ones among them.
+    slot
+        int32[C], the first slot of each (:func:`routing._kernels.cdg.slot_numbers`).
+    alive
+        uint8[C].
+    part
+        int32[S], connected part over the channels that are alive.
+    lid_switch, lid_port
+        int32[L], uint8[L]: where each LID is delivered, -1: nowhere.
+    has_endport
+        uint8[S], whether CAs or routers send there.
+    sources, weight
+        int64[S], int64[L]: flow from each switch is their product (it decides between equals only).
+    """
+
+    channels: Channels
+    slot: npt.NDArray[np.int32]
+    alive: npt.NDArray[np.uint8]
+    part: npt.NDArray[np.int32]
+    lid_switch: npt.NDArray[np.int32]
+    lid_port: npt.NDArray[np.uint8]
+    has_endport: npt.NDArray[np.uint8]
+    sources: npt.NDArray[np.int64]
+    weight: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """On which VLs it goes, and whose counts.
+
+    Attributes
+    ----------
+    sl
+        uint8[L] or uint8[S, L].
+    vl_bit
+        uint16[16], 1 << VL of each SL, 0 where it is dropped.
+    replies
+        Whether replies count.
+    endports_only
+        Whether what switches send to switches does not.
+    """
+
+    sl: npt.NDArray[np.uint8]
+    vl_bit: npt.NDArray[np.uint16]
+    replies: bool
+    endports_only: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Waits:
+    """What waits for what already.
+
+    Attributes
+    ----------
+    masks
+        uint16[slots], VLs on which each turn may be taken.
+    order
+        int32[V, C], a topological order of that; V = 0: credit loops are of no concern.
+    """
+
+    masks: npt.NDArray[np.uint16]
+    order: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Repair:
+    """What came of it.
+
+    Attributes
+    ----------
+    lft, waits, load
+        As given, with what was filled in.
+    done
+        uint8[L]: NO_HOLE, MENDED, LAID_ANEW or FAILED (then the column is as it was).
+    holes, filled, moved
+        Entries without a route at first; filled; changed although they held.
+    visited
+        Channels that searches for cycles came by.
+    """
+
+    lft: npt.NDArray[np.uint8]
+    waits: Waits
+    load: npt.NDArray[np.int64]
+    done: npt.NDArray[np.uint8]
+    holes: int
+    filled: int
+    moved: int
+    visited: int
+
+
+def repair(
+    ground: Ground,
+    traffic: Traffic,
+    lft: npt.NDArray[np.uint8],
+    *,
+    waits: Waits,
+    load: npt.NDArray[np.int64],
+    lay: npt.NDArray[np.uint8],
+) -> Repair:
+    """Fill the holes of ``lft`` (uint8[S, L], 255 where a LID of the same part has no route).
+
+    A switch that lost its way takes the channel with the fewest hops to the LID, then with the least ``load``
+    (int64[C]), such that no turn closes a cycle; what hangs on it comes along.  Where none is allowed, switches that
+    hang on it look for one in its place; then the column is laid anew.  ``lay`` (uint8[L]) says MEND, LAY_ANEW or
+    LEAVE for each column.
+
+    Cost: for every hole what hangs on it times the radix, the hops of its ways out, and searches for cycles; one pass
+    over the LFT for the holes and over the slots.
+    """
+    lids_at_first, lids_at = _lids_by_switch(ground)
+    kept = [np.ascontiguousarray(a) for a in (traffic.sl, traffic.vl_bit, ground.sources, ground.weight)]
+    fabric = _fabric(ground, waits, (lids_at_first, lids_at), kept)
+    fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
+    fabric.endports_only = int(traffic.endports_only)
+    lft, load = np.array(lft, order="C"), np.array(load, order="C")
+    masks, order = np.array(waits.masks, order="C"), np.array(waits.order, np.int32, order="C")
+    done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(4, np.int64)
+    check(
+        lib.ibn_repair(
+            fabric,
+            pointer("uint8_t *", lay, np.uint8),
+            pointer("uint8_t *", lft, np.uint8),
+            pointer("uint16_t *", masks, np.uint16),
+            pointer("int32_t *", order, np.int32),
+            pointer("int64_t *", load, np.int64),
+            pointer("uint8_t *", done, np.uint8),
+            pointer("int64_t *", counts, np.int64),
+        )
+    )
+    holes, filled, moved, visited = counts.tolist()
+    return Repair(lft, Waits(masks, order), load, done, holes, filled, moved, visited)
+
+
+def _lids_by_switch(ground: Ground) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """LIDs sorted by the switch that delivers them, and where those of each switch begin."""
+    here = np.flatnonzero(ground.lid_switch >= 0)
+    by_switch = here[np.argsort(ground.lid_switch[here], kind="stable")]
+    first = np.searchsorted(ground.lid_switch[by_switch], np.arange(len(ground.part) + 1))
+    return first.astype(np.int32), by_switch.astype(np.int32)
+
+
+def _fabric(
+    ground: Ground,
+    waits: Waits,
+    lids_at: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
+    kept: list[npt.NDArray[Any]],
+) -> Any:
+    channels = ground.channels
+    fabric = ffi.new("repair_fabric *")
+    fabric.switches, fabric.lids = len(ground.part), len(ground.lid_switch)
+    fabric.channels, fabric.slots, fabric.vls = len(channels), len(waits.masks), len(waits.order)
+    for name in ("first", "src", "dst", "into", "into_first", "at_port"):
+        setattr(fabric, name, pointer("int32_t *", getattr(channels, name), np.int32))
+    fabric.port = pointer("uint8_t *", channels.port, np.uint8)
+    fabric.slot = pointer("int32_t *", ground.slot, np.int32)
+    for name in ("alive", "lid_port", "has_endport"):
+        setattr(fabric, name, pointer("uint8_t *", getattr(ground, name), np.uint8))
+    for name in ("part", "lid_switch"):
+        setattr(fabric, name, pointer("int32_t *", getattr(ground, name), np.int32))
+    fabric.lids_at_first = pointer("int32_t *", lids_at[0], np.int32)
+    fabric.lids_at = pointer("int32_t *", lids_at[1], np.int32)
+    sl, vl_bit, sources, weight = kept
+    fabric.sl, fabric.vl_bit = pointer("uint8_t *", sl, np.uint8), pointer("uint16_t *", vl_bit, np.uint16)
+    fabric.sources, fabric.weight = pointer("int64_t *", sources, np.int64), pointer("int64_t *", weight, np.int64)
+    return fabric

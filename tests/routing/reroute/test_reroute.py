@@ -1,0 +1,100 @@
+"""Re-routing: certified, as strong as before, little changed, and home again."""
+
+import numpy as np
+import pytest
+from strategies import random_fabric
+
+from routing.deadlock.certificate import check_certificate
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions, Promise
+from routing.reroute import Published, Stability, reroute
+from routing.topologies import generate
+
+OPTIONS = EngineOptions(threads=1, effort=0.1)
+
+
+def published(fabric, engine, options=OPTIONS):
+    routing = ENGINES[engine].route(fabric, options)
+    return Published(fabric, routing, prove(fabric, routing, threads=1))
+
+
+def check(found, before, fabric, engine):
+    """What everybody may count on."""
+    proof = prove(fabric, found.routing, threads=1)
+    assert proof.complete
+    assert found.proof.complete
+    assert np.array_equal(proof.hops, found.proof.hops)
+    if ENGINES[engine].promise is Promise.DEADLOCK_FREE:
+        assert proof.certified
+    if found.how not in ("fresh", "home") and before.proof.certified and ENGINES[engine].promise is Promise.DEADLOCK_FREE:
+        assert before.proof.strength == "forward" or proof.strength == "reversible"
+    if found.proof.certificate is not None:
+        check_certificate(fabric, found.routing, found.proof.certificate, threads=1)
+    parts = fabric.component
+    apart = (parts[:, None] != parts[fabric.lids.switch]) & (fabric.lids.switch >= 0)
+    assert (found.routing.lft[apart] == 255).all()
+
+
+FABRICS = {
+    "torus": lambda: generate("torus", ["4x4"], cas=2),
+    "tree": lambda: generate("kary-ntree", ["3", "3"]),
+    "random": lambda: random_fabric(5, 10, 4, parallel=2, lmc=1),
+}
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("name", FABRICS)
+def test_every_link_there_and_back(name, engine):
+    fabric = FABRICS[name]()
+    home = published(fabric, engine)
+    for link in np.unique(fabric.channels.link).tolist():
+        less = fabric.without_links([link])
+        found = reroute(ENGINES[engine], OPTIONS, home, less, home=home)
+        check(found, home, less, engine)
+        if found.how == "repaired":
+            held = home.routing.lft != 255
+            assert found.changed >= found.broken - int((~held).sum())
+        back = reroute(ENGINES[engine], OPTIONS, Published(less, found.routing, found.proof), fabric, home=home)
+        assert np.array_equal(back.routing.lft, home.routing.lft)
+        assert np.array_equal(back.routing.sl, home.routing.sl)
+        assert back.how == "home"
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_faults_one_after_the_other(engine):
+    fabric = random_fabric(8, 12, 5)
+    home = before = published(fabric, engine)
+    order = np.random.default_rng(2).permutation(np.unique(fabric.channels.link)).tolist()
+    for count in range(1, 12):
+        less = fabric.without_links(order[:count])
+        found = reroute(ENGINES[engine], OPTIONS, before, less, home=home)
+        check(found, before, less, engine)
+        before = Published(less, found.routing, found.proof)
+    for count in reversed(range(11)):
+        more = fabric.without_links(order[:count])
+        found = reroute(ENGINES[engine], OPTIONS, before, more, home=home)
+        check(found, before, more, engine)
+        before = Published(more, found.routing, found.proof)
+    assert np.array_equal(before.routing.lft, home.routing.lft)
+
+
+@pytest.mark.parametrize("stability", list(Stability))
+@pytest.mark.parametrize("engine", ["minhop", "updn", "nue", "dfsssp"])
+def test_stabilities(stability, engine):
+    fabric = FABRICS["torus"]()
+    home = published(fabric, engine)
+    less = fabric.without_links([int(fabric.channels.link[3])])
+    found = reroute(ENGINES[engine], OPTIONS, home, less, stability=stability)
+    check(found, home, less, engine)
+    if stability is Stability.FRESH:
+        assert found.how == "fresh"
+        assert np.array_equal(found.routing.lft, ENGINES[engine].route(less, OPTIONS).lft)
+
+
+def test_nothing_changed_nothing_done():
+    fabric = FABRICS["torus"]()
+    home = published(fabric, "nue")
+    found = reroute(ENGINES["nue"], OPTIONS, home, fabric)
+    assert (found.how, found.broken, found.changed) == ("unchanged", 0, 0)
+    assert found.routing is home.routing
