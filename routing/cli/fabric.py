@@ -30,6 +30,7 @@ GENERATOR_OPTIONS = ("cas", "redundancy", "width", "speed", "seed", "name")
 @click.option("--name", help="Name of the fabric.")
 @click.option("--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs assigned.")
 @click.option("--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="LIDs from OpenSM's guid2lid file.")
+@fabrics.fault_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the fabric; the suffix says how: .net (ibsim), .json, .graphml.")  # fmt: skip
 @json_option
@@ -40,6 +41,8 @@ def fabric(
     as_list: bool,
     lmc: int,
     guid2lid: Path | None,
+    failed: tuple[str, ...],
+    fault_lists: tuple[Path, ...],
     output: Path | None,
     as_json: bool,
     **given: Any,
@@ -49,6 +52,7 @@ def fabric(
     \b
     ibnue fabric torus 10x10x10 --cas 4 -o torus.net
     ibnue fabric ibnetdiscover.out -o fabric.net
+    ibnue fabric fabric.net --fail 'leaf1/36 - spine1/1' -o degraded.net
     ibnue fabric --list
     """
     if as_list:
@@ -58,7 +62,7 @@ def fabric(
         raise click.UsageError("Missing argument 'SOURCE': a generator (--list) or a file", click.get_current_context())
     chosen = {name: value for name, value in given.items() if value is not None}
     with phase(f"reading {source}"):
-        subnet = load(source, list(arguments), chosen, lmc, guid2lid)
+        subnet = fabrics.broken(load(source, list(arguments), chosen, lmc, guid2lid), failed, fault_lists)
     if output is not None:
         from routing.formats.fabric_files import write_fabric
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,6 +35,43 @@ def fabric_argument(command: Command) -> Command:
         help="LMC of the LIDs that are assigned: every end port gets 2^LMC of them.",
     )(command)
     return click.argument("fabric", shell_complete=complete)(command)
+
+
+def fault_options(command: Command) -> Command:
+    """Give a command the options that break something in its fabric before anything else is done with it."""
+    command = click.option(
+        "--faults",
+        "fault_lists",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="FILE",
+        help="Break everything that a list file names, one fault a line.",
+    )(command)
+    return click.option(
+        "--fail",
+        "failed",
+        multiple=True,
+        metavar="FAULT",
+        help="Break something: a link such as 'S1/3' or 'S1/3 - S2/4', a switch or CA by name, 'swap S1/3 S2/4', ...",
+    )(command)
+
+
+def broken(fabric: Fabric, failed: Sequence[str], lists: Sequence[Path]) -> Fabric:
+    """The fabric with what :func:`fault_options` breaks.
+
+    Raises
+    ------
+    OptionError, ParseError
+        A fault that names nothing of the fabric.
+    """
+    if not failed and not lists:
+        return fabric
+    from routing.faults import apply_faults, parse_fault, read_faults
+
+    faults = [parse_fault(text, fabric) for text in failed]
+    for path in lists:
+        faults += read_faults(path, fabric)
+    return apply_faults(fabric, faults)
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

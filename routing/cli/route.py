@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @fabrics.fabric_argument
+@fabrics.fault_options
 @engines.engine_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
               help="Folder for the tables, the certificate and the bundle; without it nothing is written.")  # fmt: skip
@@ -48,6 +49,7 @@ def route(
     seconds: dict[str, float] = {}
     with step(f"reading {fabric}", seconds, "read"):
         subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        subnet = fabrics.broken(subnet, given.pop("failed"), given.pop("fault_lists"))
     with step(f"routing {subnet.name} with {engine_name}", seconds, "route"):
         routing = engine.route(subnet, options)
     with step("proving", seconds, "prove"):

@@ -4,7 +4,7 @@ A :class:`Fault` names what it hits by GUID and port, so that it can be put on p
 applied to any state of the fabric that it was made for; :func:`apply_faults` gives the fabric that is left.
 """
 
-from routing.faults.choose import every_ca, every_link, every_switch, random_faults
+from routing.faults.choose import Lottery, every_ca, every_link, every_switch, random_faults
 from routing.faults.flapping import Event, Flapping, flapping
 from routing.faults.model import Fault, FaultKind, apply_faults
 from routing.faults.text import parse_fault, read_faults
@@ -14,6 +14,7 @@ __all__ = [
     "Fault",
     "FaultKind",
     "Flapping",
+    "Lottery",
     "apply_faults",
     "every_ca",
     "every_link",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -88,34 +89,71 @@ def random_faults(
     OptionError
         Neither or both of rate and count, a rate beyond 0 to 1, more faults than there is to break, an unknown kind.
     """
-    if (rate is None) == (count is None):
-        raise OptionError("random faults need a rate or a count", remedy="give one of the two")
-    if rate is not None and not 0.0 <= rate <= 1.0:
-        raise OptionError(f"{rate:g} is no rate of faults", remedy="use 0 to 1: 0.01 is one in a hundred")
-    rng = random.Random(seed)
-    candidates = [fault for kind in kinds for fault in _candidates(fabric, kind, groups, rng)]
-    wanted = count if count is not None else round((rate or 0.0) * len(candidates))
-    if not 0 <= wanted <= len(candidates):
-        raise OptionError(
-            f"{wanted} random faults, and {fabric.name} has {len(candidates)} of kind {', '.join(kinds)}",
-            remedy=f"use 0 to {len(candidates)}",
-        )
-    return rng.sample(candidates, wanted)
+    return Lottery.of(fabric, kinds, groups).draw(seed, rate=rate, count=count)
 
 
-def _candidates(fabric: Fabric, kind: str, groups: Sequence[Fault], rng: random.Random) -> list[Fault]:
-    makers: dict[str, Callable[[], list[Fault]]] = {
-        "link": lambda: every_link(fabric),
-        "ca-link": lambda: _other_links(fabric),
-        "switch": lambda: every_switch(fabric),
-        "ca": lambda: every_ca(fabric),
-        "degrade": lambda: _degradations(fabric),
-        "swap": lambda: _swaps(fabric, rng),
-        "group": lambda: list(groups),
-    }
-    if kind not in makers:
-        raise OptionError(f"{kind!r} is no kind of random fault", remedy=f"use {', '.join(makers)}")
-    return makers[kind]()
+@dataclass(frozen=True, eq=False)
+class Lottery:
+    """All that can break, to draw from many times; :func:`random_faults` draws once.
+
+    Attributes
+    ----------
+    fabric, kinds
+        What breaks, and how.
+    faults
+        By kind; of "swap" the links whose plugs change places.
+    """
+
+    fabric: Fabric
+    kinds: tuple[str, ...]
+    faults: tuple[Sequence[Fault], ...]
+
+    @classmethod
+    def of(cls, fabric: Fabric, kinds: Sequence[str], groups: Sequence[Fault] = ()) -> Lottery:
+        """Find all that can break.  Cost: O(S + T + K).
+
+        Raises
+        ------
+        OptionError
+            An unknown kind.
+        """
+        makers: dict[str, Callable[[], Sequence[Fault]]] = {
+            "link": lambda: every_link(fabric),
+            "ca-link": lambda: _other_links(fabric),
+            "switch": lambda: every_switch(fabric),
+            "ca": lambda: every_ca(fabric),
+            "degrade": lambda: _degradations(fabric),
+            "swap": lambda: every_link(fabric),
+            "group": lambda: groups,
+        }
+        for kind in kinds:
+            if kind not in makers:
+                raise OptionError(f"{kind!r} is no kind of random fault", remedy=f"use {', '.join(makers)}")
+        return cls(fabric, tuple(kinds), tuple(makers[kind]() for kind in kinds))
+
+    def draw(self, seed: int | str, *, rate: float | None = None, count: int | None = None) -> list[Fault]:
+        """Some of them, as :func:`random_faults` says.
+
+        Raises
+        ------
+        OptionError
+            Neither or both of rate and count, a rate beyond 0 to 1, more faults than there is to break.
+        """
+        if (rate is None) == (count is None):
+            raise OptionError("random faults need a rate or a count", remedy="give one of the two")
+        if rate is not None and not 0.0 <= rate <= 1.0:
+            raise OptionError(f"{rate:g} is no rate of faults", remedy="use 0 to 1: 0.01 is one in a hundred")
+        rng = random.Random(seed)
+        candidates: list[Fault] = []
+        for kind, faults in zip(self.kinds, self.faults, strict=True):
+            candidates += _swaps(faults, rng) if kind == "swap" else faults
+        wanted = count if count is not None else round((rate or 0.0) * len(candidates))
+        if not 0 <= wanted <= len(candidates):
+            raise OptionError(
+                f"{wanted} random faults, and {self.fabric.name} has {len(candidates)} of kind {', '.join(self.kinds)}",
+                remedy=f"use 0 to {len(candidates)}",
+            )
+        return rng.sample(candidates, wanted)
 
 
 def _other_links(fabric: Fabric) -> list[Fault]:
@@ -128,12 +166,11 @@ def _degradations(fabric: Fabric) -> list[Fault]:
     return link_faults(fabric, wide, FaultKind.DEGRADE, 1)
 
 
-def _swaps(fabric: Fabric, rng: random.Random) -> list[Fault]:
-    """Random pairs of cables between switches, no cable twice; the second plugs change places."""
-    links = every_link(fabric)
-    rng.shuffle(links)
+def _swaps(links: Sequence[Fault], rng: random.Random) -> list[Fault]:
+    """Random pairs of cables, no cable twice; the second plugs change places."""
+    mixed = rng.sample(links, len(links))
     swaps = []
-    for a, b in zip(links[::2], links[1::2], strict=False):
+    for a, b in zip(mixed[::2], mixed[1::2], strict=False):
         name = f"swap {a.name.rpartition(' - ')[2]} {b.name.rpartition(' - ')[2]}"
         swaps.append(Fault(FaultKind.SWAP, name, (a.ports[1], b.ports[1])))
     return swaps

@@ -256,7 +256,7 @@ class _Reader:
         return rows[0]
 
     def nothing(self, text: str) -> OptionError:
-        near = difflib.get_close_matches(text, self.candidates(text), 3, 0.6)
+        near = difflib.get_close_matches(text, self.candidates(text), 3, 0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else HOW
         return OptionError(f"{self.fabric.name} has no device {text!r}", remedy=hint)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
 from routing.errors import EnvironmentProblem
+from routing.sweep.executors import leave_with_parent
 from routing.whatif.effect import Baseline, Effect, effect_of
 from routing.whatif.scenarios import Scenario
 
@@ -76,17 +75,8 @@ def _drained(executor: ProcessPoolExecutor, effects: Iterator[Effect]) -> Iterat
 
 def _begin(baseline: Baseline) -> None:
     """Make a fresh worker process ready."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this one
+    leave_with_parent()
     _baseline.append(baseline)
-    threading.Thread(target=_follow_parent, daemon=True).start()
-
-
-def _follow_parent() -> None:
-    """End with the parent, even if that is killed: nobody would read what comes."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _effect(scenario: Scenario) -> Effect:

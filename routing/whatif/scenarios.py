@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.faults import Fault, random_faults
+from routing.faults import Fault, Lottery
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,5 @@ def sampled(
     """
     if count < 0:
         raise OptionError(f"{count} scenarios", remedy="use 0 or more")
-    return [
-        Scenario(tuple(random_faults(fabric, seed=f"{seed}/{number}", count=together, rate=rate, kinds=kinds)))
-        for number in range(count)
-    ]
+    lottery = Lottery.of(fabric, kinds)
+    return [Scenario(tuple(lottery.draw(f"{seed}/{number}", count=together, rate=rate))) for number in range(count)]

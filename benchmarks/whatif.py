@@ -1,0 +1,76 @@
+"""How many faults a second are laid over a fabric, mended, proven and measured.
+
+usage: python -m benchmarks.whatif [FABRIC ...] [-e nue,updn] [--jobs 1] [--most N] [--stability full]
+
+FABRIC is a file or a generator with its arguments.  Every single link between switches fails, or N of them at random.
+A Markdown table: faults a second of wall time, and of processor time over all processes, the tables before any fault
+not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from benchmarks.quality_table import listed
+from routing.cli import fabrics
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.faults import every_link, random_faults
+from routing.reroute import Stability
+from routing.whatif import Baseline, alone, explore
+
+FABRICS = ("torus:4x4x4", "torus:4x4x4,cas=4", "kary-ntree:10,3")
+EFFORT = 1.0
+
+
+def row(name: str, engine: str, told: argparse.Namespace) -> str:
+    """One line of the table."""
+    fabric = fabrics.read(name)
+    faults = every_link(fabric)
+    if told.most < len(faults):
+        faults = random_faults(fabric, seed=1, count=told.most)
+    options = EngineOptions(effort=told.effort, threads=1)
+    baseline = Baseline.of(fabric, ENGINES[engine], options, stability=Stability(told.stability))
+    cpu, wall = processor_seconds(), time.perf_counter()
+    effects = list(explore(baseline, alone(faults), jobs=told.jobs))
+    cpu, wall = processor_seconds() - cpu, time.perf_counter() - wall
+    certified = sum(effect.certified for effect in effects)
+    changed = sum(effect.changed or 0 for effect in effects) / max(1, len(effects))
+    broken = sum(effect.broken or 0 for effect in effects) / max(1, len(effects))
+    worst = max((effect.loss or 0.0 for effect in effects), default=0.0)
+    cells = [fabric.name, engine, told.stability, str(len(faults)), f"{wall:.2f}", f"{len(faults) / wall:.0f}"]
+    cells += [f"{len(faults) / cpu:.0f}", str(certified), f"{broken:.1f}", f"{changed:.1f}", f"{100 * worst:.1f} %"]
+    return f"| {' | '.join(cells)} |"
+
+
+def processor_seconds() -> float:
+    """Of this process and of all its children that have ended."""
+    times = os.times()
+    return float(times.user + times.system + times.children_user + times.children_system)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.whatif", description=__doc__.splitlines()[0])
+    parser.add_argument("fabrics", nargs="*", default=FABRICS)
+    parser.add_argument("-e", "--engines", type=listed, default=["nue", "updn"], help="engines, with commas")
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--most", type=int, default=1 << 30, help="links at random, if there are more")
+    parser.add_argument("--effort", type=float, default=EFFORT)
+    parser.add_argument("--stability", choices=[stability.value for stability in Stability], default="full")
+    told = parser.parse_args(words)
+    head = ["fabric", "engine", "stability", "links", "seconds", "a second", "a CPU second", "certified"]
+    head += ["broken mean", "changed mean", "worst loss"]
+    print(f"| {' | '.join(head)} |", "|---" * len(head) + "|", sep="\n")
+    for name in told.fabrics:
+        for engine in told.engines:
+            print(row(name, engine, told), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""whatif, and the faults that other commands take, as a user meets them."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import routing
+from routing.cli import main
+from routing.topologies import generate
+from routing.whatif import weak_spots
+
+
+def run(*args):
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+def records(*args):
+    result = run("whatif", *args, "--json")
+    assert result.stderr == ""
+    return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def assert_refused(result, *told):
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("ibnue: ")
+    assert result.stderr.count("\n") == 1
+    for words in told:
+        assert words in result.stderr
+
+
+def test_every_link_is_what_nobody_has_to_ask_for():
+    status, told = records("torus:3x3", "-e", "nue")
+    assert (status, len(told)) == (0, 18)
+    first = told[0]
+    assert first["fault"] == "sw0.0/2 - sw2.0/3"
+    assert {"fault", "kind", "certified", "vls", "changed", "broken", "a2a", "cut_off", "how"} <= set(first)
+    assert all(record["certified"] and record["connected"] and record["exceeded"] == [] for record in told)
+
+
+def test_choices_come_one_after_the_other(tmp_path):
+    faults = tmp_path / "faults.txt"
+    faults.write_text("sw0.1\ngroup card: sw0.0/1-2\n")
+    choice = ["--links", 2, "--switches", "all", "--cas", 1, "--random", "2:3", "--random", "1:50%"]
+    status, told = records("torus:3x3", *choice, "--kinds", "link", "--fault", "sw0.0/2", "--list", faults)
+    assert status == 0
+    kinds = [record["kind"] for record in told]
+    assert kinds == ["link"] * 2 + ["switch"] * 9 + ["ca"] + ["link"] * 4 + ["switch", "group"]
+    assert [len(record["faults"]) for record in told] == [1] * 12 + [3, 3, 9, 1, 1, 1]
+
+
+def test_processes_and_runs_print_the_same_bytes():
+    words = ["whatif", "torus:3x3", "--links", "all", "--random", "5:2", "--json"]
+    one, two, again = (run(*words, "-j", jobs).stdout for jobs in (1, 2, 2))
+    assert one == two == again
+    assert one.count("\n") == 23
+
+
+def test_the_summary_names_what_matters():
+    result = run("whatif", "mesh:4,cas=1", "--links", "all", "--switches", "all", "-j", 1)
+    assert result.exit_code == 0
+    told = " ".join(result.stdout.split())
+    links, switches = weak_spots(generate("mesh", ["4"], cas=1))
+    assert (len(links), switches) == (3, [1, 2])
+    assert "bridges 3: sw0/3 - sw1/2, sw1/3 - sw2/2, sw2/3 - sw3/2" in told
+    assert "cut switches 2: sw1, sw2" in told
+    assert "connected after 0 of 7 scenarios" in told
+    assert "certified after 7 of 7 scenarios" in told
+    assert "hurts most sw1" in told
+    ranked = [line.split()[0] for line in result.stdout.splitlines() if line.startswith(" sw")]
+    assert ranked[:2] == ["sw1", "sw2"]
+
+
+def test_limits_of_a_site():
+    ring = ["whatif", "ring:4,cas=1", "-j", 1]
+    assert run(*ring, "--require", "connected", "--require", "certified").exit_code == 0
+    lossy = run(*ring, "--max-loss", 0.0)
+    assert lossy.exit_code == 1
+    assert "beyond max-loss: sw0/" in lossy.stdout
+    split = run(*ring, "--random", "1:2", "--require", "connected")
+    assert split.exit_code == 1
+    assert "beyond connected: " in split.stdout
+    status, told = records("torus:4x4", "-e", "minhop", "--links", 2, "--require", "certified")
+    assert status == 1
+    assert [record["exceeded"] for record in told] == [["certified"]] * 2
+    assert records("torus:4x4", "-e", "minhop", "--links", 2)[0] == 0
+
+
+def test_faults_together(tmp_path):
+    faults = tmp_path / "faults.txt"
+    faults.write_text("sw1/2\n")
+    _, (record,) = records("mesh:4,cas=1", "--fault", "sw2/3", "--list", faults, "--together")
+    assert record["faults"] == ["sw2/3 - sw3/2", "sw0/3 - sw1/2"]
+    assert (record["parts"], record["connected"]) == (3, False)
+
+
+def test_tables_that_are_in_the_switches(tmp_path):
+    assert run("route", "torus:3x3", "-e", "updn", "--seed", 5, "-o", tmp_path / "tables").exit_code == 0
+    fresh = ["torus:3x3", "-e", "updn", "--seed", 5, "--links", 3]
+    assert records(*fresh, "--tables", tmp_path / "tables") == records(*fresh)
+    other = run("whatif", "torus:3x3", "--tables", tmp_path / "none")
+    assert_refused(other, "none: there is no such")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--links", "some"], "'some' is neither all nor a number"),
+        (["--random", "3:x"], "'3:x' is no sample"),
+        (["--kinds", "cable"], "'cable' is none of link, ca-link"),
+        (["--random", "1:99"], "99 random faults, and torus-3x3 has 18"),
+        (["--links", "99"], "99 random faults"),
+        (["--fault", "sw0.9/1"], "no device 'sw0.9' (did you mean sw0."),
+        (["--fault", "sw0.0/1 - sw0.1/1"], "there is no link"),
+        (["--list", "/nowhere"], "/nowhere: there is no such file"),
+        (["--jobs", "0"], "0 is not in the range"),
+        (["-e", "none"], "there is no engine"),
+    ],
+)
+def test_what_cannot_be_asked_for(words, told):
+    assert_refused(run("whatif", "torus:3x3", *words), told)
+
+
+def test_a_list_names_its_line(tmp_path):
+    faults = tmp_path / "faults.txt"
+    faults.write_text("sw0.0/2\n# a comment\nsw0.0/22\n")
+    for words in (["whatif", "torus:3x3", "--list", faults], ["route", "torus:3x3", "--faults", faults]):
+        assert_refused(run(*words), "faults.txt:3: sw0.0 has no port 22 (its ports are 1 to")
+
+
+def test_other_commands_take_faults_too(tmp_path):
+    faults = tmp_path / "faults.txt"
+    faults.write_text("sw0.0/2\n")
+    result = run(
+        "fabric", "torus", "3x3", "--fail", "sw1.1", "--faults", faults, "-o", tmp_path / "less.json", "--json"
+    )
+    told = json.loads(result.stdout)
+    assert (told["switches"], told["links between switches"]) == (8, 13)
+    routed = json.loads(run("route", "torus:3x3", "--fail", "sw1.1", "--faults", faults, "--json").stdout)
+    assert routed["fabric"]["digest"] == told["digest"]
+    assert routed["certified"]
+    assert_refused(run("fabric", "torus", "3x3", "--fail", "sw7"), "no device 'sw7'")
+
+
+def start(*args, **pipes):
+    found = os.pathsep.join([str(Path(routing.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    words = ["env", "--default-signal=INT", sys.executable, "-m", "routing.cli", "whatif", *args]
+    return subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": found}, start_new_session=True, **pipes
+    )
+
+
+def children(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_interrupted_it_leaves_nothing_behind(ending):
+    words = ["torus:4x4x4", "-e", "nue", "--random", "20000", "-j", "2", "--json"]
+    process = start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        first = json.loads(process.stdout.readline())  # workers are at work
+        assert first["certified"]
+        workers = children(process.pid)
+        assert len(workers) == 2
+        process.send_signal(ending)
+        _, complaint = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == (130 if ending == signal.SIGINT else -signal.SIGKILL)
+    assert complaint.lstrip() == ("ibnue: interrupted\n" if ending == signal.SIGINT else "")
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{worker}").exists() for worker in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
+def test_progress_shows_on_a_terminal_alone():
+    terminal, ours = pty.openpty()
+    process = start("torus:3x3", "-j", "1", stdout=subprocess.PIPE, stderr=ours)
+    os.close(ours)
+    seen = b""
+    try:
+        while chunk := os.read(terminal, 4096):
+            seen += chunk
+    except OSError:  # the other side is closed
+        pass
+    out, _ = process.communicate(timeout=60)
+    os.close(terminal)
+    assert process.returncode == 0
+    assert b"breaking" in seen
+    assert b"/18" in seen
+    assert b"breaking" not in out
+    assert b"hurts most" in out
