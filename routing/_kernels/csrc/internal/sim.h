@@ -1,0 +1,277 @@
+/* State of a packet simulation; see docs/simulation.md for the model.
+ *
+ * A lane is one VL of one channel: its sender's credits, and the input buffer of that VL at its receiver. */
+#ifndef IBNUE_INTERNAL_SIM_H
+#define IBNUE_INTERNAL_SIM_H
+
+#include <stdint.h>
+
+#include "../sim.h"
+
+enum {
+    EV_FREE,    /* subject: channel, which has sent its packet */
+    EV_CREDIT,  /* subject: lane, value: blocks, which have come back to the sender */
+    EV_FREED,   /* the same, waiting for the next flow control packet */
+    EV_ARRIVE,  /* subject: packet, whose head may be forwarded */
+    EV_DELIVER, /* subject: packet, whose tail has reached a CA */
+    EV_INJECT,  /* subject: flow, whose next message is due */
+    EV_EXPOSE,  /* subject: lane, whose single FIFO shows its next packet */
+    EV_LATER,   /* from here on: after the others of the tick, by type and subject */
+    EV_HEAD = EV_LATER, /* subject: lane, whose head may have waited too long */
+    EV_UNSTALL,         /* subject: lane */
+    EV_RULE_END,        /* subject: lane out, value: lane in */
+    EV_CONTROL,         /* subject: control message */
+    EV_CLCM,            /* subject: lane, value: episode */
+    EV_SAMPLE,
+    EV_FCP
+};
+
+enum { ARBITER_ROUND_ROBIN, ARBITER_ARRIVAL, ARBITER_RANDOM };
+enum { BREAKER_NONE, BREAKER_LOOP, BREAKER_DEADLOCK };
+enum { PROCESS_PERSISTENT, PROCESS_POISSON, PROCESS_BERNOULLI, PROCESS_BURSTY, PROCESS_TRACE };
+enum { PATTERN_CYCLE, PATTERN_UNIFORM, PATTERN_HOTSPOT };
+enum {
+    LOG_HOQ_DROP,
+    LOG_STALLED,
+    LOG_UNSTALLED,
+    LOG_SUSPECTED,
+    LOG_CLEARED,
+    LOG_CLCM,
+    LOG_REPLACED,
+    LOG_MASTER,
+    LOG_REROUTED,
+    LOG_RELEASED,
+    LOG_OVERRUN,
+    LOG_FOUND,
+    LOG_RULE,
+    LOG_RULE_END
+};
+enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
+
+#define IBN_COST_BITS 20
+#define IBN_NONE (-1)
+#define IBN_CLCM_PORTS 64
+#define IBN_LOG_WIDTH 6
+#define IBN_LOG_MOST 4000000
+
+typedef struct {
+    int64_t time;
+    int32_t next, subject, value, type;
+} ibn_event;
+
+typedef struct {
+    int64_t born, entered, ready, tail;
+    int32_t next, flow, channel, lane, out_lane;
+    int32_t bytes, blocks;
+    int32_t lid;
+    uint8_t sl, last;
+} ibn_packet;
+
+typedef struct {
+    int32_t head, tail;
+} ibn_fifo;
+
+typedef struct {
+    uint32_t fctbs, fccl;                  /* blocks sent, limit of blocks that may be sent */
+    int32_t held, flying, returning;       /* blocks in the buffer, on the way to it, given back but not known yet */
+    int32_t buffer;                        /* blocks that the buffer has now */
+    int32_t waiting;                       /* packets at the sender that want this lane */
+    int32_t next_input;                    /* round robin */
+    int32_t only;                          /* input that alone is served, or IBN_NONE */
+    int16_t pass, pass_input;              /* packets that may go without credit, and the input that they come from */
+    int64_t since;                         /* something has been waiting since then */
+    int64_t sent;                          /* end of the last packet on this lane */
+    int64_t head;                          /* the head has been head since then */
+} ibn_lane;
+
+/* What only drops and breakers look at. */
+typedef struct {
+    uint32_t own, spuid; /* as generated, as sent */
+    int32_t episode, dropped_in_row, unsent, extra;
+    uint8_t suspected, timed, stalled, busy_input;
+    ibn_fifo hidden; /* single FIFO: packets behind the one that shows */
+} ibn_watch;
+
+typedef struct {
+    int64_t busy, since, cost, carry;
+    int32_t wire, src, dst, in_index, inputs, queues, waiting, reverse, delay;
+    uint16_t vls; /* with something waiting */
+    uint8_t touched, called, to_switch, from_switch, next_vl, dst_port;
+    /* VL arbitration tables */
+    uint8_t high_at, low_at, arbiter;
+    int32_t high_left, low_left, high_limit_left;
+} ibn_channel;
+
+typedef struct {
+    int64_t bytes, packets, wait, discards, hoq, lifetime, stalled, overrun, relay, control;
+} ibn_counters;
+
+typedef struct {
+    int32_t channel, index, process, pattern, list, count, self, hot_list, hot_count, bytes, mtu;
+    int64_t sl_row, start, stop, messages, slot;
+    double mean, factor, burst, gap, hot;
+    uint64_t key;
+    int64_t made, due, born, slots;
+    double clock;
+    int32_t left, head, lid, called;
+    int64_t sent_packets, sent_bytes, packets, bytes_got, latency, network, worst, dropped, messages_got;
+} ibn_flow;
+
+typedef struct {
+    int32_t lane, kind, phase, index, count, next;
+    uint32_t spuid;
+    uint32_t spuids[IBN_CLCM_PORTS];
+    int32_t egress[IBN_CLCM_PORTS]; /* lanes */
+} ibn_clcm;
+
+struct ibn_sim {
+    int32_t devices, switches, channels, vls, lids, sl2vl_ports, flows, words;
+    int64_t now, lanes;
+    /* the network */
+    ibn_channel *channel;
+    ibn_counters *counters;
+    ibn_lane *lane;
+    ibn_watch *watch;
+    ibn_fifo *queue;
+    uint64_t *mask;
+    int32_t *at_port, *out_first, *out_channel;
+    uint8_t *lft, *sl2vl, *ca_sl2vl, *sl, *distance;
+    int32_t *lid_switch, *lid_device;
+    int64_t sl_rows;
+    /* options */
+    ibn_sim_options options;
+    int64_t *hoq, *lifetime, *detect, *repeat, *release;
+    int32_t *stall_count, *breaker, *extra;
+    uint8_t *vlarb;
+    /* traffic */
+    ibn_flow *flow;
+    int32_t *lists;
+    int64_t *trace;
+    /* events */
+    ibn_event *event;
+    int32_t events_made, event_free;
+    int32_t *slot, *heap, *later, *touched;
+    uint64_t *busy_slots;
+    int32_t slots, heap_size, heap_room, laters, later_room, touches;
+    int64_t moving; /* pending events that move data: 0 with packets around is a standstill */
+    /* packets and messages */
+    ibn_packet *packet;
+    int32_t packets_made, packet_free;
+    ibn_clcm *clcm;
+    int32_t clcms_made, clcm_free;
+    int64_t *log;
+    int64_t logged, log_room, log_lost, picks;
+    int failed;
+    /* totals */
+    int64_t injected, delivered, dropped, injected_bytes, delivered_bytes, dropped_bytes, hops, handled, last_move;
+};
+
+static inline uint64_t ibn_mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+/* The n-th number of a stream; streams of different keys have nothing in common. */
+static inline uint64_t ibn_number(uint64_t key, uint64_t n)
+{
+    return ibn_mix(key + (n + 1) * 0x9E3779B97F4A7C15u);
+}
+
+static inline uint64_t ibn_key(uint64_t seed, uint64_t kind, uint64_t stream)
+{
+    return ibn_mix(ibn_mix(seed * 3 + kind) + (stream + 1) * 0xD1B54A32D192ED03u);
+}
+
+static inline int32_t ibn_credits(const ibn_lane *lane)
+{
+    return (int32_t)(lane->fccl - lane->fctbs);
+}
+
+/* sim_events.c */
+int ibn_sim_more_events(ibn_sim *sim);
+void ibn_sim_heap_push(ibn_sim *sim, int32_t event);
+int32_t ibn_sim_heap_pop(ibn_sim *sim);
+void ibn_sim_later(ibn_sim *sim, int32_t event);
+void ibn_sim_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d);
+int32_t ibn_sim_new_packet(ibn_sim *sim);
+
+static inline int ibn_moves(int type)
+{
+    return type < EV_LATER || type == EV_RULE_END;
+}
+
+/* Something is to happen at that time, which is later than now. */
+static inline void ibn_at(ibn_sim *sim, int64_t time, int type, int32_t subject, int32_t value)
+{
+    if (sim->event_free == IBN_NONE && ibn_sim_more_events(sim))
+        return;
+    int32_t e = sim->event_free;
+    ibn_event *event = &sim->event[e];
+    sim->event_free = event->next;
+    event->time = time;
+    event->subject = subject;
+    event->value = value;
+    event->type = type;
+    sim->moving += ibn_moves(type);
+    if (time - sim->now < sim->slots) {
+        int32_t at = (int32_t)(time & (sim->slots - 1));
+        event->next = sim->slot[at];
+        sim->slot[at] = e;
+        sim->busy_slots[at >> 6] |= 1ull << (at & 63);
+    } else {
+        ibn_sim_heap_push(sim, e);
+    }
+}
+
+/* A channel is looked at when everything of this tick has happened. */
+static inline void ibn_touch(ibn_sim *sim, int32_t c)
+{
+    if (!sim->channel[c].touched) {
+        sim->channel[c].touched = 1;
+        sim->touched[sim->touches++] = c;
+    }
+}
+
+static inline void ibn_free_packet(ibn_sim *sim, int32_t p)
+{
+    sim->packet[p].next = sim->packet_free;
+    sim->packet_free = p;
+}
+
+/* sim_switch.c */
+void ibn_sim_arrive(ibn_sim *sim, int32_t p);
+void ibn_sim_deliver(ibn_sim *sim, int32_t p);
+void ibn_sim_expose(ibn_sim *sim, int32_t lane);
+void ibn_sim_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input);
+int32_t ibn_sim_dequeue(ibn_sim *sim, int32_t c, int32_t vl, int32_t input);
+void ibn_sim_give_back(ibn_sim *sim, int32_t c, int32_t lane, int32_t blocks, int64_t when);
+void ibn_sim_lose(ibn_sim *sim, int32_t p);
+/* sim_arbiter.c */
+int32_t ibn_sim_choose_input(const ibn_sim *sim, int32_t c, int32_t lane, int32_t vl);
+void ibn_sim_arbitrate(ibn_sim *sim, int32_t c);
+int ibn_sim_choose_vl(ibn_sim *sim, int32_t c, int32_t *input);
+/* sim_source.c */
+void ibn_sim_prepare(ibn_sim *sim, int32_t f);
+void ibn_sim_start_flows(ibn_sim *sim);
+/* sim_drop.c */
+void ibn_sim_arm(ibn_sim *sim, int32_t lane);
+void ibn_sim_head(ibn_sim *sim, int32_t lane);
+void ibn_sim_unstall(ibn_sim *sim, int32_t lane);
+/* sim_breaker.c, sim_loop.c, sim_deadlock.c */
+void ibn_sim_sample(ibn_sim *sim);
+void ibn_sim_clcm(ibn_sim *sim, int32_t lane, int32_t episode);
+void ibn_sim_control(ibn_sim *sim, int32_t message);
+int32_t ibn_sim_new_clcm(ibn_sim *sim);
+void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t lane);
+void ibn_sim_drop_clcm(ibn_sim *sim, int32_t message);
+int ibn_sim_still_suspected(const ibn_sim *sim, int32_t lane);
+int ibn_sim_wants(const ibn_sim *sim, int32_t lane_in, int32_t lane_out);
+int ibn_sim_can_reroute(const ibn_sim *sim, int32_t lane);
+uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device);
+void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message);
+void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message);
+void ibn_sim_rule_end(ibn_sim *sim, int32_t lane_out, int32_t lane_in);
+
+#endif

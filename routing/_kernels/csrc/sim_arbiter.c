@@ -1,0 +1,256 @@
+/* Which packet a channel sends next: a VL, then an input. */
+#include "internal/sim.h"
+
+#define VLARB_ENTRIES 64
+#define VLARB_WIDTH (4 + 4 * VLARB_ENTRIES)
+#define VLARB_NO_LIMIT 255
+
+static int32_t input_at_random(const ibn_sim *sim, int32_t c, int32_t l)
+{
+    const uint64_t *mask = sim->mask + (int64_t)l * sim->words;
+    int32_t count = 0;
+    for (int32_t w = 0; w < sim->words; w++)
+        count += __builtin_popcountll(mask[w]);
+    uint64_t key = ibn_key(sim->options.seed, 3, (uint64_t)c);
+    uint64_t number = ibn_number(key, (uint64_t)sim->counters[c].packets) >> 32;
+    int32_t left = (int32_t)((number * (uint64_t)count) >> 32);
+    for (int32_t w = 0; w < sim->words; w++) {
+        uint64_t word = mask[w];
+        int32_t here = __builtin_popcountll(word);
+        if (left >= here) {
+            left -= here;
+            continue;
+        }
+        while (left--)
+            word &= word - 1;
+        return w * 64 + __builtin_ctzll(word);
+    }
+    return IBN_NONE;
+}
+
+/* The first input with something waiting from this one on, around the end. */
+static int32_t input_in_turn(const ibn_sim *sim, int32_t l, int32_t from)
+{
+    const uint64_t *mask = sim->mask + (int64_t)l * sim->words;
+    if (sim->words == 1) {
+        uint64_t ahead = mask[0] & (~0ull << from);
+        return __builtin_ctzll(ahead ? ahead : mask[0]);
+    }
+    for (int32_t step = 0; step <= sim->words; step++) {
+        int32_t w = ((from >> 6) + step) % sim->words;
+        uint64_t word = step ? mask[w] : mask[w] & (~0ull << (from & 63));
+        if (word)
+            return w * 64 + __builtin_ctzll(word);
+    }
+    return IBN_NONE;
+}
+
+/* The input whose head has waited longest; of those that came together, the next in turn. */
+static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    const uint64_t *mask = sim->mask + (int64_t)l * sim->words;
+    const ibn_fifo *queue = &sim->queue[channel->queues + vl * channel->inputs];
+    int32_t best = IBN_NONE, from = sim->lane[l].next_input, best_turn = 0;
+    int64_t best_time = 0;
+    for (int32_t w = 0; w < sim->words; w++) {
+        for (uint64_t word = mask[w]; word; word &= word - 1) {
+            int32_t input = w * 64 + __builtin_ctzll(word);
+            int64_t time = sim->packet[queue[input].head].ready;
+            int32_t turn = input >= from ? input - from : input - from + channel->inputs;
+            if (best == IBN_NONE || time < best_time || (time == best_time && turn < best_turn)) {
+                best = input;
+                best_time = time;
+                best_turn = turn;
+            }
+        }
+    }
+    return best;
+}
+
+/* The input that is next on a lane with something waiting, or IBN_NONE where a rule keeps all of them back. */
+int32_t ibn_sim_choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
+{
+    const ibn_lane *lane = &sim->lane[l];
+    if (lane->only != IBN_NONE) {
+        uint64_t word = sim->mask[(int64_t)l * sim->words + (lane->only >> 6)];
+        return (word >> (lane->only & 63)) & 1 ? lane->only : IBN_NONE;
+    }
+    if (sim->options.arbitration == ARBITER_ROUND_ROBIN)
+        return input_in_turn(sim, l, lane->next_input);
+    if (sim->options.arbitration == ARBITER_ARRIVAL)
+        return input_by_arrival(sim, c, l, vl);
+    return input_at_random(sim, c, l);
+}
+
+/* The input to serve on a VL, if its packet fits into the credits. */
+static int32_t input_that_fits(const ibn_sim *sim, int32_t c, int32_t vl)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    int32_t l = c * sim->vls + vl;
+    const ibn_lane *lane = &sim->lane[l];
+    if (lane->pass && (sim->mask[(int64_t)l * sim->words + (lane->pass_input >> 6)] >> (lane->pass_input & 63)) & 1)
+        return lane->pass_input;
+    int32_t input = ibn_sim_choose_input(sim, c, l, vl);
+    if (input == IBN_NONE)
+        return input;
+    int32_t p = sim->queue[channel->queues + vl * channel->inputs + input].head;
+    return sim->packet[p].blocks <= ibn_credits(lane) ? input : IBN_NONE;
+}
+
+static int head_blocks(const ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    return sim->packet[sim->queue[channel->queues + vl * channel->inputs + input].head].blocks;
+}
+
+/* The VL of a table's turn among those that can send; its entry and what is left of its weight go on. */
+static int vl_of_table(const uint8_t *table, int entries, unsigned can, uint8_t *at, int32_t *left)
+{
+    for (int step = 0; step <= entries; step++) {
+        if (step || *left <= 0) {
+            *at = (uint8_t)(*at + 1 < entries ? *at + 1 : 0);
+            *left = table[2 * *at + 1];
+        }
+        if (*left > 0 && (can >> table[2 * *at]) & 1)
+            return table[2 * *at];
+    }
+    return IBN_NONE;
+}
+
+static unsigned vls_of_table(const uint8_t *table, int entries)
+{
+    unsigned vls = 0;
+    for (int e = 0; e < entries; e++)
+        if (table[2 * e + 1])
+            vls |= 1u << table[2 * e];
+    return vls;
+}
+
+/* VL arbitration as InfiniBand has it: weights in blocks, high before low up to a limit. */
+static int vl_by_tables(ibn_sim *sim, int32_t c, unsigned can, const int32_t *inputs)
+{
+    ibn_channel *channel = &sim->channel[c];
+    const uint8_t *tables = sim->vlarb + channel->arbiter * VLARB_WIDTH;
+    const uint8_t *high = tables + 4, *low = tables + 4 + 2 * VLARB_ENTRIES;
+    unsigned high_can = can & vls_of_table(high, tables[1]), low_can = can & vls_of_table(low, tables[2]);
+    int limit = tables[0];
+    if (high_can && (limit == VLARB_NO_LIMIT || channel->high_limit_left > 0 || !low_can)) {
+        int vl = vl_of_table(high, tables[1], high_can, &channel->high_at, &channel->high_left);
+        int blocks = head_blocks(sim, c, vl, inputs[vl]);
+        channel->high_left -= blocks;
+        if (channel->high_limit_left <= 0)
+            channel->high_limit_left = limit ? limit * 64 : 1;
+        channel->high_limit_left -= blocks;
+        return vl;
+    }
+    channel->high_limit_left = limit ? limit * 64 : 1;
+    if (!low_can)
+        return IBN_NONE;
+    int vl = vl_of_table(low, tables[2], low_can, &channel->low_at, &channel->low_left);
+    channel->low_left -= head_blocks(sim, c, vl, inputs[vl]);
+    return vl;
+}
+
+/* The VL that sends now and its input, or IBN_NONE. */
+int ibn_sim_choose_vl(ibn_sim *sim, int32_t c, int32_t *input)
+{
+    ibn_channel *channel = &sim->channel[c];
+    unsigned vls = channel->vls;
+    if (!sim->options.arbiters) {
+        unsigned ahead = vls & (~0u << channel->next_vl);
+        for (unsigned part = 0; part < 2; part++) {
+            for (unsigned word = part ? vls & ~ahead : ahead; word; word &= word - 1) {
+                int vl = __builtin_ctz(word);
+                if ((*input = input_that_fits(sim, c, vl)) != IBN_NONE) {
+                    channel->next_vl = (uint8_t)(vl + 1 < sim->vls ? vl + 1 : 0);
+                    return vl;
+                }
+            }
+        }
+        return IBN_NONE;
+    }
+    int32_t inputs[16];
+    unsigned can = 0;
+    for (unsigned word = vls; word; word &= word - 1) {
+        int vl = __builtin_ctz(word);
+        if ((inputs[vl] = input_that_fits(sim, c, vl)) != IBN_NONE)
+            can |= 1u << vl;
+    }
+    int vl = can ? vl_by_tables(sim, c, can, inputs) : IBN_NONE;
+    if (vl != IBN_NONE)
+        *input = inputs[vl];
+    return vl;
+}
+
+/* The buffer that a packet leaves, and its credits; or the flow that it comes from. */
+static void leave(ibn_sim *sim, ibn_packet *packet, int64_t end)
+{
+    if (packet->lane == IBN_NONE) {
+        packet->entered = sim->now;
+        sim->injected++;
+        sim->injected_bytes += packet->bytes;
+        sim->flow[packet->flow].sent_packets++;
+        sim->flow[packet->flow].sent_bytes += packet->bytes;
+        return;
+    }
+    sim->lane[packet->lane].held -= packet->blocks;
+    ibn_sim_give_back(sim, packet->channel, packet->lane, packet->blocks, end);
+    if (sim->options.single_fifo)
+        ibn_at(sim, end, EV_EXPOSE, packet->lane, 0);
+}
+
+static void send(ibn_sim *sim, int32_t c, int vl, int32_t input)
+{
+    ibn_channel *channel = &sim->channel[c];
+    int32_t l = c * sim->vls + vl, p = ibn_sim_dequeue(sim, c, vl, input), flow = sim->packet[p].flow;
+    ibn_lane *lane = &sim->lane[l];
+    ibn_packet *packet = &sim->packet[p];
+    ibn_counters *counters = &sim->counters[c];
+    int64_t work = packet->bytes * channel->cost + channel->carry, ready = channel->since;
+    int64_t length = work >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
+    channel->carry = work & ((1 << IBN_COST_BITS) - 1);
+    if (packet->tail > end)
+        end = packet->tail; /* it cannot leave before it has come */
+    counters->wait += sim->now - (ready > channel->busy ? ready : channel->busy);
+    counters->bytes += packet->bytes;
+    counters->packets++;
+    channel->busy = end;
+    lane->fctbs += (uint32_t)packet->blocks;
+    lane->flying += packet->blocks;
+    lane->sent = lane->head = end;
+    lane->pass -= lane->pass > 0;
+    if (sim->watch[l].dropped_in_row)
+        sim->watch[l].dropped_in_row = 0;
+    sim->hops++;
+    sim->last_move = sim->now;
+    int from_source = packet->lane == IBN_NONE;
+    leave(sim, packet, end);
+    packet->lane = l;
+    packet->channel = c;
+    packet->tail = end + channel->wire;
+    if (channel->to_switch)
+        ibn_at(sim, sim->now + channel->wire + channel->delay, EV_ARRIVE, p, 0);
+    else
+        ibn_at(sim, packet->tail, EV_DELIVER, p, 0);
+    if (from_source) {
+        sim->flow[flow].head = IBN_NONE;
+        ibn_sim_prepare(sim, flow);
+    }
+}
+
+void ibn_sim_arbitrate(ibn_sim *sim, int32_t c)
+{
+    ibn_channel *channel = &sim->channel[c];
+    int32_t input;
+    if (!channel->vls || channel->busy > sim->now)
+        return;
+    int vl = ibn_sim_choose_vl(sim, c, &input);
+    if (vl == IBN_NONE)
+        return;
+    send(sim, c, vl, input);
+    if (channel->waiting && !channel->called) {
+        channel->called = 1;
+        ibn_at(sim, channel->busy, EV_FREE, c, 0);
+    }
+}

@@ -1,0 +1,94 @@
+/* Deadlock Breaker: a message that finds its way round a credit loop gives each buffer on it room for one more packet. */
+#include "internal/sim.h"
+
+/* For a while the lane serves this input only, whose buffer is larger by one packet. */
+static void rule(ibn_sim *sim, int32_t lane_in, int32_t l)
+{
+    int32_t c = l / sim->vls, from = lane_in / sim->vls;
+    ibn_watch *watch = &sim->watch[lane_in];
+    if (sim->lane[l].only != IBN_NONE || watch->extra)
+        return; /* a rule holds here already */
+    watch->extra = sim->extra[from];
+    sim->lane[l].only = sim->channel[from].in_index;
+    sim->lane[lane_in].buffer += watch->extra;
+    ibn_sim_give_back(sim, from, lane_in, watch->extra, sim->now);
+    ibn_sim_note(sim, LOG_RULE, l, lane_in, watch->extra, 0);
+    ibn_at(sim, sim->now + sim->release[c], EV_RULE_END, l, lane_in);
+    ibn_touch(sim, c);
+}
+
+/* The room is taken back; the sender owes it where it has used it. */
+void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t lane_in)
+{
+    ibn_watch *watch = &sim->watch[lane_in];
+    sim->lane[l].only = IBN_NONE;
+    sim->lane[lane_in].buffer -= watch->extra;
+    ibn_sim_give_back(sim, lane_in / sim->vls, lane_in, -watch->extra, sim->now);
+    watch->extra = 0;
+    ibn_sim_note(sim, LOG_RULE_END, l, lane_in, 0, 0);
+    ibn_touch(sim, l / sim->vls);
+}
+
+/* A suspected lane that traffic of this ingress waits for, chosen at random, or IBN_NONE. */
+static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t lane_in)
+{
+    int32_t chosen = IBN_NONE;
+    uint64_t found = 0, key = ibn_key(sim->options.seed, 8, (uint64_t)device);
+    for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
+        int32_t c = sim->out_channel[i];
+        for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls && sim->breaker[c] == BREAKER_DEADLOCK; l++) {
+            if (!ibn_sim_still_suspected(sim, l) || !ibn_sim_wants(sim, lane_in, l))
+                continue;
+            found++;
+            if (found == 1 || ((ibn_number(key, (uint64_t)sim->picks++) >> 32) * found) >> 32 == 0)
+                chosen = l;
+        }
+    }
+    return chosen;
+}
+
+/* Second time round: make room and go on, to the last entry. */
+static void release(ibn_sim *sim, int32_t message, int32_t lane_in)
+{
+    ibn_clcm *clcm = &sim->clcm[message];
+    int32_t l = clcm->egress[clcm->index];
+    rule(sim, lane_in, l);
+    if (++clcm->index < clcm->count)
+        ibn_sim_send_clcm(sim, message, l);
+    else
+        ibn_sim_drop_clcm(sim, message);
+}
+
+void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message)
+{
+    ibn_clcm *clcm = &sim->clcm[message];
+    int32_t lane_in = clcm->lane, device = sim->channel[lane_in / sim->vls].dst, at = 0;
+    uint32_t own = ibn_sim_switch_id(sim, device);
+    if (clcm->phase) {
+        release(sim, message, lane_in);
+        return;
+    }
+    while (at < clcm->count && clcm->spuids[at] != own)
+        at++;
+    if (at < clcm->count) {
+        int32_t l = clcm->egress[at];
+        if (!ibn_sim_still_suspected(sim, l) || !ibn_sim_wants(sim, lane_in, l)) {
+            ibn_sim_drop_clcm(sim, message);
+            return;
+        }
+        clcm->phase = 1;
+        clcm->index = at;
+        ibn_sim_note(sim, LOG_FOUND, l, lane_in, clcm->count - at, device);
+        release(sim, message, lane_in);
+        return;
+    }
+    int32_t l = clcm->count < IBN_CLCM_PORTS ? next_egress(sim, device, lane_in) : IBN_NONE;
+    if (l == IBN_NONE) {
+        ibn_sim_drop_clcm(sim, message);
+        return;
+    }
+    clcm->spuids[clcm->count] = own;
+    clcm->egress[clcm->count++] = l;
+    clcm->index = clcm->count;
+    ibn_sim_send_clcm(sim, message, l);
+}

@@ -1,0 +1,163 @@
+/* What is told of a simulation: counters, lanes, flows, packets, who waits for whom, and whether the sums come out. */
+#include "internal/sim.h"
+
+#include <string.h>
+
+static int64_t free_packets(const ibn_sim *sim)
+{
+    int64_t count = 0;
+    for (int32_t p = sim->packet_free; p != IBN_NONE; p = sim->packet[p].next)
+        count++;
+    return count;
+}
+
+static int64_t in_flight(const ibn_sim *sim)
+{
+    int64_t at_sources = 0;
+    for (int32_t f = 0; f < sim->flows; f++)
+        at_sources += sim->flow[f].head != IBN_NONE;
+    return sim->packets_made - free_packets(sim) - at_sources;
+}
+
+/* Lanes whose blocks do not add up to their buffer. */
+static int64_t broken_lanes(const ibn_sim *sim)
+{
+    int64_t broken = 0;
+    for (int64_t l = 0; l < sim->lanes; l++) {
+        const ibn_lane *lane = &sim->lane[l];
+        broken += ibn_credits(lane) + lane->held + lane->flying + lane->returning != lane->buffer;
+    }
+    return broken;
+}
+
+/* Blocks held by packets that stand in queues, minus those that lanes think they hold. */
+static int64_t misplaced(const ibn_sim *sim)
+{
+    int64_t difference = 0;
+    for (int64_t l = 0; l < sim->lanes; l++)
+        difference += sim->lane[l].held;
+    for (int32_t c = 0; c < sim->channels; c++) {
+        const ibn_channel *channel = &sim->channel[c];
+        for (int32_t q = channel->queues; q < channel->queues + channel->inputs * sim->vls; q++)
+            for (int32_t p = sim->queue[q].head; p != IBN_NONE; p = sim->packet[p].next)
+                difference -= sim->packet[p].lane == IBN_NONE ? 0 : sim->packet[p].blocks;
+    }
+    for (int64_t l = 0; l < sim->lanes; l++)
+        for (int32_t p = sim->watch[l].hidden.head; p != IBN_NONE; p = sim->packet[p].next)
+            difference -= sim->packet[p].blocks;
+    return difference;
+}
+
+void ibn_sim_totals(const ibn_sim *sim, int64_t *totals)
+{
+    const int64_t values[] = {
+        sim->now, sim->injected, sim->delivered, sim->dropped, in_flight(sim), sim->hops, sim->handled, sim->last_move,
+        sim->injected_bytes, sim->delivered_bytes, sim->dropped_bytes, broken_lanes(sim), misplaced(sim), sim->logged,
+        sim->log_lost, sim->moving,
+    };
+    memcpy(totals, values, sizeof values);
+}
+
+void ibn_sim_channels(const ibn_sim *sim, int64_t *rows)
+{
+    for (int32_t c = 0; c < sim->channels; c++, rows += 11) {
+        const ibn_channel *channel = &sim->channel[c];
+        const ibn_counters *counters = &sim->counters[c];
+        int64_t from = channel->since > channel->busy ? channel->since : channel->busy;
+        int64_t waits = channel->waiting && sim->now > from ? sim->now - from : 0;
+        const int64_t row[] = {
+            counters->bytes, counters->packets, counters->wait + waits, counters->discards, counters->hoq,
+            counters->lifetime, counters->stalled, counters->overrun, counters->relay, counters->control, channel->waiting,
+        };
+        memcpy(rows, row, sizeof row);
+    }
+}
+
+void ibn_sim_lanes(const ibn_sim *sim, int64_t *rows)
+{
+    for (int64_t l = 0; l < sim->lanes; l++, rows += 12) {
+        const ibn_lane *lane = &sim->lane[l];
+        const int64_t row[] = {
+            lane->fctbs, lane->fccl, ibn_credits(lane), lane->held, lane->flying, lane->returning, lane->buffer,
+            lane->waiting, lane->sent, sim->watch[l].suspected, sim->watch[l].spuid, sim->watch[l].stalled,
+        };
+        memcpy(rows, row, sizeof row);
+    }
+}
+
+void ibn_sim_flows(const ibn_sim *sim, int64_t *rows)
+{
+    for (int32_t f = 0; f < sim->flows; f++, rows += 10) {
+        const ibn_flow *flow = &sim->flow[f];
+        const int64_t row[] = {
+            flow->made, flow->sent_packets, flow->sent_bytes, flow->packets, flow->bytes_got, flow->dropped,
+            flow->latency, flow->network, flow->worst, flow->messages_got,
+        };
+        memcpy(rows, row, sizeof row);
+    }
+}
+
+int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows)
+{
+    int64_t count = sim->logged - from < most ? sim->logged - from : most;
+    if (count > 0)
+        memcpy(rows, sim->log + from * IBN_LOG_WIDTH, (size_t)count * IBN_LOG_WIDTH * sizeof(int64_t));
+    return count > 0 ? count : 0;
+}
+
+/* Queued packets in switches: flow, LID, lane that holds it, lane that it waits for, blocks, since when. */
+int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
+{
+    int64_t count = 0;
+    for (int32_t c = 0; c < sim->channels; c++) {
+        const ibn_channel *channel = &sim->channel[c];
+        for (int32_t q = channel->queues; q < channel->queues + channel->inputs * sim->vls; q++) {
+            for (int32_t p = sim->queue[q].head; p != IBN_NONE; p = sim->packet[p].next) {
+                const ibn_packet *packet = &sim->packet[p];
+                const int64_t row[] = {packet->flow,     packet->lid,    packet->lane,
+                                       packet->out_lane, packet->blocks, packet->ready};
+                if (packet->lane == IBN_NONE)
+                    continue;
+                if (count < most)
+                    memcpy(rows + count * 6, row, sizeof row);
+                count++;
+            }
+        }
+    }
+    return count;
+}
+
+/* Can the lane take this packet once all credits that are on their way have come? */
+static int could_go(const ibn_sim *sim, const ibn_packet *packet)
+{
+    const ibn_lane *lane = &sim->lane[packet->out_lane];
+    return packet->blocks <= ibn_credits(lane) + lane->returning + lane->pass;
+}
+
+/* Who waits for whom: the buffer of one lane for room in the buffer of another.  A buffer can move if it is empty, if
+ * something is on the way to it, or if the head of one of its queues could go. */
+int64_t ibn_sim_waits(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
+{
+    int64_t count = 0;
+    for (int64_t l = 0; l < sim->lanes; l++)
+        can_move[l] = !sim->channel[l / sim->vls].to_switch || sim->lane[l].held == 0 || sim->lane[l].flying > 0;
+    for (int32_t c = 0; c < sim->channels; c++) {
+        const ibn_channel *channel = &sim->channel[c];
+        for (int32_t q = channel->queues; q < channel->queues + channel->inputs * sim->vls; q++) {
+            int32_t p = sim->queue[q].head;
+            if (p == IBN_NONE || sim->packet[p].lane == IBN_NONE)
+                continue;
+            const ibn_packet *packet = &sim->packet[p];
+            if (could_go(sim, packet)) {
+                can_move[packet->lane] = 1;
+                continue;
+            }
+            if (count < most) {
+                waiter[count] = packet->lane;
+                awaited[count] = packet->out_lane;
+            }
+            count++;
+        }
+    }
+    return count;
+}

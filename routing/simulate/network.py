@@ -1,0 +1,221 @@
+"""What a simulation runs on: every channel of a fabric with its rate, delay and buffers, and the tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.simulate import NetworkArrays
+from routing.errors import OptionError, TableError
+from routing.fabric import NO_PORT, Fabric
+from routing.tables import Routing
+
+BLOCK = 64
+"""Bytes of a credit."""
+MOST_BLOCKS = 2048
+"""Blocks that a receiver can offer at most: FCCL - FCTBS is a 12-bit difference, and half of it is an error."""
+COST_BITS = 20
+LONGEST_TICKS = 1 << 30
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Ticks, and what takes how many of them.
+
+    Attributes
+    ----------
+    tick
+        Seconds of a tick.
+    wire
+        Ticks from one end of a cable to the other, at least 1.
+    switch
+        Ticks from the arrival of a head at a switch to its being ready to go on.
+    block
+        Ticks for 64 bytes on every link; None: from the link's data rate.
+    buffer
+        Blocks of 64 bytes of each VL's input buffer, at switches and CAs.
+    """
+
+    tick: float = 1e-9
+    wire: int = 25
+    switch: int = 100
+    block: float | None = None
+    buffer: int = 128
+
+    def __post_init__(self) -> None:
+        for value, what, fits, remedy in (
+            (self.tick, "length of a tick in seconds", 0 < self.tick <= 1, "use 1e-9"),
+            (self.wire, "delay of a cable in ticks", 1 <= self.wire < LONGEST_TICKS, "use at least 1"),
+            (self.switch, "delay of a switch in ticks", 0 <= self.switch < LONGEST_TICKS, "use 0 or more"),
+            (self.block or 1.0, "number of ticks for a block", 0 < (self.block or 1.0) < LONGEST_TICKS, "use 1"),
+            (self.buffer, "number of blocks of a buffer", 1 <= self.buffer <= MOST_BLOCKS, f"use 1 to {MOST_BLOCKS}"),
+        ):
+            if not fits:
+                raise OptionError(f"{value!r} is no {what}", remedy=remedy)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A fabric with its tables, ready to run.
+
+    Attributes
+    ----------
+    fabric, routing, timing
+        What it was made of.
+    arrays
+        For the kernel.  Channels (N) are all cables in both directions, CAs' too, sorted by device and out-port.
+    """
+
+    fabric: Fabric
+    routing: Routing
+    timing: Timing
+    arrays: NetworkArrays
+
+    @property
+    def channels(self) -> int:
+        """Number of channels (N)."""
+        return len(self.arrays.src)
+
+    @property
+    def vls(self) -> int:
+        """Number of data VLs that are modelled (V)."""
+        return self.arrays.vls
+
+    def channel_name(self, channel: int) -> str:
+        """``sw1[3] -> sw2[4]``."""
+        arrays, name = self.arrays, self.fabric.device_name
+        near = f"{name(int(arrays.src[channel]))}[{arrays.src_port[channel]}]"
+        return f"{near} -> {name(int(arrays.dst[channel]))}[{arrays.dst_port[channel]}]"
+
+    def lane_name(self, lane: int) -> str:
+        """``sw1[3] -> sw2[4] VL 0``."""
+        return f"{self.channel_name(lane // self.vls)} VL {lane % self.vls}"
+
+    def channel_between(self, near: str, far: str) -> int:
+        """The first channel between two devices, by their names.
+
+        Raises
+        ------
+        OptionError
+            There is no such device or cable.
+        """
+        names = (*self.fabric.switch_name, *self.fabric.terminal_name)
+        for name in (near, far):
+            if name not in names:
+                raise OptionError(f"there is no device {name!r}")
+        ends = names.index(near), names.index(far)
+        found = np.flatnonzero((self.arrays.src == ends[0]) & (self.arrays.dst == ends[1]))
+        if not len(found):
+            raise OptionError(f"there is no cable between {near} and {far}")
+        return int(found[0])
+
+    def endport_channel(self, endport: int) -> int:
+        """The channel by which an end port sends."""
+        device = self.fabric.switches + int(self.fabric.endport_terminal[endport])
+        here = (self.arrays.src == device) & (self.arrays.src_port == self.fabric.endport_port[endport])
+        return int(np.flatnonzero(here)[0])
+
+
+def data_vls(routing: Routing) -> int:
+    """One more than the highest data VL that the SL2VL tables name for an SL in use."""
+    used = np.unique(routing.sl)
+    vls = routing.sl2vl[..., used[used < 16]]
+    vls = vls[vls < 15]
+    return int(vls.max(initial=0)) + 1
+
+
+def _channels(fabric: Fabric) -> dict[str, npt.NDArray[np.int64]]:
+    """All cables in both directions, sorted by device and port."""
+    ends, ports = fabric.link_device.astype(np.int64), fabric.link_port.astype(np.int64)
+    src, dst = np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
+    src_port, dst_port = np.concatenate([ports[:, 0], ports[:, 1]]), np.concatenate([ports[:, 1], ports[:, 0]])
+    order = np.lexsort((src_port, src))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    link = np.tile(np.arange(fabric.links), 2)
+    return {
+        "src": src[order],
+        "dst": dst[order],
+        "src_port": src_port[order],
+        "dst_port": dst_port[order],
+        "reverse": np.roll(place, fabric.links)[order],
+        "link": link[order],
+    }
+
+
+def _cost(fabric: Fabric, timing: Timing, link: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    if timing.block is not None:
+        ticks_per_byte = np.full(len(link), timing.block / BLOCK)
+    else:
+        ticks_per_byte = 8.0 / (fabric.link_capacity[link] * 1e9) / timing.tick
+    return np.maximum(np.rint(ticks_per_byte * (1 << COST_BITS)), 1).astype(np.int64)
+
+
+def distances(fabric: Fabric) -> npt.NDArray[np.uint8]:
+    """uint8[S, S]: hops between switches, 255 where there is no way or it is longer."""
+    hops = np.asarray(fabric.graph.distances(), float).reshape(fabric.switches, fabric.switches)
+    return np.minimum(hops, 255).astype(np.uint8)
+
+
+def _lid_device(fabric: Fabric) -> npt.NDArray[np.int32]:
+    device = np.full(len(fabric.lids), -1, np.int32)
+    owned = fabric.lids.endport >= 0
+    device[owned] = fabric.switches + fabric.endport_terminal[fabric.lids.endport[owned]]
+    return device
+
+
+def build_network(
+    fabric: Fabric, routing: Routing, timing: Timing = Timing(), *, vls: int | None = None  # noqa: B008
+) -> Network:
+    """Lay out a fabric and its tables for the simulator.
+
+    Parameters
+    ----------
+    fabric, routing
+        The tables have to fit the fabric; whether they deliver is looked at for the traffic that is sent.
+    timing
+        Rates, delays, buffers.
+    vls
+        Data VLs to model; None: as many as the tables name.
+
+    Raises
+    ------
+    TableError
+        The tables do not fit.
+
+    Notes
+    -----
+    Cost: O(N log N); O(S^2) memory for the distances.
+    """
+    routing.check_shapes(fabric)
+    count = data_vls(routing) if vls is None else vls
+    channels = _channels(fabric)
+    number = len(channels["src"])
+    if number and int(channels["src_port"].max()) >= NO_PORT:
+        raise TableError("a port number is over 254")
+    flat = routing.sl2vl.ndim == 1
+    ca_sl2vl = routing.sl2vl if flat else (np.arange(16) % count).astype(np.uint8)
+    arrays = NetworkArrays(
+        devices=fabric.switches + fabric.terminals,
+        switches=fabric.switches,
+        vls=count,
+        src=channels["src"].astype(np.int32),
+        dst=channels["dst"].astype(np.int32),
+        src_port=channels["src_port"].astype(np.uint8),
+        dst_port=channels["dst_port"].astype(np.uint8),
+        reverse=channels["reverse"].astype(np.int32),
+        cost=_cost(fabric, timing, channels["link"]),
+        wire=np.full(number, timing.wire, np.int32),
+        buffer=np.full((number, count), timing.buffer, np.int32),
+        switch_delay=np.full(fabric.switches + fabric.terminals, timing.switch, np.int32),
+        lft=routing.lft,
+        sl2vl=routing.sl2vl,
+        ca_sl2vl=np.where(ca_sl2vl < count, ca_sl2vl, 0).astype(np.uint8),
+        sl=np.atleast_2d(routing.sl),
+        distance=distances(fabric),
+        lid_switch=fabric.lids.switch,
+        lid_device=_lid_device(fabric),
+    )
+    return Network(fabric, routing, timing, arrays)

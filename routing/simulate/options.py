@@ -1,0 +1,267 @@
+"""How switches behave, and what they do against deadlock."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from routing._kernels.simulate import VLARB_WIDTH, OptionArrays
+from routing.errors import OptionError
+from routing.simulate.network import BLOCK, Network
+
+HOQ_UNIT = 4.096e-6
+"""Seconds of the lifetime limits: they are 4.096 us x 2^n."""
+HOQ_NEVER = 20
+"""From this n on there is no limit."""
+STALL_MULTIPLE = 8
+"""Head-of-queue lifetimes that a stalled VL drops everything."""
+NO_LIMIT = 255
+TABLE_ENTRIES = 64
+WHEEL_BITS = (10, 16)
+
+
+class Arbitration(enum.IntEnum):
+    """Which input an output serves next."""
+
+    ROUND_ROBIN = 0
+    """In turn, those that have something."""
+    ARRIVAL = 1
+    """The packet that came first; in turn among those that came in the same tick."""
+    RANDOM = 2
+    """Any of those that have something."""
+
+
+class Inputs(enum.IntEnum):
+    """How an input keeps its packets."""
+
+    VOQ = 0
+    """A queue for each output and VL."""
+    FIFO = 1
+    """One queue for each VL; one packet leaves at a time."""
+
+
+class Breaker(enum.IntEnum):
+    """What a port does about a deadlock."""
+
+    NONE = 0
+    LOOP = 1
+    DEADLOCK = 2
+
+
+def lifetime_ticks(value: int, tick: float) -> int:
+    """Ticks of a 5-bit HOQLife or LifeTimeValue; 0 for no limit.
+
+    Raises
+    ------
+    OptionError
+        The value does not fit 5 bits.
+    """
+    if not 0 <= value < 32:
+        raise OptionError(f"{value!r} is no lifetime limit", remedy="use 0 to 31; 20 and more mean none")
+    return 0 if value >= HOQ_NEVER else max(1, round(HOQ_UNIT * 2**value / tick))
+
+
+@dataclass(frozen=True)
+class VLArb:
+    """VL arbitration tables of every port: pairs (VL, weight in 64-byte units), and the limit of the high table.
+
+    Attributes
+    ----------
+    high, low
+        Up to 64 entries; weight 0: left out.
+    limit
+        Times 4096 bytes that high entries may send before low ones get a packet; 255: any number; 0: one packet.
+    """
+
+    high: tuple[tuple[int, int], ...] = ()
+    low: tuple[tuple[int, int], ...] = tuple((vl, 64) for vl in range(15))
+    limit: int = 0
+
+    def row(self, vls: int) -> list[int]:
+        """The 260 bytes of the kernel.
+
+        Raises
+        ------
+        OptionError
+            A table too long, a value out of range, a VL in use that no entry ever serves.
+        """
+        for entries in (self.high, self.low):
+            if len(entries) > TABLE_ENTRIES or any(not (0 <= vl < 15 and 0 <= w < 256) for vl, w in entries):
+                raise OptionError("a VL arbitration table has over 64 entries, or a VL or weight that cannot be")
+        if not 0 <= self.limit <= NO_LIMIT:
+            raise OptionError(f"{self.limit!r} is no high limit", remedy="use 0 to 255")
+        served = {vl for vl, weight in (*self.high, *self.low) if weight}
+        for vl in range(vls):
+            if vl not in served:
+                raise OptionError(f"the VL arbitration tables never serve VL {vl}", remedy="give it a weight")
+        row = [self.limit, len(self.high), len(self.low), 0]
+        for entries in (self.high, self.low):
+            row += [number for entry in entries for number in entry] + [0, 0] * (TABLE_ENTRIES - len(entries))
+        return row
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What one port does with a packet that cannot go on.
+
+    Attributes
+    ----------
+    hoq
+        Ticks that a packet may stand at the head of a VL of the port, 0: for ever.
+    stall_count
+        Drops in a row after which the VL drops everything for 8 x ``hoq``; 0: never.
+    breaker
+        Loop Breaker, Deadlock Breaker or none.
+    detect, repeat, release
+        Ticks of standing still until the port is suspected, between its control messages, and that a rule of Deadlock
+        Breaker holds.
+    extra
+        Bytes that Deadlock Breaker adds to a buffer: at least a packet.
+    """
+
+    hoq: int = 0
+    stall_count: int = 7
+    breaker: Breaker = Breaker.NONE
+    detect: int = 0
+    repeat: int = 1
+    release: int = 1
+    extra: int = 2048
+
+
+@dataclass(frozen=True)
+class Remedies:
+    """What all ports of all switches do.
+
+    Attributes
+    ----------
+    port
+        Every port, unless it is told otherwise.
+    leaf
+        Ports to CAs and routers; None: like the others.
+    ports
+        Single ports, by (row of the switch, port number).
+    lifetime
+        Ticks that a packet may be in a switch, 0: for ever.
+    sample
+        Ticks between looks for suspected ports, where there is a breaker.
+    control_delay
+        Ticks to handle a control message.
+    release_packets
+        Packets that a master of Loop Breaker lets go without credit.
+    move_others
+        A master whose flows have no other shortest way moves the other flows of the port; False: it never asks to be
+        master.
+    """
+
+    port: Remedy = Remedy()
+    leaf: Remedy | None = None
+    ports: Mapping[tuple[int, int], Remedy] = field(default_factory=dict)
+    lifetime: int = 0
+    sample: int = 1
+    control_delay: int = 1
+    release_packets: int = 1
+    move_others: bool = False
+
+
+@dataclass(frozen=True)
+class Switching:
+    """How packets get through switches.
+
+    Attributes
+    ----------
+    arbitration, inputs
+        Which packet goes next.  Whether a credit loop locks can depend on it, so every result has to state it.
+    fcp_period
+        Ticks between flow control packets; 0: credits come back at once.
+    vlarb
+        VL arbitration tables of all ports; None: VLs take turns.
+    seed
+        Of all that is drawn: traffic, random arbitration, identifiers of breakers.
+    """
+
+    arbitration: Arbitration = Arbitration.ROUND_ROBIN
+    inputs: Inputs = Inputs.VOQ
+    fcp_period: int = 0
+    vlarb: VLArb | None = None
+    seed: int = 1
+
+
+def _remedy_of(network: Network, remedies: Remedies) -> list[Remedy]:
+    """The remedy of every channel's sending port; CAs have none."""
+    arrays, none = network.arrays, Remedy()
+    leaf = remedies.port if remedies.leaf is None else remedies.leaf
+    chosen = []
+    for src, port, dst in zip(arrays.src.tolist(), arrays.src_port.tolist(), arrays.dst.tolist(), strict=True):
+        usual = leaf if dst >= arrays.switches else remedies.port
+        chosen.append(remedies.ports.get((src, port), usual) if src < arrays.switches else none)
+    known = set(zip(arrays.src.tolist(), arrays.src_port.tolist(), strict=True))
+    for switch, port in remedies.ports:
+        if (switch, port) not in known or switch >= arrays.switches:
+            raise OptionError(f"there is no cabled port {port} at switch {switch}")
+    return chosen
+
+
+def _check_remedies(remedies: Remedies, each: set[Remedy]) -> None:
+    for remedy in each:
+        if min(remedy.hoq, remedy.stall_count, remedy.detect) < 0 or min(remedy.repeat, remedy.release) < 1:
+            raise OptionError("a time of a remedy is negative, or a period is 0")
+        if remedy.breaker is not Breaker.NONE and (remedy.detect < 1 or remedies.sample < 1):
+            raise OptionError("a breaker needs a time to suspect a port after, and a sampling period")
+        if remedy.breaker is Breaker.DEADLOCK and remedy.extra < BLOCK:
+            raise OptionError("Deadlock Breaker needs room for a packet more")
+    if remedies.control_delay < 1 or not 1 <= remedies.release_packets < 1 << 15 or remedies.lifetime < 0:
+        raise OptionError("a control message takes at least a tick, and a master lets at least a packet go")
+
+
+def _wheel_bits(network: Network, mtu: int) -> int:
+    """log2 of the ticks that a packet's events lie ahead, and some more."""
+    arrays = network.arrays
+    slowest = int(arrays.cost.max(initial=1)) * mtu >> 20
+    ahead = slowest + int(arrays.wire.max(initial=1)) + int(arrays.switch_delay.max(initial=0))
+    least, most = WHEEL_BITS
+    return min(max((4 * ahead).bit_length(), least), most)
+
+
+def option_arrays(network: Network, switching: Switching, remedies: Remedies, mtu: int) -> OptionArrays:
+    """Check the options and lay them out by channel.
+
+    Raises
+    ------
+    OptionError
+        A value that cannot be, a port that is not there.
+    """
+    if switching.fcp_period < 0 or switching.seed < 0:
+        raise OptionError("the period of flow control packets or the seed is negative")
+    each = _remedy_of(network, remedies)
+    _check_remedies(remedies, set(each))
+    breakers = any(remedy.breaker is not Breaker.NONE for remedy in each)
+    deadlock = [remedy.breaker is Breaker.DEADLOCK for remedy in each]
+    extra = np.asarray([-(-remedy.extra // BLOCK) for remedy in each], np.int32)
+    lifetime = np.full(network.arrays.devices, remedies.lifetime, np.int64)
+    lifetime[network.arrays.switches :] = 0
+    rows = [] if switching.vlarb is None else [switching.vlarb.row(network.vls)]
+    return OptionArrays(
+        arbitration=int(switching.arbitration),
+        single_fifo=int(switching.inputs),
+        fcp_period=switching.fcp_period,
+        wheel_bits=_wheel_bits(network, mtu),
+        stall_multiple=STALL_MULTIPLE,
+        seed=switching.seed,
+        sample_period=remedies.sample if breakers else 0,
+        control_delay=remedies.control_delay,
+        release_packets=remedies.release_packets,
+        no_alternative=int(remedies.move_others),
+        hoq=np.asarray([remedy.hoq for remedy in each], np.int64),
+        stall_count=np.asarray([remedy.stall_count for remedy in each], np.int32),
+        lifetime=lifetime,
+        breaker=np.asarray([int(remedy.breaker) for remedy in each], np.int32),
+        detect=np.asarray([remedy.detect for remedy in each], np.int64),
+        repeat=np.asarray([remedy.repeat for remedy in each], np.int64),
+        release=np.asarray([remedy.release for remedy in each], np.int64),
+        extra=np.where(deadlock, extra, 0).astype(np.int32),
+        arbiter=np.zeros(network.channels, np.int32),
+        vlarb=np.asarray(rows, np.uint8).reshape(-1, VLARB_WIDTH),
+    )

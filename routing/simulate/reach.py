@@ -1,0 +1,73 @@
+"""Do the tables deliver what is sent?"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.sources import lid_name
+from routing.errors import OptionError, TableError
+from routing.fabric import NO_PORT
+from routing.simulate.network import Network
+from routing.simulate.traffic import Process, Traffic
+
+DELIVERED, LOST = -1, -2
+
+
+def _next_switch(network: Network, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """int32[S, D]: the switch that each switch sends a LID to, DELIVERED to its owner, or LOST."""
+    arrays, fabric = network.arrays, network.fabric
+    far = np.full((fabric.switches, 256), -1, np.int32)
+    from_switch = arrays.src < fabric.switches
+    far[arrays.src[from_switch], arrays.src_port[from_switch]] = arrays.dst[from_switch]
+    port = arrays.lft[:, lids]
+    to = far[np.arange(fabric.switches)[:, None], port]
+    found = np.where((to >= 0) & (to < fabric.switches), to, LOST)
+    found[(to == arrays.lid_device[lids][None, :]) & (to >= 0)] = DELIVERED
+    found[port == NO_PORT] = LOST
+    return found.astype(np.int32)
+
+
+def check_routes(network: Network, traffic: Traffic) -> None:
+    """Raise unless the tables deliver every LID of every flow from the switch of its source.
+
+    Raises
+    ------
+    OptionError
+        A flow to a LID that nobody has.
+    TableError
+        The first pair with no way or with a loop, by name.
+
+    Notes
+    -----
+    Cost: O(S D diameter) for D destinations.
+    """
+    fabric = network.fabric
+    per_flow = [
+        {lid for _, lid, _ in flow.trace} if flow.process is Process.TRACE else {*flow.destinations, *flow.hot}
+        for flow in traffic.flows
+    ]
+    lids = np.asarray(sorted(set().union(*per_flow)), np.int64)
+    if len(lids) and not (0 < lids[0] and lids[-1] < len(fabric.lids)):
+        raise OptionError(f"no CA or router has LID {int(lids[0] if lids[0] <= 0 else lids[-1])}")
+    step = _next_switch(network, lids)
+    column = {lid: number for number, lid in enumerate(lids.tolist())}
+    at = np.tile(np.arange(fabric.switches, dtype=np.int32)[:, None], (1, len(lids)))
+    for _ in range(fabric.switches):
+        going = at >= 0
+        if not going.any():
+            break
+        at = np.where(going, step[np.maximum(at, 0), np.arange(len(lids))[None, :]], at)
+    for flow, wanted in zip(traffic.flows, per_flow, strict=True):
+        if not 0 <= flow.source < fabric.endports:
+            continue  # told by whoever lays out the flows
+        switch, own = int(fabric.endport_switch[flow.source]), int(fabric.endport_lid[flow.source])
+        if switch < 0:
+            continue
+        for lid in sorted(wanted - {own}):
+            if at[switch, column[lid]] != DELIVERED:
+                how = "has no way" if at[switch, column[lid]] == LOST else "goes round in circles"
+                raise TableError(
+                    f"traffic from {fabric.endport_name[flow.source]} to {lid_name(fabric, lid)} (LID {lid}) {how}",
+                    remedy="leave the pair out, or take other tables",
+                )

@@ -1,0 +1,291 @@
+"""Who sends what to whom, and when."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.simulate import FLOW_NUMBERS, FLOW_REALS, TrafficArrays
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.simulate.network import BLOCK, Network
+
+FOREVER = 1 << 62
+MTUS = (256, 512, 1024, 2048, 4096)
+MOST_BYTES = 1 << 30
+
+
+class Process(enum.IntEnum):
+    """When the messages of a flow are due."""
+
+    PERSISTENT = 0
+    """Always: the next one as soon as the CA's port takes it."""
+    POISSON = 1
+    """After exponential intervals."""
+    BERNOULLI = 2
+    """With a probability in every slot."""
+    BURSTY = 3
+    """Bursts of a geometric number at a fixed interval, exponential gaps between them."""
+    TRACE = 4
+    """At given ticks."""
+
+
+class Pattern(enum.IntEnum):
+    """Where the messages of a flow go."""
+
+    CYCLE = 0
+    """To each destination in turn, beginning behind the sender's own place in the list."""
+    UNIFORM = 1
+    """To any of them with the same probability."""
+    HOTSPOT = 2
+    """To the hot ones with a probability, else to any."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What one end port sends.
+
+    Attributes
+    ----------
+    source
+        Row of the end port.
+    destinations
+        LIDs (the sender's own is left out).
+    pattern, process
+        Where and when.
+    bytes
+        Size of a message.
+    messages
+        How many, None: without end.
+    interval
+        Mean ticks between messages (Poisson), ticks of a slot (Bernoulli), ticks between messages of a burst.
+    probability
+        Of a message in a slot (Bernoulli).
+    burst, gap
+        Mean messages of a burst, mean ticks between bursts.
+    hot, hot_share
+        LIDs of the hotspot, the probability of going there.
+    start, stop
+        First tick, and the tick at which it begins no more messages.
+    trace
+        (tick, LID, bytes) in order of time.
+    """
+
+    source: int
+    destinations: tuple[int, ...] = ()
+    pattern: Pattern = Pattern.CYCLE
+    process: Process = Process.PERSISTENT
+    bytes: int = 2048
+    messages: int | None = None
+    interval: float = 1.0
+    probability: float = 1.0
+    burst: float = 1.0
+    gap: float = 0.0
+    hot: tuple[int, ...] = ()
+    hot_share: float = 0.0
+    start: int = 0
+    stop: int = FOREVER
+    trace: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """All flows, and the largest packet that carries them.
+
+    Attributes
+    ----------
+    flows
+        Their numbers in the results are their places here.
+    mtu
+        Bytes of the largest packet.
+    """
+
+    flows: tuple[Flow, ...]
+    mtu: int = 2048
+
+
+def _check(flow: Flow, number: int, fabric: Fabric) -> None:
+    """Raise OptionError for a flow that cannot be."""
+    what = f"flow {number}"
+    if not 0 <= flow.source < fabric.endports:
+        raise OptionError(f"{what}: there is no end port {flow.source}")
+    own = int(fabric.endport_lid[flow.source])
+    tracing = flow.process is Process.TRACE
+    aims = [lid for _, lid, _ in flow.trace] if tracing else [*flow.destinations, *flow.hot]
+    owner = fabric.lids.endport
+    for lid in aims:
+        if not 0 < lid < len(owner) or owner[lid] < 0:
+            raise OptionError(f"{what}: no CA or router has LID {lid}")
+    if not [lid for lid in aims if lid != own]:
+        raise OptionError(f"{what}: it sends to nobody", remedy="give it a destination other than its source")
+    sizes = [size for _, _, size in flow.trace] if tracing else [flow.bytes]
+    times = [time for time, _, _ in flow.trace]
+    for fits, problem in (
+        (all(0 < size <= MOST_BYTES for size in sizes), "a message has no bytes, or more than 2^30"),
+        (flow.interval > 0 and math.isfinite(flow.interval), "the interval is not over 0"),
+        (0 < flow.probability <= 1, "the probability is not within 0 to 1"),
+        (flow.burst >= 1 and flow.gap >= 0, "bursts have less than one message, or gaps are negative"),
+        (0 <= flow.hot_share <= 1 and (flow.hot or not flow.hot_share), "the hotspot's share cannot be"),
+        (0 <= flow.start <= flow.stop, "it stops before it starts, or starts before 0"),
+        (flow.messages is None or flow.messages > 0, "it has no messages"),
+        (times == sorted(times) and min(times, default=0) >= 0, "its trace is not in order of time"),
+    ):
+        if not fits:
+            raise OptionError(f"{what}: {problem}")
+
+
+@dataclass
+class _Lists:
+    """Destination lists, each stored once."""
+
+    where: dict[tuple[int, ...], int] = field(default_factory=dict)
+    lids: list[int] = field(default_factory=list)
+
+    def place(self, lids: tuple[int, ...]) -> int:
+        if lids not in self.where:
+            self.where[lids] = len(self.lids)
+            self.lids.extend(lids)
+        return self.where[lids]
+
+
+def _sl_row(network: Network, source: int) -> int:
+    """Row of the SL table that a source's packets are looked up in."""
+    fabric, sl = network.fabric, network.routing.sl
+    if sl.ndim == 1:
+        return 0
+    if sl.shape[0] == fabric.switches:
+        row = int(fabric.endport_switch[source])
+        if row < 0:
+            raise OptionError(f"{fabric.endport_name[source]} is at no switch, and SLs go by switch")
+        return row
+    return int(fabric.endport_lid[source])
+
+
+def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
+    """Check the flows and lay them out for the kernel.
+
+    Raises
+    ------
+    OptionError
+        A flow that cannot be: to nobody, from nowhere, of no bytes; a packet that does not fit a buffer.
+    """
+    buffer = int(network.arrays.buffer.min(initial=1 << 30)) * BLOCK
+    if traffic.mtu > buffer or traffic.mtu < 1:
+        raise OptionError(
+            f"a packet of {traffic.mtu} bytes does not fit a buffer of {buffer}",
+            remedy=f"give every VL at least {-(-traffic.mtu // BLOCK)} blocks",
+        )
+    if not traffic.flows:
+        raise OptionError("there is no traffic", remedy="give at least one flow")
+    lists, trace = _Lists(), []
+    numbers = np.zeros((len(traffic.flows), len(FLOW_NUMBERS)), np.int64)
+    reals = np.zeros((len(traffic.flows), len(FLOW_REALS)))
+    used: dict[int, int] = {}
+    channel_of: dict[int, int] = {}
+    for number, flow in enumerate(traffic.flows):
+        _check(flow, number, network.fabric)
+        if flow.source not in channel_of:
+            channel_of[flow.source] = network.endport_channel(flow.source)
+        channel = channel_of[flow.source]
+        index = used.get(channel, 0)
+        used[channel] = index + 1
+        own = int(network.fabric.endport_lid[flow.source])
+        tracing = flow.process is Process.TRACE
+        place, count = (len(trace), len(flow.trace)) if tracing else (lists.place(flow.destinations), 0)
+        trace += flow.trace
+        messages = FOREVER if flow.messages is None else flow.messages
+        numbers[number] = (
+            channel, index, flow.process, flow.pattern, place, len(flow.destinations),
+            flow.destinations.index(own) if own in flow.destinations else -1, lists.place(flow.hot), len(flow.hot),
+            flow.bytes, traffic.mtu, _sl_row(network, flow.source), flow.start, flow.stop,
+            count if tracing else messages, max(1, round(flow.interval)), 0,
+        )  # fmt: skip
+        # log1p(-1) has no value; the quotient is 0 there, and the next slot is always the next one.
+        factor = 0.0 if flow.probability >= 1 else 1.0 / math.log1p(-flow.probability)
+        reals[number] = flow.interval, factor, flow.burst, flow.gap, flow.hot_share, 0.0
+    return TrafficArrays(
+        numbers, reals, np.asarray(lists.lids, np.int32), np.asarray(trace, np.int64).reshape(-1, 3)
+    )
+
+
+def base_lids(fabric: Fabric) -> npt.NDArray[np.int64]:
+    """int64[n], base LIDs of the end ports that have one and are at a switch."""
+    at_switch = (fabric.endport_lid > 0) & (fabric.endport_switch >= 0)
+    return fabric.endport_lid[at_switch].astype(np.int64)
+
+
+def senders(fabric: Fabric) -> list[int]:
+    """Rows of the end ports that have a LID and are at a switch."""
+    return np.flatnonzero((fabric.endport_lid > 0) & (fabric.endport_switch >= 0)).tolist()
+
+
+def all_to_all(fabric: Fabric, *, bytes: int = 2048, rounds: int = 1, mtu: int = 2048) -> Traffic:  # noqa: A002
+    """Every CA sends one message to every other, ``rounds`` times, as fast as it can; CA n begins with CA n+1."""
+    lids = tuple(base_lids(fabric).tolist())
+    count = (len(lids) - 1) * rounds
+    if count < 1:
+        raise OptionError("an exchange takes two CAs")
+    return Traffic(tuple(Flow(row, lids, bytes=bytes, messages=count) for row in senders(fabric)), mtu)
+
+
+def message_interval(network: Network, source: int, load: float, size: int) -> float:
+    """Ticks between messages with which an end port's link is loaded to this share."""
+    if not 0 < load <= 1:
+        raise OptionError(f"{load!r} is no load", remedy="use a share over 0 and up to 1")
+    ticks = int(network.arrays.cost[network.endport_channel(source)]) / (1 << 20) * size
+    return ticks / load
+
+
+def uniform(
+    network: Network,
+    load: float,
+    *,
+    bytes: int = 2048,  # noqa: A002
+    mtu: int = 2048,
+    process: Process = Process.POISSON,
+    slot: int = 1,
+    hot: Sequence[int] = (),
+    hot_share: float = 0.0,
+) -> Traffic:
+    """Every CA sends to any other with the same probability, or to the hot ones with ``hot_share``.
+
+    Parameters
+    ----------
+    load
+        Share of the link of each CA.
+    process
+        Poisson, or Bernoulli with slots of ``slot`` ticks, or persistent.
+    """
+    lids = tuple(base_lids(network.fabric).tolist())
+    pattern = Pattern.HOTSPOT if hot_share else Pattern.UNIFORM
+    flows = []
+    for row in senders(network.fabric):
+        interval = message_interval(network, row, load, bytes)
+        probability = 1.0
+        if process is Process.BERNOULLI:
+            probability, interval = min(1.0, slot / interval), float(slot)
+        flows.append(
+            Flow(row, lids, pattern, process, bytes, interval=interval, probability=probability, hot=tuple(hot),
+                 hot_share=hot_share)
+        )  # fmt: skip
+    return Traffic(tuple(flows), mtu)
+
+
+def permutation(fabric: Fabric, partner: Sequence[int], *, bytes: int = 2048, mtu: int = 2048) -> Traffic:  # noqa: A002
+    """Sender n (of those at switches) sends to sender ``partner[n]`` as fast as it can; to itself: not at all."""
+    rows, lids = senders(fabric), base_lids(fabric).tolist()
+    if sorted(partner) != list(range(len(rows))):
+        raise OptionError(f"{list(partner)} is no permutation of {len(rows)} CAs")
+    pairs = [(row, partner[n]) for n, row in enumerate(rows) if partner[n] != n]
+    return Traffic(tuple(Flow(row, (lids[to],), bytes=bytes) for row, to in pairs), mtu)
+
+
+def shift(fabric: Fabric, by: int, *, bytes: int = 2048, mtu: int = 2048) -> Traffic:  # noqa: A002
+    """CA n sends to CA n + by, around the end, as fast as it can."""
+    count = len(senders(fabric))
+    return permutation(fabric, [(n + by) % count for n in range(count)], bytes=bytes, mtu=mtu)
