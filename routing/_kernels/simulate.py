@@ -141,7 +141,8 @@ class OptionArrays:
 @dataclass(frozen=True, eq=False)
 class TrafficArrays:
     """Flows: ``numbers`` int64[F, 17] (``FLOW_NUMBERS``), ``reals`` float64[F, 6] (``FLOW_REALS``), ``lists`` int32 of
-    destination LIDs, ``trace`` int64[M, 3] (tick, LID, bytes)."""
+    destination LIDs, ``trace`` int64[M, 3] (tick, LID, bytes).
+    """
 
     numbers: Ints
     reals: npt.NDArray[np.float64]

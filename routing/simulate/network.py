@@ -150,13 +150,13 @@ def _cost(fabric: Fabric, timing: Timing, link: npt.NDArray[np.int64]) -> npt.ND
         ticks_per_byte = np.full(len(link), timing.block / BLOCK)
     else:
         ticks_per_byte = 8.0 / (fabric.link_capacity[link] * 1e9) / timing.tick
-    return np.maximum(np.rint(ticks_per_byte * (1 << COST_BITS)), 1).astype(np.int64)
+    return np.asarray(np.maximum(np.rint(ticks_per_byte * (1 << COST_BITS)), 1), np.int64)
 
 
 def distances(fabric: Fabric) -> npt.NDArray[np.uint8]:
     """uint8[S, S]: hops between switches, 255 where there is no way or it is longer."""
     hops = np.asarray(fabric.graph.distances(), float).reshape(fabric.switches, fabric.switches)
-    return np.minimum(hops, 255).astype(np.uint8)
+    return np.asarray(np.minimum(hops, 255), np.uint8)
 
 
 def _lid_device(fabric: Fabric) -> npt.NDArray[np.int32]:
@@ -167,7 +167,11 @@ def _lid_device(fabric: Fabric) -> npt.NDArray[np.int32]:
 
 
 def build_network(
-    fabric: Fabric, routing: Routing, timing: Timing = Timing(), *, vls: int | None = None  # noqa: B008
+    fabric: Fabric,
+    routing: Routing,
+    timing: Timing = Timing(),
+    *,
+    vls: int | None = None,
 ) -> Network:
     """Lay out a fabric and its tables for the simulator.
 

@@ -48,7 +48,7 @@ def check_routes(network: Network, traffic: Traffic) -> None:
         for flow in traffic.flows
     ]
     lids = np.asarray(sorted(set().union(*per_flow)), np.int64)
-    if len(lids) and not (0 < lids[0] and lids[-1] < len(fabric.lids)):
+    if len(lids) and not (lids[0] > 0 and lids[-1] < len(fabric.lids)):
         raise OptionError(f"no CA or router has LID {int(lids[0] if lids[0] <= 0 else lids[-1])}")
     step = _next_switch(network, lids)
     column = {lid: number for number, lid in enumerate(lids.tolist())}

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels import simulate as kernel
+from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError, RoutingError, TableError
 from routing.simulate.network import Network
 from routing.simulate.options import Remedies, Switching, option_arrays
@@ -178,18 +179,6 @@ class FlowCounts:
     messages_done: npt.NDArray[np.int64]
 
 
-class Waits(NamedTuple):
-    """Who waits for whom, by lane (channel * V + VL).
-
-    ``waiter[i]``'s buffer has a packet in front that does not fit ``awaited[i]``'s; ``can_move`` of a lane is true where
-    its buffer is empty, is about to get something, or has a packet in front that could go.
-    """
-
-    waiter: npt.NDArray[np.int32]
-    awaited: npt.NDArray[np.int32]
-    can_move: npt.NDArray[np.bool_]
-
-
 class Simulation:
     """The state of a run.  Make one with :func:`simulate`.
 
@@ -205,8 +194,10 @@ class Simulation:
         self.switching = switching
         self.remedies = remedies
         flows = traffic_arrays(network, traffic)
-        arrays = network.arrays if remedies_need_distances(remedies) else replace(
-            network.arrays, distance=np.zeros((0, 0), np.uint8)
+        arrays = (
+            network.arrays
+            if remedies_need_distances(remedies)
+            else replace(network.arrays, distance=np.zeros((0, 0), np.uint8))
         )
         self._handle = kernel.Handle(arrays, option_arrays(network, switching, remedies, traffic.mtu), flows)
         self._now = 0
@@ -267,8 +258,8 @@ class Simulation:
     def check(self) -> None:
         """Raise KernelError unless every packet and every block of credit is accounted for.
 
-        Sent = delivered + dropped + on the way; credits + occupancy + flying + returning = buffer on every lane; and the
-        packets that stand in queues hold the blocks that buffers say are held.
+        Sent = delivered + dropped + on the way; credits + occupancy + flying + returning = buffer on every lane; and
+        the packets that stand in queues hold the blocks that buffers say are held.
         """
         totals = self.totals()
         lost = totals["injected"] - totals["delivered"] - totals["dropped"] - totals["in_flight"]
@@ -300,9 +291,15 @@ class Simulation:
         """int64[n, 6], packets that wait in switches: flow, LID, lane, lane wanted, blocks, tick of arrival."""
         return self._handle.packets()
 
-    def waits(self) -> Waits:
-        """Who waits for whom now."""
-        return Waits(*self._handle.waits())
+    def waits(self) -> WaitFor:
+        """Who waits for whom now, by lane (channel x V + VL); ``.deadlocks`` of it are exact.
+
+        A lane waits for another if its buffer has a packet in front of a queue that will not fit the other's credits
+        even when all that are on their way have come.  A lane can move if its buffer is empty, if something is on the way to
+        it, or if a packet in front of one of its queues can go.
+        """
+        waiter, awaited, can_move = self._handle.waits()
+        return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)
 
     def lft(self) -> npt.NDArray[np.uint8]:
         """uint8[S, L], the forwarding tables now (Loop Breaker may have changed them)."""
@@ -374,8 +371,8 @@ def simulate(
 
     Notes
     -----
-    Event-driven, a packet at a time, virtual cut-through; deterministic for a seed, and independent of the order in which
-    events of one tick are handled.  About 3 events a packet and channel.
+    Event-driven, a packet at a time, virtual cut-through; deterministic for a seed, and independent of the order in
+    which events of one tick are handled.  About 3 events a packet and channel.
     """
     check_routes(network, traffic)
     return Simulation(network, traffic, switching, remedies)

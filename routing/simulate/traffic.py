@@ -182,7 +182,8 @@ def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
         )
     if not traffic.flows:
         raise OptionError("there is no traffic", remedy="give at least one flow")
-    lists, trace = _Lists(), []
+    lists = _Lists()
+    trace: list[tuple[int, int, int]] = []
     numbers = np.zeros((len(traffic.flows), len(FLOW_NUMBERS)), np.int64)
     reals = np.zeros((len(traffic.flows), len(FLOW_REALS)))
     used: dict[int, int] = {}
@@ -208,9 +209,7 @@ def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
         # log1p(-1) has no value; the quotient is 0 there, and the next slot is always the next one.
         factor = 0.0 if flow.probability >= 1 else 1.0 / math.log1p(-flow.probability)
         reals[number] = flow.interval, factor, flow.burst, flow.gap, flow.hot_share, 0.0
-    return TrafficArrays(
-        numbers, reals, np.asarray(lists.lids, np.int32), np.asarray(trace, np.int64).reshape(-1, 3)
-    )
+    return TrafficArrays(numbers, reals, np.asarray(lists.lids, np.int32), np.asarray(trace, np.int64).reshape(-1, 3))
 
 
 def base_lids(fabric: Fabric) -> npt.NDArray[np.int64]:
@@ -256,10 +255,18 @@ def uniform(
 
     Parameters
     ----------
+    network
+        The CAs with LIDs are those that send and receive.
     load
         Share of the link of each CA.
+    bytes, mtu
+        Of a message, and of the largest packet.
     process
         Poisson, or Bernoulli with slots of ``slot`` ticks, or persistent.
+    slot
+        Ticks.
+    hot, hot_share
+        LIDs that attract traffic, and how much of it.
     """
     lids = tuple(base_lids(network.fabric).tolist())
     pattern = Pattern.HOTSPOT if hot_share else Pattern.UNIFORM
