@@ -9,6 +9,7 @@ from routing.simulate.ways import endport_of, lid_of, small_fabric, tables_of_wa
 PACKET = 32
 """Blocks, and cycles on a wire, of a packet of 2048 bytes."""
 RING = ("11", "23", "12", "22")
+PLAIN, NOTHING = Switching(), Remedies()
 
 
 def cycles(buffer, *, wire=1, switch=0):
@@ -32,7 +33,7 @@ def fig4(extra):
     return fabric, tables_of_ways(fabric, ways), ways
 
 
-def fig4_simulation(extra, packets, *, switching=Switching(), remedies=Remedies(), **how):
+def fig4_simulation(extra, packets, *, switching=PLAIN, remedies=NOTHING, **how):
     fabric, routing, ways = fig4(extra)
     network = build_network(fabric, routing, cycles(packets * PACKET))
     return simulate(network, flows_along(fabric, ways, **how), switching=switching, remedies=remedies)

@@ -295,8 +295,8 @@ class Simulation:
         """Who waits for whom now, by lane (channel x V + VL); ``.deadlocks`` of it are exact.
 
         A lane waits for another if its buffer has a packet in front of a queue that will not fit the other's credits
-        even when all that are on their way have come.  A lane can move if its buffer is empty, if something is on the way to
-        it, or if a packet in front of one of its queues can go.
+        even when all that are on their way have come.  A lane can move if its buffer is empty, if something is on the
+        way to it, or if a packet in front of one of its queues can go.
         """
         waiter, awaited, can_move = self._handle.waits()
         return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)
