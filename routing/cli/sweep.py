@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +12,14 @@ import click
 
 from routing.cli import engines, fabrics
 from routing.cli.command import FINDING
-from routing.cli.output import counted, json_option, phase, print_facts, print_json, print_table
+from routing.cli.output import counted, json_option, phase, print_json
+from routing.cli.sweep_report import Report, show
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
-    from routing.sweep.ledger import Ledger, Record
+    from routing.sweep.ledger import Ledger
     from routing.sweep.spec import Block, Plan
-    from routing.sweep.summary import Comparison, Line
     from routing.sweep.work import Batch
-
-NAMED = 10
-"""How many failures and regressions are named on a terminal."""
 
 
 def all_or_number(text: str) -> int | str:
@@ -54,9 +49,13 @@ def all_or_number(text: str) -> int | str:
 @click.option("--links", type=all_or_number, metavar="all|N", default="0", help="Single links between switches.")
 @click.option("--switches", type=all_or_number, metavar="all|N", default="0", help="Single switches.")
 @click.option("--fault", "faults", multiple=True, metavar="FAULT", help="A fault by name, such as 'sw1/3'; repeatable.")
-@click.option("--random", "cases", type=click.IntRange(0), default=0, metavar="N", help="Random cases.")
-@click.option("--rate", type=float, metavar="X", help="What share of what can break does, in a random case: 0.01.")
-@click.option("--count", type=click.IntRange(1), metavar="N", help="Or how many things break in a random case.")
+@click.option(
+    "--random",
+    "samples",
+    multiple=True,
+    metavar="N[:K|:P%]",
+    help="N random cases of K faults (2), or of P percent of what can break; repeatable.",
+)
 @click.option(
     "--kinds",
     default="link",
@@ -117,7 +116,7 @@ def sweep(
 
     \b
     ibnue sweep torus:4x4x4 -e nue -e lash --links all --switches all --ledger torus.db
-    ibnue sweep nets/*.net -e updn --random 100 --rate 0.01 --ledger new.db --against old.db
+    ibnue sweep nets/*.net -e updn --random 100:1% --ledger new.db --against old.db
     ibnue sweep --ledger torus.db                     what a ledger says
 
     A run that was stopped, however it was, goes on where it was when it is started again with the same ledger.  Exit
@@ -146,7 +145,7 @@ def sweep(
     if as_json:
         print_json(report.as_object())
     else:
-        show(report)
+        show(report, by_fabric=by_fabric)
     return FINDING if report.failures or (compared is not None and compared.regressions) else 0
 
 
@@ -181,17 +180,10 @@ def planned(given: Mapping[str, Any], shard: str | None) -> Plan | None:
 
 def block(given: Mapping[str, Any]) -> Block:
     """What the options say."""
-    from routing.sweep.cases import RandomFaults
     from routing.sweep.spec import Block, parse_seeds
 
     if given["lab"] and given["modes"]:
         raise OptionError("--lab has no --stability", remedy="the plugin decides there; give one of the two")
-    drawn: tuple[RandomFaults, ...] = ()
-    if given["cases"]:
-        kinds = tuple(kind.strip() for kind in given["kinds"].split(","))
-        drawn = (RandomFaults(given["cases"], given["rate"], given["count"], kinds),)
-    elif given["rate"] is not None or given["count"] is not None:
-        raise OptionError("--rate and --count say nothing without --random", remedy="say how many cases: --random 100")
     return Block(
         fabrics=given["fabric_names"],
         engines=given["engine_names"] or ("updn",),
@@ -200,7 +192,8 @@ def block(given: Mapping[str, Any]) -> Block:
         links=given["links"],
         switches=given["switches"],
         faults=given["faults"],
-        random=drawn,
+        random=given["samples"],
+        kinds=tuple(kind.strip() for kind in given["kinds"].split(",")),
     )
 
 
@@ -239,116 +232,3 @@ def packer(plan: Plan) -> Any:
         return Batch(packed[digest], tuple(tasks))
 
     return pack_batch
-
-
-@dataclass(frozen=True)
-class Report:
-    """All that a sweep has to say.
-
-    Attributes
-    ----------
-    records
-        The results that were asked for.
-    lines
-        Their summary.
-    compared
-        What became of an earlier ledger's results.
-    ran, seconds
-        Tasks that this run has done, and how long it took.
-    """
-
-    records: Sequence[Record]
-    lines: Sequence[Line]
-    compared: Comparison | None
-    ran: int
-    seconds: float
-
-    @property
-    def failures(self) -> list[Record]:
-        """What was not certified."""
-        return [record for record in self.records if not record.result.certified]
-
-    def as_object(self) -> dict[str, Any]:
-        """For ``--json``."""
-        return {
-            "tasks": len(self.records),
-            "ran": self.ran,
-            "seconds": self.seconds,
-            "certified": len(self.records) - len(self.failures),
-            "lines": [dataclasses.asdict(line) for line in self.lines],
-            "failures": [{"about": str(record.task), **dataclasses.asdict(record.result)} for record in self.failures],
-            "comparison": None if self.compared is None else dataclasses.asdict(self.compared),
-        }
-
-
-def show(report: Report) -> None:
-    """The summary, for people."""
-    print_table(
-        [
-            "engine",
-            "mode",
-            "fabric",
-            "cases",
-            "certified",
-            "not",
-            "VLs",
-            "changed",
-            "broken",
-            "least a2a",
-            "cut off",
-            "s",
-        ],
-        [row(line) for line in report.lines],
-        texts=3,
-    )
-    print_facts(facts(report))
-    for record in report.failures[:NAMED]:
-        click.echo(f"{record.result.outcome}: {record.task}: {record.result.error or ''}".rstrip(": "))
-    if len(report.failures) > NAMED:
-        click.echo(f"... and {len(report.failures) - NAMED} more")
-    regressions = () if report.compared is None else report.compared.regressions
-    for worse in regressions[:NAMED]:
-        click.echo(f"worse: {worse.about}: {worse.what} {worse.before} -> {worse.after}")
-    if len(regressions) > NAMED:
-        click.echo(f"... and {len(regressions) - NAMED} more")
-
-
-def row(line: Line) -> list[str]:
-    """A line of the summary as a table has it."""
-
-    def number(value: float | None, form: str = "{}") -> str:
-        return "-" if value is None else form.format(value)
-
-    return [
-        line.target,
-        line.mode,
-        line.fabric or "all",
-        str(line.cases),
-        str(line.outcomes["certified"]),
-        str(line.cases - line.outcomes["certified"]),
-        number(line.vls_needed),
-        number(line.changed),
-        number(line.broken),
-        number(line.a2a_least, "{:.3f}"),
-        number(line.cut_off),
-        f"{line.seconds:.1f}",
-    ]
-
-
-def facts(report: Report) -> Iterator[tuple[str, str]]:
-    """What a table cannot say."""
-    kept = len(report.records) - report.ran
-    if report.ran:
-        rate = f"{report.ran / max(report.seconds, 1e-9):.0f} a second"
-        yield "ran", f"{report.ran} cases in {report.seconds:.1f} s, {rate}; {kept} were in the ledger"
-    failures = len(report.failures)
-    yield "certified", f"{len(report.records) - failures} of {len(report.records)}"
-    found = report.compared
-    if found is not None:
-        yield (
-            "compared",
-            (
-                f"{found.same} same, {found.better} better, {found.other_tables} with other tables,"
-                f" {len(found.regressions)} worse; {found.only_before} only before, {found.only_now} only now"
-            ),
-        )

@@ -1,4 +1,7 @@
-"""What is broken in a task, as text: ``intact``, a fault by name, or ``random rate=0.01 kinds=link seed=7``."""
+"""What is broken in a task, as text: ``intact``, a fault by name, or ``random 1% link 1/17``.
+
+The last is the case that ``ibnue whatif --random`` draws as its number 17 (from 0) with seed 1.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from routing.fabric import Fabric
 from routing.faults import Fault, FaultKind, parse_fault, random_faults
 
 INTACT = "intact"
-_RANDOM = re.compile(r"random (rate|count)=(\S+) kinds=(\S+) seed=(\d+)", re.ASCII)
+_SAMPLE = re.compile(r"([0-9]+)(?::(?:([0-9]+)|([0-9]+(?:\.[0-9]*)?)%))?", re.ASCII)
+_RANDOM = re.compile(r"random ([0-9.e-]+)(%?) (\S+) ([0-9]+/[0-9]+)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -22,39 +26,52 @@ class RandomFaults:
     ----------
     cases
         How many.
-    rate, count
-        One of the two: the share of what can break (at least one thing breaks), or how many.
+    together
+        Faults in each, or None.
+    percent
+        Or the share of what can break that does, in percent; at least one thing breaks.
     kinds
         As :func:`routing.faults.random_faults` takes them.
     seed
-        Of the first case; the others follow it.
+        Another one draws other cases; a longer list begins with a shorter one.
     """
 
     cases: int
-    rate: float | None = None
-    count: int | None = None
+    together: int | None = 2
+    percent: float | None = None
     kinds: tuple[str, ...] = ("link",)
     seed: int = 1
 
-    def texts(self, fabric: Fabric) -> Iterator[str]:
-        """Every case; none where there is nothing that could break by rate.
+    @classmethod
+    def parse(cls, text: str, kinds: Sequence[str] = ("link",), seed: int = 1) -> RandomFaults:
+        """Read ``100`` (two faults each), ``100:3`` or ``100:1%``.
 
         Raises
         ------
         OptionError
-            Neither or both of rate and count, a rate that is none, more than there is to break.
+            It means nothing.
         """
-        if (self.rate is None) == (self.count is None):
-            raise OptionError("random faults need a rate or a count", remedy="--rate 0.01, or --count 2")
-        if self.count is not None:
-            random_faults(fabric, seed=self.seed, count=self.count, kinds=self.kinds)
-        elif not random_faults(fabric, seed=self.seed, rate=1.0, kinds=self.kinds):
+        found = _SAMPLE.fullmatch(text)
+        if found is None or float(found[3] or 0) > 100.0:
+            raise OptionError(f"{text!r} is no sample", remedy="write 100, 100:3 or 100:1%")
+        percent = None if found[3] is None else float(found[3])
+        return cls(int(found[1]), None if found[3] else int(found[2] or 2), percent, tuple(kinds), seed)
+
+    def texts(self, fabric: Fabric) -> Iterator[str]:
+        """Every case; none where nothing could break.
+
+        Raises
+        ------
+        OptionError
+            An unknown kind, or more faults than there is to break.
+        """
+        if not random_faults(fabric, seed=0, rate=1.0, kinds=self.kinds):
             return
-        else:
-            random_faults(fabric, seed=self.seed, rate=self.rate, kinds=self.kinds)
-        what = f"rate={self.rate:g}" if self.rate is not None else f"count={self.count}"
-        for seed in range(self.seed, self.seed + self.cases):
-            yield f"random {what} kinds={','.join(self.kinds)} seed={seed}"
+        if self.together is not None:
+            random_faults(fabric, seed=0, count=self.together, kinds=self.kinds)
+        what = f"{self.percent:g}%" if self.percent is not None else f"{self.together}"
+        for number in range(self.cases):
+            yield f"random {what} {','.join(self.kinds)} {self.seed}/{number}"
 
 
 def text_of(fault: Fault) -> str:
@@ -77,8 +94,8 @@ def faults_of(text: str, fabric: Fabric) -> Sequence[Fault]:
     drawn = _RANDOM.fullmatch(text)
     if drawn is None:
         return [parse_fault(text, fabric)]
-    kinds, seed = drawn[3].split(","), int(drawn[4])
-    if drawn[1] == "count":
-        return random_faults(fabric, seed=seed, count=int(drawn[2]), kinds=kinds)
-    some = random_faults(fabric, seed=seed, rate=float(drawn[2]), kinds=kinds)
+    kinds, seed = drawn[3].split(","), drawn[4]
+    if not drawn[2]:
+        return random_faults(fabric, seed=seed, count=int(drawn[1]), kinds=kinds)
+    some = random_faults(fabric, seed=seed, rate=float(drawn[1]) / 100.0, kinds=kinds)
     return some or random_faults(fabric, seed=seed, count=1, kinds=kinds)

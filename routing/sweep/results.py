@@ -31,8 +31,7 @@ class Result:
     vls, vls_needed
         Data VLs used, and the fewest with which the engine found these paths loop-free.
     faults, parts, cut_off
-        Things broken; connected parts that hold a switch; end ports of CAs and routers outside the part with the most
-        of them.
+        Things broken; connected parts of the switches; CAs and routers that survive and are cut off.
     entries, changed, broken
         Forwarding entries for what both the intact and the broken fabric have; those that differ; those that could not
         stay as they were.

@@ -41,8 +41,8 @@ class Block:
         Single links between switches, single switches: "all", or how many of them, spread over the fabric.
     faults
         Single faults by name.
-    random
-        Random cases.
+    random, kinds
+        Random cases as :meth:`routing.sweep.cases.RandomFaults.parse` reads them, and what breaks in them.
     """
 
     fabrics: tuple[str, ...]
@@ -53,7 +53,8 @@ class Block:
     links: int | str = 0
     switches: int | str = 0
     faults: tuple[str, ...] = ()
-    random: tuple[RandomFaults, ...] = ()
+    random: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ("link",)
 
     def cases(self, fabric: Fabric) -> Iterator[str]:
         """What is broken, case by case.
@@ -69,8 +70,8 @@ class Block:
         yield from map(text_of, some(every_switch(fabric), self.switches))
         for text in self.faults:
             yield from map(text_of, faults_of(text, fabric))
-        for drawn in self.random:
-            yield from drawn.texts(fabric)
+        for text in self.random:
+            yield from RandomFaults.parse(text, self.kinds).texts(fabric)
 
 
 def some(faults: Sequence[Fault], wanted: int | str) -> Sequence[Fault]:
@@ -153,8 +154,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 def read_spec(path: str | Path) -> list[Block]:
     """The blocks of a TOML file: tables ``[[block]]`` whose keys are the attributes of :class:`Block`.
 
-    Paths are relative to the folder of the file.  ``random`` is a table or a list of tables with the attributes of
-    :class:`~routing.sweep.cases.RandomFaults`; a single word stands for a list of one.
+    Paths are relative to the folder of the file; a single word stands for a list of one.
 
     Raises
     ------
@@ -191,7 +191,10 @@ def _block(told: Mapping[str, Any], path: Path) -> Block:
             return int(value) if value != "all" else "all"
         raise InputError(f"{key} is neither all nor a number", path=path, remedy=f'{key} = "all"')
 
-    _known(told, Block, path)
+    names = [field.name for field in fields(Block)]
+    for key in told:
+        if key not in names:
+            raise InputError(f"there is no key {key!r}", path=path, remedy=f"keys: {', '.join(names)}")
     fabrics = tuple(name for text in listed("fabrics", (), str) for name in _files(text, path))
     if not fabrics:
         raise InputError("a block names no fabric", path=path, remedy='fabrics = ["torus:4x4x4"]')
@@ -204,31 +207,9 @@ def _block(told: Mapping[str, Any], path: Path) -> Block:
         links=choice("links"),
         switches=choice("switches"),
         faults=listed("faults", (), str),
-        random=tuple(_random(table, path) for table in listed("random", (), dict)),
+        random=listed("random", (), str),
+        kinds=listed("kinds", ("link",), str),
     )
-
-
-def _known(told: Mapping[str, Any], kind: type, path: Path) -> None:
-    names = [field.name for field in fields(kind)]
-    for key in told:
-        if key not in names:
-            raise InputError(f"there is no key {key!r}", path=path, remedy=f"keys: {', '.join(names)}")
-
-
-def _random(told: Mapping[str, Any], path: Path) -> RandomFaults:
-    _known(told, RandomFaults, path)
-    kinds = told.get("kinds", ["link"])
-    good = (
-        type(told.get("cases")) is int
-        and type(told.get("rate", 0.0)) in (int, float)
-        and type(told.get("count", 0)) is int
-        and type(told.get("seed", 1)) is int
-        and isinstance(kinds, list)
-        and all(isinstance(kind, str) for kind in kinds)
-    )
-    if not good:
-        raise InputError("random cases that cannot be read", path=path, remedy="random = { cases = 100, rate = 0.01 }")
-    return RandomFaults(**{**told, "kinds": tuple(kinds)})
 
 
 def _files(text: str, path: Path) -> list[str]:

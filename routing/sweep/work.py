@@ -24,6 +24,7 @@ from routing.reroute.translate import lay_over
 from routing.sweep.cases import faults_of
 from routing.sweep.results import Result, tables_digest
 from routing.sweep.tasks import Target, Task
+from routing.whatif.connection import separation
 
 Runner = Callable[[Fabric, Sequence[Task], Mapping[str, str]], list[Result]]
 OFFLINE = "routing.sweep.work:offline"
@@ -120,7 +121,7 @@ def one(fabric: Fabric, task: Task) -> Result:
     outcome, told = judge(ENGINES[task.target.engine], after.proof)
     entries, changed, gone = changes(before, after)
     return replace(
-        described(task, after),
+        described(task, fabric, after),
         outcome=outcome,
         error=told,
         faults=len(faults),
@@ -166,11 +167,11 @@ def _line(lines: Sequence[str]) -> str:
     return " ".join("; ".join(line.strip() for line in lines).split())
 
 
-def described(task: Task, after: Published) -> Result:
-    """What a proof and the tables say by themselves."""
+def described(task: Task, before: Fabric, after: Published) -> Result:
+    """What a proof and the tables say."""
     fabric, routing, proof = after.fabric, after.routing, after.proof
     share = all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))
-    parts, cut_off = _split(fabric)
+    apart = separation(before, fabric)
     return Result(
         task.id,
         "certified",
@@ -178,18 +179,10 @@ def described(task: Task, after: Published) -> Result:
         scope=proof.scope,
         vls=routing.vls,
         vls_needed=routing.vls_needed,
-        parts=parts,
-        cut_off=cut_off,
+        parts=apart.parts,
+        cut_off=len(apart.cut_off),
         a2a=share if math.isfinite(share) else None,
     )
-
-
-def _split(fabric: Fabric) -> tuple[int, int]:
-    """Connected parts, and end ports outside the one with the most of them."""
-    parts = int(fabric.component.max(initial=-1)) + 1
-    attached = fabric.endport_switch[fabric.endport_switch >= 0]
-    at = np.bincount(fabric.component[attached], minlength=max(parts, 1))
-    return parts, fabric.endports - int(at.max())
 
 
 def changes(before: Published | None, after: Published) -> tuple[int | None, int | None, int | None]:

@@ -61,7 +61,7 @@ def test_ranks_do_the_work(tmp_path):
 
 def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
     """MPI ends all ranks when one dies; the ledger has what was done, and the next run does the rest."""
-    args = [*SWEEP, "--random", str(MORE), "--rate", "0.1", "--executor", "mpi", "--ledger", "l.db"]
+    args = [*SWEEP, "--random", f"{MORE}:10%", "--executor", "mpi", "--ledger", "l.db"]
     run = start(*args, cwd=tmp_path)
     journal = tmp_path / "l.db-wal"
     while run.poll() is None and not (journal.exists() and journal.stat().st_size > 20_000):

@@ -1,0 +1,276 @@
+"""ibnue sweep, as it is typed."""
+
+import json
+import os
+import pty
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import routing
+from routing.cli import main
+from routing.sweep.ledger import Ledger
+
+
+def run(*args, **options):
+    return CliRunner().invoke(main, ["sweep", *map(str, args)], **options)
+
+
+def told(result):
+    return json.loads(result.stdout)
+
+
+def refused(result, *words):
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    for word in words:
+        assert word in result.stderr
+
+
+def test_every_single_fault(tmp_path):
+    args = ["ring:4", "-e", "updn", "-e", "nue:vls=2", "--links", "all", "--switches", "all", "-j", 1]
+    result = run(*args, "--ledger", tmp_path / "l.db", "--json")
+    assert result.exit_code == 0, result.output
+    found = told(result)
+    assert (found["tasks"], found["ran"], found["certified"], found["failures"]) == (18, 18, 18, [])
+    assert [(line["target"], line["cases"]) for line in found["lines"]] == [("nue:vls=2", 9), ("updn", 9)]
+    assert found["lines"][0]["vls_needed"] <= 2
+    again = run(*args, "--ledger", tmp_path / "l.db")
+    assert again.exit_code == 0
+    assert "ran " not in again.stdout
+    assert "certified  18 of 18" in again.stdout
+    assert again.stderr == ""
+
+
+def test_what_is_not_certified_is_named():
+    result = run("torus:3x3", "-e", "minhop", "--links", 2, "-j", 1)
+    assert result.exit_code == 1
+    assert "loop: torus-3x3 minhop: intact: credit loop" in result.stdout
+
+
+def test_a_refusal_is_a_result():
+    result = run("torus:5x5", "-e", "dfsssp:vls=1", "-j", 1)
+    assert result.exit_code == 1
+    assert "refused: torus-5x5 dfsssp:vls=1: intact: " in result.stdout
+    assert "1 may be used" in result.stdout
+
+
+def test_a_ledger_by_itself(tmp_path):
+    run("ring:4", "ring:5", "--links", 1, "--ledger", tmp_path / "l.db", "-j", 1)
+    result = run("--ledger", tmp_path / "l.db", "--by-fabric")
+    assert result.exit_code == 0
+    assert "ring-4" in result.stdout
+    assert "ring-5" in result.stdout
+
+
+def test_shards_and_their_merger(tmp_path):
+    args = ["ring:5", "--links", "all", "--switches", "all", "-j", 1]
+    whole = told(run(*args, "--json"))["tasks"]
+    parts = [told(run(*args, "--shard", f"{n}/3", "--ledger", tmp_path / f"{n}.db", "--json")) for n in (1, 2, 3)]
+    assert sum(part["tasks"] for part in parts) == whole == 11
+    merged = [word for n in (1, 2, 3) for word in ("--merge", tmp_path / f"{n}.db")]
+    result = told(run(*args, "--ledger", tmp_path / "all.db", *merged, "--json"))
+    assert (result["tasks"], result["ran"]) == (whole, 0)
+
+
+def test_a_spec(tmp_path):
+    (tmp_path / "nets").mkdir()
+    run_fabric = CliRunner().invoke(main, ["fabric", "ring:4", "-o", str(tmp_path / "nets" / "r.net")])
+    assert run_fabric.exit_code == 0
+    spec = tmp_path / "s.toml"
+    spec.write_text("""
+        [[block]]
+        fabrics = ["nets/*.net", "torus:3x3"]
+        engines = ["nue:vls=4", "lash"]
+        links = "all"
+        random = ["3:2", "2:10%"]
+        modes = ["fresh", "full"]
+        seeds = [1, 2]
+
+        [[block]]
+        fabrics = "ring:5"
+        intact = false
+        faults = ["sw0/2", "switch sw1"]
+        """)
+    result = run("--spec", spec, "--json", "-j", 2)
+    assert result.exit_code == 0, result.output
+    assert told(result)["tasks"] == 2 * 2 * 2 * ((1 + 4 + 5) + (1 + 18 + 5)) + 2
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "[[block]]"),
+        ("[[block]\n", "is no TOML"),
+        ("x = 1\n[[block]]\nfabrics = ['ring:4']", "[[block]]"),
+        ("[[block]]\nengines = ['updn']", "names no fabric"),
+        ("[[block]]\nfabrics = ['ring:4']\nlinsk = 'all'", "there is no key 'linsk'"),
+        ("[[block]]\nfabrics = ['ring:4']\nlinks = 'some'", "links is neither all nor a number"),
+        ("[[block]]\nfabrics = ['ring:4']\nseeds = ['one']", "seeds has a value that is no int"),
+        ("[[block]]\nfabrics = ['*.nothing']", "no file is like"),
+        ("[[block]]\nfabrics = ['ring:4']\nrandom = '5:200%'", "is no sample"),
+        ("[[block]]\nfabrics = ['ring:4']\nmodes = 'quick'", "is no mode"),
+    ],
+)
+def test_specs_that_are_none(text, word, tmp_path):
+    (tmp_path / "s.toml").write_text(text)
+    refused(run("--spec", tmp_path / "s.toml", "--ledger", tmp_path / "l.db"), word)
+    assert not (tmp_path / "l.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        ([], "there is nothing to do"),
+        (["nowhere.net"], "no such file"),
+        (["ring:4", "-e", "dfssp"], "did you mean dfsssp"),
+        (["ring:4", "--fault", "sw9/1"], "sw9"),
+        (["ring:4", "--shard", "9/8"], "no shard"),
+        (["ring:4", "--seeds", "5-1"], "no list of seeds"),
+        (["ring:4", "--random", "5:99"], "99 random faults"),
+        (["ring:4", "--random", "5", "--kinds", "weather"], "weather"),
+        (["ring:4", "--links", "many"], "many"),
+        (["ring:4", "--executor", "pigeons"], "'pigeons' is no executor"),
+        (["ring:4", "--executor", "mpi"], "mpi"),
+        (["ring:4", "--spec", "s.toml"], "FABRIC or --spec"),
+        (["ring:4", "--lab", "--stability", "full"], "--lab has no --stability"),
+        (["--ledger", "nowhere.db"], "no such ledger"),
+        (["ring:4", "--against", "nowhere.db"], "no such ledger"),
+    ],
+)
+def test_wrong_use(args, word, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused(run(*args), word)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ledgers_that_cannot_be_used(tmp_path):
+    path = tmp_path / "l.db"
+    with Ledger(path):
+        refused(run("ring:4", "--ledger", path), "another run has this ledger open")
+        refused(run("ring:4", "--against", path), "another run has this ledger open")
+    refused(run("ring:4", "--ledger", path, "--against", path), "the ledger of this run itself")
+    with sqlite3.connect(path) as base:
+        base.execute("PRAGMA user_version = 7")
+    refused(run("ring:4", "--ledger", path), "a ledger of version 7")
+    refused(run("ring:4", "--ledger", tmp_path / "no" / "l.db"), "folder")
+
+
+def test_what_became_worse(tmp_path):
+    args = ["ring:5", "torus:3x3", "-e", "nue:vls=4", "-e", "updn", "--links", 2, "-j", 1]
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    assert run(*args, "--ledger", old).exit_code == 0
+    result = run(*args, "--ledger", new, "--against", old)
+    assert result.exit_code == 0
+    assert "compared   12 same, 0 better, 0 with other tables, 0 worse; 0 only before, 0 only now" in result.stdout
+    with sqlite3.connect(old) as base:
+        (first,), (second,), (third,), (fourth,) = base.execute("SELECT task FROM results LIMIT 4").fetchall()
+        base.execute("UPDATE results SET tables = 'other' WHERE task = ?", (first,))
+        base.execute("UPDATE results SET a2a = a2a * 1.2 WHERE task = ?", (second,))
+        base.execute("UPDATE results SET vls_needed = vls_needed - 1 WHERE task = ?", (third,))
+    with sqlite3.connect(new) as base:
+        base.execute("UPDATE results SET outcome = 'wrong', error = 'loop' WHERE task = ?", (fourth,))
+    result = run(*args, "--ledger", new, "--against", old, "--json")
+    assert result.exit_code == 1
+    worse = {entry["task"]: entry["what"] for entry in told(result)["comparison"]["regressions"]}
+    assert worse == {first: "tables", second: "a2a", third: "vls", fourth: "outcome"}
+    assert run(*args, "--ledger", new, "--against", old).stdout.count("worse: ") == 4
+
+
+def start(python, *args):
+    return python("-m", "routing.cli", "sweep", *args)
+
+
+def test_a_run_that_is_killed_goes_on(python, tmp_path):
+    """Nothing lost, nothing counted twice, no process left, the ledger free at once."""
+    path = tmp_path / "l.db"
+    args = [
+        "torus:4x4",
+        "-e",
+        "nue:effort=0",
+        "-e",
+        "updn:effort=0",
+        "--links",
+        "all",
+        "--random",
+        "200:3",
+        "--ledger",
+        path,
+        "-j",
+        "2",
+    ]
+    first = start(python, *args)
+    journal = tmp_path / "l.db-wal"
+    while first.poll() is None and not (journal.exists() and journal.stat().st_size > 20_000):
+        time.sleep(0.005)
+    workers = below(first.pid)
+    assert workers
+    first.kill()
+    first.wait()
+    with Ledger(path) as ledger:
+        some = len(ledger.done())
+    assert 0 < some < 466
+    again = start(python, *args)
+    out, err = again.communicate(timeout=100)
+    assert (again.returncode, err) == (0, "")
+    assert f"{some} were in the ledger" in out
+    assert "certified  466 of 466" in out
+    for pid in workers:
+        assert not is_ours(pid)
+
+
+def below(pid):
+    """Processes below one."""
+    found, waiting = set(), [pid]
+    while waiting:
+        parent = waiting.pop()
+        for path in Path(f"/proc/{parent}/task").glob("*/children"):
+            waiting += map(int, path.read_text().split())
+        found.add(parent)
+    return found - {pid}
+
+
+def is_ours(pid):
+    try:
+        return b"forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_ctrl_c_keeps_what_is_done(python, tmp_path):
+    path = tmp_path / "l.db"
+    run_ = start(python, "torus:4x4", "-e", "nue", "--random", "2000:3", "--ledger", path, "-j", "2")
+    journal = tmp_path / "l.db-wal"
+    while run_.poll() is None and not (journal.exists() and journal.stat().st_size > 20_000):
+        time.sleep(0.005)
+    run_.send_signal(signal.SIGINT)
+    out, err = run_.communicate(timeout=60)
+    assert (run_.returncode, out, err.strip()) == (130, "", "ibnue: interrupted")
+    with Ledger(path) as ledger:
+        assert ledger.done()
+
+
+def test_progress_on_a_terminal(tmp_path):
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(Path(routing.__file__).parents[1]), "TERM": "xterm", "COLUMNS": "99"}
+    command = [sys.executable, "-m", "routing.cli", "sweep", "torus:4x4", "-e", "nue", "--links", "all", "-j", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment, cwd=tmp_path) as run_:
+        os.close(theirs)
+        seen = b""
+        try:
+            while part := os.read(ours, 4096):
+                seen += part
+        except OSError:
+            pass  # the other end is closed
+        assert run_.wait() == 0
+    os.close(ours)
+    assert b"/33" in seen
+    assert b"/s" in seen
+    assert b"0:00:" in seen
