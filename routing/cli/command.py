@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "diff": "What differs between two sets of tables.",
     "sweep": "Engines x fabrics x faults x seeds, with a ledger.",
     "whatif": "Break links and switches, mend the tables, say what it costs.",
+    "transition": "May one set of tables be replaced by another while traffic runs?",
     "lab": "A real OpenSM with the plugin on a simulated fabric, live.",
     "plugin": "Build the plugin for the OpenSM that is installed.",
     "fabric": "Make or read a fabric; describe it, or write it.",

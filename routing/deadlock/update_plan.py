@@ -17,7 +17,7 @@ from routing.deadlock.mixed import Bytes, MixedGraphs, Mixture
 
 BLOCK = 64
 """LIDs in a block of a forwarding table, the unit in which a subnet manager writes it."""
-CHECKS = 200
+CHECKS = 100
 """Mixtures that are tried before the search for an order ends."""
 
 

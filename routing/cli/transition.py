@@ -1,0 +1,153 @@
+"""``ibnue transition``: may these tables be replaced by those, switch by switch, in a running fabric?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from routing.cli import fabrics, findings
+from routing.cli.command import FINDING
+from routing.cli.output import json_option, phase, print_facts, print_json
+
+if TYPE_CHECKING:
+    from routing.deadlock.double_scheme import DoubleScheme
+    from routing.deadlock.transition import Transition
+    from routing.fabric import Fabric
+
+
+@click.command()
+@fabrics.fabric_argument
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@click.option("--old-fabric", metavar="FABRIC", help="What OLD was made for; its entries are laid over FABRIC by GUID.")
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE",
+              help="Write the rounds, or the steps of the Double Scheme, as JSON.")  # fmt: skip
+@click.option("--require", type=click.Choice(["forward", "reversible"]), default="forward", show_default=True,
+              help="Whose traffic has to be safe; reversible counts replies too.")  # fmt: skip
+@click.option("--checks", type=click.IntRange(0), default=100, show_default=True,
+              help="Mixtures to try in the search for an order.")  # fmt: skip
+@click.option("--max-vls", type=click.IntRange(1, 15), default=8, show_default=True,
+              help="Data VLs that every port has, for the Double Scheme.")  # fmt: skip
+@click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@json_option
+def transition(
+    *,
+    fabric: str,
+    old: Path,
+    new: Path,
+    old_fabric: str | None,
+    lmc: int,
+    guid2lid: Path | None,
+    plan_file: Path | None,
+    require: str,
+    checks: int,
+    max_vls: int,
+    threads: int,
+    as_json: bool,
+) -> int:
+    """Say whether the tables OLD can be replaced by NEW on FABRIC while traffic runs, and in which order.
+
+    OLD and NEW are bundles, folders that ibnue wrote, or folders with OpenSM's dump files.  While switches are written
+    one by one, packets meet old and new entries on one way; what is proved is every such mixture.  Exit status 0 if the
+    switches may be written in any order or in that of the plan, 1 if not.
+    """
+    from routing.deadlock.transition import prove_transition
+    from routing.formats.plan_file import write_plan
+    from routing.formats.table_files import read_tables
+    from routing.reroute.translate import translate
+
+    with phase("reading"):
+        subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        after = read_tables(new, subnet)
+        if old_fabric is None:
+            before = read_tables(old, subnet)
+        else:
+            earlier = fabrics.read(old_fabric, lmc=lmc, guid2lid=guid2lid)
+            before = translate(read_tables(old, earlier), earlier, subnet)
+    with phase("proving"):
+        found = prove_transition(
+            subnet,
+            before,
+            after,
+            require="reversible" if require == "reversible" else "forward",
+            checks=checks,
+            max_vls=max_vls,
+            threads=threads,
+        )
+    if plan_file is not None:
+        write_plan(plan_file, subnet, before, after, found)
+    if as_json:
+        print_json(as_object(subnet, found))
+    else:
+        print_facts(facts(subnet, found))
+        for line in found.describe():
+            click.echo(line)
+        for line in steps(found.drain):
+            click.echo(line)
+    return 0 if found.safe else FINDING
+
+
+def facts(fabric: Fabric, found: Transition) -> Iterator[tuple[str, str]]:
+    """The verdict and what it is about, line by line."""
+    yield "fabric", findings.fabric_line(fabric)
+    yield "changes", f"{found.entries} entries of {found.lids} LIDs in {found.blocks} blocks"
+    if found.levels or found.lanes:
+        which = " and ".join(["SLs"] * found.levels + ["SL2VL"] * found.lanes)
+        yield "also", f"{which} differ, and count as mixed all the time"
+    yield "verdict", f"{found.verdict}: {found.reason}"
+    if found.verdict == "any-order":
+        yield "proof", f"{found.strength}, scope {found.scope}"
+    if found.plan is not None and len(found.plan) > 1:
+        for number, part in enumerate(found.plan.rounds, 1):
+            yield f"round {number}", f"{len(part)} entries in {len(part.blocks)} blocks"
+
+
+def steps(drain: DoubleScheme | None) -> Iterator[str]:
+    """The Double Scheme, step by step."""
+    if drain is None:
+        return
+    reached = "every CA and router can be sent to in each" if drain.gapless else "what the other set gets has to wait"
+    yield f"Double Scheme in {len(drain.steps)} steps; {reached}:"
+    for step in drain.steps:
+        state = "safe" if step.safe else f"credit loop of {len(step.cycle)} channels"
+        lost = f", {step.lost} entries drop packets" if step.lost else ""
+        wait = f"; wait {step.wait}" if step.wait else ""
+        sent = f"sends to {int(step.inject.sum())} LIDs, {int(step.drained.sum())} drained"
+        yield f"  {step.number}. {step.title}: {sent}; {state}{lost}{wait}"
+
+
+def as_object(fabric: Fabric, found: Transition) -> dict[str, Any]:
+    """The same for ``--json``."""
+    loop, drain = found.loop, found.drain
+    return {
+        "fabric": {"name": fabric.name, "digest": fabric.digest},
+        "verdict": found.verdict,
+        "safe": found.safe,
+        "reason": found.reason,
+        "strength": found.strength,
+        "scope": found.scope,
+        "entries": found.entries,
+        "lids": found.lids,
+        "blocks": found.blocks,
+        "sls_differ": found.levels,
+        "sl2vl_differ": found.lanes,
+        "loop": None if loop is None else [dataclasses.asdict(turn) for turn in loop.turns],
+        "loop_circles": None if loop is None else loop.circling,
+        "circling": found.circling,
+        "circles": [dataclasses.asdict(circle) for circle in found.circles],
+        "drops": dataclasses.asdict(found.drops),
+        "rounds": [] if found.plan is None else [len(part) for part in found.plan.rounds],
+        "steps": [] if drain is None else [step_object(drain, number) for number in range(len(drain.steps))],
+        "seconds": found.seconds,
+    }
+
+
+def step_object(drain: DoubleScheme, number: int) -> dict[str, Any]:
+    """One step of the Double Scheme for ``--json``."""
+    step = drain.steps[number]
+    sets = {"send_to": int(step.inject.sum()), "drained": int(step.drained.sum())}
+    return {"number": step.number, "title": step.title, "safe": step.safe, "drop": step.lost, **sets}

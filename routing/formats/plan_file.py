@@ -1,0 +1,84 @@
+"""A transition's plan as JSON: which blocks of which switches to write, in which rounds or steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.double_scheme import DoubleScheme
+from routing.deadlock.transition import Transition
+from routing.deadlock.update_plan import BLOCK
+from routing.fabric import Fabric
+from routing.formats.atomic import write_text_atomically
+from routing.tables import Routing
+
+FORMAT = "ibnue-plan/1"
+WAIT = "until every packet that was in the fabric when the last block was acknowledged has left it"
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def plan_object(fabric: Fabric, old: Routing, new: Routing, transition: Transition) -> dict[str, Any]:
+    """The plan in types that JSON knows.
+
+    ``rounds``: each with the blocks to write in any order; ``steps``: those of the Double Scheme, each with the LIDs
+    that are sent to and those that are drained, and the blocks to write before it counts as done.  A block has the GUID
+    and name of its switch, its number, and the ports of those of its 64 LIDs that change.
+    """
+    plan: dict[str, Any] = {
+        "format": FORMAT,
+        "fabric": fabric.digest,
+        "verdict": transition.verdict,
+        "reason": transition.reason,
+        "rounds": [],
+        "steps": [],
+    }
+    if transition.plan is not None:
+        before = old.lft
+        for after in transition.plan.states(old.lft, new.lft):
+            plan["rounds"].append({"write": list(_blocks(fabric, before, after)), "wait": WAIT})
+            before = after
+    elif transition.drain is not None and transition.drain.safe:
+        plan["steps"] = list(_steps(fabric, old.lft, transition.drain))
+        plan["service_levels"] = {str(sl): stand_in for sl, stand_in in transition.drain.shifted.items()}
+    return plan
+
+
+def write_plan(path: str | Path, fabric: Fabric, old: Routing, new: Routing, transition: Transition) -> None:
+    """Write the plan; the file appears as a whole or not at all.
+
+    Raises
+    ------
+    EnvironmentProblem
+        It cannot be written there.
+    """
+    write_text_atomically(path, json.dumps(plan_object(fabric, old, new, transition), indent=1) + "\n")
+
+
+def _steps(fabric: Fabric, before: Bytes, drain: DoubleScheme) -> Iterator[dict[str, Any]]:
+    for step in drain.steps:
+        yield {
+            "number": step.number,
+            "title": step.title,
+            "send_to": np.flatnonzero(step.inject).tolist(),
+            "drained": np.flatnonzero(step.drained).tolist(),
+            "write": list(_blocks(fabric, before, step.tables.lft)),
+            "wait": step.wait,
+        }
+        before = step.tables.lft
+
+
+def _blocks(fabric: Fabric, before: Bytes, after: Bytes) -> Iterator[dict[str, Any]]:
+    """Blocks that differ, by switch, then by number."""
+    differs = (before != after) & (fabric.lids.switch >= 0)
+    for switch in np.flatnonzero(differs.any(axis=1)).tolist():
+        lids = np.flatnonzero(differs[switch])
+        for block in np.unique(lids // BLOCK).tolist():
+            ports = {str(lid): int(after[switch, lid]) for lid in lids[lids // BLOCK == block].tolist()}
+            guid = f"0x{int(fabric.switch_guid[switch]):016x}"
+            yield {"switch": guid, "name": fabric.switch_name[switch], "block": block, "ports": ports}

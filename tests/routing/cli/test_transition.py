@@ -1,0 +1,99 @@
+"""``ibnue transition``, as a user meets it."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from routing.cli import main
+from routing.cli.fabrics import read
+from routing.deadlock.mixed import MixedGraphs, Mixture
+from routing.formats.table_files import read_tables
+
+
+def run(*args):
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+@pytest.fixture
+def torus(tmp_path):
+    assert run("fabric", "torus", "4x4", "-o", tmp_path / "torus.net").exit_code == 0
+    return tmp_path / "torus.net"
+
+
+@pytest.fixture
+def routed(torus, tmp_path):
+    for name, root in (("one", "sw0.0"), ("two", "sw2.2")):
+        assert run("route", torus, "--root", root, "--vls", "1", "-o", tmp_path / name).exit_code == 0
+    return tmp_path / "one", tmp_path / "two"
+
+
+def test_the_same_tables_are_safe_in_any_order(torus, routed):
+    result = run("transition", torus, routed[0], routed[0])
+    assert result.exit_code == 0, result.output
+    assert "any-order" in result.stdout
+    assert "0 entries of 0 LIDs in 0 blocks" in result.stdout
+
+
+def test_another_root_is_not_safe_in_any_order(torus, routed, tmp_path):
+    result = run("transition", torus, *routed, "--plan", tmp_path / "plan.json")
+    told = json.loads(run("transition", torus, *routed, "--json").stdout)
+    assert result.exit_code == (0 if told["safe"] else 1)
+    assert told["verdict"] in {"ordered", "drained"}
+    assert told["verdict"] in result.stdout
+    assert "credit loop of" in result.stdout
+    assert "by the new entry there" in result.stdout
+    for turn, following in zip(told["loop"], [*told["loop"][1:], told["loop"][0]], strict=True):
+        assert turn["turn"]["towards"] == following["turn"]["switch"]
+        assert turn["entry"] in {"old", "new", "both"}
+
+
+def test_writing_what_the_plan_says_leads_to_the_new_tables(torus, routed, tmp_path):
+    result = run("transition", torus, *routed, "--plan", tmp_path / "plan.json")
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    fabric = read(str(torus))
+    old, new = (read_tables(path, fabric) for path in routed)
+    row = {f"0x{guid:016x}": s for s, guid in enumerate(fabric.switch_guid.tolist())}
+    state = old.lft.copy()
+    for part in plan["rounds"] or plan["steps"]:
+        before = state.copy()
+        for block in part["write"]:
+            assert fabric.switch_name[row[block["switch"]]] == block["name"]
+            for lid, port in block["ports"].items():
+                assert int(lid) // 64 == block["block"]
+                state[row[block["switch"]], int(lid)] = port
+        if plan["rounds"]:
+            mixture = Mixture.of(fabric, old, new).between(before, state)
+            assert MixedGraphs(mixture).order(replies=False, switch_pairs=False) is not None
+    assert np.array_equal(state, new.lft)
+    assert plan["verdict"] in result.stdout
+
+
+def test_double_scheme_when_no_order_may_be_looked_for(torus, routed):
+    result = run("transition", torus, *routed, "--checks", "0")
+    assert result.exit_code == 1
+    assert "verdict  drained" in result.stdout
+    assert "Double Scheme in 5 steps" in result.stdout
+    assert result.stdout.count("; safe") == 5
+
+
+def test_old_tables_of_a_fabric_that_lost_a_link(torus, routed, tmp_path):
+    fabric = read(str(torus))
+    from routing.formats.fabric_files import write_net  # noqa: PLC0415
+
+    write_net(fabric.without_links([int(fabric.channels.link[0])]), tmp_path / "cut.net")
+    assert run("route", tmp_path / "cut.net", "--root", "sw0.0", "--vls", "1", "-o", tmp_path / "cut").exit_code == 0
+    told = json.loads(
+        run("transition", tmp_path / "cut.net", routed[0], tmp_path / "cut", "--old-fabric", torus, "--json").stdout
+    )
+    assert told["entries"] > 0
+    assert told["drops"]["old"] > 0
+    assert told["drops"]["new"] == 0
+
+
+def test_tables_of_another_fabric_are_refused(torus, routed):
+    result = run("transition", "ring:5", *routed)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("ibnue: ")
+    assert result.stderr.count("\n") == 1
