@@ -1,0 +1,175 @@
+"""``ibnue policy``: rules that say, port by port, how long packets may wait and what looks after deadlocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from routing.cli import fabrics, findings
+from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+
+if TYPE_CHECKING:
+    from routing.fabric import Fabric
+    from routing.policy import PortFacts, PortPolicies
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Laid = tuple["Fabric", "PortFacts", "PortPolicies"]
+
+
+def inputs(command: Command) -> Command:
+    """Give a command POLICY and FABRIC and the option for tables."""
+    command = click.option(
+        "--tables",
+        type=click.Path(path_type=Path),
+        metavar="TABLES",
+        help="A bundle or a folder of tables, for rules about ports on credit loops.",
+    )(command)
+    command = click.argument("fabric", shell_complete=fabrics.complete)(command)
+    return click.argument("policy_file", metavar="POLICY", type=click.Path(path_type=Path))(command)
+
+
+@click.group()
+def policy() -> None:
+    """Rules for head-of-queue lifetimes and deadlock breakers, port by port.
+
+    POLICY is a TOML file of [[rule]] tables: each selects ports (switch, ports, role, speed) and sets hoq_life,
+    vl_stall_count, loop_breaker or deadlock_breaker there.
+    """
+
+
+def lay(policy_file: Path, fabric: str, tables: Path | None) -> Laid:
+    """Read all and lay the rules over the fabric.
+
+    Raises
+    ------
+    InputError
+        Whatever is wrong with one of them.
+    """
+    from routing.formats.table_files import read_tables
+    from routing.policy import lay_over, loop_channels, port_facts, read_policy
+
+    with phase("reading"):
+        rules, subnet = read_policy(policy_file), fabrics.read(fabric)
+        routing = None if tables is None else read_tables(tables, subnet)
+    with phase("laying the rules over the fabric"):
+        facts = port_facts(subnet, None if routing is None else loop_channels(subnet, routing))
+        return subnet, facts, lay_over(rules, subnet, facts)
+
+
+@policy.command()
+@inputs
+@json_option
+def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool) -> int:
+    """Check POLICY against FABRIC: unknown ports, rules that contradict one another, impossible values.
+
+    The first thing wrong is an error (exit status 2) with file, line and remedy.  Otherwise the ports of each rule are
+    counted.
+    """
+    import numpy as np
+
+    subnet, facts, found = lay(policy_file, fabric, tables)
+    rows = []
+    for number, rule in enumerate(found.policy.rules):
+        decided = np.stack([found.number[what] == number for what, _ in rule.values]).any(axis=0)
+        rows.append((rule, int(found.selected[number].sum()), int(decided.sum())))
+    touched, cabled = int(found.touched.sum()), int(facts.cabled.sum())
+    if as_json:
+        rules = [{"name": r.name, "line": r.line, "ports": ports, "decides": own} for r, ports, own in rows]
+        print_json({"fabric": subnet.name, "ports": cabled, "set": touched, "rules": rules})
+        return 0
+    print_facts(
+        [
+            ("fabric", findings.fabric_line(subnet)),
+            ("ports", f"{cabled} cabled ports of switches, {touched} with a rule"),
+        ]
+    )
+    print_table(["rule", "line", "ports", "decides"], [(r.name, str(r.line), str(n), str(own)) for r, n, own in rows])
+    return 0
+
+
+@policy.command()
+@inputs
+@click.argument("switch")
+@click.argument("port", type=click.IntRange(1, 254))
+@json_option
+def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str, port: int, as_json: bool) -> int:
+    """Say what POLICY sets at PORT of SWITCH (name or GUID), and which rule does it."""
+    from routing.errors import OptionError
+    from routing.policy.explain import explain_port
+
+    subnet, facts, found = lay(policy_file, fabric, tables)
+    told = explain_port(found, subnet, facts, switch, port)
+    if not facts.exists[told.row, port]:
+        raise OptionError(f"{told.switch} has no port {port}", remedy=f"it has {subnet.switch_ports[told.row]}")
+    if as_json:
+        print_json(told.as_object())
+        return 0
+    rows = [("port", f"{told.switch} port {port}"), ("cable", told.cable), ("roles", ", ".join(told.roles) or "-")]
+    path = found.policy.path
+    for setting in told.settings:
+        by = f", by {setting.rule} ({path}:{setting.line})" if setting.rule else ""
+        rows.append((setting.what, f"{setting.text}{by}"))
+        rows += [("", f"instead of {text}, by {name} ({path}:{line})") for name, line, text in setting.overridden]
+    print_facts(rows)
+    return 0
+
+
+@policy.command()
+@click.argument("fabric", shell_complete=fabrics.complete)
+@click.argument("tables", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the rules there.")
+@click.option("--mtu", type=click.IntRange(256, 10240), default=4096, show_default=True, metavar="BYTES",
+              help="The largest packet.")  # fmt: skip
+@click.option("--breaker/--no-breaker", default=True, show_default=True, help="Propose a Deadlock Breaker on loops.")
+@json_option
+def suggest(*, fabric: str, tables: Path, output: Path | None, mtu: int, breaker: bool, as_json: bool) -> int:
+    """Propose a policy from TABLES: lifetimes that congestion alone never reaches, breakers on credit loops.
+
+    The worst wait without a deadlock is that of all CAs sending to one, through switches that serve their inputs in
+    turn.
+    """
+    import dataclasses
+
+    from routing.formats.atomic import write_text_atomically
+    from routing.formats.table_files import read_tables
+    from routing.policy.suggest import rules_text
+    from routing.policy.suggest import suggest as propose
+
+    with phase("reading"):
+        subnet = fabrics.read(fabric)
+        routing = read_tables(tables, subnet)
+    with phase("looking for the longest waits"):
+        found = propose(subnet, routing, packet_bytes=mtu, breaker=breaker)
+    text = rules_text(found, subnet)
+    if output is not None:
+        write_text_atomically(output, text)
+    if as_json:
+        print_json({"fabric": subnet.name, "rules": [dataclasses.asdict(one) for one in found]})
+    elif output is None:
+        click.echo(text, nl=False)
+    else:
+        print_facts([("rules", str(len(found))), ("file", str(output))])
+    return 0
+
+
+@policy.command()
+@inputs
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
+              help="Write a JSON file for the agent of every switch there.")  # fmt: skip
+@click.option("--opensm", is_flag=True, help="Print the lines for opensm.conf from which the fewest ports differ.")
+def export(*, policy_file: Path, fabric: str, tables: Path | None, output: Path | None, opensm: bool) -> int:
+    """Hand POLICY on: to switch agents as one JSON file a switch, to OpenSM as its four global values."""
+    from routing.policy.export import opensm_lines, write_switch_files
+
+    if output is None and not opensm:
+        raise click.UsageError("give -o DIR, --opensm, or both", click.get_current_context())
+    subnet, facts, found = lay(policy_file, fabric, tables)
+    if output is not None:
+        written = write_switch_files(found, subnet, output)
+        print_facts([("files", f"{len(written)} in {output}")])
+    if opensm:
+        click.echo("\n".join(opensm_lines(found, facts)))
+    return 0

@@ -1,0 +1,21 @@
+"""Policies per port: rules that say how long packets may wait at a port, and what looks after deadlocks there."""
+
+from routing.policy.model import Breaker, Policy, Rule, Selector, Speed, hoq_code, hoq_seconds
+from routing.policy.ports import PortFacts, PortPolicies, lay_over, loop_channels, port_facts
+from routing.policy.rule_file import read_policy
+
+__all__ = [
+    "Breaker",
+    "Policy",
+    "PortFacts",
+    "PortPolicies",
+    "Rule",
+    "Selector",
+    "Speed",
+    "hoq_code",
+    "hoq_seconds",
+    "lay_over",
+    "loop_channels",
+    "port_facts",
+    "read_policy",
+]

@@ -1,0 +1,140 @@
+"""A policy handed on: files for switch agents, OpenSM's own four values, arrays by channel."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import EnvironmentProblem
+from routing.fabric import Fabric
+from routing.formats.atomic import write_text_atomically
+from routing.policy.model import (
+    OPENSM_HOQ,
+    OPENSM_LEAF_HOQ,
+    OPENSM_STALL,
+    PROPERTIES,
+    Breaker,
+    hoq_seconds,
+)
+from routing.policy.ports import PortFacts, PortPolicies
+
+FORMAT = "ibnue-switch-policy/1"
+
+
+def switch_object(found: PortPolicies, fabric: Fabric, switch: int) -> dict[str, Any]:
+    """What the agent of one switch is told, as an object for JSON.
+
+    Only ports of which some rule says something are there, and of these only what rules say.
+    """
+    ports: dict[str, Any] = {}
+    for port in np.flatnonzero(found.touched[switch]).tolist():
+        told: dict[str, Any] = {}
+        rules = [found.rule(what, switch, port) for what in PROPERTIES]
+        told["rules"] = sorted({rule.name for rule in rules if rule is not None})
+        if found.hoq_life[switch, port] >= 0:
+            life = hoq_seconds(int(found.hoq_life[switch, port]))
+            told["hoq_life"] = int(found.hoq_life[switch, port])
+            told["hoq_seconds"] = None if math.isinf(life) else life
+        if found.vl_stall_count[switch, port] >= 0:
+            told["vl_stall_count"] = int(found.vl_stall_count[switch, port])
+        if found.number["breaker"][switch, port] >= 0:
+            told["breaker"] = _breaker_object(found.breaker(switch, port))
+        ports[str(port)] = told
+    return {
+        "format": FORMAT,
+        "switch": {"guid": f"0x{int(fabric.switch_guid[switch]):016x}", "name": fabric.switch_name[switch]},
+        "policy": Path(found.policy.path).name,
+        "fabric": fabric.digest,
+        "ports": ports,
+    }
+
+
+def _breaker_object(breaker: Breaker) -> dict[str, Any]:
+    told: dict[str, Any] = {"kind": breaker.kind}
+    if breaker.kind != "none":
+        told |= {"detect_seconds": breaker.detect_time, "check_seconds": breaker.check_period}
+    if breaker.kind == "deadlock":
+        told |= {"release_seconds": breaker.release_period, "extra_mtus": breaker.extra_mtus}
+    return told
+
+
+def write_switch_files(found: PortPolicies, fabric: Fabric, folder: str | Path) -> list[Path]:
+    """Write one file ``0x<GUID>.json`` for every switch, also for those of which no rule says anything.
+
+    Each file appears as a whole.  What else is in the folder stays.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The folder cannot be made, or a file not be written.
+    """
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise EnvironmentProblem(f"{place}: {problem.strerror or problem}") from None
+    written = []
+    for switch, guid in enumerate(fabric.switch_guid.tolist()):
+        path = place / f"0x{guid:016x}.json"
+        write_text_atomically(path, json.dumps(switch_object(found, fabric, switch), indent=1) + "\n")
+        written.append(path)
+    return written
+
+
+def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
+    """Lines for opensm.conf: for each of OpenSM's four values the most frequent one that the policy asks for.
+
+    OpenSM sets every port to these in every heavy sweep, before the plugin sets those that are to differ, so that the
+    best values are those from which the fewest ports differ.  Ports that no rule speaks of count with OpenSM's default.
+    """
+
+    def usual(values: npt.NDArray[np.int16], ports: npt.NDArray[np.bool_], default: int) -> int:
+        chosen = values[ports]
+        counts = np.bincount(np.where(chosen < 0, default, chosen), minlength=32)
+        return int(counts.argmax()) if len(chosen) else default
+
+    inner, outer = facts.role["switch-facing"], facts.role["ca-facing"]
+    return [
+        f"head_of_queue_lifetime 0x{usual(found.hoq_life, inner, OPENSM_HOQ):02x}",
+        f"leaf_head_of_queue_lifetime 0x{usual(found.hoq_life, outer, OPENSM_LEAF_HOQ):02x}",
+        f"vl_stall_count 0x{usual(found.vl_stall_count, inner, OPENSM_STALL):02x}",
+        f"leaf_vl_stall_count 0x{usual(found.vl_stall_count, outer, OPENSM_STALL):02x}",
+    ]
+
+
+def stall_life(found: PortPolicies) -> npt.NDArray[np.uint16]:
+    """What PortInfo is to say, uint16[S, 256]: the byte VLStallCount << 5 | HOQLife, and above it which bits count."""
+    life, stall = found.hoq_life.astype(np.int32), found.vl_stall_count.astype(np.int32)
+    value = np.where(life >= 0, life, 0) | np.where(stall >= 0, stall, 0) << 5
+    mask = np.where(life >= 0, 0x1F, 0) | np.where(stall >= 0, 0xE0, 0)
+    return np.asarray(value | mask << 8, np.uint16)
+
+
+def channel_arrays(found: PortPolicies, fabric: Fabric) -> dict[str, npt.NDArray[Any]]:
+    """What holds on every channel between switches, for a simulator.
+
+    Returns
+    -------
+    ``hoq_seconds`` float64[C] (inf: never drops, nan: no rule), ``vl_stall_count`` int16[C] (-1: no rule), ``breaker``
+    uint8[C] (0 none, 1 loop, 2 deadlock), ``detect_seconds``, ``check_seconds``, ``release_seconds`` float64[C],
+    ``extra_mtus`` int16[C].  For ports to CAs, :class:`~routing.policy.ports.PortPolicies` has the same by port.
+    """
+    src, port = fabric.channels.src, fabric.channels.port
+    codes = found.hoq_life[src, port]
+    lives = np.array([hoq_seconds(code) for code in range(32)] + [math.nan])  # -1 is the last
+    breakers = [found.breaker(*at) for at in zip(src.tolist(), port.tolist(), strict=True)]
+    kinds = {"none": 0, "loop": 1, "deadlock": 2}
+    return {
+        "hoq_seconds": lives[codes],
+        "vl_stall_count": found.vl_stall_count[src, port],
+        "breaker": np.array([kinds[b.kind] for b in breakers], np.uint8),
+        "detect_seconds": np.array([b.detect_time for b in breakers], np.float64),
+        "check_seconds": np.array([b.check_period for b in breakers], np.float64),
+        "release_seconds": np.array([b.release_period for b in breakers], np.float64),
+        "extra_mtus": np.array([b.extra_mtus for b in breakers], np.int16),
+    }

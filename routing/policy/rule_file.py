@@ -1,0 +1,256 @@
+"""The TOML file of a policy: ``[[rule]]`` tables that select ports and say what holds there."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, get_args
+
+from routing.errors import OptionError, ParseError
+from routing.formats.text import read_text
+from routing.policy.model import (
+    BREAKER_TIMES,
+    EXTRA_MOST,
+    HOQ_MOST,
+    HOQ_NEVER,
+    PROPERTIES,
+    ROLES,
+    STALL_MOST,
+    Breaker,
+    BreakerKind,
+    Policy,
+    Property,
+    Role,
+    Rule,
+    Selector,
+    Speed,
+    Value,
+    hoq_code,
+)
+from routing.rates import SPEED_OF
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover
+    import tomli as tomllib
+
+_SELECTS = ("switch", "ports", "role", "speed")
+_SETS = ("hoq_life", "vl_stall_count", "loop_breaker", "deadlock_breaker")
+_KEYS = ("name", *_SELECTS, *_SETS, "override")
+_HEAD = re.compile(r"^\s*\[\[\s*rule\s*\]\]")
+_TABLE = re.compile(r"^\s*\[\s*rule\s*\.\s*([A-Za-z_-]+)\s*\]")
+_KEY = re.compile(r"^\s*([A-Za-z_-]+)\s*[.=]")
+_TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s)")
+_POWER = {"ns": -9, "us": -6, "ms": -3, "s": 0}
+_SPEED = re.compile(r"(<=|>=|<|>|=)?\s*(\d+(?:\.\d+)?)")
+_RANGE = re.compile(r"\s*(\d{1,3})\s*(?:-\s*(\d{1,3})\s*)?")
+_LAST_PORT = 254
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a rule stands, so that every complaint can say it."""
+
+    path: str
+    line: int
+    lines: Mapping[str, int]
+
+    def within(self, key: str) -> _Place:
+        """The same for what stands in the table of a key, which may be all on one line."""
+        return _Place(self.path, self.lines.get(key, self.line), self.lines)
+
+    def refuse(self, problem: str, key: str = "", remedy: str | None = None) -> NoReturn:
+        """Raise a :class:`~routing.errors.ParseError` at the line of a key."""
+        raise ParseError(problem, path=self.path, line=self.lines.get(key, self.line), remedy=remedy)
+
+
+def read_policy(path: str | Path) -> Policy:
+    """Read a file of rules.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The file cannot be read.
+    ParseError
+        No TOML, an unknown key, a value outside of its encoding, a rule that sets nothing or two breakers.
+    """
+    text = read_text(path)
+    try:
+        found = tomllib.loads(text)
+    except ValueError as error:
+        at = re.search(r"\(at line (\d+)", str(error))
+        told = str(error).partition(" (at ")[0]
+        raise ParseError(f"is no TOML: {told}", path=path, line=int(at[1]) if at else None) from None
+    strange = [key for key in found if key != "rule"]
+    rules = found.get("rule", [])
+    if strange or not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+        raise ParseError(
+            f"unknown key {strange[0]!r}" if strange else "rule is no list of tables",
+            path=path,
+            line=_line_of(text, strange[0] if strange else "rule"),
+            remedy="begin every rule with [[rule]]",
+        )
+    places = _places(text, str(path))
+    if len(places) != len(rules):
+        places = [_Place(str(path), 1, {})] * len(rules)
+    read = [_rule(table, place, number) for number, (table, place) in enumerate(zip(rules, places, strict=True), 1)]
+    names = [rule.name for rule in read]
+    for number, rule in enumerate(read):
+        if rule.name in names[:number]:
+            places[number].refuse(f"two rules are called {rule.name!r}", "name", "give each a name of its own")
+    return Policy(str(path), tuple(read))
+
+
+def _line_of(text: str, key: str) -> int | None:
+    """Line that begins with a key or its table."""
+    wanted = re.compile(rf"^\s*\[*\s*{re.escape(key)}\b")
+    return next((number for number, line in enumerate(text.splitlines(), 1) if wanted.match(line)), None)
+
+
+def _places(text: str, path: str) -> list[_Place]:
+    """Lines of each rule and of its keys.  ``tomllib`` tells nothing of lines."""
+    found: list[tuple[int, dict[str, int]]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        table = _TABLE.match(line)
+        key = _KEY.match(line)
+        if _HEAD.match(line):
+            found.append((number, {}))
+        elif found and (table or key):
+            found[-1][1].setdefault((table or key)[1], number)  # type: ignore[index]
+    return [_Place(path, line, lines) for line, lines in found]
+
+
+def _rule(table: Mapping[str, Any], place: _Place, number: int) -> Rule:
+    for key in table:
+        if key not in _KEYS:
+            place.refuse(f"unknown key {key!r}", key, f"known are {', '.join(_KEYS)}")
+    name, override = table.get("name", f"rule {number}"), table.get("override", False)
+    if not isinstance(name, str) or not name:
+        place.refuse(f"name is {name!r}", "name", "write a text")
+    if not isinstance(override, bool):
+        place.refuse(f"override is {override!r}", "override", "write true or false")
+    values = _values(table, place)
+    if not values:
+        place.refuse(f"{name} sets nothing", remedy=f"set {', '.join(_SETS[:-1])} or {_SETS[-1]}")
+    ordered = tuple((what, values[what]) for what in PROPERTIES if what in values)
+    return Rule(name, place.line, _selector(table, place), ordered, tuple(place.lines.items()), override)
+
+
+def _values(table: Mapping[str, Any], place: _Place) -> dict[Property, Value]:
+    values: dict[Property, Value] = {}
+    if "hoq_life" in table:
+        values["hoq_life"] = _hoq_life(table["hoq_life"], place)
+    if "vl_stall_count" in table:
+        values["vl_stall_count"] = _whole(table["vl_stall_count"], 1, STALL_MOST, "vl_stall_count", place)
+    breakers = [key for key in ("loop_breaker", "deadlock_breaker") if key in table]
+    if len(breakers) > 1:
+        place.refuse("a rule sets one breaker, not both", breakers[1], "leave one of them out")
+    for key in breakers:
+        kind: BreakerKind = "loop" if key == "loop_breaker" else "deadlock"
+        values["breaker"] = _breaker(table[key], kind, key, place)
+    return values
+
+
+def _whole(value: Any, least: int, most: int, key: str, place: _Place) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        why = "; 0 is undefined" if key == "vl_stall_count" and value == 0 else ""
+        place.refuse(f"{key} is {value!r}", key, f"write a whole number from {least} to {most}{why}")
+    return value
+
+
+def _hoq_life(value: Any, place: _Place) -> int:
+    if value == "never":
+        return HOQ_NEVER
+    if not isinstance(value, str):
+        return _whole(value, 0, HOQ_MOST, "hoq_life", place)
+    seconds = _seconds(value, "hoq_life", place)
+    try:
+        return hoq_code(seconds)
+    except OptionError as error:
+        place.refuse(error.problem, "hoq_life", error.remedy)
+
+
+def _seconds(value: Any, key: str, place: _Place) -> float:
+    found = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None or float(found[1]) == 0:
+        place.refuse(f"{key} is {value!r}", key, 'write a time such as "100us" or "2ms"')
+    return float(f"{found[1]}e{_POWER[found[2]]}")
+
+
+def _breaker(value: Any, kind: BreakerKind, key: str, place: _Place) -> Breaker:
+    if value is False:
+        return Breaker("none")
+    table = {} if value is True else value
+    known = ("on", *list(BREAKER_TIMES)[: 2 if kind == "loop" else 3], *(() if kind == "loop" else ("extra_mtus",)))
+    if not isinstance(table, dict):
+        place.refuse(f"{key} is {value!r}", key, f"write true, false or a table of {', '.join(known)}")
+    for part in table:
+        if part not in known:
+            place.refuse(f"unknown key {part!r} of {key}", key, f"known are {', '.join(known)}")
+    if not isinstance(table.get("on", True), bool):
+        place.refuse(f"on is {table['on']!r}", key, "write true or false")
+    if not table.get("on", True):
+        return Breaker("none")
+    inner = place.within(key)
+    times = {
+        name: _seconds(table[name], name, inner) if name in table else usual for name, usual in BREAKER_TIMES.items()
+    }
+    extra = _whole(table.get("extra_mtus", 1), 1, EXTRA_MOST, "extra_mtus", inner)
+    if times["check_period"] > times["detect_time"]:
+        place.refuse(f"check_period of {key} is longer than detect_time", key, "check at least once while detecting")
+    return Breaker(kind, times["detect_time"], times["check_period"], times["release_period"], extra)
+
+
+def _selector(table: Mapping[str, Any], place: _Place) -> Selector:
+    roles = _texts(table, "role", place)
+    for role in roles:
+        if role not in ROLES:
+            place.refuse(f"unknown role {role!r}", "role", f"known are {', '.join(ROLES)}")
+    return Selector(
+        switches=_texts(table, "switch", place),
+        ports=_ports(table["ports"], place) if "ports" in table else (),
+        roles=tuple(role for role in get_args(Role) if role in roles),
+        speed=_speed(table["speed"], place) if "speed" in table else None,
+    )
+
+
+def _texts(table: Mapping[str, Any], key: str, place: _Place) -> tuple[str, ...]:
+    found = table.get(key, [])
+    texts = [found] if isinstance(found, str) else found
+    if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts) or found == "":
+        place.refuse(f"{key} is {found!r}", key, "write a text or a list of texts")
+    if key in table and not texts:
+        place.refuse(f"{key} is empty", key, "leave it out to mean all")
+    return tuple(texts)
+
+
+def _ports(value: Any, place: _Place) -> tuple[int, ...]:
+    ports: set[int] = set()
+    wrong: Callable[[], NoReturn] = lambda: place.refuse(  # noqa: E731
+        f"ports is {value!r}", "ports", f'write numbers from 1 to {_LAST_PORT}, as [1, 2] or "1-4,7"'
+    )
+    words = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    for word in words:
+        found = _RANGE.fullmatch(str(word)) if not isinstance(word, bool) else None
+        if found is None:
+            wrong()
+        first, last = int(found[1]), int(found[2] or found[1])
+        if not 1 <= first <= last <= _LAST_PORT:
+            wrong()
+        ports.update(range(first, last + 1))
+    if not ports:
+        wrong()
+    return tuple(sorted(ports))
+
+
+def _speed(value: Any, place: _Place) -> Speed:
+    if isinstance(value, str) and value.upper() in SPEED_OF:
+        return Speed(lane=SPEED_OF[value.upper()])
+    text = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    found = _SPEED.fullmatch(text.strip()) if isinstance(text, str) else None
+    if found is None:
+        place.refuse(f"speed is {value!r}", "speed", 'write a name such as "EDR", or Gb/s such as 100 or ">=100"')
+    return Speed(found[1] or "=", float(found[2]))

@@ -1,0 +1,149 @@
+"""Proposes rules from tables: lifetimes that no congestion reaches, and breakers where there are credit loops."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.policy.drain import drain_times
+from routing.policy.model import (
+    BREAKER_TIMES,
+    HOQ_NEVER,
+    OPENSM_HOQ,
+    OPENSM_LEAF_HOQ,
+    OPENSM_STALL,
+    Role,
+    hoq_code,
+    hoq_seconds,
+    seconds_text,
+)
+from routing.policy.ports import PortFacts, loop_channels, port_facts
+from routing.tables import Routing
+
+MARGIN = 2.0
+"""How much longer than the worst wait a lifetime is at least."""
+_USUAL: Mapping[Role, int] = {"ca-facing": OPENSM_LEAF_HOQ, "switch-facing": OPENSM_HOQ, "loop": 0}
+"""The least lifetime by role."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One rule that is proposed.
+
+    Attributes
+    ----------
+    role
+        Of its ports.
+    ports
+        How many there are.
+    drain_time
+        The worst wait at any of them, in seconds.
+    hoq_life
+        Code of the lifetime.
+    detect_time, check_period, release_period
+        Of a Deadlock Breaker, in seconds; 0: no breaker.
+    """
+
+    role: Role
+    ports: int
+    drain_time: float
+    hoq_life: int
+    detect_time: float = 0.0
+    check_period: float = 0.0
+    release_period: float = 0.0
+
+
+def suggest(
+    fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096, breaker: bool = True, threads: int = 2
+) -> tuple[Suggestion, ...]:
+    """Propose a rule for ports to CAs, one for ports to switches, and one for ports on credit loops.
+
+    On credit loops the lifetime is the shortest one that is at least twice the worst wait of
+    :func:`~routing.policy.drain.drain_times` there; elsewhere it is OpenSM's default unless that wait needs more:
+    where nothing can lock, a short lifetime only loses packets.  A port on a loop is suspected after the worst wait,
+    and its lifetime is at least twice that.
+
+    Raises
+    ------
+    TableError
+        The tables do not fit the fabric.
+    """
+    routing.check_shapes(fabric)
+    facts = port_facts(fabric, loop_channels(fabric, routing, threads=threads))
+    waits = drain_times(fabric, routing, packet_bytes=packet_bytes)
+    return tuple(_for_roles(fabric, facts, waits, packet_bytes, breaker=breaker))
+
+
+def _for_roles(
+    fabric: Fabric, facts: PortFacts, waits: npt.NDArray[np.float64], packet_bytes: int, *, breaker: bool
+) -> Iterator[Suggestion]:
+    for role, usual in _USUAL.items():
+        ports = facts.role[role]
+        if not ports.any():
+            continue
+        worst = float(waits[ports].max())
+        code = max(_life(MARGIN * worst), usual)
+        if role != "loop" or not breaker:
+            yield Suggestion(role, int(ports.sum()), worst, code)
+            continue
+        slowest = 8e-9 * packet_bytes / float(facts.rate[ports].min())
+        detect = _round_up(max(worst, 10 * slowest))
+        yield Suggestion(
+            role,
+            int(ports.sum()),
+            worst,
+            max(code, _life(MARGIN * detect)),
+            detect,
+            detect / 10,
+            _round_up(10 * slowest),
+        )
+
+
+def _life(seconds: float) -> int:
+    try:
+        return hoq_code(seconds)
+    except OptionError:
+        return HOQ_NEVER
+
+
+def _round_up(seconds: float) -> float:
+    """To two digits, upwards, so that the file can be read."""
+    size = 10.0 ** (np.floor(np.log10(seconds)) - 1)
+    return float(np.ceil(seconds / size - 1e-9) * size)
+
+
+def rules_text(found: tuple[Suggestion, ...], fabric: Fabric) -> str:
+    """A policy file with what is proposed, and why in comments."""
+    lines = [f"# Proposed by ibnue for {json.dumps(fabric.name)} and its tables."]
+    for one in found:
+        held = hoq_seconds(one.hoq_life)
+        life = "never" if one.hoq_life >= HOQ_NEVER else f"after {seconds_text(held)}"
+        waits = f"without a deadlock their heads wait {seconds_text(one.drain_time)} at most"
+        lines += [
+            "",
+            f"# {one.ports} ports; {waits}; dropped {life}",
+            "[[rule]]",
+            f'name = "{one.role} ports"',
+            f'role = "{one.role}"',
+            f"hoq_life = {one.hoq_life}",
+            f"vl_stall_count = {OPENSM_STALL}",
+        ]
+        if one.role == "loop":
+            lines.append("override = true")
+        if one.detect_time:
+            keys, times = list(BREAKER_TIMES), (one.detect_time, one.check_period, one.release_period)
+            told = ", ".join(f'{key} = "{_unit(time)}"' for key, time in zip(keys, times, strict=True))
+            lines.append(f"deadlock_breaker = {{ {told}, extra_mtus = 1 }}")
+    if all(one.role != "loop" for one in found):
+        lines += ["", "# These tables have no credit loop, so no rule is for ports on one."]
+    return "\n".join(lines) + "\n"
+
+
+def _unit(seconds: float) -> str:
+    return seconds_text(seconds).replace(" ", "")

@@ -1,0 +1,84 @@
+"""``ibnue policy`` as a user meets it."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from routing.cli import main
+
+RULES = """[[rule]]
+name = "cas"
+role = "ca-facing"
+hoq_life = 12
+
+[[rule]]
+name = "loops"
+role = "loop"
+hoq_life = 9
+"""
+
+
+def run(*args):
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+@pytest.fixture
+def rules(tmp_path):
+    (tmp_path / "rules.toml").write_text(RULES)
+    return tmp_path / "rules.toml"
+
+
+@pytest.fixture
+def loop(tmp_path):
+    run("route", "ring:5", "-e", "minhop", "-o", tmp_path / "loop")
+    return tmp_path / "loop"
+
+
+def test_check_counts_ports(rules, loop):
+    result = run("policy", "check", rules, "ring:5", "--tables", loop)
+    assert result.exit_code == 0, result.output
+    assert "15 cabled ports of switches, 15 with a rule" in result.stdout
+    told = json.loads(run("policy", "check", rules, "ring:5", "--tables", loop, "--json").stdout)
+    assert told["rules"] == [
+        {"name": "cas", "line": 1, "ports": 5, "decides": 5},
+        {"name": "loops", "line": 6, "ports": 10, "decides": 10},
+    ]
+
+
+def test_explain_names_the_rule(rules, loop):
+    result = run("policy", "explain", rules, "ring:5", "sw1", 3, "--tables", loop)
+    assert result.exit_code == 0, result.output
+    assert f"9 (drops after 2.097 ms), by loops ({rules}:6)" in result.stdout
+    told = json.loads(run("policy", "explain", rules, "ring:5", "sw1", 1, "--tables", loop, "--json").stdout)
+    assert told["settings"][0]["rule"] == "cas"
+
+
+def test_suggest_and_check_again(loop, tmp_path):
+    printed = run("policy", "suggest", "ring:5", loop)
+    assert printed.exit_code == 0, printed.output
+    written = run("policy", "suggest", "ring:5", loop, "-o", tmp_path / "new.toml")
+    assert "new.toml" in written.stdout
+    assert (tmp_path / "new.toml").read_text() == printed.stdout
+    assert run("policy", "check", tmp_path / "new.toml", "ring:5", "--tables", loop).exit_code == 0
+    told = json.loads(run("policy", "suggest", "ring:5", loop, "--json").stdout)
+    assert [rule["role"] for rule in told["rules"]] == ["ca-facing", "switch-facing", "loop"]
+
+
+def test_export(rules, loop, tmp_path):
+    result = run("policy", "export", rules, "ring:5", "--tables", loop, "-o", tmp_path / "agents", "--opensm")
+    assert result.exit_code == 0, result.output
+    assert "leaf_head_of_queue_lifetime 0x0c" in result.stdout
+    assert len(list((tmp_path / "agents").iterdir())) == 5
+
+
+def test_wrong_use_takes_one_line(rules, loop, tmp_path):
+    (tmp_path / "wrong.toml").write_text("[[rule]]\nhoq_life = 40\n")
+    for args in (("check", tmp_path / "wrong.toml", "ring:5"), ("check", rules, "ring:5"),
+                 ("check", tmp_path / "none.toml", "ring:5"), ("explain", rules, "ring:5", "sw9", 1, "--tables", loop),
+                 ("explain", rules, "ring:5", "sw1", 9, "--tables", loop), ("export", rules, "ring:5")):  # fmt: skip
+        result = run("policy", *args)
+        assert result.exit_code == 2, args
+        assert result.stderr.startswith("ibnue: ")
+        assert result.stderr.count("\n") == 1
+        assert not result.stdout

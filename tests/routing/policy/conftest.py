@@ -1,0 +1,36 @@
+import pytest
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.policy import lay_over, loop_channels, port_facts, read_policy
+from routing.topologies import generate
+
+
+@pytest.fixture(scope="session")
+def ring():
+    """A ring of five with two CAs a switch, and tables that loop."""
+    fabric = generate("ring", ["5"], cas=2)
+    return fabric, ENGINES["minhop"].route(fabric, EngineOptions(vls=1))
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes rules into a file; its path."""
+
+    def writer(text):
+        (tmp_path / "rules.toml").write_text(text)
+        return tmp_path / "rules.toml"
+
+    return writer
+
+
+@pytest.fixture
+def lay(ring, write):
+    """Lays rules over the ring, its loops known."""
+
+    def layer(text, *, fabric=None, routing=None, **options):
+        fabric = ring[0] if fabric is None else fabric
+        routing = ring[1] if routing is None else routing
+        return lay_over(read_policy(write(text)), fabric, port_facts(fabric, loop_channels(fabric, routing)), **options)
+
+    return layer

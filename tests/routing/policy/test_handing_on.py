@@ -1,0 +1,196 @@
+"""Drain times, proposals, and the files and arrays that a policy becomes."""
+
+import json
+import math
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from routing_cases import shortest
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import EnvironmentProblem
+from routing.policy import hoq_seconds, lay_over, loop_channels, port_facts, read_policy
+from routing.policy.drain import drain_times
+from routing.policy.export import channel_arrays, opensm_lines, stall_life, switch_object, write_switch_files
+from routing.policy.suggest import rules_text, suggest
+from routing.tables import Provenance, Routing, identity_sl2vl
+from routing.topologies import generate
+
+PACKET = 8e-9 * 4096 / 8  # one of 4096 bytes at 8 Gb/s
+
+
+def waits_slowly(fabric, routing):
+    """Drain times by walking every packet: inputs by switch and destination, then products along the ways."""
+    lids, channels = fabric.lids, fabric.channels
+    own = [lid for lid in range(len(lids)) if lids.endport[lid] >= 0 and lids.switch[lid] >= 0]
+    users, worst = defaultdict(set), defaultdict(float)
+    for lid in own:
+        target, ways, feeding = int(lids.switch[lid]), [], defaultdict(set)
+        for e in np.flatnonzero(fabric.endport_switch >= 0).tolist():
+            if e == lids.endport[lid]:
+                continue
+            at, into, way = int(fabric.endport_switch[e]), int(fabric.endport_switch_port[e]), []
+            while len(way) <= fabric.switches:
+                port = int(routing.lft[at, lid])
+                channel = int(channels.at_port[at, port])
+                way.append((at, into, port))
+                if channel < 0 or at == target:
+                    break
+                at, into = int(channels.dst[channel]), int(channels.dst_port[channel])
+            if at == target and port == lids.port[lid]:
+                ways.append(way)
+        for way in ways:
+            for at, into, _ in way:
+                feeding[at].add(into)
+        rate = fabric.link_capacity[fabric.endport_link[lids.endport[lid]]]
+        for way in ways:
+            gap = 8e-9 * 4096 / rate
+            for at, into, port in reversed(way):
+                worst[at, port] = max(worst[at, port], gap)
+                users[at, port].add(into)
+                gap *= len(feeding[at])
+    found = np.zeros((fabric.switches, 256))
+    for place, gap in worst.items():
+        found[place] = gap * len(users[place])
+    return found
+
+
+def test_drain_times_of_a_ring(ring):
+    """Two CAs at each of five switches: 2 + 2 and 4 + 2... inputs on the ways to one, and what that multiplies to."""
+    fabric, routing = ring
+    waits = drain_times(fabric, routing)
+    assert waits[0, 1] == pytest.approx(3 * PACKET)  # the other CA and both neighbours send there in turn
+    assert np.allclose(waits, waits_slowly(fabric, routing))
+
+
+@settings(deadline=None, derandomize=True, max_examples=25)
+@given(
+    st.sampled_from([("torus", "3x3"), ("random-regular", "8"), ("kary-ntree", "2", "3"), ("mesh", "4x2")]),
+    st.integers(0, 1000),
+    st.booleans(),
+)
+def test_drain_times_of_walked_packets(name, seed, gaps):
+    args = [*name[1:], "3"] if name[0] == "random-regular" else list(name[1:])
+    fabric = generate(name[0], args)
+    lft, _ = shortest(fabric, seed)
+    if gaps:
+        rng = np.random.default_rng(seed)
+        lft[rng.random(lft.shape) < 0.05] = 255
+    routing = Routing(lft, np.zeros(lft.shape[1], np.uint8), identity_sl2vl(1), 1, 1, Provenance("shortest"))
+    assert np.allclose(drain_times(fabric, routing), waits_slowly(fabric, routing))
+
+
+def test_routes_that_circle_do_not_count(ring):
+    fabric, routing = ring
+    lft, lid = routing.lft.copy(), int(fabric.endport_lid[0])
+    lft[2, lid], lft[3, lid] = fabric.channels.port[fabric.channels.first[2:4]]
+    assert np.isfinite(drain_times(fabric, replace(routing, lft=lft))).all()
+
+
+def test_proposed_rules_hold_together(ring, write):
+    fabric, routing = ring
+    found = suggest(fabric, routing)
+    assert [one.role for one in found] == ["ca-facing", "switch-facing", "loop"]
+    waits, facts = drain_times(fabric, routing), port_facts(fabric, loop_channels(fabric, routing))
+    laid = lay_over(read_policy(write(rules_text(found, fabric))), fabric, facts)
+    for s, p in np.argwhere(facts.cabled).tolist():
+        life = hoq_seconds(int(laid.hoq_life[s, p]))
+        assert life >= 2 * waits[s, p]
+        if facts.role["loop"][s, p]:
+            assert waits[s, p] <= laid.breaker(s, p).detect_time <= life / 2
+            assert hoq_seconds(int(laid.hoq_life[s, p]) - 1) < 2 * laid.breaker(s, p).detect_time
+        else:
+            assert laid.breaker(s, p).kind == "none"
+            assert laid.hoq_life[s, p] == 16
+    without = suggest(fabric, routing, breaker=False)[2]
+    assert without.detect_time == 0
+    assert "deadlock_breaker" not in rules_text((without,), fabric)
+
+
+def test_nothing_is_proposed_for_loops_that_are_not_there(ring):
+    tree = ENGINES["updn"].route(ring[0], EngineOptions(vls=1))
+    found = suggest(ring[0], tree)
+    assert [(one.role, one.hoq_life) for one in found] == [("ca-facing", 16), ("switch-facing", 18)]
+    assert "no credit loop" in rules_text(found, ring[0])
+
+
+RULES = """
+[[rule]]
+name = "all"
+vl_stall_count = 3
+[[rule]]
+name = "cas"
+role = "ca-facing"
+hoq_life = 12
+[[rule]]
+name = "one"
+switch = "sw2"
+ports = 3
+hoq_life = "never"
+deadlock_breaker = { detect_time = "1ms", check_period = "20us", release_period = "30us", extra_mtus = 4 }
+[[rule]]
+name = "two"
+switch = "sw3"
+ports = 3
+loop_breaker = true
+"""
+
+
+def test_bytes_of_portinfo(lay):
+    found = stall_life(lay(RULES))
+    assert int(found[2, 3]) == 0xFF00 | 3 << 5 | 20
+    assert int(found[0, 1]) == 0xFF00 | 3 << 5 | 12
+    assert int(found[0, 3]) == 0xE000 | 3 << 5
+    assert int(found[0, 5]) == int(found[0, 0]) == 0
+
+
+def test_files_for_switch_agents(lay, ring, tmp_path):
+    found, fabric = lay(RULES), ring[0]
+    written = write_switch_files(found, fabric, tmp_path / "agents")
+    assert len(written) == 5
+    told = json.loads((tmp_path / "agents" / f"0x{int(fabric.switch_guid[2]):016x}.json").read_text())
+    assert told == switch_object(found, fabric, 2)
+    assert told["format"] == "ibnue-switch-policy/1"
+    assert told["switch"] == {"guid": f"0x{int(fabric.switch_guid[2]):016x}", "name": "sw2"}
+    assert sorted(told["ports"]) == ["1", "2", "3", "4"]
+    assert told["ports"]["1"] == {
+        "rules": ["all", "cas"], "hoq_life": 12, "hoq_seconds": hoq_seconds(12), "vl_stall_count": 3,
+    }  # fmt: skip
+    assert told["ports"]["3"] == {
+        "rules": ["all", "one"], "hoq_life": 20, "hoq_seconds": None, "vl_stall_count": 3,
+        "breaker": {"kind": "deadlock", "detect_seconds": 1e-3, "check_seconds": 2e-5, "release_seconds": 3e-5,
+                    "extra_mtus": 4},
+    }  # fmt: skip
+    assert told["ports"]["4"] == {"rules": ["all"], "vl_stall_count": 3}
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentProblem):
+        write_switch_files(found, fabric, tmp_path / "file")
+
+
+def test_values_for_opensm(lay, ring):
+    lines = opensm_lines(lay(RULES), port_facts(ring[0]))
+    assert lines == [
+        "head_of_queue_lifetime 0x12",
+        "leaf_head_of_queue_lifetime 0x0c",
+        "vl_stall_count 0x03",
+        "leaf_vl_stall_count 0x03",
+    ]
+
+
+def test_arrays_for_a_simulator(lay, ring):
+    found, channels = lay(RULES), ring[0].channels
+    arrays = channel_arrays(found, ring[0])
+    one, two = int(channels.at_port[2, 3]), int(channels.at_port[3, 3])
+    other = int(channels.at_port[0, 3])
+    assert math.isinf(arrays["hoq_seconds"][one])
+    assert math.isnan(arrays["hoq_seconds"][other])
+    assert arrays["breaker"][[one, two, other]].tolist() == [2, 1, 0]
+    assert arrays["detect_seconds"][[one, two, other]].tolist() == [1e-3, 1e-4, 0]
+    assert arrays["extra_mtus"][one] == 4
+    assert set(arrays["vl_stall_count"].tolist()) == {3}
+    assert {len(array) for array in arrays.values()} == {len(channels)}

@@ -1,0 +1,161 @@
+"""Rules laid over a fabric: which ports they are for, and which of them count."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import OptionError
+from routing.policy import lay_over, loop_channels, port_facts, read_policy
+from routing.policy.explain import explain_port
+from routing.topologies import generate
+
+
+def at(mask):
+    return {tuple(place) for place in np.argwhere(mask).tolist()}
+
+
+@pytest.mark.parametrize(
+    ("select", "ports"),
+    [
+        ("", {(s, p) for s in range(5) for p in (1, 2, 3, 4)}),
+        ("switch = 'sw1'", {(1, p) for p in (1, 2, 3, 4)}),
+        ("switch = 'sw[01]'\nports = [1, 4]", {(s, p) for s in (0, 1) for p in (1, 4)}),
+        ("switch = ['sw4', '0x200002']", {(s, p) for s in (2, 4) for p in (1, 2, 3, 4)}),
+        ("switch = '0x00000000002000?3'\nports = '2-3'", {(3, 2), (3, 3)}),
+        ("role = 'ca-facing'", {(s, p) for s in range(5) for p in (1, 2)}),
+        ("role = 'switch-facing'", {(s, p) for s in range(5) for p in (3, 4)}),
+        ("role = 'loop'", {(s, p) for s in range(5) for p in (3, 4)}),
+        ("role = ['leaf', 'ca-facing']\nports = 1", {(s, 1) for s in range(5)}),
+        ("role = 'core'", set()),
+        ("speed = 'SDR'", {(s, p) for s in range(5) for p in (1, 2, 3, 4)}),
+        ("speed = '>8'", set()),
+        ("speed = '<=8'\nswitch = 'sw0'\nports = 2", {(0, 2)}),
+    ],
+)
+def test_ports_of_a_rule(lay, select, ports):
+    found = lay(f"[[rule]]\n{select}\nhoq_life = 9\n")
+    assert at(found.selected[0]) == at(found.hoq_life == 9) == at(found.touched) == ports
+    assert (found.vl_stall_count == -1).all()
+
+
+def test_roles_of_a_tree(write):
+    fabric = generate("kary-ntree", ["2", "3"])
+    facts = port_facts(fabric)
+    leaves = set(np.flatnonzero(fabric.terminals_at).tolist())
+    assert {s for s, _ in at(facts.role["leaf"])} == leaves
+    assert {s for s, _ in at(facts.role["core"])} == set(range(fabric.switches)) - leaves
+    channels = fabric.channels
+    assert at(facts.role["switch-facing"]) == set(zip(channels.src.tolist(), channels.port.tolist(), strict=True))
+    cas = zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True)
+    assert at(facts.role["ca-facing"]) == set(cas)
+    with pytest.raises(OptionError, match="no tables"):
+        lay_over(read_policy(write("[[rule]]\nrole = 'loop'\nhoq_life = 1\n")), fabric, facts)
+
+
+def test_channels_on_loops_are_those_of_the_proof(ring):
+    fabric, routing = ring
+    loop = prove(fabric, routing).credit_loop
+    assert {turn.channel for turn in loop.turns} <= set(np.flatnonzero(loop_channels(fabric, routing)).tolist())
+    tree = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
+    assert not loop_channels(fabric, tree).any()
+
+
+def test_uncabled_ports_are_left_alone(lay, ring):
+    fabric = ring[0]
+    cut = replace(
+        fabric,
+        link_device=fabric.link_device[1:],
+        link_port=fabric.link_port[1:],
+        link_width=fabric.link_width[1:],
+        link_speed=fabric.link_speed[1:],
+    )
+    facts = port_facts(cut)
+    lost = at(port_facts(fabric).cabled) - at(facts.cabled)
+    assert len(lost) >= 1
+    assert (facts.exists == port_facts(fabric).exists).all()
+
+
+GENERAL = "[[rule]]\nname = 'all'\nhoq_life = 9\n"
+
+
+def test_rules_that_say_the_same_agree(lay):
+    found = lay(f"{GENERAL}[[rule]]\nname = 'again'\nswitch = 'sw0'\nhoq_life = 9\nvl_stall_count = 2\n")
+    assert (found.hoq_life[port_mask(found)] == 9).all()
+    assert found.rule("hoq_life", 0, 1).name == "again"
+    assert found.rule("hoq_life", 1, 1).name == "all"
+
+
+def port_mask(found):
+    return found.selected[0]
+
+
+def test_rules_that_differ_are_an_error(lay):
+    with pytest.raises(OptionError) as error:
+        lay(f"{GENERAL}[[rule]]\nname = 'one'\nswitch = 'sw3'\nports = '1-2'\nhoq_life = 4\n")
+    told = str(error.value)
+    assert "one and all (line 1) set hoq_life of sw3 port 1 and 1 more to different values" in told
+    assert ":8: " in told
+    assert "override = true" in told
+
+
+def test_breakers_contradict_one_another_too(lay):
+    with pytest.raises(OptionError, match="set breaker of sw0 port 1"):
+        lay("[[rule]]\nloop_breaker = true\n[[rule]]\ndeadlock_breaker = true\n")
+
+
+def test_a_later_rule_may_override(lay, ring):
+    text = f"{GENERAL}[[rule]]\nname = 'one'\nswitch = 'sw3'\nports = 2\nhoq_life = 4\noverride = true\n"
+    found = lay(text)
+    assert found.hoq_life[3, 2] == 4
+    assert (np.sort(found.hoq_life[3, 1:5]) == [4, 9, 9, 9]).all()
+    facts = port_facts(ring[0])
+    told = explain_port(found, ring[0], facts, "sw3", 2)
+    life = told.settings[0]
+    assert (life.rule, life.text) == ("one", "4 (drops after 65.54 us)")
+    assert life.overridden == (("all", 1, "9 (drops after 2.097 ms)"),)
+    assert told.roles == ("leaf", "ca-facing")
+    assert told.cable == "to ca3.1 port 1, 8 Gb/s"
+    assert told.settings[1].rule is None
+    assert "OpenSM, whose default is 7" in told.settings[1].text
+    assert explain_port(found, ring[0], facts, "0x200003", 1).settings[0].rule == "all"
+    for name in ("sw9", "sw*"):
+        with pytest.raises(OptionError):
+            explain_port(found, ring[0], facts, name, 1)
+
+
+@pytest.mark.parametrize(
+    ("select", "told"),
+    [("switch = 'sw9'", "no switch fits 'sw9'"), ("switch = 'sw1'\nports = '4-6'", "port 5, which none of its 1")],
+)
+def test_unknown_ports_are_an_error_but_for_a_running_fabric(lay, select, told):
+    text = f"[[rule]]\nvl_stall_count = 2\n[[rule]]\n{select}\nhoq_life = 9\n"
+    with pytest.raises(OptionError, match=told) as error:
+        lay(text)
+    assert error.value.line == 4 + select.count("\n")
+    found = lay(text, strict=False)
+    assert (found.hoq_life == -1).all()
+    assert (found.vl_stall_count[found.touched] == 2).all()
+    assert found.idle[0].startswith("line 3: ")
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ("hoq_life = 4\ndeadlock_breaker = { detect_time = '1ms' }", r"dropped after 65.54 us \(a, line 1\)"),
+        ("loop_breaker = { detect_time = '2s' }", r"after 268.4 ms \(OpenSM's default\)"),
+    ],
+)
+def test_lifetimes_shorter_than_detection_are_an_error(lay, rules, told):
+    with pytest.raises(OptionError, match=told) as error:
+        lay(f"[[rule]]\nname = 'a'\n{rules}\n")
+    assert "lower detect_time" in str(error.value)
+
+
+def test_lifetimes_longer_than_detection_are_none(lay):
+    found = lay("[[rule]]\nhoq_life = 9\ndeadlock_breaker = { detect_time = '2ms' }\n")
+    assert found.breaker(0, 1).kind == "deadlock"
+    assert lay("[[rule]]\nhoq_life = 0\nloop_breaker = false\n").breaker(0, 1).kind == "none"

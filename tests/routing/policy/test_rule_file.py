@@ -1,0 +1,143 @@
+"""What a file of rules may say, and what becomes of the rest."""
+
+import math
+
+import pytest
+
+from routing.errors import EnvironmentProblem, OptionError, ParseError
+from routing.policy import Breaker, Selector, Speed, hoq_code, hoq_seconds, read_policy
+
+EVERYTHING = """
+# rules of a site
+[[rule]]
+name = "spines"
+switch = ["spine-*", "0x0002c9*"]
+ports = "1-3, 7"
+role = ["core", "loop"]
+speed = ">=100"
+hoq_life = 15
+vl_stall_count = 7
+deadlock_breaker = { detect_time = "1ms", check_period = "50us", release_period = "2.5us", extra_mtus = 2 }
+
+[[rule]]
+ports = [4]
+speed = "EDR"
+hoq_life = "50ms"
+override = true
+[rule.loop_breaker]
+detect_time = "200us"
+
+[[rule]]
+switch = "leaf"
+ports = 9
+speed = 56
+hoq_life = "never"
+loop_breaker = false
+"""
+
+
+def test_everything_that_a_rule_can_say(write):
+    first, second, third = read_policy(write(EVERYTHING)).rules
+    assert (first.name, first.line, first.override) == ("spines", 3, False)
+    assert first.select == Selector(("spine-*", "0x0002c9*"), (1, 2, 3, 7), ("core", "loop"), Speed(">=", 100.0))
+    assert dict(first.values) == {
+        "hoq_life": 15,
+        "vl_stall_count": 7,
+        "breaker": Breaker("deadlock", 1e-3, 50e-6, 2.5e-6, 2),
+    }
+    assert (second.name, second.line, second.line_of("loop_breaker"), second.override) == ("rule 2", 13, 18, True)
+    assert second.select == Selector((), (4,), (), Speed(lane=25.78125))
+    assert dict(second.values) == {"hoq_life": 14, "breaker": Breaker("loop", 200e-6, 10e-6, 10e-6)}
+    assert third.select == Selector(("leaf",), (9,), (), Speed("=", 56.0))
+    assert dict(third.values) == {"hoq_life": 20, "breaker": Breaker("none")}
+
+
+@pytest.mark.parametrize("breaker", ["true", "{}", "{ on = true }"])
+def test_a_breaker_with_the_usual_times(write, breaker):
+    (rule,) = read_policy(write(f"[[rule]]\nloop_breaker = {breaker}\n")).rules
+    assert dict(rule.values) == {"breaker": Breaker("loop", 100e-6, 10e-6, 10e-6)}
+
+
+@pytest.mark.parametrize(
+    ("line", "told", "remedy"),
+    [
+        ("hoq_life = 32", "hoq_life is 32", "0 to 31"),
+        ("hoq_life = -1", "hoq_life is -1", "0 to 31"),
+        ("hoq_life = true", "hoq_life is True", "0 to 31"),
+        ("hoq_life = 1.5", "hoq_life is 1.5", "0 to 31"),
+        ("hoq_life = '3 s'", "3 s is more than HOQLife can say (2.15 s)", "never"),
+        ("hoq_life = '3'", "hoq_life is '3'", "100us"),
+        ("hoq_life = '0us'", "hoq_life is '0us'", "100us"),
+        ("vl_stall_count = 8", "vl_stall_count is 8", "1 to 7"),
+        ("vl_stall_count = 0", "vl_stall_count is 0", "0 is undefined"),
+        ("hoq_live = 3", "unknown key 'hoq_live'", "hoq_life"),
+        ("ports = '0-3'", "ports is '0-3'", "1 to 254"),
+        ("ports = '3-1'", "ports is '3-1'", "1 to 254"),
+        ("ports = []", "ports is []", "1 to 254"),
+        ("ports = [255]", "ports is [255]", "1 to 254"),
+        ("ports = [true]", "ports is [True]", "1 to 254"),
+        ("role = 'spine'", "unknown role 'spine'", "leaf, core, ca-facing, switch-facing, loop"),
+        ("role = 3", "role is 3", "text"),
+        ("switch = []", "switch is empty", "leave it out"),
+        ("switch = ['']", "switch is ['']", "text"),
+        ("speed = 'fast'", "speed is 'fast'", "EDR"),
+        ("speed = true", "speed is True", "EDR"),
+        ("override = 1", "override is 1", "true or false"),
+        ("name = ''", "name is ''", "text"),
+        ("deadlock_breaker = 3", "deadlock_breaker is 3", "true, false or a table"),
+        ("deadlock_breaker = { on = 1 }", "on is 1", "true or false"),
+        ("deadlock_breaker = { detect_time = 3 }", "detect_time is 3", "100us"),
+        ("deadlock_breaker = { detect = '3us' }", "unknown key 'detect'", "detect_time"),
+        ("deadlock_breaker = { extra_mtus = 0 }", "extra_mtus is 0", "1 to 255"),
+        ("loop_breaker = { extra_mtus = 1 }", "unknown key 'extra_mtus'", "detect_time, check_period"),
+        ("loop_breaker = { detect_time = '1us' }", "longer than detect_time", "at least once"),
+        ("loop_breaker = true\ndeadlock_breaker = true", "one breaker, not both", "leave one"),
+    ],
+)
+def test_what_cannot_be_is_refused_where_it_stands(write, line, told, remedy):
+    usual = "" if line.startswith("hoq_life") else "hoq_life = 3\n"
+    path = write(f"# rules\n[[rule]]\n{usual}{line}\n")
+    with pytest.raises(ParseError) as error:
+        read_policy(path)
+    assert told in error.value.problem
+    assert remedy in str(error.value.remedy)
+    wrong = 3 + usual.count("\n") + line.count("\n")
+    assert str(error.value).startswith(f"{path}:{wrong}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ("[[rule]]\nname = 'a'\n", 1, "sets nothing"),
+        ("[[rule]]\nhoq_life = \n", 2, "no TOML"),
+        ("x = 1\n[[rule]]\nhoq_life = 1\n", 1, "unknown key 'x'"),
+        ("\n[rule]\nhoq_life = 1\n", 2, "no list"),
+        ("[[rule]]\nname = 'a'\nhoq_life = 1\n[[rule]]\nname = 'a'\nhoq_life = 1\n", 5, "two rules are called 'a'"),
+    ],
+)
+def test_files_that_are_none(write, text, line, told):
+    with pytest.raises(ParseError) as error:
+        read_policy(write(text))
+    assert told in str(error.value)
+    assert error.value.line == line
+
+
+def test_other_files(write, tmp_path):
+    assert read_policy(write("# nothing\n")).rules == ()
+    with pytest.raises(EnvironmentProblem):
+        read_policy(tmp_path / "none.toml")
+    with pytest.raises(ParseError):
+        read_policy(write("rule = 3\n"))
+
+
+def test_lifetimes_and_their_codes():
+    assert hoq_seconds(0) == 4.096e-6
+    assert hoq_seconds(18) == pytest.approx(1.0737, rel=1e-4)
+    assert [hoq_seconds(code) for code in (20, 31)] == [math.inf, math.inf]
+    for code in range(20):
+        assert hoq_code(hoq_seconds(code)) == code
+        assert hoq_code(hoq_seconds(code) * 0.99) == code
+        if code < 19:
+            assert hoq_code(hoq_seconds(code) * 1.01) == code + 1
+    with pytest.raises(OptionError):
+        hoq_code(2.2)
