@@ -93,9 +93,9 @@ def whatif(
     Without a choice of faults: every single link.  A split fabric is no error: each part stays routed, and what is cut
     off is told.
     """
+    from routing.processes import cores
     from routing.reroute import Stability
     from routing.whatif import Baseline, Limits, explore
-    from routing.whatif.pool import cores
 
     chosen = {name: given.pop(name) for name in ("links", "switches", "cas", "samples", "kinds", "named", "lists")}
     together, seed = given.pop("together"), given["seed"]

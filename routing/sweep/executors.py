@@ -9,16 +9,13 @@ import concurrent.futures
 import contextlib
 import importlib
 import multiprocessing
-import os
-import signal
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from typing import Any
 
 from routing import __version__
 from routing.errors import EnvironmentProblem, OptionError
+from routing.processes import cores, leave_with_parent
 from routing.sweep.results import Result
 from routing.sweep.work import Batch, perform
 
@@ -57,19 +54,6 @@ class Workers(ABC):
         """Let the workers go; at once, whatever they are doing, or when they are done."""
 
 
-def leave_with_parent() -> None:
-    """Begin a worker: Ctrl-C is for the parent to hear, and when the parent is gone, however it went, so is this."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_follow, args=(parent.join,), daemon=True).start()
-
-
-def _follow(wait: Callable[[], None]) -> None:
-    wait()
-    os._exit(1)
-
-
 class Processes(Workers):
     """Processes on this machine.
 
@@ -80,7 +64,7 @@ class Processes(Workers):
     """
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = count or len(os.sched_getaffinity(0))
+        self.count = count or cores()
         # Forked from a process without threads or open ledgers, which has loaded the engines once for all.
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["routing.sweep.work"])

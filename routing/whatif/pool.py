@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
 from routing.errors import EnvironmentProblem
-from routing.sweep.executors import leave_with_parent
+from routing.processes import leave_with_parent
 from routing.whatif.effect import Baseline, Effect, effect_of
 from routing.whatif.scenarios import Scenario
 
@@ -18,11 +17,6 @@ _ENTRIES_AT_ONCE, _MOST_AT_ONCE = 1 << 20, 16
 
 _baseline: list[Baseline] = []
 """In a worker process, what it was started for: one baseline, set once, before its first task."""
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1) -> Iterator[Effect]:
