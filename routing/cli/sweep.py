@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from routing.sweep.ledger import Ledger
     from routing.sweep.spec import Block, Plan
     from routing.sweep.work import Batch
+
+
+LAB = "routing.cli.sweep_lab:run"
+"""The runner of live tasks, which loads OpenSM's lab."""
 
 
 def all_or_number(text: str) -> int | str:
@@ -137,7 +142,7 @@ def sweep(
                 ledger.absorb(merged)
         if retry_errors:
             ledger.forget("error")
-        ran, seconds = (0, 0.0) if plan is None else run(ledger, plan, executor, jobs)
+        ran, seconds = (0, 0.0) if plan is None else run(stack, ledger, plan, executor, jobs)
         wanted = None if plan is None else {task.id for task in plan.tasks}
         records = [record for record in ledger.records() if wanted is None or record.task.id in wanted]
         compared = None if earlier is None else compare(earlier.records(), records, tolerance=tolerance)
@@ -197,7 +202,7 @@ def block(given: Mapping[str, Any]) -> Block:
     )
 
 
-def run(ledger: Ledger, plan: Plan, executor: str, jobs: int | None) -> tuple[int, float]:
+def run(stack: ExitStack, ledger: Ledger, plan: Plan, executor: str, jobs: int | None) -> tuple[int, float]:
     """Do what the ledger does not have; how many tasks that was, and how long it took."""
     from routing.sweep.executors import workers
     from routing.sweep.run import Run
@@ -206,22 +211,35 @@ def run(ledger: Ledger, plan: Plan, executor: str, jobs: int | None) -> tuple[in
     todo = [task for task in plan.tasks if task.id not in done]
     if not todo:
         return 0, 0.0
+    live = any(task.mode == "lab" for task in todo)
+    if live and executor != "processes":
+        raise OptionError("--lab needs ibsim and OpenSM on this machine", remedy="leave out --executor")
     started = time.perf_counter()
     crew = workers(executor, jobs)
     finished = False
     try:
+        settings = prepared(stack) if live else ()
         number = ledger.begin(f"{len(todo)} of {len(plan.tasks)} tasks, {executor}")
         with counted("sweep", len(todo)) as tell:
-            Run(ledger, number, crew, packer(plan), lambda pairs: tell(len(pairs))).finish(todo)
+            Run(ledger, number, crew, packer(plan, settings), lambda pairs: tell(len(pairs))).finish(todo)
         finished = True
     finally:
         crew.close(now=not finished)
     return len(todo), time.perf_counter() - started
 
 
-def packer(plan: Plan) -> Any:
+def prepared(stack: ExitStack) -> tuple[tuple[str, str], ...]:
+    """What live tasks need: the plugin, built into a folder that goes when the sweep ends."""
+    from routing.cli.sweep_lab import prepare
+
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ibnue-sweep-"))
+    with phase("building the plugin"):
+        return prepare(Path(folder))
+
+
+def packer(plan: Plan, settings: tuple[tuple[str, str], ...]) -> Any:
     """Makes batches of tasks on the same fabric."""
-    from routing.sweep.work import Batch, pack
+    from routing.sweep.work import OFFLINE, Batch, pack
 
     packed: dict[str, bytes] = {}
 
@@ -229,6 +247,7 @@ def packer(plan: Plan) -> Any:
         digest = tasks[0].digest
         if digest not in packed:
             packed[digest] = pack(plan.fabrics[digest])
-        return Batch(packed[digest], tuple(tasks))
+        runner = LAB if tasks[0].mode == "lab" else OFFLINE
+        return Batch(packed[digest], tuple(tasks), runner, settings)
 
     return pack_batch

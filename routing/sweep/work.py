@@ -15,7 +15,7 @@ import numpy as np
 from routing.deadlock.proof import Proof, prove
 from routing.engines import ENGINES
 from routing.engines.base import Engine, Promise
-from routing.errors import BrokenPromise, IbnueError, InputError, RoutingError
+from routing.errors import BrokenPromise, IbnueError, RoutingError
 from routing.fabric import NO_PORT, Fabric
 from routing.faults import apply_faults
 from routing.quality import all_to_all_share, channel_loads
@@ -83,12 +83,12 @@ def guarded(task: Task, work: Callable[[], Result]) -> Result:
     started = time.perf_counter()
     try:
         return work()
-    except InputError as error:
-        found, told = "error", str(error)
     except BrokenPromise as error:
         found, told = "wrong", str(error)
-    except IbnueError as error:
+    except RoutingError as error:
         found, told = "refused", str(error)
+    except IbnueError as error:
+        found, told = "error", str(error).partition("\n")[0]  # a log's end may follow
     except Exception as error:
         found, told = "error", f"{type(error).__name__}: {error}"
     return Result(task.id, found, error=" ".join(told.split()), seconds=time.perf_counter() - started)

@@ -1,0 +1,161 @@
+"""Live tasks of a sweep: a real OpenSM with the plugin routes the fabric with the fault; ibdmchk is the second judge.
+
+Every task has a lab of its own, so that none depends on what went before.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ibsim_fixtures.lab import Lab
+from ibsim_fixtures.opensm import Plugin
+from ibsim_fixtures.processes import find_program
+from osm_plugin.install import PLUGIN, install
+from routing.cli.live import State, look
+from routing.engines import ENGINES
+from routing.errors import OptionError
+from routing.fabric import Fabric, NodeKind
+from routing.faults import Fault, FaultKind, apply_faults
+from routing.formats.fabric_files import write_net
+from routing.reroute import Published
+from routing.sweep.cases import faults_of
+from routing.sweep.results import Result
+from routing.sweep.tasks import Task
+from routing.sweep.work import changes, described, guarded, judge
+from routing.whatif.connection import separation
+
+if TYPE_CHECKING:
+    from ibsim_fixtures.opensm_log import Sweep
+
+CANNOT = (FaultKind.DEGRADE, FaultKind.SWAP)
+"""Faults that ibsim does not simulate."""
+
+
+def prepare(folder: Path) -> tuple[tuple[str, str], ...]:
+    """Build the plugin into a folder; the settings of the runner.
+
+    Raises
+    ------
+    EnvironmentProblem
+        Something that is needed is not installed.
+    """
+    find_program("ibdmchk")
+    built = install(libdir=folder)
+    return (("folder", str(folder)), ("environment", json.dumps(built.environment)))
+
+
+def run(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> list[Result]:
+    """Run each task in a lab of its own."""
+    with tempfile.TemporaryDirectory(prefix="ibnue-sweep-") as folder:
+        net = Path(folder) / "fabric.net"
+        write_net(fabric, net)
+        return [guarded(task, lambda task=task: live(fabric, net, task, settings)) for task in tasks]  # type: ignore[misc]
+
+
+def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> Result:
+    """The result of one task.
+
+    Raises
+    ------
+    OptionError
+        A fault that ibsim does not simulate.
+    LabError
+        OpenSM or ibsim did not do as they should.
+    """
+    faults = faults_of(task.fault, fabric)
+    if any(fault.kind in CANNOT for fault in faults):
+        raise OptionError("ibsim simulates no degraded and no swapped cables", remedy="leave out --lab")
+    broken = apply_faults(fabric, faults)
+    config = net.with_name("plugin.toml")
+    config.write_text(plugin_config(task))
+    plugin = Plugin(
+        PLUGIN,
+        options=f"--config {config}",
+        folder=Path(settings["folder"]),
+        environment=json.loads(settings["environment"]),
+    )
+    engine = f"{PLUGIN}-{task.target.engine}"
+    with Lab(
+        net, routing_engine=f"{engine},no_fallback", plugin=plugin, config={"qos": True}, sm_host=host(broken)
+    ) as lab:
+        before = look(lab, fabric.name, "start", seen(lab.sweep), None)
+        for fault in faults:
+            pull(lab, fault)
+        after = look(lab, fabric.name, task.fault, lab.opensm.resweep() if faults else seen(lab.sweep), None)
+        second = second_opinion(lab, after.fabric)
+    found = verdict(task, fabric, before, after, second)
+    if after.sweep.engine not in (engine, None):
+        found = replace(found, outcome="wrong", error=f"OpenSM routed with {after.sweep.engine}")
+    apart = separation(fabric, broken)
+    return replace(found, faults=len(faults), parts=apart.parts, cut_off=len(apart.cut_off))
+
+
+def plugin_config(task: Task) -> str:
+    """The plugin's configuration for a task."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in task.target.options if key != "port_vls"]
+    return "\n".join(["threads = 1", "allow_credit_loops = true", "[engine]", f"seed = {task.seed}", *lines, ""])
+
+
+def host(fabric: Fabric) -> int | None:
+    """GUID of a CA in the part with the most end ports once the fault is there; None if there is none."""
+    ca = (fabric.endport_switch >= 0) & (fabric.terminal_kind[fabric.endport_terminal] == NodeKind.CA)
+    if not ca.any():
+        return None
+    part = fabric.component[fabric.endport_switch]
+    counts = [int((part[ca] == number).sum()) for number in range(int(part.max()) + 1)]
+    first = next(row for row in ca.nonzero()[0] if part[row] == counts.index(max(counts)))
+    return int(fabric.terminal_guid[fabric.endport_terminal[first]])
+
+
+def pull(lab: Lab, fault: Fault) -> None:
+    """Do to ibsim what the fault says."""
+    for guid in fault.devices:
+        lab.ibsim.unlink(guid)
+    # Of a link both ends are named; pulling the second again would be an error.
+    ports = fault.ports[:1] if fault.kind is FaultKind.LINK else fault.ports
+    cabled = {(lab.ibsim.device(port.device).guid, port.port) for port in lab.ibsim.ports() if port.peer}
+    for guid, port in ports:
+        if (guid, port) in cabled:
+            lab.ibsim.unlink(guid, port)
+
+
+def seen(sweep: Sweep | None) -> Sweep:
+    """The latest sweep; there is one, as the lab waits for it when it starts."""
+    assert sweep is not None
+    return sweep
+
+
+def second_opinion(lab: Lab, fabric: Fabric) -> bool | None:
+    """Whether ibdmchk sees a credit loop between CAs; None where it cannot see: routers, LMC, fewer than two CAs."""
+    kinds = fabric.terminal_kind[fabric.endport_terminal]
+    if (kinds != NodeKind.CA).any() or fabric.endport_lmc.any() or len(kinds) < 2:
+        return None
+    return lab.ibdmchk(sls=lab.ca_sls()).credit_loop
+
+
+def verdict(task: Task, fabric: Fabric, before: State, after: State, second: bool | None) -> Result:
+    """What came out, both judges heard."""
+    outcome, told = judge(ENGINES[task.target.engine], after.proof)
+    if not after.as_dumped:
+        outcome, told = "wrong", "the switches do not have the tables that OpenSM dumped"
+    elif second and outcome == "certified":
+        outcome, told = "wrong", "proven free of credit loops, and ibdmchk sees one"
+    published = Published(after.fabric, after.routing, after.proof)
+    entries, changed, gone = changes(Published(before.fabric, before.routing, before.proof), published)
+    return replace(
+        described(task, fabric, published),
+        outcome=outcome,
+        error=told,
+        vls=after.proof.vls,
+        vls_needed=None,
+        entries=entries,
+        changed=changed,
+        broken=gone,
+        how=after.sweep.engine,
+        seconds=after.sweep.seconds,
+    )

@@ -1,0 +1,58 @@
+"""ibnue sweep --lab, with the OpenSM that is installed."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from routing.cli import main
+
+pytestmark = pytest.mark.lab
+
+
+def run(*args):
+    return CliRunner().invoke(main, ["sweep", *map(str, args), "--lab", "-j", "2"])
+
+
+def test_faults_under_a_running_opensm(tmp_path):
+    args = [
+        "ring:4",
+        "-e",
+        "updn:effort=0",
+        "--links",
+        1,
+        "--switches",
+        2,
+        "--random",
+        "1:2",
+        "--ledger",
+        tmp_path / "l",
+    ]
+    result = run(*args, "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["tasks"], told["certified"]) == (5, 5)
+    (line,) = told["lines"]
+    assert line["mode"] == "lab"
+    assert line["changed"] >= line["broken"] > 0
+    assert line["cut_off"] == 2  # two of the four links of a ring
+    assert json.loads(run(*args, "--json").stdout)["ran"] == 0
+
+
+def test_a_credit_loop_is_named():
+    result = run("ring:5", "-e", "minhop")
+    assert result.exit_code == 1
+    assert "loop: ring-5 minhop (lab): intact: credit loop of 5 channels" in result.stdout
+
+
+def test_what_ibsim_cannot_do_is_an_error():
+    result = run("ring:3", "--fault", "degrade sw0/2 1x")
+    assert result.exit_code == 1
+    assert "error: ring-3 updn (lab): degrade sw0/2 - sw2/3 1x" in result.stdout
+    assert "ibsim simulates no degraded" in result.stdout
+
+
+def test_only_here():
+    result = run("ring:3", "--executor", "dask://nowhere:1")
+    assert result.exit_code == 2
+    assert "on this machine" in result.stderr
