@@ -6,6 +6,7 @@ import json
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -231,17 +232,21 @@ def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, 
         return
     yield "connected", f"after {sum(effect.connected for effect in effects)} of {total} scenarios"
     yield "certified", f"after {sum(effect.certified for effect in effects)} of {total} scenarios"
+    yield "tables", ", ".join(f"{count} {how}" for how, count in Counter(e.how for e in effects).most_common())
     mended = [effect for effect in effects if effect.changed is not None and effect.loss is not None]
     if mended:
         used = [effect.vls or 0 for effect in mended]
         changed = [effect.changed or 0 for effect in mended]
         losses = [effect.loss or 0.0 for effect in mended]
-        worst = mended[losses.index(max(losses))]
+        most = mended[losses.index(max(losses))]
         yield "VLs", f"{min(used)} to {max(used)}"
         yield "changed", f"{sum(changed) / len(changed):.1f} entries mean, {max(changed)} most"
-        yield "loss", f"{percent(sum(losses) / len(losses))} mean, {percent(max(losses))} most: {worst.fault}"
-    ranked = max(effects, key=hurt)
-    yield "hurts most", ranked.fault + (f" ({ranked.reason})" if ranked.how == "failed" else "")
+        yield "loss", f"{percent(sum(losses) / len(losses))} mean, {percent(max(losses))} most: {most.fault}"
+    worst: dict[str, Effect] = {}
+    for effect in sorted(effects, key=hurt, reverse=True):
+        worst.setdefault(effect.kind, effect)
+    told = (f"{e.kind} {e.fault}" + (f" ({e.reason})" if e.how == "failed" else "") for e in worst.values())
+    yield "hurts most", "; ".join(told)
 
 
 def pace(count: int, seconds: float, jobs: int) -> tuple[str, str]:

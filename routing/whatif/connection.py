@@ -42,7 +42,9 @@ def separation(before: Fabric, after: Fabric) -> Separation:
     Where a part breaks in pieces, its rest is the piece with most of its end ports (of equal ones the first).
     Cost: O(S + T + E).
     """
-    old_part, new_part = endport_part(before), _moved(before, after)
+    old_part, part = endport_part(before), endport_part(after)
+    new_part = np.full(before.endports, -1, np.int32)
+    new_part[np.searchsorted(before.endport_guid, after.endport_guid)] = part
     rest = _rests(old_part, new_part)
     attached = old_part >= 0
     lost = attached & (new_part != rest[old_part])
@@ -53,7 +55,6 @@ def separation(before: Fabric, after: Fabric) -> Separation:
     has[before.endport_terminal[attached & ~lost]] = True
     cut = np.flatnonzero(had & ~has & survives)
     pieces = _switch_pieces(before, after)
-    part = endport_part(after)
     numbers = np.bincount(part[(part >= 0) & (after.endport_lid > 0)])
     return Separation(
         connected=not cut.size and pieces,
@@ -70,14 +71,6 @@ def endport_part(fabric: Fabric) -> npt.NDArray[np.int32]:
         return np.full(fabric.endports, -1, np.int32)
     at = fabric.endport_switch
     return np.where(at >= 0, fabric.component[at], -1).astype(np.int32)
-
-
-def _moved(before: Fabric, after: Fabric) -> npt.NDArray[np.int32]:
-    """int32[E before], the part after that each end port before is in, or -1."""
-    place = np.searchsorted(before.endport_guid, after.endport_guid)
-    part = np.full(before.endports, -1, np.int32)
-    part[place] = endport_part(after)
-    return part
 
 
 def _rests(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

@@ -74,7 +74,7 @@ def test_the_summary_names_what_matters():
     assert "cut switches 2: sw1, sw2" in told
     assert "connected after 0 of 7 scenarios" in told
     assert "certified after 7 of 7 scenarios" in told
-    assert "hurts most sw1" in told
+    assert "hurts most switch sw1; link sw1/3 - sw2/2" in told
     ranked = [line.split()[0] for line in result.stdout.splitlines() if line.startswith(" sw")]
     assert ranked[:2] == ["sw1", "sw2"]
 
