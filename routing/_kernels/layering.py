@@ -53,6 +53,14 @@ def turn_first(channels: Channels) -> npt.NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(np.diff(channels.first).astype(np.int64)[channels.dst])])
 
 
+def turns(channels: Channels) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """int64[T], int32[T]: the channels before and after each turn, by its number."""
+    numbers = turn_first(channels)
+    before = np.repeat(np.arange(len(channels)), np.diff(numbers))
+    after = channels.first[channels.dst[before]] + np.arange(numbers[-1]) - numbers[before]
+    return before, after.astype(np.int32)
+
+
 def layering(
     channels: Channels,
     slowness: npt.NDArray[np.float64],

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.layering import MOST_LAYERS, Layers, layering, turn_first
+from routing._kernels.layering import MOST_LAYERS, Layers, layering, turns
 from routing._kernels.order import grow_order
-from routing.engines.base import EngineOptions, Objective
+from routing.engines.base import AUTO_VLS, EngineOptions, Objective
 from routing.engines.destinations import Destinations
 from routing.engines.lanes import vls_allowed
 from routing.engines.orders import breadth_first, top_switches
-from routing.engines.ways import WayMaker, Ways
+from routing.engines.ways import DIRECTED, RINGED, WayMaker, Ways
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
 from routing.partition import regions
@@ -34,6 +34,9 @@ ATTEMPTS = 6
 
 LOOKS = 25_000_000
 """Channels that searches for cycles may come by after the first attempt, at effort 1: about three seconds."""
+
+FIRST_LOOKS = 100_000_000
+"""The same for the first attempt, at any effort."""
 
 MOST_ORDERS = 4
 """Layers that begin with an order; further ones begin empty."""
@@ -96,7 +99,8 @@ class LayerSearch:
         for ways in self._candidates():
             tried.append(ways)
             self.lowest, self.bound = min(self.lowest, ways.worst), max(self.bound, ways.bound)
-            if self._is_hopeless(ways):
+            # Ways of grids cost next to nothing to try, and with links missing they may be all that fits.
+            if ways.name not in (DIRECTED, RINGED) and self._is_hopeless(ways):
                 uneven.append(ways)
             elif minimal:
                 self._fewest(ways, have)
@@ -108,7 +112,7 @@ class LayerSearch:
             for ways in uneven:
                 self._fit(ways, have)
         if not self.found:
-            raise NotEnoughVLs(self._needed(tried), have)
+            return self._last_resort(tried, have)
         return self._best(minimal)
 
     def _candidates(self) -> Iterator[Ways]:
@@ -118,6 +122,8 @@ class LayerSearch:
             return
         if top_switches(self.fabric):
             yield self.maker.free
+        if self.mutual and self.maker.rings is not None:
+            yield self.maker.ringed(self.maker.rings)
         directed = self.maker.directed()
         if directed is not None:
             yield directed
@@ -128,7 +134,7 @@ class LayerSearch:
     @property
     def least(self) -> float:
         """Load of the fullest channel with the best balance that is known; takes its time when first asked for."""
-        return min(self.lowest, self.maker.free.worst)
+        return self.lowest if self.lowest <= TIGHT * self.bound else min(self.lowest, self.maker.free.worst)
 
     def _is_tight(self, one: Ways | Layered) -> bool:
         return one.worst <= TIGHT * self.bound
@@ -137,17 +143,24 @@ class LayerSearch:
         return ways.worst > HOPELESS * self.bound and ways.worst > HOPELESS * self.least
 
     def _is_fair(self, found: Layered) -> bool:
-        return self._is_tight(found) or found.worst <= TOLERANCE * self.least * (1 + 1e-9)
+        if self.options.vls != "min" and self._is_tight(found):
+            return True
+        return found.worst <= TOLERANCE * self.least * (1 + 1e-9)
 
     def _is_enough(self, ways: Ways, minimal: bool) -> bool:
         """Further ways are not worth their time: a fair balance, in one layer if the fewest are asked for."""
         fair = [found for found in self.found if self._is_fair(found)]
-        return bool(fair) and (not minimal or self._best(minimal).layers.needed == 1 or self._is_tight(ways))
+        if not fair or not minimal:
+            return bool(fair)
+        return self._best(minimal).layers.needed == 1 or (self._is_tight(ways) and ways.name != RINGED)
 
     def _best(self, minimal: bool) -> Layered:
         if not minimal:
             return min(self.found, key=lambda found: (round(found.worst, 6), found.layers.needed))
         fair = [found for found in self.found if self._is_fair(found)]
+        if not any(found.layers.needed <= AUTO_VLS for found in fair):
+            # Hardly a port has more than 8 VLs: a few percent of balance are worth less than tables that can be used.
+            fair = [found for found in self.found if found.layers.needed <= AUTO_VLS] or fair
         return min(fair or self.found, key=lambda found: (found.layers.needed, round(found.worst, 6)))
 
     def _fit(self, ways: Ways, have: int) -> None:
@@ -169,7 +182,7 @@ class LayerSearch:
         first = not self.found and not self.tried
         if self.looks <= 0 and not first:
             return False
-        layers = self._layers(ways, most, have, beginning, 1 << 62 if first else self.looks)
+        layers = self._layers(ways, most, have, beginning, FIRST_LOOKS if first else self.looks)
         self.tried = True
         self.looks -= 0 if first else layers.visited
         if layers.left:
@@ -207,27 +220,42 @@ class LayerSearch:
 
         On directed ways and on trees nothing is the better beginning.
         """
+        if ways.name == RINGED and self.maker.rings is not None:
+            if self.maker.rings.layers <= layers:
+                yield Beginning(*self.maker.rings.cuts(self.fabric))
+            return
         tops = top_switches(self.fabric)
         plain = Beginning(None, None)
         if tops:
             plain = Beginning.along(self.fabric, [breadth_first(self.fabric, tops)], strict=False)
-        if tops or ways.name == "directed":
+        if tops or ways.name == DIRECTED:
             yield plain
         for attempt in range(ATTEMPTS):
             yield random_orders(self.fabric, min(layers, MOST_ORDERS), self.options.seed + 1000 * attempt)
-        if not tops and ways.name != "directed":
+        if not tops and ways.name != DIRECTED:
             yield plain
 
-    def _needed(self, tried: list[Ways]) -> int:
-        """The smallest number of layers that is found with a search of its own; 33 if 32 are too few."""
-        if self.options.vls != "min":
-            fewest = replace(self.options, vls="min")
-            try:
-                return LayerSearch(self.fabric, self.destinations, fewest, self.mutual).run().layers.needed
-            except NotEnoughVLs as problem:
-                return problem.needed
-        results = [self._layers(ways, MOST_LAYERS, 1, Beginning(None, None), LOOKS) for ways in tried]
-        return min((layers.needed for layers in results if not layers.left), default=MOST_LAYERS + 1)
+    def _last_resort(self, tried: list[Ways], have: int) -> Layered:
+        """What a search for the fewest layers finds, if so many may be used.
+
+        Raises
+        ------
+        NotEnoughVLs
+            With the smallest number of layers that is found; 33 if 32 are too few.
+        """
+        if self.options.vls == "min":
+            results = [(self._layers(ways, MOST_LAYERS, 1, Beginning(None, None), LOOKS), ways.name) for ways in tried]
+            layers, name = min(results, key=lambda result: result[0].needed if not result[0].left else MOST_LAYERS + 1)
+            if layers.left or layers.needed > have:
+                raise NotEnoughVLs(MOST_LAYERS + 1 if layers.left else layers.needed, have)
+            return Layered(name, layers, float((layers.load * self.maker.slowness).max(initial=0.0)))
+        try:
+            found = LayerSearch(self.fabric, self.destinations, replace(self.options, vls="min"), self.mutual).run()
+        except NotEnoughVLs as problem:
+            raise NotEnoughVLs(problem.needed, have) from None
+        if found.layers.needed > have:
+            raise NotEnoughVLs(found.layers.needed, have)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,10 +277,8 @@ class Beginning:
     def along(cls, fabric: Fabric, positions: list[npt.NDArray[np.int32]], *, strict: bool = True) -> Beginning:
         """With orders of the switches (int32[S] each): up, then down.  Not strict: other turns may come in at once."""
         channels = fabric.channels
-        numbers = turn_first(channels)
-        before = np.repeat(np.arange(len(channels)), np.diff(numbers))
-        after = channels.first[channels.dst[before]] + np.arange(numbers[-1]) - numbers[before]
-        avoided = np.zeros(int(numbers[-1]), np.uint32)
+        before, after = turns(channels)
+        avoided = np.zeros(len(before), np.uint32)
         order = np.empty((len(positions), len(channels)), np.int32)
         for layer, position in enumerate(positions):
             rises = position[channels.dst] < position[channels.src]

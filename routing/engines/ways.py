@@ -15,7 +15,11 @@ from routing.engines.destinations import Destinations, slowness
 from routing.engines.directions import directions
 from routing.engines.effort import refinement_passes
 from routing.engines.minhop import NEW_CHANNEL_COST
+from routing.engines.rings import Rings
 from routing.fabric import Fabric
+
+DIRECTED, RINGED = "directed", "ringed"
+"""Names of the ways in grids and tori; the latter go with the layers of :class:`~routing.engines.rings.Rings`."""
 
 MIRROR_PASSES = 4
 """Passes after the first; more were not seen to change anything."""
@@ -74,12 +78,9 @@ class WayMaker:
         """Any shortest path, as MinHop takes them."""
         return self._balanced("free", None, refinement_passes(self.fabric, self.options))
 
-    def directed(self) -> Ways | None:
-        """In grids, tori and hypercubes: one direction after the other, the one with the fullest channels first.
-
-        Turns between directions then never close a cycle, only the rings do.  A direction that comes first is balanced
-        in the finest grains, since flows have not been gathered yet.  None where there are no directions.
-        """
+    @cached_property
+    def rank(self) -> npt.NDArray[np.int32] | None:
+        """int32[C], in grids, tori and hypercubes: when the direction of each channel is taken, the fullest first."""
         direction = directions(self.fabric)
         if direction is None:
             return None
@@ -88,7 +89,28 @@ class WayMaker:
         full = np.bincount(direction, load, count) / np.bincount(direction, minlength=count)
         rank = np.empty(count, np.int32)
         rank[np.argsort(-np.round(full, 6), kind="stable")] = np.arange(count)
-        return self._balanced("directed", rank[direction], refinement_passes(self.fabric, self.options))
+        return rank[direction]
+
+    @cached_property
+    def rings(self) -> Rings | None:
+        """The rings of a torus."""
+        return None if self.rank is None else Rings.of(self.fabric, self.rank)
+
+    def directed(self) -> Ways | None:
+        """In grids, tori and hypercubes: one direction after the other, the one with the fullest channels first.
+
+        Turns between directions then never close a cycle, only the rings do.  A direction that comes first is balanced
+        in the finest grains, since flows have not been gathered yet.  None where there are no directions.
+        """
+        if self.rank is None:
+            return None
+        return self._balanced(DIRECTED, self.rank, refinement_passes(self.fabric, self.options))
+
+    def ringed(self, rings: Rings) -> Ways:
+        """The same, but both directions of a pair of switches over the same side of each ring."""
+        trunks = Trunks.among(self.fabric.channels, self.slowness)
+        following, load = self._spread(trunks, rings.hops(self.fabric, trunks))
+        return self._ways(RINGED, following, load, rings.rank)
 
     def _load_between_switches(self, rank: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
         """float64[C], load with one tree for all end ports of a switch: as good as any to tell the directions' sums."""
@@ -106,11 +128,14 @@ class WayMaker:
         flowing = np.where(sources > 0.0, sources, TRANSIT_FLOW * sources[sources > 0.0].mean())
         trunks = Trunks.among(self.fabric.channels, self.slowness)
         hop, _, _ = mirror(trunks, flowing, passes=MIRROR_PASSES, seed=self.options.seed)
-        targets = self.destinations
-        following, load = spread(
-            self.fabric.channels, trunks, self.slowness, sources, root=targets.root, share=targets.share, hop=hop
-        )
+        following, load = self._spread(trunks, hop)
         return self._ways("mirrored", following, load)
+
+    def _spread(
+        self, trunks: Trunks, hop: npt.NDArray[np.uint8]
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64]]:
+        targets, channels = self.destinations, self.fabric.channels
+        return spread(channels, trunks, self.slowness, self.sources, root=targets.root, share=targets.share, hop=hop)
 
     def _balanced(self, name: str, rank: npt.NDArray[np.int32] | None, passes: int) -> Ways:
         trees = self._trees(self.destinations.targets(), rank, passes)
