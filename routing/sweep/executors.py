@@ -88,11 +88,15 @@ class Processes(Workers):
         self.close(now=True)
         self._pool = self._started()
 
+    @property
+    def pids(self) -> list[int]:
+        """Those of the processes that run."""
+        return list(self._pool._processes or {})
+
     def close(self, *, now: bool = False) -> None:
         """End the processes."""
-        processes = list((getattr(self._pool, "_processes", None) or {}).values())
         if now:
-            for process in processes:
+            for process in list((self._pool._processes or {}).values()):
                 process.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
 

@@ -1,3 +1,5 @@
+import os
+import signal
 import threading
 import time
 
@@ -84,7 +86,7 @@ def test_workers_killed_from_outside(plan, packer, crew, tmp_path):
     def kill():
         while not (tmp_path / "begun").exists():
             time.sleep(0.01)
-        next(iter(crew._pool._processes.values())).kill()
+        os.kill(crew.pids[0], signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()

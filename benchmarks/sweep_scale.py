@@ -1,0 +1,80 @@
+"""How `ibnue sweep` grows with processes: the same tasks on 1, 2, ... of them.
+
+usage: python -m benchmarks.sweep_scale [--processes 1,2] [--fabric torus:4x4x4] [--engine nue:effort=0.1] [--cases 600]
+
+A Markdown table: wall seconds, how many times one process, cases a second, processor seconds of the workers and of the
+program that hands out and keeps the ledger.  Starting the workers counts.  Only an idle machine gives figures that mean
+anything; the last column says how much of it this run had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from routing.cli.fabrics import read
+from routing.sweep.executors import Processes
+from routing.sweep.ledger import Ledger
+from routing.sweep.run import Run
+from routing.sweep.spec import Block, Plan, expand
+from routing.sweep.work import Batch, pack
+
+
+def once(plan: Plan, processes: int) -> tuple[float, float, float]:
+    """Wall seconds, processor seconds of the workers and of this process."""
+    packed = {digest: pack(fabric) for digest, fabric in plan.fabrics.items()}
+    before, started = os.times(), time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="ibnue-scale-") as folder, Ledger(Path(folder) / "ledger.db") as ledger:
+        crew = Processes(processes)
+        Run(
+            ledger,
+            ledger.begin(""),
+            crew,
+            lambda tasks: Batch(packed[tasks[0].digest], tuple(tasks)),
+            lambda pairs: None,
+        ).finish(plan.tasks)
+        work = worker_seconds(crew)
+        crew.close()
+        assert len(ledger.done()) == len(plan.tasks)
+    wall, after = time.perf_counter() - started, os.times()
+    return wall, work, after.user + after.system - before.user - before.system
+
+
+def worker_seconds(crew: Processes) -> float:
+    """Processor seconds of the workers; their parent is not this process, so nobody adds them up for us."""
+    tick = os.sysconf("SC_CLK_TCK")
+    total = 0.0
+    for pid in crew.pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += (int(fields[11]) + int(fields[12])) / tick
+    return total
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep_scale", description=__doc__.splitlines()[0])
+    parser.add_argument("--processes", default="1,2", help="numbers of processes, with commas")
+    parser.add_argument("--fabric", default="torus:4x4x4")
+    parser.add_argument("--engine", default="nue:effort=0.1")
+    parser.add_argument("--cases", type=int, default=600)
+    told = parser.parse_args(words)
+    plan = expand([Block((told.fabric,), (told.engine,), random=(f"{told.cases}:1%",))], read)
+    print("| processes | wall s | times one | cases a second | workers CPU s | ledger CPU s | of the processors |")
+    print("|---" * 7 + "|")
+    one = None
+    for count in map(int, told.processes.split(",")):
+        wall, work, own = once(plan, count)
+        one = one or wall * count
+        share = (work + own) / (wall * min(count, os.cpu_count() or 1))
+        cells = [f"{wall:.2f}", f"{one / wall:.2f}", f"{len(plan.tasks) / wall:.0f}", f"{work:.2f}", f"{own:.2f}"]
+        print(f"| {count} | {' | '.join(cells)} | {share:.0%} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
