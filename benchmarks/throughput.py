@@ -1,0 +1,176 @@
+"""The Nue paper's throughput experiment, simulated: one all-to-all exchange of 2 KiB messages over 4x QDR links.
+
+usage: python -m benchmarks.throughput [FABRIC...] [--ours nue/8,dfsssp,...] [--opensm nue,dfsssp,...] [--plot FILE]
+
+Fabrics are those of benchmarks.published_fabrics.  OpenSM's tables, service levels included, are taken from a real
+OpenSM on ibsim.  The figure is what every CA receives on average until the last message has arrived, as a share of its
+link: it counts the slowest flow, as an application that waits for the exchange does.  Every switch has VOQs,
+round-robin arbitration and a buffer of 4 packets for each VL and input.  A deadlock is told with the share that was
+delivered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import dataclasses
+import multiprocessing
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.opensm_tables import opensm_tables
+from benchmarks.published_fabrics import PUBLISHED
+from ibsim_fixtures.processes import LabError, missing_packages
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import IbnueError
+from routing.fabric import Fabric
+from routing.formats.fabric_files import write_net
+from routing.simulate.network import build_network
+from routing.simulate.run import Why, simulate
+from routing.simulate.traffic import all_to_all, senders
+from routing.tables import Routing
+
+MESSAGE = 2048
+VLS = 8
+OURS = ("nue/1", "nue/2", "nue/4", "nue/8", "updn", "lash", "dfsssp", "minhop")
+OPENSM = ("nue", "updn", "lash", "dfsssp", "minhop", "ftree")
+LIMIT = 10**10
+"""Nanoseconds of simulated time after which a run is given up."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one engine on one fabric: a share of the CAs' links, or why there is none."""
+
+    fabric: str
+    engine: str
+    share: float | None
+    note: str = ""
+    certified: bool = False
+
+
+def exchange(name: str, engine: str, fabric: Fabric, routing: Routing) -> Result:
+    """Simulate the exchange."""
+    simulation = simulate(build_network(fabric, routing), all_to_all(fabric, bytes=MESSAGE, mtu=MESSAGE))
+    stop = simulation.run(LIMIT, stop_at_standstill=True)
+    simulation.check()
+    totals = simulation.totals()
+    certified = prove(fabric, routing).certified
+    if stop.why is not Why.FINISHED:
+        cas = len(senders(fabric))
+        done = totals["delivered"] / (cas * (cas - 1))
+        word = "deadlock" if stop.why is Why.STANDSTILL else stop.why.name.lower()
+        return Result(name, engine, None, f"{word} after {done:.0%}", certified)
+    cas = len(senders(fabric))
+    slowest = fabric.link_capacity[fabric.endport_link].min() / 8  # bytes a nanosecond
+    share = totals["delivered_bytes"] / (stop.time * cas * slowest)
+    return Result(name, engine, float(share), "", certified)
+
+
+def ours(name: str, engine: str) -> Result:
+    """One of our engines, written name or name/VLs."""
+    fabric = PUBLISHED[name]()
+    kind, _, vls = engine.partition("/")
+    try:
+        routing = ENGINES[kind].route(fabric, EngineOptions(vls=int(vls or VLS), threads=1))
+    except IbnueError as error:
+        return Result(name, f"ibnue {engine}", None, f"gave up: {error}")
+    return exchange(name, f"ibnue {engine}", fabric, routing)
+
+
+def theirs(name: str, engine: str) -> Result:
+    """One of OpenSM's."""
+    with tempfile.TemporaryDirectory(prefix="ibnue-throughput-") as folder:
+        net = Path(folder) / "fabric.net"
+        write_net(PUBLISHED[name](), net)
+        try:
+            routed = opensm_tables(net, engine, vls=VLS, timeout=300)
+        except LabError as error:
+            return Result(name, f"OpenSM {engine}", None, str(error).splitlines()[0].removeprefix("OpenSM: "))
+    fabric = dataclasses.replace(routed.fabric, name=name)
+    return exchange(name, f"OpenSM {engine}", fabric, routed.routing)
+
+
+def results(arguments: argparse.Namespace) -> Iterator[Result]:
+    """All of them, in order, as they are done."""
+    jobs = [(ours, name, engine) for name in arguments.fabrics for engine in arguments.ours]
+    jobs += [(theirs, name, engine) for name in arguments.fabrics for engine in arguments.opensm]
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(arguments.jobs, mp_context=context) as pool:
+        for future in [pool.submit(*job) for job in jobs]:
+            yield future.result()
+
+
+def table(found: Sequence[Result], fabrics: Sequence[str]) -> Iterator[str]:
+    """Markdown: an engine a line, a fabric a column."""
+    by_place = {(result.engine, result.fabric): result for result in found}
+    yield f"| engine | {' | '.join(fabrics)} |"
+    yield f"| --- {'| --- ' * len(fabrics)}|"
+    for engine in dict.fromkeys(result.engine for result in found):
+        row = [by_place[engine, fabric] for fabric in fabrics]
+        yield f"| {engine} | {' | '.join(_cell(result) for result in row)} |"
+
+
+def _cell(result: Result) -> str:
+    if result.share is None:
+        return result.note
+    return f"{result.share:.3f}" + ("" if result.certified else " (loop)")
+
+
+def plot(found: Sequence[Result], fabrics: Sequence[str], path: Path) -> None:
+    """A bar chart like the paper's: a group for each fabric, a bar for each engine."""
+    import matplotlib as mpl  # noqa: PLC0415 - wanted for the plot only
+
+    mpl.use("Agg")
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    engines = list(dict.fromkeys(result.engine for result in found))
+    by_place = {(result.engine, result.fabric): result.share or 0.0 for result in found}
+    figure, axes = pyplot.subplots(figsize=(14, 5))
+    width = 0.85 / len(engines)
+    for number, engine in enumerate(engines):
+        places = [group + number * width for group in range(len(fabrics))]
+        axes.bar(places, [by_place[engine, fabric] for fabric in fabrics], width, label=engine)
+    axes.set_xticks([group + 0.42 for group in range(len(fabrics))], list(fabrics))
+    axes.set_ylabel("received by a CA, share of its link")
+    axes.set_title("One all-to-all exchange of 2 KiB messages, 4x QDR, 8 VLs")
+    axes.legend(ncols=4, fontsize="small")
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def listed(text: str) -> list[str]:
+    return [part for part in text.split(",") if part]
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__.splitlines()[0])
+    parser.add_argument("fabrics", nargs="*", metavar="FABRIC", help=f"of {', '.join(PUBLISHED)}; default: all")
+    parser.add_argument("--ours", type=listed, default=list(OURS), help="name[/VLs], with commas")
+    parser.add_argument("--opensm", type=listed, default=list(OPENSM), help="engines of OpenSM, with commas")
+    parser.add_argument("--plot", type=Path, help="an SVG or PNG file to draw (needs matplotlib)")
+    parser.add_argument("-j", "--jobs", type=int, default=2)
+    arguments = parser.parse_args(words)
+    arguments.fabrics = arguments.fabrics or list(PUBLISHED)
+    if unknown := sorted(set(arguments.fabrics) - set(PUBLISHED)):
+        parser.error(f"there is no fabric {unknown[0]!r}; there are {', '.join(PUBLISHED)}")
+    if arguments.opensm and (missing := missing_packages()):
+        print(f"OpenSM's engines are left out: apt install {' '.join(missing)}", file=sys.stderr)
+        arguments.opensm = []
+    found = []
+    for result in results(arguments):
+        found.append(result)
+        print(f"{result.fabric}: {result.engine}: {_cell(result)}", file=sys.stderr, flush=True)
+    print("\n".join(table(found, arguments.fabrics)))
+    if arguments.plot:
+        plot(found, arguments.fabrics, arguments.plot)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
