@@ -30,7 +30,7 @@ def fig4(extra):
     ways = [(f"h{RING[n]}", RING[n], RING[(n + 1) % 4], RING[(n + 2) % 4], f"h{RING[(n + 2) % 4]}") for n in range(4)]
     if extra:
         ways.append(("x", "22", "11", "23", "h23"))
-    return fabric, tables_of_ways(fabric, ways), ways
+    return fabric, tables_of_ways(fabric, ways, fill=True), ways
 
 
 def fig4_simulation(extra, packets, *, switching=PLAIN, remedies=NOTHING, **how):

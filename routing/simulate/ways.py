@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from routing.errors import OptionError
 from routing.fabric import NO_PORT, Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
+from routing.simulate.network import distances
 from routing.tables import Provenance, Routing
 
 SWITCH_GUID, CA_GUID = 0x100000, 0x200000
@@ -95,10 +97,30 @@ def lid_of(fabric: Fabric, name: str) -> int:
     return int(fabric.endport_lid[endport_of(fabric, name)])
 
 
+def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
+    """uint8[S, L]: the lowest port on a shortest way to each CA's LID."""
+    hops, channels = distances(fabric), fabric.channels
+    lft = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
+    for lid in np.flatnonzero(fabric.lids.endport >= 0).tolist():
+        home = int(fabric.lids.switch[lid])
+        if home < 0:
+            continue
+        nearer = hops[channels.dst, home] + 1 == hops[channels.src, home]
+        for channel in np.flatnonzero(nearer)[::-1].tolist():
+            lft[channels.src[channel], lid] = channels.port[channel]
+        lft[home, lid] = fabric.lids.port[lid]
+    return lft
+
+
 def tables_of_ways(
-    fabric: Fabric, ways: Iterable[Sequence[str]], *, vls: int = 1, sl: Mapping[tuple[str, str], int] | None = None
+    fabric: Fabric,
+    ways: Iterable[Sequence[str]],
+    *,
+    vls: int = 1,
+    sl: Mapping[tuple[str, str], int] | None = None,
+    fill: bool = False,
 ) -> Routing:
-    """Tables that hold these ways and nothing else.
+    """Tables that hold these ways, and nothing else unless they are filled up.
 
     Parameters
     ----------
@@ -110,6 +132,8 @@ def tables_of_ways(
         SL n rides VL n modulo this.
     sl
         The SL of pairs of CAs; 0 for the others.
+    fill
+        Entries that no way needs lead along shortest ways, by the lowest port.
 
     Raises
     ------
@@ -125,6 +149,8 @@ def tables_of_ways(
             if lft[switch, lid] not in (NO_PORT, port):
                 raise OptionError(f"two ways to {way[-1]} leave {near} by different ports", remedy="a table has one")
             lft[switch, lid] = port
+    if fill:
+        lft = np.where(lft == NO_PORT, _shortest(fabric), lft)
     levels = np.zeros((lids, lids), np.uint8)
     for (source, target), level in (sl or {}).items():
         levels[lid_of(fabric, source), lid_of(fabric, target)] = level

@@ -218,7 +218,7 @@ static void send(ibn_sim *sim, int32_t c, int vl, int32_t input)
     channel->busy = end;
     lane->fctbs += (uint32_t)packet->blocks;
     lane->flying += packet->blocks;
-    lane->sent = lane->head = end;
+    lane->sent = end;
     lane->pass -= lane->pass > 0;
     if (sim->watch[l].dropped_in_row)
         sim->watch[l].dropped_in_row = 0;

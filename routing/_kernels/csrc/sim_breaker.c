@@ -34,7 +34,7 @@ uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device)
 static void suspect(ibn_sim *sim, int32_t c, int32_t l)
 {
     ibn_watch *watch = &sim->watch[l];
-    uint64_t number = ibn_number(ibn_key(sim->options.seed, 5, (uint64_t)l), (uint64_t)watch->episode) >> 32;
+    uint64_t number = ibn_number(ibn_key(sim->options.seed, 5, (uint64_t)l), 0) >> 32;
     watch->suspected = 1;
     watch->episode++;
     watch->own = (uint32_t)number % (UINT32_MAX - 1);

@@ -3,17 +3,20 @@
 
 #define NEVER INT64_MAX
 
-/* When the head of a lane, or the oldest of its inputs' heads, is too old. */
+/* When the head of one of a lane's queues is too old: at the head, or in the switch. */
 static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
 {
     const ibn_channel *channel = &sim->channel[c];
-    int64_t at = sim->hoq[c] ? sim->lane[l].head + sim->hoq[c] : NEVER, lifetime = sim->lifetime[channel->src];
-    if (!lifetime)
-        return at;
     const ibn_fifo *queue = &sim->queue[channel->queues + (l - c * sim->vls) * channel->inputs];
+    int64_t at = NEVER, lifetime = sim->lifetime[channel->src], hoq = sim->hoq[c];
     for (int32_t input = 0; input < channel->inputs; input++) {
-        if (queue[input].head != IBN_NONE && sim->packet[queue[input].head].ready + lifetime < at)
-            at = sim->packet[queue[input].head].ready + lifetime;
+        if (queue[input].head == IBN_NONE)
+            continue;
+        const ibn_packet *packet = &sim->packet[queue[input].head];
+        if (hoq && packet->headed + hoq < at)
+            at = packet->headed + hoq;
+        if (lifetime && packet->ready + lifetime < at)
+            at = packet->ready + lifetime;
     }
     return at;
 }
@@ -35,7 +38,8 @@ void ibn_sim_arm(ibn_sim *sim, int32_t l)
 static void drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     ibn_channel *channel = &sim->channel[c];
-    int32_t p = ibn_sim_dequeue(sim, c, l - c * sim->vls, input);
+    int32_t turn = sim->lane[l].next_input, p = ibn_sim_dequeue(sim, c, l - c * sim->vls, input);
+    sim->lane[l].next_input = turn; /* it was not served */
     const ibn_packet *packet = &sim->packet[p];
     sim->counters[c].discards++;
     if (!channel->waiting) {
@@ -78,37 +82,41 @@ void ibn_sim_unstall(ibn_sim *sim, int32_t l)
     ibn_sim_note(sim, LOG_UNSTALLED, l, 0, 0, 0);
 }
 
-/* Drop those heads of the inputs that have been in the switch for too long. */
-static void drop_aged(ibn_sim *sim, int32_t c, int32_t l)
+/* Drop those heads that have been in the switch for too long. */
+static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
-    const ibn_channel *channel = &sim->channel[c];
-    int64_t lifetime = sim->lifetime[channel->src];
-    const ibn_fifo *queue = &sim->queue[channel->queues + (l - c * sim->vls) * channel->inputs];
-    for (int32_t input = 0; lifetime && input < channel->inputs; input++) {
-        while (queue[input].head != IBN_NONE && sim->packet[queue[input].head].ready + lifetime <= sim->now) {
-            sim->counters[c].lifetime++;
-            drop(sim, c, l, input);
-        }
+    int64_t lifetime = sim->lifetime[sim->channel[c].src];
+    while (lifetime && queue->head != IBN_NONE && sim->packet[queue->head].ready + lifetime <= sim->now) {
+        sim->counters[c].lifetime++;
+        drop(sim, c, l, input);
     }
 }
 
-/* A lane's head may have waited too long. */
+/* Drop the head of a queue if it has been the head for too long; 1 if the lane stalls now. */
+static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
+{
+    ibn_watch *watch = &sim->watch[l];
+    if (!sim->hoq[c] || queue->head == IBN_NONE || sim->packet[queue->head].headed + sim->hoq[c] > sim->now)
+        return 0;
+    ibn_sim_note(sim, LOG_HOQ_DROP, l, sim->packet[queue->head].lid, input, ++watch->dropped_in_row);
+    sim->counters[c].hoq++;
+    drop(sim, c, l, input);
+    return sim->stall_count[c] && watch->dropped_in_row >= sim->stall_count[c];
+}
+
+/* One of the heads of a lane's queues may be too old. */
 void ibn_sim_head(ibn_sim *sim, int32_t l)
 {
-    int32_t c = l / sim->vls, input;
-    ibn_lane *lane = &sim->lane[l];
-    ibn_watch *watch = &sim->watch[l];
-    watch->timed = 0;
-    drop_aged(sim, c, l);
-    if (lane->waiting && sim->hoq[c] && lane->head + sim->hoq[c] <= sim->now &&
-        (input = ibn_sim_choose_input(sim, c, l, l - c * sim->vls)) != IBN_NONE) {
-        int32_t lid = sim->packet[sim->queue[sim->channel[c].queues + (l - c * sim->vls) * sim->channel[c].inputs + input].head].lid;
-        ibn_sim_note(sim, LOG_HOQ_DROP, l, lid, input, ++watch->dropped_in_row);
-        sim->counters[c].hoq++;
-        drop(sim, c, l, input);
-        lane->head = sim->now;
-        if (sim->stall_count[c] && watch->dropped_in_row >= sim->stall_count[c])
+    int32_t c = l / sim->vls;
+    const ibn_channel *channel = &sim->channel[c];
+    const ibn_fifo *queue = &sim->queue[channel->queues + (l - c * sim->vls) * channel->inputs];
+    sim->watch[l].timed = 0;
+    for (int32_t input = 0; input < channel->inputs; input++) {
+        drop_aged(sim, c, l, input, &queue[input]);
+        if (drop_head(sim, c, l, input, &queue[input])) {
             stall(sim, c, l);
+            break;
+        }
     }
     ibn_sim_arm(sim, l);
 }

@@ -33,6 +33,7 @@ void ibn_sim_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t inp
     ibn_fifo *queue = &sim->queue[channel->queues + vl * channel->inputs + input];
     ibn_packet *packet = &sim->packet[p];
     packet->next = IBN_NONE;
+    packet->headed = sim->now;
     packet->out_lane = l;
     if (queue->head == IBN_NONE) {
         queue->head = p;
@@ -42,7 +43,7 @@ void ibn_sim_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t inp
     }
     queue->tail = p;
     if (!lane->waiting++) {
-        lane->since = lane->head = sim->now;
+        lane->since = sim->now;
         channel->vls |= (uint16_t)(1u << vl);
         if (channel->from_switch)
             ibn_sim_arm(sim, l);
@@ -67,6 +68,8 @@ int32_t ibn_sim_dequeue(ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
     queue->head = sim->packet[p].next;
     if (queue->head == IBN_NONE)
         sim->mask[(int64_t)l * sim->words + (input >> 6)] &= ~(1ull << (input & 63));
+    else
+        sim->packet[queue->head].headed = sim->now;
     lane->next_input = input + 1 < channel->inputs ? input + 1 : 0;
     if (!--lane->waiting)
         channel->vls &= (uint16_t)~(1u << vl);

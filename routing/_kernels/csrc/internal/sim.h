@@ -60,7 +60,7 @@ typedef struct {
 } ibn_event;
 
 typedef struct {
-    int64_t born, entered, ready, tail;
+    int64_t born, entered, ready, tail, headed;
     int32_t next, flow, channel, lane, out_lane;
     int32_t bytes, blocks;
     int32_t lid;
@@ -81,7 +81,6 @@ typedef struct {
     int16_t pass, pass_input;              /* packets that may go without credit, and the input that they come from */
     int64_t since;                         /* something has been waiting since then */
     int64_t sent;                          /* end of the last packet on this lane */
-    int64_t head;                          /* the head has been head since then */
 } ibn_lane;
 
 /* What only drops and breakers look at. */
