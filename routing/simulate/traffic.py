@@ -16,8 +16,8 @@ from routing.fabric import Fabric
 from routing.simulate.network import BLOCK, Network
 
 FOREVER = 1 << 62
-MTUS = (256, 512, 1024, 2048, 4096)
 MOST_BYTES = 1 << 30
+MOST_PACKET = 0xFFFF
 
 
 class Process(enum.IntEnum):
@@ -180,6 +180,8 @@ def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
             f"a packet of {traffic.mtu} bytes does not fit a buffer of {buffer}",
             remedy=f"give every VL at least {-(-traffic.mtu // BLOCK)} blocks",
         )
+    if traffic.mtu > MOST_PACKET:
+        raise OptionError(f"{traffic.mtu} bytes are no packet", remedy=f"use up to {MOST_PACKET}")
     if not traffic.flows:
         raise OptionError("there is no traffic", remedy="give at least one flow")
     lists = _Lists()

@@ -220,8 +220,7 @@ static void send(ibn_sim *sim, int32_t c, int vl, int32_t input)
     lane->flying += packet->blocks;
     lane->sent = end;
     lane->pass -= lane->pass > 0;
-    if (sim->watch[l].dropped_in_row)
-        sim->watch[l].dropped_in_row = 0;
+    lane->dropped_in_row = 0;
     sim->hops++;
     sim->last_move = sim->now;
     int from_source = packet->lane == IBN_NONE;

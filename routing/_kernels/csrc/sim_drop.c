@@ -25,11 +25,9 @@ static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
 void ibn_sim_arm(ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
-    if (sim->watch[l].timed || !sim->lane[l].waiting || !(sim->hoq[c] || sim->lifetime[sim->channel[c].src]))
+    if (sim->watch[l].timed || !sim->lane[l].waiting)
         return;
     int64_t at = deadline(sim, c, l);
-    if (at == NEVER)
-        return;
     sim->watch[l].timed = 1;
     ibn_at(sim, at > sim->now ? at : sim->now + 1, EV_HEAD, l, 0);
 }
@@ -66,8 +64,8 @@ static int32_t some_input(const ibn_sim *sim, int32_t l)
 static void stall(ibn_sim *sim, int32_t c, int32_t l)
 {
     int64_t until = sim->now + sim->options.stall_multiple * sim->hoq[c];
-    sim->watch[l].stalled = 1;
-    sim->watch[l].dropped_in_row = 0;
+    sim->lane[l].stalled = 1;
+    sim->lane[l].dropped_in_row = 0;
     ibn_sim_note(sim, LOG_STALLED, l, until, 0, 0);
     while (sim->lane[l].waiting) {
         sim->counters[c].stalled++;
@@ -78,7 +76,7 @@ static void stall(ibn_sim *sim, int32_t c, int32_t l)
 
 void ibn_sim_unstall(ibn_sim *sim, int32_t l)
 {
-    sim->watch[l].stalled = 0;
+    sim->lane[l].stalled = 0;
     ibn_sim_note(sim, LOG_UNSTALLED, l, 0, 0, 0);
 }
 
@@ -95,13 +93,13 @@ static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const i
 /* Drop the head of a queue if it has been the head for too long; 1 if the lane stalls now. */
 static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
-    ibn_watch *watch = &sim->watch[l];
+    ibn_lane *lane = &sim->lane[l];
     if (!sim->hoq[c] || queue->head == IBN_NONE || sim->packet[queue->head].headed + sim->hoq[c] > sim->now)
         return 0;
-    ibn_sim_note(sim, LOG_HOQ_DROP, l, sim->packet[queue->head].lid, input, ++watch->dropped_in_row);
+    ibn_sim_note(sim, LOG_HOQ_DROP, l, sim->packet[queue->head].lid, input, ++lane->dropped_in_row);
     sim->counters[c].hoq++;
     drop(sim, c, l, input);
-    return sim->stall_count[c] && watch->dropped_in_row >= sim->stall_count[c];
+    return sim->stall_count[c] && lane->dropped_in_row >= sim->stall_count[c];
 }
 
 /* One of the heads of a lane's queues may be too old. */

@@ -5,15 +5,21 @@
 #include <string.h>
 
 #define VLARB_WIDTH 260
+#define CACHE_LINE 64
 #define NUMBERS 17
 #define REALS 6
 
+/* A copy, or zeros, that begins with a cache line. */
 static void *copy(const void *from, int64_t bytes, int *failed)
 {
-    void *to = calloc(1, bytes > 0 ? (size_t)bytes : 1);
-    if (!to)
+    size_t size = ((size_t)(bytes > 0 ? bytes : 1) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    void *to = aligned_alloc(CACHE_LINE, size);
+    if (!to) {
         *failed = 1;
-    else if (from && bytes > 0)
+        return NULL;
+    }
+    memset(to, 0, size);
+    if (from && bytes > 0)
         memcpy(to, from, (size_t)bytes);
     return to;
 }
@@ -106,6 +112,7 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
         channel->cost = network->cost[c];
         channel->wire = network->wire[c];
         channel->from_switch = channel->src < sim->switches;
+        channel->ages = channel->from_switch && (sim->hoq[c] || sim->lifetime[channel->src]);
         channel->to_switch = channel->dst < sim->switches;
         channel->delay = network->switch_delay[channel->dst];
         channel->arbiter = (uint8_t)options->arbiter[c];
@@ -154,6 +161,7 @@ static void set_lanes(ibn_sim *sim, const ibn_sim_network *network)
         sim->lane[l].buffer = network->buffer[l];
         sim->lane[l].fccl = (uint32_t)network->buffer[l];
         sim->lane[l].only = IBN_NONE;
+        sim->lane[l].reserve = sim->extra[l / sim->vls];
         sim->lane[l].sent = -1;
         sim->watch[l].hidden.head = IBN_NONE;
     }

@@ -79,7 +79,7 @@ void ibn_sim_lanes(const ibn_sim *sim, int64_t *rows)
         const ibn_lane *lane = &sim->lane[l];
         const int64_t row[] = {
             lane->fctbs, lane->fccl, ibn_credits(lane), lane->held, lane->flying, lane->returning, lane->buffer,
-            lane->waiting, lane->sent, sim->watch[l].suspected, sim->watch[l].spuid, sim->watch[l].stalled,
+            lane->waiting, lane->sent, sim->watch[l].suspected, sim->watch[l].spuid, lane->stalled,
         };
         memcpy(rows, row, sizeof row);
     }
@@ -112,10 +112,10 @@ int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
     for (int32_t c = 0; c < sim->channels; c++) {
         const ibn_channel *channel = &sim->channel[c];
         for (int32_t q = channel->queues; q < channel->queues + channel->inputs * sim->vls; q++) {
+            int32_t out = c * sim->vls + (q - channel->queues) / channel->inputs;
             for (int32_t p = sim->queue[q].head; p != IBN_NONE; p = sim->packet[p].next) {
                 const ibn_packet *packet = &sim->packet[p];
-                const int64_t row[] = {packet->flow,     packet->lid,    packet->lane,
-                                       packet->out_lane, packet->blocks, packet->ready};
+                const int64_t row[] = {packet->flow, packet->lid, packet->lane, out, packet->blocks, packet->ready};
                 if (packet->lane == IBN_NONE)
                     continue;
                 if (count < most)
@@ -128,9 +128,9 @@ int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
 }
 
 /* Can the lane take this packet once all credits that are on their way have come? */
-static int could_go(const ibn_sim *sim, const ibn_packet *packet)
+static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
 {
-    const ibn_lane *lane = &sim->lane[packet->out_lane];
+    const ibn_lane *lane = &sim->lane[out];
     return packet->blocks <= ibn_credits(lane) + lane->returning + lane->pass;
 }
 
@@ -148,13 +148,14 @@ int64_t ibn_sim_waits(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t
             if (p == IBN_NONE || sim->packet[p].lane == IBN_NONE)
                 continue;
             const ibn_packet *packet = &sim->packet[p];
-            if (could_go(sim, packet)) {
+            int32_t out = c * sim->vls + (q - channel->queues) / channel->inputs;
+            if (could_go(sim, packet, out)) {
                 can_move[packet->lane] = 1;
                 continue;
             }
             if (count < most) {
                 waiter[count] = packet->lane;
-                awaited[count] = packet->out_lane;
+                awaited[count] = out;
             }
             count++;
         }

@@ -98,15 +98,15 @@ void ibn_sim_prepare(ibn_sim *sim, int32_t f)
     if (p == IBN_NONE)
         return;
     ibn_packet *packet = &sim->packet[p];
-    packet->bytes = flow->left < flow->mtu ? flow->left : flow->mtu;
-    packet->blocks = (packet->bytes + BLOCK - 1) / BLOCK;
+    packet->bytes = (uint16_t)(flow->left < flow->mtu ? flow->left : flow->mtu);
+    packet->blocks = (uint16_t)((packet->bytes + BLOCK - 1) / BLOCK);
     flow->left -= packet->bytes;
     packet->last = flow->left == 0;
     packet->born = flow->born;
     packet->ready = packet->tail = packet->entered = sim->now;
     packet->flow = f;
     packet->channel = packet->lane = IBN_NONE;
-    packet->lid = flow->lid;
+    packet->lid = (uint16_t)flow->lid;
     packet->sl = sim->sl[flow->sl_row * sim->lids + flow->lid];
     flow->head = p;
     ibn_sim_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index);

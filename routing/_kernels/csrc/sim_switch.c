@@ -34,7 +34,6 @@ void ibn_sim_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t inp
     ibn_packet *packet = &sim->packet[p];
     packet->next = IBN_NONE;
     packet->headed = sim->now;
-    packet->out_lane = l;
     if (queue->head == IBN_NONE) {
         queue->head = p;
         sim->mask[(int64_t)l * sim->words + (input >> 6)] |= 1ull << (input & 63);
@@ -45,7 +44,7 @@ void ibn_sim_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t inp
     if (!lane->waiting++) {
         lane->since = sim->now;
         channel->vls |= (uint16_t)(1u << vl);
-        if (channel->from_switch)
+        if (channel->ages)
             ibn_sim_arm(sim, l);
     }
     if (!channel->waiting++)
@@ -105,7 +104,7 @@ static int forward(ibn_sim *sim, int32_t p)
         ibn_sim_lose(sim, p);
         return 0;
     }
-    if (sim->watch[out * sim->vls + vl].stalled) {
+    if (sim->lane[out * sim->vls + vl].stalled) {
         sim->counters[out].discards++;
         sim->counters[out].stalled++;
         sim->lane[l].held -= packet->blocks;
@@ -122,7 +121,7 @@ void ibn_sim_arrive(ibn_sim *sim, int32_t p)
     int32_t l = packet->lane;
     ibn_lane *lane = &sim->lane[l];
     lane->flying -= packet->blocks;
-    if (lane->held + packet->blocks > lane->buffer + sim->extra[packet->channel]) {
+    if (lane->held + packet->blocks > lane->buffer + lane->reserve) {
         sim->counters[packet->channel].overrun++;
         ibn_sim_note(sim, LOG_OVERRUN, l, packet->lid, packet->blocks, 0);
         ibn_sim_lose(sim, p);

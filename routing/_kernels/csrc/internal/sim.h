@@ -61,11 +61,10 @@ typedef struct {
 
 typedef struct {
     int64_t born, entered, ready, tail, headed;
-    int32_t next, flow, channel, lane, out_lane;
-    int32_t bytes, blocks;
-    int32_t lid;
+    int32_t next, flow, channel, lane; /* the channel it came by and its lane, or IBN_NONE at its source */
+    uint16_t bytes, blocks, lid;
     uint8_t sl, last;
-} ibn_packet;
+} ibn_packet; /* a cache line */
 
 typedef struct {
     int32_t head, tail;
@@ -81,24 +80,29 @@ typedef struct {
     int16_t pass, pass_input;              /* packets that may go without credit, and the input that they come from */
     int64_t since;                         /* something has been waiting since then */
     int64_t sent;                          /* end of the last packet on this lane */
+    int32_t reserve;                       /* blocks that the buffer can be made larger by */
+    uint8_t stalled, dropped_in_row;       /* everything is dropped; heads dropped since the last packet was sent */
+    uint16_t spare;                        /* to a cache line */
 } ibn_lane;
 
 /* What only drops and breakers look at. */
 typedef struct {
     uint32_t own, spuid; /* as generated, as sent */
-    int32_t episode, dropped_in_row, unsent, extra;
-    uint8_t suspected, timed, stalled, busy_input;
+    int32_t episode, unsent, extra;
+    uint8_t suspected, timed, busy_input;
     ibn_fifo hidden; /* single FIFO: packets behind the one that shows */
 } ibn_watch;
 
 typedef struct {
     int64_t busy, since, cost, carry;
-    int32_t wire, src, dst, in_index, inputs, queues, waiting, reverse, delay;
+    int32_t wire, delay, inputs, queues, waiting;
     uint16_t vls; /* with something waiting */
-    uint8_t touched, called, to_switch, from_switch, next_vl, dst_port;
-    /* VL arbitration tables */
-    uint8_t high_at, low_at, arbiter;
-    int32_t high_left, low_left, high_limit_left;
+    uint8_t touched, called, to_switch, ages, next_vl; /* ages: heads can get too old */
+    uint8_t spare[5];
+    /* a cache line so far, which is what sending takes; the next one is for what arrives */
+    int32_t src, dst, reverse, in_index, high_left, low_left, high_limit_left;
+    uint8_t high_at, low_at, arbiter, from_switch, dst_port;
+    uint8_t more[31];
 } ibn_channel;
 
 typedef struct {
@@ -188,6 +192,7 @@ static inline int32_t ibn_credits(const ibn_lane *lane)
     return (int32_t)(lane->fccl - lane->fctbs);
 }
 
+#pragma GCC visibility push(hidden)
 /* sim_events.c */
 int ibn_sim_more_events(ibn_sim *sim);
 void ibn_sim_heap_push(ibn_sim *sim, int32_t event);
@@ -272,5 +277,6 @@ uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device);
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message);
 void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message);
 void ibn_sim_rule_end(ibn_sim *sim, int32_t lane_out, int32_t lane_in);
+#pragma GCC visibility pop
 
 #endif
