@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "policy": "Rules for lifetimes and deadlock breakers, port by port.",
     "diff": "What differs between two sets of tables.",
     "sweep": "Engines x fabrics x faults x seeds, with a ledger.",
+    "simulate": "Packets and credits: does a credit loop lock, and what helps?",
     "whatif": "Break links and switches, mend the tables, say what it costs.",
     "transition": "May one set of tables be replaced by another while traffic runs?",
     "lab": "A real OpenSM with the plugin on a simulated fabric, live.",

@@ -111,6 +111,33 @@ class Network:
             raise OptionError(f"there is no cable between {near} and {far}")
         return int(found[0])
 
+    def lanes_of_way(self, endport: int, lid: int) -> list[int]:
+        """Lanes (channel x V + VL) between switches that a packet from an end port to a LID takes, by the tables.
+
+        Raises
+        ------
+        TableError
+            It never arrives.
+        """
+        arrays, sl = self.arrays, self.arrays.sl
+        rows = {1: 0, self.fabric.switches: int(self.fabric.endport_switch[endport])}
+        level = int(sl[rows.get(len(sl), int(self.fabric.endport_lid[endport])), lid])
+        channel = self.endport_channel(endport)
+        lanes: list[int] = []
+        for _ in range(arrays.switches + 1):
+            device, in_port = int(arrays.dst[channel]), int(arrays.dst_port[channel])
+            if device >= arrays.switches:
+                return lanes[:-1]
+            port = int(arrays.lft[device, lid])
+            out = np.flatnonzero((arrays.src == device) & (arrays.src_port == port))
+            if not len(out):
+                break
+            channel = int(out[0])
+            flat = arrays.sl2vl.ndim == 1
+            vl = int(arrays.sl2vl[level] if flat else arrays.sl2vl[device, in_port, port, level])
+            lanes.append(channel * self.vls + vl)
+        raise TableError(f"LID {lid} is not reached from {self.fabric.endport_name[endport]}")
+
     def endport_channel(self, endport: int) -> int:
         """The channel by which an end port sends."""
         device = self.fabric.switches + int(self.fabric.endport_terminal[endport])

@@ -1,0 +1,139 @@
+"""``ibnue simulate``: run a scenario, and see whether what has to come out does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from routing.cli.command import FINDING
+from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+from routing.errors import OptionError
+
+if TYPE_CHECKING:
+    from routing.simulate.play import Result
+    from routing.simulate.scenario import Scenario
+
+
+def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Scenarios that begin so, and files."""
+    from routing.simulate.scenario import scenarios
+
+    return [CompletionItem(name) for name in scenarios() if name.startswith(incomplete)] + [
+        CompletionItem(incomplete, type="file")
+    ]
+
+
+@click.command()
+@click.argument("scenario", required=False, shell_complete=complete)
+@click.option("--list", "listing", is_flag=True, help="List the scenarios and end.")
+@click.option("--case", "names", multiple=True, metavar="NAME", help="Only this case; may be given several times.")
+@click.option("--plot", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Write a chart of buffers and throughput over time for every case, as SVG.")  # fmt: skip
+@json_option
+def simulate(*, scenario: str | None, listing: bool, names: tuple[str, ...], plot: Path | None, as_json: bool) -> int:
+    """Run a SCENARIO, packet by packet: one that comes with ibnue, or a TOML file.
+
+    Exit status 1 if something else comes out than the scenario expects.
+    """
+    from routing.simulate.play import play
+    from routing.simulate.scenario import find_scenario
+
+    if listing == (scenario is not None):
+        raise click.UsageError("give a scenario or --list", click.get_current_context())
+    if scenario is None:
+        return show_list(as_json)
+    chosen = find_scenario(scenario)
+    for name in names:
+        if name not in [case.name for case in chosen.cases]:
+            known = ", ".join(case.name for case in chosen.cases)
+            raise OptionError(f"{chosen.name} has no case {name!r}", remedy=f"its cases: {known}")
+    results = []
+    for case in chosen.cases:
+        if not names or case.name in names:
+            with phase(f"{chosen.name}: {case.name}"):
+                results.append(play(chosen, case))
+    if plot is not None:
+        write_charts(plot, results)
+    if as_json:
+        print_json({"scenario": chosen.name, "title": chosen.title, "cases": [as_dict(result) for result in results]})
+    else:
+        show(chosen, results)
+    return 0 if all(result.right for result in results) else FINDING
+
+
+def show_list(as_json: bool) -> int:
+    """Name and title of every scenario."""
+    from routing.simulate.scenario import find_scenario, scenarios
+
+    known = [find_scenario(name) for name in scenarios()]
+    if as_json:
+        print_json({"scenarios": [{"name": one.name, "title": one.title, "source": one.source} for one in known]})
+    else:
+        print_facts([(one.name, one.title) for one in known])
+    return 0
+
+
+def as_dict(result: Result) -> dict[str, Any]:
+    """A result for JSON."""
+    return {
+        "case": result.case,
+        "right": result.right,
+        "wrong": list(result.wrong),
+        "stated": result.stated,
+        "found": result.found,
+    }
+
+
+def short(value: Any) -> str:
+    """A value of the table."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {short(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(short(item) for item in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def told(result: Result) -> str:
+    """The figures that matter: those that are expected, and the outcome."""
+    wanted = [
+        name.removeprefix("at_least_").removeprefix("at_most_") for name in result.expected if name != "tolerance"
+    ]
+    names = dict.fromkeys([name for name in ("outcome", *wanted) if name in result.found])
+    return "; ".join(f"{name.replace('_', ' ')} {short(result.found[name])}" for name in names)
+
+
+def show(scenario: Scenario, results: list[Result]) -> None:
+    """Everything as text."""
+    print_facts([("scenario", f"{scenario.name}: {scenario.title}"), ("source", scenario.source)])
+    rows = [
+        (result.case, short({k: v for k, v in result.stated.items() if v != "none"}), told(result),
+         "as expected" if result.right else "OTHERWISE")
+        for result in results
+    ]  # fmt: skip
+    print_table(["case", "given", "found", ""], rows, texts=4)
+    for result in results:
+        for line in result.wrong:
+            click.echo(f"{result.case}: {line}")
+
+
+def write_charts(folder: Path, results: list[Result]) -> None:
+    """One SVG for each case that has something to show."""
+    from routing.formats.atomic import write_text_atomically
+    from routing.simulate.chart import chart
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for result in results:
+        if result.series is None:
+            continue
+        panels = (
+            ("packets in the buffer at the end of a channel", result.series.buffers),
+            ("throughput of flows, share of a link", result.series.throughput),
+        )
+        given = short({k: v for k, v in result.stated.items() if v != "none"})
+        name = "".join(letter if letter.isalnum() else "-" for letter in result.case)
+        title = f"{result.scenario}: {result.case} ({given}); time in packet times"
+        write_text_atomically(folder / f"{result.scenario}-{name}.svg", chart(title, result.series.time, panels))

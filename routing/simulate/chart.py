@@ -1,0 +1,73 @@
+"""A line chart as SVG, for what happened over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import numpy as np
+import numpy.typing as npt
+
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#555555", "#bb7733")
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, GAP = 760, 190, 56, 190, 34, 46
+MOST_LINES = 8
+
+Lines = Mapping[str, npt.NDArray[np.float64]]
+
+
+def _ticks(most: float) -> list[float]:
+    """Round numbers from 0 to about ``most``."""
+    if most <= 0:
+        return [0.0]
+    size = 10.0 ** np.floor(np.log10(most))
+    step = next(float(size * part) for part in (0.2, 0.5, 1.0, 2.0) if most / (size * part) <= 6)
+    return [float(number) for number in np.arange(0.0, most * 1.001, step)]
+
+
+def _panel(title: str, time: npt.NDArray[np.float64], lines: Lines, top: float) -> list[str]:
+    """One chart with its axes and a key."""
+    shown = list(lines.items())[:MOST_LINES]
+    most = max((float(values.max(initial=0.0)) for _, values in shown), default=0.0) or 1.0
+    end = float(time[-1]) if len(time) and time[-1] > 0 else 1.0
+
+    def x(value: float) -> float:
+        return LEFT + value / end * (WIDTH - LEFT - RIGHT)
+
+    def y(value: float) -> float:
+        return top + HEIGHT * (1 - value / most)
+
+    parts = [f'<text x="{LEFT}" y="{top - 8:.1f}" class="title">{escape(title)}</text>']
+    for value in _ticks(most):
+        parts.append(f'<path class="grid" d="M{LEFT} {y(value):.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
+    low = f'y="{top + HEIGHT + 15:.1f}" text-anchor="middle"'
+    parts += [f'<text x="{x(value):.1f}" {low}>{value:g}</text>' for value in _ticks(end)]
+    for number, (name, values) in enumerate(shown):
+        points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in zip(time.tolist(), values.tolist(), strict=True))
+        colour, height = COLOURS[number], top + 6 + 18 * number
+        parts.append(f'<polyline fill="none" stroke="{colour}" points="{points}"/>')
+        parts.append(f'<path stroke="{colour}" stroke-width="3" d="M{WIDTH - RIGHT + 12} {height}h18"/>')
+        parts.append(f'<text x="{WIDTH - RIGHT + 36}" y="{height + 4}">{escape(name)}</text>')
+    return parts
+
+
+def chart(title: str, time: npt.NDArray[np.float64], panels: Sequence[tuple[str, Lines]]) -> str:
+    """An SVG document with one panel above the other over the same time.
+
+    Parameters
+    ----------
+    title
+        Of the whole.
+    time
+        float64[n], packet times.
+    panels
+        Title of each, and up to eight named lines of float64[n].
+    """
+    height = TOP + len(panels) * (HEIGHT + GAP) + 4
+    body = [f'<text x="{LEFT}" y="18" class="title">{escape(title)}</text>']
+    for number, (name, lines) in enumerate(panels):
+        body += _panel(name, time, lines, TOP + 20 + number * (HEIGHT + GAP))
+    style = "text{font:12px sans-serif}.title{font-weight:bold}.grid{stroke:#ddd}"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
+    ground = f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
+    return "\n".join([head, f"<title>{escape(title)}</title>", f"<style>{style}</style>", ground, *body, "</svg>", ""])

@@ -1,0 +1,208 @@
+"""Scenarios: files that say what to run and what has to come out.  docs/simulation.md describes the format."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from routing.errors import OptionError, ParseError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FOLDER = Path(__file__).parent / "scenarios"
+"""The scenarios that come with the package; the name of each is that of its file."""
+
+Value = TypeVar("Value")
+
+
+class Key(NamedTuple):
+    """What may stand under a name in a table of a scenario."""
+
+    types: tuple[type, ...]
+    needed: bool = False
+
+
+NUMBER, TEXT, LIST, TABLE, FLAG = (int, float), (str,), (list,), (dict,), (bool,)
+
+TABLES: Mapping[str, Mapping[str, Key]] = {
+    "": {
+        "title": Key(TEXT, True), "source": Key(TEXT), "about": Key(TEXT), "fabric": Key(TABLE, True),
+        "routing": Key(TABLE), "timing": Key(TABLE), "flow": Key(LIST), "traffic": Key(TABLE), "run": Key(TABLE),
+        "case": Key(LIST, True),
+    },
+    "fabric": {
+        "generator": Key(TEXT), "switches": Key(LIST), "cables": Key(LIST), "cas": Key(TABLE), "failed": Key(LIST),
+    },
+    "routing": {
+        "engine": Key(TEXT), "vls": Key((int, str)), "fill": Key(FLAG), "ways": Key(LIST), "seed": Key((int,)),
+    },
+    "timing": {"packet": Key((int,)), "wire": Key((int,)), "switch": Key((int,)), "buffer": Key(NUMBER)},
+    "flow": {
+        "name": Key(TEXT), "way": Key(LIST), "from": Key(TEXT), "to": Key((str, list)), "sl": Key((int,)),
+        "process": Key(TEXT), "pattern": Key(TEXT), "load": Key(NUMBER), "burst": Key(NUMBER), "message": Key((int,)),
+        "messages": Key((int,)), "start": Key(NUMBER), "stop": Key(NUMBER),
+    },
+    "traffic": {
+        "pattern": Key(TEXT, True), "process": Key(TEXT), "load": Key(NUMBER), "message": Key((int,)),
+        "by": Key((int,)), "rounds": Key((int,)), "hot": Key(LIST), "hot_share": Key(NUMBER),
+    },
+    "run": {"until": Key(NUMBER), "from": Key(NUMBER), "sample": Key(NUMBER), "seed": Key((int,))},
+    "case": {
+        "name": Key(TEXT, True), "what": Key(TEXT), "arbitration": Key(TEXT), "inputs": Key(TEXT),
+        "buffer": Key(NUMBER), "load": Key(NUMBER), "seed": Key((int,)), "until": Key(NUMBER), "without": Key(LIST),
+        "remedy": Key(TABLE), "expect": Key(TABLE, True),
+    },
+    "remedy": {
+        "hoq": Key(NUMBER), "stall_count": Key((int,)), "lifetime": Key(NUMBER), "breaker": Key(TEXT),
+        "detect": Key(NUMBER), "repeat": Key(NUMBER), "release": Key(NUMBER), "extra": Key((int,)),
+        "sample": Key(NUMBER), "move_others": Key(FLAG), "release_packets": Key((int,)),
+    },
+}  # fmt: skip
+"""Every table of the format.  What is expected is up to what a case does, see :mod:`routing.simulate.play`."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of a scenario.
+
+    Attributes
+    ----------
+    name
+        In the scenario.
+    what
+        What is done: a key of :data:`routing.simulate.play.PLAYERS`.
+    table
+        As read.
+    expect
+        What has to come out.
+    """
+
+    name: str
+    what: str
+    table: Mapping[str, Any]
+    expect: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario as read: every table has known names and values of the right types, no more is checked.
+
+    Attributes
+    ----------
+    name, path
+        Of the file.
+    title, source, about
+        For people.
+    tables
+        ``fabric``, ``routing``, ``timing``, ``traffic``, ``run``: each there, if empty.
+    flows
+        Of ``[[flow]]``.
+    cases
+        In the order of the file.
+    """
+
+    name: str
+    path: Path
+    title: str
+    source: str
+    about: str
+    tables: Mapping[str, Mapping[str, Any]]
+    flows: tuple[Mapping[str, Any], ...]
+    cases: tuple[Case, ...]
+
+    def error(self, problem: str, *, remedy: str | None = None) -> ParseError:
+        """An error about the file."""
+        return ParseError(problem, path=self.path, remedy=remedy)
+
+    def choice(self, what: str, text: object, choices: Mapping[str, Value]) -> Value:
+        """What a word stands for.
+
+        Raises
+        ------
+        ParseError
+            It stands for nothing.
+        """
+        if not isinstance(text, str) or text not in choices:
+            raise self.error(f"{text!r} is no {what}", remedy=f"use {', '.join(choices)}")
+        return choices[text]
+
+
+def _check_table(table: Mapping[str, Any], kind: str, where: str, fail: Callable[[str], ParseError]) -> None:
+    known = TABLES[kind]
+    for name, value in table.items():
+        if name not in known:
+            raise fail(f"{where}: there is no {name!r}; there are {', '.join(known)}")
+        types = known[name].types
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise fail(f"{where}: {name} has to be {' or '.join(kind.__name__ for kind in types)}, it is {value!r}")
+    for name, key in known.items():
+        if key.needed and name not in table:
+            raise fail(f"{where}: {name} is missing")
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Read a scenario file.
+
+    Raises
+    ------
+    ParseError
+        It is no TOML, has a name that the format does not know, or a value of the wrong type.
+    OSError
+        It cannot be read.
+    """
+
+    def fail(problem: str) -> ParseError:
+        return ParseError(problem, path=path)
+
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise fail(f"no TOML: {error}") from None
+    _check_table(document, "", "the file", fail)
+    tables = {name: document.get(name, {}) for name in ("fabric", "routing", "timing", "traffic", "run")}
+    for name, table in tables.items():
+        if name != "traffic" or table:
+            _check_table(table, name, f"[{name}]", fail)
+    flows, cases = document.get("flow", []), []
+    for name, rows in (("flow", flows), ("case", document["case"])):
+        for row in rows:
+            if not isinstance(row, dict):
+                raise fail(f"{name} has to be tables, written [[{name}]]")
+            _check_table(row, name, f"[[{name}]]", fail)
+    for row in document["case"]:
+        _check_table(row.get("remedy", {}), "remedy", f"remedy of case {row['name']!r}", fail)
+        cases.append(Case(row["name"], row.get("what", "packets"), row, row["expect"]))
+    if len({case.name for case in cases}) != len(cases):
+        raise fail("two cases have the same name")
+    title, source, about = (str(document.get(name, "")) for name in ("title", "source", "about"))
+    return Scenario(path.stem, path, title, source, about, tables, tuple(flows), tuple(cases))
+
+
+def scenarios() -> dict[str, Path]:
+    """The scenarios that come with the package, by name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
+
+
+def find_scenario(name: str) -> Scenario:
+    """A scenario by its name, or by the path of a file of one's own.
+
+    Raises
+    ------
+    OptionError
+        There is none.
+    ParseError
+        It does not follow the format.
+    """
+    known = scenarios()
+    if name in known:
+        return read_scenario(known[name])
+    path = Path(name)
+    if path.suffix == ".toml" and path.is_file():
+        return read_scenario(path)
+    raise OptionError(f"there is no scenario {name!r}", remedy=f"choose one of {', '.join(known)}, or a .toml file")

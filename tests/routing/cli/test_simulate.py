@@ -1,0 +1,48 @@
+"""ibnue simulate, as a user meets it."""
+
+import json
+
+from click.testing import CliRunner
+
+from routing.cli import main
+from routing.simulate.scenario import scenarios
+
+
+def run(*args):
+    return CliRunner().invoke(main, ["simulate", *map(str, args)], standalone_mode=True)
+
+
+def test_list_names_every_scenario():
+    result = run("--list")
+    assert result.exit_code == 0
+    assert "ring-locks" in result.output
+
+
+def test_a_scenario_comes_out_and_leaves_charts(tmp_path):
+    result = run("one-vl-ring", "--plot", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "as expected" in result.output
+    charts = sorted(path.name for path in tmp_path.iterdir())
+    assert charts == ["one-vl-ring-at-random.svg", "one-vl-ring-by-arrival.svg"]
+    assert "polyline" in (tmp_path / charts[0]).read_text()
+
+
+def test_another_outcome_is_a_finding(tmp_path):
+    text = scenarios()["ring-locks"].read_text().replace("stopped = 44.4", "stopped = 60.0")
+    (tmp_path / "mine.toml").write_text(text)
+    result = run(tmp_path / "mine.toml", "--case", "4 packets", "--json")
+    assert result.exit_code == 1
+    told = json.loads(result.output)
+    assert told["cases"][0]["wrong"] == ["stopped is 44.38, expected 60.0"]
+
+
+def test_wrong_use_is_one_line():
+    for args, told in (
+        (["nothing"], "there is no scenario"),
+        ([], "give a scenario"),
+        (["--case", "x", "ring-locks"], "no case"),
+    ):
+        result = run(*args)
+        assert result.exit_code == 2
+        assert told in result.output
+        assert len(result.output.strip().splitlines()) == 1
