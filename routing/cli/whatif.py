@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from routing.fabric import Fabric
     from routing.whatif import Baseline, Effect, Limits, Scenario
 
-KINDS = ("link", "ca-link", "switch", "ca", "degrade", "swap")
+KINDS = ("link", "ca-link", "switch", "ca", "degrade", "swap", "group")
 NAMED = 3
 """How many names a cell or line holds."""
 
@@ -63,6 +63,8 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
               help="N scenarios of K faults (2), or of P percent of all, at the same time.")  # fmt: skip
 @click.option("--kinds", callback=kinds_of, default="link", show_default=True, metavar="KIND,...",
               help=f"What --random breaks: {', '.join(KINDS)}.")  # fmt: skip
+@click.option("--groups", type=click.Path(path_type=Path), metavar="FILE",
+              help="What fails together, for the kind group: the faults of a list file.")  # fmt: skip
 @click.option("--fault", "named", multiple=True, metavar="FAULT", help="A fault by name, such as 'S1/3'.")
 @click.option("--list", "lists", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
               help="The faults of a list file, each by itself.")  # fmt: skip
@@ -98,7 +100,9 @@ def whatif(
     from routing.reroute import Stability
     from routing.whatif import Baseline, Limits, explore
 
-    chosen = {name: given.pop(name) for name in ("links", "switches", "cas", "samples", "kinds", "named", "lists")}
+    chosen = {
+        name: given.pop(name) for name in ("links", "switches", "cas", "samples", "kinds", "groups", "named", "lists")
+    }
     together, seed = given.pop("together"), given["seed"]
     engine, options = engines.find_engine(engine_name), engines.collect(given)
     with phase(f"reading {fabric}"):
@@ -141,6 +145,7 @@ def choose(
     cas: int | None,
     samples: Sequence[tuple[int, int | None, float | None]],
     kinds: Sequence[str],
+    groups: Path | None,
     named: Sequence[str],
     lists: Sequence[Path],
     together: bool,
@@ -156,8 +161,9 @@ def choose(
             yield from alone(
                 every(fabric) if number < 0 else random_faults(fabric, seed=seed, count=number, kinds=(kind,))
             )
+    cards = [] if groups is None else read_faults(groups, fabric)
     for count, several, rate in samples:
-        yield from sampled(fabric, count, seed=seed, together=several, rate=rate, kinds=kinds)
+        yield from sampled(fabric, count, seed=seed, together=several, rate=rate, kinds=kinds, groups=cards)
     told = [parse_fault(text, fabric) for text in named]
     for path in lists:
         told += read_faults(path, fabric)

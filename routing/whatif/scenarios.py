@@ -40,8 +40,11 @@ def sampled(
     together: int | None = None,
     rate: float | None = None,
     kinds: Sequence[str] = ("link",),
+    groups: Sequence[Fault] = (),
 ) -> list[Scenario]:
     """Random scenarios, each of ``together`` faults or of a share ``rate`` of all that can break.
+
+    ``kinds`` and ``groups`` are those of :func:`routing.faults.random_faults`.
 
     The same fault may come in several scenarios, and the same scenario may come twice; a longer list begins with a
     shorter one.
@@ -53,5 +56,5 @@ def sampled(
     """
     if count < 0:
         raise OptionError(f"{count} scenarios", remedy="use 0 or more")
-    lottery = Lottery.of(fabric, kinds)
+    lottery = Lottery.of(fabric, kinds, groups)
     return [Scenario(tuple(lottery.draw(f"{seed}/{number}", count=together, rate=rate))) for number in range(count)]

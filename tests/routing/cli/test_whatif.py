@@ -102,6 +102,15 @@ def test_faults_together(tmp_path):
     assert (record["parts"], record["connected"]) == (3, False)
 
 
+def test_groups_fall_together(tmp_path):
+    cards = tmp_path / "cards.txt"
+    cards.write_text("group a: sw0.0/2-3\ngroup b: sw1.1, sw1.2\nsw2.2/2\n")
+    _, told = records("torus:3x3", "--random", "3:2", "--kinds", "group", "--groups", cards)
+    assert {kind for record in told for kind in record["kind"].split("+")} <= {"group", "link"}
+    assert all(len(record["faults"]) == 2 for record in told)
+    assert_refused(run("whatif", "torus:3x3", "--random", "1", "--kinds", "group"), "has 0 of kind group")
+
+
 def test_tables_that_are_in_the_switches(tmp_path):
     assert run("route", "torus:3x3", "-e", "updn", "--seed", 5, "-o", tmp_path / "tables").exit_code == 0
     fresh = ["torus:3x3", "-e", "updn", "--seed", 5, "--links", 3]

@@ -105,6 +105,24 @@ def test_what_names_nothing(text, said):
         parse_fault(text, RING)
 
 
+WORDS = st.sampled_from(
+    ["sw0", "sw1", "ca0", "sw9", "0x200000", "/1", "/3", "[3]", "/99", " - ", " -> ", " ", ",", ":", "*", "[", "1x",
+     "SDR", "link ", "port ", "switch ", "ca ", "group ", "degrade ", "swap ", "-", "0x", "\u0663", "\\", "(", "/1-2"]
+)  # fmt: skip
+
+
+@settings(deadline=None, derandomize=True, max_examples=300)
+@given(st.lists(WORDS, max_size=7).map("".join) | st.text(max_size=20))
+def test_any_text_is_a_fault_or_refused_in_one_line(text):
+    try:
+        fault = parse_fault(text, RING)
+    except OptionError as error:
+        assert "\n" not in str(error)
+    else:
+        assert parse_fault(fault.name, RING) == fault
+        apply_faults(RING, [fault])
+
+
 def test_an_empty_port():
     fabric = RING.without_links([int(RING.channels.link[0])])
     with pytest.raises(OptionError, match=r"sw0 has no cable at port 3 \(cabled are 1, 2, 4\)"):
