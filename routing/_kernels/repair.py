@@ -64,12 +64,15 @@ class Traffic:
         Whether replies count.
     endports_only
         Whether what switches send to switches does not.
+    level
+        uint8[V]: an SL for each VL that ways may be moved to, 255: none.
     """
 
     sl: npt.NDArray[np.uint8]
     vl_bit: npt.NDArray[np.uint16]
     replies: bool
     endports_only: bool
+    level: npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +99,8 @@ class Repair:
     ----------
     lft, waits, load
         As given, with what was filled in.
+    sl
+        SLs, changed where a way fits on no VL of its own.
     done
         uint8[L]: NO_HOLE, MENDED, LAID_ANEW or FAILED (then the column is as it was).
     holes, filled, moved
@@ -105,6 +110,7 @@ class Repair:
     """
 
     lft: npt.NDArray[np.uint8]
+    sl: npt.NDArray[np.uint8]
     waits: Waits
     load: npt.NDArray[np.int64]
     done: npt.NDArray[np.uint8]
@@ -119,26 +125,28 @@ def repair(
     traffic: Traffic,
     lft: npt.NDArray[np.uint8],
     *,
+    wish: npt.NDArray[np.uint8],
     waits: Waits,
     load: npt.NDArray[np.int64],
     lay: npt.NDArray[np.uint8],
 ) -> Repair:
     """Fill the holes of ``lft`` (uint8[S, L], 255 where a LID of the same part has no route).
 
-    A switch that lost its way takes the channel with the fewest hops to the LID, then with the least ``load``
-    (int64[C]), such that no turn closes a cycle; what hangs on it comes along.  Where none is allowed, switches that
-    hang on it look for one in its place; then the column is laid anew.  ``lay`` (uint8[L]) says MEND, LAY_ANEW or
-    LEAVE for each column.
+    A switch that lost its way takes the channel that ``wish`` (uint8[S, L]) names, or the one with the fewest hops to
+    the LID, then with the least ``load`` (int64[C]), such that no turn closes a cycle; what hangs on it comes along.
+    Where none is allowed, another switch that hangs on it, or a neighbour, gives way; then SLs change; then what hangs
+    on it has to look for itself.  ``lay`` (uint8[L]) says MEND, LAY_ANEW (as a whole, whatever ``wish`` says, if that
+    can be done) or LEAVE for each column.
 
     Cost: for every hole what hangs on it times the radix, the hops of its ways out, and searches for cycles; one pass
     over the LFT for the holes and over the slots.
     """
     lids_at_first, lids_at = _lids_by_switch(ground)
-    kept = [np.ascontiguousarray(a) for a in (traffic.sl, traffic.vl_bit, ground.sources, ground.weight)]
+    kept = [np.ascontiguousarray(a) for a in (traffic.level, traffic.vl_bit, ground.sources, ground.weight, wish)]
     fabric = _fabric(ground, waits, (lids_at_first, lids_at), kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
     fabric.endports_only = int(traffic.endports_only)
-    lft, load = np.array(lft, order="C"), np.array(load, order="C")
+    lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl, order="C")
     masks, order = np.array(waits.masks, order="C"), np.array(waits.order, np.int32, order="C")
     done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(4, np.int64)
     check(
@@ -146,6 +154,7 @@ def repair(
             fabric,
             pointer("uint8_t *", lay, np.uint8),
             pointer("uint8_t *", lft, np.uint8),
+            pointer("uint8_t *", sl, np.uint8),
             pointer("uint16_t *", masks, np.uint16),
             pointer("int32_t *", order, np.int32),
             pointer("int64_t *", load, np.int64),
@@ -153,8 +162,7 @@ def repair(
             pointer("int64_t *", counts, np.int64),
         )
     )
-    holes, filled, moved, visited = counts.tolist()
-    return Repair(lft, Waits(masks, order), load, done, holes, filled, moved, visited)
+    return Repair(lft, sl, Waits(masks, order), load, done, *counts.tolist())
 
 
 def _lids_by_switch(ground: Ground) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
@@ -185,7 +193,8 @@ def _fabric(
         setattr(fabric, name, pointer("int32_t *", getattr(ground, name), np.int32))
     fabric.lids_at_first = pointer("int32_t *", lids_at[0], np.int32)
     fabric.lids_at = pointer("int32_t *", lids_at[1], np.int32)
-    sl, vl_bit, sources, weight = kept
-    fabric.sl, fabric.vl_bit = pointer("uint8_t *", sl, np.uint8), pointer("uint16_t *", vl_bit, np.uint16)
+    level, vl_bit, sources, weight, wish = kept
+    fabric.wish = pointer("uint8_t *", wish, np.uint8)
+    fabric.level, fabric.vl_bit = pointer("uint8_t *", level, np.uint8), pointer("uint16_t *", vl_bit, np.uint16)
     fabric.sources, fabric.weight = pointer("int64_t *", sources, np.int64), pointer("int64_t *", weight, np.int64)
     return fabric

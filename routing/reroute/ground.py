@@ -10,12 +10,15 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import Dependencies, slot_numbers
+from routing._kernels.cdg import Dependencies, Slots, slot_numbers, trace, trace_endports
 from routing._kernels.load import WHOLE
 from routing._kernels.repair import Ground, Waits
+from routing.deadlock.cdg import REPLIES
+from routing.deadlock.certificate import Certificate
 from routing.fabric import NO_PORT, Fabric
 from routing.reroute.translate import old_rows
 from routing.reroute.values import Published
+from routing.tables import Routing
 
 Number = TypeVar("Number", np.uint8, np.int32, np.int64)
 
@@ -144,6 +147,28 @@ def known_waits(base: Fabric, tables: Sequence[Published], *, threads: int) -> W
     for table in tables:
         assert table.proof.waits is not None
         masks |= moved_masks(table.proof.waits, table.fabric, base)
+    return _ordered(base, slot, masks, lanes, threads)
+
+
+def exact_waits(
+    fabric: Fabric, routing: Routing, certificate: Certificate, vl_bit: npt.NDArray[np.uint16], *, threads: int
+) -> Waits | None:
+    """What waits for what by these tables alone, of the traffic that a certificate speaks of; None if in a cycle.
+
+    Cost: that of a proof.
+    """
+    slots = Slots.of(fabric)
+    found = trace(fabric, routing, slots, vl_bit, threads=threads)
+    dep = found.dep
+    if certificate.scope == "endports":
+        dep = trace_endports(fabric, routing, slots, vl_bit, found, threads=threads)
+    masks = (dep >> np.uint32(REPLIES if certificate.strength == "reversible" else 0)).astype(np.uint16)
+    return _ordered(fabric, slots.slot, masks, len(certificate.order), threads)
+
+
+def _ordered(
+    base: Fabric, slot: npt.NDArray[np.int32], masks: npt.NDArray[np.uint16], lanes: int, threads: int
+) -> Waits | None:
     graph = Dependencies(base.channels.first, base.channels.dst, slot, masks.astype(np.uint32))
     order, ordered = graph.order(np.arange(lanes, dtype=np.uint8), threads=threads)
     return Waits(masks, order) if (ordered == len(slot)).all() else None

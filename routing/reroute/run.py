@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.repair import FAILED, LAID_ANEW, LAY_ANEW, Repair, Traffic, Waits, repair
+from routing._kernels.repair import FAILED, LAID_ANEW, LAY_ANEW, MEND, Traffic, Waits, repair
 from routing.deadlock.cdg import common_lanes, vl_bits
-from routing.deadlock.certificate import Certificate
+from routing.deadlock.certificate import Certificate, Scope
 from routing.deadlock.proof import Proof, prove
 from routing.engines.base import Engine, EngineOptions, Promise
-from routing.fabric import Fabric
+from routing.fabric import NO_PORT, Fabric
 from routing.publish import verify
-from routing.reroute.ground import Frame, known_waits
+from routing.reroute.ground import Frame, exact_waits, known_waits
 from routing.reroute.home import heal, is_same
 from routing.reroute.translate import Laid, lay_over
 from routing.reroute.values import How, Published, Rerouted, Stability
@@ -89,6 +90,20 @@ def _fresh(engine: Engine, options: EngineOptions, fabric: Fabric, laid: Laid, r
 
 
 @dataclass(frozen=True, eq=False)
+class Attempt:
+    """Where, beside what, and with which certificate to mend."""
+
+    frame: Frame
+    waits: Waits
+    certificate: Certificate | None
+    vl_bit: npt.NDArray[np.uint16]
+
+
+def _shaped(sl: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    return np.broadcast_to(sl, shape)
+
+
+@dataclass(frozen=True, eq=False)
 class _Job:
     engine: Engine
     options: EngineOptions
@@ -127,23 +142,81 @@ class _Job:
         start = deliver(self.laid.routing, self.fabric)
         if home is not None and with_home:
             start, self.counts["healed"] = heal(start, home, self.fabric)
-        if self.stability is Stability.BALANCED:
-            lay = np.full(len(self.fabric.lids), LAY_ANEW, np.uint8)
-        else:
-            lay = np.zeros(len(self.fabric.lids), np.uint8)
+        plan = Attempt(frame, waits, certificate, vl_bit)
+        laid, failed = self.attempt(plan, start, LAY_ANEW if self.stability is Stability.BALANCED else MEND)
+        holes = self.counts["holes"]
+        if len(failed) and certificate is not None:
+            laid, failed = self.attempt_more(plan, laid, failed)
+        if len(failed):
+            return None, f"{len(failed)} LIDs found no way without a credit loop"
+        self.counts["levels"] = int(np.count_nonzero(laid.sl != _shaped(start.sl, laid.sl.shape)))
+        return self.judge(laid, certificate, holes)
+
+    def attempt(self, plan: Attempt, start: Routing, lay: int) -> tuple[Routing, npt.NDArray[np.intp]]:
+        """Tables with what could be done, and the LIDs for which nothing could."""
+        frame, by_switch = plan.frame, start.sl.ndim == 2 and not self.goes_by_lid
+        plain = np.zeros(start.lft.shape[1], np.uint8)
+        certificate = plan.certificate
+        traffic = Traffic(
+            sl=frame.spread(start.sl, 0) if by_switch else plain if self.goes_by_lid else start.sl,
+            vl_bit=plan.vl_bit,
+            replies=certificate is not None and certificate.strength == "reversible",
+            endports_only=certificate is not None and certificate.scope == "endports",
+            level=levels(self.before.routing, certificate, plan.vl_bit),
+        )
         mended = repair(
             frame.ground,
-            self.traffic(frame, start, certificate, vl_bit),
+            traffic,
             frame.holes(start.lft),
-            waits=waits,
+            wish=frame.holes(self.laid.earlier),
+            waits=plan.waits,
             load=np.zeros(len(frame.base.channels), np.int64),
-            lay=lay,
+            lay=np.full(start.lft.shape[1], lay, np.uint8),
         )
-        self.counts.update(repaired=mended.filled, moved=mended.moved, searches=mended.visited)
-        self.counts["relaid"] = int(np.count_nonzero(mended.done == LAID_ANEW))
-        if (mended.done == FAILED).any():
-            return None, f"{int((mended.done == FAILED).sum())} LIDs found no way without a credit loop"
-        return self.judge(start, frame.gathered(mended.lft), certificate, mended)
+        found = {"holes": mended.holes, "repaired": mended.filled, "moved": mended.moved, "searches": mended.visited}
+        for name, number in found.items():
+            self.counts[name] = self.counts.get(name, 0) + number
+        self.counts["relaid"] = self.counts.get("relaid", 0) + int(np.count_nonzero(mended.done == LAID_ANEW))
+        sl = start.sl if self.goes_by_lid else frame.gathered(mended.sl) if by_switch else mended.sl
+        done = replace(start, lft=frame.gathered(mended.lft), sl=sl)
+        return done, np.flatnonzero(mended.done == FAILED)
+
+    def attempt_more(
+        self, plan: Attempt, laid: Routing, failed: npt.NDArray[np.intp]
+    ) -> tuple[Routing, npt.NDArray[np.intp]]:
+        """What fits nowhere beside all that may wait by the tables before and by home.
+
+        First by SLs that hang on the source as well; then beside what is left in use only; then without regard to what
+        switches send to switches.
+        """
+        certificate = plan.certificate
+        assert certificate is not None
+        if laid.sl.ndim == 1 and certificate.strength == "forward" and len(certificate.order) > 1:
+            laid = replace(laid, sl=_shaped(laid.sl, laid.lft.shape).copy())
+            laid, failed = self.attempt(plan, laid, MEND)
+            self.counts["by_source"] = 1
+        scopes: tuple[Scope, ...] = ("all", "endports") if certificate.scope == "all" else ("endports",)
+        for lifted, scope in itertools.product((False, True), scopes):
+            if not len(failed):
+                break
+            self.counts["exact"] = self.counts.get("exact", 0) + 1
+            laid, failed = self.attempt_exact(plan, laid, failed, scope, lifted=lifted)
+        return laid, failed
+
+    def attempt_exact(
+        self, plan: Attempt, laid: Routing, failed: npt.NDArray[np.intp], scope: Scope, *, lifted: bool
+    ) -> tuple[Routing, npt.NDArray[np.intp]]:
+        """Beside what the tables make wait as far as they are laid; ``lifted``: less what is in the way of itself."""
+        assert plan.certificate is not None
+        certificate = replace(plan.certificate, scope=scope)
+        if lifted:
+            lft = laid.lft.copy()
+            lft[:, failed] = NO_PORT
+            laid = deliver(replace(laid, lft=lft), self.fabric)
+        waits = exact_waits(self.fabric, laid, certificate, plan.vl_bit, threads=self.options.threads)
+        if waits is None:
+            return laid, failed
+        return self.attempt(Attempt(Frame.of(self.fabric, [self.fabric]), waits, certificate, plan.vl_bit), laid, MEND)
 
     def waits(self, frame: Frame, certificate: Certificate | None) -> tuple[Waits, bool]:
         """What may wait for what, and whether all that home makes wait is among it."""
@@ -163,29 +236,15 @@ class _Job:
         assert alone is not None
         return alone, False
 
-    def traffic(
-        self, frame: Frame, start: Routing, certificate: Certificate | None, vl_bit: npt.NDArray[np.uint16]
-    ) -> Traffic:
-        by_switch = start.sl.ndim == 2 and not self.goes_by_lid
-        sl = frame.spread(start.sl, 0) if by_switch else start.sl if start.sl.ndim == 1 else None
-        return Traffic(
-            sl=sl if sl is not None else np.zeros(start.lft.shape[1], np.uint8),
-            vl_bit=vl_bit,
-            replies=certificate is not None and certificate.strength == "reversible",
-            endports_only=certificate is not None and certificate.scope == "endports",
-        )
-
-    def judge(
-        self, start: Routing, lft: npt.NDArray[np.uint8], certificate: Certificate | None, mended: Repair
-    ) -> tuple[Rerouted | None, str]:
+    def judge(self, laid: Routing, certificate: Certificate | None, holes: int) -> tuple[Rerouted | None, str]:
         """Prove what came of it."""
-        routing = replace(start, lft=lft, provenance=self.provenance())
+        routing = replace(laid, provenance=self.provenance())
         proof = prove(self.fabric, routing, threads=self.options.threads)
         if not proof.complete:
             return None, "what was repaired is not complete"
         if certificate is not None and not _as_strong(proof, certificate):
             return None, "what was repaired is not as safe as before"
-        how: How = "relaid" if self.counts["relaid"] else "repaired" if mended.holes else "unchanged"
+        how: How = "relaid" if self.counts["relaid"] else "repaired" if holes else "unchanged"
         if how == "unchanged" and self.counts.get("healed"):
             how = "home"
         return self.result(routing, proof, how, _reason(how)), ""
@@ -231,3 +290,13 @@ def deliver(routing: Routing, fabric: Fabric) -> Routing:
     lft = routing.lft.copy()
     lft[switch, here] = port
     return replace(routing, lft=lft)
+
+
+def levels(routing: Routing, certificate: Certificate | None, vl_bit: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
+    """uint8[V]: the lowest SL in use that rides each VL of a certificate, 255 where none does."""
+    used = np.unique(routing.sl)
+    level = np.full(0 if certificate is None else len(certificate.order), 255, np.uint8)
+    for lane in range(len(level)):
+        riding = used[vl_bit[used] == 1 << lane]
+        level[lane] = riding[0] if len(riding) else 255
+    return level

@@ -1,10 +1,26 @@
 /* What hangs on a switch towards a LID, and whether it may take a channel: see internal/mend.h. */
 #include "internal/mend.h"
 
+/* Remember what a switch had in the column at hand before anything was changed there. */
+void ibn_mend_keep(mend_job *job, int32_t s)
+{
+    if (job->touched[s] == job->column)
+        return;
+    const int64_t at = (int64_t)s * job->f->lids + job->lid;
+    job->touched[s] = job->column;
+    job->kept[job->kept_count++] = (kept_entry){s, job->lft[at], job->f->sl_by_switch ? job->sl[at] : 0};
+}
+
+void ibn_mend_set(mend_job *job, int32_t s, uint8_t port)
+{
+    ibn_mend_keep(job, s);
+    job->lft[(int64_t)s * job->f->lids + job->lid] = port;
+}
+
 static uint32_t lanes_of_replies(const mend_job *job, int32_t s)
 {
     const repair_fabric *f = job->f;
-    const uint8_t *sl = f->sl + (f->sl_by_switch ? (int64_t)job->target * f->lids : 0);
+    const uint8_t *sl = job->sl + (f->sl_by_switch ? (int64_t)job->target * f->lids : 0);
     const bool mute = f->endports_only && f->lid_port[job->lid] == 0;
     uint32_t lanes = 0;
     for (int32_t i = f->lids_at_first[s]; i < f->lids_at_first[s + 1]; i++)
@@ -14,12 +30,12 @@ static uint32_t lanes_of_replies(const mend_job *job, int32_t s)
 }
 
 /* VLs on which a switch, and all that is cabled to it, sends to the LID at hand. */
-uint32_t ibn_mend_lanes(const mend_job *job, int32_t s)
+static uint32_t lanes_of(const mend_job *job, int32_t s)
 {
     const repair_fabric *f = job->f;
     const bool mute = f->endports_only && f->lid_port[job->lid] == 0 && !f->has_endport[s];
     const int64_t row = f->sl_by_switch ? (int64_t)s * f->lids : 0;
-    uint32_t lanes = mute ? 0 : f->vl_bit[f->sl[row + job->lid]];
+    uint32_t lanes = mute ? 0 : f->vl_bit[job->sl[row + job->lid]];
     return f->replies ? lanes | lanes_of_replies(job, s) : lanes;
 }
 
@@ -33,7 +49,7 @@ void ibn_mend_gather(mend_job *job, int32_t root)
         const int32_t u = job->queue[head];
         for (int32_t i = f->into_first[u]; i < f->into_first[u + 1]; i++) {
             const int32_t e = f->into[i], y = f->src[e];
-            if (!f->alive[e] || *ibn_mend_entry(job, y) != f->port[e])
+            if (!f->alive[e] || ibn_mend_entry(job, y) != f->port[e])
                 continue;
             job->through[tail] = e;
             job->queue[tail++] = y;
@@ -44,7 +60,7 @@ void ibn_mend_gather(mend_job *job, int32_t root)
     }
     job->hanging = tail;
     for (int32_t i = 0; i < tail; i++) {
-        job->lanes[i] = f->vls ? (uint16_t)ibn_mend_lanes(job, job->queue[i]) : 0;
+        job->lanes[i] = f->vls ? (uint16_t)lanes_of(job, job->queue[i]) : 0;
         job->flow[i] = f->sources[job->queue[i]] * f->weight[job->lid];
     }
     for (int32_t i = tail - 1; i > 0; i--) {
@@ -54,12 +70,13 @@ void ibn_mend_gather(mend_job *job, int32_t root)
     }
 }
 
-/* The turns that what is queued takes on one VL if its first takes channel c. */
-static int32_t turns_of(mend_job *job, int32_t c, int32_t lane)
+/* The turns that what is queued takes on one VL at its first, if that takes channel c, and behind; put after `count`
+ * others. */
+static int32_t turns_of(mend_job *job, int32_t c, int32_t lane, int32_t count)
 {
     const repair_fabric *f = job->f;
     const int32_t *turn_first = job->graph.turn_first;
-    int32_t count = 0;
+    const int32_t had = count;
     for (int32_t i = 1; i <= job->children; i++)
         if (job->lanes[i] >> lane & 1) {
             const int32_t e = job->through[i];
@@ -70,10 +87,11 @@ static int32_t turns_of(mend_job *job, int32_t c, int32_t lane)
         job->steps[count++] = (acyclic_step){c, turn_first[c] + next - f->first[s]};
         c = next;
     }
-    return count;
+    return count - had;
 }
 
-static void take_back(mend_job *job)
+/* Take out what the last attempt put in. */
+void ibn_mend_take_back(mend_job *job)
 {
     while (job->fresh_count > 0) {
         const admitted a = job->fresh[--job->fresh_count];
@@ -81,10 +99,11 @@ static void take_back(mend_job *job)
     }
 }
 
-static bool admits_on(mend_job *job, int32_t c, int32_t lane)
+/* Whether `count` steps fit on a VL; they are in then. */
+static bool fits(mend_job *job, int32_t count, int32_t lane)
 {
     const uint32_t bit = UINT32_C(1) << lane;
-    const int32_t count = turns_of(job, c, lane), before = job->fresh_count;
+    const int32_t before = job->fresh_count;
     for (int32_t i = 0; i < count; i++) {
         if (job->graph.blocked[job->steps[i].turn] & bit)
             return false;
@@ -94,17 +113,68 @@ static bool admits_on(mend_job *job, int32_t c, int32_t lane)
     if (ibn_acyclic_fits(&job->graph, lane, job->steps, count))
         return true;
     job->fresh_count = before;
+    for (int32_t i = 0; job->on_trial && i < count; i++)
+        if (job->graph.blocked[job->steps[i].turn] & bit)
+            job->shut[job->shut_count++] = (admitted){job->steps[i].turn, lane};
     return false;
+}
+
+/* The turns of those that are queued on one VL, from where they enter on. */
+static int32_t whole_ways(mend_job *job, int32_t c, int32_t lane)
+{
+    const repair_fabric *f = job->f;
+    int32_t count = 0;
+    for (int32_t i = job->children + 1; i < job->hanging; i++)
+        if (job->lanes[i] >> lane & 1) {
+            const int32_t e = job->through[i], next = job->through[job->place[f->dst[e]]];
+            job->steps[count++] = (acyclic_step){e, job->graph.turn_first[e] + next - f->first[f->src[next]]};
+        }
+    return count + turns_of(job, c, lane, count);
+}
+
+/* Another VL for what goes on one that does not admit it; -1: none. */
+static int32_t other_lane(mend_job *job, int32_t c, int32_t lane)
+{
+    const int32_t count = whole_ways(job, c, lane);
+    for (int32_t other = 0; other < job->f->vls; other++)
+        if (other != lane && job->f->level[other] != NO_LEVEL && fits(job, count, other))
+            return other;
+    return -1;
+}
+
+/* Give another SL to the switches in the queue whose VL has to change. */
+static void shift_levels(mend_job *job, const int8_t *to)
+{
+    const repair_fabric *f = job->f;
+    for (int32_t i = 0; i < job->hanging; i++) {
+        uint8_t *sl = job->sl + (int64_t)job->queue[i] * f->lids + job->lid;
+        const uint32_t bit = f->vl_bit[*sl];
+        const int32_t lane = bit ? __builtin_ctz(bit) : 0;
+        if (!bit || to[lane] < 0)
+            continue;
+        ibn_mend_keep(job, job->queue[i]);
+        *sl = f->level[to[lane]];
+    }
 }
 
 /* Whether all that is queued may go by channel c without closing a cycle; the turns are in then, else none is. */
 bool ibn_mend_admits(mend_job *job, int32_t c)
 {
+    int8_t to[MOST_LANES];
+    bool shifted = false;
     job->fresh_count = 0;
-    for (int32_t lane = 0; lane < job->f->vls; lane++)
-        if (job->lanes[0] >> lane & 1 && !admits_on(job, c, lane)) {
-            take_back(job);
+    for (int32_t lane = 0; lane < job->f->vls; lane++) {
+        to[lane] = -1;
+        if (!(job->lanes[0] >> lane & 1) || fits(job, turns_of(job, c, lane, 0), lane))
+            continue;
+        to[lane] = job->free_lanes ? (int8_t)other_lane(job, c, lane) : -1;
+        if (to[lane] < 0) {
+            ibn_mend_take_back(job);
             return false;
         }
+        shifted = true;
+    }
+    if (shifted)
+        shift_levels(job, to);
     return true;
 }

@@ -8,8 +8,8 @@
 enum { OK, NO_MEMORY };
 enum { MEND, LAY_ANEW, LEAVE };
 enum { NO_HOLE, MENDED, LAID_ANEW, FAILED };
-enum { HOLES, FILLED, MOVED, VISITED };
-enum { MOST_LANES = 16 };
+enum { HOLES, FILLED, MOVED, VISITED, COUNTS };
+enum { RESCUERS = 64 };
 
 /* Hops from a switch to the LID, or -1: it is cut off. */
 static int32_t hops_from(mend_job *job, int32_t s)
@@ -33,10 +33,10 @@ static int32_t hops_from(mend_job *job, int32_t s)
 
 static bool is_better(const way_out *a, const way_out *b)
 {
-    if (a->hops != b->hops)
-        return a->hops < b->hops;
     if (a->old != b->old)
         return a->old;
+    if (a->hops != b->hops)
+        return a->hops < b->hops;
     return a->load != b->load ? a->load < b->load : a->channel < b->channel;
 }
 
@@ -44,6 +44,7 @@ static bool is_better(const way_out *a, const way_out *b)
 static int32_t ways_out(mend_job *job, int32_t u, int32_t level, int32_t *next)
 {
     const repair_fabric *f = job->f;
+    const uint8_t wished = job->wish ? job->wish[(int64_t)u * f->lids + job->lid] : NO_ROUTE;
     int32_t count = 0;
     for (int32_t c = f->first[u]; c < f->first[u + 1]; c++) {
         if (!f->alive[c] || job->cut_off[f->dst[c]] == job->stamp)
@@ -52,7 +53,7 @@ static int32_t ways_out(mend_job *job, int32_t u, int32_t level, int32_t *next)
         if (further < 0)
             continue;
         if (level == 0 || further + 1 == level)
-            job->ways[count++] = (way_out){c, further + 1, job->load[c], job->column[u] == f->port[c]};
+            job->ways[count++] = (way_out){c, further + 1, job->load[c], wished == f->port[c]};
         else if (further + 1 > level && further + 1 < *next)
             *next = further + 1;
     }
@@ -68,27 +69,43 @@ static void add_flow(mend_job *job, int32_t s, int64_t flow)
     }
 }
 
-/* Let a switch take the best of its ways out that is allowed; what hangs on it is cut off no longer. */
-static bool attach(mend_job *job, int32_t u, int32_t level, int32_t *next)
+/* Let a switch take the best of `count` ways out that is allowed. */
+static bool take_best(mend_job *job, int32_t u, int32_t count)
 {
-    int32_t count = ways_out(job, u, level, next);
-    if (count > 0)
-        ibn_mend_gather(job, u);
     for (; count > 0; count--) {
         int32_t best = 0;
         for (int32_t i = 1; i < count; i++)
             best = is_better(&job->ways[i], &job->ways[best]) ? i : best;
-        const int32_t c = job->ways[best].channel;
+        const way_out way = job->ways[best];
         job->ways[best] = job->ways[count - 1];
-        if (!ibn_mend_admits(job, c))
+        job->ways[count - 1] = way;
+        if (!ibn_mend_admits(job, way.channel))
             continue;
-        *ibn_mend_entry(job, u) = job->f->port[c];
-        for (int32_t i = 0; i < job->hanging; i++)
-            job->cut_off[job->queue[i]] = 0;
-        add_flow(job, u, job->flow[0]);
+        ibn_mend_set(job, u, job->f->port[way.channel]);
         return true;
     }
     return false;
+}
+
+/* What is queued is cut off no longer. */
+static void let_in(mend_job *job)
+{
+    for (int32_t i = 0; i < job->hanging; i++)
+        job->cut_off[job->queue[i]] = 0;
+}
+
+/* Let a switch take the best of its ways out that is allowed; what hangs on it is cut off no longer. */
+static bool attach(mend_job *job, int32_t u, int32_t level, int32_t *next)
+{
+    const int32_t count = ways_out(job, u, level, next);
+    if (count == 0)
+        return false;
+    ibn_mend_gather(job, u);
+    if (!take_best(job, u, count))
+        return false;
+    let_in(job);
+    add_flow(job, u, job->flow[0]);
+    return true;
 }
 
 /* Attach the roots, those that come nearest first; how many are left. */
@@ -107,32 +124,114 @@ static int32_t attach_all(mend_job *job, int32_t count)
     return count;
 }
 
-/* A root that finds no way: others of its tree may, and give it one. */
-static bool rescue(mend_job *job, int32_t root)
+static void cut(mend_job *job, int32_t root)
+{
+    ibn_mend_gather(job, root);
+    for (int32_t i = 0; i < job->hanging; i++) {
+        job->cut_off[job->queue[i]] = job->stamp;
+        job->known[job->queue[i]] = 0;
+    }
+}
+
+/* Whether a root finds a way now that the last attempt has given another switch one, on trial. */
+static bool follows(mend_job *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;
-    ibn_mend_gather(job, root);
-    const int32_t count = job->hanging;
-    memcpy(job->members, job->queue, (size_t)count * sizeof *job->members);
-    for (int32_t i = 1; i < count; i++) {
-        const int32_t x = job->members[i];
-        if (job->cut_off[x] != job->stamp)
-            continue;
-        const uint8_t held = *ibn_mend_entry(job, x);
-        *ibn_mend_entry(job, x) = NO_ROUTE;
-        if (!attach(job, x, 0, &ignored))
-            *ibn_mend_entry(job, x) = held;
-        else if (attach(job, root, 0, &ignored))
-            return true;
+    const int32_t tried = job->fresh_count;
+    admitted *trial = job->fresh;
+    job->fresh = job->spare;
+    job->spare = trial;
+    job->on_trial = true;
+    job->shut_count = 0;
+    const bool found = attach(job, root, 0, &ignored);
+    job->on_trial = false;
+    if (found)
+        return true;
+    job->spare = job->fresh;
+    job->fresh = trial;
+    job->fresh_count = tried;
+    ibn_mend_take_back(job);
+    while (job->shut_count > 0) {
+        const admitted a = job->shut[--job->shut_count];
+        job->graph.blocked[a.turn] &= ~(UINT32_C(1) << a.lane);
     }
     return false;
 }
 
-static void cut(mend_job *job, int32_t root)
+/* Whether a root finds a way once x, which hangs on it or lies next to it, takes another.  If not, all is as before. */
+static bool rescued_by(mend_job *job, int32_t root, int32_t x)
 {
+    int32_t ignored = INT32_MAX;
+    const uint8_t held = ibn_mend_entry(job, x);
+    const bool hung = job->cut_off[x] == job->stamp;
+    if (!hung)
+        cut(job, x);
+    ibn_mend_set(job, x, NO_ROUTE);
+    const int32_t count = ways_out(job, x, 0, &ignored);
+    memcpy(job->others, job->ways, (size_t)count * sizeof *job->others);
+    for (int32_t i = 0; i < count; i++) {
+        ibn_mend_gather(job, x);
+        if (job->f->port[job->others[i].channel] == held || !ibn_mend_admits(job, job->others[i].channel))
+            continue;
+        ibn_mend_set(job, x, job->f->port[job->others[i].channel]);
+        let_in(job);
+        const int64_t flow = job->flow[0];
+        add_flow(job, x, flow);
+        if (follows(job, root))
+            return true;
+        add_flow(job, x, -flow);
+        ibn_mend_set(job, x, NO_ROUTE);
+        cut(job, x);
+    }
+    ibn_mend_set(job, x, held);
+    if (!hung) {
+        ibn_mend_gather(job, x);
+        let_in(job);
+    }
+    return false;
+}
+
+/* A root that finds no way: another switch of its tree may, or a neighbour may take another, and give it one. */
+static bool rescue(mend_job *job, int32_t root)
+{
+    const repair_fabric *f = job->f;
     ibn_mend_gather(job, root);
-    for (int32_t i = 0; i < job->hanging; i++)
-        job->cut_off[job->queue[i]] = job->stamp;
+    const int32_t count = job->hanging < RESCUERS ? job->hanging : RESCUERS;
+    memcpy(job->members, job->queue, (size_t)count * sizeof *job->members);
+    for (int32_t i = 1; i < count; i++)
+        if (rescued_by(job, root, job->members[i]))
+            return true;
+    for (int32_t c = f->first[root]; c < f->first[root + 1]; c++)
+        if (f->alive[c] && f->dst[c] != job->target && job->cut_off[f->dst[c]] != job->stamp
+            && rescued_by(job, root, f->dst[c]))
+            return true;
+    return false;
+}
+
+/* Rescue roots for as long as that helps; how many are left. */
+static int32_t rescue_all(mend_job *job, int32_t count)
+{
+    for (bool helped = true; helped && count > 0;) {
+        helped = false;
+        for (int32_t i = count - 1; i >= 0 && !helped; i--)
+            if (rescue(job, job->roots[i])) {
+                memmove(job->roots + i, job->roots + i + 1, (size_t)(count - 1 - i) * sizeof *job->roots);
+                count = attach_all(job, count - 1);
+                helped = true;
+            }
+    }
+    return count;
+}
+
+/* Roots may change SLs, if nothing else helps; how many are left. */
+static int32_t attach_on_other_lanes(mend_job *job, int32_t count)
+{
+    if (count == 0 || !job->f->sl_by_switch || job->f->replies)
+        return count;
+    job->free_lanes = true;
+    count = attach_all(job, count);
+    job->free_lanes = false;
+    return count;
 }
 
 static void begin(mend_job *job, int32_t lid)
@@ -142,58 +241,86 @@ static void begin(mend_job *job, int32_t lid)
     job->stamp++;
 }
 
-static void keep_column(mend_job *job)
+/* Whether one of its tree, or a neighbour, or another VL lets a root in. */
+static bool is_let_in(mend_job *job, int32_t root)
 {
-    for (int32_t s = 0; s < job->f->switches; s++)
-        job->column[s] = *ibn_mend_entry(job, s);
+    int32_t ignored = INT32_MAX;
+    if (attach(job, root, 0, &ignored) || rescue(job, root))
+        return true;
+    if (!job->f->sl_by_switch || job->f->replies)
+        return false;
+    job->free_lanes = true;
+    const bool found = attach(job, root, 0, &ignored);
+    job->free_lanes = false;
+    return found;
 }
 
-static void restore_column(mend_job *job)
+/* One that finds no way leaves behind what hangs on it, and those look for their own. */
+static int32_t split(mend_job *job, int32_t count)
 {
-    for (int32_t s = 0; s < job->f->switches; s++)
-        *ibn_mend_entry(job, s) = job->column[s];
-}
-
-static bool is_hole(const mend_job *job, int32_t s)
-{
-    return s != job->target && job->f->part[s] == job->f->part[job->target] && *ibn_mend_entry(job, s) == NO_ROUTE;
-}
-
-/* Fill the holes of a column one by one. */
-static bool mend(mend_job *job, int32_t lid)
-{
-    int32_t holes = 0;
-    begin(job, lid);
-    for (int32_t s = 0; s < job->f->switches; s++)
-        if (is_hole(job, s))
-            job->roots[holes++] = s;
-    for (int32_t i = 0; i < holes; i++)
-        cut(job, job->roots[i]);
-    int32_t left = attach_all(job, holes);
-    while (left > 0) {
-        const int32_t root = job->roots[left - 1];
-        if (!rescue(job, root))
-            return false;
-        left = attach_all(job, left - 1);
+    for (int32_t i = 0; i < count; i++) {
+        ibn_mend_gather(job, job->roots[i]);
+        if (job->children == 0)
+            continue;
+        memmove(job->roots + i + 1 + job->children, job->roots + i + 1, (size_t)(count - i - 1) * sizeof *job->roots);
+        for (int32_t k = 1; k <= job->children; k++) {
+            job->roots[i + k] = job->queue[k];
+            ibn_mend_set(job, job->queue[k], NO_ROUTE);
+        }
+        return count + job->children;
     }
-    return true;
+    return -1;
+}
+
+/* Split the trees of roots as far as it takes; how many find no way even so. */
+static int32_t attach_pieces(mend_job *job, int32_t count)
+{
+    while (count > 0) {
+        int32_t left = 0;
+        for (int32_t i = 0; i < count; i++)
+            if (!is_let_in(job, job->roots[i]))
+                job->roots[left++] = job->roots[i];
+        const bool stuck = left == count;
+        count = left;
+        if (stuck && (count = split(job, left)) < 0)
+            return left;
+    }
+    return 0;
+}
+
+/* All that is cut off looks for a way by itself, at last on any VL. */
+static bool lift(mend_job *job)
+{
+    int32_t count = 0;
+    for (int32_t s = 0; s < job->f->switches; s++)
+        if (job->cut_off[s] == job->stamp) {
+            ibn_mend_set(job, s, NO_ROUTE);
+            job->roots[count++] = s;
+        }
+    count = attach_all(job, count);
+    count = rescue_all(job, count);
+    return attach_on_other_lanes(job, count) == 0;
+}
+
+/* Fill the holes of a column. */
+static bool mend(mend_job *job, const int32_t *holes, int32_t count)
+{
+    begin(job, job->lid);
+    memcpy(job->roots, holes, (size_t)count * sizeof *holes);
+    for (int32_t i = 0; i < count; i++)
+        cut(job, holes[i]);
+    const int32_t left = rescue_all(job, attach_all(job, count));
+    return attach_pieces(job, attach_on_other_lanes(job, left)) == 0;
 }
 
 /* All entries of a column from nothing. */
-static bool lay_anew(mend_job *job, int32_t lid, bool stable)
+static bool lay_anew(mend_job *job)
 {
-    int32_t roots = 0;
-    begin(job, lid);
-    for (int32_t s = 0; s < job->f->switches; s++) {
-        if (s == job->target || job->f->part[s] != job->f->part[job->target])
-            continue;
-        job->roots[roots++] = s;
-        *ibn_mend_entry(job, s) = NO_ROUTE;
-        job->cut_off[s] = job->stamp;
-        if (!stable)
-            job->column[s] = NO_ROUTE;
-    }
-    return attach_all(job, roots) == 0;
+    begin(job, job->lid);
+    for (int32_t s = 0; s < job->f->switches; s++)
+        if (s != job->target && job->f->part[s] == job->f->part[job->target])
+            job->cut_off[s] = job->stamp;
+    return lift(job);
 }
 
 static void lift_flow(mend_job *job)
@@ -204,52 +331,78 @@ static void lift_flow(mend_job *job)
             add_flow(job, s, -job->f->sources[s] * job->f->weight[job->lid]);
 }
 
-static void count_changes(mend_job *job, const uint8_t *before)
+/* Put back what the column at hand was. */
+static void restore(mend_job *job)
 {
-    for (int32_t s = 0; s < job->f->switches; s++) {
-        const uint8_t now = *ibn_mend_entry(job, s);
-        job->counts[FILLED] += before[s] == NO_ROUTE && now != NO_ROUTE;
-        job->counts[MOVED] += before[s] != NO_ROUTE && now != before[s];
+    for (int32_t i = 0; i < job->kept_count; i++) {
+        const int64_t at = (int64_t)job->kept[i].at * job->f->lids + job->lid;
+        job->lft[at] = job->kept[i].entry;
+        if (job->f->sl_by_switch)
+            job->sl[at] = job->kept[i].level;
     }
 }
 
-static uint8_t treat(mend_job *job, int32_t lid, uint8_t lay, uint8_t *before)
+static void count_changes(mend_job *job)
 {
-    begin(job, lid);
-    keep_column(job);
-    memcpy(before, job->column, (size_t)job->f->switches);
+    for (int32_t i = 0; i < job->kept_count; i++) {
+        const uint8_t was = job->kept[i].entry, now = ibn_mend_entry(job, job->kept[i].at);
+        job->counts[FILLED] += was == NO_ROUTE && now != NO_ROUTE;
+        job->counts[MOVED] += was != NO_ROUTE && now != was;
+    }
+}
+
+static uint8_t treat(mend_job *job, uint8_t lay, const int32_t *holes, int32_t count)
+{
     uint8_t done = FAILED;
-    if (lay == MEND && mend(job, lid))
-        done = MENDED;
-    if (done == FAILED) {
+    job->column++;
+    job->kept_count = 0;
+    job->wish = NULL;
+    if (lay == LAY_ANEW) {
         lift_flow(job);
-        restore_column(job);
-        if (lay_anew(job, lid, lay == MEND))
-            done = LAID_ANEW;
+        done = lay_anew(job) ? LAID_ANEW : FAILED;
+        if (done == FAILED)
+            restore(job);
     }
-    if (done == FAILED) {
-        memcpy(job->column, before, (size_t)job->f->switches);
-        restore_column(job);
-        return done;
-    }
-    count_changes(job, before);
+    job->wish = job->f->wish;
+    if (done == FAILED && mend(job, holes, count))
+        done = MENDED;
+    if (done == FAILED)
+        restore(job);
+    else
+        count_changes(job);
     return done;
 }
 
-/* Marks the columns with holes. */
-static void find_holes(mend_job *job, uint8_t *has_hole)
+/* Holes of each column in the order of the switches; first: [L + 1], zeroed. */
+static int32_t *find_holes(mend_job *job, int32_t *first)
 {
     const repair_fabric *f = job->f;
-    for (int32_t s = 0; s < f->switches; s++) {
-        const uint8_t *row = job->lft + (int64_t)s * f->lids, *end = row + f->lids, *at = row;
-        while (at < end && (at = memchr(at, NO_ROUTE, (size_t)(end - at)))) {
-            const int32_t lid = (int32_t)(at++ - row), target = f->lid_switch[lid];
-            if (target < 0 || target == s || f->part[target] != f->part[s])
-                continue;
-            has_hole[lid] = 1;
-            job->counts[HOLES]++;
+    int32_t *holes = NULL;
+    for (int32_t pass = 0; pass < 2; pass++) {
+        for (int32_t s = 0; s < f->switches; s++) {
+            const uint8_t *row = job->lft + (int64_t)s * f->lids, *end = row + f->lids, *at = row;
+            while (at < end && (at = memchr(at, NO_ROUTE, (size_t)(end - at)))) {
+                const int32_t lid = (int32_t)(at++ - row), target = f->lid_switch[lid];
+                if (target < 0 || target == s || f->part[target] != f->part[s])
+                    continue;
+                if (pass)
+                    holes[first[lid]++] = s;
+                else
+                    first[lid + 1]++;
+            }
         }
+        if (pass)
+            break;
+        for (int32_t lid = 0; lid < f->lids; lid++)
+            first[lid + 1] += first[lid];
+        job->counts[HOLES] = first[f->lids];
+        holes = malloc(((size_t)first[f->lids] + 1) * sizeof *holes);
+        if (!holes)
+            return NULL;
     }
+    memmove(first + 1, first, (size_t)f->lids * sizeof *first);
+    first[0] = 0;
+    return holes;
 }
 
 static bool prepare(mend_job *job)
@@ -266,18 +419,24 @@ static bool prepare(mend_job *job)
     job->place = malloc(size * sizeof *job->place);
     job->roots = malloc(size * sizeof *job->roots);
     job->members = malloc(size * sizeof *job->members);
-    job->column = malloc(2 * size * sizeof *job->column);
+    job->kept = malloc(size * sizeof *job->kept);
+    job->touched = calloc(size, sizeof *job->touched);
     job->steps = malloc((size + 256) * sizeof *job->steps);
     job->fresh = malloc((size + 256) * MOST_LANES * sizeof *job->fresh);
+    job->spare = malloc((size + 256) * MOST_LANES * sizeof *job->spare);
+    job->shut = malloc((size + 256) * MOST_LANES * sizeof *job->shut);
     job->ways = malloc(256 * sizeof *job->ways);
+    job->others = malloc(256 * sizeof *job->others);
     return job->cut_off && job->known && job->hops && job->queue && job->through && job->lanes && job->flow && job->place
-           && job->roots && job->members && job->column && job->steps && job->fresh && job->ways;
+           && job->roots && job->members && job->kept && job->touched && job->steps && job->fresh && job->spare && job->shut
+           && job->ways && job->others;
 }
 
 static void dispose(mend_job *job)
 {
-    void *all[] = {job->cut_off, job->known, job->hops, job->queue, job->through, job->lanes, job->flow,
-                   job->place, job->roots, job->members, job->column, job->steps, job->fresh, job->ways};
+    void *all[] = {job->cut_off, job->known, job->hops, job->queue, job->through, job->lanes, job->flow, job->place,
+                   job->roots, job->members, job->kept, job->touched, job->steps, job->fresh, job->spare, job->shut,
+                   job->ways, job->others};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -297,44 +456,52 @@ static void move_masks(mend_job *job, uint16_t *waits, bool back)
     }
 }
 
-static void run(mend_job *job, const uint8_t *lay, uint8_t *done)
+static void run(mend_job *job, const uint8_t *lay, const int32_t *first, const int32_t *holes, uint8_t *done)
 {
-    for (int32_t lid = 0; lid < job->f->lids; lid++)
-        if (done[lid])
-            done[lid] = lay[lid] == LEAVE ? FAILED
-                                          : treat(job, lid, lay[lid], job->column + job->f->switches + 1);
+    for (int32_t lid = 0; lid < job->f->lids; lid++) {
+        const int32_t count = first[lid + 1] - first[lid];
+        begin(job, lid);
+        done[lid] = count == 0 ? NO_HOLE : lay[lid] == LEAVE ? FAILED : treat(job, lay[lid], holes + first[lid], count);
+    }
 }
 
-static int run_in_order(mend_job *job, const uint8_t *lay, uint16_t *waits, int32_t *order, uint8_t *done)
+static int run_in_order(mend_job *job, const uint8_t *lay, const int32_t *first, const int32_t *holes, uint16_t *waits,
+                        int32_t *order, uint8_t *done)
 {
     const repair_fabric *f = job->f;
-    int code = ibn_acyclic_prepare(&job->graph, &job->net);
+    int code = prepare(job) ? OK : NO_MEMORY;
+    if (code == OK)
+        code = ibn_acyclic_prepare(&job->graph, &job->net);
     if (code == OK && f->vls)
         code = ibn_acyclic_open(&job->graph, f->vls - 1, order, f->vls);
     if (code == OK) {
-        move_masks(job, waits, false);
-        run(job, lay, done);
-        move_masks(job, waits, true);
+        if (f->vls)
+            move_masks(job, waits, false);
+        run(job, lay, first, holes, done);
+        if (f->vls)
+            move_masks(job, waits, true);
         for (int32_t lane = 0; lane < f->vls; lane++)
             memcpy(order + (int64_t)lane * f->channels, job->graph.place[lane], (size_t)f->channels * sizeof *order);
         job->counts[VISITED] = job->graph.visited;
     }
     ibn_acyclic_dispose(&job->graph);
+    dispose(job);
     return code;
 }
 
-int ibn_repair(const repair_fabric *f, const uint8_t *lay, uint8_t *lft, uint16_t *waits, int32_t *order, int64_t *load,
-               uint8_t *done, int64_t *counts)
+int ibn_repair(const repair_fabric *f, const uint8_t *lay, uint8_t *lft, uint8_t *sl, uint16_t *waits, int32_t *order,
+               int64_t *load, uint8_t *done, int64_t *counts)
 {
-    mend_job job = {.f = f, .lft = lft, .load = load, .counts = counts};
+    mend_job job = {.f = f, .lft = lft, .sl = sl, .load = load, .counts = counts};
     job.net = (acyclic_net){.switches = f->switches, .channels = f->channels, .first = f->first, .src = f->src,
                             .dst = f->dst, .into = f->into, .into_first = f->into_first};
-    memset(counts, 0, 4 * sizeof *counts);
-    memset(done, 0, (size_t)f->lids);
-    find_holes(&job, done);
-    int code = OK;
-    if (counts[HOLES])
-        code = prepare(&job) ? run_in_order(&job, lay, waits, order, done) : NO_MEMORY;
-    dispose(&job);
+    memset(counts, 0, COUNTS * sizeof *counts);
+    memset(done, NO_HOLE, (size_t)f->lids);
+    int32_t *first = calloc((size_t)f->lids + 2, sizeof *first), *holes = first ? find_holes(&job, first) : NULL;
+    int code = holes ? OK : NO_MEMORY;
+    if (holes && counts[HOLES])
+        code = run_in_order(&job, lay, first, holes, waits, order, done);
+    free(first);
+    free(holes);
     return code;
 }

@@ -32,8 +32,9 @@ typedef struct {
     const int32_t *lids_at_first; /* [S + 1] */
     const int32_t *lids_at;     /* LIDs that each switch delivers */
     const uint8_t *has_endport; /* [S] */
-    const uint8_t *sl;
     const uint16_t *vl_bit;     /* [16] */
+    const uint8_t *wish;        /* [S, L], entries to be preferred */
+    const uint8_t *level;       /* [V], an SL that rides each VL, 255: none is to be given away */
     const int64_t *weight;      /* [L], what a source sends to each LID */
     const int64_t *sources;     /* [S] */
 } repair_fabric;
@@ -41,15 +42,16 @@ typedef struct {
 /*
  * Fill the holes of tables: entries of 255 at switches of the part that delivers the LID.
  *
- * lay: uint8 [L]: 0: mend the column, 1: lay it anew as a whole, 2: leave it alone.
+ * lay: uint8 [L]: 0: mend the column, 1: lay it anew as a whole, whatever it was, if that can be done, 2: leave it alone.
  * lft: uint8 [S, L], holes are filled in place; columns that cannot be mended are left as they were.
+ * sl: uint8 [L] or [S, L]; where a way fits on no VL of its own it may take another, unless replies count.
  * waits: uint16 [slots], VLs on which each turn may be taken already; what is added goes in.
  * order: int32 [V, C], a topological order of that; kept one.
  * load: int64 [C], flow on each channel; kept up to date.
  * done: uint8 [L]: 0: there was no hole, 1: mended, 2: laid anew, 3: neither could be done.
  * counts: int64 [4]: holes; holes filled; entries that held and were changed; channels that searches for cycles came by.
  */
-int ibn_repair(const repair_fabric *fabric, const uint8_t *lay, uint8_t *lft, uint16_t *waits, int32_t *order, int64_t *load,
-               uint8_t *done, int64_t *counts);
+int ibn_repair(const repair_fabric *fabric, const uint8_t *lay, uint8_t *lft, uint8_t *sl, uint16_t *waits, int32_t *order,
+               int64_t *load, uint8_t *done, int64_t *counts);
 
 #endif

@@ -12,6 +12,8 @@
 #include "acyclic.h"
 
 #define NO_ROUTE 255
+#define NO_LEVEL 255
+#define MOST_LANES 16
 
 typedef struct {
     int32_t channel, hops;
@@ -24,10 +26,15 @@ typedef struct {
 } admitted;
 
 typedef struct {
+    int32_t at;
+    uint8_t entry, level;
+} kept_entry;
+
+typedef struct {
     const repair_fabric *f;
     acyclic_net net;
     acyclic graph;
-    uint8_t *lft;
+    uint8_t *lft, *sl;
     int64_t *load, *counts;
     int32_t lid, target;   /* at hand */
     int32_t stamp;         /* of the column */
@@ -42,27 +49,37 @@ typedef struct {
     int32_t hanging;       /* in the queue */
     int32_t children;      /* those that hang on its first directly */
     int32_t *roots, *members; /* [S] */
-    uint8_t *column;       /* [S] kept entries */
+    const uint8_t *wish;   /* [S, L] entries that go before others, NULL: none do */
+    kept_entry *kept;      /* [S] what the column at hand was */
+    int32_t kept_count;
+    int32_t *touched;      /* [S] number of the column in which an entry was kept */
+    int32_t column;        /* number of the column at hand, from 1 */
     acyclic_step *steps;   /* [S + 256] */
-    admitted *fresh;       /* what the attempt at hand has added */
+    admitted *fresh, *spare; /* what the attempt at hand has added; room for another */
     int32_t fresh_count;
-    way_out *ways;         /* [256] */
+    admitted *shut;        /* turns found to close a cycle while something is in on trial */
+    int32_t shut_count;
+    bool on_trial;
+    bool free_lanes;       /* whether SLs may change */
+    way_out *ways, *others; /* [256] */
 } mend_job;
 
-static inline uint8_t *ibn_mend_entry(const mend_job *job, int32_t s)
+static inline uint8_t ibn_mend_entry(const mend_job *job, int32_t s)
 {
-    return job->lft + (int64_t)s * job->f->lids + job->lid;
+    return job->lft[(int64_t)s * job->f->lids + job->lid];
 }
 
 /* The channel that a switch takes, or -1. */
 static inline int32_t ibn_mend_channel(const mend_job *job, int32_t s)
 {
-    int32_t c = job->f->at_port[(int64_t)s * 256 + *ibn_mend_entry(job, s)];
+    int32_t c = job->f->at_port[(int64_t)s * 256 + ibn_mend_entry(job, s)];
     return c >= 0 && job->f->alive[c] ? c : -1;
 }
 
+void ibn_mend_set(mend_job *job, int32_t s, uint8_t port);
+void ibn_mend_keep(mend_job *job, int32_t s);
 void ibn_mend_gather(mend_job *job, int32_t root);
 bool ibn_mend_admits(mend_job *job, int32_t c);
-uint32_t ibn_mend_lanes(const mend_job *job, int32_t s);
+void ibn_mend_take_back(mend_job *job);
 
 #endif
