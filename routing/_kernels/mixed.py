@@ -113,6 +113,55 @@ def trace_mixed_lanes(
     return circles.astype(bool)
 
 
+def admit_mixed(
+    fabric: Fabric,
+    slots: Slots,
+    ways: tuple[Bytes, Bytes],
+    enter: npt.NDArray[np.uint32],
+    *,
+    waits: npt.NDArray[np.uint32],
+    order: npt.NDArray[np.int32],
+) -> npt.NDArray[np.bool_]:
+    """Take one column after the other, if what its mixture makes wait closes no cycle with all before.
+
+    Parameters
+    ----------
+    fabric, slots, ways, enter
+        As in :func:`trace_mixed`.
+    waits
+        uint32[slots], what waits already: for each turn the VLs.
+    order
+        int32[V, C], a topological order of that in each VL.
+
+    Returns
+    -------
+    bool[K], which are taken.  Cost: O(K S V), and what it takes to mend the orders (Pearce and Kelly, 2007).
+    """
+    tables, kept = _native(slots, ways, 1)
+    net, channels, taken = ffi.new("mixed_net *"), fabric.channels, np.zeros(len(ways[0]), np.uint8)
+    net.lanes, net.channels = _of_shape(order, (len(order), len(channels))).shape
+    for field, array in (
+        ("first", channels.first),
+        ("src", channels.src),
+        ("dst", channels.dst),
+        ("into", channels.into),
+        ("into_first", channels.into_first),
+        ("order", order),
+    ):
+        setattr(net, field, pointer("int32_t *", array, np.int32))
+    net.dep = pointer("uint32_t *", _of_shape(waits, (slots.count,)), np.uint32)
+    check(
+        lib.ibn_mixed_admit(
+            tables,
+            net,
+            pointer("uint32_t *", _of_shape(enter, ways[0].shape), np.uint32),
+            pointer("uint8_t *", taken, np.uint8),
+        )
+    )
+    del kept
+    return taken.astype(bool)
+
+
 def _of_shape(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     if array.shape != shape:
         raise TypeError(f"kernel wants {shape}, got {array.shape}")

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
               help="Write the rounds, or the steps of the Double Scheme, as JSON.")  # fmt: skip
 @click.option("--require", type=click.Choice(["forward", "reversible"]), default="forward", show_default=True,
               help="Whose traffic has to be safe; reversible counts replies too.")  # fmt: skip
-@click.option("--checks", type=click.IntRange(0), default=100, show_default=True,
-              help="Mixtures to try in the search for an order.")  # fmt: skip
+@click.option("--rounds", type=click.IntRange(0), default=64, show_default=True,
+              help="Most that an order may have; 0: look for none.")  # fmt: skip
 @click.option("--max-vls", type=click.IntRange(1, 15), default=8, show_default=True,
               help="Data VLs that every port has, for the Double Scheme.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
@@ -44,7 +44,7 @@ def transition(
     guid2lid: Path | None,
     plan_file: Path | None,
     require: str,
-    checks: int,
+    rounds: int,
     max_vls: int,
     threads: int,
     as_json: bool,
@@ -74,7 +74,7 @@ def transition(
             before,
             after,
             require="reversible" if require == "reversible" else "forward",
-            checks=checks,
+            rounds=rounds,
             max_vls=max_vls,
             threads=threads,
         )

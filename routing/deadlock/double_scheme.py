@@ -272,8 +272,13 @@ class _Scheme:
         graph = self._graph(flows)
         order, acyclic = graph.order()
         cycle = () if acyclic else tuple(graph.shortest_cycle(enough=least_cycle(self._fabric, graph)))
-        lost = sum(int(holes(self._fabric, f.routing.lft, np.flatnonzero(f.lids)).sum()) for f in flows)
+        lost = sum(self._lost(flow) for flow in flows)
         return Step(number, title, tables, inject, drained, flows, wait, order if acyclic else None, cycle, lost)
+
+    def _lost(self, flow: Flow) -> int:
+        """Entries that drop packets."""
+        switches, lids = np.nonzero(np.broadcast_to(flow.lids, flow.routing.lft.shape))
+        return int(holes(self._fabric, flow.routing.lft, switches, lids).sum())
 
     def _graph(self, flows: Sequence[Flow]) -> DependencyGraph:
         """What all flows together make wait for what."""

@@ -16,8 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import LaneTrace, Slots, Trace, trace, trace_endports, trace_lanes, trace_lanes_endports
-from routing._kernels.mixed import trace_mixed, trace_mixed_lanes
+from routing._kernels.cdg import (
+    Dependencies,
+    LaneTrace,
+    Slots,
+    Trace,
+    trace,
+    trace_endports,
+    trace_lanes,
+    trace_lanes_endports,
+)
+from routing._kernels.mixed import admit_mixed, trace_mixed, trace_mixed_lanes
 from routing.deadlock.analysis import Cycle
 from routing.deadlock.cdg import (
     REPLIES,
@@ -105,12 +114,11 @@ def _distinct(a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
 
 def _distinct_lanes(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, ...]:
     """SL2VL tables; one row if all ports have it, but for SLs that nobody uses."""
-    used = np.zeros(16, bool)
-    for sl in (old.sl, new.sl):
-        used |= np.bincount(sl.ravel(), minlength=16) > 0
     rows = common_lanes(old), common_lanes(new)
-    if rows[0] is not None and rows[1] is not None and (rows[0][used] == rows[1][used]).all():
-        return (rows[0],)
+    if rows[0] is not None and rows[1] is not None:
+        differ = np.flatnonzero(rows[0] != rows[1]).tolist()
+        if not any(bool((sl == level).any()) for level in differ for sl in (old.sl, new.sl)):
+            return (rows[0],)
     ports = 1 + int(fabric.switch_ports.max(initial=0))
     whole = [
         table if table.ndim > 1 else np.broadcast_to(table, (fabric.switches, ports, ports, 16))
@@ -163,17 +171,60 @@ class MixedGraphs:
             self._graphs[replies, switch_pairs] = self._make(replies, switch_pairs)
         return self._graphs[replies, switch_pairs]
 
+    @property
+    def fixed(self) -> bool:
+        """Whether the VL of a packet never changes on its way."""
+        return self._fixed
+
+    def admit(
+        self, before: Bytes, after: Bytes, lids: npt.NDArray[np.int64], *, replies: bool
+    ) -> npt.NDArray[np.bool_]:
+        """bool[K]: of some LIDs, in turn, those whose mixture closes no cycle with what waits and with those before.
+
+        Of traffic from or to CAs and routers, where VLs stay.  ``before``, ``after``: uint8[S, L] whose columns count.
+
+        Raises
+        ------
+        ValueError
+            What waits has a cycle itself.
+        """
+        fabric, shift = self._mixture.fabric, np.uint32(REPLIES if replies else 0)
+        waits = (self._dep(False, False) >> shift) & np.uint32(0xFFFF)
+        lanes = np.arange(DATA_VLS, dtype=np.uint8)
+        channels = fabric.channels
+        graph = Dependencies(channels.first, channels.dst, self._slots.slot, waits)
+        order, placed = graph.order(lanes, threads=self._threads)
+        if (placed < len(channels)).any():
+            raise ValueError("there is a cycle already")
+        ways = np.ascontiguousarray(before[:, lids].T), np.ascontiguousarray(after[:, lids].T)
+        enter = np.empty((len(lids), fabric.switches), np.uint32)
+        of_switch = fabric.lids.port[lids] == 0
+        for some in (of_switch, ~of_switch):
+            if some.any():
+                enter[some] = self._enter(lids[some], switch_pairs=some is not of_switch)
+        enter = (enter >> shift) & np.uint32(0xFFFF)
+        return admit_mixed(fabric, self._slots, ways, enter, waits=waits, order=order)
+
+    def _enter(self, lids: npt.NDArray[np.int64], *, switch_pairs: bool) -> npt.NDArray[np.uint32]:
+        """uint32[K, S], VLs of what enters at each switch, with replies in the high half."""
+        fabric, bit = self._mixture.fabric, vl_bits(self._mixture.sl2vl[0])
+        entries = Entries.by_switch(fabric)
+        requests, replies = entering(fabric, entries, self._mixture.sl, bit, lids, switch_pairs=switch_pairs)
+        return np.asarray(requests | (requests | replies).astype(np.uint32) << np.uint32(REPLIES))
+
     def _make(self, replies: bool, switch_pairs: bool) -> DependencyGraph:
-        channels, half = len(self._mixture.fabric.channels), replies and not self._fixed
-        dep = self._part(half, False, True) | self._part(half, True, switch_pairs)
-        if self._plain is not None:
-            dep |= self._plain_dep(half, switch_pairs)
+        channels, dep = len(self._mixture.fabric.channels), self._dep(replies and not self._fixed, switch_pairs)
         if not self._fixed:
             return from_lane_masks(self._turns, dep[self._turns[:, 2]], channels, self._vls)
         masks = (dep[self._turns[:, 2]] >> np.uint32(REPLIES if replies else 0)).astype(np.uint16)
         return from_masks(
             self._turns, masks, channels, max(1, int(np.bitwise_or.reduce(masks, initial=0)).bit_length())
         )
+
+    def _dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
+        """uint32[slots] with replies in the high half; where VLs change, uint16[slots, V] with replies or not."""
+        dep = self._part(replies, False, True) | self._part(replies, True, switch_pairs)
+        return dep if self._plain is None else np.asarray(dep | self._plain_dep(replies, switch_pairs))
 
     def _plain_dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         """Dependencies of the tables before."""
@@ -204,13 +255,10 @@ class MixedGraphs:
         return self._parts[key]
 
     def _collect_fixed(self, columns: npt.NDArray[np.int64], _: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        fabric, bit = self._mixture.fabric, vl_bits(self._mixture.sl2vl[0])
-        entries, dep = Entries.by_switch(fabric), np.zeros(self._slots.count, np.uint32)
-        for some in self._chunks(columns, len(entries)):
-            ways = self._mixture.columns(some)
-            requests, replies = entering(fabric, entries, self._mixture.sl, bit, some, switch_pairs=switch_pairs)
-            enter = requests | (requests | replies).astype(np.uint32) << np.uint32(REPLIES)
-            self._note(some, trace_mixed(self._slots, ways, enter, dep, threads=self._threads))
+        dep = np.zeros(self._slots.count, np.uint32)
+        for some in self._chunks(columns, self._mixture.fabric.switches):
+            enter = self._enter(some, switch_pairs=switch_pairs)
+            self._note(some, trace_mixed(self._slots, self._mixture.columns(some), enter, dep, threads=self._threads))
         return dep
 
     def _collect_lanes(self, columns: npt.NDArray[np.int64], replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:

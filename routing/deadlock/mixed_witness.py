@@ -271,19 +271,19 @@ class _Finder:
                     yield channel, vl
 
 
-def holes(fabric: Fabric, lft: Bytes, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """bool[S, K]: where packets for some LIDs, in the same part of the fabric, are dropped at a switch.
+def holes(
+    fabric: Fabric, lft: Bytes, switches: npt.NDArray[np.int64], lids: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """bool[N]: which of N entries drop packets for a LID of the same part of the fabric.
 
-    That is at entries with 255, a port without a cable, or the port of somebody else's CA.  Cost: O(S K).
+    That is entries with 255, a port without a cable, or the port of somebody else's CA.  ``switches`` and ``lids``:
+    int64[N], which entries.  Cost: O(N).
     """
-    rows = np.arange(fabric.switches)[:, None]
-    target, port = fabric.lids.switch[lids], fabric.lids.port[lids]
-    entries = lft[:, lids]
-    delivers = (rows == target) & (entries == port)
+    target, entry = fabric.lids.switch[lids], lft[switches, lids]
+    delivers = (switches == target) & (entry == fabric.lids.port[lids])
     looped = np.zeros((fabric.switches, 256), bool)
     ends = fabric.link_device
     back = np.flatnonzero((ends[:, 0] == ends[:, 1]) & (ends[:, 0] < fabric.switches))
     looped[ends[back], fabric.link_port[back]] = True
-    leads = (fabric.channels.at_port[rows, entries] >= 0) | looped[rows, entries]
-    same_part = fabric.component[:, None] == fabric.component[target]
-    return np.asarray(~delivers & ~leads & same_part)
+    leads = (fabric.channels.at_port[switches, entry] >= 0) | looped[switches, entry]
+    return np.asarray(~delivers & ~leads & (fabric.component[switches] == fabric.component[target]))

@@ -22,12 +22,11 @@ from routing.deadlock.mixed import MixedGraphs, Mixture
 from routing.deadlock.mixed_witness import Circle, MixedLoop, find_circle, holes, mixed_loop
 from routing.deadlock.proof import prove
 from routing.deadlock.sources import lid_name
-from routing.deadlock.update_plan import CHECKS, UpdatePlan, find_plan, one_round
+from routing.deadlock.update_plan import ROUNDS, Round, UpdatePlan, find_plan, one_round
 from routing.fabric import Fabric
 from routing.tables import Routing
 
 Verdict = Literal["any-order", "ordered", "drained", "unsafe"]
-UNORDERED = "some mixture of the tables has a credit loop; no order was looked for"
 NAMED = 5
 """Circles and drops that are named; the others are counted."""
 
@@ -39,7 +38,7 @@ class Drops:
     Attributes
     ----------
     old, new
-        How many, of the LIDs whose entries change: of the old tables (until the switch is written), and of the new.
+        How many, of the entries that change: as they are in the old tables (until they are written), and in the new.
     first
         The first few, in words.
     """
@@ -113,8 +112,10 @@ class Transition:
             text = f"packets for {self.circling} LIDs may circle until all switches are written:"
             lines += [text, *(f"  {circle}" for circle in self.circles)]
         if self.drops.old or self.drops.new:
-            counts = f"{self.drops.old} old and {self.drops.new} new entries"
-            lines += [f"{counts} of the LIDs that change drop packets:", *(f"  {text}" for text in self.drops.first)]
+            lines += [
+                f"of what changes, {self.drops.old} old and {self.drops.new} new entries drop packets:",
+                *(f"  {text}" for text in self.drops.first),
+            ]
         return lines
 
 
@@ -124,8 +125,7 @@ def prove_transition(
     new: Routing,
     *,
     require: Strength = "forward",
-    order: bool = True,
-    checks: int = CHECKS,
+    rounds: int = ROUNDS,
     max_vls: int = 8,
     threads: int = 2,
 ) -> Transition:
@@ -138,10 +138,8 @@ def prove_transition(
         translated first, so that entries over what is gone say 255.
     require
         Traffic that has to be safe: "forward", requests from or to CAs and routers; "reversible", their replies too.
-    order
-        Whether to look for an order and a Double Scheme where not any order is safe.
-    checks
-        How many mixtures may be tried for an order.
+    rounds
+        Most that a plan may have; 0: look for no order.
     max_vls
         Data VLs that every port has, for the Double Scheme.
     threads
@@ -168,9 +166,7 @@ def prove_transition(
     if free:
         verdict = _Judgement("any-order", one_round(mixture), None, "no mixture of the tables has a credit loop")
     else:
-        verdict = (
-            asked.way_out(checks=checks, max_vls=max_vls) if order else _Judgement("unsafe", None, None, UNORDERED)
-        )
+        verdict = asked.way_out(rounds=rounds, max_vls=max_vls)
     named = [find_circle(mixture, int(lid)) for lid in circling[:NAMED]]
     whole = one_round(mixture).rounds[0]
     return Transition(
@@ -181,7 +177,7 @@ def prove_transition(
         loop=None if free else asked.loop(cycle, reply_cycle, circling),
         circling=len(circling),
         circles=tuple(circle for circle in named if circle is not None),
-        drops=_drops(mixture),
+        drops=_drops(mixture, whole),
         entries=len(whole),
         lids=len(mixture.changed),
         blocks=len(whole.blocks),
@@ -212,12 +208,12 @@ class _Question:
     replies: bool
     threads: int
 
-    def way_out(self, *, checks: int, max_vls: int) -> _Judgement:
+    def way_out(self, *, rounds: int, max_vls: int) -> _Judgement:
         """An order, or a Double Scheme, where not any order is safe."""
         for routing, name in ((self.new, "new"), (self.old, "old")):
             if not self._free(Mixture.of(self.mixture.fabric, routing, routing)):
                 return _Judgement("unsafe", None, None, f"the {name} tables have a credit loop by themselves")
-        plan = self._plan(checks)
+        plan = self._plan(rounds)
         if plan is not None:
             return _Judgement("ordered", plan, None, f"each of {len(plan)} rounds is free of credit loops")
         fabric, replies = self.mixture.fabric, self.replies
@@ -227,14 +223,14 @@ class _Question:
         lacking = "there is none" if drain is None else "steps of it have credit loops"
         return _Judgement("unsafe", None, drain, f"no order was found, nor a Double Scheme: {lacking}")
 
-    def _plan(self, checks: int) -> UpdatePlan | None:
+    def _plan(self, rounds: int) -> UpdatePlan | None:
         """Nothing if the SLs or VLs of one of the tables are no good on the other's routes."""
         mixture = self.mixture
         for lft in (mixture.after, mixture.before):
             if len(mixture.sl) + len(mixture.sl2vl) > 2 and not self._free(mixture.between(lft, lft)):
                 return None
         hops = prove(mixture.fabric, self.new, threads=self.threads).hops
-        return find_plan(mixture, hops, replies=self.replies, checks=checks, threads=self.threads)
+        return find_plan(mixture, hops, replies=self.replies, rounds=rounds, threads=self.threads)
 
     def _free(self, mixture: Mixture) -> bool:
         graphs = MixedGraphs(mixture, threads=self.threads)
@@ -255,18 +251,19 @@ class _Question:
         return mixed_loop(self.mixture, found, replies=replies, scope="endports", circling=True)
 
 
-def _drops(mixture: Mixture) -> Drops:
-    fabric, lids = mixture.fabric, mixture.changed
-    found = [holes(fabric, lft, lids) for lft in (mixture.before, mixture.after)]
-    return Drops(int(found[0].sum()), int(found[1].sum()), tuple(_name_drops(mixture, found[0], found[1])))
+def _drops(mixture: Mixture, whole: Round) -> Drops:
+    old, new = (holes(mixture.fabric, lft, whole.switch, whole.lid) for lft in (mixture.before, mixture.after))
+    return Drops(int(old.sum()), int(new.sum()), tuple(_name_drops(mixture, whole, old, new)))
 
 
-def _name_drops(mixture: Mixture, old: npt.NDArray[np.bool_], new: npt.NDArray[np.bool_]) -> Iterator[str]:
-    """The first few by LID, those of the new tables first."""
+def _name_drops(
+    mixture: Mixture, whole: Round, old: npt.NDArray[np.bool_], new: npt.NDArray[np.bool_]
+) -> Iterator[str]:
+    """The first few, those of the new tables before those of the old."""
     fabric, left = mixture.fabric, NAMED
     for lft, where, which in ((mixture.after, new, "new"), (mixture.before, old, "old")):
-        for k, switch in np.argwhere(where.T)[:left].tolist():
-            lid = int(mixture.changed[k])
-            port, left = int(lft[switch, lid]), left - 1
-            target = f"{lid_name(fabric, lid)} (LID {lid})"
+        for k in np.flatnonzero(where)[:left].tolist():
+            switch, lid = int(whole.switch[k]), int(whole.lid[k])
+            target, left = f"{lid_name(fabric, lid)} (LID {lid})", left - 1
+            port = int(lft[switch, lid])
             yield f"{fabric.switch_name[switch]}, {which} entry: packets for {target} go to port {port}"

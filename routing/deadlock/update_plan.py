@@ -7,7 +7,7 @@ what in a round is the mixture of the tables before it and after it, and each of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,12 @@ from routing.deadlock.mixed import Bytes, MixedGraphs, Mixture
 
 BLOCK = 64
 """LIDs in a block of a forwarding table, the unit in which a subnet manager writes it."""
+ROUNDS = 64
+"""Rounds after which the search for an order ends."""
 CHECKS = 100
-"""Mixtures that are tried before the search for an order ends."""
+"""Mixtures that are tried in such a search where VLs change on the way."""
+
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +32,11 @@ class Round:
     Attributes
     ----------
     switch, lid
-        int32[N] twice: which entries, by switch, then by LID.
+        int64[N] twice: which entries, by switch, then by LID.
     """
 
-    switch: npt.NDArray[np.int32]
-    lid: npt.NDArray[np.int32]
+    switch: npt.NDArray[np.int64]
+    lid: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.switch)
@@ -52,12 +56,9 @@ class UpdatePlan:
     ----------
     rounds
         In this order, with a wait after each: until all that was in flight before its last write has left.
-    checks
-        Mixtures that were looked at to find them.
     """
 
     rounds: tuple[Round, ...]
-    checks: int
 
     def __len__(self) -> int:
         return len(self.rounds)
@@ -72,17 +73,17 @@ class UpdatePlan:
 
 def one_round(mixture: Mixture) -> UpdatePlan:
     """Everything at once: the plan where any order is safe."""
-    return UpdatePlan((_round(mixture.before != mixture.after),), 1)
+    return UpdatePlan((_round((mixture.before != mixture.after) & (mixture.fabric.lids.switch >= 0)),))
 
 
 def find_plan(
-    mixture: Mixture, hops: npt.NDArray[np.uint8], *, replies: bool, checks: int = CHECKS, threads: int = 2
+    mixture: Mixture, hops: npt.NDArray[np.uint8], *, replies: bool, rounds: int = ROUNDS, threads: int = 2
 ) -> UpdatePlan | None:
     """Look for an order.
 
-    Each round takes as many whole columns as go together: all that are left, or, if they collide, each half, and so
-    on down to single LIDs.  When no whole column goes, columns are split into switches equally far from the LID on the
-    new routes, nearest first, so that whatever follows a new entry finds new entries.
+    Each round takes, LID by LID, every column whose mixture closes no cycle with what is there already, taken columns
+    included.  When no whole column goes, parts are tried: the switches equally far from each LID on the new routes,
+    nearest first, so that whatever follows a new entry finds new entries.
 
     Parameters
     ----------
@@ -92,86 +93,83 @@ def find_plan(
         uint8[S, L], hops of the new tables.
     replies
         Whether replies count.
-    checks
-        How many mixtures may be tried.
+    rounds
+        Most that a plan may have.
     threads
         Worker threads.
 
     Returns
     -------
-    None if no order was found, which does not say that there is none.  Cost: that of a mixed graph for each check;
-    about log2(K) checks for each LID of K that collides.
+    None if no order was found, which does not say that there is none.  Cost: that of a mixed graph for each round;
+    where VLs change on the way, for up to :data:`CHECKS` mixtures.
     """
-    planner = _Planner(mixture, replies=replies, checks=checks, threads=threads)
-    return planner.plan(hops)
+    return _Planner(mixture, replies=replies, threads=threads).plan(hops, rounds)
 
 
 class _Planner:
-    def __init__(self, mixture: Mixture, *, replies: bool, checks: int, threads: int) -> None:
-        self._mixture, self._replies, self._left, self._threads = mixture, replies, checks, threads
+    def __init__(self, mixture: Mixture, *, replies: bool, threads: int) -> None:
+        self._mixture, self._replies, self._threads = mixture, replies, threads
         self._checks = 0
         self._state = mixture.before.copy()
 
-    def plan(self, hops: npt.NDArray[np.uint8]) -> UpdatePlan | None:
+    def plan(self, hops: npt.NDArray[np.uint8], most: int) -> UpdatePlan | None:
         rounds: list[Round] = []
-        while (missing := self._state != self._mixture.after).any():
-            taken = self._grow(self._columns(missing))
-            if not taken.any():
-                taken = self._grow(self._levels(missing, hops))
+        while (missing := self._missing()).any():
+            taken = self._take(missing, hops) if len(rounds) < most else np.zeros_like(missing)
             if not taken.any():
                 return None
             rounds.append(_round(taken))
             self._state[taken] = self._mixture.after[taken]
-        return UpdatePlan(tuple(rounds), self._checks)
+        return UpdatePlan(tuple(rounds))
 
-    def _columns(self, missing: npt.NDArray[np.bool_]) -> Sequence[_Part]:
-        return [_column(int(lid)) for lid in np.flatnonzero(missing.any(axis=0))]
+    def _missing(self) -> Mask:
+        """bool[S, L], entries that are still old, of LIDs that a switch delivers."""
+        differs = self._state != self._mixture.after
+        return np.asarray(differs & (self._mixture.fabric.lids.switch >= 0))
 
-    def _levels(self, missing: npt.NDArray[np.bool_], hops: npt.NDArray[np.uint8]) -> Sequence[_Part]:
-        pairs = {(int(hops[s, lid]), int(lid)) for s, lid in zip(*np.nonzero(missing), strict=True)}
-        return [_level(hops, lid, far) for far, lid in sorted(pairs)]
+    def _take(self, missing: Mask, hops: npt.NDArray[np.uint8]) -> Mask:
+        """Entries for the next round; none if nothing goes."""
+        graphs = MixedGraphs(self._mixture.between(self._state, self._state), threads=self._threads)
+        taken = self._admit(graphs, missing)
+        for far in np.unique(hops[missing]) if not taken.any() else ():
+            taken = self._admit(graphs, missing & (hops == far))
+            if taken.any():
+                break
+        return taken
 
-    def _grow(self, parts: Sequence[_Part]) -> npt.NDArray[np.bool_]:
-        """bool[S, L], entries of as many parts as go together: a part that is left out collides with those taken."""
-        taken = np.zeros(self._state.shape, bool)
-        left = [parts] if parts else []
-        while left and self._checks < self._left:
+    def _admit(self, graphs: MixedGraphs, offered: Mask) -> Mask:
+        """Of what is offered, whole columns that go together."""
+        lids = np.flatnonzero(offered.any(axis=0))
+        if graphs.fixed:
+            after = np.where(offered, self._mixture.after, self._state)
+            lids = lids[graphs.admit(self._state, after, lids, replies=self._replies)]
+        else:
+            lids = self._bisect(offered, lids)
+        taken = np.zeros_like(offered)
+        taken[:, lids] = offered[:, lids]
+        return taken
+
+    def _bisect(self, offered: Mask, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """LIDs that go together: half of them, and half of that, where they collide."""
+        taken = np.zeros(offered.shape[1], bool)
+        left = [lids]
+        while left and self._checks < CHECKS:
             some = left.pop()
             more = taken.copy()
-            for part in some:
-                part(more)
-            more &= self._state != self._mixture.after
-            if self._safe(more):
+            more[some] = True
+            if self._safe(offered & more):
                 taken = more
             elif len(some) > 1:
                 left += [some[len(some) // 2 :], some[: len(some) // 2]]
-        return taken
+        return np.flatnonzero(taken)
 
-    def _safe(self, entries: npt.NDArray[np.bool_]) -> bool:
+    def _safe(self, entries: Mask) -> bool:
         self._checks += 1
         after = np.where(entries, self._mixture.after, self._state)
         graphs = MixedGraphs(self._mixture.between(self._state, after), threads=self._threads)
         return graphs.order(replies=self._replies, switch_pairs=False) is not None
 
 
-_Part = Callable[[npt.NDArray[np.bool_]], None]
-"""Marks some entries in a bool[S, L]."""
-
-
-def _column(lid: int) -> _Part:
-    def mark(entries: npt.NDArray[np.bool_]) -> None:
-        entries[:, lid] = True
-
-    return mark
-
-
-def _level(hops: npt.NDArray[np.uint8], lid: int, far: int) -> _Part:
-    def mark(entries: npt.NDArray[np.bool_]) -> None:
-        entries[hops[:, lid] == far, lid] = True
-
-    return mark
-
-
-def _round(entries: npt.NDArray[np.bool_]) -> Round:
+def _round(entries: Mask) -> Round:
     switch, lid = np.nonzero(entries)
-    return Round(switch.astype(np.int32), lid.astype(np.int32))
+    return Round(switch, lid)

@@ -24,20 +24,6 @@ typedef struct {
     int code;
 } worker;
 
-/* What passes a switch passes all that follow; whether that was news to one of them. */
-static bool pass_on(worker *w, int32_t s)
-{
-    bool grew = false;
-    for (int way = 0; way < 2; way++) {
-        if (w->ways.x[way][s] < 0)
-            continue;
-        uint32_t *to = w->flow + w->ways.next[way][s];
-        grew |= (w->flow[s] & ~*to) != 0;
-        *to |= w->flow[s];
-    }
-    return grew;
-}
-
 static void collect(worker *w, int32_t s)
 {
     const mixed_tables *t = w->j->t;
@@ -57,14 +43,7 @@ static void run_column(worker *w, int32_t column)
     const int32_t switches = w->j->t->switches;
     ibn_mixed_read(&w->ways, column);
     w->j->circles[column] = w->ways.circles;
-    memcpy(w->flow, w->j->enter + (size_t)column * switches, (size_t)switches * sizeof *w->flow);
-    for (int32_t k = 0; k < w->ways.sorted; k++)
-        pass_on(w, w->ways.queue[k]);
-    for (bool grew = w->ways.sorted < switches; grew;) {
-        grew = false;
-        for (int32_t s = 0; s < switches; s++)
-            grew |= w->ways.degree[s] && pass_on(w, s);
-    }
+    ibn_mixed_spread(&w->ways, w->j->enter + (size_t)column * switches, w->flow);
     for (int32_t s = 0; s < switches; s++)
         collect(w, s);
 }

@@ -47,4 +47,20 @@ int ibn_mixed_trace(const mixed_tables *tables, const uint32_t *enter, uint32_t 
 int ibn_mixed_trace_lanes(const mixed_tables *tables, const mixed_lanes *lanes, const uint16_t *enter, uint16_t *dep,
                           uint8_t *circles);
 
+/* Where channels lie, and an order of what waits already; VLs stay. */
+typedef struct {
+    int32_t channels;               /* C */
+    int32_t lanes;                  /* V, at most 32: bits of enter and dep that count, from the lowest on */
+    const int32_t *first, *src, *dst, *into, *into_first;   /* as in a fabric's channels */
+    const int32_t *order;           /* [V, C], a topological order of dep in each lane */
+    const uint32_t *dep;            /* [slots], what waits already, without a cycle in any lane */
+} mixed_net;
+
+/*
+ * Admit one column after the other, if no lane gets a cycle by what its mixture makes wait on top of all before.
+ *
+ * enter: as in ibn_mixed_trace.  admitted: uint8 [K], 1 for those that are.
+ */
+int ibn_mixed_admit(const mixed_tables *tables, const mixed_net *net, const uint32_t *enter, uint8_t *admitted);
+
 #endif

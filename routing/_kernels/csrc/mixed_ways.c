@@ -62,3 +62,30 @@ void ibn_mixed_read(mixed_ways *w, int32_t column)
     w->sorted = tail;
     w->circles |= tail < switches;
 }
+
+/* What passes a switch passes all that follow; whether that was news to one of them. */
+static bool pass_on(const mixed_ways *w, int32_t s, uint32_t *flow)
+{
+    bool grew = false;
+    for (int way = 0; way < 2; way++) {
+        if (w->x[way][s] < 0)
+            continue;
+        uint32_t *to = flow + w->next[way][s];
+        grew |= (flow[s] & ~*to) != 0;
+        *to |= flow[s];
+    }
+    return grew;
+}
+
+void ibn_mixed_spread(const mixed_ways *w, const uint32_t *enter, uint32_t *flow)
+{
+    const int32_t switches = w->t->switches;
+    memcpy(flow, enter, (size_t)switches * sizeof *flow);
+    for (int32_t k = 0; k < w->sorted; k++)
+        pass_on(w, w->queue[k], flow);
+    for (bool grew = w->sorted < switches; grew;) {
+        grew = false;
+        for (int32_t s = 0; s < switches; s++)
+            grew |= w->degree[s] && pass_on(w, s, flow);
+    }
+}

@@ -71,7 +71,7 @@ def test_writing_what_the_plan_says_leads_to_the_new_tables(torus, routed, tmp_p
 
 
 def test_double_scheme_when_no_order_may_be_looked_for(torus, routed):
-    result = run("transition", torus, *routed, "--checks", "0")
+    result = run("transition", torus, *routed, "--rounds", "0")
     assert result.exit_code == 1
     assert "verdict  drained" in result.stdout
     assert "Double Scheme in 5 steps" in result.stdout

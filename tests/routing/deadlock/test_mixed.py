@@ -1,9 +1,11 @@
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from slow_mixed import MixedWalker, mixed_slowly, transitions
 
 from routing.deadlock.mixed import MixedGraphs, Mixture
+from routing.tables import Routing
 
 
 def named(fabric, graph):
@@ -47,3 +49,31 @@ def test_threads_do_not_matter(case):
         one, three = (MixedGraphs(mixture, threads=n).graph(replies=replies, switch_pairs=False) for n in (1, 3))
         assert np.array_equal(one.to, three.to)
         assert np.array_equal(one.first, three.first)
+
+
+@pytest.mark.parametrize("replies", [False, True])
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(transitions(max_switches=5, wrong=False, max_cas=1))
+def test_columns_are_admitted_as_long_as_there_is_no_cycle(replies, case):
+    fabric, old, new = case
+    mixture = Mixture.of(fabric, old, new)
+    graphs = MixedGraphs(mixture.between(old.lft, old.lft))
+
+    def free(after):
+        tables = Routing(after, new.sl, new.sl2vl, 1, 1, new.provenance)
+        return nx.is_directed_acyclic_graph(mixed_slowly(fabric, old, tables, replies=replies, scope="endports"))
+
+    if not graphs.fixed:
+        return
+    lids = mixture.changed
+    if not free(old.lft):
+        with pytest.raises(ValueError, match="cycle"):
+            graphs.admit(old.lft, new.lft, lids, replies=replies)
+        return
+    taken = graphs.admit(old.lft, new.lft, lids, replies=replies) if len(lids) else np.zeros(0, bool)
+    after = old.lft.copy()
+    for lid, is_taken in zip(lids.tolist(), taken.tolist(), strict=True):
+        more = after.copy()
+        more[:, lid] = new.lft[:, lid]
+        assert is_taken == free(more)
+        after = more if is_taken else after

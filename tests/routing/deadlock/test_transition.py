@@ -119,7 +119,7 @@ def test_double_scheme_of_the_ghost_case_is_safe_in_each_step(ghosts):
 @given(transitions(max_switches=6, wrong=False))
 def test_verdict_agrees_with_walking_every_packet(case):
     fabric, old, new = case
-    found = prove_transition(fabric, old, new, checks=30)
+    found = prove_transition(fabric, old, new, rounds=30)
     slow = mixed_slowly(fabric, old, new, replies=False, scope="endports")
     free = nx.is_directed_acyclic_graph(slow)
     assert (found.verdict == "any-order") == free == (found.loop is None)

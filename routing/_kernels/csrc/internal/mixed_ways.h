@@ -21,4 +21,7 @@ int ibn_mixed_prepare(mixed_ways *ways, const mixed_tables *tables);
 void ibn_mixed_dispose(mixed_ways *ways);
 void ibn_mixed_read(mixed_ways *ways, int32_t column);
 
+/* What passes each switch (uint32 [S]), if this enters there (uint32 [S]). */
+void ibn_mixed_spread(const mixed_ways *ways, const uint32_t *enter, uint32_t *flow);
+
 #endif
