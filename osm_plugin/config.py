@@ -28,6 +28,7 @@ ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
     "objective": (str,),
     "passes": (int,),
     "effort": (int, float),
+    "budget": (int, float),
     "seed": (int,),
     "roots": (list,),
     "root_guid_file": (str,),
@@ -36,7 +37,8 @@ ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
     "reversible": (bool,),
     "minimal": (bool,),
 }
-"""What ``[engine]`` and ``[engine.NAME]`` may say: the options of :class:`routing.engines.base.EngineOptions`."""
+"""What ``[engine]`` and ``[engine.NAME]`` may say: the options of :class:`routing.engines.base.EngineOptions`, and a
+budget in place of the effort."""
 
 _KEYS: Mapping[str, tuple[type, ...]] = {
     "deadline": (int, float),

@@ -32,6 +32,7 @@ from osm_plugin.state import Kept, State
 from routing.deadlock.proof import Proof
 from routing.engines import ENGINES
 from routing.engines.base import Engine, EngineOptions, Objective
+from routing.engines.budget import effort_within
 from routing.errors import IbnueError, InputError, NotEnoughVLs, OptionError, RoutingError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
@@ -92,6 +93,10 @@ def options_of(engine: str, config: PluginConfig, snapshot: Snapshot) -> EngineO
         found["root_guid_file"] = Path(found["root_guid_file"])
     if "roots" in found:
         found["roots"] = tuple(str(root) for root in found["roots"])
+    if "budget" in found:
+        if "effort" in found:
+            raise OptionError("effort and budget say the same thing in two ways", remedy="leave one out")
+        found["effort"] = effort_within(snapshot.fabric, found.pop("budget"))
     found.setdefault("effort", SWEEP_EFFORT)
     _check_vls(found.get("vls", "auto"), snapshot)
     return EngineOptions(**found, threads=threads_of(config), port_vls=snapshot.data_vls)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,11 @@ import click
 from routing.cli import engines, fabrics, findings
 from routing.cli.command import FINDING
 from routing.cli.output import json_option, phase, print_facts, print_json
+from routing.errors import OptionError
 
 if TYPE_CHECKING:
     from routing.deadlock.proof import Proof
+    from routing.engines.base import EngineOptions
     from routing.fabric import Fabric
     from routing.quality import Quality
     from routing.tables import Routing
@@ -27,11 +29,25 @@ if TYPE_CHECKING:
 @fabrics.fabric_argument
 @fabrics.fault_options
 @engines.engine_options
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Processor seconds that routing may take, as effort worked out from the fabric.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
               help="Folder for the tables, the certificate and the bundle; without it nothing is written.")  # fmt: skip
 @json_option
 def route(
-    *, fabric: str, lmc: int, guid2lid: Path | None, engine_name: str, output: Path | None, as_json: bool, **given: Any
+    *,
+    fabric: str,
+    lmc: int,
+    guid2lid: Path | None,
+    engine_name: str,
+    budget: float | None,
+    output: Path | None,
+    as_json: bool,
+    **given: Any,
 ) -> int:
     """Compute the forwarding tables of FABRIC, prove them, write them.
 
@@ -50,6 +66,8 @@ def route(
     with step(f"reading {fabric}", seconds, "read"):
         subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
         subnet = fabrics.broken(subnet, given.pop("failed"), given.pop("fault_lists"))
+    if budget is not None:
+        options = within(budget, options, subnet)
     with step(f"routing {subnet.name} with {engine_name}", seconds, "route"):
         routing = engine.route(subnet, options)
     with step("proving", seconds, "prove"):
@@ -65,6 +83,22 @@ def route(
         print_facts(facts(result))
         findings.print_findings(proof)
     return 0 if proof.certified else FINDING
+
+
+def within(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptions:
+    """The options with the effort that a budget pays for.
+
+    Raises
+    ------
+    OptionError
+        The budget is too small, or an effort is given too.
+    """
+    from routing.engines.budget import effort_within
+
+    source = click.get_current_context().get_parameter_source("effort")
+    if source is not click.core.ParameterSource.DEFAULT:
+        raise OptionError("--effort and --budget say the same thing in two ways", remedy="give one of them")
+    return replace(options, effort=effort_within(fabric, budget))
 
 
 @dataclass(frozen=True)

@@ -199,6 +199,9 @@ def test_wrong_fabric_files(name, tmp_path):
         (["--root-guid-file", "/nonexistent/roots"], "/nonexistent/roots"),
         (["--guid2lid", "/nonexistent/guid2lid"], "/nonexistent/guid2lid"),
         (["--effort", "much"], "--effort"),
+        (["--budget", "0"], "--budget"),
+        (["--budget", "0.00001"], "too short"),
+        (["--budget", "5", "--effort", "2"], "--effort and --budget"),
         (["-e", "updm"], "updn"),
         (["--vls", "0"], "--vls"),
         (["--vls", "16"], "--vls"),
@@ -210,6 +213,15 @@ def test_wrong_fabric_files(name, tmp_path):
 def test_wrong_options(torus, tmp_path, args, told):
     assert_refused(run("route", torus, *args, "-o", tmp_path / "out"), told)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_budget_is_effort_and_no_clock(torus):
+    paid = json.loads(run("route", torus, "--budget", "2", "--json").stdout)
+    effort = paid["options"]["effort"]
+    assert 0.4 < effort < 0.5
+    said = json.loads(run("route", torus, "--effort", effort, "--json").stdout)
+    assert said["options"] == paid["options"]
+    assert said["quality"] == paid["quality"]
 
 
 def test_output_that_cannot_be_written(torus, tmp_path):
