@@ -10,7 +10,7 @@ not counted.
 from __future__ import annotations
 
 import argparse
-import os
+import resource
 import sys
 import time
 from collections.abc import Sequence
@@ -49,8 +49,8 @@ def row(name: str, engine: str, told: argparse.Namespace) -> str:
 
 def processor_seconds() -> float:
     """Of this process and of all its children that have ended."""
-    times = os.times()
-    return float(times.user + times.system + times.children_user + times.children_system)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -156,6 +156,18 @@ def test_every_single_fault_of_a_torus_is_certified(stability):
     assert all(len(effect.cut_off) == 1 and not effect.connected for effect in switches)
 
 
+@pytest.mark.parametrize("engine", ["updn", "nue", "dfsssp", "lash"])
+@pytest.mark.parametrize("kinds", [("degrade",), ("swap",), ("link", "ca-link", "switch", "ca", "degrade", "swap")])
+def test_every_kind_of_fault_is_mended_and_certified(engine, kinds):
+    fabric = generate("mesh", ["3x3"], cas=1, lmc=1)
+    scenarios = sampled(fabric, 5, seed=2, together=2, kinds=kinds)
+    effects = list(explore(baseline(fabric, engine), scenarios))
+    assert all(effect.certified and effect.how != "failed" for effect in effects)
+    if kinds == ("degrade",):
+        assert {(effect.how, effect.changed, effect.connected) for effect in effects} == {("unchanged", 0, True)}
+        assert any(effect.loss > 0.5 for effect in effects)
+
+
 def test_a_split_is_told_and_routed():
     fabric = generate("mesh", ["4"], cas=1)
     effect = effect_of(baseline(fabric), Scenario((parse_fault("sw1/3 - sw2/2", fabric),)))
