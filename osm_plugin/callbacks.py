@@ -72,6 +72,17 @@ class Callbacks:
         """``ibnue_host_tend``."""
         return self._guarded(note, room, self._host.tend)
 
+    def policies(self, note: Any, room: int) -> int:
+        """``ibnue_host_policies``."""
+        named: list[bool] = []
+
+        def action() -> str:
+            named.append(self._host.has_policies())
+            return ""
+
+        code = self._guarded(note, room, action)
+        return PENDING if code == TOKEN and not named[0] else code
+
     def stop(self) -> int:
         """``ibnue_host_stop``."""
         self._host.stop()
@@ -99,5 +110,5 @@ class Callbacks:
 def attach(ffi: Any, python: str, paths: list[str]) -> None:
     """Make a :class:`Host` the implementation of ``host.h``."""
     callbacks = Callbacks(ffi, Host(python, paths))
-    for name in ("start", "memory", "send", "wait", "discard", "tend", "stop"):
+    for name in ("start", "memory", "send", "wait", "discard", "tend", "policies", "stop"):
         ffi.def_extern(name=f"ibnue_host_{name}")(getattr(callbacks, name))

@@ -50,6 +50,7 @@ _KEYS: Mapping[str, tuple[type, ...]] = {
     "bundle": (str,),
     "state_file": (str, bool),
     "stability": (str,),
+    "policies": (str,),
     "engine": (dict,),
 }
 
@@ -81,6 +82,8 @@ class PluginConfig:
     stability
         What happens to routes that a change of the fabric left whole: "full": they stay; "balanced": they may move for
         the sake of balance; "fresh": every sweep routes anew.
+    policies
+        A file of rules for HOQLife and VLStallCount of single ports, set after every sweep.
     engine
         Options for all engines under "", for one engine under its name.
     """
@@ -94,6 +97,7 @@ class PluginConfig:
     bundle: str | None = None
     state_file: str | bool = True
     stability: str = "full"
+    policies: str | None = None
     engine: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NO_ENGINE_OPTIONS)
 
     @property
@@ -154,6 +158,7 @@ def read_config(path: Path | None) -> PluginConfig:
     for table, key in (
         (found, "log_file"),
         (found, "bundle"),
+        (found, "policies"),
         *([(found, "state_file")] if isinstance(found.get("state_file"), str) else []),
         *((table, "root_guid_file") for table in engine.values()),
     ):

@@ -99,6 +99,11 @@ class Host:
         self._replace()
         return f"the worker {obituary}; another one is started"
 
+    def has_policies(self) -> bool:
+        """Whether the configuration, as it is now, names rules for ports."""
+        self._reload()
+        return self._config.policies is not None
+
     def discard(self) -> str:
         """Replace a worker whose tables turned out to be wrong; a line for the log."""
         self._replace()

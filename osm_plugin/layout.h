@@ -75,4 +75,24 @@ struct ibnue_answer {
     uint64_t end;
 };
 
+/* Asked for instead of an engine: behind the request, at the next multiple of 8, and its end moved behind it. */
+#define IBNUE_POLICIES "policies"
+#define IBNUE_POLICY_REQUEST_MAGIC UINT64_C(0x31716c7065756e69)
+#define IBNUE_POLICY_ANSWER_MAGIC UINT64_C(0x31616c7065756e69)
+
+struct ibnue_policy_request {
+    uint64_t magic;
+    uint32_t lids; /* uint8[switches][lids] follows: the forwarding tables as the switches have them */
+    uint32_t unused;
+};
+
+/* In the place of ibnue_answer. */
+struct ibnue_policy_answer {
+    uint64_t magic;
+    uint64_t sequence;
+    uint32_t switches;
+    uint32_t unused;
+    uint64_t want_at; /* uint16[switches][256]: VLStallCount << 5 | HOQLife, and above it the bits that count */
+};
+
 #endif

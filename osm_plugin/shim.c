@@ -17,10 +17,6 @@
 
 #include "host.h"
 
-/* A call into Python that fails to start returns 0.  So no success is ever 0. */
-#define TOKEN 0x1b0e
-#define PENDING 0x1b0f
-
 /* How often a wait looks whether OpenSM is to end. */
 #define SLICE_MS 200
 
@@ -84,15 +80,15 @@ static int lid_matrices(void *context)
     return 0; /* hops come with the forwarding tables; OpenSM need not compute its own */
 }
 
-static int wait_for_worker(struct ibnue_plugin *plugin, char *note)
+int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note)
 {
-    int code = PENDING;
+    int code = IBNUE_PENDING;
 
-    while (code == PENDING && !osm_exit_flag)
+    while (code == IBNUE_PENDING && !osm_exit_flag)
         code = ibnue_host_wait(plugin->sequence, SLICE_MS, note, IBNUE_WHY);
-    if (code == PENDING)
+    if (code == IBNUE_PENDING)
         snprintf(note, IBNUE_WHY, "OpenSM is about to end");
-    return code == TOKEN ? 0 : -1;
+    return code == IBNUE_TOKEN ? 0 : -1;
 }
 
 struct times {
@@ -111,17 +107,17 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     clock_gettime(CLOCK_MONOTONIC, &start);
     if (ibnue_rows_sort(plugin, note))
         return -1;
-    if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != TOKEN)
+    if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN)
         return -1;
     if (ibnue_memory_map(&plugin->memory, fd, generation, room, note) || ibnue_request_write(plugin, note))
         return -1;
     times->collect = seconds_since(&start);
     clock_gettime(CLOCK_MONOTONIC, &start);
-    if (ibnue_host_send(engine->name, plugin->sequence, note, IBNUE_WHY) != TOKEN)
+    if (ibnue_host_send(engine->name, plugin->sequence, note, IBNUE_WHY) != IBNUE_TOKEN)
         return -1;
     ibnue_memory_prepare(plugin);
     blanked = ibnue_rows_blank(plugin, why);
-    if (wait_for_worker(plugin, note))
+    if (ibnue_wait_for_worker(plugin, note))
         return -1;
     if (blanked) {
         memcpy(note, why, IBNUE_WHY);
@@ -159,7 +155,7 @@ static int forwarding_tables(void *context)
     }
     clock_gettime(CLOCK_MONOTONIC, &start);
     if (ibnue_answer_check(plugin, &answer, why) || ibnue_publish(engine, &answer, why)) {
-        if (ibnue_host_discard(note, IBNUE_WHY) != TOKEN)
+        if (ibnue_host_discard(note, IBNUE_WHY) != IBNUE_TOKEN)
             snprintf(note, IBNUE_WHY, "no other worker can be started");
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN2: %s routed nothing: %s; %s\n", engine->name, why, note);
         return -1;
@@ -196,6 +192,7 @@ static void free_plugin(struct ibnue_plugin *plugin)
         free(engine->name);
         free(engine);
     }
+    ibnue_policies_drop(plugin);
     ibnue_memory_unmap(&plugin->memory);
     free(plugin->rows.row);
     free(plugin);
@@ -245,7 +242,7 @@ static void *create(struct osm_opensm *osm)
         atomic_flag_clear(&taken);
         return NULL;
     }
-    if (ibnue_host_start(options ? options : "", log_file ? log_file : "", names, sizeof(names), note, IBNUE_WHY) != TOKEN)
+    if (ibnue_host_start(options ? options : "", log_file ? log_file : "", names, sizeof(names), note, IBNUE_WHY) != IBNUE_TOKEN)
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN7: %s\n", note);
     else
         SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
@@ -267,8 +264,10 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     char note[IBNUE_WHY] = "";
 
     (void)about;
-    if (event == OSM_EVENT_ID_HEAVY_SWEEP_START && ibnue_host_tend(note, IBNUE_WHY) == TOKEN && note[0])
+    if (event == OSM_EVENT_ID_HEAVY_SWEEP_START && ibnue_host_tend(note, IBNUE_WHY) == IBNUE_TOKEN && note[0])
         SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
+    if (event == OSM_EVENT_ID_SUBNET_UP && same_layout(plugin->osm))
+        ibnue_policies_apply(plugin);
 }
 
 __attribute__((visibility("default"))) osm_event_plugin_t osm_event_plugin = {

@@ -14,6 +14,9 @@
 #include "layout.h"
 
 #define IBNUE_WHY 1024
+/* A call into Python that fails to start returns 0.  So no success is ever 0. */
+#define IBNUE_TOKEN 0x1b0e
+#define IBNUE_PENDING 0x1b0f
 #define IBNUE_HIDDEN __attribute__((visibility("hidden")))
 
 /* The memory shared with the worker of the moment.  A new worker gets new memory, and with it a new generation. */
@@ -59,6 +62,7 @@ struct ibnue_plugin {
     struct ibnue_memory memory;
     struct ibnue_rows rows;
     uint64_t sequence;
+    struct ibnue_policies *policies; /* what ports are wished to have, as last said */
 };
 
 /* collect.c: the subnet as arrays.  All return 0, or -1 with the reason in `why`. */
@@ -80,6 +84,13 @@ IBNUE_HIDDEN void ibnue_service_drop(struct ibnue_engine *engine);
 IBNUE_HIDDEN const struct ibnue_service *ibnue_service_hold(struct ibnue_engine *engine);
 IBNUE_HIDDEN void ibnue_service_release(struct ibnue_engine *engine);
 IBNUE_HIDDEN int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid);
+
+/* shim.c */
+IBNUE_HIDDEN int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note);
+
+/* policies.c */
+IBNUE_HIDDEN void ibnue_policies_apply(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_policies_drop(struct ibnue_plugin *plugin);
 
 /* multicast.c */
 IBNUE_HIDDEN ib_api_status_t ibnue_multicast(void *context, osm_mgrp_box_t *group);

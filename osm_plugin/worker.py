@@ -27,6 +27,7 @@ from osm_plugin.answer import SharedMemory, write_answer
 from osm_plugin.bundle_engine import BUNDLE, BundleEngine
 from osm_plugin.config import PluginConfig, read_config
 from osm_plugin.plan import options_key, plan
+from osm_plugin.policies import POLICIES, PolicyDesk
 from osm_plugin.snapshot import Snapshot, read_request
 from osm_plugin.state import Kept, State
 from routing.deadlock.proof import Proof
@@ -137,6 +138,7 @@ class Worker:
         self._engines = engines
         self._log_level = "info"
         self._state = State()
+        self._policies = PolicyDesk()
 
     def prepare(self, place: str | None) -> None:
         """Read the state ahead of the first request, which reads it again only if it has changed."""
@@ -155,7 +157,8 @@ class Worker:
         """Route what lies in the memory; never raises."""
         sequence = request.get("sequence")
         try:
-            return {"ok": True, "sequence": sequence, "note": self._route(request)}
+            note = self._set_ports(request) if request.get("engine") == POLICIES else self._route(request)
+            return {"ok": True, "sequence": sequence, "note": note}
         except IbnueError as problem:
             if self._log_level == "debug":
                 traceback.print_exc()
@@ -165,6 +168,11 @@ class Worker:
             sys.stderr.flush()
             text = f"bug in the worker: {type(problem).__name__}: {problem} (its log has the traceback)"
             return {"ok": False, "broken": True, "sequence": sequence, "note": text[:900]}
+
+    def _set_ports(self, request: Mapping[str, Any]) -> str:
+        place = request.get("config")
+        config = read_config(None if place is None else Path(place))
+        return self._policies.answer(self._memory, read_request(self._memory.view()), config)
 
     def _engine(self, name: str, config: PluginConfig) -> Engine:
         plain = name.removeprefix(PREFIX)
@@ -197,6 +205,7 @@ class Worker:
         hops = np.ascontiguousarray(proof.hops)
         write_answer(self._memory, snapshot.answer_at, fabric, tables, hops, sequence=snapshot.sequence)
         clock.lap("write")
+        self._policies.routed(fabric, tables)
         if engine.name != BUNDLE:
             self._state.put(Kept(fabric, tables, proof, engine.name, key), reset=config.stability == "fresh")
         lanes = f"{tables.vls} VL{'s' * (tables.vls != 1)}"

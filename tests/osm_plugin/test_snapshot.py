@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from plugin_request import arrays_of, lay
 from strategies import fabrics, random_fabric
 
 import osm_plugin
 from osm_plugin.answer import ANSWER, ANSWER_MAGIC, SharedMemory, write_answer
+from osm_plugin.policies import POLICY_ANSWER, POLICY_REQUEST
 from osm_plugin.snapshot import CABLE, DEVICE, ENDPORT, PAGE, REQUEST, REQUEST_MAGIC, fabric_from_arrays, read_request
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -19,41 +21,15 @@ from routing.engines.base import EngineOptions
 from routing.errors import FabricError
 
 LAYOUT = Path(osm_plugin.__file__).parent / "layout.h"
-STRUCTURES = {"request": REQUEST, "device": DEVICE, "endport": ENDPORT, "cable": CABLE, "answer": ANSWER}
-
-
-def arrays_of(fabric):
-    """What the shim would write of a fabric."""
-    switches, terminals = fabric.switches, fabric.terminals
-    device = np.zeros(switches + terminals, DEVICE)
-    device["guid"] = np.concatenate([fabric.switch_guid, fabric.terminal_guid])
-    device["name"] = [name.encode() for name in fabric.switch_name + fabric.terminal_name]
-    device["ports"] = np.concatenate([fabric.switch_ports, fabric.terminal_ports])
-    device["kind"][switches:] = fabric.terminal_kind
-    device["lid"][:switches] = fabric.switch_lid
-    endport = np.zeros(fabric.endports, ENDPORT)
-    endport["guid"], endport["lid"], endport["lmc"] = fabric.endport_guid, fabric.endport_lid, fabric.endport_lmc
-    endport["device"], endport["port"] = fabric.endport_terminal + switches, fabric.endport_port
-    endport = endport[np.lexsort((endport["port"], endport["device"]))]
-    cable = np.zeros(fabric.links, CABLE)
-    cable["device"], cable["port"] = fabric.link_device, fabric.link_port
-    cable["width"], cable["speed"] = fabric.link_width, fabric.link_speed
-    return device, endport, cable, switches
-
-
-def lay(fabric, memory, *, sequence=7):
-    """Write a request as the shim does; where the answer may begin."""
-    device, endport, cable, switches = arrays_of(fabric)
-    head = np.zeros(1, REQUEST)
-    head["magic"], head["sequence"], head["switches"], head["data_vls"] = REQUEST_MAGIC, sequence, switches, 8
-    place = REQUEST.itemsize
-    for name, part in (("device", device), ("endport", endport), ("cable", cable)):
-        head[f"{name}_at"], head[f"{name}s"] = place, len(part)
-        place += part.nbytes
-    head["end"] = place
-    data = b"".join(part.tobytes() for part in (head, device, endport, cable))
-    memory.view(len(data))[: len(data)] = data
-    return -(-place // PAGE) * PAGE
+STRUCTURES = {
+    "request": REQUEST,
+    "device": DEVICE,
+    "endport": ENDPORT,
+    "cable": CABLE,
+    "answer": ANSWER,
+    "policy_request": POLICY_REQUEST,
+    "policy_answer": POLICY_ANSWER,
+}
 
 
 @pytest.fixture

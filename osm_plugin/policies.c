@@ -1,0 +1,317 @@
+/* Policies per port: after every sweep, HOQLife and VLStallCount of the ports for which rules want something else than
+ * the four values that OpenSM gives to all.
+ *
+ * The worker says what is wanted; the requests are OpenSM's own, so that their answers end up in its tables as well. */
+#include "shim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <opensm/osm_log.h>
+
+#include "host.h"
+
+#define PORTS 256
+#define SAY(plugin, level, ...) osm_log(&(plugin)->osm->log, level, __VA_ARGS__)
+
+/* A port that answers a request but does not do what it asks for is asked so often, and then left alone until the rules
+ * or the port want something else. */
+#define TRIES 3
+
+/* Longest wait for the answers to all requests: OpenSM gives up each after its own retries long before. */
+#define PATIENCE_MS 60000
+
+struct wish {
+    uint8_t mask, value;      /* which bits of vl_stall_life are wanted, and how */
+    uint8_t asked, got;       /* last request that was not fulfilled, and what the port has instead */
+    uint8_t tries;
+    uint8_t sent;             /* in this round */
+};
+
+struct ibnue_policies {
+    uint32_t switches;
+    uint64_t *guid;           /* [switches], ascending, host order */
+    struct wish *wish;        /* [switches][PORTS] */
+};
+
+struct tally {
+    unsigned wished, right, written, held, stubborn, failed;
+    osm_physp_t *first;       /* the first that did not do as asked */
+    uint8_t first_asked;
+};
+
+void ibnue_policies_drop(struct ibnue_plugin *plugin)
+{
+    if (!plugin->policies)
+        return;
+    free(plugin->policies->guid);
+    free(plugin->policies->wish);
+    free(plugin->policies);
+    plugin->policies = NULL;
+}
+
+static int row_of(const struct ibnue_policies *policies, uint64_t guid)
+{
+    uint32_t low = 0, high = policies ? policies->switches : 0;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (policies->guid[middle] < guid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return policies && low < policies->switches && policies->guid[low] == guid ? (int)low : -1;
+}
+
+/* The subnet, and behind it the forwarding tables, in which the worker looks for credit loops. */
+static int write_request(struct ibnue_plugin *plugin, int fd, uint64_t generation, char *why)
+{
+    uint32_t lids = plugin->osm->subn.max_ucast_lid_ho + 1u;
+    size_t tables = (size_t)plugin->rows.switches * lids, room = ibnue_request_room(&plugin->osm->subn);
+    struct ibnue_request *request;
+    struct ibnue_policy_request *extra;
+    uint8_t *lft;
+
+    if (ibnue_memory_map(&plugin->memory, fd, generation, room + sizeof(*extra) + tables + 16, why) ||
+        ibnue_request_write(plugin, why))
+        return -1;
+    request = (struct ibnue_request *)plugin->memory.bytes;
+    extra = (struct ibnue_policy_request *)(plugin->memory.bytes + (request->end + 7) / 8 * 8);
+    lft = (uint8_t *)(extra + 1);
+    for (uint32_t row = 0; row < plugin->rows.switches; row++, lft += lids) {
+        const osm_switch_t *sw = plugin->rows.row[row];
+        uint32_t known = sw->lft ? (lids < sw->lft_size ? lids : sw->lft_size) : 0;
+        if (known)
+            memcpy(lft, sw->lft, known);
+        memset(lft + known, OSM_NO_PATH, lids - known);
+    }
+    extra->magic = IBNUE_POLICY_REQUEST_MAGIC;
+    extra->lids = lids;
+    extra->unused = 0;
+    request->end = (uint64_t)(lft - plugin->memory.bytes);
+    return 0;
+}
+
+static int read_answer(struct ibnue_plugin *plugin, char *why)
+{
+    const struct ibnue_request *request = (const struct ibnue_request *)plugin->memory.bytes;
+    uint64_t at = (request->end + 4095) / 4096 * 4096, size = plugin->memory.size, bytes;
+    struct ibnue_policies *made, *old = plugin->policies;
+    struct ibnue_policy_answer answer;
+    const uint16_t *want;
+
+    if (at > size || size - at < sizeof(answer)) {
+        snprintf(why, IBNUE_WHY, "the worker left no values");
+        return -1;
+    }
+    memcpy(&answer, plugin->memory.bytes + at, sizeof(answer));
+    bytes = (uint64_t)answer.switches * PORTS * sizeof(*want);
+    if (answer.magic != IBNUE_POLICY_ANSWER_MAGIC || answer.sequence != plugin->sequence ||
+        answer.switches != plugin->rows.switches || answer.want_at % 8 || answer.want_at > size ||
+        bytes > size - answer.want_at) {
+        snprintf(why, IBNUE_WHY, "the worker's values do not belong to this subnet");
+        return -1;
+    }
+    made = calloc(1, sizeof(*made));
+    if (!made || !(made->guid = calloc(answer.switches + 1, sizeof(*made->guid))) ||
+        !(made->wish = calloc((size_t)answer.switches * PORTS + 1, sizeof(*made->wish)))) {
+        if (made)
+            free(made->guid);
+        free(made);
+        snprintf(why, IBNUE_WHY, "out of memory");
+        return -1;
+    }
+    made->switches = answer.switches;
+    want = (const uint16_t *)(plugin->memory.bytes + answer.want_at);
+    for (uint32_t row = 0; row < made->switches; row++) {
+        int before;
+        made->guid[row] = cl_ntoh64(osm_node_get_node_guid(plugin->rows.row[row]->p_node));
+        before = row_of(old, made->guid[row]);
+        for (unsigned port = 0; port < PORTS; port++, want++) {
+            struct wish *wish = made->wish + (size_t)row * PORTS + port;
+            if (before >= 0)
+                *wish = old->wish[(size_t)before * PORTS + port];
+            wish->mask = (uint8_t)(*want >> 8);
+            wish->value = (uint8_t)*want & wish->mask;
+        }
+    }
+    ibnue_policies_drop(plugin);
+    plugin->policies = made;
+    return 0;
+}
+
+/* Have the worker lay the rules over the subnet.  OpenSM's lock is held only while the subnet is copied. */
+static int ask(struct ibnue_plugin *plugin, char *note)
+{
+    uint64_t generation = 0;
+    int fd = -1, bad;
+
+    if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN)
+        return -1;
+    CL_PLOCK_ACQUIRE(&plugin->osm->lock);
+    bad = ibnue_rows_sort(plugin, note) || write_request(plugin, fd, generation, note);
+    CL_PLOCK_RELEASE(&plugin->osm->lock);
+    if (bad || ibnue_host_send(IBNUE_POLICIES, plugin->sequence, note, IBNUE_WHY) != IBNUE_TOKEN ||
+        ibnue_wait_for_worker(plugin, note) || ibnue_memory_map(&plugin->memory, fd, generation, 1, note))
+        return -1;
+    return 0;
+}
+
+static uint8_t target(const struct wish *wish, uint8_t now)
+{
+    return (uint8_t)((now & ~wish->mask) | wish->value);
+}
+
+/* The port of a wish, if it is one that OpenSM configures too: cabled, and not down. */
+static osm_physp_t *live_port(const osm_node_t *node, unsigned port)
+{
+    osm_physp_t *physp = port < osm_node_get_num_physp(node) ? osm_node_get_physp_ptr((osm_node_t *)node, port) : NULL;
+    osm_physp_t *far = physp && osm_physp_is_valid(physp) ? osm_physp_get_remote(physp) : NULL;
+
+    if (!far || !osm_physp_is_valid(far) || osm_physp_get_port_state(physp) == IB_LINK_DOWN)
+        return NULL;
+    return physp;
+}
+
+/* All fields as they were read; states, as the specification has it, "no change"; nobody is asked to register anew. */
+static int request_set(struct ibnue_plugin *plugin, osm_physp_t *physp, uint8_t stall_life)
+{
+    osm_node_t *node = osm_physp_get_node_ptr(physp);
+    osm_physp_t *zero = osm_node_get_physp_ptr(node, 0);
+    ib_port_info_t info = physp->port_info;
+    ib_net32_t modifier = cl_hton32(osm_physp_get_port_num(physp));
+    osm_madw_context_t context;
+
+    info.vl_stall_life = stall_life;
+    info.state_info2 &= 0x0F;
+    ib_port_info_set_port_state(&info, IB_LINK_NO_CHANGE);
+    ib_port_info_set_client_rereg(&info, 0);
+    memset(&context, 0, sizeof(context));
+    context.pi_context.node_guid = osm_node_get_node_guid(node);
+    context.pi_context.port_guid = osm_physp_get_port_guid(physp);
+    context.pi_context.set_method = TRUE;
+    if (zero->port_info.capability_mask & IB_PORT_CAP_HAS_EXT_SPEEDS)
+        modifier |= cl_hton32(1u << 31);
+    return osm_req_set(&plugin->osm->sm, osm_physp_get_dr_path_ptr(physp), (uint8_t *)&info, sizeof(info),
+                       IB_MAD_ATTR_PORT_INFO, modifier, FALSE, ib_port_info_get_m_key(&zero->port_info), 0,
+                       CL_DISP_MSGID_NONE, &context) != IB_SUCCESS;
+}
+
+static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct wish *wish, struct tally *tally)
+{
+    uint8_t now = physp->port_info.vl_stall_life, wanted = target(wish, now);
+
+    tally->wished++;
+    if (now == wanted) {
+        tally->right++;
+        wish->tries = 0;
+    } else if (wish->tries >= TRIES && wish->asked == wanted && wish->got == now) {
+        tally->stubborn++;
+    } else if (request_set(plugin, physp, wanted)) {
+        tally->failed++;
+    } else {
+        tally->written++;
+        wish->tries = wish->asked == wanted ? wish->tries : 0;
+        wish->asked = wanted;
+        wish->sent = 1;
+    }
+}
+
+/* The answers have come, and OpenSM has taken over what ports say of themselves. */
+static void check_port(osm_physp_t *physp, struct wish *wish, struct tally *tally)
+{
+    uint8_t now = physp->port_info.vl_stall_life;
+
+    if (!wish->sent)
+        return;
+    wish->sent = 0;
+    if (now == wish->asked) {
+        tally->held++;
+        wish->tries = 0;
+        return;
+    }
+    wish->got = now;
+    wish->tries += wish->tries < TRIES;
+    if (!tally->first) {
+        tally->first = physp;
+        tally->first_asked = wish->asked;
+    }
+}
+
+static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int check)
+{
+    struct ibnue_policies *policies = plugin->policies;
+    const cl_qmap_t *table = &plugin->osm->subn.sw_guid_tbl;
+
+    for (cl_map_item_t *item = cl_qmap_head(table); item != cl_qmap_end(table); item = cl_qmap_next(item)) {
+        const osm_node_t *node = ((const osm_switch_t *)item)->p_node;
+        int row = row_of(policies, cl_ntoh64(osm_node_get_node_guid(node)));
+        for (unsigned port = 1; row >= 0 && port < PORTS; port++) {
+            struct wish *wish = policies->wish + (size_t)row * PORTS + port;
+            osm_physp_t *physp = wish->mask ? live_port(node, port) : NULL;
+            if (physp && check)
+                check_port(physp, wish, tally);
+            else if (physp)
+                request_port(plugin, physp, wish, tally);
+        }
+    }
+}
+
+static int wait_for_answers(const struct ibnue_plugin *plugin)
+{
+    const struct timespec nap = {0, 200000};
+    const osm_stats_t *stats = &plugin->osm->stats;
+
+    for (unsigned naps = 0; naps < PATIENCE_MS * 5u && !osm_exit_flag; naps++) {
+        if (!__atomic_load_n(&stats->qp0_mads_outstanding, __ATOMIC_ACQUIRE))
+            return 0;
+        nanosleep(&nap, NULL);
+    }
+    return -1;
+}
+
+static void tell(struct ibnue_plugin *plugin, const struct tally *tally, const char *note)
+{
+    SAY(plugin, OSM_LOG_INFO,
+        "ibnue policies: %u ports have a wish, %u were right, %u written, %u of them hold it, %u left alone; %s\n",
+        tally->wished, tally->right, tally->written, tally->held, tally->stubborn, note);
+    if (tally->first)
+        SAY(plugin, OSM_LOG_ERROR,
+            "ERR IBNA: %u ports do not hold what they were set to, first %s port %u: HOQLife %u, VLStallCount %u"
+            " instead of %u, %u\n",
+            tally->written - tally->held, osm_physp_get_node_ptr(tally->first)->print_desc,
+            osm_physp_get_port_num(tally->first), tally->first->port_info.vl_stall_life & 0x1F,
+            tally->first->port_info.vl_stall_life >> 5, tally->first_asked & 0x1F, tally->first_asked >> 5);
+    if (tally->failed)
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBNB: %u requests could not be sent\n", tally->failed);
+}
+
+/* At the end of a sweep, in OpenSM's sweeper. */
+void ibnue_policies_apply(struct ibnue_plugin *plugin)
+{
+    struct tally tally = {0};
+    char note[IBNUE_WHY] = "Python failed inside of OpenSM; its message is on OpenSM's standard error";
+    int code = ibnue_host_policies(note, IBNUE_WHY);
+
+    if (code == IBNUE_PENDING) {
+        ibnue_policies_drop(plugin);
+        return; /* the configuration names no rules */
+    }
+    if (code != IBNUE_TOKEN || ask(plugin, note) || read_answer(plugin, note))
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBNC: no new values for ports, %s: %s\n",
+            plugin->policies ? "the last ones stay" : "there were none before", note);
+    if (!plugin->policies)
+        return;
+    CL_PLOCK_ACQUIRE(&plugin->osm->lock);
+    each_port(plugin, &tally, 0);
+    CL_PLOCK_RELEASE(&plugin->osm->lock);
+    if (tally.written && wait_for_answers(plugin))
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBND: answers to requests for ports are missing\n");
+    CL_PLOCK_ACQUIRE(&plugin->osm->lock);
+    each_port(plugin, &tally, 1);
+    tell(plugin, &tally, note);
+    CL_PLOCK_RELEASE(&plugin->osm->lock);
+}

@@ -1,0 +1,110 @@
+"""The worker's part of policies, on requests laid out as the shim lays them."""
+
+import os
+
+import numpy as np
+import plugin_request
+import pytest
+
+from osm_plugin.answer import SharedMemory
+from osm_plugin.config import PluginConfig
+from osm_plugin.policies import ANSWER_MAGIC, POLICY_ANSWER, POLICY_REQUEST, REQUEST_MAGIC, PolicyDesk, read_lft
+from osm_plugin.snapshot import CABLE, REQUEST, read_request
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import FabricError, InputError
+from routing.policy import lay_over, loop_channels, port_facts, read_policy
+from routing.policy.export import stall_life
+from routing.topologies import generate
+
+RULES = """
+[[rule]]
+hoq_life = 17
+[[rule]]
+role = "loop"
+vl_stall_count = 2
+"""
+
+
+@pytest.fixture
+def memory():
+    descriptor = os.memfd_create("test")
+    yield SharedMemory(descriptor)
+    os.close(descriptor)
+
+
+@pytest.fixture(scope="module")
+def ring():
+    fabric = generate("ring", ["5"])
+    return fabric, ENGINES["minhop"].route(fabric, EngineOptions(vls=1))
+
+
+def lay(fabric, lft, memory):
+    """A request with forwarding tables behind it, as policies.c writes it."""
+    plugin_request.lay(fabric, memory)
+    head = np.frombuffer(memory.view()[: REQUEST.itemsize], REQUEST)[0]
+    at = -(-(int(head["cable_at"]) + int(head["cables"]) * CABLE.itemsize) // 8) * 8
+    extra = np.zeros(1, POLICY_REQUEST)
+    extra["magic"], extra["lids"] = REQUEST_MAGIC, lft.shape[1]
+    data = extra.tobytes() + lft.tobytes()
+    memory.view(at + len(data))[at : at + len(data)] = data
+    changed = np.frombuffer(memory.view()[: REQUEST.itemsize], REQUEST).copy()
+    changed["end"] = at + len(data)
+    memory.view()[: REQUEST.itemsize] = changed.tobytes()
+
+
+def answered(desk, memory, rules):
+    """What the worker lays down, and its line for the log."""
+    snapshot = read_request(memory.view())
+    note = desk.answer(memory, snapshot, PluginConfig(policies=str(rules)))
+    head = np.frombuffer(memory.view()[snapshot.answer_at :][: POLICY_ANSWER.itemsize], POLICY_ANSWER)[0]
+    assert int(head["magic"]) == ANSWER_MAGIC
+    assert int(head["sequence"]) == snapshot.sequence
+    start, count = int(head["want_at"]), int(head["switches"]) * 256
+    return np.frombuffer(memory.view()[start : start + 2 * count], np.uint16).reshape(-1, 256), note
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_values_are_those_of_the_rules(ring, memory, tmp_path, known):
+    fabric, routing = ring
+    (tmp_path / "rules.toml").write_text(RULES)
+    lay(fabric, routing.lft, memory)
+    desk = PolicyDesk()
+    if known:
+        desk.routed(fabric, routing)
+    want, note = answered(desk, memory, tmp_path / "rules.toml")
+    policy = read_policy(tmp_path / "rules.toml")
+    expected = lay_over(policy, fabric, port_facts(fabric, loop_channels(fabric, routing)))
+    assert (want == stall_life(expected)).all()
+    assert note.startswith("rules.toml: 2 rules, 10 channels on credit loops")
+    assert ("one VL" in note) != known
+
+
+def test_other_tables_than_the_engines_count_when_the_switches_have_them(ring, memory, tmp_path):
+    fabric, routing = ring
+    (tmp_path / "rules.toml").write_text(RULES)
+    desk = PolicyDesk()
+    desk.routed(fabric, routing)
+    lay(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1)).lft, memory)
+    want, note = answered(desk, memory, tmp_path / "rules.toml")
+    assert "0 channels on credit loops (taking all to ride on one VL)" in note
+    assert set(np.unique(want).tolist()) == {0, 0x1F00 | 17}
+
+
+def test_tables_of_another_width_and_none_at_all(ring, memory):
+    fabric, routing = ring
+    lay(fabric, routing.lft[:, :4], memory)
+    found = read_lft(memory.view(), fabric)
+    assert (found[:, :4] == routing.lft[:, :4]).all()
+    assert (found[:, 4:] == 255).all()
+    lay(fabric, np.pad(routing.lft, ((0, 0), (0, 9))), memory)
+    assert (read_lft(memory.view(), fabric) == routing.lft).all()
+    memory.view()[:] = bytes(len(memory.view()))
+    with pytest.raises(FabricError, match="no forwarding tables"):
+        read_lft(memory.view(), fabric)
+
+
+def test_no_rules_are_an_error(ring, memory):
+    lay(ring[0], ring[1].lft, memory)
+    with pytest.raises(InputError, match="no rules"):
+        PolicyDesk().answer(memory, read_request(memory.view()), PluginConfig())

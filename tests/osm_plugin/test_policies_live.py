@@ -1,0 +1,213 @@
+"""Values of single ports in a live OpenSM: what smpquery reads, and how many requests it took."""
+
+import os
+import re
+import signal
+
+import numpy as np
+import pytest
+from plugin_lab import worker_of
+
+from ibsim_fixtures.ibsim import Ibsim
+from ibsim_fixtures.opensm import OpenSM, Plugin
+from ibsim_fixtures.processes import poll
+from ibsim_fixtures.readback import portinfo
+from routing.formats.fabric_files import read_fabric
+from routing.formats.table_files import read_tables
+from routing.policy import lay_over, loop_channels, port_facts, read_policy
+
+pytestmark = pytest.mark.lab
+
+RULES = """
+[[rule]]
+name = "to CAs"
+role = "ca-facing"
+hoq_life = 14
+
+[[rule]]
+name = "between switches"
+role = "switch-facing"
+hoq_life = 17
+
+[[rule]]
+name = "on loops"
+role = "loop"
+hoq_life = 12
+override = true
+
+[[rule]]
+name = "one switch by GUID"
+switch = "0x0000000000200001"
+ports = "3-4"
+hoq_life = "1ms"
+override = true
+
+[[rule]]
+name = "one port"
+switch = "sw2"
+ports = 2
+hoq_life = "never"
+override = true
+"""
+OPENSM = {"leaf_head_of_queue_lifetime": "0x10", "head_of_queue_lifetime": "0x0c", "qos": True}
+USUAL = {True: 16, False: 12}
+"""What OpenSM is told to give to ports, by whether they lead to CAs."""
+
+
+class Bench:
+    """A ring of four with two CAs a switch in ibsim, and OpenSMs with the plugin on it, one after the other."""
+
+    def __init__(self, ibsim, folder, plugin_folder):
+        self.ibsim, self.folder, self._plugin = ibsim, folder, plugin_folder
+        self.rules = folder / "rules.toml"
+        self.config = folder / "ibnue.toml"
+        self.rules.write_text(RULES)
+        self.config.write_text("policies = 'rules.toml'\nstate_file = false\n")
+
+    def opensm(self, engine="minhop,no_fallback", **config):
+        plugin = Plugin("ibnue", options=f"--config {self.config}", folder=self._plugin)
+        return OpenSM(self.ibsim, routing_engine=engine, plugin=plugin, config={**OPENSM, **config})
+
+    def fabric(self):
+        path = self.folder / "ibnetdiscover.out"
+        path.write_text(self.ibsim.run("ibnetdiscover"))
+        return read_fabric(path)
+
+    def wanted(self, opensm):
+        """HOQLife of every cabled port, from the rules, the fabric as ibnetdiscover sees it, and OpenSM's dumps."""
+        fabric = self.fabric()
+        facts = port_facts(fabric, loop_channels(fabric, read_tables(opensm.folder, fabric)))
+        found = lay_over(read_policy(self.rules), fabric, facts, strict=False)
+        to_ca, lives = facts.role["ca-facing"], found.hoq_life
+        return {
+            (s, p): (
+                int(fabric.switch_lid[s]),
+                int(lives[s, p]) if lives[s, p] >= 0 else None,
+                USUAL[bool(to_ca[s, p])],
+            )
+            for s, p in np.argwhere(facts.cabled).tolist()
+        }
+
+    def check(self, opensm, sweeps):
+        """After so many sweeps: what the ports have is what is wanted, and the last sweep wrote those that differed."""
+        assert poll(lambda: len(counted(opensm)) >= sweeps, 10.0)
+        wishes, right, written, held, left = counted(opensm)[-1]
+        wanted = self.wanted(opensm)
+        differ = sum(life is not None and life != usual for _, life, usual in wanted.values())
+        assert wishes == sum(life is not None for _, life, _ in wanted.values())
+        assert (right, written, held, left) == (wishes - differ, differ, differ, 0)
+        for (_, port), (lid, life, usual) in wanted.items():
+            assert int(portinfo(self.ibsim, lid, port)["HoqLife"]) == (usual if life is None else life)
+        return wishes, written
+
+
+def counted(opensm):
+    """Figures of every round: ports with a wish, right ones, written ones, those that hold it, those left alone."""
+    found = re.findall(
+        r"policies: (\d+) ports have a wish, (\d+) were right, (\d+) written, (\d+) of them hold it, (\d+) left",
+        opensm.log_path.read_text(),
+    )
+    return [tuple(map(int, row)) for row in found]
+
+
+@pytest.fixture
+def bench(nets, plugin_folder, tmp_path):
+    with Ibsim(nets("ring", "4", cas=2)) as ibsim:
+        yield Bench(ibsim, tmp_path, plugin_folder)
+
+
+def test_right_from_the_start_after_faults_sweeps_and_a_restart(bench):
+    with bench.opensm() as opensm:
+        wishes, written = bench.check(opensm, 1)
+        # All eight ports to CAs, and of those between switches two by rule; the others are on loops, where the rules
+        # want what OpenSM gives them.
+        assert (wishes, written) == (16, 10)
+        opensm.resweep()
+        bench.check(opensm, 2)
+        # The chain that is left has no loop, so that its ports get what holds between switches.
+        bench.ibsim.unlink("sw3", 3)
+        opensm.resweep()
+        assert bench.check(opensm, 3) == (14, 14)
+        bench.ibsim.relink("sw3", 3)
+        opensm.resweep()
+        assert bench.check(opensm, 4) == (16, 10)
+        bench.ibsim.unlink("sw2")
+        opensm.resweep()
+        bench.check(opensm, 5)
+        assert "idle: line " in opensm.log_path.read_text()
+        bench.ibsim.relink("sw2")
+        opensm.resweep()
+        bench.check(opensm, 6)
+        assert opensm.errors == []
+    with bench.opensm() as opensm:
+        assert bench.check(opensm, 1) == (16, 10)
+        assert opensm.errors == []
+
+
+def test_nothing_else_of_a_port_changes(live, nets, tmp_path):
+    """Same fabric with and without rules, with the speeds that take a field of their own in PortInfo."""
+    net = nets("ring", "3", speed="EDR")
+    (tmp_path / "rules.toml").write_text("[[rule]]\nhoq_life = 9\n")
+    seen = []
+    for toml in ("", "policies = 'rules.toml'\n"):
+        with live(net, "minhop,no_fallback", toml=f"{toml}state_file = false\n") as lab:
+            assert not toml or poll(lambda lab=lab: counted(lab.opensm), 10.0)
+            lids = [owner.lid for owner in lab.owners() if owner.kind == "SW"]
+            seen.append({(lid, port): lab.portinfo(lid, port) for lid in lids for port in (1, 2, 3)})
+            assert lab.opensm.errors == []
+    assert {info.pop("HoqLife") for info in seen[1].values()} == {"9"}
+    assert {info.pop("HoqLife") for info in seen[0].values()} == {"16", "18"}
+    assert seen[0] == seen[1]
+
+
+def test_rules_are_read_anew_and_bad_ones_leave_what_is(bench):
+    with bench.opensm() as opensm:
+        bench.check(opensm, 1)
+        bench.rules.write_text("[[rule]]\nhoq_life = 5\n")
+        opensm.resweep()
+        assert bench.check(opensm, 2) == (16, 16)
+        bench.rules.write_text("[[rule]]\nhoq_life = 5\n[[rule]]\nname = 'more'\nhoq_life = 6\n")
+        opensm.resweep()
+        assert poll(lambda: len(counted(opensm)) == 3, 10.0)
+        assert counted(opensm)[-1] == (16, 0, 16, 16, 0)
+        (error,) = [line for line in opensm.errors if "IBNC" in line]
+        assert "the last ones stay" in error and "rules.toml:5: more and rule 1 (line 1) set hoq_life" in error
+        lid = int(bench.fabric().switch_lid[0])
+        assert portinfo(bench.ibsim, lid, 1)["HoqLife"] == "5"
+        bench.config.write_text("state_file = false\n")
+        opensm.resweep()
+        assert portinfo(bench.ibsim, lid, 1)["HoqLife"] == "16"
+        assert len(counted(opensm)) == 3
+
+
+def test_a_port_that_keeps_its_own_value_is_left_alone_in_the_end(bench):
+    """ibsim takes HOQLife, but its ports have a VLStallCount of 7 whatever they are told."""
+    bench.rules.write_text("[[rule]]\nswitch = 'sw1'\nports = 1\nvl_stall_count = 3\n")
+    with bench.opensm() as opensm:
+        for sweep in range(1, 6):
+            assert poll(lambda sweep=sweep: len(counted(opensm)) == sweep, 10.0)
+            opensm.resweep()
+        assert counted(opensm)[:5] == [*[(1, 0, 1, 0, 0)] * 3, *[(1, 0, 0, 0, 1)] * 2]
+        errors = [line for line in opensm.errors if "IBNA" in line]
+        assert len(errors) == 3
+        assert "sw1 port 1: HOQLife 16, VLStallCount 7 instead of 16, 3" in errors[0]
+
+
+def test_loops_are_those_of_the_plugins_own_tables(bench):
+    bench.rules.write_text("[[rule]]\nrole = 'loop'\nhoq_life = 9\n")
+    with bench.opensm("ibnue-updn,no_fallback") as opensm:
+        assert poll(lambda: counted(opensm), 10.0)
+        assert counted(opensm) == [(0, 0, 0, 0, 0)]
+        assert "1 rules, 0 channels on credit loops\n" in opensm.log_path.read_text()
+
+
+def test_a_worker_that_died_is_replaced(live, nets, tmp_path):
+    (tmp_path / "rules.toml").write_text("[[rule]]\nhoq_life = 9\n")
+    with live(nets("ring", "3"), "minhop,no_fallback", toml="policies = 'rules.toml'\nstate_file = false\n") as lab:
+        assert poll(lambda: counted(lab.opensm), 10.0)
+        pid = worker_of(lab)
+        os.kill(pid, signal.SIGKILL)
+        lab.opensm.resweep()
+        assert poll(lambda: len(counted(lab.opensm)) == 2, 30.0)
+        assert counted(lab.opensm)[-1] == (9, 0, 9, 9, 0)
+        assert worker_of(lab) != pid
