@@ -136,10 +136,10 @@ def sweep(
         if plan is None and path is None:
             raise OptionError("there is nothing to do", remedy="name fabrics, a --spec or a --ledger")
         earlier = opened(stack, against, path)
+        merged = [stack.enter_context(Ledger(same(other, path), read_only=True)) for other in others]
         ledger = stack.enter_context(Ledger(path, must_exist=plan is None and not others))
-        for other in others:
-            with Ledger(same(other, path), must_exist=True) as merged:
-                ledger.absorb(merged)
+        for other in merged:
+            ledger.absorb(other)
         if retry_errors:
             ledger.forget("error")
         ran, seconds = (0, 0.0) if plan is None else run(stack, ledger, plan, executor, jobs)
@@ -165,7 +165,7 @@ def opened(stack: ExitStack, against: Path | None, path: Path | None) -> Ledger 
     """The earlier ledger."""
     from routing.sweep.ledger import Ledger
 
-    return None if against is None else stack.enter_context(Ledger(same(against, path), must_exist=True))
+    return None if against is None else stack.enter_context(Ledger(same(against, path), read_only=True))
 
 
 def planned(given: Mapping[str, Any], shard: str | None) -> Plan | None:

@@ -6,10 +6,10 @@ program has a ledger open at a time; the operating system lets go of it when tha
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from datetime import datetime, timezone
 from pathlib import Path
@@ -62,6 +62,8 @@ class Ledger:
         The file, made if it is not there; None: in memory, gone afterwards.
     must_exist
         Refuse to make one.
+    read_only
+        Change nothing, as with one that is only compared with; it has to be there.
 
     Raises
     ------
@@ -71,12 +73,18 @@ class Ledger:
         Another run has it open, or it cannot be read or written.
     """
 
-    def __init__(self, path: str | Path | None, *, must_exist: bool = False) -> None:
+    def __init__(self, path: str | Path | None, *, must_exist: bool = False, read_only: bool = False) -> None:
         self.path = None if path is None else Path(path)
-        if self.path is not None and must_exist and not self.path.exists():
+        self._read_only = read_only
+        if self.path is not None and (must_exist or read_only) and not self.path.exists():
             raise InputError("no such ledger", path=path, remedy="ibnue sweep --ledger FILE makes one")
         with self._told():
-            self._base = sqlite3.connect(":memory:" if path is None else path, timeout=0, isolation_level=None)
+            place = (
+                ":memory:"
+                if self.path is None
+                else f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+            )
+            self._base = sqlite3.connect(place, timeout=0, isolation_level=None, uri=True)
         try:
             with self._told():
                 self._open()
@@ -85,13 +93,15 @@ class Ledger:
             raise
 
     def _open(self) -> None:
-        self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
-        self._base.execute("BEGIN EXCLUSIVE")
+        if not self._read_only:
+            self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._base.execute("BEGIN" if self._read_only else "BEGIN EXCLUSIVE")
         application, version, tables = (
             self._base.execute(question).fetchone()[0]
             for question in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
         )
-        if (application, version, tables) == (0, 0, 0):
+        self._new = (application, version, tables) == (0, 0, 0)
+        if self._new and not self._read_only:
             for statement in SCHEMA.strip().split(";\n"):
                 self._base.execute(statement)
         elif application != APPLICATION:
@@ -103,11 +113,13 @@ class Ledger:
                 remedy="use the ibnue that wrote it, or begin another ledger",
             )
         self._base.execute("COMMIT")
+        if self._read_only:
+            return
         # Commits then reach the operating system at once, which is what a killed run needs, and the disk in time.
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = NORMAL")
 
-    @contextmanager
+    @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
         try:
             yield
@@ -135,10 +147,14 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file, which is then the whole ledger again."""
-        with self._told():
+        """Let go of the file, which is then the whole ledger again; one that was made for nothing is removed."""
+        with contextlib.closing(self._base), self._told():
+            if self._read_only:
+                return
+            (runs,) = self._base.execute("SELECT count(*) FROM runs").fetchone()
             self._base.execute("PRAGMA journal_mode = DELETE")
-        self._base.close()
+            if self._new and not runs and self.path is not None:
+                self.path.unlink(missing_ok=True)
 
     def begin(self, about: str) -> int:
         """Note down a run; its number."""

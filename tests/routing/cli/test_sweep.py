@@ -143,17 +143,22 @@ def test_specs_that_are_none(text, word, tmp_path):
         (["ring:4", "--lab", "--stability", "full"], "--lab has no --stability"),
         (["--ledger", "nowhere.db"], "no such ledger"),
         (["ring:4", "--against", "nowhere.db"], "no such ledger"),
+        (["ring:4", "--merge", "nowhere.db"], "no such ledger"),
     ],
 )
 def test_wrong_use(args, word, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refused(run(*args), word)
     assert list(tmp_path.iterdir()) == []
+    if "--ledger" not in args:
+        refused(run(*args, "--ledger", "new.db"), word if args else "no such ledger")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ledgers_that_cannot_be_used(tmp_path):
     path = tmp_path / "l.db"
-    with Ledger(path):
+    with Ledger(path) as ledger:
+        ledger.begin("")
         refused(run("ring:4", "--ledger", path), "another run has this ledger open")
         refused(run("ring:4", "--against", path), "another run has this ledger open")
     refused(run("ring:4", "--ledger", path, "--against", path), "the ledger of this run itself")

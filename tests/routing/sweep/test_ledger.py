@@ -51,10 +51,19 @@ def test_all_or_none(plan):
 
 def test_one_writer(tmp_path):
     path = tmp_path / "l.db"
-    with Ledger(path), pytest.raises(EnvironmentProblem, match=r"l\.db: another run has this ledger open") as told:
+    with (
+        Ledger(path) as first,
+        pytest.raises(EnvironmentProblem, match=r"l\.db: another run has this ledger open") as told,
+    ):
+        first.begin("")
         Ledger(path)
     assert "\n" not in str(told.value)
-    Ledger(path).close()
+    Ledger(path, must_exist=True).close()
+
+
+def test_one_that_was_made_for_nothing_goes(tmp_path):
+    Ledger(tmp_path / "l.db").close()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_after_closing_it_is_one_file(plan, tmp_path):
@@ -97,7 +106,8 @@ def no_base(path):
 
 
 def damaged(path):
-    Ledger(path).close()
+    with Ledger(path) as ledger:
+        ledger.begin("")
     whole = path.read_bytes()
     path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
 
@@ -138,6 +148,22 @@ def test_merged_shards_count_once(plan, tmp_path):
         assert a.absorb(b) == 2
         assert a.absorb(b) == 0
         assert a.done() == {task.id for task, _ in pairs}
+
+
+def test_one_that_is_read_stays_as_it_is(plan, tmp_path):
+    path = tmp_path / "odd name?#%.db"
+    with Ledger(path) as ledger:
+        ledger.record(ledger.begin(""), results(plan()))
+    before, when = path.read_bytes(), path.stat().st_mtime_ns
+    with Ledger(path, read_only=True) as one, Ledger(path, read_only=True) as two:
+        assert one.done() == two.done() != set()
+        with pytest.raises(EnvironmentProblem, match="readonly"):
+            one.begin("")
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == (before, when)
+    with pytest.raises(InputError, match="no such ledger"):
+        Ledger(tmp_path / "l.db", read_only=True)
+    with Ledger(path), pytest.raises(EnvironmentProblem, match="another run"):
+        Ledger(path, read_only=True)
 
 
 def test_errors_can_be_forgotten(plan):
