@@ -30,6 +30,7 @@ from osm_plugin.plan import options_key, plan
 from osm_plugin.policies import POLICIES, PolicyDesk
 from osm_plugin.snapshot import Snapshot, read_request
 from osm_plugin.state import Kept, State
+from osm_plugin.transition import transition_line
 from routing.deadlock.proof import Proof
 from routing.engines import ENGINES
 from routing.engines.base import Engine, EngineOptions, Objective
@@ -139,6 +140,7 @@ class Worker:
         self._log_level = "info"
         self._state = State()
         self._policies = PolicyDesk()
+        self._replaced: tuple[Kept | None, int] | None = None
 
     def prepare(self, place: str | None) -> None:
         """Read the state ahead of the first request, which reads it again only if it has changed."""
@@ -147,11 +149,27 @@ class Worker:
             self._state.refresh(config.state_path, threads=threads_of(config))
 
     def afterwards(self) -> None:
-        """Save the state; OpenSM has its answer and does not wait for this."""
+        """Save the state and judge the change; OpenSM has its answer and does not wait for this."""
         try:
             self._state.save()
         except IbnueError as problem:
             self._state.remarks.append(f"state not saved: {problem}")
+        replaced, self._replaced = self._replaced, None
+        if replaced is not None and self._state.last is not None:
+            self._judge(replaced[0], self._state.last, replaced[1])
+
+    def _judge(self, before: Kept | None, after: Kept, threads: int) -> None:
+        """Say in the log what the change of tables means for traffic under way, and in OpenSM's with the next sweep."""
+        try:
+            line = transition_line(before, after, threads=threads)
+        except IbnueError as problem:
+            line = f"transition not judged: {problem}"
+        except Exception:
+            traceback.print_exc()
+            line = "transition not judged: bug in the worker"
+        if line is not None:
+            print(line, file=sys.stderr, flush=True)  # noqa: T201
+            self._state.remarks.append(f"last {line}")
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Route what lies in the memory; never raises."""
@@ -207,6 +225,7 @@ class Worker:
         clock.lap("write")
         self._policies.routed(fabric, tables)
         if engine.name != BUNDLE:
+            self._replaced = self._state.last, threads_of(config)
             self._state.put(Kept(fabric, tables, proof, engine.name, key), reset=config.stability == "fresh")
         lanes = f"{tables.vls} VL{'s' * (tables.vls != 1)}"
         size = f"fabric {fabric.digest[:12]}: {fabric.switches} switches, {fabric.endports} end ports"

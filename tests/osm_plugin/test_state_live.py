@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import pytest
@@ -62,9 +63,13 @@ def test_a_cable_that_comes_back_brings_the_home_tables_back(live, nets, path, t
         before = lab.switch_lfts()
         lab.unlink("sw1.1", 2)
         assert lab.switch_lfts() != before
+        log = lab.opensm.log_path.parent / "ibnue-worker.log"
+        verdict = r"transition (any-order|ordered|drained|unsafe): .*entries of \d+ LIDs"
+        assert poll(lambda: re.search(verdict, log.read_text()), 10.0)
         lab.relink("sw1.1", 2)
         assert lab.switch_lfts() == before
         assert said(lab, "home tables again")
+        assert said(lab, f"last {verdict}")
 
 
 def test_fresh_ignores_the_state_and_makes_a_new_home(live, nets, path, toml):

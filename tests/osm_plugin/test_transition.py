@@ -1,0 +1,98 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from osm_plugin.plan import options_key
+from osm_plugin.state import Kept
+from osm_plugin.transition import transition_line
+from osm_plugin.worker import Worker
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import TableError
+from routing.topologies import generate
+
+OPTIONS = EngineOptions(effort=0.1, vls=1)
+
+
+def kept(fabric, **options):
+    chosen = replace(OPTIONS, **options)
+    routing = ENGINES["updn"].route(fabric, chosen)
+    return Kept(fabric, routing, prove(fabric, routing), "updn", options_key(chosen))
+
+
+@pytest.fixture(scope="module")
+def torus():
+    return kept(generate("torus", ["4x4"]), roots=("sw0.0",))
+
+
+@pytest.fixture(scope="module")
+def turned(torus):
+    return kept(torus.fabric, roots=("sw2.2",))
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return kept(generate("kary-ntree", ["2", "2"]))
+
+
+def test_no_tables_before_and_no_change_are_not_worth_a_line(torus):
+    assert transition_line(None, torus) is None
+    assert transition_line(torus, torus) is None
+    assert transition_line(replace(torus), torus) is None
+
+
+def test_another_subnet_is_no_change(torus, turned):
+    fabric = torus.fabric
+    other = replace(fabric, switch_guid=fabric.switch_guid + np.uint64(0x1000))
+    assert transition_line(replace(turned, fabric=other), torus) is None
+
+
+def test_a_loop_on_the_way_is_named(torus, turned):
+    line = transition_line(torus, turned)
+    assert line.startswith(("transition ordered", "transition drained"))
+    assert "credit loop of" in line
+    assert "entries of" in line
+    assert "\n" not in line
+
+
+def test_a_change_that_is_safe_says_so(tree):
+    fabric = tree.fabric
+    lft = tree.routing.lft.copy()
+    rows = np.arange(fabric.switches)
+    lid = int(np.flatnonzero(fabric.lids.endport >= 0)[0])
+    leaf = int(np.flatnonzero((fabric.terminals_at > 0) & (rows != fabric.lids.switch[lid]))[0])
+    up = [int(port) for port in fabric.channels.port[fabric.channels.first[leaf] : fabric.channels.first[leaf + 1]]]
+    lft[leaf, lid] = next(port for port in up if port != lft[leaf, lid])
+    routing = replace(tree.routing, lft=lft)
+    line = transition_line(tree, replace(tree, routing=routing))
+    assert line == ("transition any-order: no mixture of the tables has a credit loop; 1 entries of 1 LIDs in 1 blocks")
+
+
+def worker_after(before, after):
+    worker = Worker(None, {})
+    worker._state.put(after, reset=False)
+    worker._replaced = before, 1
+    return worker
+
+
+def test_the_worker_says_it_once_in_its_log_and_with_the_next_sweep(torus, turned, capfd):
+    worker = worker_after(torus, turned)
+    worker.afterwards()
+    worker.afterwards()
+    told = capfd.readouterr().err.splitlines()
+    assert len(told) == 1
+    assert told[0].startswith("transition ")
+    assert worker._state.take_remarks() == [f"last {told[0]}"]
+
+
+@pytest.mark.parametrize(("problem", "told"), [(TableError("odd"), "odd"), (ZeroDivisionError(), "bug in the worker")])
+def test_a_change_that_cannot_be_judged_stops_nothing(torus, turned, monkeypatch, problem, told):
+    def fail(*_, **__):
+        raise problem
+
+    monkeypatch.setattr("osm_plugin.worker.transition_line", fail)
+    worker = worker_after(torus, turned)
+    worker.afterwards()
+    assert worker._state.take_remarks() == [f"last transition not judged: {told}"]
