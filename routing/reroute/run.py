@@ -18,6 +18,7 @@ from routing.fabric import NO_PORT, Fabric
 from routing.publish import verify
 from routing.reroute.ground import Frame, exact_waits, known_waits
 from routing.reroute.home import heal, is_same
+from routing.reroute.prove_changes import prove_changes
 from routing.reroute.translate import Laid, lay_over
 from routing.reroute.values import How, Published, Rerouted, Stability
 from routing.tables import Provenance, Routing
@@ -143,17 +144,18 @@ class _Job:
         if home is not None and with_home:
             start, self.counts["healed"] = heal(start, home, self.fabric)
         plan = Attempt(frame, waits, certificate, vl_bit)
-        laid, failed = self.attempt(plan, start, LAY_ANEW if self.stability is Stability.BALANCED else MEND)
+        lay = LAY_ANEW if self.stability is Stability.BALANCED else MEND
+        laid, failed, plan = self.attempt(plan, start, lay)
         holes = self.counts["holes"]
         if len(failed) and certificate is not None:
-            laid, failed = self.attempt_more(plan, laid, failed)
+            laid, failed, plan = self.attempt_more(plan, laid, failed)
         if len(failed):
             return None, f"{len(failed)} LIDs found no way without a credit loop"
         self.counts["levels"] = int(np.count_nonzero(laid.sl != _shaped(start.sl, laid.sl.shape)))
-        return self.judge(laid, certificate, holes)
+        return self.judge(laid, plan, holes)
 
-    def attempt(self, plan: Attempt, start: Routing, lay: int) -> tuple[Routing, npt.NDArray[np.intp]]:
-        """Tables with what could be done, and the LIDs for which nothing could."""
+    def attempt(self, plan: Attempt, start: Routing, lay: int) -> tuple[Routing, npt.NDArray[np.intp], Attempt]:
+        """Tables with what could be done, the LIDs for which nothing could, and what may wait for what then."""
         frame, by_switch = plan.frame, start.sl.ndim == 2 and not self.goes_by_lid
         plain = np.zeros(start.lft.shape[1], np.uint8)
         certificate = plan.certificate
@@ -179,11 +181,11 @@ class _Job:
         self.counts["relaid"] = self.counts.get("relaid", 0) + int(np.count_nonzero(mended.done == LAID_ANEW))
         sl = start.sl if self.goes_by_lid else frame.gathered(mended.sl) if by_switch else mended.sl
         done = replace(start, lft=frame.gathered(mended.lft), sl=sl)
-        return done, np.flatnonzero(mended.done == FAILED)
+        return done, np.flatnonzero(mended.done == FAILED), replace(plan, waits=mended.waits)
 
     def attempt_more(
         self, plan: Attempt, laid: Routing, failed: npt.NDArray[np.intp]
-    ) -> tuple[Routing, npt.NDArray[np.intp]]:
+    ) -> tuple[Routing, npt.NDArray[np.intp], Attempt]:
         """What fits nowhere beside all that may wait by the tables before and by home.
 
         First by SLs that hang on the source as well; then beside what is left in use only; then without regard to what
@@ -193,19 +195,19 @@ class _Job:
         assert certificate is not None
         if laid.sl.ndim == 1 and certificate.strength == "forward" and len(certificate.order) > 1:
             laid = replace(laid, sl=_shaped(laid.sl, laid.lft.shape).copy())
-            laid, failed = self.attempt(plan, laid, MEND)
+            laid, failed, plan = self.attempt(plan, laid, MEND)
             self.counts["by_source"] = 1
         scopes: tuple[Scope, ...] = ("all", "endports") if certificate.scope == "all" else ("endports",)
         for lifted, scope in itertools.product((False, True), scopes):
             if not len(failed):
                 break
             self.counts["exact"] = self.counts.get("exact", 0) + 1
-            laid, failed = self.attempt_exact(plan, laid, failed, scope, lifted=lifted)
-        return laid, failed
+            laid, failed, plan = self.attempt_exact(plan, laid, failed, scope, lifted=lifted)
+        return laid, failed, plan
 
     def attempt_exact(
         self, plan: Attempt, laid: Routing, failed: npt.NDArray[np.intp], scope: Scope, *, lifted: bool
-    ) -> tuple[Routing, npt.NDArray[np.intp]]:
+    ) -> tuple[Routing, npt.NDArray[np.intp], Attempt]:
         """Beside what the tables make wait as far as they are laid; ``lifted``: less what is in the way of itself."""
         assert plan.certificate is not None
         certificate = replace(plan.certificate, scope=scope)
@@ -215,7 +217,7 @@ class _Job:
             laid = deliver(replace(laid, lft=lft), self.fabric)
         waits = exact_waits(self.fabric, laid, certificate, plan.vl_bit, threads=self.options.threads)
         if waits is None:
-            return laid, failed
+            return laid, failed, plan
         return self.attempt(Attempt(Frame.of(self.fabric, [self.fabric]), waits, certificate, plan.vl_bit), laid, MEND)
 
     def waits(self, frame: Frame, certificate: Certificate | None) -> tuple[Waits, bool]:
@@ -236,18 +238,37 @@ class _Job:
         assert alone is not None
         return alone, False
 
-    def judge(self, laid: Routing, certificate: Certificate | None, holes: int) -> tuple[Rerouted | None, str]:
+    def judge(self, laid: Routing, plan: Attempt, holes: int) -> tuple[Rerouted | None, str]:
         """Prove what came of it."""
-        routing = replace(laid, provenance=self.provenance())
-        proof = prove(self.fabric, routing, threads=self.options.threads)
+        routing, certificate = replace(laid, provenance=self.provenance()), self.before.proof.certificate
+        proof = None
+        if plan.certificate is not None and "exact" not in self.counts:
+            order = plan.waits.order[:, plan.frame.channel]
+            proof = prove_changes(self.fabric, routing, self.before, self.laid, order)
+            self.counts["proven_by_changes"] = int(proof is not None)
+        if proof is None:
+            proof = prove(self.fabric, routing, threads=self.options.threads)
         if not proof.complete:
             return None, "what was repaired is not complete"
-        if certificate is not None and not _as_strong(proof, certificate):
+        if plan.certificate is not None and certificate is not None and not _as_strong(proof, certificate):
             return None, "what was repaired is not as safe as before"
         how: How = "relaid" if self.counts["relaid"] else "repaired" if holes else "unchanged"
         if how == "unchanged" and self.counts.get("healed"):
             how = "home"
-        return self.result(routing, proof, how, _reason(how)), ""
+        return self.result(routing, proof, how, self.reason(how, proof)), ""
+
+    def reason(self, how: How, proof: Proof) -> str:
+        """What it took, in one line."""
+        took = [_REASONS[how]]
+        if self.counts.get("levels"):
+            took.append(f"{self.counts['levels']} SLs changed" + self.counts.get("by_source", 0) * ", by source now")
+        if self.counts.get("exact"):
+            took.append("some LIDs fit only beside what is left in use")
+        if proof.scope == "endports" and self.before.proof.scope == "all":
+            took.append("what switches send to switches may close a loop")
+        if self.before.proof.certificate is not None and proof.certificate is None:
+            took.append("no tables without a credit loop were found, and the engine promises none")
+        return "; ".join(took)
 
     def result(self, routing: Routing, proof: Proof, how: How, reason: str) -> Rerouted:
         changed = int(np.count_nonzero(routing.lft != self.laid.earlier))
@@ -271,14 +292,12 @@ def _as_strong(proof: Proof, certificate: Certificate) -> bool:
     return proof.certificate is not None and (proof.strength == "reversible" or certificate.strength == "forward")
 
 
-def _reason(how: How) -> str:
-    return {
-        "unchanged": "every entry holds",
-        "home": "entries of home hold again",
-        "repaired": "single entries were laid anew",
-        "relaid": "whole columns were laid anew",
-        "fresh": "",
-    }[how]
+_REASONS: Mapping[How, str] = {
+    "unchanged": "every entry holds",
+    "home": "entries of the tables without faults hold again",
+    "repaired": "single entries were laid anew",
+    "relaid": "whole columns were laid anew",
+}
 
 
 def deliver(routing: Routing, fabric: Fabric) -> Routing:

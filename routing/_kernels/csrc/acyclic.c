@@ -12,11 +12,12 @@ int ibn_acyclic_prepare(acyclic *graph, const acyclic_net *net)
     *graph = (acyclic){.net = net};
     graph->turn_first = malloc(channels * sizeof *graph->turn_first);
     graph->stack = malloc(channels * sizeof *graph->stack);
+    graph->other = malloc(channels * sizeof *graph->other);
     graph->seen = calloc(channels, sizeof *graph->seen);
     graph->key[0] = malloc(channels * sizeof *graph->key[0]);
     graph->key[1] = malloc(channels * sizeof *graph->key[1]);
     graph->both = malloc(2 * channels * sizeof *graph->both);
-    if (!graph->turn_first || !graph->stack || !graph->seen || !graph->key[0] || !graph->key[1] || !graph->both)
+    if (!graph->turn_first || !graph->stack || !graph->other || !graph->seen || !graph->key[0] || !graph->key[1] || !graph->both)
         return 1;
     int32_t turns = 0;
     for (int32_t c = 0; c < net->channels; c++) {
@@ -34,6 +35,7 @@ void ibn_acyclic_dispose(acyclic *graph)
 {
     free(graph->turn_first);
     free(graph->stack);
+    free(graph->other);
     free(graph->seen);
     free(graph->key[0]);
     free(graph->key[1]);
@@ -63,6 +65,39 @@ int ibn_acyclic_open(acyclic *graph, int32_t lane, const int32_t *order, int32_t
 static int64_t key_of(const int32_t *place, int32_t channel)
 {
     return (int64_t)place[channel] << 32 | channel;
+}
+
+/* Whether a way leads from one channel to another; looked for from both ends, on the side that has come by less. */
+int ibn_acyclic_reaches(acyclic *graph, int32_t lane, int32_t from, int32_t goal)
+{
+    const acyclic_net *net = graph->net;
+    const int32_t *place = graph->place[lane], least = place[from], most = place[goal];
+    const uint32_t ahead = graph->stamp + 1, back = graph->stamp + 2;
+    int32_t *queue[2] = {graph->stack, graph->other}, head[2] = {0, 0}, tail[2] = {1, 1};
+    graph->stamp += 2;
+    queue[0][0] = from;
+    queue[1][0] = goal;
+    graph->seen[from] = ahead;
+    graph->seen[goal] = back;
+    while (least <= most && head[0] < tail[0] && head[1] < tail[1]) {
+        const int side = tail[1] - head[1] < tail[0] - head[0];
+        const int32_t c = queue[side][head[side]++], s = side ? net->src[c] : net->dst[c];
+        const int32_t *list = side ? net->into_first : net->first, k = c - net->first[net->src[c]];
+        graph->visited++;
+        for (int32_t i = list[s]; i < list[s + 1]; i++) {
+            const int32_t e = side ? net->into[i] : i;
+            const int32_t turn = side ? graph->turn_first[e] + k : graph->turn_first[c] + i - list[s];
+            if (!(graph->used[turn] >> lane & 1) || place[e] < least || place[e] > most)
+                continue;
+            if (graph->seen[e] == (side ? ahead : back))
+                return 1;
+            if (graph->seen[e] == (side ? back : ahead))
+                continue;
+            graph->seen[e] = side ? back : ahead;
+            queue[side][tail[side]++] = e;
+        }
+    }
+    return 0;
 }
 
 /* Everything behind `from` that lies before `limit` in the order; -1 if `goal` is behind it. */

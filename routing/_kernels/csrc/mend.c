@@ -99,6 +99,18 @@ void ibn_mend_take_back(mend_job *job)
     }
 }
 
+/* Whether a turn closes a cycle by itself.  Most that do are found out here, since that is looked for from both ends. */
+static bool is_shut(mend_job *job, acyclic_step step, int32_t lane)
+{
+    const int32_t s = job->f->dst[step.channel], next = job->f->first[s] + step.turn - job->graph.turn_first[step.channel];
+    if (!ibn_acyclic_reaches(&job->graph, lane, next, step.channel))
+        return false;
+    job->graph.blocked[step.turn] |= UINT32_C(1) << lane;
+    if (job->on_trial)
+        job->shut[job->shut_count++] = (admitted){step.turn, lane};
+    return true;
+}
+
 /* Whether `count` steps fit on a VL; they are in then. */
 static bool fits(mend_job *job, int32_t count, int32_t lane)
 {
@@ -110,6 +122,11 @@ static bool fits(mend_job *job, int32_t count, int32_t lane)
         if (!(job->graph.used[job->steps[i].turn] & bit))
             job->fresh[job->fresh_count++] = (admitted){job->steps[i].turn, lane};
     }
+    for (int32_t i = 0; i < count && job->fresh_count > before; i++)
+        if (!(job->graph.used[job->steps[i].turn] & bit) && is_shut(job, job->steps[i], lane)) {
+            job->fresh_count = before;
+            return false;
+        }
     if (ibn_acyclic_fits(&job->graph, lane, job->steps, count))
         return true;
     job->fresh_count = before;

@@ -9,7 +9,7 @@ enum { OK, NO_MEMORY };
 enum { MEND, LAY_ANEW, LEAVE };
 enum { NO_HOLE, MENDED, LAID_ANEW, FAILED };
 enum { HOLES, FILLED, MOVED, VISITED, COUNTS };
-enum { RESCUERS = 64 };
+enum { RESCUERS = 32, PATIENCE = 200000 };
 
 /* Hops from a switch to the LID, or -1: it is cut off. */
 static int32_t hops_from(mend_job *job, int32_t s)
@@ -191,19 +191,30 @@ static bool rescued_by(mend_job *job, int32_t root, int32_t x)
     return false;
 }
 
+static bool is_rescued_by(mend_job *job, int32_t root, int32_t x)
+{
+    if (x == job->target || x == root || job->graph.visited > job->patience || !rescued_by(job, root, x))
+        return false;
+    job->helper[root] = x + 1;
+    return true;
+}
+
 /* A root that finds no way: another switch of its tree may, or a neighbour may take another, and give it one. */
 static bool rescue(mend_job *job, int32_t root)
 {
     const repair_fabric *f = job->f;
+    const int32_t last = job->helper[root] - 1;
+    if (last >= 0 && f->part[last] == f->part[root] && is_rescued_by(job, root, last))
+        return true;
     ibn_mend_gather(job, root);
     const int32_t count = job->hanging < RESCUERS ? job->hanging : RESCUERS;
     memcpy(job->members, job->queue, (size_t)count * sizeof *job->members);
     for (int32_t i = 1; i < count; i++)
-        if (rescued_by(job, root, job->members[i]))
+        if (job->members[i] != last && is_rescued_by(job, root, job->members[i]))
             return true;
     for (int32_t c = f->first[root]; c < f->first[root + 1]; c++)
-        if (f->alive[c] && f->dst[c] != job->target && job->cut_off[f->dst[c]] != job->stamp
-            && rescued_by(job, root, f->dst[c]))
+        if (f->alive[c] && job->cut_off[f->dst[c]] != job->stamp && f->dst[c] != last
+            && is_rescued_by(job, root, f->dst[c]))
             return true;
     return false;
 }
@@ -364,12 +375,16 @@ static uint8_t treat(mend_job *job, uint8_t lay, const int32_t *holes, int32_t c
             restore(job);
     }
     job->wish = job->f->wish;
-    if (done == FAILED && mend(job, holes, count))
+    job->patience = job->graph.visited + PATIENCE;
+    /* Where one LID of a switch finds no way, its others do not either. */
+    if (done == FAILED && !job->hopeless[job->target] && mend(job, holes, count))
         done = MENDED;
-    if (done == FAILED)
-        restore(job);
-    else
+    if (done != FAILED) {
         count_changes(job);
+        return done;
+    }
+    restore(job);
+    job->hopeless[job->target] = 1;
     return done;
 }
 
@@ -419,6 +434,8 @@ static bool prepare(mend_job *job)
     job->place = malloc(size * sizeof *job->place);
     job->roots = malloc(size * sizeof *job->roots);
     job->members = malloc(size * sizeof *job->members);
+    job->helper = calloc(size, sizeof *job->helper);
+    job->hopeless = calloc(size, sizeof *job->hopeless);
     job->kept = malloc(size * sizeof *job->kept);
     job->touched = calloc(size, sizeof *job->touched);
     job->steps = malloc((size + 256) * sizeof *job->steps);
@@ -428,14 +445,14 @@ static bool prepare(mend_job *job)
     job->ways = malloc(256 * sizeof *job->ways);
     job->others = malloc(256 * sizeof *job->others);
     return job->cut_off && job->known && job->hops && job->queue && job->through && job->lanes && job->flow && job->place
-           && job->roots && job->members && job->kept && job->touched && job->steps && job->fresh && job->spare && job->shut
+           && job->roots && job->members && job->helper && job->hopeless && job->kept && job->touched && job->steps && job->fresh && job->spare && job->shut
            && job->ways && job->others;
 }
 
 static void dispose(mend_job *job)
 {
     void *all[] = {job->cut_off, job->known, job->hops, job->queue, job->through, job->lanes, job->flow, job->place,
-                   job->roots, job->members, job->kept, job->touched, job->steps, job->fresh, job->spare, job->shut,
+                   job->roots, job->members, job->helper, job->hopeless, job->kept, job->touched, job->steps, job->fresh, job->spare, job->shut,
                    job->ways, job->others};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);

@@ -1,5 +1,7 @@
 """Re-routing: certified, as strong as before, little changed, and home again."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from strategies import random_fabric
@@ -9,6 +11,8 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Promise
 from routing.reroute import Published, Stability, reroute
+from routing.reroute.prove_changes import prove_changes
+from routing.reroute.translate import lay_over
 from routing.topologies import generate
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
@@ -98,3 +102,30 @@ def test_nothing_changed_nothing_done():
     found = reroute(ENGINES["nue"], OPTIONS, home, fabric)
     assert (found.how, found.broken, found.changed) == ("unchanged", 0, 0)
     assert found.routing is home.routing
+
+
+@pytest.mark.parametrize("engine", ["nue", "dfsssp", "lash"])
+def test_the_short_proof_says_what_the_long_one_says(engine):
+    """For tables with one entry turned at random: an order of the right ones shows the wrong ones to nobody."""
+    fabric = random_fabric(3, 9, 4)
+    before = published(fabric, engine)
+    less = fabric.without_links([int(fabric.channels.link[5])])
+    found = reroute(ENGINES[engine], OPTIONS, before, less)
+    laid, rng, refused = lay_over(before.routing, fabric, less), np.random.default_rng(1), 0
+    order = found.proof.certificate.order
+    for _ in range(200):
+        lft = found.routing.lft.copy()
+        row, lid = rng.integers(less.switches), rng.integers(1, len(less.lids))
+        if less.lids.switch[lid] < 0:
+            continue
+        lft[row, lid] = rng.integers(0, 8)
+        turned = replace(found.routing, lft=lft)
+        short, long = prove_changes(less, turned, before, laid, order), prove(less, turned, threads=1)
+        if short is None:
+            refused += 1
+            continue
+        assert long.complete
+        assert long.certified
+        assert np.array_equal(short.hops, long.hops)
+        check_certificate(less, turned, short.certificate, threads=1)
+    assert refused > 20

@@ -21,7 +21,7 @@ typedef struct {
     uint32_t *blocked;      /* [turns] lanes in which it would close a cycle */
     int32_t lanes;          /* that have a topological order yet */
     int32_t *place[32];     /* [C] of each lane */
-    int32_t *stack;         /* [C] */
+    int32_t *stack, *other; /* [C] */
     uint32_t *seen, stamp;  /* [C] */
     int64_t *key[2], *both; /* [C], [C], [2 C] */
     int32_t *added;         /* [turns] */
@@ -35,6 +35,7 @@ typedef struct {
 int ibn_acyclic_prepare(acyclic *graph, const acyclic_net *net);
 void ibn_acyclic_dispose(acyclic *graph);
 int ibn_acyclic_open(acyclic *graph, int32_t lane, const int32_t *order, int32_t orders);
+int ibn_acyclic_reaches(acyclic *graph, int32_t lane, int32_t from, int32_t goal);
 int ibn_acyclic_fits(acyclic *graph, int32_t lane, const acyclic_step *steps, int32_t count);
 
 #endif

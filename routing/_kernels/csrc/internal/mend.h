@@ -49,6 +49,9 @@ typedef struct {
     int32_t hanging;       /* in the queue */
     int32_t children;      /* those that hang on its first directly */
     int32_t *roots, *members; /* [S] */
+    int32_t *helper;       /* [S] the switch that gave way to a root the last time, + 1; 0: none has */
+    uint8_t *hopeless;     /* [S] whether a LID of a switch was given up */
+    int64_t patience;      /* channels that searches may have come by when no more switches are asked to give way */
     const uint8_t *wish;   /* [S, L] entries that go before others, NULL: none do */
     kept_entry *kept;      /* [S] what the column at hand was */
     int32_t kept_count;

@@ -1,0 +1,183 @@
+/* Proves tables by what has changed in them: see recheck.h.  Shares nothing with what repairs them. */
+#include "recheck.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+enum { WALKED, LOST, NOT_CLIMBING, COUNTS };
+enum { BLOCK = 64, MOST_HOPS = 254 };
+
+typedef struct {
+    int32_t at, moved; /* switch; whether its entry is another, not its SL alone */
+} change;
+
+typedef struct {
+    const recheck_tables *t;
+    uint16_t *waits;
+    uint8_t *hops;
+    int64_t *counts;
+    int32_t *queue, *seen; /* [S] */
+    int32_t stamp;
+} job_t;
+
+/* VLs on which packets enter at a switch for a LID. */
+static uint32_t lanes_of(const recheck_tables *t, int32_t s, int32_t lid)
+{
+    const bool to_switch = t->endports_only && t->lid_port[lid] == 0;
+    const int32_t target = t->lid_switch[lid];
+    uint32_t lanes = 0;
+    if (!to_switch || t->has_endport[s])
+        lanes = t->vl_bit[t->sl[(t->sl_by_switch ? (int64_t)s * t->lids : 0) + lid]];
+    for (int32_t i = t->lids_at_first[s]; t->replies && i < t->lids_at_first[s + 1]; i++) {
+        const int32_t asker = t->lids_at[i];
+        if (!to_switch || t->lid_port[asker])
+            lanes |= t->vl_bit[t->sl[(t->sl_by_switch ? (int64_t)target * t->lids : 0) + asker]];
+    }
+    return lanes;
+}
+
+/* One step: whether the channel comes later than the one before, on every VL. */
+static bool climbs(job_t *job, uint32_t lanes, int32_t before, int32_t c)
+{
+    const recheck_tables *t = job->t;
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        const int32_t lane = __builtin_ctz(left);
+        if (lane >= t->vls)
+            return false;
+        const int32_t *place = t->order + (int64_t)lane * t->channels;
+        if (before >= 0 && place[before] >= place[c])
+            return false;
+    }
+    if (before >= 0)
+        job->waits[t->slot[before] + c - t->first[t->src[c]]] |= (uint16_t)lanes;
+    return true;
+}
+
+static void walk(job_t *job, int32_t s, int32_t lid)
+{
+    const recheck_tables *t = job->t;
+    const uint32_t lanes = lanes_of(t, s, lid);
+    const int32_t target = t->lid_switch[lid];
+    int32_t at = s, before = -1, hops = 0;
+    bool good = true;
+    while (at != target && good) {
+        const int32_t c = t->at_port[(int64_t)at * 256 + t->lft[(int64_t)at * t->lids + lid]];
+        good = c >= 0 && hops++ < t->switches && climbs(job, lanes, before, c);
+        before = c;
+        at = good ? t->dst[c] : at;
+    }
+    good = good && t->lft[(int64_t)target * t->lids + lid] == t->lid_port[lid];
+    job->counts[WALKED]++;
+    job->counts[LOST] += !good;
+    job->hops[(int64_t)s * t->lids + lid] = (uint8_t)(!good ? 255 : hops > MOST_HOPS ? MOST_HOPS : hops);
+}
+
+/* All whose way leads through a switch, itself included, that are not queued yet. */
+static int32_t queue_behind(job_t *job, int32_t s, int32_t lid, int32_t tail)
+{
+    const recheck_tables *t = job->t;
+    int32_t head = tail;
+    if (job->seen[s] == job->stamp)
+        return tail;
+    job->seen[s] = job->stamp;
+    for (job->queue[tail++] = s; head < tail; head++) {
+        const int32_t u = job->queue[head];
+        for (int32_t i = t->into_first[u]; i < t->into_first[u + 1]; i++) {
+            const int32_t e = t->into[i], y = t->src[e];
+            if (job->seen[y] == job->stamp || t->lft[(int64_t)y * t->lids + lid] != t->port[e])
+                continue;
+            job->seen[y] = job->stamp;
+            job->queue[tail++] = y;
+        }
+    }
+    return tail;
+}
+
+static void check_column(job_t *job, int32_t lid, const change *changes, int32_t count)
+{
+    int32_t tail = 0;
+    job->stamp++;
+    for (int32_t i = 0; i < count; i++)
+        if (changes[i].moved)
+            tail = queue_behind(job, changes[i].at, lid, tail);
+    for (int32_t i = 0; i < count; i++)
+        if (job->seen[changes[i].at] != job->stamp) {
+            job->seen[changes[i].at] = job->stamp;
+            job->queue[tail++] = changes[i].at;
+        }
+    for (int32_t i = 0; i < tail; i++)
+        walk(job, job->queue[i], lid);
+}
+
+/* Hand every difference between two rows to the columns: counted, or put in place. */
+static void compare_rows(const recheck_tables *t, int32_t s, int32_t *first, change *changes)
+{
+    const int64_t row = (int64_t)s * t->lids, sl_row = t->sl_by_switch ? row : 0;
+    for (int32_t from = 0; from < t->lids; from += BLOCK) {
+        const size_t size = t->lids - from < BLOCK ? (size_t)(t->lids - from) : BLOCK;
+        if (!memcmp(t->lft + row + from, t->was + row + from, size)
+            && !memcmp(t->sl + sl_row + from, t->sl_was + sl_row + from, size))
+            continue;
+        for (int32_t lid = from; lid < from + (int32_t)size; lid++) {
+            const bool moved = t->lft[row + lid] != t->was[row + lid];
+            if (t->lid_switch[lid] < 0 || (!moved && t->sl[sl_row + lid] == t->sl_was[sl_row + lid]))
+                continue;
+            if (changes)
+                changes[first[lid]++] = (change){s, moved};
+            else
+                first[lid + 1]++;
+        }
+    }
+}
+
+/* The changes of each column; first: [L + 1], zeroed. */
+static change *find_changes(const recheck_tables *t, int32_t *first)
+{
+    for (int32_t s = 0; s < t->switches; s++)
+        compare_rows(t, s, first, NULL);
+    for (int32_t lid = 0; lid < t->lids; lid++)
+        first[lid + 1] += first[lid];
+    change *changes = malloc(((size_t)first[t->lids] + 1) * sizeof *changes);
+    for (int32_t s = 0; changes && s < t->switches; s++)
+        compare_rows(t, s, first, changes);
+    memmove(first + 1, first, (size_t)t->lids * sizeof *first);
+    first[0] = 0;
+    return changes;
+}
+
+static void check_turns(job_t *job)
+{
+    const recheck_tables *t = job->t;
+    for (int32_t c = 0; c < t->channels; c++) {
+        const int32_t s = t->dst[c];
+        for (int32_t n = t->first[s]; n < t->first[s + 1]; n++)
+            for (uint32_t left = job->waits[t->slot[c] + n - t->first[s]]; left; left &= left - 1) {
+                const int32_t lane = __builtin_ctz(left);
+                const int32_t *place = t->order + (int64_t)lane * t->channels;
+                job->counts[NOT_CLIMBING] += lane >= t->vls || place[c] >= place[n];
+            }
+    }
+}
+
+int ibn_recheck(const recheck_tables *t, uint16_t *waits, uint8_t *hops, int64_t *counts)
+{
+    job_t job = {.t = t, .waits = waits, .hops = hops, .counts = counts};
+    int32_t *first = calloc((size_t)t->lids + 2, sizeof *first);
+    change *changes = first ? find_changes(t, first) : NULL;
+    job.queue = malloc(((size_t)t->switches + 1) * sizeof *job.queue);
+    job.seen = calloc((size_t)t->switches + 1, sizeof *job.seen);
+    memset(counts, 0, COUNTS * sizeof *counts);
+    const bool ready = changes && job.queue && job.seen;
+    for (int32_t lid = 0; ready && lid < t->lids; lid++)
+        if (first[lid + 1] > first[lid])
+            check_column(&job, lid, changes + first[lid], first[lid + 1] - first[lid]);
+    if (ready)
+        check_turns(&job);
+    free(first);
+    free(changes);
+    free(job.queue);
+    free(job.seen);
+    return ready ? OK : NO_MEMORY;
+}

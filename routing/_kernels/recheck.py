@@ -1,0 +1,90 @@
+"""Kernel wrapper: prove tables by what has changed in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.cdg import slot_numbers
+from routing._kernels.native import check, ffi, lib, pointer
+from routing.fabric import Fabric
+
+
+@dataclass(frozen=True, eq=False)
+class Rechecked:
+    """What walking all that has changed shows.
+
+    Attributes
+    ----------
+    waits
+        uint16[slots], VLs on which each turn may be taken.
+    hops
+        uint8[S, L].
+    walked, lost, not_climbing
+        Packets walked; those that do not arrive or do not climb; turns that may be taken and do not climb.
+    """
+
+    waits: npt.NDArray[np.uint16]
+    hops: npt.NDArray[np.uint8]
+    walked: int
+    lost: int
+    not_climbing: int
+
+
+def recheck(
+    fabric: Fabric,
+    tables: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]],
+    levels: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]],
+    *,
+    vl_bit: npt.NDArray[np.uint16],
+    order: npt.NDArray[np.int32],
+    replies: bool,
+    endports_only: bool,
+    waits: npt.NDArray[np.uint16],
+    hops: npt.NDArray[np.uint8],
+) -> Rechecked:
+    """See that all climbs, where it is known that what has not changed does.
+
+    ``tables``: the LFT and what it was, uint8[S, L], 255 where an entry of before does not hold; ``levels``: the SLs
+    and what they were, both uint8[L] or both uint8[S, L]; ``order``: int32[V, C]; ``waits`` and ``hops`` as they were.
+
+    Cost: one pass over LFT and slots, and the hops of every packet whose way has changed.
+    """
+    lids, channels = fabric.lids, fabric.channels
+    here = np.flatnonzero(lids.switch >= 0)
+    by_switch = here[np.argsort(lids.switch[here], kind="stable")].astype(np.int32)
+    starts = np.searchsorted(lids.switch[by_switch], np.arange(fabric.switches + 1)).astype(np.int32)
+    arrays: dict[str, npt.NDArray[Any]] = {
+        **{name: getattr(channels, name) for name in ("first", "src", "dst", "port", "into", "into_first", "at_port")},
+        "slot": slot_numbers(channels)[0],
+        "lid_switch": lids.switch,
+        "lid_port": lids.port,
+        "lids_at_first": starts,
+        "lids_at": by_switch,
+        "has_endport": (fabric.terminals_at > 0).astype(np.uint8),
+        "vl_bit": vl_bit,
+        "lft": np.ascontiguousarray(tables[0]),
+        "was": np.ascontiguousarray(tables[1]),
+        "sl": np.ascontiguousarray(levels[0]),
+        "sl_was": np.ascontiguousarray(levels[1]),
+        "order": np.ascontiguousarray(order),
+    }
+    c = ffi.new("recheck_tables *")
+    c.switches, c.lids, c.channels, c.vls = fabric.switches, len(lids), len(channels), len(order)
+    c.sl_by_switch, c.replies, c.endports_only = int(levels[0].ndim == 2), int(replies), int(endports_only)
+    for name, array in arrays.items():
+        kind = {"u1": "uint8_t *", "u2": "uint16_t *", "i4": "int32_t *"}[array.dtype.str[1:]]
+        setattr(c, name, pointer(kind, array, array.dtype))
+    waits, hops, counts = waits.copy(), hops.copy(), np.zeros(3, np.int64)
+    check(
+        lib.ibn_recheck(
+            c,
+            pointer("uint16_t *", waits, np.uint16),
+            pointer("uint8_t *", hops, np.uint8),
+            pointer("int64_t *", counts, np.int64),
+        )
+    )
+    return Rechecked(waits, hops, *counts.tolist())
