@@ -16,7 +16,7 @@ from routing.deadlock.proof import prove
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import InputError
 from routing.simulate.network import BLOCK
-from routing.simulate.run import Event, Simulation, Stop, simulate
+from routing.simulate.run import Event, Simulation, Stop, Why, simulate
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.setting import (
     UNTIL,
@@ -150,7 +150,7 @@ class _Recorder:
         while True:
             stop = self.simulation.run(min(self.simulation.now + step, until))
             self.look()
-            if self.simulation.now >= until or stop.why != 0:
+            if self.simulation.now >= until or stop.why is Why.FINISHED:
                 return stop
 
     def series(self, names: list[str]) -> Series:

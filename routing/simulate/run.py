@@ -29,7 +29,8 @@ class Why(enum.IntEnum):
     FINISHED = 1
     """Everything was delivered or dropped, and nothing more is due."""
     STANDSTILL = 2
-    """Packets are in the network and nothing will ever move again: a deadlock of everything that is left."""
+    """Packets are in the network, and no data moves: nothing ever will, or (where a run is told to stop then) only a
+    limit on lifetimes or a breaker will move it."""
     EVENTS = 3
     """It came to the number of events it was told."""
 

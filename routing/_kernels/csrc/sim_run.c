@@ -178,8 +178,7 @@ int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_sta
         if (time < 0 || time > until) {
             if (time < 0 && inside)
                 reason = STOP_STANDSTILL;
-            else
-                sim->now = until;
+            sim->now = until;
             break;
         }
         if (sim->handled >= most) {
