@@ -48,6 +48,7 @@ static void drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     if (sim->options.single_fifo)
         ibn_at(sim, packet->tail > sim->now ? packet->tail : sim->now + 1, EV_EXPOSE, packet->lane, 0);
     ibn_sim_lose(sim, p);
+    ibn_touch(sim, c); /* what is behind it may be smaller, and fit */
 }
 
 static int32_t some_input(const ibn_sim *sim, int32_t l)

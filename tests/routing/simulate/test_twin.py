@@ -55,7 +55,8 @@ def any_flow(rng, fabric):
     source = rng.randrange(fabric.endports)
     others = [lid for lid in lids if lid != lids[source]]
     return Flow(
-        source, lids, Pattern(rng.randrange(3)), Process(rng.randrange(5)), rng.randint(1, 600), rng.choice([None, 3, 20]),
+        source, lids, Pattern(rng.randrange(3)), Process(rng.randrange(5)),
+        bytes=rng.randint(1, 600), messages=rng.choice([None, 3, 20]),
         interval=rng.uniform(1, 30), probability=rng.uniform(0.05, 1), burst=rng.uniform(1, 4), gap=rng.uniform(0, 50),
         hot=tuple(others[:2]), hot_share=0.5, start=rng.randrange(20), stop=rng.choice([1 << 62, 150]),
         trace=tuple(sorted((rng.randrange(200), rng.choice(others), rng.randint(1, 500)) for _ in range(5))),
