@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.cdg import (
+    NOTHING,
     Dependencies,
     LaneTrace,
     Slots,
@@ -137,7 +138,6 @@ class MixedGraphs:
     def __init__(self, mixture: Mixture, *, threads: int = 2) -> None:
         self._mixture, self._threads = mixture, threads
         self._slots = Slots.of(mixture.fabric)
-        self._turns = possible_turns(mixture.fabric, self._slots)
         self._fixed = mixture.sl2vl[0].ndim == 1
         self._vls = 1 + max(int(table[table < DATA_VLS].max(initial=0)) for table in mixture.sl2vl)
         same = len(mixture.sl) == len(mixture.sl2vl) == 1
@@ -145,14 +145,20 @@ class MixedGraphs:
         self._columns = mixture.changed if same else np.flatnonzero(mixture.fabric.lids.switch >= 0)
         self._circling: set[int] = set()
         self._parts: dict[tuple[bool, bool, bool], npt.NDArray[Any]] = {}
+        self._deps: dict[tuple[bool, bool], npt.NDArray[Any]] = {}
         self._trace: Trace | None = None
         self._lane_traces: dict[bool, LaneTrace] = {}
         self._graphs: dict[tuple[bool, bool], DependencyGraph] = {}
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
         """int32[V, C], a topological order; None if there is a cycle."""
-        order, acyclic = self.graph(replies=replies, switch_pairs=switch_pairs).order()
-        return order if acyclic else None
+        if not self._fixed:
+            order, acyclic = self.graph(replies=replies, switch_pairs=switch_pairs).order()
+            return order if acyclic else None
+        waits = self._waits(replies, switch_pairs)
+        used = int(np.bitwise_or.reduce(waits[NOTHING:], initial=0)).bit_length()
+        order, placed = self._orders(waits, max(1, used))
+        return order if (placed == len(self._mixture.fabric.channels)).all() else None
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
         """A shortest cycle, where there is one."""
@@ -162,7 +168,7 @@ class MixedGraphs:
     def circling(self) -> npt.NDArray[np.int64]:
         """LIDs, of those whose columns are followed, for which packets may run in a circle."""
         if not self._parts:
-            self.graph(replies=False, switch_pairs=False)
+            self._dep(False, False)
         return np.array(sorted(self._circling), np.int64)
 
     def graph(self, *, replies: bool, switch_pairs: bool) -> DependencyGraph:
@@ -189,12 +195,9 @@ class MixedGraphs:
             What waits has a cycle itself.
         """
         fabric, shift = self._mixture.fabric, np.uint32(REPLIES if replies else 0)
-        waits = (self._dep(False, False) >> shift) & np.uint32(0xFFFF)
-        lanes = np.arange(DATA_VLS, dtype=np.uint8)
-        channels = fabric.channels
-        graph = Dependencies(channels.first, channels.dst, self._slots.slot, waits)
-        order, placed = graph.order(lanes, threads=self._threads)
-        if (placed < len(channels)).any():
+        waits = self._waits(replies, False)
+        order, placed = self._orders(waits, DATA_VLS)
+        if (placed < len(fabric.channels)).any():
             raise ValueError("there is a cycle already")
         ways = np.ascontiguousarray(before[:, lids].T), np.ascontiguousarray(after[:, lids].T)
         enter = np.empty((len(lids), fabric.switches), np.uint32)
@@ -205,6 +208,17 @@ class MixedGraphs:
         enter = (enter >> shift) & np.uint32(0xFFFF)
         return admit_mixed(fabric, self._slots, ways, enter, waits=waits, order=order)
 
+    def _waits(self, replies: bool, switch_pairs: bool) -> npt.NDArray[np.uint32]:
+        """uint32[slots], VLs on which each turn is taken, where they stay."""
+        shift = np.uint32(REPLIES if replies else 0)
+        return np.asarray((self._dep(False, switch_pairs) >> shift) & np.uint32(0xFFFF))
+
+    def _orders(self, waits: npt.NDArray[np.uint32], vls: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """int32[V, C], int32[V]: a topological order for each VL, and how many channels have a place in it."""
+        channels = self._mixture.fabric.channels
+        graph = Dependencies(channels.first, channels.dst, self._slots.slot, waits)
+        return graph.order(np.arange(vls, dtype=np.uint8), threads=self._threads)
+
     def _enter(self, lids: npt.NDArray[np.int64], *, switch_pairs: bool) -> npt.NDArray[np.uint32]:
         """uint32[K, S], VLs of what enters at each switch, with replies in the high half."""
         fabric, bit = self._mixture.fabric, vl_bits(self._mixture.sl2vl[0])
@@ -213,18 +227,20 @@ class MixedGraphs:
         return np.asarray(requests | (requests | replies).astype(np.uint32) << np.uint32(REPLIES))
 
     def _make(self, replies: bool, switch_pairs: bool) -> DependencyGraph:
-        channels, dep = len(self._mixture.fabric.channels), self._dep(replies and not self._fixed, switch_pairs)
+        channels, turns = len(self._mixture.fabric.channels), possible_turns(self._mixture.fabric, self._slots)
         if not self._fixed:
-            return from_lane_masks(self._turns, dep[self._turns[:, 2]], channels, self._vls)
-        masks = (dep[self._turns[:, 2]] >> np.uint32(REPLIES if replies else 0)).astype(np.uint16)
-        return from_masks(
-            self._turns, masks, channels, max(1, int(np.bitwise_or.reduce(masks, initial=0)).bit_length())
-        )
+            return from_lane_masks(turns, self._dep(replies, switch_pairs)[turns[:, 2]], channels, self._vls)
+        masks = self._waits(replies, switch_pairs)[turns[:, 2]].astype(np.uint16)
+        used = int(np.bitwise_or.reduce(masks, initial=0)).bit_length()
+        return from_masks(turns, masks, channels, max(1, used))
 
     def _dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         """uint32[slots] with replies in the high half; where VLs change, uint16[slots, V] with replies or not."""
-        dep = self._part(replies, False, True) | self._part(replies, True, switch_pairs)
-        return dep if self._plain is None else np.asarray(dep | self._plain_dep(replies, switch_pairs))
+        if (replies, switch_pairs) not in self._deps:
+            dep = self._part(replies, False, True) | self._part(replies, True, switch_pairs)
+            whole = dep if self._plain is None else dep | self._plain_dep(replies, switch_pairs)
+            self._deps[replies, switch_pairs] = whole
+        return self._deps[replies, switch_pairs]
 
     def _plain_dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         """Dependencies of the tables before."""

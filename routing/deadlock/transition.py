@@ -163,12 +163,13 @@ def prove_transition(
     certificate, cycle, reply_cycle, _ = judge(graphs, require == "reversible")
     free = certificate is not None and require in {"forward", certificate.strength}
     circling = np.intersect1d(graphs.circling(), mixture.changed)
+    everything = one_round(mixture)
     if free:
-        verdict = _Judgement("any-order", one_round(mixture), None, "no mixture of the tables has a credit loop")
+        verdict = _Judgement("any-order", everything, None, "no mixture of the tables has a credit loop")
     else:
         verdict = asked.way_out(rounds=rounds, max_vls=max_vls)
     named = [find_circle(mixture, int(lid)) for lid in circling[:NAMED]]
-    whole = one_round(mixture).rounds[0]
+    whole = everything.rounds[0]
     return Transition(
         verdict=verdict.verdict,
         certificate=certificate,

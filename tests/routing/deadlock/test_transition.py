@@ -1,10 +1,13 @@
+from functools import cache
+from itertools import combinations, compress, pairwise, permutations, product
+
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from slow_mixed import mixed_slowly, transitions
 
-from routing.deadlock.cdg import dependency_graph
+from routing.deadlock.cdg import DependencyGraph, dependency_graph
 from routing.deadlock.double_scheme import double_scheme
 from routing.deadlock.proof import prove
 from routing.deadlock.transition import prove_transition
@@ -136,3 +139,60 @@ def test_verdict_agrees_with_walking_every_packet(case):
         name = [(int(fabric.channels.src[c]), int(fabric.channels.port[c]), vl) for c, vl in at]
         assert all(slow.has_edge(a, b) for a, b in zip(name, name[1:] + name[:1], strict=True))
         assert "\n".join(found.describe())
+
+
+def ranks(switches, edges, root):
+    """Order of Up*/Down*: by distance from the root, then by number."""
+    graph = nx.Graph(edges)
+    graph.add_nodes_from(switches)
+    far = nx.single_source_shortest_path_length(graph, root)
+    return sorted(far, key=lambda switch: (far[switch], switch))
+
+
+@cache
+def legal_turns(edges, order):
+    """Turns of all shortest ways that go up, then down, between any two switches."""
+    place, ways = {switch: k for k, switch in enumerate(order)}, nx.DiGraph()
+    for a, b in [*edges, *((b, a) for a, b in edges)]:
+        down = place[b] > place[a]
+        ways.add_edges_from([((a, False), (b, down)), ((a, True), (b, True))][: 1 + down])
+    turns = set()
+    for start, end in permutations(order, 2):
+        far = nx.single_source_shortest_path_length(ways, (start, False))
+        ends = [way for way in ((end, False), (end, True)) if way in far]  # none: there was a way over the root only
+        least = min((far[way] for way in ends), default=0)
+        for way in (way for way in ends if far[way] == least):
+            for path in nx.all_shortest_paths(ways, (start, False), way):
+                hops = [(a, b) for (a, _), (b, _) in pairwise(path)]
+                turns.update(pairwise(hops))
+    return frozenset(turns)
+
+
+def closes_loop(turns):
+    channels = sorted({channel for turn in turns for channel in turn})
+    at = {channel: k for k, channel in enumerate(channels)}
+    pairs = sorted((at[a], at[b]) for a, b in turns)
+    source, target = np.array(pairs, np.int64).reshape(-1, 2).T
+    return not DependencyGraph.of(len(channels), 1, source, target).order()[1]
+
+
+@pytest.mark.parametrize(("switches", "cases", "loops"), [(2, 1, 0), (3, 6, 0), (4, 84, 0), (5, 2280, 124)])
+def test_smallest_fabrics_whose_new_root_makes_ghosts(switches, cases, loops):
+    """Every connected fabric, root 0 lost, every new root: where old and new turns close a loop together."""
+    rest, seen, bad = range(1, switches), 0, 0
+    links = list(combinations(range(switches), 2))
+    for chosen in product((False, True), repeat=len(links)):
+        edges = tuple(compress(links, chosen))
+        left = tuple(edge for edge in edges if 0 not in edge)
+        graph, stays = nx.Graph(edges), nx.Graph(left)
+        graph.add_nodes_from(range(switches))
+        stays.add_nodes_from(rest)
+        if not (nx.is_connected(graph) and nx.is_connected(stays)):
+            continue
+        old = legal_turns(left, tuple(ranks(range(switches), edges, 0)[1:]))
+        for root in rest:
+            new = legal_turns(left, tuple(ranks(rest, left, root)))
+            assert not closes_loop(old)
+            assert not closes_loop(new)
+            seen, bad = seen + 1, bad + closes_loop(old | new)
+    assert (seen, bad) == (cases, loops)
