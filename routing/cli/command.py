@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, str] = {
     "check": "Are tables complete and free of credit loops?",
     "quality": "Hops, load of the channels, shares of traffic patterns.",
     "pause": "Which links do given flows pause, and do the rates sink to zero?",
+    "watch": "Do the counters of the switches point at a credit loop?",
     "policy": "Rules for lifetimes and deadlock breakers, port by port.",
     "diff": "What differs between two sets of tables.",
     "sweep": "Engines x fabrics x faults x seeds, with a ledger.",

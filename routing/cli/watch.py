@@ -1,0 +1,137 @@
+"""``ibnue watch``: do the counters of the switches point at a credit loop?"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from routing.cli import fabrics, findings
+from routing.cli.command import FINDING
+from routing.cli.output import json_option, phase, print_facts, print_json
+from routing.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from routing.deadlock.watch import Pointers, Readings
+    from routing.fabric import Fabric
+
+
+@click.command()
+@click.argument("fabric", shell_complete=fabrics.complete)
+@click.argument("tables", type=click.Path(path_type=Path))
+@click.option("--interval", type=click.FloatRange(0.01), default=1.0, show_default=True, metavar="SECONDS",
+              help="Between two readings.")  # fmt: skip
+@click.option("--rounds", type=click.IntRange(1), metavar="N", help="Stop after N; without it, when a loop is found.")
+@click.option("--once", is_flag=True, help="Read once, and judge what the counters hold since they were reset.")
+@click.option("--all", "everywhere", is_flag=True, help="All channels between switches, not only those on loops.")
+@json_option
+def watch(
+    *,
+    fabric: str,
+    tables: Path,
+    interval: float,
+    rounds: int | None,
+    once: bool,
+    everywhere: bool,
+    as_json: bool,
+) -> int:
+    """Read the counters of FABRIC with perfquery and name the credit loop of TABLES that they point at.
+
+    A channel is suspected if it drops at the head of its queue, or waits and sends next to nothing.  FABRIC has to have
+    the LIDs that the switches have now (the output of ibnetdiscover has).  Exit status 1 if suspected channels are on a
+    credit loop.
+    """
+    import numpy as np
+
+    from routing.deadlock.watch import Pointers, loops_pointed_at
+    from routing.formats.table_files import read_tables
+    from routing.policy import loop_channels
+
+    with phase("reading"):
+        subnet = fabrics.read(fabric)
+        routing = read_tables(tables, subnet)
+        on_loop = loop_channels(subnet, routing)
+    watched = np.arange(len(on_loop), dtype=np.int32) if everywhere else np.flatnonzero(on_loop).astype(np.int32)
+    told = Pointers((), ())
+    for number, added in enumerate(rounds_of(subnet, watched, interval, rounds, once=once), 1):
+        told = loops_pointed_at(subnet, routing, added.suspected)
+        if not as_json:
+            show(subnet, number, len(watched), added, told)
+        if told.loops and rounds is None:
+            break
+    if as_json:
+        print_json(as_object(subnet, told))
+    elif not len(watched):
+        click.echo("these tables have no credit loop, so there is nothing to watch (--all: everything)")
+    return FINDING if told.loops else 0
+
+
+def rounds_of(fabric: Fabric, watched: Any, interval: float, rounds: int | None, *, once: bool) -> Iterator[Readings]:
+    """What was added in every round; nothing if there is nothing to watch."""
+    from routing.deadlock.watch import read_channels
+
+    if not len(watched):
+        return
+    with phase("reading counters"):
+        before = read_channels(fabric, watched, run)
+    if once:
+        yield before
+        return
+    for _ in itertools.repeat(None) if rounds is None else range(rounds):
+        time.sleep(interval)
+        with phase("reading counters"):
+            now = read_channels(fabric, watched, run)
+        yield now.since(before)
+        before = now
+
+
+def run(command: Sequence[str]) -> str:
+    """What a program prints.
+
+    Raises
+    ------
+    EnvironmentProblem
+        It is not installed, or fails.
+    """
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except FileNotFoundError:
+        raise EnvironmentProblem(f"there is no {command[0]} (apt install infiniband-diags)") from None
+    except subprocess.TimeoutExpired:
+        raise EnvironmentProblem(f"{' '.join(command)} does not end") from None
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+        raise EnvironmentProblem(f"{' '.join(command)}: {said[-1]}")
+    return done.stdout
+
+
+def show(fabric: Fabric, number: int, watched: int, added: Readings, told: Pointers) -> None:
+    """One round."""
+    if number == 1:
+        print_facts([("fabric", findings.fabric_line(fabric)), ("watched", f"{watched} channels")])
+    click.echo(f"round {number}: {len(added.suspected)} channels suspected")
+    for pointed in told.loops:
+        click.echo("\n".join(pointed.describe()))
+    for channel in told.elsewhere:
+        click.echo(f"suspected, but on no credit loop: {channel_name(fabric, channel)}")
+
+
+def channel_name(fabric: Fabric, channel: int) -> str:
+    """A channel by the switch that it leaves, and its port."""
+    channels = fabric.channels
+    return f"{fabric.switch_name[channels.src[channel]]} port {int(channels.port[channel])}"
+
+
+def as_object(fabric: Fabric, told: Pointers) -> dict[str, Any]:
+    """For ``--json``: the last round."""
+    loops = [
+        {"suspected": list(pointed.suspected), "turns": [dataclasses.asdict(turn) for turn in pointed.loop.turns]}
+        for pointed in told.loops
+    ]
+    return {"loops": loops, "elsewhere": [channel_name(fabric, channel) for channel in told.elsewhere]}

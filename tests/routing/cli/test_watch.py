@@ -1,0 +1,108 @@
+"""``ibnue watch`` on a simulated fabric whose counters are set by hand."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import routing
+from ibsim_fixtures.ibsim import Ibsim
+from ibsim_fixtures.opensm import OpenSM
+from ibsim_fixtures.processes import missing_packages, poll
+from routing.cli import main
+from routing.formats.fabric_files import write_net
+from routing.topologies import generate
+
+
+@pytest.fixture(autouse=True)
+def _programs(request):
+    if request.node.get_closest_marker("lab") and (missing := missing_packages()):
+        pytest.skip(f"apt install {' '.join(missing)}")
+
+
+@pytest.fixture
+def watched(tmp_path):
+    """A ring of five under OpenSM's minhop, and a way to start the command there; the tables loop both ways round."""
+    write_net(generate("ring", ["5"]), tmp_path / "ring.net")
+    with Ibsim(tmp_path / "ring.net") as ibsim, OpenSM(ibsim) as opensm:
+        (tmp_path / "live.txt").write_text(ibsim.run("ibnetdiscover"))
+        paths = [str(Path(routing.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**ibsim.environment(), "PYTHONPATH": os.pathsep.join(paths)}
+
+        def start(*options):
+            command = ["watch", tmp_path / "live.txt", opensm.folder, *options]
+            return subprocess.Popen(
+                [sys.executable, "-m", "routing.cli", *map(str, command)], cwd=tmp_path, env=environment, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )  # fmt: skip
+
+        yield ibsim, start
+
+
+def count(ibsim, switch, port, counter, value):
+    said = ibsim.command(f'PerformanceSet "{switch}"[{port}] {counter}={value}')
+    assert "has been set" in said
+
+
+HOQ, WAIT = "PortXmitDiscardDetails.PortSwHOQLifetimeLimitDiscards", "PortCounters.PortXmitWait"
+
+
+@pytest.mark.lab
+def test_drops_and_waits_round_a_loop_name_it(watched):
+    ibsim, start = watched
+    for switch in range(5):
+        count(ibsim, f"sw{switch}", 3, *((HOQ, 7) if switch % 2 else (WAIT, 70_000_000)))
+    count(ibsim, "sw1", 1, HOQ, 3)  # towards a CA: on no loop, and not watched
+    said, problem = (watch := start("--once")).communicate(timeout=60)
+    assert (watch.returncode, problem) == (1, "")
+    assert "watched  10 channels" in said
+    assert "round 1: 5 channels suspected" in said
+    assert "5 of 5 channels suspected: credit loop of 5 channels on VL 0" in said
+    assert said.count("\n* sw") == 5
+    assert said.count("closed by requests") == 1
+
+
+@pytest.mark.lab
+def test_only_what_is_added_while_watching_counts(watched):
+    ibsim, start = watched
+    for switch in range(5):
+        count(ibsim, f"sw{switch}", 3, HOQ, 7)
+    quiet = start("--rounds", 2, "--interval", "0.05", "--json")
+    said, problem = quiet.communicate(timeout=60)
+    assert (quiet.returncode, problem) == (0, "")
+    assert json.loads(said) == {"loops": [], "elsewhere": []}
+    watch = start("--interval", "0.05", "--json")
+    value = iter(range(8, 10_000))
+
+    def ended():
+        count(ibsim, "sw4", 2, HOQ, next(value))
+        return watch.poll() is not None
+
+    assert poll(ended, 60.0)
+    said, problem = watch.communicate(timeout=60)
+    assert (watch.returncode, problem) == (1, "")
+    (loop,) = json.loads(said)["loops"]
+    assert [turn["switch"] for turn, hit in zip(loop["turns"], loop["suspected"], strict=True) if hit] == ["sw4"]
+    assert {turn["port"] for turn in loop["turns"]} == {2}
+
+
+@pytest.mark.lab
+def test_a_switch_that_does_not_answer_takes_one_line(watched):
+    ibsim, start = watched
+    ibsim.unlink("sw2")
+    _, problem = (watch := start("--once")).communicate(timeout=120)
+    assert watch.returncode == 2
+    assert problem.startswith("ibnue: ")
+    assert problem.count("\n") == 1
+
+
+def test_tables_without_a_loop_leave_nothing_to_watch(tmp_path):
+    runner = CliRunner()
+    assert runner.invoke(main, ["route", "ring:5", "-o", str(tmp_path / "out")]).exit_code == 0
+    result = runner.invoke(main, ["watch", "ring:5", str(tmp_path / "out"), "--once"])
+    assert result.exit_code == 0, result.output
+    assert "nothing to watch" in result.stdout
