@@ -40,6 +40,10 @@ def dies_always(fabric, tasks, settings):
     return offline(fabric, tasks, settings)
 
 
+def dies(fabric, tasks, settings):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def slow(fabric, tasks, settings):
     """Takes long enough for somebody to come and kill it."""
     results = []

@@ -46,12 +46,18 @@ class Report:
         """What was not certified."""
         return [record for record in self.records if not record.result.certified]
 
+    @property
+    def versions(self) -> list[str]:
+        """Versions of ibnue that the results are from."""
+        return sorted({record.version for record in self.records})
+
     def as_object(self) -> dict[str, Any]:
         """For ``--json``."""
         return {
             "tasks": len(self.records),
             "ran": self.ran,
             "seconds": self.seconds,
+            "versions": self.versions,
             "certified": len(self.records) - len(self.failures),
             "lines": [dataclasses.asdict(line) for line in self.lines],
             "failures": [{"about": str(record.task), **dataclasses.asdict(record.result)} for record in self.failures],
@@ -102,6 +108,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     if report.ran:
         rate = f"{report.ran / max(report.seconds, 1e-9):.0f} a second"
         yield "ran", f"{report.ran} cases in {report.seconds:.1f} s, {rate}; {kept} were in the ledger"
+    if len(report.versions) > 1:
+        yield "versions", ", ".join(report.versions)
     failures = len(report.failures)
     yield "certified", f"{len(report.records) - failures} of {len(report.records)}"
     found = report.compared

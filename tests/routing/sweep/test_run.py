@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from routing.errors import EnvironmentProblem
+from routing.sweep import run
 from routing.sweep.executors import Processes
 from routing.sweep.ledger import Ledger
 from routing.sweep.run import Run
@@ -78,6 +80,15 @@ def test_a_task_that_kills_its_worker_every_time_is_an_error_and_the_others_are_
         assert len(ledger.done()) == len(made.tasks)
     assert [(record.task, record.result.outcome) for record in bad] == [(fatal, "error")]
     assert "died" in bad[0].result.error
+
+
+def test_workers_that_die_of_anything_end_the_run(plan, packer, crew, monkeypatch):
+    monkeypatch.setattr(run, "PATIENCE", 2)
+    made = plan(links="all")
+    with Ledger(None) as ledger:
+        with pytest.raises(EnvironmentProblem, match="2 times in a row"):
+            finish(ledger, made, crew, packer(made, "sweep_runners:dies"))
+        assert ledger.done() == set()
 
 
 def test_workers_killed_from_outside(plan, packer, crew, tmp_path):
