@@ -1,14 +1,18 @@
 """The published experiment on running time: 25 tori from 2x2x2 to 10x10x10, 4 CAs a switch, 1 % of the links failed.
 
-usage: python -m benchmarks.nue_tori [--count 25] [--vls 8] [--opensm nue,dfsssp,lash] [--timeout 60]
+usage: python -m benchmarks.nue_tori [--count 25] [--vls 8] [--opensm nue,dfsssp,lash] [--timeout 60] [--plot FILE]
+       python -m benchmarks.nue_tori --table FILE --plot FILE
 
-A Markdown table.  Ours: processor and wall seconds of engine and proof in a warm process.  OpenSM's seconds are from
-its own log, sending the tables to the simulated switches included; an engine that gives up is said to.
+A Markdown table, and a picture of it; the second form draws a table that was printed before (a page of the docs, say).
+Ours: processor and wall seconds of engine and proof in a warm process.  OpenSM's seconds are from its own log, sending
+the tables to the simulated switches included; an engine that gives up, or takes longer than the timeout with all of
+OpenSM's start, is said to.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import tempfile
 import time
@@ -20,6 +24,7 @@ from ibsim_fixtures.processes import missing_packages
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
+from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
 from routing.faults import apply_faults, random_faults
 from routing.formats.fabric_files import write_net
@@ -30,6 +35,8 @@ SIZES = [
     (a, b, c) for n in range(2, 11) for a, b, c in ((n, n, n), (n + 1, n, n), (n + 1, n + 1, n)) if max(a, b, c) <= 10
 ]
 FAILED = 0.01
+OTHERS = ("dfsssp", "lash")
+SWITCHES, GAVE_UP = "switches", "gave up"
 
 
 def torus(size: tuple[int, int, int]) -> Fabric:
@@ -49,13 +56,54 @@ def ours(fabric: Fabric, vls: int) -> list[str]:
     return [f"{cpu:.3f}", f"{wall:.3f}", "yes" if proof.certified else "NO", str(entries), f"{share:.3f}"]
 
 
+def ours_too(fabric: Fabric, engine: str, vls: int) -> str:
+    """Processor seconds of another engine of ours, proof included, or that it gave up."""
+    cpu = time.process_time()
+    try:
+        proof = prove(fabric, ENGINES[engine].route(fabric, EngineOptions(vls=vls, effort=0.1)), explain=False)
+    except NotEnoughVLs:
+        return GAVE_UP
+    return f"{time.process_time() - cpu:.3f}" if proof.certified else "NO"
+
+
 def theirs(fabric: Fabric, engine: str, timeout: float) -> str:
     """Seconds of an OpenSM engine, or that it gave up."""
     with tempfile.TemporaryDirectory(prefix="ibnue-tori-") as folder:
         net = Path(folder) / "torus.net"
         write_net(fabric, net)
         row = opensm_row(net, engine, seed=1, timeout=timeout)
-    return "gave up" if row.quality is None else f"{row.seconds:.3f}"
+    return GAVE_UP if row.quality is None else f"{row.seconds:.3f}"
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    """The rows of the first table in a page whose first column is the torus."""
+    lines = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines()]
+    start = next((i for i, cells in enumerate(lines) if cells[0] == "torus" and SWITCHES in cells), len(lines))
+    table = itertools.takewhile(lambda cells: len(cells) > 1, lines[start:])
+    head, *rows = [cells for cells in table if not cells[0].startswith("---")] or [[]]
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def plot(rows: Sequence[dict[str, str]], path: Path) -> None:
+    """Seconds over switches, both by powers of ten: a line for each column of seconds but those by the clock."""
+    import matplotlib as mpl  # noqa: PLC0415 - wanted for the plot only
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "tori"
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    figure, axes = pyplot.subplots(figsize=(9, 5))
+    for column in (name for name in rows[0] if name.endswith(" s") and "wall" not in name):
+        measured = [(int(row[SWITCHES]), float(row[column])) for row in rows if row[column][:1].isdigit()]
+        measured = [(switches, seconds) for switches, seconds in measured if seconds > 0]
+        style = "--" if column.startswith("OpenSM") else "-"
+        axes.plot(*zip(*measured, strict=True), style, marker=".", label=column.removesuffix(" s"))
+    axes.set(xscale="log", yscale="log", xlabel="switches", ylabel="seconds")
+    axes.set_title("Tori of 2x2x2 to 10x10x10 switches, 4 CAs each, 1 % of the links missing, 8 VLs")
+    axes.legend(fontsize="small")
+    axes.grid(which="both", alpha=0.2)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -65,17 +113,27 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--vls", type=int, default=8)
     parser.add_argument("--opensm", type=listed, default=["nue", "dfsssp", "lash"], help="engines, with commas")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for one OpenSM engine")
+    parser.add_argument("--table", type=Path, help="measure nothing, draw what this file says")
+    parser.add_argument("--plot", type=Path, help="an SVG or PNG file to draw (needs matplotlib)")
     arguments = parser.parse_args(words)
+    if arguments.table is not None:
+        plot(rows_of(arguments.table.read_text()), arguments.plot)
+        return 0
     if missing_packages():
         arguments.opensm = []
-    head = ["torus", "switches", "CPU s", "wall s", "certified", "on the escape tree", "a2a"]
-    head += [f"OpenSM {engine} s" for engine in arguments.opensm]
+    head = ["torus", SWITCHES, "nue CPU s", "nue wall s", "certified", "on the escape tree", "a2a"]
+    head += [f"{engine} CPU s" for engine in OTHERS] + [f"OpenSM {engine} s" for engine in arguments.opensm]
     print(f"| {' | '.join(head)} |", "|---" * len(head) + "|", sep="\n")
+    rows = []
     for size in SIZES[: arguments.count]:
         fabric = torus(size)
         cells = ["x".join(map(str, size)), str(fabric.switches), *ours(fabric, arguments.vls)]
+        cells += [ours_too(fabric, engine, arguments.vls) for engine in OTHERS]
         cells += [theirs(fabric, engine, arguments.timeout) for engine in arguments.opensm]
         print(f"| {' | '.join(cells)} |", flush=True)
+        rows.append(dict(zip(head, cells, strict=True)))
+    if arguments.plot is not None:
+        plot(rows, arguments.plot)
     return 0
 
 

@@ -16,6 +16,16 @@ def test_tori_are_certified(capsys):
     assert {row[head.index("certified")] for row in rows} == {"yes"}
 
 
+def test_a_table_is_drawn(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    assert nue_tori.main(["--count", "3", "--opensm", ""]) == 0
+    page, picture = tmp_path / "page.md", tmp_path / "tori.svg"
+    page.write_text(f"# A page\n\nwords | words\n\n{capsys.readouterr().out}\nmore words\n")
+    assert [row["torus"] for row in nue_tori.rows_of(page.read_text())] == ["2x2x2", "3x2x2", "3x3x2"]
+    assert nue_tori.main(["--table", str(page), "--plot", str(picture)]) == 0
+    assert "<svg" in picture.read_text()
+
+
 def test_there_are_as_many_tori_as_were_published():
     assert len(nue_tori.SIZES) == 25
     assert nue_tori.SIZES[0] == (2, 2, 2) and nue_tori.SIZES[-1] == (10, 10, 10)
