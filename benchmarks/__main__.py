@@ -15,7 +15,10 @@ from routing.topologies import generate
 
 TABLE_FABRICS = (("torus", "4x4x4"), ("kary-ntree", "4,3"), ("dragonfly", "4,2,2"), ("kautz", "3,3"))
 """Fabrics of the table of qualities."""
-NAMES = ("proof", "read_fabrics", "sweep_seconds", "sweep_scale", "quality_table", "nue_curve", "nue_tori", "whatif")
+NAMES = (
+    *("proof", "reroute", "read_fabrics", "sweep_seconds", "sweep_scale", "quality_table", "nue_curve", "nue_tori"),
+    "whatif",
+)
 
 
 def arguments(name: str, folder: Path) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from routing.cli import engines, fabrics, findings
+from routing.cli import engines, fabrics, findings, previous
 from routing.cli.command import FINDING
 from routing.cli.output import json_option, phase, print_facts, print_json
 from routing.errors import OptionError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from routing.engines.base import EngineOptions
     from routing.fabric import Fabric
     from routing.quality import Quality
+    from routing.reroute import Rerouted
     from routing.tables import Routing
 
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Processor seconds that routing may take, as effort worked out from the fabric.",
 )
+@previous.options
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
               help="Folder for the tables, the certificate and the bundle; without it nothing is written.")  # fmt: skip
 @json_option
@@ -54,6 +56,7 @@ def route(
     \b
     ibnue route torus:4x4x4 -e updn -o tables
     ibnue route ibnetdiscover.out -e updn --vls 4 --root spine1 --root spine2 -o tables
+    ibnue route now.net -e nue --previous tables --was before.net -o new
 
     Exit status 1 if the tables are incomplete or have a credit loop (engines that promise nothing, such as minhop, may
     leave one: their tables are written all the same, and the loop is named).
@@ -61,22 +64,30 @@ def route(
     from routing.publish import verify
     from routing.quality import measure
 
+    earlier = previous.collect(given)
     engine, options = engines.find_engine(engine_name), engines.collect(given)
     seconds: dict[str, float] = {}
     with step(f"reading {fabric}", seconds, "read"):
-        subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
-        subnet = fabrics.broken(subnet, given.pop("failed"), given.pop("fault_lists"))
+        whole = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        subnet = fabrics.broken(whole, given.pop("failed"), given.pop("fault_lists"))
+        if earlier is not None and earlier.was is not None:
+            whole = fabrics.read(earlier.was, lmc=lmc, guid2lid=guid2lid)
     if budget is not None:
         options = within(budget, options, subnet)
+    rerouted = None
     with step(f"routing {subnet.name} with {engine_name}", seconds, "route"):
-        routing = engine.route(subnet, options)
+        if earlier is None:
+            routing = engine.route(subnet, options)
+        else:
+            rerouted = previous.reroute(earlier, engine, options, whole, subnet)
+            routing = rerouted.routing
     with step("proving", seconds, "prove"):
         proof = verify(subnet, routing, engine)
     with step("writing", seconds, "write"):
         files = write(output, subnet, routing, proof)
     with step("measuring", seconds, "measure"):
         quality = measure(subnet, routing, shifts=0, permutations=0, threads=options.threads)
-    result = Result(subnet, routing, proof, quality, seconds, files)
+    result = Result(subnet, routing, proof, quality, seconds, files, rerouted)
     if as_json:
         print_json(as_object(result))
     else:
@@ -111,6 +122,7 @@ class Result:
     quality: Quality
     seconds: Mapping[str, float]
     files: Sequence[Path]
+    rerouted: Rerouted | None
 
 
 @contextmanager
@@ -137,6 +149,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     routing, quality = result.routing, result.quality
     yield "engine", routing.provenance.engine
     yield "fabric", findings.fabric_line(result.fabric)
+    if result.rerouted is not None:
+        yield from previous.facts(result.rerouted)
     yield "VLs", f"{routing.vls_needed} needed, {routing.vls} used"
     yield from findings.facts(result.proof)
     yield "hops", f"{quality.hops_mean:.2f} mean, {quality.hops_max} most, between the switches of two CAs"
@@ -163,4 +177,5 @@ def as_object(result: Result) -> dict[str, Any]:
         "quality": result.quality.as_dict(),
         "seconds": result.seconds,
         "files": [str(path) for path in result.files],
+        **({} if result.rerouted is None else {"rerouted": previous.as_object(result.rerouted)}),
     }

@@ -291,3 +291,30 @@ def test_interrupt_leaves_nothing_behind(tmp_path, python):
     assert process.returncode == 130, err
     assert err.strip() == "ibnue: interrupted"
     assert [path.name for path in tmp_path.iterdir()] == ["big.net"]
+
+
+def test_route_from_earlier_tables(torus, routed, tmp_path):
+    """One cable gone: only what it carried changes.  Back again: the tables are those of before."""
+    result = run("route", torus, "--fail", "sw1.1/2", "--previous", routed, "-o", tmp_path / "less", "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["certified"]
+    assert told["rerouted"]["how"] == "repaired"
+    assert 0 < told["rerouted"]["broken"] <= told["rerouted"]["changed"] <= 3 * told["rerouted"]["broken"]
+    assert run("fabric", torus, "--fail", "sw1.1/2", "-o", tmp_path / "less.net").exit_code == 0
+    back = run("route", torus, "--previous", tmp_path / "less", "--was", tmp_path / "less.net")
+    assert back.exit_code == 0, back.stderr
+    assert "how" in back.stdout
+    same = run("route", torus, "--previous", routed, "--json")
+    assert json.loads(same.stdout)["rerouted"]["how"] == "unchanged"
+    fresh = run("route", torus, "--fail", "sw1.1/2", "--previous", routed, "--stability", "fresh", "--json")
+    assert json.loads(fresh.stdout)["rerouted"]["how"] == "fresh"
+
+
+@pytest.mark.parametrize("option", [("--was", "ring:4"), ("--stability", "full")])
+def test_options_that_need_earlier_tables(torus, option):
+    assert_refused(run("route", torus, *option), option[0], "--previous")
+
+
+def test_earlier_tables_of_another_fabric(torus, routed):
+    assert_refused(run("route", "ring:4", "--previous", routed), "the bundle is for another fabric")

@@ -1,0 +1,91 @@
+"""The options that start from earlier tables, and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from routing.errors import OptionError
+
+if TYPE_CHECKING:
+    from routing.engines.base import Engine, EngineOptions
+    from routing.fabric import Fabric
+    from routing.reroute import Rerouted
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+LEVELS = ("full", "balanced", "fresh")
+
+
+@dataclass(frozen=True)
+class Previous:
+    """Earlier tables: where they are, the fabric that they were made for, how much of them is to stay."""
+
+    tables: Path
+    was: str | None
+    stability: str
+
+
+def options(command: Command) -> Command:
+    """Give a command ``--previous``, ``--was`` and ``--stability``."""
+    for option in (
+        click.option("--stability", type=click.Choice(LEVELS), metavar="|".join(LEVELS),
+                     help="With --previous: keep every entry that holds (the default), lay anew the LIDs that "
+                     "lost one, or run the engine as if nothing had been."),
+        click.option("--was", metavar="FABRIC",
+                     help="With --previous: the fabric of those tables; if left out, FABRIC without "
+                     "the faults that are given."),
+        click.option("--previous", type=click.Path(path_type=Path), metavar="TABLES",
+                     help="Earlier tables, a bundle or a folder: change of them no more than has to be."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def collect(given: dict[str, Any]) -> Previous | None:
+    """The options out of a command's, which are taken away from ``given``.
+
+    Raises
+    ------
+    OptionError
+        One that means nothing without ``--previous``.
+    """
+    tables, was, stability = given.pop("previous"), given.pop("was"), given.pop("stability")
+    if tables is None:
+        for name, value in (("--was", was), ("--stability", stability)):
+            if value is not None:
+                raise OptionError(f"{name} says nothing without earlier tables", remedy="add --previous TABLES")
+        return None
+    return Previous(tables, was, stability or "full")
+
+
+def reroute(previous: Previous, engine: Engine, options: EngineOptions, was: Fabric, fabric: Fabric) -> Rerouted:
+    """Read the earlier tables, prove them, and change them to fit."""
+    from routing.deadlock.proof import prove
+    from routing.formats.table_files import read_tables
+    from routing.reroute import Published, Stability
+    from routing.reroute import reroute as change
+
+    routing = read_tables(previous.tables, was)
+    before = Published(was, routing, prove(was, routing, threads=options.threads))
+    return change(engine, options, before, fabric, stability=Stability(previous.stability), home=before)
+
+
+def facts(found: Rerouted) -> Iterator[tuple[str, str]]:
+    """What became of the earlier tables, line by line."""
+    yield "changed", f"{found.changed} entries; {found.broken} no longer held"
+    yield "how", f"{found.how}: {found.reason}"
+
+
+def as_object(found: Rerouted) -> dict[str, Any]:
+    """The same for ``--json``."""
+    return {
+        "broken": found.broken,
+        "changed": found.changed,
+        "how": found.how,
+        "reason": found.reason,
+        "counts": dict(found.counts),
+    }
