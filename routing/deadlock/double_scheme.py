@@ -98,6 +98,8 @@ class DoubleScheme:
         bool[L] each, the two sets of LIDs: the first gets its new routes first.
     shifted
         SL that stands for each SL on the second set's own VLs, by SL of the old tables; empty: both ride the same VLs.
+    above
+        By how much the VL of such an SL is higher than that of the SL for which it stands.
     gapless
         Whether every end port has a LID to which packets are sent in every step.
     """
@@ -106,6 +108,7 @@ class DoubleScheme:
     first: Lids
     second: Lids
     shifted: dict[int, int]
+    above: int
     gapless: bool
 
     @property
@@ -153,7 +156,8 @@ def double_scheme(
     here = np.flatnonzero(fabric.lids.endport >= 0)
     reached = [np.bincount(fabric.lids.endport[here], step.inject[here], fabric.endports) for step in steps]
     cabled = (fabric.endport_switch >= 0) & (fabric.endport_lid > 0)
-    return DoubleScheme(steps, first, second, shift, all(bool((count[cabled] > 0).all()) for count in reached))
+    gapless = all(bool((count[cabled] > 0).all()) for count in reached)
+    return DoubleScheme(steps, first, second, shift, _above(fabric, old, new) if shift else 0, gapless)
 
 
 def split_lids(fabric: Fabric, old: Routing, new: Routing) -> tuple[Lids, Lids]:
@@ -200,6 +204,11 @@ def _lanes_over(routing: Routing, levels: Sequence[int]) -> int:
     """Highest VL that some SLs ride + 1."""
     table = routing.sl2vl[..., list(levels)]
     return 1 + int(table[table < DATA_VLS].max(initial=0))
+
+
+def _above(fabric: Fabric, old: Routing, new: Routing) -> int:
+    """First VL that neither of the tables uses."""
+    return max(_lanes_over(routing, _used(fabric, routing)) for routing in (old, new))
 
 
 class _Scheme:
@@ -250,7 +259,7 @@ class _Scheme:
         """SL2VL tables of ``base``, and on top the SLs of the set that is kept apart."""
         if not shift:
             return base.sl2vl
-        above = max(_lanes_over(routing, _used(self._fabric, routing)) for routing in (old, new))
+        above = _above(self._fabric, old, new)
         shape = old.sl2vl.shape if old.sl2vl.ndim > 1 else new.sl2vl.shape
         table, own = (np.array(np.broadcast_to(routing.sl2vl, shape)) for routing in (base, old))
         for sl, stand_in in shift.items():

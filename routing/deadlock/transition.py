@@ -214,24 +214,33 @@ class _Question:
         for routing, name in ((self.new, "new"), (self.old, "old")):
             if not self._free(Mixture.of(self.mixture.fabric, routing, routing)):
                 return _Judgement("unsafe", None, None, f"the {name} tables have a credit loop by themselves")
-        plan = self._plan(rounds)
+        why = self._stale()
+        plan = None if why else self._plan(rounds)
         if plan is not None:
             return _Judgement("ordered", plan, None, f"each of {len(plan)} rounds is free of credit loops")
+        why = why or "no order was found"
         fabric, replies = self.mixture.fabric, self.replies
         drain = double_scheme(fabric, self.old, self.new, replies=replies, max_vls=max_vls, threads=self.threads)
         if drain is not None and drain.safe:
-            return _Judgement("drained", None, drain, "no order was found; each step of a Double Scheme is safe")
+            return _Judgement("drained", None, drain, f"{why}; each step of a Double Scheme is safe")
         lacking = "there is none" if drain is None else "steps of it have credit loops"
-        return _Judgement("unsafe", None, drain, f"no order was found, nor a Double Scheme: {lacking}")
+        return _Judgement("unsafe", None, drain, f"{why}, nor a Double Scheme: {lacking}")
+
+    def _stale(self) -> str:
+        """What forbids every order: SLs or VLs of one of the tables that are no good on the other's routes; or ""."""
+        mixture = self.mixture
+        if len(mixture.sl) == len(mixture.sl2vl) == 1:
+            return ""
+        for lft, routes in ((mixture.after, "new"), (mixture.before, "old")):
+            if not self._free(mixture.between(lft, lft)):
+                return f"mixed SLs and VLs have a credit loop on the {routes} routes alone, so there is no order"
+        return ""
 
     def _plan(self, rounds: int) -> UpdatePlan | None:
-        """Nothing if the SLs or VLs of one of the tables are no good on the other's routes."""
-        mixture = self.mixture
-        for lft in (mixture.after, mixture.before):
-            if len(mixture.sl) + len(mixture.sl2vl) > 2 and not self._free(mixture.between(lft, lft)):
-                return None
-        hops = prove(mixture.fabric, self.new, threads=self.threads).hops
-        return find_plan(mixture, hops, replies=self.replies, rounds=rounds, threads=self.threads)
+        if rounds == 0:
+            return None
+        hops = prove(self.mixture.fabric, self.new, threads=self.threads).hops
+        return find_plan(self.mixture, hops, replies=self.replies, rounds=rounds, threads=self.threads)
 
     def _free(self, mixture: Mixture) -> bool:
         graphs = MixedGraphs(mixture, threads=self.threads)

@@ -46,6 +46,7 @@ def plan_object(fabric: Fabric, old: Routing, new: Routing, transition: Transiti
     elif transition.drain is not None and transition.drain.safe:
         plan["steps"] = list(_steps(fabric, old.lft, transition.drain))
         plan["service_levels"] = {str(sl): stand_in for sl, stand_in in transition.drain.shifted.items()}
+        plan["virtual_lanes_above"] = transition.drain.above
     return plan
 
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, compress, pairwise, permutations, product
 
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from slow_mixed import mixed_slowly, transitions
+from slow_proof import prove_slowly
 
 from routing.deadlock.cdg import DependencyGraph, dependency_graph
 from routing.deadlock.double_scheme import double_scheme
@@ -196,3 +198,52 @@ def test_smallest_fabrics_whose_new_root_makes_ghosts(switches, cases, loops):
             assert not closes_loop(new)
             seen, bad = seen + 1, bad + closes_loop(old | new)
     assert (seen, bad) == (cases, loops)
+
+
+def test_senders_that_keep_their_old_service_level_count_on_the_new_routes():
+    """Two rings of turns, one on each VL: safe apart, not with the SLs of the other."""
+    fabric = ring(0)
+    old, new = (up_down(fabric, rank) for rank in (OLD_ORDER, NEW_ORDER))
+    lid = fabric.lids
+    owner = np.array([int(fabric.switch_name[s][2:]) if s >= 0 else 0 for s in lid.switch])
+    lft = new.lft.copy()
+    lft[:, np.isin(owner, [1, 4])] = old.lft[:, np.isin(owner, [1, 4])]  # with VL 0 alone this closes the loop
+    apart = np.isin(owner, [2, 3]).astype(np.uint8)
+    mixed = replace(new, lft=lft)
+    assert not prove(fabric, mixed).certified
+    lanes = {"sl2vl": identity_sl2vl(2), "vls": 2}
+    before, after = replace(old, **lanes), replace(mixed, sl=apart, **lanes)
+    assert prove(fabric, before).certified
+    assert prove(fabric, after).certified
+    found = prove_transition(fabric, before, after)
+    assert found.verdict == "drained"
+    assert "on the new routes alone" in found.reason
+    assert found.plan is None
+    assert found.drain.shifted
+    assert all(step.safe for step in found.drain.steps)
+    lanes_of_the_second = {int(found.drain.steps[0].tables.sl2vl[sl]) for sl in found.drain.shifted.values()}
+    assert min(lanes_of_the_second) == found.drain.above == 2
+
+
+@settings(deadline=None, derandomize=True, max_examples=25)
+@given(transitions(max_switches=5, max_cas=1, wrong=False))
+def test_steps_of_the_double_scheme_agree_with_walking_what_is_under_way(case):
+    fabric, old, new = case
+    plan = double_scheme(fabric, old, new, max_vls=15)
+    if plan is None:
+        return
+    here = fabric.lids.switch >= 0
+    assert np.array_equal(plan.first | plan.second, here)
+    assert not (plan.first & plan.second).any()
+    assert np.array_equal(plan.steps[-1].tables.lft[:, here], new.lft[:, here])
+    assert np.array_equal(plan.steps[-1].tables.sl, new.sl)
+    for before, step in pairwise(plan.steps):
+        changed = (before.tables.lft != step.tables.lft).any(axis=0) & here
+        assert not (changed & ~step.drained).any()
+    for step in plan.steps:
+        assert not (np.any([flow.lids for flow in step.flows], axis=0) & step.drained).any()
+        under_way = nx.DiGraph()
+        for flow in step.flows:
+            under_way.add_edges_from(prove_slowly(fabric, flow.masked()).requests["endports"].edges)
+        assert step.safe == nx.is_directed_acyclic_graph(under_way)
+        assert step.safe == (not step.cycle)
