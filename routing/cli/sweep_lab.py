@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
-from ibsim_fixtures.processes import find_program
+from ibsim_fixtures.processes import LabError, find_program
 from osm_plugin.install import PLUGIN, install
 from routing.cli.live import State, look
 from routing.engines import ENGINES
@@ -131,11 +131,20 @@ def seen(sweep: Sweep | None) -> Sweep:
 
 
 def second_opinion(lab: Lab, fabric: Fabric) -> bool | None:
-    """Whether ibdmchk sees a credit loop between CAs; None where it cannot see: routers, LMC, fewer than two CAs."""
+    """Whether ibdmchk sees a credit loop between CAs; None where it cannot see: routers, LMC, fewer than two CAs.
+
+    Raises
+    ------
+    LabError
+        It finds something else to complain of, so that its verdict is none.
+    """
     kinds = fabric.terminal_kind[fabric.endport_terminal]
     if (kinds != NodeKind.CA).any() or fabric.endport_lmc.any() or len(kinds) < 2:
         return None
-    return lab.ibdmchk(sls=lab.ca_sls()).credit_loop
+    found = lab.ibdmchk(sls=lab.ca_sls())
+    if found.errors:
+        raise LabError(f"ibdmchk: {found.errors[0]}")
+    return found.credit_loop
 
 
 def verdict(task: Task, fabric: Fabric, before: State, after: State, second: bool | None) -> Result:
