@@ -80,7 +80,7 @@ class Slow(Breakers):
         flow = SimpleNamespace(**dict(zip(FLOW_NUMBERS, self.traffic.numbers[f].tolist(), strict=True)))
         for name, value in zip(FLOW_REALS, self.traffic.reals[f].tolist(), strict=True):
             setattr(flow, name, value)
-        flow.f, flow.key = f, key_of(self.opt.seed, 1, f)
+        flow.f, flow.key = f, key_of(self.opt.seed, 1, flow.channel << 20 | flow.index)
         flow.made = flow.slots = flow.left = flow.due = flow.born = flow.lid = 0
         flow.clock, flow.head, flow.called = 0.0, False, False
         flow.sent_packets = flow.got_packets = flow.got_bytes = flow.lost = flow.latency = flow.in_network = 0

@@ -375,5 +375,6 @@ def simulate(
     Event-driven, a packet at a time, virtual cut-through; deterministic for a seed, and independent of the order in
     which events of one tick are handled.  About 3 events a packet and channel.
     """
+    simulation = Simulation(network, traffic, switching, remedies)
     check_routes(network, traffic)
-    return Simulation(network, traffic, switching, remedies)
+    return simulation

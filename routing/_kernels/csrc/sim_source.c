@@ -1,6 +1,7 @@
 /* Flows: when the next message of a CA is due, where it goes, its packets.
  *
- * Message n of a flow draws numbers 4n to 4n+3 of the flow's own stream, so that no flow's traffic depends on another. */
+ * Message n of a flow draws numbers 4n to 4n+3 of a stream that belongs to the CA's channel and the flow's place there, so
+ * that no CA's traffic depends on another's. */
 #include "internal/sim.h"
 
 #include <math.h>
@@ -117,7 +118,7 @@ void ibn_sim_start_flows(ibn_sim *sim)
 {
     for (int32_t f = 0; f < sim->flows; f++) {
         ibn_flow *flow = &sim->flow[f];
-        flow->key = ibn_key(sim->options.seed, 1, (uint64_t)f);
+        flow->key = ibn_key(sim->options.seed, 1, (uint64_t)flow->channel << 20 | (uint64_t)flow->index);
         flow->head = IBN_NONE;
         next_due(sim, flow, 0);
         ibn_sim_prepare(sim, f);

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from sim_cases import PACKET, cycles, fig4_simulation, flows_along, star
+from sim_cases import PACKET, cycles, fat_tree, fig4_simulation, flows_along, star, torus_dor
 
 from routing.simulate.network import build_network
-from routing.simulate.options import Arbitration, Switching
+from routing.simulate.options import Arbitration, Inputs, Switching, VLArb
 from routing.simulate.run import Why, simulate
-from routing.simulate.traffic import Process
+from routing.simulate.traffic import Process, all_to_all, shift, uniform
+from routing.simulate.ways import small_fabric, tables_of_ways
 
 
 @pytest.mark.parametrize("load", [0.5, 0.8])
@@ -64,3 +65,107 @@ def test_the_ring_without_it_runs_for_ever_in_turn_and_locks_by_arrival(packets)
     assert not simulation.waits().deadlocks
     locked = fig4_simulation(False, packets, switching=Switching(arbitration=Arbitration.ARRIVAL))
     assert locked.run(200_000, stop_at_standstill=True).why is Why.STANDSTILL
+
+
+def test_hops_and_latency_of_an_empty_torus():
+    fabric, routing = torus_dor(8)
+    network = build_network(fabric, routing, cycles(8, wire=1, switch=1))
+    exchange = simulate(network, all_to_all(fabric, bytes=64, mtu=64))
+    assert exchange.run_to_end(limit=1_000_000).why is Why.FINISHED
+    totals = exchange.totals()
+    assert totals["injected"] == totals["delivered"] == 64 * 63
+    switches = 4 * 64 / 63 + 1  # on an average way; it takes one channel more
+    assert totals["hops"] / totals["injected"] == pytest.approx(switches + 1, abs=1e-9)
+    quiet = simulate(network, uniform(network, 0.002, bytes=64, mtu=64, process=Process.BERNOULLI))
+    quiet.run(200_000)
+    flows = quiet.flows()
+    assert flows.latency.sum() / flows.packets.sum() == pytest.approx((switches + 1) + switches + 1, rel=0.03)
+
+
+def test_dimension_order_on_a_torus_falls_short_of_the_bisection():
+    fabric, routing = torus_dor(8)
+    network = build_network(fabric, routing, cycles(4 * 8, wire=1, switch=1))
+    simulation = simulate(network, uniform(network, 1.0, bytes=512, mtu=512, process=Process.PERSISTENT))
+    simulation.run(4_000)
+    early = simulation.flows().bytes.sum()
+    simulation.run(16_000)
+    accepted = (simulation.flows().bytes.sum() - early) / 64 / 64 / 12_000
+    assert 0.5 < accepted < 0.9  # 1.0 would be the capacity of the bisection
+    assert not simulation.waits().deadlocks
+
+
+@pytest.mark.parametrize("by", range(1, 16))
+def test_every_shift_is_free_on_a_fat_tree(by):
+    fabric, routing = fat_tree(4, 4)
+    network = build_network(fabric, routing, cycles(4 * PACKET))
+    simulation = simulate(network, shift(fabric, by))
+    simulation.run(20_000)
+    assert simulation.flows().bytes.min() / 64 / 20_000 > 0.985
+
+
+@pytest.mark.parametrize(("inputs", "least", "most"), [(Inputs.FIFO, 0.57, 0.61), (Inputs.VOQ, 0.93, 1.0)])
+def test_single_queues_at_inputs_stop_at_two_minus_root_two(inputs, least, most):
+    names = [f"h{n}" for n in range(32)]
+    fabric = small_fabric("crossbar", ["sw"], [], dict.fromkeys(names, "sw"))
+    routing = tables_of_ways(fabric, [], fill=True)
+    network = build_network(fabric, routing, cycles(32 * 4))
+    how = Switching(arbitration=Arbitration.RANDOM, inputs=inputs)
+    traffic = uniform(network, 1.0, bytes=256, mtu=256, process=Process.PERSISTENT)
+    simulation = simulate(network, traffic, switching=how)
+    simulation.run(10_000)
+    early = simulation.flows().bytes.sum()
+    simulation.run(60_000)
+    assert least <= (simulation.flows().bytes.sum() - early) / 64 / 32 / 50_000 <= most
+
+
+def test_a_cycle_of_dependencies_need_not_lock():
+    """A ring of six: three flows close a cycle, and each shares its destination with two others at that switch."""
+    switches = [f"s{n}" for n in range(6)]
+    cas = {f"h{n}": f"s{n}" for n in range(6)} | {f"{side}{n}": f"s{n}" for n in (1, 3, 5) for side in "pq"}
+    fabric = small_fabric("ring6", switches, [(f"s{n}", f"s{(n + 1) % 6}") for n in range(6)], cas)
+    ways = []
+    for start in (0, 2, 4):
+        end = (start + 3) % 6
+        ways.append((f"h{start}", *(f"s{(start + n) % 6}" for n in range(4)), f"h{end}"))
+        ways += [(f"{side}{end}", f"s{end}", f"h{end}") for side in "pq"]
+    network = build_network(fabric, tables_of_ways(fabric, ways), cycles(8 * PACKET))
+    simulation = simulate(network, flows_along(fabric, ways))
+    simulation.run(200_000)
+    np.testing.assert_allclose(simulation.flows().bytes / 64 / 200_000, 1 / 3, rtol=0.03)
+    assert simulation.waits().verdict != "deadlocked"
+    by_arrival = simulate(network, flows_along(fabric, ways), switching=Switching(arbitration=Arbitration.ARRIVAL))
+    by_arrival.run(200_000)
+    share = by_arrival.flows().bytes / 64 / 200_000
+    assert share.min() > 0.3
+    assert share.max() < 0.36
+
+
+def test_credits_that_come_in_packets_of_their_own_cost_throughput_where_buffers_are_small():
+    fabric, routing, ways = star(1)
+    network = build_network(fabric, routing, cycles(4 * PACKET))
+    shares = []
+    for period in (0, PACKET, 8 * PACKET):
+        simulation = simulate(network, flows_along(fabric, ways), switching=Switching(fcp_period=period))
+        simulation.run(100_000)
+        shares.append(simulation.flows().bytes.sum() / 64 / 100_000)
+    assert shares[0] == pytest.approx(1.0, rel=0.01)
+    assert shares[1] == pytest.approx(1.0, rel=0.01)
+    assert shares[2] == pytest.approx(4 / 8, rel=0.02)  # a buffer for each period
+
+
+def test_weights_of_vl_arbitration_share_a_link():
+    cas = {"a": "x", "b": "x", "c": "y", "d": "y"}
+    fabric = small_fabric("two", ["x", "y"], [("x", "y")], cas)
+    ways = [("a", "x", "y", "c"), ("b", "x", "y", "d")]
+    routing = tables_of_ways(fabric, ways, vls=2, sl={("a", "c"): 0, ("b", "d"): 1})
+    network = build_network(fabric, routing, cycles(8 * PACKET))
+    for tables, share in (
+        (VLArb(low=((0, 3 * PACKET), (1, PACKET))), 0.75),
+        (VLArb(high=((0, PACKET),), low=((1, PACKET),), limit=255), 1.0),
+        (VLArb(high=((0, PACKET),), low=((1, PACKET),), limit=0), 0.5),
+        (VLArb(high=((0, 255),), low=((1, PACKET),), limit=1), 2 / 3),
+        (None, 0.5),
+    ):
+        simulation = simulate(network, flows_along(fabric, ways), switching=Switching(vlarb=tables))
+        simulation.run(200_000)
+        assert simulation.flows().bytes[0] / 64 / 200_000 == pytest.approx(share, rel=0.02), tables
