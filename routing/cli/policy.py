@@ -123,13 +123,17 @@ def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str,
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the rules there.")
 @click.option("--mtu", type=click.IntRange(256, 10240), default=4096, show_default=True, metavar="BYTES",
               help="The largest packet.")  # fmt: skip
+@click.option("--burst", type=click.IntRange(256, 1 << 30), default=65536, show_default=True, metavar="BYTES",
+              help="What every CA may send to one of them at once.")  # fmt: skip
 @click.option("--breaker/--no-breaker", default=True, show_default=True, help="Propose a Deadlock Breaker on loops.")
 @json_option
-def suggest(*, fabric: str, tables: Path, output: Path | None, mtu: int, breaker: bool, as_json: bool) -> int:
+def suggest(
+    *, fabric: str, tables: Path, output: Path | None, mtu: int, burst: int, breaker: bool, as_json: bool
+) -> int:
     """Propose a policy from TABLES: lifetimes that congestion alone never reaches, breakers on credit loops.
 
-    The worst wait without a deadlock is that of all CAs sending to one, through switches that serve their inputs in
-    turn.
+    The worst wait without a deadlock is that of all CAs sending a burst to one, through switches that serve their
+    inputs in turn.
     """
     import dataclasses
 
@@ -142,7 +146,7 @@ def suggest(*, fabric: str, tables: Path, output: Path | None, mtu: int, breaker
         subnet = fabrics.read(fabric)
         routing = read_tables(tables, subnet)
     with phase("looking for the longest waits"):
-        found = propose(subnet, routing, packet_bytes=mtu, breaker=breaker)
+        found = propose(subnet, routing, packet_bytes=mtu, burst_bytes=burst, breaker=breaker)
     text = rules_text(found, subnet)
     if output is not None:
         write_text_atomically(output, text)

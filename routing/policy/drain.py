@@ -10,14 +10,20 @@ from routing.policy.ports import PORTS
 from routing.tables import Routing
 
 
-def drain_times(fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096) -> npt.NDArray[np.float64]:
+def drain_times(
+    fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096, burst_bytes: int = 65536
+) -> npt.NDArray[np.float64]:
     """Worst-case waiting time at the head of every port of switches, in seconds.
 
-    The worst case is that all CAs and routers send to one destination for ever, and that switches serve their inputs in
-    turn.  The buffer that channel c leads to, full of packets for destination d, then moves on once every ``g(c, d)``
-    packet times of the last link: the product, over the switches from there to d, of the number of inputs that send to
-    d.  The up to ``n(c)`` inputs that use c take turns for that buffer, so that the head of each waits at most
-    ``n(c) x max over d of g(c, d)`` packet times.
+    The worst case is that all CAs and routers send to one destination, and that switches serve their inputs in turn.
+    Two bounds hold then, and the smaller one counts:
+
+    - The buffer that channel c leads to, full of packets for destination d, moves on once every ``g(c, d)`` packet
+      times of the last link: the product, over the switches from there to d, of the number of inputs that send to d.
+      The up to ``n(c)`` inputs that use c take turns for that buffer, so that the head of each waits at most ``n(c)`` x
+      the largest ``g(c, d)`` packet times, and one more for the packet that is just being sent.  It grows with every
+      switch on the way: service in turn is that unfair.
+    - When everybody has sent a burst, the last link has taken it all in after as many times a burst takes on it.
 
     Parameters
     ----------
@@ -25,6 +31,8 @@ def drain_times(fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096) -
         What to look at.
     packet_bytes
         The largest packet: the MTU and its headers.
+    burst_bytes
+        What each sends at once.
 
     Returns
     -------
@@ -38,7 +46,7 @@ def drain_times(fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096) -
     lids, channels = fabric.lids, fabric.channels
     width = 1 + int(fabric.switch_ports.max(initial=0))
     turns = np.zeros((fabric.switches, width, width), bool)  # switch, in-port, out-port
-    waits = np.zeros((fabric.switches, PORTS))
+    waits, bursts, packets = (np.zeros((fabric.switches, PORTS)) for _ in range(3))
     for lid in np.flatnonzero((lids.switch >= 0) & (lids.endport >= 0)).tolist():
         target, last = int(lids.switch[lid]), int(lids.port[lid])
         tree = _Tree(fabric, routing, lid)
@@ -49,13 +57,18 @@ def drain_times(fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096) -
             waits[here, channels.port[via]], packet * tree.gap[channels.dst[via]]
         )
         waits[target, last] = max(waits[target, last], packet)
+        burst = len(tree.local) * packet * burst_bytes / packet_bytes
+        packets[here, channels.port[via]] = np.maximum(packets[here, channels.port[via]], packet)
+        packets[target, last] = max(packets[target, last], packet)
+        bursts[here, channels.port[via]] = np.maximum(bursts[here, channels.port[via]], burst)
+        bursts[target, last] = max(bursts[target, last], burst)
         out = np.where(tree.level > 0, routing.lft[:, lid], last)
         turns[channels.dst[via], channels.dst_port[via], out[channels.dst[via]]] = True
         at, by = fabric.endport_switch[tree.local], fabric.endport_switch_port[tree.local]
         turns[at, by, out[at]] = True
     inputs = turns.sum(axis=1)
     waits[:, :width] *= inputs
-    return waits
+    return np.minimum(waits + packets, bursts)
 
 
 class _Tree:

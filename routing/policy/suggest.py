@@ -60,7 +60,7 @@ class Suggestion:
 
 
 def suggest(
-    fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096, breaker: bool = True, threads: int = 2
+    fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096, burst_bytes: int = 65536, breaker: bool = True
 ) -> tuple[Suggestion, ...]:
     """Propose a rule for ports to CAs, one for ports to switches, and one for ports on credit loops.
 
@@ -75,8 +75,8 @@ def suggest(
         The tables do not fit the fabric.
     """
     routing.check_shapes(fabric)
-    facts = port_facts(fabric, loop_channels(fabric, routing, threads=threads))
-    waits = drain_times(fabric, routing, packet_bytes=packet_bytes)
+    facts = port_facts(fabric, loop_channels(fabric, routing))
+    waits = drain_times(fabric, routing, packet_bytes=packet_bytes, burst_bytes=burst_bytes)
     return tuple(_for_roles(fabric, facts, waits, packet_bytes, breaker=breaker))
 
 

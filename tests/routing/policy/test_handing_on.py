@@ -24,11 +24,11 @@ from routing.topologies import generate
 PACKET = 8e-9 * 4096 / 8  # one of 4096 bytes at 8 Gb/s
 
 
-def waits_slowly(fabric, routing):
+def waits_slowly(fabric, routing, burst=65536):
     """Drain times by walking every packet: inputs by switch and destination, then products along the ways."""
     lids, channels = fabric.lids, fabric.channels
     own = [lid for lid in range(len(lids)) if lids.endport[lid] >= 0 and lids.switch[lid] >= 0]
-    users, worst = defaultdict(set), defaultdict(float)
+    users, worst, longest, total = defaultdict(set), *(defaultdict(float) for _ in range(3))
     for lid in own:
         target, ways, feeding = int(lids.switch[lid]), [], defaultdict(set)
         for e in np.flatnonzero(fabric.endport_switch >= 0).tolist():
@@ -52,11 +52,13 @@ def waits_slowly(fabric, routing):
             gap = 8e-9 * 4096 / rate
             for at, into, port in reversed(way):
                 worst[at, port] = max(worst[at, port], gap)
+                longest[at, port] = max(longest[at, port], 8e-9 * 4096 / rate)
+                total[at, port] = max(total[at, port], 8e-9 * burst * len(ways) / rate)
                 users[at, port].add(into)
                 gap *= len(feeding[at])
     found = np.zeros((fabric.switches, 256))
     for place, gap in worst.items():
-        found[place] = gap * len(users[place])
+        found[place] = min(gap * len(users[place]) + longest[place], total[place])
     return found
 
 
@@ -64,7 +66,9 @@ def test_drain_times_of_a_ring(ring):
     """Two CAs at each of five switches: 2 + 2 and 4 + 2... inputs on the ways to one, and what that multiplies to."""
     fabric, routing = ring
     waits = drain_times(fabric, routing)
-    assert waits[0, 1] == pytest.approx(3 * PACKET)  # the other CA and both neighbours send there in turn
+    assert waits[0, 1] == pytest.approx(
+        4 * PACKET
+    )  # the other CA and both neighbours in turn, and the packet on its way
     assert np.allclose(waits, waits_slowly(fabric, routing))
 
 
@@ -73,8 +77,9 @@ def test_drain_times_of_a_ring(ring):
     st.sampled_from([("torus", "3x3"), ("random-regular", "8"), ("kary-ntree", "2", "3"), ("mesh", "4x2")]),
     st.integers(0, 1000),
     st.booleans(),
+    st.sampled_from([256, 4096, 65536]),
 )
-def test_drain_times_of_walked_packets(name, seed, gaps):
+def test_drain_times_of_walked_packets(name, seed, gaps, burst):
     args = [*name[1:], "3"] if name[0] == "random-regular" else list(name[1:])
     fabric = generate(name[0], args)
     lft, _ = shortest(fabric, seed)
@@ -82,7 +87,15 @@ def test_drain_times_of_walked_packets(name, seed, gaps):
         rng = np.random.default_rng(seed)
         lft[rng.random(lft.shape) < 0.05] = 255
     routing = Routing(lft, np.zeros(lft.shape[1], np.uint8), identity_sl2vl(1), 1, 1, Provenance("shortest"))
-    assert np.allclose(drain_times(fabric, routing), waits_slowly(fabric, routing))
+    assert np.allclose(drain_times(fabric, routing, burst_bytes=burst), waits_slowly(fabric, routing, burst))
+
+
+def test_bursts_bound_what_service_in_turn_does_not():
+    """The share of the first switch of a long chain halves at every further one."""
+    fabric = generate("mesh", ["12"])
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
+    assert drain_times(fabric, routing, burst_bytes=1 << 30).max() > 2**9 * PACKET
+    assert drain_times(fabric, routing, burst_bytes=8192).max() == pytest.approx(11 * 2 * PACKET)
 
 
 def test_routes_that_circle_do_not_count(ring):

@@ -1,0 +1,54 @@
+"""A policy as the simulator takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from routing.fabric import Fabric
+from routing.policy.model import OPENSM_HOQ, OPENSM_LEAF_HOQ, OPENSM_STALL
+from routing.policy.ports import PortFacts, PortPolicies
+from routing.simulate.options import Breaker, Remedies, Remedy, lifetime_ticks
+
+_KINDS = {"none": Breaker.NONE, "loop": Breaker.LOOP, "deadlock": Breaker.DEADLOCK}
+_LOOKS = 4
+"""How often a port is looked at within the shortest detection time."""
+
+
+def remedies_of(
+    found: PortPolicies, facts: PortFacts, fabric: Fabric, *, tick: float, packet_bytes: int = 2048
+) -> Remedies:
+    """What all ports of all switches do in a simulation: what rules say, and OpenSM's defaults elsewhere.
+
+    Parameters
+    ----------
+    found, facts, fabric
+        The rules laid over the fabric that is simulated.
+    tick
+        Seconds of a tick of the simulation.
+    packet_bytes
+        The MTU: a breaker's extra room is so many of these.
+    """
+    ports = {}
+    for switch, port in np.argwhere(facts.cabled).tolist():
+        usual = OPENSM_LEAF_HOQ if facts.role["ca-facing"][switch, port] else OPENSM_HOQ
+        life, stall = int(found.hoq_life[switch, port]), int(found.vl_stall_count[switch, port])
+        breaker = found.breaker(switch, port)
+        ports[switch, port] = Remedy(
+            hoq=lifetime_ticks(usual if life < 0 else life, tick),
+            stall_count=OPENSM_STALL if stall < 0 else stall,
+            breaker=_KINDS[breaker.kind],
+            detect=round(breaker.detect_time / tick),
+            repeat=max(1, round(breaker.check_period / tick)),
+            release=max(1, round(breaker.release_period / tick)),
+            extra=breaker.extra_mtus * packet_bytes,
+        )
+    looks = list(_detection_ticks(ports))
+    return Remedies(ports=ports, sample=max(1, min(looks, default=1) // _LOOKS))
+
+
+def _detection_ticks(ports: dict[tuple[int, int], Remedy]) -> Iterator[int]:
+    for remedy in ports.values():
+        if remedy.breaker is not Breaker.NONE:
+            yield remedy.detect
