@@ -16,19 +16,14 @@ import subprocess
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from ibsim_fixtures.ibsim_text import Client, Device, PortState, clients_of, devices_of, ports_of, records_of
 from ibsim_fixtures.processes import Child, LabError, find_program, find_umad2sim, is_alive, tail
 from routing.errors import InputError, OptionError
 
 _PROMPT = b"sim> "
-_RECORD = re.compile(r'^(Switch|Hca|Ca|Rt)\S*\s+(\d+)\s+"([^"]+)"(?:[^#\n]*#\s*"([^"]*)")?', re.MULTILINE)
-_INCLUDE = re.compile(r'^include[^"]*"([^"]+)"', re.MULTILINE)
-_DUMPED_DEVICE = re.compile(r'^(Switch|Ca|Router|\S+) (\d+) "([^"]*)"\tnodeguid ([0-9a-f]+)')
-_DUMPED_PORT = re.compile(r'^[0-9a-f]+\t\[(\d+)\]\t(?:"([^"]*)"\[(\d+)\])?.* (\S+)/(\S+)\s*$')
-_CLIENT = re.compile(r'^Client (\d+): pid (\d+) connected at "([^"]*)"(.*)$', re.MULTILINE)
 # ibsim says this of every link whose line ends without a LID and a speed in its comment, and then uses its defaults.
 _HARMLESS = ("cannot parse remote lid and connection type",)
 # A fabric that changes under OpenSM makes ibsim say these, of traps and of packets on their way through a pulled cable.
@@ -42,51 +37,6 @@ _HARMLESS_LATER = (
     "process packet error - discarded",
 )
 _counter = itertools.count()
-
-
-@dataclass(frozen=True)
-class Device:
-    """A device as ibsim knows it.
-
-    Attributes
-    ----------
-    id
-        What the fabric file calls it and the console wants.
-    description
-        The node description, which OpenSM writes into its dumps.
-    kind
-        "Switch", "Ca" or "Router".
-    guid
-        Node GUID.
-    ports
-        Number of external ports.
-    """
-
-    id: str
-    description: str
-    kind: str
-    guid: int
-    ports: int
-
-
-@dataclass(frozen=True)
-class PortState:
-    """One port in ibsim's own account: its peer (id, port) or None, link state, physical state."""
-
-    device: str
-    port: int
-    peer: tuple[str, int] | None
-    state: str
-    physical: str
-
-
-@dataclass(frozen=True)
-class Client:
-    """A connected program: process number, id of its device, whether it is an SM."""
-
-    pid: int
-    device: str
-    is_sm: bool
 
 
 class Ibsim:
@@ -136,11 +86,11 @@ class Ibsim:
 
     def __enter__(self) -> Ibsim:
         ibsim, self._umad2sim = find_program("ibsim"), find_umad2sim()
-        records = list(_records(self.net_path))
+        records = records_of(self.net_path)
         self._folder = Path(tempfile.mkdtemp(prefix="ibnue-ibsim-"))
         try:
             self._start(ibsim, records)
-            self.devices = self._read_devices({name: text for _, _, name, text in records})
+            self.devices = devices_of(self.dump(), {name: text for _, _, name, text in records})
             self.sm_host = self._choose_host()
         except BaseException:
             self.close()
@@ -335,14 +285,7 @@ class Ibsim:
 
     def ports(self, device: str | int | None = None) -> list[PortState]:
         """Every external port of the fabric, or of one device, as ibsim has it now."""
-        ports, name = [], ""
-        for line in self.dump(device).splitlines():
-            if head := _DUMPED_DEVICE.match(line):
-                name = head[3]
-            elif (port := _DUMPED_PORT.match(line)) and port[1] != "0":
-                peer = (port[2], int(port[3])) if port[2] else None
-                ports.append(PortState(name, int(port[1]), peer, port[4], port[5]))
-        return ports
+        return ports_of(self.dump(device))
 
     def wait(self, seconds: int) -> None:
         """Make the simulator stand still for whole seconds: nothing is answered meanwhile."""
@@ -354,21 +297,12 @@ class Ibsim:
         ibsim has room for ten and does not notice when one is killed, so those that are gone are dropped first.
         """
         found = []
-        for number, pid, device, end in _CLIENT.findall(self.command("attached")):
-            if is_alive(int(pid)):
-                found.append(Client(int(pid), device, end.endswith("SM")))
+        for number, client in clients_of(self.command("attached")):
+            if is_alive(client.pid):
+                found.append(client)
             else:
                 self._change(f"x {number}")
         return found
-
-    def _read_devices(self, descriptions: dict[str, str]) -> tuple[Device, ...]:
-        found = []
-        for line in self.dump().splitlines():
-            if head := _DUMPED_DEVICE.match(line):
-                name = head[3]
-                text = descriptions.get(name.rpartition("#")[2]) or name
-                found.append(Device(name, text, head[1], int(head[4], 16), int(head[2])))
-        return tuple(found)
 
     def _choose_host(self) -> str:
         if self._wanted_host is not None:
@@ -442,18 +376,3 @@ class Ibsim:
             said = " ".join((done.stderr or done.stdout).split())[-600:]
             raise LabError(f"{' '.join([program, *command[1:]])} ended with exit status {done.returncode}: {said}")
         return done.stdout
-
-
-def _records(path: Path, depth: int = 0) -> list[tuple[str, int, str, str]]:
-    """(kind, ports, id, description) of every device in a fabric file and what it includes."""
-    try:
-        text = path.read_text(errors="replace")
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
-    found = [(kind, int(ports), name, label) for kind, ports, name, label in _RECORD.findall(text)]
-    if depth < 16:
-        for name in _INCLUDE.findall(text):
-            found += _records(path.parent / name, depth + 1)
-    if not depth and not found:
-        raise InputError("holds no Switch, Ca or Hca: not a fabric that ibsim reads", path=path)
-    return found

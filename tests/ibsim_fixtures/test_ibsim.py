@@ -3,7 +3,8 @@ import time
 import pytest
 from lab_nets import net_text, ring
 
-from ibsim_fixtures.ibsim import Device, Ibsim, PortState
+from ibsim_fixtures.ibsim import Ibsim
+from ibsim_fixtures.ibsim_text import Device, PortState
 from ibsim_fixtures.processes import LabError, find_program, find_umad2sim, missing_packages
 from routing.errors import EnvironmentProblem, InputError, OptionError
 

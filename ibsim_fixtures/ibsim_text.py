@@ -1,0 +1,106 @@
+"""What ibsim says, and the fabric files that it reads, as values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from routing.errors import InputError
+
+_RECORD = re.compile(r'^(Switch|Hca|Ca|Rt)\S*\s+(\d+)\s+"([^"]+)"(?:[^#\n]*#\s*"([^"]*)")?', re.MULTILINE)
+_INCLUDE = re.compile(r'^include[^"]*"([^"]+)"', re.MULTILINE)
+_DUMPED_DEVICE = re.compile(r'^(Switch|Ca|Router|\S+) (\d+) "([^"]*)"\tnodeguid ([0-9a-f]+)')
+_DUMPED_PORT = re.compile(r'^[0-9a-f]+\t\[(\d+)\]\t(?:"([^"]*)"\[(\d+)\])?.* (\S+)/(\S+)\s*$')
+_CLIENT = re.compile(r'^Client (\d+): pid (\d+) connected at "([^"]*)"(.*)$', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device as ibsim knows it.
+
+    Attributes
+    ----------
+    id
+        What the fabric file calls it and the console wants.
+    description
+        The node description, which OpenSM writes into its dumps.
+    kind
+        "Switch", "Ca" or "Router".
+    guid
+        Node GUID.
+    ports
+        Number of external ports.
+    """
+
+    id: str
+    description: str
+    kind: str
+    guid: int
+    ports: int
+
+
+@dataclass(frozen=True)
+class PortState:
+    """One port in ibsim's own account: its peer (id, port) or None, link state, physical state."""
+
+    device: str
+    port: int
+    peer: tuple[str, int] | None
+    state: str
+    physical: str
+
+
+@dataclass(frozen=True)
+class Client:
+    """A connected program: process number, id of its device, whether it is an SM."""
+
+    pid: int
+    device: str
+    is_sm: bool
+
+
+def ports_of(dump: str) -> list[PortState]:
+    """Every external port in the output of ``dump``."""
+    ports, name = [], ""
+    for line in dump.splitlines():
+        if head := _DUMPED_DEVICE.match(line):
+            name = head[3]
+        elif (port := _DUMPED_PORT.match(line)) and port[1] != "0":
+            peer = (port[2], int(port[3])) if port[2] else None
+            ports.append(PortState(name, int(port[1]), peer, port[4], port[5]))
+    return ports
+
+
+def devices_of(dump: str, descriptions: dict[str, str]) -> tuple[Device, ...]:
+    """Every device in the output of ``dump``, with its description by id, which ibsim does not print."""
+    found = []
+    for line in dump.splitlines():
+        if head := _DUMPED_DEVICE.match(line):
+            name = head[3]
+            text = descriptions.get(name.rpartition("#")[2]) or name
+            found.append(Device(name, text, head[1], int(head[4], 16), int(head[2])))
+    return tuple(found)
+
+
+def clients_of(attached: str) -> list[tuple[int, Client]]:
+    """The programs in the output of ``attached``, each with ibsim's number for it."""
+    return [
+        (int(number), Client(int(pid), device, end.endswith("SM")))
+        for number, pid, device, end in _CLIENT.findall(attached)
+    ]
+
+
+def records_of(path: Path, depth: int = 0) -> list[tuple[str, int, str, str]]:
+    """(kind, ports, id, description) of every device in a fabric file and what it includes."""
+    try:
+        text = path.read_text(errors="replace")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
+    found = [(kind, int(ports), name, label) for kind, ports, name, label in _RECORD.findall(text)]
+    if depth < 16:
+        for name in _INCLUDE.findall(text):
+            found += records_of(path.parent / name, depth + 1)
+    if not depth and not found:
+        raise InputError("holds no Switch, Ca or Hca: not a fabric that ibsim reads", path=path)
+    return found
