@@ -19,7 +19,7 @@ ANSWER_MAGIC = 0x31736E6165756E69
 ANSWER = np.dtype(
     [
         ("magic", "u8"), ("sequence", "u8"), ("switches", "u4"), ("lids", "u4"), ("vls", "u4"), ("sl_kind", "u4"),
-        ("sl2vl_ports", "u4"), ("unused", "u4"), ("lft_at", "u8"), ("hops_at", "u8"), ("sl_at", "u8"),
+        ("sl2vl_ports", "u4"), ("certified", "u4"), ("lft_at", "u8"), ("hops_at", "u8"), ("sl_at", "u8"),
         ("switch_of_at", "u8"), ("sl2vl_at", "u8"), ("parent_at", "u8"),
         ("up_port_at", "u8"), ("down_port_at", "u8"), ("end", "u8"),
     ]
@@ -61,6 +61,7 @@ def write_answer(
     hops: npt.NDArray[np.uint8],
     *,
     sequence: int,
+    certified: bool = False,
 ) -> None:
     """Lay the tables into the memory from ``at`` on; the head comes last, so that half an answer is none.
 
@@ -76,6 +77,8 @@ def write_answer(
         uint8[S, L], hops from each switch to the switch that delivers the LID.
     sequence
         Of the request.
+    certified
+        Whether the tables are proven free of credit loops: only such are published again when an engine fails.
     """
     tree = multicast_tree(fabric, routing, hops)
     parts: dict[str, npt.NDArray[Any]] = {
@@ -95,6 +98,7 @@ def write_answer(
         place += -(-part.nbytes // PAGE) * PAGE
     head["magic"], head["sequence"], head["end"] = ANSWER_MAGIC, sequence, place
     head["switches"], head["lids"], head["vls"] = fabric.switches, len(fabric.lids), routing.vls
+    head["certified"] = certified
     head["sl_kind"] = sl_kind(fabric, routing)
     head["sl2vl_ports"] = 0 if routing.sl2vl.ndim == 1 else routing.sl2vl.shape[1]
     target = np.frombuffer(memory.view(place), np.uint8)

@@ -279,12 +279,12 @@ static void write_ports(struct walk *walk, uint32_t device, struct ibnue_request
     }
 }
 
-/* Write the request into the mapped memory, which holds ibnue_request_room() bytes. */
-int ibnue_request_write(struct ibnue_plugin *plugin, char *why)
+/* Write the request into memory, which holds ibnue_request_room() bytes. */
+int ibnue_request_write(struct ibnue_plugin *plugin, uint8_t *bytes, char *why)
 {
     const osm_subn_t *subn = &plugin->osm->subn;
     struct walk walk = {.data_vls = vls_allowed(&subn->opt)};
-    struct ibnue_request *request = (struct ibnue_request *)plugin->memory.bytes;
+    struct ibnue_request *request = (struct ibnue_request *)bytes;
     struct ibnue_device *device;
     struct ibnue_endport *endport;
     struct ibnue_cable *cable;
@@ -300,9 +300,9 @@ int ibnue_request_write(struct ibnue_plugin *plugin, char *why)
     request->device_at = sizeof(*request);
     request->endport_at = request->device_at + walk.devices * sizeof(*device);
     request->cable_at = request->endport_at + ports * sizeof(*endport);
-    device = (struct ibnue_device *)(plugin->memory.bytes + request->device_at);
-    endport = (struct ibnue_endport *)(plugin->memory.bytes + request->endport_at);
-    cable = (struct ibnue_cable *)(plugin->memory.bytes + request->cable_at);
+    device = (struct ibnue_device *)(bytes + request->device_at);
+    endport = (struct ibnue_endport *)(bytes + request->endport_at);
+    cable = (struct ibnue_cable *)(bytes + request->cable_at);
     for (uint32_t d = 0; d < walk.devices; d++) {
         write_device(device + d, walk.place[d].node);
         write_ports(&walk, d, request, endport, cable);

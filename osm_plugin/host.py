@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from osm_plugin.config import PluginConfig, config_path, read_config
 from osm_plugin.worker_process import WorkerProcess
@@ -24,6 +25,7 @@ class Host:
         self._worker: WorkerProcess | None = None
         self._generation = 0
         self._until = 0.0
+        self._remarks: list[str] = []
 
     def start(self, options: str, opensm_log: str) -> tuple[list[str], str]:
         """Start the worker and wait for it; its engines' names, and a line for the log."""
@@ -43,7 +45,9 @@ class Host:
         try:
             worker.wait_ready(self._until)
         except EnvironmentProblem:
-            self._replace()
+            # One that is only slow to start is let be: replaced at every sweep, none would ever be ready.
+            if not worker.alive or time.monotonic() > worker.started + self._config.start_deadline:
+                self._replace()
             raise
         return worker.memory, self._generation
 
@@ -72,6 +76,7 @@ class Host:
         try:
             answer = worker.receive(until)
             while answer is not None and answer.get("sequence") != sequence:
+                self._note(answer)
                 answer = worker.receive(until)
         except EOFError:
             obituary = worker.obituary()
@@ -92,12 +97,32 @@ class Host:
         return str(answer["note"])
 
     def tend(self) -> str:
-        """See to the worker as a sweep begins, so that a new one is warm when needed; a line for the log, if any."""
-        if self._worker is None or self._worker.alive:
+        """See to the worker as a sweep begins or ends, so that a new one is warm when needed.
+
+        Returns a line for the log, if there is one: a worker's end, or what it had to say of the tables it made.
+        """
+        if self._worker is None:
             return ""
-        obituary = self._worker.obituary()
-        self._replace()
-        return f"the worker {obituary}; another one is started"
+        if self._worker.alive:
+            self._listen(self._worker)
+        else:
+            obituary = self._worker.obituary()
+            self._replace()
+            self._remarks.append(f"the worker {obituary}; another one is started")
+        told, self._remarks = self._remarks, []
+        return "; ".join(told)
+
+    def _listen(self, worker: WorkerProcess) -> None:
+        """Take what was said without a question.  A worker that is about to die is seen to the next time."""
+        if worker.hello is None:
+            return
+        with contextlib.suppress(EOFError, ValueError):
+            while (said := worker.receive(0.0)) is not None:
+                self._note(said)
+
+    def _note(self, said: dict[str, Any]) -> None:
+        if "remark" in said:
+            self._remarks.append(str(said["remark"])[:900])
 
     def has_policies(self) -> bool:
         """Whether the configuration, as it is now, names rules for ports."""

@@ -63,7 +63,7 @@ struct ibnue_answer {
     uint32_t vls;
     uint32_t sl_kind;
     uint32_t sl2vl_ports; /* 0: one row of 16 for the whole fabric */
-    uint32_t unused;
+    uint32_t certified; /* proven free of credit loops */
     uint64_t lft_at;   /* uint8[switches][lids] */
     uint64_t hops_at;  /* uint8[switches][lids] */
     uint64_t sl_at;    /* uint8, shape by sl_kind */

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
-from osm_plugin.state import Kept
 from routing.deadlock.proof import Proof
 from routing.engines.base import Engine, EngineOptions
-from routing.errors import BrokenPromise, InputError
+from routing.errors import BrokenPromise, IbnueError, InputError, OptionError
 from routing.fabric import Fabric
 from routing.publish import verify
+from routing.reroute import Published, Rerouted, Stability, reroute
 from routing.tables import Routing
 
 
@@ -53,19 +54,42 @@ def options_key(options: EngineOptions) -> str:
     return json.dumps(told, sort_keys=True)
 
 
-def plan(engine: Engine, options: EngineOptions, fabric: Fabric, before: Kept | None, home: Kept | None = None) -> Plan:
-    """Take the tables in force if they are for this fabric, or the home tables if those are; else route.
+def plan(
+    engine: Engine,
+    options: EngineOptions,
+    fabric: Fabric,
+    before: Published | None,
+    *,
+    home: Published | None = None,
+    stability: Stability = Stability.FULL,
+) -> Plan:
+    """Take the tables in force if they are for this fabric, else re-route from them; without any route afresh.
 
     Raises
     ------
     OptionError, RoutingError
         As the engine and :func:`routing.publish.verify`.
     """
-    for kept, how in ((before, "tables as they were"), (home, "home tables again")):
-        if kept is None or kept.fabric.digest != fabric.digest:
-            continue
+    remark = "routed afresh"
+    if before is not None and before.fabric.digest == fabric.digest:
         # Should they fail, which they did not when they were published, the engine's own will do.
         with suppress(BrokenPromise):
-            return Plan(kept.routing, verify(fabric, kept.routing, engine, threads=options.threads, explain=False), how)
+            proof = verify(fabric, before.routing, engine, threads=options.threads, explain=False)
+            return Plan(before.routing, proof, "tables as they were")
+    elif before is not None:
+        try:
+            made = reroute(engine, options, before, fabric, stability=stability, home=home)
+            return Plan(made.routing, made.proof, _describe(made))
+        except OptionError:
+            raise  # the engine would say the same
+        except Exception as problem:  # an engine that can route must not fail for what was meant to spare it work
+            if not isinstance(problem, IbnueError):
+                traceback.print_exc()
+            remark = f"routed afresh, as re-routing failed: {type(problem).__name__}: {problem}"
     routing = engine.route(fabric, options)
-    return Plan(routing, verify(fabric, routing, engine, threads=options.threads, explain=False), "routed afresh")
+    return Plan(routing, verify(fabric, routing, engine, threads=options.threads, explain=False), remark)
+
+
+def _describe(made: Rerouted) -> str:
+    entries = f"{made.broken} entries were broken, {made.changed} are changed"
+    return f"re-routed, {made.how} ({made.reason}): {entries}"

@@ -76,7 +76,7 @@ static int write_request(struct ibnue_plugin *plugin, int fd, uint64_t generatio
     uint8_t *lft;
 
     if (ibnue_memory_map(&plugin->memory, fd, generation, room + sizeof(*extra) + tables + 16, why) ||
-        ibnue_request_write(plugin, why))
+        ibnue_request_write(plugin, plugin->memory.bytes, why))
         return -1;
     request = (struct ibnue_request *)plugin->memory.bytes;
     extra = (struct ibnue_policy_request *)(plugin->memory.bytes + (request->end + 7) / 8 * 8);

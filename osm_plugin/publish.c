@@ -29,6 +29,26 @@ static int inside(const struct ibnue_answer *answer, uint64_t size, uint64_t at,
     return at % 8 == 0 && at >= sizeof(*answer) && at <= size && bytes <= size - at;
 }
 
+static size_t further(size_t extent, uint64_t at, uint64_t bytes)
+{
+    return at + bytes > extent ? at + bytes : extent;
+}
+
+/* Where the last part of an answer ends that was checked. */
+size_t ibnue_answer_extent(const struct ibnue_answer *answer)
+{
+    uint64_t table = (uint64_t)answer->switches * answer->lids;
+    size_t extent = further(0, answer->lft_at, table);
+
+    extent = further(extent, answer->hops_at, table);
+    extent = further(extent, answer->sl_at, sl_bytes(answer));
+    extent = further(extent, answer->sl2vl_at, sl2vl_bytes(answer));
+    extent = further(extent, answer->switch_of_at, answer->lids * sizeof(int32_t));
+    extent = further(extent, answer->parent_at, answer->switches * sizeof(int32_t));
+    extent = further(extent, answer->up_port_at, answer->switches);
+    return further(extent, answer->down_port_at, answer->switches);
+}
+
 static int ports_exist(const uint8_t *lft, uint32_t lids, uint8_t ports)
 {
     unsigned bad = 0;
@@ -38,9 +58,10 @@ static int ports_exist(const uint8_t *lft, uint32_t lids, uint8_t ports)
     return !bad;
 }
 
-static int tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer, char *why)
+int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer, const uint8_t *bytes,
+                     char *why)
 {
-    const uint8_t *lft = plugin->memory.bytes + answer->lft_at;
+    const uint8_t *lft = bytes + answer->lft_at;
 
     for (uint32_t row = 0; row < answer->switches; row++, lft += answer->lids) {
         const osm_switch_t *sw = plugin->rows.row[row];
@@ -93,7 +114,7 @@ int ibnue_answer_check(const struct ibnue_plugin *plugin, struct ibnue_answer *c
         snprintf(why, IBNUE_WHY, "the worker's multicast tree leads out of the subnet");
         return -1;
     }
-    return tables_fit(plugin, a, why);
+    return ibnue_tables_fit(plugin, a, plugin->memory.bytes, why);
 }
 
 /* Hop counts are kept for the LIDs of switches: these are what OpenSM's multicast, its cache and its dumps look up. */
@@ -164,9 +185,9 @@ static void *copied(const void *from, size_t bytes)
     return to ? memcpy(to, from, bytes) : NULL;
 }
 
-static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer)
+static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
+                                         const uint8_t *bytes)
 {
-    const uint8_t *bytes = plugin->memory.bytes;
     struct ibnue_service *service = calloc(1, sizeof(*service));
 
     if (!service)
@@ -253,11 +274,11 @@ static void fill_switch(osm_switch_t *sw, const uint8_t *lft, const uint8_t *hop
     }
 }
 
-int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, char *why)
+/* `bytes`: where the answer was checked, shared memory or a copy of it. */
+int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes, char *why)
 {
     struct ibnue_plugin *plugin = engine->plugin;
-    const uint8_t *bytes = plugin->memory.bytes;
-    struct ibnue_service *service = service_new(plugin, answer);
+    struct ibnue_service *service = service_new(plugin, answer, bytes);
 
     if (!service) {
         snprintf(why, IBNUE_WHY, "out of memory");

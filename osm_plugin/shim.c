@@ -109,7 +109,8 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
         return -1;
     if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN)
         return -1;
-    if (ibnue_memory_map(&plugin->memory, fd, generation, room, note) || ibnue_request_write(plugin, note))
+    if (ibnue_memory_map(&plugin->memory, fd, generation, room, note) ||
+        ibnue_request_write(plugin, plugin->memory.bytes, note))
         return -1;
     times->collect = seconds_since(&start);
     clock_gettime(CLOCK_MONOTONIC, &start);
@@ -135,6 +136,20 @@ static int same_layout(const osm_opensm_t *osm)
            osm->sa.p_subn == &osm->subn && osm->sa.p_log == &osm->log;
 }
 
+/* What is left to an engine that cannot route: the tables that it had proven for the very same subnet. */
+static int fall_back(struct ibnue_engine *engine, const char *code, const char *why)
+{
+    struct ibnue_plugin *plugin = engine->plugin;
+
+    if (!osm_exit_flag && !ibnue_last_again(engine)) {
+        SAY(plugin, OSM_LOG_ERROR, "%s: %s keeps its tables, proven for this very subnet, and routed nothing: %s\n",
+            code, engine->name, why);
+        return 0;
+    }
+    SAY(plugin, OSM_LOG_ERROR, "%s: %s routed nothing: %s\n", code, engine->name, why);
+    return -1;
+}
+
 static int forwarding_tables(void *context)
 {
     struct ibnue_engine *engine = context;
@@ -143,23 +158,23 @@ static int forwarding_tables(void *context)
     struct times times = {0, 0, 0};
     struct timespec start;
     char note[IBNUE_WHY] = "Python failed inside of OpenSM; its message is on OpenSM's standard error", why[IBNUE_WHY];
+    char both[2 * IBNUE_WHY];
 
     if (!same_layout(plugin->osm)) {
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN9: %s routed nothing: built with headers that are not this OpenSM's\n",
             engine->name);
         return -1;
     }
-    if (ask_worker(engine, &times, note)) {
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN1: %s routed nothing: %s\n", engine->name, note);
-        return -1;
-    }
+    if (ask_worker(engine, &times, note))
+        return fall_back(engine, "ERR IBN1", note);
     clock_gettime(CLOCK_MONOTONIC, &start);
-    if (ibnue_answer_check(plugin, &answer, why) || ibnue_publish(engine, &answer, why)) {
+    if (ibnue_answer_check(plugin, &answer, why) || ibnue_publish(engine, &answer, plugin->memory.bytes, why)) {
         if (ibnue_host_discard(note, IBNUE_WHY) != IBNUE_TOKEN)
             snprintf(note, IBNUE_WHY, "no other worker can be started");
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN2: %s routed nothing: %s; %s\n", engine->name, why, note);
-        return -1;
+        snprintf(both, sizeof(both), "%s; %s", why, note);
+        return fall_back(engine, "ERR IBN2", both);
     }
+    ibnue_last_keep(engine, &answer);
     times.publish = seconds_since(&start);
     SAY(plugin, OSM_LOG_INFO, "%s: %s (subnet read in %.1f ms, worker %.1f ms, tables taken in %.1f ms)\n",
         engine->name, note, times.collect * 1e3, times.wait * 1e3, times.publish * 1e3);
@@ -168,6 +183,7 @@ static int forwarding_tables(void *context)
 
 static void forget_tables(void *context)
 {
+    ibnue_last_drop(context);
     ibnue_service_drop(context); /* the engine itself is freed with the plugin, which OpenSM deletes after this */
 }
 
@@ -188,6 +204,7 @@ static void free_plugin(struct ibnue_plugin *plugin)
     while (plugin->engines) {
         struct ibnue_engine *engine = plugin->engines;
         plugin->engines = engine->next;
+        ibnue_last_drop(engine);
         ibnue_service_drop(engine);
         free(engine->name);
         free(engine);
@@ -264,7 +281,9 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     char note[IBNUE_WHY] = "";
 
     (void)about;
-    if (event == OSM_EVENT_ID_HEAVY_SWEEP_START && ibnue_host_tend(note, IBNUE_WHY) == IBNUE_TOKEN && note[0])
+    if (event != OSM_EVENT_ID_HEAVY_SWEEP_START && event != OSM_EVENT_ID_SUBNET_UP)
+        return;
+    if (ibnue_host_tend(note, IBNUE_WHY) == IBNUE_TOKEN && note[0])
         SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
     if (event == OSM_EVENT_ID_SUBNET_UP && same_layout(plugin->osm))
         ibnue_policies_apply(plugin);

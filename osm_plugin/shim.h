@@ -47,9 +47,17 @@ struct ibnue_service {
     struct ibnue_service *retired; /* next in the list of those that wait for their last reader */
 };
 
+/* What was published last, if it was proven free of credit loops: the shared memory as it was then. */
+struct ibnue_last {
+    uint8_t *bytes;
+    size_t room;
+    struct ibnue_answer answer;
+};
+
 struct ibnue_engine {
     struct ibnue_plugin *plugin;
     char *name;
+    struct ibnue_last last;
     _Atomic(struct ibnue_service *) service;
     atomic_uint readers;
     struct ibnue_service *retired;
@@ -71,12 +79,16 @@ IBNUE_HIDDEN int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t 
 IBNUE_HIDDEN void ibnue_memory_prepare(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_memory_unmap(struct ibnue_memory *memory);
 IBNUE_HIDDEN size_t ibnue_request_room(const osm_subn_t *subn);
-IBNUE_HIDDEN int ibnue_request_write(struct ibnue_plugin *plugin, char *why);
+IBNUE_HIDDEN int ibnue_request_write(struct ibnue_plugin *plugin, uint8_t *bytes, char *why);
 
 /* publish.c: from the answer into OpenSM. */
 IBNUE_HIDDEN int ibnue_answer_check(const struct ibnue_plugin *plugin, struct ibnue_answer *copy, char *why);
 IBNUE_HIDDEN int ibnue_rows_blank(struct ibnue_plugin *plugin, char *why);
-IBNUE_HIDDEN int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, char *why);
+IBNUE_HIDDEN int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
+                                  const uint8_t *bytes, char *why);
+IBNUE_HIDDEN size_t ibnue_answer_extent(const struct ibnue_answer *answer);
+IBNUE_HIDDEN int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
+                               char *why);
 IBNUE_HIDDEN uint8_t ibnue_path_sl(void *context, uint8_t hint, const ib_net16_t slid, const ib_net16_t dlid);
 IBNUE_HIDDEN void ibnue_update_sl2vl(void *context, osm_physp_t *port, uint8_t in_port, uint8_t out_port,
                                      ib_slvl_table_t *table);
@@ -91,6 +103,11 @@ IBNUE_HIDDEN int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note);
 /* policies.c */
 IBNUE_HIDDEN void ibnue_policies_apply(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_policies_drop(struct ibnue_plugin *plugin);
+
+/* last.c: what an engine that fails falls back on. */
+IBNUE_HIDDEN void ibnue_last_keep(struct ibnue_engine *engine, const struct ibnue_answer *answer);
+IBNUE_HIDDEN int ibnue_last_again(struct ibnue_engine *engine);
+IBNUE_HIDDEN void ibnue_last_drop(struct ibnue_engine *engine);
 
 /* multicast.c */
 IBNUE_HIDDEN ib_api_status_t ibnue_multicast(void *context, osm_mgrp_box_t *group);

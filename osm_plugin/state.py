@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from osm_plugin.snapshot import CABLE, DEVICE, ENDPORT, fabric_from_arrays, fabric_to_arrays
 from routing.deadlock.certificate import Certificate, Strength, check_certificate
-from routing.deadlock.proof import Proof, prove
+from routing.deadlock.proof import prove
 from routing.errors import IbnueError, TableError
 from routing.fabric import Fabric
 from routing.formats.bundle import Bundle, bundle_routing, read_bundle, write_bundle
 from routing.formats.npz import NpzReader
+from routing.reroute import Published
 from routing.tables import Routing
 
 VERSION = "ibnue-state/1"
@@ -32,20 +33,15 @@ _MOST_ROWS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class Kept(Published):
     """Tables that were published.
 
     Attributes
     ----------
-    fabric, routing, proof
-        The fabric of that sweep, the tables, the proof.
     engine, options
         The engine's name, and :func:`osm_plugin.plan.options_key` of its options.
     """
 
-    fabric: Fabric
-    routing: Routing
-    proof: Proof
     engine: str
     options: str
 

@@ -7,7 +7,7 @@ from routing.deadlock.transition import Transition, prove_transition
 from routing.reroute.translate import translate
 
 MOST_ROUNDS = 8
-"""Of an order that is looked for: the next sweep waits for this."""
+"""Of an order that is looked for: the next sweep wants the processor."""
 
 
 def transition_line(before: Kept | None, after: Kept, *, threads: int = 2) -> str | None:

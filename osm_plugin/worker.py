@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,11 @@ import routing
 from osm_plugin.answer import SharedMemory, write_answer
 from osm_plugin.bundle_engine import BUNDLE, BundleEngine
 from osm_plugin.config import PluginConfig, read_config
+from osm_plugin.judge import Judge
 from osm_plugin.plan import options_key, plan
 from osm_plugin.policies import POLICIES, PolicyDesk
 from osm_plugin.snapshot import Snapshot, read_request
 from osm_plugin.state import Kept, State
-from osm_plugin.transition import transition_line
 from routing.deadlock.proof import Proof
 from routing.engines import ENGINES
 from routing.engines.base import Engine, EngineOptions, Objective
@@ -39,6 +39,7 @@ from routing.errors import IbnueError, InputError, NotEnoughVLs, OptionError, Ro
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
 from routing.publish import verify
+from routing.reroute import Stability
 from routing.tables import Routing
 
 PREFIX = "ibnue-"
@@ -140,7 +141,7 @@ class Worker:
         self._log_level = "info"
         self._state = State()
         self._policies = PolicyDesk()
-        self._replaced: tuple[Kept | None, int] | None = None
+        self._change: tuple[Kept, Kept] | None = None
 
     def prepare(self, place: str | None) -> None:
         """Read the state ahead of the first request, which reads it again only if it has changed."""
@@ -148,28 +149,17 @@ class Worker:
             config = read_config(None if place is None else Path(place))
             self._state.refresh(config.state_path, threads=threads_of(config))
 
-    def afterwards(self) -> None:
-        """Save the state and judge the change; OpenSM has its answer and does not wait for this."""
+    def save(self) -> None:
+        """Save the state."""
         try:
             self._state.save()
         except IbnueError as problem:
             self._state.remarks.append(f"state not saved: {problem}")
-        replaced, self._replaced = self._replaced, None
-        if replaced is not None and self._state.last is not None:
-            self._judge(replaced[0], self._state.last, replaced[1])
 
-    def _judge(self, before: Kept | None, after: Kept, threads: int) -> None:
-        """Say in the log what the change of tables means for traffic under way, and in OpenSM's with the next sweep."""
-        try:
-            line = transition_line(before, after, threads=threads)
-        except IbnueError as problem:
-            line = f"transition not judged: {problem}"
-        except Exception:
-            traceback.print_exc()
-            line = "transition not judged: bug in the worker"
-        if line is not None:
-            print(line, file=sys.stderr, flush=True)  # noqa: T201
-            self._state.remarks.append(f"last {line}")
+    def take_change(self) -> tuple[Kept, Kept] | None:
+        """The tables before and those that took their place in the last answer, once."""
+        change, self._change = self._change, None
+        return change
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Route what lies in the memory; never raises."""
@@ -216,17 +206,21 @@ class Worker:
         before = self._before(engine, key, fabric, config)
         clock.lap("state")
         home = None if before is None else self._state.home_of(before)
-        made = plan(engine, options, fabric, before, home)
+        made = plan(engine, options, fabric, before, home=home, stability=Stability(config.stability))
         tables, proof = made.routing, made.proof
         verdict = check_published(proof, tables, snapshot, config)
         clock.lap("route")
         hops = np.ascontiguousarray(proof.hops)
-        write_answer(self._memory, snapshot.answer_at, fabric, tables, hops, sequence=snapshot.sequence)
+        write_answer(
+            self._memory, snapshot.answer_at, fabric, tables, hops,
+            sequence=snapshot.sequence, certified=proof.certified,
+        )  # fmt: skip
         clock.lap("write")
         self._policies.routed(fabric, tables)
         if engine.name != BUNDLE:
-            self._replaced = self._state.last, threads_of(config)
-            self._state.put(Kept(fabric, tables, proof, engine.name, key), reset=config.stability == "fresh")
+            kept, last = Kept(fabric, tables, proof, engine.name, key), self._state.last
+            self._state.put(kept, reset=config.stability == "fresh")
+            self._change = None if last is None or last.routing is tables else (last, kept)
         lanes = f"{tables.vls} VL{'s' * (tables.vls != 1)}"
         size = f"fabric {fabric.digest[:12]}: {fabric.switches} switches, {fabric.endports} end ports"
         how = "; ".join([made.how, *self._state.take_remarks()])
@@ -281,13 +275,20 @@ def warm(engines: Mapping[str, Engine]) -> None:
     gc.freeze()
 
 
-def serve(
-    link: socket.socket, answer: Callable[[Mapping[str, Any]], dict[str, Any]], afterwards: Callable[[], None]
-) -> None:
-    """Answer until OpenSM closes the socket; do what can wait when it has its answer."""
+def serve(link: socket.socket, worker: Worker) -> None:
+    """Answer until OpenSM closes the socket, and do what can wait between two questions."""
+
+    def tell(line: str) -> None:
+        with suppress(OSError):  # OpenSM has gone
+            link.send(json.dumps({"remark": line}).encode())
+
+    judge = Judge(tell)
     while message := link.recv(LONGEST_MESSAGE):
-        link.send(json.dumps(answer(json.loads(message))).encode())
-        afterwards()
+        link.send(json.dumps(worker.answer(json.loads(message))).encode())
+        worker.save()
+        if (change := worker.take_change()) is not None:
+            judge.put(*change)
+        del change
         gc.collect()
 
 
@@ -303,5 +304,5 @@ def main(setup_text: str) -> int:
     link = socket.socket(fileno=int(setup["socket"]))
     about = f"ibnue {routing.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}"
     link.send(json.dumps({"engines": engine_names(), "about": about}).encode())
-    serve(link, worker.answer, worker.afterwards)
+    serve(link, worker)
     return 0

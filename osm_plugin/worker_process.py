@@ -38,7 +38,7 @@ class WorkerProcess:
     def __init__(self, python: str, paths: list[str], setup: dict[str, Any], log: IO[bytes] | None) -> None:
         import fcntl  # noqa: PLC0415  (an extension module: not before libpython's symbols are visible)
 
-        self.owner = os.getpid()
+        self.owner, self.started = os.getpid(), time.monotonic()
         self.hello: dict[str, Any] | None = None
         self._log_path = None if log is None else Path(log.name)
         self._log_start = 0 if log is None else log.seek(0, os.SEEK_END)

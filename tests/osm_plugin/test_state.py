@@ -16,6 +16,7 @@ from routing.engines.base import EngineOptions
 from routing.errors import IbnueError, InputError, TableError
 from routing.formats.bundle import bundle_routing, read_bundle
 from routing.formats.npz import NpzReader, write_npz
+from routing.reroute import Stability, translate
 from routing.topologies import generate
 
 OPTIONS = EngineOptions(effort=0.1)
@@ -276,15 +277,32 @@ def test_the_plan_keeps_what_is_in_force_and_returns_home(torus, degraded):
     made = plan(engine, OPTIONS, torus.fabric, None)
     assert made.how == "routed afresh" and same_tables(made.routing, torus.routing)
     odd = replace(torus, routing=kept_tables(torus.fabric, "updn").routing)
-    made = plan(engine, OPTIONS, torus.fabric, odd, torus)
+    made = plan(engine, OPTIONS, torus.fabric, odd, home=torus)
     assert made.how == "tables as they were" and made.routing is odd.routing and made.proof.certified
-    made = plan(engine, OPTIONS, torus.fabric, degraded, odd)
-    assert made.how == "home tables again" and made.routing is odd.routing
+    made = plan(engine, OPTIONS, torus.fabric, degraded, home=odd)
+    assert made.how.startswith("re-routed, home (") and same_tables(made.routing, odd.routing)
+
+
+def test_a_changed_fabric_is_re_routed_from_what_is_in_force(torus, degraded):
+    engine = ENGINES["nue"]
+    made = plan(engine, OPTIONS, degraded.fabric, torus, home=torus)
+    assert made.how.startswith("re-routed, re") and made.proof.certified
+    old = translate(torus.routing, torus.fabric, degraded.fabric).lft
+    assert np.count_nonzero(made.routing.lft != old) < np.count_nonzero(degraded.routing.lft != old)
+    fresh = plan(engine, OPTIONS, degraded.fabric, torus, home=torus, stability=Stability.FRESH)
+    assert same_tables(fresh.routing, degraded.routing) and "fresh (asked for)" in fresh.how
+
+
+def test_a_bug_in_re_routing_costs_stability_and_not_the_engine(torus, degraded, monkeypatch, capsys):
+    monkeypatch.setattr("osm_plugin.plan.reroute", lambda *_, **__: 1 // 0)
+    made = plan(ENGINES["nue"], OPTIONS, degraded.fabric, torus)
+    assert made.how.startswith("routed afresh, as re-routing failed: ZeroDivisionError")
+    assert same_tables(made.routing, degraded.routing) and "Traceback" in capsys.readouterr().err
 
 
 def test_tables_that_fail_the_proof_are_not_kept(torus):
     lft = torus.routing.lft.copy()
     lft[0, int(torus.fabric.switch_lid[1])] = 255
     broken = replace(torus, routing=replace(torus.routing, lft=lft))
-    made = plan(ENGINES["nue"], OPTIONS, torus.fabric, broken, None)
-    assert made.how == "routed afresh" and made.proof.certified
+    made = plan(ENGINES["nue"], OPTIONS, torus.fabric, broken)
+    assert made.routing is not broken.routing and made.proof.certified

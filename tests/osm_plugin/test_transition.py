@@ -1,12 +1,13 @@
+import queue
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from osm_plugin.judge import Judge, judged
 from osm_plugin.plan import options_key
 from osm_plugin.state import Kept
 from osm_plugin.transition import transition_line
-from osm_plugin.worker import Worker
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -70,21 +71,16 @@ def test_a_change_that_is_safe_says_so(tree):
     assert line == ("transition any-order: no mixture of the tables has a credit loop; 1 entries of 1 LIDs in 1 blocks")
 
 
-def worker_after(before, after):
-    worker = Worker(None, {})
-    worker._state.put(after, reset=False)
-    worker._replaced = before, 1
-    return worker
-
-
-def test_the_worker_says_it_once_in_its_log_and_with_the_next_sweep(torus, turned, capfd):
-    worker = worker_after(torus, turned)
-    worker.afterwards()
-    worker.afterwards()
-    told = capfd.readouterr().err.splitlines()
-    assert len(told) == 1
-    assert told[0].startswith("transition ")
-    assert worker._state.take_remarks() == [f"last {told[0]}"]
+def test_the_judge_tells_it_once_and_in_the_workers_log(torus, turned, capfd):
+    told = queue.SimpleQueue()
+    judge = Judge(told.put)
+    judge.put(torus, turned)
+    line = told.get(timeout=60)
+    judge.put(torus, torus)  # nothing changes, so nothing is said of it
+    judge.put(turned, torus)
+    assert line.startswith("transition ") and told.get(timeout=60).startswith("transition ")
+    assert told.empty()
+    assert capfd.readouterr().err.splitlines()[0] == line
 
 
 @pytest.mark.parametrize(("problem", "told"), [(TableError("odd"), "odd"), (ZeroDivisionError(), "bug in the worker")])
@@ -92,7 +88,5 @@ def test_a_change_that_cannot_be_judged_stops_nothing(torus, turned, monkeypatch
     def fail(*_, **__):
         raise problem
 
-    monkeypatch.setattr("osm_plugin.worker.transition_line", fail)
-    worker = worker_after(torus, turned)
-    worker.afterwards()
-    assert worker._state.take_remarks() == [f"last transition not judged: {told}"]
+    monkeypatch.setattr("osm_plugin.judge.transition_line", fail)
+    assert judged(torus, turned) == f"transition not judged: {told}"

@@ -30,10 +30,10 @@ HEADS = {
 
 
 def wrong_tables(fault):
-    def write(memory, at, fabric, routing, hops, *, sequence):
+    def write(memory, at, fabric, routing, hops, **told):
         if fault == "nothing":
             return
-        write_answer(memory, at, fabric, routing, hops, sequence=sequence)
+        write_answer(memory, at, fabric, routing, hops, **told)
         head = np.ndarray(1, ANSWER, memory.view(), at)
         if fault == "port":
             memory.view()[int(head["lft_at"][0]) + 3] = 200
