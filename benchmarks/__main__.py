@@ -16,7 +16,15 @@ from routing.topologies import generate
 TABLE_FABRICS = (("torus", "4x4x4"), ("kary-ntree", "4,3"), ("dragonfly", "4,2,2"), ("kautz", "3,3"))
 """Fabrics of the table of qualities."""
 NAMES = (
-    *("proof", "reroute", "read_fabrics", "sweep_seconds", "sweep_scale", "quality_table", "nue_curve", "nue_tori"),
+    "proof",
+    "reroute",
+    "read_fabrics",
+    "sweep_seconds",
+    "resweep_seconds",
+    "sweep_scale",
+    "quality_table",
+    "nue_curve",
+    "nue_tori",
     "whatif",
 )
 

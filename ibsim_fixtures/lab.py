@@ -118,11 +118,22 @@ class Lab:
         """
         owners = self.owners()
         ends = {owner.lid: owner.guid for owner in owners if owner.kind == "CA"}
-        pairs = [(source, to) for source in ends for to in ends if source != to]
+        return {(ends[a], b): sl for (a, b), sl in self._sls(owners, list(ends)).items()}
+
+    def sls(self) -> dict[tuple[int, int], int]:
+        """The SL between any two base LIDs, those of switches and routers too, as OpenSM's SA answers.
+
+        A pair without a path is not there.
+        """
+        owners = self.owners()
+        return self._sls(owners, [owner.lid for owner in owners])
+
+    def _sls(self, owners: list[Owner], lids: list[int]) -> dict[tuple[int, int], int]:
+        pairs = [(source, to) for source in lids for to in lids if source != to]
         host = self.ibsim.device(self.ibsim.sm_host).guid
         sm_lid = next(owner.lid for owner in owners if owner.guid == host)
         sls, _ = mad_client.ask(self.ibsim, sm_lid=sm_lid, paths=pairs)
-        return {(ends[a], b): sl for (a, b), sl in zip(pairs, sls, strict=True) if sl is not None}
+        return {pair: sl for pair, sl in zip(pairs, sls, strict=True) if sl is not None}
 
     def switch_sl2vl(self) -> dict[tuple[int, int, int], tuple[int, ...]]:
         """16 VLs by (switch GUID, in-port, out-port), read from every switch itself, for every pair of its ports."""

@@ -38,6 +38,11 @@ HELP = "unlink DEVICE [PORT], relink DEVICE [PORT], show, quit"
 @click.option(
     "--demo", is_flag=True, help="A tour: a torus, OpenSM's own engine, then ours, a cable pulled and put back."
 )
+@click.option("--soak", "soak_length", metavar="LENGTH",
+              help="Have cables, switches and CAs come and go, for so many events or so long: 100, 8h.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the soak.")
+@click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE",
+              help="Write what the soak finds after each event, JSON, one object a line.")  # fmt: skip
 @json_option
 def lab(
     *,
@@ -46,6 +51,9 @@ def lab(
     opensm_engine: str | None,
     deeds: tuple[str, ...],
     demo: bool,
+    soak_length: str | None,
+    seed: int,
+    ledger: Path | None,
     as_json: bool,
 ) -> int:
     """Run OpenSM with the plugin on FABRIC, simulated by ibsim; pull cables and see what it does.
@@ -59,13 +67,24 @@ def lab(
     show                    read the tables back and prove them
     quit
 
+    With --soak faults come and go by themselves, up to three at a time; after each event OpenSM sweeps, the tables are
+    read back, proven, and compared with what the plugin planned.
+
     Needs the Debian packages opensm, ibsim-utils, infiniband-diags; for the plugin libopensm-dev, libibumad-dev and a C
-    compiler.  Exit status 1 if any tables were incomplete or had a credit loop.
+    compiler.  Exit status 1 if any tables were incomplete or had a credit loop, or were not as planned.
     """
     if fabric is None and not demo:
         raise click.UsageError("Missing argument 'FABRIC'", click.get_current_context())
     subnet = fabrics.read(fabric or DEMO_FABRIC)
     engines.find_engine(engine_name)
+    if soak_length is not None:
+        from routing.cli.soak import soak
+
+        if demo or deeds:
+            raise click.UsageError("--soak goes with neither --demo nor --do", click.get_current_context())
+        return soak(subnet, engine_name, opensm_engine, text=soak_length, seed=seed, ledger=ledger, as_json=as_json)
+    if ledger is not None:
+        raise click.UsageError("--ledger goes with --soak", click.get_current_context())
     todo = deeds or (DEMO_DEEDS if demo else ())
     for deed in todo:
         parse(deed)

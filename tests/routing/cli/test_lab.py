@@ -81,3 +81,45 @@ def test_nothing_that_opensm_loads_imports_the_command(python):
     out, err = python("-c", code).communicate()
     assert "osm_plugin" in out.split(), err
     assert {"click", "rich"}.isdisjoint(out.split())
+
+
+@pytest.mark.parametrize("length", ["x", "0", "5 days", "-3"])
+def test_a_soak_of_no_length_is_refused_before_anything_starts(length):
+    result = run("lab", "ring:4", "--soak", length)
+    assert result.exit_code == 2 and result.stdout == ""
+    assert "a number of events, or a time" in result.stderr and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("args", [["--ledger", "x"], ["--soak", "3", "--do", "show"], ["--soak", "3", "--demo"]])
+def test_a_soak_stands_alone(args):
+    assert run("lab", "ring:4", *args).exit_code == 2
+
+
+def test_a_ledger_is_not_overwritten(tmp_path):
+    ledger = tmp_path / "ledger"
+    ledger.write_text("of old\n")
+    result = run("lab", "ring:4", "--soak", "3", "--ledger", ledger)
+    assert result.exit_code == 2 and f"{ledger} is there already" in result.stderr
+    assert ledger.read_text() == "of old\n"
+    assert run("lab", "ring:4", "--soak", "3", "--ledger", tmp_path / "no" / "ledger").exit_code == 2
+
+
+@pytest.mark.lab
+def test_a_soak_has_a_line_and_an_entry_in_the_ledger_for_each_event(tmp_path):
+    ledger = tmp_path / "ledger"
+    result = run("lab", "torus:3x3", "-e", "nue", "--soak", "3", "--ledger", ledger)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("proven (") == result.stdout.count(", as planned") == 4
+    assert "events   3, 3 of them left nothing to complain about" in result.stdout
+    head, *events, end = map(json.loads, ledger.read_text().splitlines())
+    assert head == {"format": "ibnue-soak/1", "fabric": "torus-3x3", "engine": "nue", "seed": 1, "length": "3"}
+    assert [event["number"] for event in events] == [0, 1, 2, 3] and all(event["good"] for event in events)
+    assert end["summary"]["good"] == 3
+
+
+@pytest.mark.lab
+def test_a_soak_of_opensms_own_engine_finds_its_loops():
+    result = run("lab", "ring:5", "--opensm-engine", "minhop", "--soak", "1", "--json")
+    assert result.exit_code == 1
+    start = json.loads(result.stdout)["events"][0]
+    assert start["complete"] and not start["certified"] and start["as_planned"] is None

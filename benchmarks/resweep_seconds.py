@@ -1,0 +1,111 @@
+"""Seconds that OpenSM spends on routing when a cable is pulled and when it is back, with its own engines and with ours.
+
+usage: python -m benchmarks.resweep_seconds [FABRIC...] [--pairs nue:ibnue-nue,dfsssp:ibnue-dfsssp] [--faults 3]
+       [--vls 8] [--seed 1]
+
+FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  The seconds are OpenSM's own: from "building
+routing with" to "tables configured" in its log, of the first sweep, and medians of those after a cable between two
+switches was pulled and after it was put back, the same cables for both of a pair.  `changed` is the median of entries
+that OpenSM then had in its tables and not before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.sweep_seconds import TOML, settings
+from ibsim_fixtures.lab import Lab
+from ibsim_fixtures.opensm import Plugin
+from ibsim_fixtures.opensm_log import Sweep
+from osm_plugin.install import install
+from routing.cli import fabrics
+from routing.faults import Fault, random_faults
+from routing.formats.fabric_files import write_net
+
+FABRICS: Mapping[str, str] = {
+    "torus:10x10x10,cas=4": "nue:ibnue-nue,dfsssp:ibnue-dfsssp",
+    "kary-ntree:16,3": "updn:ibnue-updn,dfsssp:ibnue-dfsssp",
+}
+Tables = dict[int, dict[int, int]]
+
+
+@dataclass
+class Seconds:
+    """Routing seconds of one engine."""
+
+    first: float = 0.0
+    pulled: list[float] = field(default_factory=list)
+    back: list[float] = field(default_factory=list)
+    changed: list[int] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+
+    def add(self, sweep: Sweep, to: list[float]) -> None:
+        self.used.add(sweep.engine or "none")
+        to.append(sweep.routing_seconds or 0.0)
+
+
+def different(before: Tables, now: Tables) -> int:
+    """Entries of LIDs that both know which are not the same."""
+    return sum(now[guid].get(lid) != port for guid, old in before.items() if guid in now for lid, port in old.items())
+
+
+def measure(net: Path, engine: str, plugin: Plugin | None, faults: Sequence[Fault], vls: int) -> Seconds:
+    """One OpenSM: its first sweep, then each cable pulled and put back."""
+    found = Seconds()
+    with Lab(net, routing_engine=engine, config=settings(vls), plugin=plugin, timeout=300.0) as lab:
+        assert lab.sweep is not None
+        found.first = lab.sweep.routing_seconds or 0.0
+        for fault in faults:
+            before = lab.dumped_lfts()
+            found.add(lab.unlink(*fault.ports[0]), found.pulled)
+            found.changed.append(different(before, lab.dumped_lfts()))
+            found.add(lab.relink(*fault.ports[0]), found.back)
+    return found
+
+
+def row(name: str, engine: str, found: Seconds, theirs: Seconds | None) -> str:
+    """A row of the table."""
+    pulled, back = statistics.median(found.pulled), statistics.median(found.back)
+    ratio = "" if theirs is None else f"{pulled / statistics.median(theirs.pulled):.3f}"
+    used = "" if found.used == {engine} else f" (then {', '.join(sorted(found.used))})"
+    cells = [name, engine + used, f"{found.first:.2f}", f"{pulled:.3f}", f"{back:.3f}", ratio]
+    return f"| {' | '.join([*cells, f'{statistics.median(found.changed):.0f}'])} |"
+
+
+def main(argv: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("fabrics", nargs="*", default=list(FABRICS))
+    parser.add_argument("--pairs")
+    parser.add_argument("--faults", type=int, default=3)
+    parser.add_argument("--vls", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=1)
+    told = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        installed = install(libdir=folder)
+        config = folder / "ibnue.toml"
+        config.write_text(TOML.format(vls=told.vls))
+        plugin = Plugin("ibnue", f"--config {config}", folder, installed.environment)
+        print("| fabric | engine | first s | cable pulled s | cable back s | ratio | changed |")
+        print("|---|---|---|---|---|---|---|", flush=True)
+        for name in told.fabrics:
+            net = folder / "fabric.net"
+            fabric = fabrics.read(name)
+            write_net(fabric, net)
+            faults = random_faults(fabric, seed=told.seed, count=told.faults)
+            for pair in (told.pairs or FABRICS.get(name, "updn:ibnue-updn")).split(","):
+                theirs, _, ours = pair.partition(":")
+                known = measure(net, theirs, None, faults, told.vls) if theirs else None
+                if known is not None:
+                    print(row(name, theirs, known, None), flush=True)
+                print(row(name, ours, measure(net, ours, plugin, faults, told.vls), known), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,145 @@
+"""``ibnue lab --soak``: faults that come and go under a running OpenSM, and what was found after each."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from routing.cli.command import FINDING
+from routing.cli.output import phase, print_facts, print_json
+from routing.errors import EnvironmentProblem, OptionError
+
+if TYPE_CHECKING:
+    from ibsim_fixtures.soak import Outcome, Summary
+    from routing.fabric import Fabric
+
+LEDGER = "ibnue-soak/1"
+_LENGTH = re.compile(r"(\d+)(s|min|h)?")
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
+
+
+def length(text: str) -> tuple[int | None, float | None]:
+    """Events, or seconds: "100", "90s", "30min", "8h".
+
+    Raises
+    ------
+    OptionError
+        Neither.
+    """
+    found = _LENGTH.fullmatch(text.strip())
+    if found is None or not int(found[1]):
+        raise OptionError(f"a soak of {text!r}", remedy="a number of events, or a time: 100, 90s, 30min, 8h")
+    number = int(found[1])
+    return (number, None) if found[2] is None else (None, float(number * _SECONDS[found[2]]))
+
+
+def open_ledger(path: Path, head: dict[str, Any]) -> TextIO:
+    """A new ledger: JSON, one object a line, each written when it is known.
+
+    Raises
+    ------
+    OptionError
+        There is a file of that name.
+    EnvironmentProblem
+        It cannot be written.
+    """
+    try:
+        ledger = path.open("x", encoding="utf-8", buffering=1)
+    except FileExistsError:
+        raise OptionError(f"{path} is there already", remedy="name a new ledger, or remove it") from None
+    except OSError as problem:
+        raise EnvironmentProblem(f"{path}: cannot be written: {(problem.strerror or str(problem)).lower()}") from None
+    ledger.write(json.dumps({"format": LEDGER, **head}) + "\n")
+    return ledger
+
+
+def soak(
+    subnet: Fabric,
+    engine: str,
+    opensm_engine: str | None,
+    *,
+    text: str,
+    seed: int,
+    ledger: Path | None,
+    as_json: bool,
+) -> int:
+    """Run a soak, show it, write its ledger; the exit status."""
+    from ibsim_fixtures.lab import Lab
+    from ibsim_fixtures.soak import Soak, summary
+    from routing.cli.lab import settings
+
+    events, seconds = length(text)
+    asked = engine if opensm_engine is None else f"OpenSM's {opensm_engine}"
+    outcomes: list[Outcome] = []
+    with tempfile.TemporaryDirectory(prefix="ibnue-soak-") as folder, ExitStack() as stack:
+        head = {"fabric": subnet.name, "engine": asked, "seed": seed, "length": text}
+        book = None if ledger is None else stack.enter_context(open_ledger(ledger, head))
+        with phase("building the plugin and starting OpenSM"):
+            lab = stack.enter_context(Lab(**settings(Path(folder), subnet, engine, opensm_engine)))
+        plan = None if opensm_engine else lab.opensm.folder / "ibnue-state.npz"
+        with suppress(KeyboardInterrupt):  # what has been found until then counts
+            for outcome in Soak(lab, seed=seed, plan=plan).run(events=events, seconds=seconds):
+                outcomes.append(outcome)
+                if book is not None:
+                    book.write(json.dumps(outcome.as_object()) + "\n")
+                if not as_json:
+                    click.echo(line(outcome))
+        found = summary(outcomes)
+        if book is not None:
+            book.write(json.dumps({"summary": asdict(found)}) + "\n")
+    if as_json:
+        print_json({**head, "events": [outcome.as_object() for outcome in outcomes], "summary": asdict(found)})
+    else:
+        click.echo()
+        print_facts(facts(found))
+    return 0 if all(outcome.good for outcome in outcomes) else FINDING
+
+
+def line(outcome: Outcome) -> str:
+    """An event in a line."""
+    deed = " ".join(filter(None, [outcome.deed, outcome.fault]))
+    size = f"{outcome.switches} switches, {outcome.endports} end ports"
+    took = "kept its tables" if outcome.routing_ms is None else f"routed in {outcome.routing_ms:.0f} ms"
+    return f"{outcome.number:>5}  {deed}: {size}; {took}, {outcome.changed} entries changed; {verdict(outcome)}"
+
+
+def verdict(outcome: Outcome) -> str:
+    """What was found, or what is wrong."""
+    if outcome.good:
+        planned = "" if outcome.as_planned is None else ", as planned"
+        return f"proven ({outcome.strength}){planned}"
+    if outcome.problem:
+        return f"FAILED: {outcome.problem}"
+    wrong = [
+        text
+        for bad, text in (
+            (not outcome.as_cabled, "ibnetdiscover sees other cables than are left"),
+            (not outcome.as_dumped, "the switches' tables are not those that OpenSM dumped"),
+            (outcome.as_planned is False, "the tables in force are not the plan"),
+            (not outcome.complete, "routes are missing"),
+            (not outcome.certified, "not proven free of credit loops"),
+        )
+        if bad
+    ]
+    return f"FAILED: {', '.join(wrong)}"
+
+
+def facts(found: Summary) -> list[tuple[str, str]]:
+    """The summary in lines."""
+
+    def memory(kb: tuple[float, float]) -> str:
+        return f"{kb[0] / 1024:.1f} MiB in the second fifth of the events, {kb[1] / 1024:.1f} MiB in the last"
+
+    return [
+        ("events", f"{found.events}, {found.good} of them left nothing to complain about"),
+        ("OpenSM", memory(found.opensm_kb)),
+        ("worker", memory(found.worker_kb)),
+        ("routing", f"{found.routing_ms:.1f} ms, {found.changed:.0f} entries changed (medians)"),
+    ]
