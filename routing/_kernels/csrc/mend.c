@@ -170,6 +170,7 @@ static void shift_levels(mend_job *job, const int8_t *to)
         if (!bit || to[lane] < 0)
             continue;
         ibn_mend_keep(job, job->queue[i]);
+        job->shifted[job->shifted_count++] = (kept_entry){job->queue[i], 0, *sl};
         *sl = f->level[to[lane]];
     }
 }

@@ -97,6 +97,8 @@ static void let_in(mend_job *job)
 /* Let a switch take the best of its ways out that is allowed; what hangs on it is cut off no longer. */
 static bool attach(mend_job *job, int32_t u, int32_t level, int32_t *next)
 {
+    if (!job->on_trial)
+        job->shifted_count = 0;
     const int32_t count = ways_out(job, u, level, next);
     if (count == 0)
         return false;
@@ -158,6 +160,14 @@ static bool follows(mend_job *job, int32_t root)
     return false;
 }
 
+static void shift_back(mend_job *job)
+{
+    while (job->shifted_count > 0) {
+        const kept_entry k = job->shifted[--job->shifted_count];
+        job->sl[(int64_t)k.at * job->f->lids + job->lid] = k.level;
+    }
+}
+
 /* Whether a root finds a way once x, which hangs on it or lies next to it, takes another.  If not, all is as before. */
 static bool rescued_by(mend_job *job, int32_t root, int32_t x)
 {
@@ -171,6 +181,7 @@ static bool rescued_by(mend_job *job, int32_t root, int32_t x)
     memcpy(job->others, job->ways, (size_t)count * sizeof *job->others);
     for (int32_t i = 0; i < count; i++) {
         ibn_mend_gather(job, x);
+        job->shifted_count = 0;
         if (job->f->port[job->others[i].channel] == held || !ibn_mend_admits(job, job->others[i].channel))
             continue;
         ibn_mend_set(job, x, job->f->port[job->others[i].channel]);
@@ -181,6 +192,7 @@ static bool rescued_by(mend_job *job, int32_t root, int32_t x)
             return true;
         add_flow(job, x, -flow);
         ibn_mend_set(job, x, NO_ROUTE);
+        shift_back(job);
         cut(job, x);
     }
     ibn_mend_set(job, x, held);
@@ -240,7 +252,7 @@ static int32_t attach_on_other_lanes(mend_job *job, int32_t count)
     if (count == 0 || !job->f->sl_by_switch || job->f->replies)
         return count;
     job->free_lanes = true;
-    count = attach_all(job, count);
+    count = rescue_all(job, attach_all(job, count));
     job->free_lanes = false;
     return count;
 }
@@ -252,10 +264,33 @@ static void begin(mend_job *job, int32_t lid)
     job->stamp++;
 }
 
+/* Whether a piece may keep the entry that it had, on another VL if need be. */
+static bool keeps_entry(mend_job *job, int32_t root)
+{
+    const repair_fabric *f = job->f;
+    const uint8_t port = job->wish ? job->wish[(int64_t)root * f->lids + job->lid] : NO_ROUTE;
+    const int32_t c = f->at_port[(int64_t)root * 256 + port];
+    if (c < 0 || !f->alive[c] || hops_from(job, f->dst[c]) < 0)
+        return false;
+    ibn_mend_gather(job, root);
+    job->free_lanes = f->sl_by_switch && !f->replies;
+    job->shifted_count = 0;
+    const bool admitted = ibn_mend_admits(job, c);
+    job->free_lanes = false;
+    if (!admitted)
+        return false;
+    ibn_mend_set(job, root, port);
+    let_in(job);
+    add_flow(job, root, job->flow[0]);
+    return true;
+}
+
 /* Whether one of its tree, or a neighbour, or another VL lets a root in. */
 static bool is_let_in(mend_job *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;
+    if (keeps_entry(job, root))
+        return true;
     if (attach(job, root, 0, &ignored) || rescue(job, root))
         return true;
     if (!job->f->sl_by_switch || job->f->replies)
@@ -441,19 +476,20 @@ static bool prepare(mend_job *job)
     job->steps = malloc((size + 256) * sizeof *job->steps);
     job->fresh = malloc((size + 256) * MOST_LANES * sizeof *job->fresh);
     job->spare = malloc((size + 256) * MOST_LANES * sizeof *job->spare);
-    job->shut = malloc((size + 256) * MOST_LANES * sizeof *job->shut);
+    job->shut = malloc((size + 256) * MOST_LANES * MOST_LANES * sizeof *job->shut);
+    job->shifted = malloc(2 * size * sizeof *job->shifted);
     job->ways = malloc(256 * sizeof *job->ways);
     job->others = malloc(256 * sizeof *job->others);
     return job->cut_off && job->known && job->hops && job->queue && job->through && job->lanes && job->flow && job->place
-           && job->roots && job->members && job->helper && job->hopeless && job->kept && job->touched && job->steps && job->fresh && job->spare && job->shut
-           && job->ways && job->others;
+           && job->roots && job->members && job->helper && job->hopeless && job->kept && job->touched && job->steps
+           && job->fresh && job->spare && job->shut && job->shifted && job->ways && job->others;
 }
 
 static void dispose(mend_job *job)
 {
     void *all[] = {job->cut_off, job->known, job->hops, job->queue, job->through, job->lanes, job->flow, job->place,
-                   job->roots, job->members, job->helper, job->hopeless, job->kept, job->touched, job->steps, job->fresh, job->spare, job->shut,
-                   job->ways, job->others};
+                   job->roots, job->members, job->helper, job->hopeless, job->kept, job->touched, job->steps, job->fresh,
+                   job->spare, job->shut, job->shifted, job->ways, job->others};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }

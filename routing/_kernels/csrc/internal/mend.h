@@ -53,6 +53,8 @@ typedef struct {
     uint8_t *hopeless;     /* [S] whether a LID of a switch was given up */
     int64_t patience;      /* channels that searches may have come by when no more switches are asked to give way */
     const uint8_t *wish;   /* [S, L] entries that go before others, NULL: none do */
+    kept_entry *shifted;   /* [2 S] SLs before they were changed, since the count was last put to 0 */
+    int32_t shifted_count;
     kept_entry *kept;      /* [S] what the column at hand was */
     int32_t kept_count;
     int32_t *touched;      /* [S] number of the column in which an entry was kept */
