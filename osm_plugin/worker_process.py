@@ -17,7 +17,9 @@ from routing.errors import EnvironmentProblem
 LONGEST_MESSAGE = 1 << 16
 
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
-_BOOT = "import sys; sys.path[:0] = sys.argv[1:-1]; from osm_plugin.worker import main; sys.exit(main(sys.argv[-1]))"
+PRELUDE = "import sys; sys.modules['matplotlib'] = None"
+"""igraph loads matplotlib where it is installed, which is most of the time that the worker would take to start."""
+_BOOT = f"{PRELUDE}; sys.path[:0] = sys.argv[1:-1]; from osm_plugin.worker import main; sys.exit(main(sys.argv[-1]))"
 
 
 def clean_environment() -> dict[str, str]:

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from osm_plugin.config import ENGINE_KEYS, PluginConfig, config_path, read_config
-from osm_plugin.worker_process import clean_environment
+from osm_plugin.worker_process import PRELUDE, clean_environment
 from routing.engines.base import EngineOptions
 from routing.errors import InputError
 
 
 def test_every_engine_option_can_be_configured_but_what_the_worker_knows():
-    assert set(ENGINE_KEYS) == {field.name for field in fields(EngineOptions)} - {"threads", "port_vls"}
+    # A budget is turned into effort, and is no option of its own.
+    assert set(ENGINE_KEYS) == {field.name for field in fields(EngineOptions)} - {"threads", "port_vls"} | {"budget"}
 
 
 def test_a_full_file(tmp_path):
@@ -115,6 +116,6 @@ def test_only_the_simulator_is_taken_out_of_the_environment(monkeypatch):
 @pytest.mark.parametrize("module", ["osm_plugin.callbacks", "osm_plugin.worker"])
 def test_what_runs_beside_opensm_loads_no_command_line(module):
     banned = ["click", "rich", "routing.cli", "matplotlib"] + ["numpy", "igraph"] * (module == "osm_plugin.callbacks")
-    code = f"import sys, {module}; sys.exit(', '.join(m for m in {banned} if m in sys.modules) or None)"
+    code = f"{PRELUDE}; import {module}; sys.exit(', '.join(m for m in {banned} if sys.modules.get(m)) or None)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
