@@ -31,6 +31,7 @@ from routing.errors import OptionError, RoutingError
 Verdict = Literal["free", "settles", "deadlock"]
 
 ONE = Fraction(1)
+_BITS = 512
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,8 @@ class PauseAnalysis:
     ----------
     verdict
         "free": no cycle of pause-regulated links, which is what a deadlock needs.  "settles": there is one, and the
-        rates settle above zero.  "deadlock": there is one, and the rates sink towards zero.
+        rates settle above zero (exactly if the last iteration fits, else in the limit).  "deadlock": there is one, and
+        the rates sink towards zero.
     iterations
         All of them, in order.
     cycle
@@ -188,28 +190,45 @@ def pauses(flows: Flows, iteration: Iteration) -> tuple[Fraction, ...]:
     return tuple(1 - left / whole for left, whole in zip(iteration.capacity, flows.capacity, strict=True))
 
 
-def analyse_pauses(flows: Flows, *, floor: Fraction = Fraction(1, 1000), most: int = 1000) -> PauseAnalysis:
-    """Iterate until the rates fit, or until one has sunk below ``floor`` of what it was after the first iteration.
+def analyse_pauses(
+    flows: Flows, *, floor: Fraction = Fraction(1, 1000), still: Fraction = Fraction(1, 10**9), most: int = 1000
+) -> PauseAnalysis:
+    """Iterate until the rates fit or stand still, or until one has sunk too low.
+
+    Parameters
+    ----------
+    flows
+        On their links.
+    floor
+        A rate has sunk that is below this share of what it was after the first iteration.
+    still
+        Rates stand still that all have lost no more than this share in an iteration: they approach a limit above zero.
+        Where they sink towards zero, they lose a share each time.
+    most
+        Iterations.
 
     Raises
     ------
     RoutingError
-        Neither has happened after ``most`` iterations.
+        None of these after ``most`` iterations.
 
     Notes
     -----
-    Cost: O(links x hops of all flows) an iteration at worst, in exact fractions; a few hundred flows take milliseconds,
-    all-to-all among 64 CAs about a second an iteration.
+    Cost: O(hops of all flows) fractions for every round of stage 1, a few rounds an iteration; 200 flows of a torus
+    take 10 ms an iteration.  Fractions are exact up to denominators of 512 bits; capacities with longer ones are
+    rounded up.
     """
     capacity, iterations = flows.capacity, list[Iteration]()
     for _ in range(most):
+        before = iterations[-1].rates if iterations else ()
         iterations.append(_iterate(flows, capacity))
         capacity = iterations[-1].capacity
         first, rates = iterations[0].rates, iterations[-1].rates
         sunk = any(now < floor * then for now, then in zip(rates, first, strict=True))
-        if iterations[-1].fits or sunk:
+        stands = bool(before) and all(then - now <= still * then for now, then in zip(rates, before, strict=True))
+        if iterations[-1].fits or sunk or stands:
             cycle = _cycle(flows, capacity)
-            verdict: Verdict = "free" if not cycle else "settles" if iterations[-1].fits else "deadlock"
+            verdict: Verdict = "free" if not cycle else "deadlock" if sunk and not iterations[-1].fits else "settles"
             return PauseAnalysis(verdict, tuple(iterations), cycle, flows)
     raise RoutingError(f"the rates neither settle nor sink in {most} iterations")
 
@@ -218,12 +237,19 @@ def _iterate(flows: Flows, capacity: tuple[Fraction, ...]) -> Iteration:
     fair = _fair_rates(flows, capacity)
     rates = tuple(along[-1] for along in fair)
     pause = _pause(flows, fair, rates)
-    left = tuple(c * (1 - pause.get(link, Fraction(0))) for link, c in enumerate(capacity))
+    left = tuple(_short(c * (1 - pause.get(link, Fraction(0)))) for link, c in enumerate(capacity))
     fits = all(
         sum((rates[flow] for flow, _ in users), Fraction(0)) <= _capacity(flows, left, link, users)
         for link, users in flows.limits
     )
     return Iteration(tuple(map(tuple, fair)), rates, left, fits)
+
+
+def _short(value: Fraction) -> Fraction:
+    """The value, or the next one above it with a denominator of 512 bits where its own is longer."""
+    if value.denominator.bit_length() <= _BITS:
+        return value
+    return Fraction(-(-(value.numerator << _BITS) // value.denominator), 1 << _BITS)
 
 
 def _capacity(

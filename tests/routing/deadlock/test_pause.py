@@ -124,6 +124,17 @@ def test_slower_links_and_lower_rates():
     assert found.pause == (Fraction(1, 4), 0)
 
 
+def test_rates_that_settle_in_the_limit_only():
+    """Each iteration loses less than the one before, so that the sums never quite fit."""
+    found = analyse_pauses(Flows.of({"f": "120", "g": "4320", "h": "054", "i": "40"}))
+    assert (found.verdict, found.iterations[-1].fits) == ("settles", False)
+    last, before = (found.iterations[-k].rates for k in (1, 2))
+    assert all(0 < a - b <= a * Fraction(1, 10**9) or a == b for a, b in zip(before, last, strict=True))
+    assert 0.157 < min(last) <= max(last) < 0.158
+    with pytest.raises(RoutingError, match="neither"):
+        analyse_pauses(found.flows, most=30)
+
+
 def test_what_cannot_be_is_refused():
     for paths in ({"f": []}, {"f": ["a", "b", "a"]}):
         with pytest.raises(OptionError):
@@ -147,6 +158,7 @@ def test_random_flows(paths, rng):
     """Rates fit at the end, flows never gain on their way, no order counts, and the cycle is one of networkx's."""
     found = analyse_pauses(Flows.of(paths))
     flows = found.flows
+    assert found.verdict == "free" or found.iterations[-1].fits <= (found.verdict == "settles")
     for now in found.iterations:
         assert all(a >= b for along in now.fair for a, b in pairwise(along))
         assert [along[-1] for along in now.fair] == list(now.rates)
