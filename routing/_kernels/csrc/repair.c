@@ -9,7 +9,7 @@ enum { OK, NO_MEMORY };
 enum { MEND, LAY_ANEW, LEAVE };
 enum { NO_HOLE, MENDED, LAID_ANEW, FAILED };
 enum { HOLES, FILLED, MOVED, VISITED, COUNTS };
-enum { RESCUERS = 32, PATIENCE = 200000 };
+enum { RESCUERS = 32, PATIENCE = 10000 };
 
 /* Hops from a switch to the LID, or -1: it is cut off. */
 static int32_t hops_from(mend_job *job, int32_t s)
