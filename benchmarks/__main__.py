@@ -25,6 +25,7 @@ NAMES = (
     "quality_table",
     "nue_curve",
     "nue_tori",
+    "simulate",
     "whatif",
 )
 

@@ -116,10 +116,35 @@ static inline void free_event(ibn_sim *sim, int32_t e)
     sim->event_free = e;
 }
 
+/* Large networks do not fit the caches: ask for what the next event and the next channel will touch. */
+static inline void fetch_event(const ibn_sim *sim, int32_t e)
+{
+    const ibn_event *event = &sim->event[e];
+    if (event->type == EV_ARRIVE || event->type == EV_DELIVER)
+        __builtin_prefetch(&sim->packet[event->subject]);
+    else if (event->type == EV_CREDIT)
+        __builtin_prefetch(&sim->lane[event->subject]);
+    else if (event->type == EV_FREE)
+        __builtin_prefetch(&sim->channel[event->subject]);
+}
+
+static inline void fetch_channel(const ibn_sim *sim, int32_t c)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    __builtin_prefetch(&sim->counters[c]);
+    if (channel->vls) {
+        int64_t l = (int64_t)c * sim->vls + __builtin_ctz(channel->vls);
+        __builtin_prefetch(&sim->lane[l]);
+        __builtin_prefetch(&sim->mask[l * sim->words]);
+    }
+}
+
 static void handle_events(ibn_sim *sim, int32_t e)
 {
     while (e != IBN_NONE) {
         ibn_event event = sim->event[e];
+        if (event.next != IBN_NONE)
+            fetch_event(sim, event.next);
         sim->handled++;
         sim->moving -= ibn_moves(event.type);
         if (event.type < EV_LATER) {
@@ -154,6 +179,8 @@ static void tick(ibn_sim *sim, int64_t time)
     }
     sim->laters = 0;
     for (int32_t i = 0; i < sim->touches; i++) {
+        if (i + 2 < sim->touches)
+            fetch_channel(sim, sim->touched[i + 2]);
         sim->channel[sim->touched[i]].touched = 0;
         ibn_sim_arbitrate(sim, sim->touched[i]);
     }

@@ -1,0 +1,67 @@
+"""How fast packets are simulated: seconds of processor time, on one core.
+
+The torus carries packets of one block from each of its 64 CAs, at random, over three VLs; the exchange is one message
+from each of 1000 CAs to every other on a fat tree, with the switches' timers and limits on.
+"""
+
+from __future__ import annotations
+
+import time
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.simulate.network import Network, Timing, build_network
+from routing.simulate.options import Breaker, Remedies, Remedy
+from routing.simulate.run import Simulation, simulate
+from routing.simulate.traffic import Process, all_to_all, uniform
+from routing.topologies import generate
+
+
+def torus(blocks: int) -> Network:
+    """8 x 8 switches with a CA each; a tick is a cycle."""
+    fabric = generate("torus", ["8x8"], cas=1)
+    routing = ENGINES["dfsssp"].route(fabric, EngineOptions(vls="min"))
+    return build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, buffer=8 if blocks == 1 else 4 * blocks))
+
+
+def told(what: str, simulation: Simulation, seconds: float, ticks: int | None = None) -> None:
+    """One line."""
+    totals = simulation.totals()
+    speed = "" if ticks is None else f"{ticks / seconds / 1e3:9.0f} k cycles/s"
+    print(
+        f"{what:44} {seconds:6.2f} s {totals['hops'] / seconds / 1e6:6.1f} M packet-hops/s"
+        f" {totals['events'] / seconds / 1e6:6.1f} M events/s {speed}",
+        flush=True,
+    )
+
+
+def timed(simulation: Simulation, ticks: int) -> float:
+    """Processor seconds to run so far."""
+    began = time.process_time()
+    simulation.run(ticks)
+    return time.process_time() - began
+
+
+def main() -> None:
+    """Print a line for each case."""
+    for blocks, load, ticks in ((1, 0.2, 200_000), (1, 0.5, 60_000), (32, 0.2, 4_000_000), (32, 0.5, 1_000_000)):
+        network = torus(blocks)
+        size = 64 * blocks
+        traffic = uniform(network, load, bytes=size, mtu=size, process=Process.BERNOULLI)
+        simulation = simulate(network, traffic)
+        told(f"torus 8x8, {blocks} blocks, load {load}", simulation, timed(simulation, ticks), ticks)
+    network = torus(32)
+    limits = Remedy(hoq=1 << 20, breaker=Breaker.DEADLOCK, detect=1 << 16, repeat=1 << 12, release=1 << 12)
+    remedies = Remedies(port=limits, lifetime=1 << 22, sample=1 << 12)
+    simulation = simulate(network, uniform(network, 0.5, process=Process.POISSON), remedies=remedies)
+    told("the same, all limits and a breaker on", simulation, timed(simulation, 1_000_000), 1_000_000)
+    fabric = generate("kary-ntree", ["10,3"])
+    network = build_network(fabric, ENGINES["updn"].route(fabric, EngineOptions(effort=0.1)), Timing())
+    simulation = simulate(network, all_to_all(fabric))
+    began = time.process_time()
+    stop = simulation.run_to_end(limit=1 << 40)
+    told(f"all-to-all, {fabric.endports} CAs, {stop.time / 1e6:.2f} ms", simulation, time.process_time() - began)
+
+
+if __name__ == "__main__":
+    main()
