@@ -14,7 +14,7 @@ class Breakers:
     def start_breakers(self):
         lanes = self.count * self.vls
         self.suspected, self.own, self.spuid, self.episode = [False] * lanes, [0] * lanes, [0] * lanes, [0] * lanes
-        self.extra = [0] * lanes
+        self.extra, self.round, self.sends = [0] * lanes, [0] * lanes, [0] * lanes
         self.messages = []
 
     def watched(self, lane):
@@ -41,23 +41,35 @@ class Breakers:
                 continue
             stuck = self.stuck(lane)
             if stuck and not self.suspected[lane]:
-                drawn = number(key_of(self.opt.seed, 5, lane), 0) >> 32
-                self.suspected[lane], self.own[lane] = True, drawn % (NOBODY - 1)
+                self.suspected[lane] = True
                 self.episode[lane] += 1
-                if self.opt.breaker[c] == LOOP and not self.opt.no_alternative and not self.can_reroute(lane):
-                    self.own[lane] = NOBODY
-                self.spuid[lane] = self.own[lane]
+                self.draw(lane, 0)
                 self.send_own(lane, self.episode[lane])
             elif not stuck:
                 self.suspected[lane] = False
         self.at(self.now + self.opt.sample_period, SAMPLE, 0)
 
+    def draw(self, lane, this_round):
+        drawn = number(key_of(self.opt.seed, 5, lane), this_round) >> 32
+        self.round[lane], self.sends[lane], self.own[lane] = this_round, 0, drawn % (NOBODY - 1)
+        loop = self.opt.breaker[lane // self.vls] == LOOP
+        if loop and not self.opt.no_alternative and not self.can_reroute(lane):
+            self.own[lane] = NOBODY
+        self.spuid[lane] = self.own[lane]
+
     def send_own(self, lane, episode):
         c = lane // self.vls
         if not self.suspected[lane] or self.episode[lane] != episode:
             return
+        if self.opt.rounds:
+            if self.sends[lane] == self.opt.rounds:
+                self.draw(lane, self.round[lane] + 1)
+            else:
+                self.sends[lane] += 1
         if self.opt.breaker[c] == DEADLOCK or self.spuid[lane] != NOBODY:
-            message = SimpleNamespace(kind=int(self.opt.breaker[c]), spuid=self.spuid[lane], entries=[], at=None)
+            message = SimpleNamespace(
+                kind=int(self.opt.breaker[c]), spuid=self.spuid[lane], entries=[], at=None, round=self.round[lane]
+            )
             self.send_message(message, lane)
         self.at(self.now + int(self.opt.repeat[c]), CLCM, lane, episode)
 
@@ -125,6 +137,10 @@ class Breakers:
     def receive_loop(self, message):
         device, lane_in = int(self.net.dst[message.lane // self.vls]), message.lane
         lanes = self.lanes_out(device, LOOP)
+        for lane in lanes:
+            if self.round[lane] < message.round:
+                self.draw(lane, message.round)
+        lanes = [lane for lane in lanes if self.round[lane] == message.round]
         for lane in lanes:
             if self.own[lane] == message.spuid and self.between(lane_in, lane):
                 i = self.in_index[lane_in // self.vls]

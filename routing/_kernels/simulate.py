@@ -103,9 +103,10 @@ class OptionArrays:
         0 round robin, 1 arrival, 2 random.
     single_fifo, fcp_period, wheel_bits, seed
         One queue an input; ticks between flow control packets (0: at once); log2 of the wheel's slots; the seed.
-    stall_multiple, sample_period, control_delay, release_packets, no_alternative
+    stall_multiple, sample_period, control_delay, release_packets, no_alternative, rounds
         Head lifetimes that a stall lasts; ticks between samples (0: no breaker); ticks to handle a control message;
-        packets let go by a master; 1: a master that cannot move its flows moves the others.
+        packets let go by a master; 1: a master that cannot move its flows moves the others; messages of a port before
+        it draws a new number (0: never).
     hoq, detect, repeat, release
         int64[N] ticks; 0 in ``hoq``: never.
     stall_count, breaker, extra, arbiter
@@ -126,6 +127,7 @@ class OptionArrays:
     control_delay: int
     release_packets: int
     no_alternative: int
+    rounds: int
     hoq: Ints
     stall_count: npt.NDArray[np.int32]
     lifetime: Ints

@@ -154,6 +154,9 @@ class Remedies:
     move_others
         A master whose flows have no other shortest way moves the other flows of the port; False: it never asks to be
         master.
+    rounds
+        Messages that a port sends under one number before it draws a new one; 0: it keeps the first.  Not in the paper,
+        where a port that stands still behind the loop may have the smallest number, so that nobody becomes master.
     """
 
     port: Remedy = Remedy()
@@ -164,6 +167,7 @@ class Remedies:
     control_delay: int = 1
     release_packets: int = 1
     move_others: bool = False
+    rounds: int = 0
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,8 @@ def _check_remedies(remedies: Remedies, each: set[Remedy]) -> None:
             raise OptionError("a breaker needs a time to suspect a port after, and a sampling period")
         if remedy.breaker is Breaker.DEADLOCK and remedy.extra < BLOCK:
             raise OptionError("Deadlock Breaker needs room for a packet more")
+    if remedies.rounds < 0:
+        raise OptionError("a round of a breaker has a negative number of messages")
     if remedies.control_delay < 1 or not 1 <= remedies.release_packets < 1 << 15 or remedies.lifetime < 0:
         raise OptionError("a control message takes at least a tick, and a master lets at least a packet go")
 
@@ -254,6 +260,7 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
         control_delay=remedies.control_delay,
         release_packets=remedies.release_packets,
         no_alternative=int(remedies.move_others),
+        rounds=remedies.rounds,
         hoq=np.asarray([remedy.hoq for remedy in each], np.int64),
         stall_count=np.asarray([remedy.stall_count for remedy in each], np.int32),
         lifetime=lifetime,

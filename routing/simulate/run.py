@@ -66,6 +66,8 @@ class Event(enum.IntEnum):
     """lane out, lane in, blocks more."""
     RULE_END = 13
     """lane out, lane in."""
+    ROUND = 14
+    """lane, its new SPUID, number of the round."""
 
 
 class Stop(NamedTuple):

@@ -61,7 +61,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
     "remedy": {
         "hoq": Key(NUMBER), "stall_count": Key((int,)), "lifetime": Key(NUMBER), "breaker": Key(TEXT),
         "detect": Key(NUMBER), "repeat": Key(NUMBER), "release": Key(NUMBER), "extra": Key((int,)),
-        "sample": Key(NUMBER), "move_others": Key(FLAG), "release_packets": Key((int,)),
+        "sample": Key(NUMBER), "move_others": Key(FLAG), "release_packets": Key((int,)), "rounds": Key((int,)),
     },
 }  # fmt: skip
 """Every table of the format.  What is expected is up to what a case does, see :mod:`routing.simulate.play`."""

@@ -207,6 +207,7 @@ def remedies_of(scenario: Scenario, case: Case) -> Remedies:
         sample=max(1, ticks("sample", 1)),
         release_packets=table.get("release_packets", 1),
         move_others=table.get("move_others", False),
+        rounds=table.get("rounds", 0),
     )
 
 

@@ -37,6 +37,7 @@ typedef struct {
     int64_t control_delay;
     int32_t release_packets;
     int32_t no_alternative;
+    int32_t rounds;
     const int64_t *hoq;
     const int32_t *stall_count;
     const int64_t *lifetime;

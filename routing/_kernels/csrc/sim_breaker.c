@@ -31,16 +31,25 @@ uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device)
     return (uint32_t)(ibn_number(ibn_key(sim->options.seed, 6, (uint64_t)device), 0) >> 32);
 }
 
-static void suspect(ibn_sim *sim, int32_t c, int32_t l)
+/* The number that a lane sends of its own in a round. */
+void ibn_sim_draw(ibn_sim *sim, int32_t l, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
-    uint64_t number = ibn_number(ibn_key(sim->options.seed, 5, (uint64_t)l), 0) >> 32;
-    watch->suspected = 1;
-    watch->episode++;
+    uint64_t number = ibn_number(ibn_key(sim->options.seed, 5, (uint64_t)l), (uint64_t)round) >> 32;
+    watch->round = round;
+    watch->sends = 0;
     watch->own = (uint32_t)number % (UINT32_MAX - 1);
-    if (sim->breaker[c] == BREAKER_LOOP && !sim->options.no_alternative && !ibn_sim_can_reroute(sim, l))
+    if (sim->breaker[l / sim->vls] == BREAKER_LOOP && !sim->options.no_alternative && !ibn_sim_can_reroute(sim, l))
         watch->own = UINT32_MAX; /* passes on what it receives, and is never chosen */
     watch->spuid = watch->own;
+}
+
+static void suspect(ibn_sim *sim, int32_t l)
+{
+    ibn_watch *watch = &sim->watch[l];
+    watch->suspected = 1;
+    watch->episode++;
+    ibn_sim_draw(sim, l, 0);
     ibn_sim_note(sim, LOG_SUSPECTED, l, watch->own, 0, 0);
     ibn_sim_clcm(sim, l, watch->episode);
 }
@@ -56,7 +65,7 @@ void ibn_sim_sample(ibn_sim *sim)
             const ibn_lane *lane = &sim->lane[l];
             int stuck = lane->waiting && lane->since <= before && lane->sent <= before;
             if (stuck && !sim->watch[l].suspected) {
-                suspect(sim, c, l);
+                suspect(sim, l);
             } else if (!stuck && sim->watch[l].suspected) {
                 sim->watch[l].suspected = 0;
                 ibn_sim_note(sim, LOG_CLEARED, l, 0, 0, 0);
@@ -79,16 +88,21 @@ void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t l)
 /* A suspected lane's port sends its message, and again after a while. */
 void ibn_sim_clcm(ibn_sim *sim, int32_t l, int32_t episode)
 {
-    const ibn_watch *watch = &sim->watch[l];
+    ibn_watch *watch = &sim->watch[l];
     int32_t c = l / sim->vls;
     if (!watch->suspected || watch->episode != episode)
         return;
+    if (sim->options.rounds && watch->sends++ == sim->options.rounds) {
+        ibn_sim_draw(sim, l, watch->round + 1);
+        ibn_sim_note(sim, LOG_ROUND, l, watch->own, watch->round, 0);
+    }
     if (sim->breaker[c] == BREAKER_DEADLOCK || watch->spuid != UINT32_MAX) {
         int32_t m = ibn_sim_new_clcm(sim);
         if (m == IBN_NONE)
             return;
         sim->clcm[m].kind = sim->breaker[c];
         sim->clcm[m].spuid = watch->spuid;
+        sim->clcm[m].index = sim->breaker[c] == BREAKER_LOOP ? watch->round : 0;
         ibn_sim_send_clcm(sim, m, l);
     }
     ibn_at(sim, sim->now + sim->repeat[c], EV_CLCM, l, episode);

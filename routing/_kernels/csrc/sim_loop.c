@@ -79,28 +79,43 @@ static void be_master(ibn_sim *sim, int32_t lane_in, int32_t l)
     ibn_touch(sim, c);
 }
 
-/* A message arrives: the smallest number on the way round wins. */
+/* What a message makes of one lane: it joins the message's round, is chosen, or takes the smaller number over; 1 if chosen. */
+static int hear(ibn_sim *sim, int32_t lane_in, int32_t l, int step, uint32_t received, int32_t round)
+{
+    ibn_watch *watch = &sim->watch[l];
+    if (!ibn_sim_still_suspected(sim, l))
+        return 0;
+    if (!step && watch->round < round)
+        ibn_sim_draw(sim, l, round); /* what was heard in earlier rounds is forgotten */
+    if (watch->round != round)
+        return 0;
+    if (step == 1 && watch->own == received && ibn_sim_wants(sim, lane_in, l)) {
+        be_master(sim, lane_in, l);
+        return 1;
+    }
+    if (step == 2 && watch->spuid > received) {
+        watch->spuid = received;
+        ibn_sim_note(sim, LOG_REPLACED, l, received, lane_in, 0);
+    }
+    return 0;
+}
+
+/* A message arrives: the smallest number on the way round wins.
+ *
+ * Rounds are not in the paper.  A port that stands still behind the loop, not on it, may have the smallest number: it never
+ * comes back, and nobody is chosen.  So after some messages without an end every port draws again. */
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message)
 {
     int32_t lane_in = sim->clcm[message].lane, device = sim->channel[lane_in / sim->vls].dst;
+    int32_t round = sim->clcm[message].index;
     uint32_t received = sim->clcm[message].spuid;
     ibn_sim_drop_clcm(sim, message);
-    for (int pass = 0; pass < 2; pass++) {
+    for (int step = 0; step < 3; step++) {
         for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
             int32_t c = sim->out_channel[i];
-            for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls && sim->breaker[c] == BREAKER_LOOP; l++) {
-                ibn_watch *watch = &sim->watch[l];
-                if (!ibn_sim_still_suspected(sim, l))
-                    continue;
-                if (!pass && watch->own == received && ibn_sim_wants(sim, lane_in, l)) {
-                    be_master(sim, lane_in, l);
+            for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls && sim->breaker[c] == BREAKER_LOOP; l++)
+                if (hear(sim, lane_in, l, step, received, round))
                     return;
-                }
-                if (pass && watch->spuid > received) {
-                    watch->spuid = received;
-                    ibn_sim_note(sim, LOG_REPLACED, l, received, lane_in, 0);
-                }
-            }
         }
     }
 }

@@ -207,3 +207,30 @@ def test_without_any_remedy_a_lock_stays():
     (knot,) = simulation.waits().deadlocks
     names = [simulation.network.lane_name(lane) for lane in knot.members]
     assert all(any(name.startswith(f"{switch}[") for switch in RING) for name in names)
+
+
+def ring_with_a_feeder(seed, rounds):
+    """The ring, and a switch that only feeds it: its port stands still behind the loop."""
+    fabric, _, ways = fig4(True)
+    cables = [(RING[n], RING[(n + 1) % 4]) for n in range(4)]
+    cas = {f"h{name}": name for name in RING} | {"x": "22", "y": "f"}
+    fabric = small_fabric("fed", [*RING, "f"], [*cables, ("f", "11")], cas)
+    ways = [*ways, ("y", "f", "11", "23", "h23")]
+    network = build_network(fabric, tables_of_ways(fabric, ways, fill=True), cycles(8 * PACKET))
+    remedies = replace(LOOPS, rounds=rounds)
+    simulation = simulate(network, flows_along(fabric, ways), switching=Switching(seed=seed), remedies=remedies)
+    simulation.run(1_000 * PACKET)
+    return simulation, network.channel_between("f", "11")
+
+
+def test_a_port_behind_the_loop_can_hide_it_unless_numbers_are_drawn_again():
+    hidden = 0
+    for seed in range(20):
+        simulation, feeder = ring_with_a_feeder(seed, 0)
+        suspected, masters = rows(simulation, Event.SUSPECTED), rows(simulation, Event.MASTER)
+        if not len(masters):
+            assert suspected[suspected[:, 3].argmin(), 2] == feeder
+            hidden += 1
+        again, _ = ring_with_a_feeder(seed, 10)
+        assert len(rows(again, Event.MASTER)) >= 1
+    assert hidden >= 1

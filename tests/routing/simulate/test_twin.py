@@ -84,7 +84,7 @@ def any_behaviour(rng, blocks):
     )  # fmt: skip
     return switching, Remedies(
         remedy, lifetime=rng.choice([0, 0, 0, 100]), sample=rng.choice([1, 4]), control_delay=rng.choice([1, 5]),
-        release_packets=rng.choice([1, 3]), move_others=rng.random() < 0.5,
+        release_packets=rng.choice([1, 3]), move_others=rng.random() < 0.5, rounds=rng.choice([0, 2, 5]),
     )  # fmt: skip
 
 
@@ -114,5 +114,5 @@ def test_a_ring_that_locks(arbitration, remedy):
     fabric, routing, ways = fig4(True)
     network = build_network(fabric, routing, Timing(1.0, 1, 0, 1.0, 16))
     traffic = flows_along(fabric, ways, bytes=256)
-    remedies = Remedies(remedy, sample=2, move_others=True, release_packets=2)
+    remedies = Remedies(remedy, sample=2, move_others=True, release_packets=2, rounds=3)
     both(network, traffic, Switching(arbitration), remedies, stops=(100, 500, 3000))

@@ -44,7 +44,8 @@ enum {
     LOG_OVERRUN,
     LOG_FOUND,
     LOG_RULE,
-    LOG_RULE_END
+    LOG_RULE_END,
+    LOG_ROUND
 };
 enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 
@@ -88,7 +89,7 @@ typedef struct {
 /* What only drops and breakers look at. */
 typedef struct {
     uint32_t own, spuid; /* as generated, as sent */
-    int32_t episode, unsent, extra;
+    int32_t episode, unsent, extra, round, sends;
     uint8_t suspected, timed, busy_input;
     ibn_fifo hidden; /* single FIFO: packets behind the one that shows */
 } ibn_watch;
@@ -273,6 +274,7 @@ void ibn_sim_drop_clcm(ibn_sim *sim, int32_t message);
 int ibn_sim_still_suspected(const ibn_sim *sim, int32_t lane);
 int ibn_sim_wants(const ibn_sim *sim, int32_t lane_in, int32_t lane_out);
 int ibn_sim_can_reroute(const ibn_sim *sim, int32_t lane);
+void ibn_sim_draw(ibn_sim *sim, int32_t lane, int32_t round);
 uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device);
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message);
 void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message);
