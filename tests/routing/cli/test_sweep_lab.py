@@ -39,6 +39,13 @@ def test_faults_under_a_running_opensm(tmp_path):
     assert json.loads(run(*args, "--json").stdout)["ran"] == 0
 
 
+def test_lanes_are_read_back_from_the_running_opensm():
+    result = run("torus:3x3", "-e", "nue:vls=2", "--links", 1, "--json")
+    assert result.exit_code == 0, result.output
+    (line,) = json.loads(result.stdout)["lines"]
+    assert (line["cases"], line["outcomes"]["certified"]) == (2, 2)
+
+
 def test_a_credit_loop_is_named():
     result = run("ring:5", "-e", "minhop")
     assert result.exit_code == 1
