@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 DEMO_FABRIC = "torus:4x4x4"
 DEMO_RIVAL = "minhop"
 DEMO_DEEDS = ("unlink sw0.0.0 3", "relink sw0.0.0 3")
+_PORTS = re.compile(r"ibnue policies: (.*)$", re.MULTILINE)
 HELP = "unlink DEVICE [PORT], relink DEVICE [PORT], show, quit"
 
 
@@ -38,6 +42,8 @@ HELP = "unlink DEVICE [PORT], relink DEVICE [PORT], show, quit"
 @click.option(
     "--demo", is_flag=True, help="A tour: a torus, OpenSM's own engine, then ours, a cable pulled and put back."
 )
+@click.option("--policies", type=click.Path(path_type=Path), metavar="FILE",
+              help="Rules for lifetimes of single ports, which the plugin sets after every sweep.")  # fmt: skip
 @click.option("--soak", "soak_length", metavar="LENGTH",
               help="Have cables, switches and CAs come and go, for so many events or so long: 100, 8h.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the soak.")
@@ -51,6 +57,7 @@ def lab(
     opensm_engine: str | None,
     deeds: tuple[str, ...],
     demo: bool,
+    policies: Path | None,
     soak_length: str | None,
     seed: int,
     ledger: Path | None,
@@ -80,18 +87,22 @@ def lab(
     if soak_length is not None:
         from routing.cli.soak import soak
 
-        if demo or deeds:
-            raise click.UsageError("--soak goes with neither --demo nor --do", click.get_current_context())
+        if demo or deeds or policies is not None:
+            raise click.UsageError("--soak goes without --demo, --do and --policies", click.get_current_context())
         return soak(subnet, engine_name, opensm_engine, text=soak_length, seed=seed, ledger=ledger, as_json=as_json)
     if ledger is not None:
         raise click.UsageError("--ledger goes with --soak", click.get_current_context())
     todo = deeds or (DEMO_DEEDS if demo else ())
     for deed in todo:
         parse(deed)
+    if policies is not None:
+        from routing.policy import read_policy
+
+        read_policy(policies)  # what is wrong with it is said before anything starts
     states: list[State] = []
 
     def run(engine: str | None, wanted: Iterator[str], headline: str) -> None:
-        for state in live(subnet, engine_name, engine, wanted):
+        for state in live(subnet, engine_name, engine, wanted, policies):
             states.append(state)
             if not as_json:
                 show(state, headline)
@@ -106,17 +117,19 @@ def lab(
     return 0 if all(state.proof.certified for state in states) else FINDING
 
 
-def live(fabric: Fabric, engine: str, opensm_engine: str | None, wanted: Iterator[str]) -> Iterator[State]:
+def live(
+    fabric: Fabric, engine: str, opensm_engine: str | None, wanted: Iterator[str], policies: Path | None
+) -> Iterator[State]:
     """Start the lab; the state then, and after each deed."""
     from ibsim_fixtures.lab import Lab
     from routing.cli.live import look
 
     with tempfile.TemporaryDirectory(prefix="ibnue-lab-") as folder, ExitStack() as stack:
         with phase("building the plugin and starting OpenSM"):
-            opened = stack.enter_context(Lab(**settings(Path(folder), fabric, engine, opensm_engine)))
+            opened = stack.enter_context(Lab(**settings(Path(folder), fabric, engine, opensm_engine, policies)))
         with phase("reading the tables back"):
             state = look(opened, fabric.name, "start", last_sweep(opened), None)
-        yield state
+        yield state if policies is None else with_ports(opened, state)
         for deed in wanted:
             try:
                 with phase(deed):
@@ -126,24 +139,43 @@ def live(fabric: Fabric, engine: str, opensm_engine: str | None, wanted: Iterato
                     raise
                 click.echo(str(error), err=True)
                 continue
-            yield state
+            yield state if policies is None else with_ports(opened, state)
 
 
-def settings(folder: Path, fabric: Fabric, engine: str, opensm_engine: str | None) -> dict[str, Any]:
+def settings(
+    folder: Path, fabric: Fabric, engine: str, opensm_engine: str | None, policies: Path | None = None
+) -> dict[str, Any]:
     """Write the fabric, build the plugin; what the lab has to be told."""
     from routing.formats.fabric_files import write_net
 
     net = folder / "fabric.net"
     write_net(fabric, net)
     told: dict[str, Any] = {"net_path": net, "config": {"qos": True}}
-    if opensm_engine is not None:
+    if opensm_engine is not None and policies is None:
         return {**told, "routing_engine": f"{opensm_engine},no_fallback"}
     from ibsim_fixtures.opensm import Plugin
     from osm_plugin.install import PLUGIN, install
 
     built = install(libdir=folder)
-    plugin = Plugin(PLUGIN, folder=folder, environment=built.environment)
-    return {**told, "routing_engine": f"{PLUGIN}-{engine},no_fallback", "plugin": plugin}
+    options = ""
+    if policies is not None:
+        (folder / "ibnue.toml").write_text(f"policies = {json.dumps(str(policies.absolute()))}\n")
+        options = f"--config {folder / 'ibnue.toml'}"
+    plugin = Plugin(PLUGIN, options=options, folder=folder, environment=built.environment)
+    routing_engine = f"{PLUGIN}-{engine}" if opensm_engine is None else opensm_engine
+    return {**told, "routing_engine": f"{routing_engine},no_fallback", "plugin": plugin}
+
+
+def with_ports(opened: Lab, state: State) -> State:
+    """The state with what the plugin says of ports; it says so after SUBNET UP, once in every sweep."""
+    from ibsim_fixtures.processes import poll
+
+    def lines() -> list[str]:
+        return _PORTS.findall(opened.opensm.log_path.read_text(errors="replace"))
+
+    sweeps = len(re.findall(r"-> SUBNET UP$", opened.opensm.log_path.read_text(errors="replace"), re.MULTILINE))
+    poll(lambda: len(lines()) >= sweeps, opened.ibsim.timeout)
+    return replace(state, ports=lines()[-1] if lines() else "nothing was set: see OpenSM's log")
 
 
 def typed() -> Iterator[str]:
@@ -209,6 +241,8 @@ def show(state: State, headline: str) -> None:
         ("fabric", findings.fabric_line(state.fabric)),
         ("tables", f"read back from the switches, {'as' if state.as_dumped else 'NOT as'} OpenSM dumped them"),
     ]
+    if state.ports is not None:
+        rows.append(("ports", state.ports))
     if state.since is not None:
         rows.append(("changed", f"{state.since.entries_changed} of {state.since.entries} entries"))
     print_facts([*rows, *findings.facts(state.proof)])

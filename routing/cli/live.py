@@ -32,6 +32,8 @@ class State:
         Whether the tables in the switches are those that OpenSM dumped.
     since
         What differs from the state before, if there was one.
+    ports
+        What the plugin said of the values of single ports, where there are rules for them.
     """
 
     deed: str
@@ -41,6 +43,7 @@ class State:
     proof: Proof
     as_dumped: bool
     since: Difference | None
+    ports: str | None = None
 
     def as_object(self) -> dict[str, Any]:
         """For ``--json``."""
@@ -58,6 +61,7 @@ class State:
             "scope": self.proof.scope,
             "entries_changed": None if self.since is None else self.since.entries_changed,
             "entries": self.routing.lft.size,
+            "ports": self.ports,
         }
 
 

@@ -123,3 +123,21 @@ def test_a_soak_of_opensms_own_engine_finds_its_loops():
     assert result.exit_code == 1
     start = json.loads(result.stdout)["events"][0]
     assert start["complete"] and not start["certified"] and start["as_planned"] is None
+
+
+@pytest.mark.lab
+def test_rules_for_ports_are_set_after_every_sweep(tmp_path):
+    (tmp_path / "rules.toml").write_text("[[rule]]\nrole = 'switch-facing'\nhoq_life = 9\n")
+    rules = ["--policies", tmp_path / "rules.toml"]
+    result = run("lab", "ring:4", "--opensm-engine", "minhop", *rules, "--do", "unlink sw0 2", "--json")
+    start, pulled = json.loads(result.stdout)["states"]
+    assert start["ports"].startswith("8 ports have a wish, 0 were right, 8 written, 8 of them hold it, 0 left alone;")
+    assert pulled["ports"].startswith("6 ports have a wish, 0 were right, 6 written, 6 of them hold it, 0 left alone;")
+
+
+def test_wrong_rules_for_ports_are_told_before_anything_starts(tmp_path):
+    (tmp_path / "rules.toml").write_text("[[rule]]\nhoq_life = 99\n")
+    for more in ([], ["--soak", "3"]):
+        result = run("lab", "ring:4", "--policies", tmp_path / "rules.toml", "--do", "show", *more)
+        assert result.exit_code == 2
+        assert result.stderr.count("\n") == 1
