@@ -10,6 +10,7 @@ from routing.deadlock.certificate import check_certificate
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Promise
+from routing.faults import apply_faults, every_switch
 from routing.reroute import Published, Stability, reroute
 from routing.reroute.prove_changes import prove_changes
 from routing.reroute.translate import lay_over
@@ -129,3 +130,48 @@ def test_the_short_proof_says_what_the_long_one_says(engine):
         assert np.array_equal(short.hops, long.hops)
         check_certificate(less, turned, short.certificate, threads=1)
     assert refused > 20
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_every_switch_there_and_back(engine):
+    fabric = FABRICS["torus"]()
+    home = published(fabric, engine)
+    for fault in every_switch(fabric)[::3]:
+        less = apply_faults(fabric, [fault])
+        found = reroute(ENGINES[engine], OPTIONS, home, less, home=home)
+        check(found, home, less, engine)
+        assert found.how != "fresh" or engine in ("updn", "lash", "dfsssp", "nue")
+        back = reroute(ENGINES[engine], OPTIONS, Published(less, found.routing, found.proof), fabric, home=home)
+        assert np.array_equal(back.routing.lft, home.routing.lft)
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_a_switch_that_was_never_there(engine):
+    """From the smaller fabric to the larger: new rows, new LIDs, new channels."""
+    fabric = random_fabric(4, 9, 4)
+    less = apply_faults(fabric, [every_switch(fabric)[2]])
+    before = published(less, engine)
+    check(reroute(ENGINES[engine], OPTIONS, before, fabric), before, fabric, engine)
+
+
+@pytest.mark.parametrize("engine", ["minhop", "nue", "dfsssp"])
+def test_cables_that_changed_places(engine):
+    fabric = FABRICS["torus"]()
+    home = published(fabric, engine)
+    one, other = np.unique(fabric.channels.link)[[1, 9]].tolist()
+    device, port = fabric.link_device.copy(), fabric.link_port.copy()
+    device[[one, other], 1], port[[one, other], 1] = device[[other, one], 1], port[[other, one], 1]
+    crossed = replace(fabric, link_device=device, link_port=port)
+    check(reroute(ENGINES[engine], OPTIONS, home, crossed, home=home), home, crossed, engine)
+
+
+@pytest.mark.parametrize("engine", ["nue", "dfsssp", "updn"])
+def test_threads_change_nothing(engine):
+    fabric = FABRICS["random"]()
+    home = published(fabric, engine)
+    less = fabric.without_links(np.unique(fabric.channels.link)[:2].tolist())
+    one, two = (
+        reroute(ENGINES[engine], replace(OPTIONS, threads=threads), home, less, home=home) for threads in (1, 2)
+    )
+    assert np.array_equal(one.routing.lft, two.routing.lft)
+    assert np.array_equal(one.proof.certificate.order, two.proof.certificate.order)
