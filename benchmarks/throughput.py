@@ -141,7 +141,7 @@ def plot(found: Sequence[Result], fabrics: Sequence[str], path: Path) -> None:
     axes.set_title("One all-to-all exchange of 2 KiB messages, 4x QDR, 8 VLs")
     axes.legend(ncols=4, fontsize="small")
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def listed(text: str) -> list[str]:
