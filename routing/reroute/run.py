@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.load import all_to_all, routes_of
 from routing._kernels.repair import FAILED, LAID_ANEW, LAY_ANEW, MEND, Traffic, Waits, repair
 from routing.deadlock.cdg import common_lanes, vl_bits
 from routing.deadlock.certificate import Certificate, Scope
@@ -172,7 +173,7 @@ class _Job:
             frame.holes(start.lft),
             wish=frame.holes(self.laid.earlier),
             waits=plan.waits,
-            load=np.zeros(len(frame.base.channels), np.int64),
+            load=self.load(frame, start) if lay == LAY_ANEW else np.zeros(len(frame.base.channels), np.int64),
             lay=np.full(start.lft.shape[1], lay, np.uint8),
         )
         found = {"holes": mended.holes, "repaired": mended.filled, "moved": mended.moved, "searches": mended.visited}
@@ -182,6 +183,15 @@ class _Job:
         sl = start.sl if self.goes_by_lid else frame.gathered(mended.sl) if by_switch else mended.sl
         done = replace(start, lft=frame.gathered(mended.lft), sl=sl)
         return done, np.flatnonzero(mended.done == FAILED), replace(plan, waits=mended.waits)
+
+    def load(self, frame: Frame, laid: Routing) -> npt.NDArray[np.int64]:
+        """int64[C], flow on each channel of the frame when every end port sends to every other."""
+        routes = routes_of(self.fabric, np.ascontiguousarray(laid.lft))
+        sources = self.fabric.terminals_at
+        flow, _ = all_to_all(routes, frame.ground.weight, sources, self.options.threads, hops=False)
+        load = np.zeros(len(frame.base.channels), np.int64)
+        load[frame.channel] = flow
+        return load
 
     def attempt_more(
         self, plan: Attempt, laid: Routing, failed: npt.NDArray[np.intp]
