@@ -16,18 +16,19 @@
 #define PORTS 256
 #define SAY(plugin, level, ...) osm_log(&(plugin)->osm->log, level, __VA_ARGS__)
 
-/* A port that answers a request but does not do what it asks for is asked so often, and then left alone until the rules
- * or the port want something else. */
+/* A port that answers a request but does not take a value is asked so often, and then that value is left alone until
+ * the rules want another one, or the port has been down. */
 #define TRIES 3
 
 /* Longest wait for the answers to all requests: OpenSM gives up each after its own retries long before. */
 #define PATIENCE_MS 60000
 
 struct wish {
-    uint8_t mask, value;      /* which bits of vl_stall_life are wanted, and how */
-    uint8_t asked, got;       /* last request that was not fulfilled, and what the port has instead */
-    uint8_t tries;
-    uint8_t sent;             /* in this round */
+    uint8_t mask, value; /* which bits of vl_stall_life are wanted, and how */
+    uint8_t asked;       /* the last request */
+    uint8_t refused;     /* which bits the port did not take then, whole fields */
+    uint8_t tries;       /* how often in a row */
+    uint8_t sent;        /* in this round */
 };
 
 struct ibnue_policies {
@@ -132,10 +133,11 @@ static int read_answer(struct ibnue_plugin *plugin, char *why)
         before = row_of(old, made->guid[row]);
         for (unsigned port = 0; port < PORTS; port++, want++) {
             struct wish *wish = made->wish + (size_t)row * PORTS + port;
+            uint8_t mask = (uint8_t)(*want >> 8), value = (uint8_t)(*want & mask);
             if (before >= 0)
                 *wish = old->wish[(size_t)before * PORTS + port];
-            wish->mask = (uint8_t)(*want >> 8);
-            wish->value = (uint8_t)*want & wish->mask;
+            if (mask != wish->mask || value != wish->value)
+                *wish = (struct wish){.mask = mask, .value = value};
         }
     }
     ibnue_policies_drop(plugin);
@@ -160,9 +162,14 @@ static int ask(struct ibnue_plugin *plugin, char *note)
     return 0;
 }
 
-static uint8_t target(const struct wish *wish, uint8_t now)
+static uint8_t fields_of(uint8_t bits)
 {
-    return (uint8_t)((now & ~wish->mask) | wish->value);
+    return (uint8_t)((bits & 0x1F ? 0x1F : 0) | (bits & 0xE0 ? 0xE0 : 0));
+}
+
+static uint8_t with(uint8_t now, uint8_t mask, uint8_t value)
+{
+    return (uint8_t)((now & ~mask) | (value & mask));
 }
 
 /* The port of a wish, if it is one that OpenSM configures too: cabled, and not down. */
@@ -202,22 +209,23 @@ static int request_set(struct ibnue_plugin *plugin, osm_physp_t *physp, uint8_t 
 
 static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct wish *wish, struct tally *tally)
 {
-    uint8_t now = physp->port_info.vl_stall_life, wanted = target(wish, now);
+    uint8_t now = physp->port_info.vl_stall_life, left = wish->tries >= TRIES ? wish->refused : 0;
+    uint8_t wanted = with(now, wish->mask & (uint8_t)~left, wish->value);
 
     tally->wished++;
-    if (now == wanted) {
-        tally->right++;
-        wish->tries = 0;
-    } else if (wish->tries >= TRIES && wish->asked == wanted && wish->got == now) {
+    if (with(now, wish->mask, wish->value) != wanted)
         tally->stubborn++;
-    } else if (request_set(plugin, physp, wanted)) {
+    else if (now == wanted)
+        tally->right++;
+    if (now == wanted)
+        return;
+    if (request_set(plugin, physp, wanted)) {
         tally->failed++;
-    } else {
-        tally->written++;
-        wish->tries = wish->asked == wanted ? wish->tries : 0;
-        wish->asked = wanted;
-        wish->sent = 1;
+        return;
     }
+    tally->written++;
+    wish->asked = wanted;
+    wish->sent = 1;
 }
 
 /* The answers have come, and OpenSM has taken over what ports say of themselves. */
@@ -230,11 +238,12 @@ static void check_port(osm_physp_t *physp, struct wish *wish, struct tally *tall
     wish->sent = 0;
     if (now == wish->asked) {
         tally->held++;
-        wish->tries = 0;
+        if (wish->tries < TRIES)
+            wish->tries = 0;
         return;
     }
-    wish->got = now;
-    wish->tries += wish->tries < TRIES;
+    wish->refused |= fields_of(now ^ wish->asked);
+    wish->tries = (uint8_t)(wish->tries + (wish->tries < TRIES));
     if (!tally->first) {
         tally->first = physp;
         tally->first_asked = wish->asked;
@@ -256,6 +265,8 @@ static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int chec
                 check_port(physp, wish, tally);
             else if (physp)
                 request_port(plugin, physp, wish, tally);
+            else
+                wish->refused = wish->tries = wish->sent = 0; /* who knows what comes up there */
         }
     }
 }

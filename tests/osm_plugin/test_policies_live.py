@@ -193,6 +193,23 @@ def test_a_port_that_keeps_its_own_value_is_left_alone_in_the_end(bench):
         assert "sw1 port 1: HOQLife 16, VLStallCount 7 instead of 16, 3" in errors[0]
 
 
+def test_a_value_that_a_port_does_not_take_does_not_keep_the_other_from_it(bench):
+    bench.rules.write_text("[[rule]]\nswitch = 'sw1'\nports = 1\nvl_stall_count = 3\nhoq_life = 9\n")
+    with bench.opensm() as opensm:
+        for sweep in range(1, 6):
+            assert poll(lambda sweep=sweep: len(counted(opensm)) == sweep, 10.0)
+            opensm.resweep()
+        assert counted(opensm)[:5] == [*[(1, 0, 1, 0, 0)] * 3, *[(1, 0, 1, 1, 1)] * 2]
+        assert sum("IBNA" in line for line in opensm.errors) == 3
+        bench.ibsim.unlink("sw1", 1)
+        opensm.resweep()
+        bench.ibsim.relink("sw1", 1)
+        opensm.resweep()
+        assert poll(lambda: counted(opensm)[-1] == (1, 0, 1, 0, 0), 10.0)
+        lid = int(bench.fabric().switch_lid[1])
+        assert portinfo(bench.ibsim, lid, 1)["HoqLife"] == "9"
+
+
 def test_loops_are_those_of_the_plugins_own_tables(bench):
     bench.rules.write_text("[[rule]]\nrole = 'loop'\nhoq_life = 9\n")
     with bench.opensm("ibnue-updn,no_fallback") as opensm:
