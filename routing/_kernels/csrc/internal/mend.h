@@ -87,4 +87,14 @@ void ibn_mend_gather(mend_job *job, int32_t root);
 bool ibn_mend_admits(mend_job *job, int32_t c);
 void ibn_mend_take_back(mend_job *job);
 
+/* Take a column in hand. */
+void ibn_mend_begin(mend_job *job, int32_t lid);
+
+/* Fill the holes of the column at hand; whether that worked out for all of them. */
+bool ibn_mend_column(mend_job *job, const int32_t *holes, int32_t count);
+
+/* All entries of the column at hand from nothing. */
+bool ibn_mend_anew(mend_job *job);
+void ibn_mend_lift_flow(mend_job *job);
+
 #endif
