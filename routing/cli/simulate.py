@@ -33,8 +33,11 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 @click.option("--case", "names", multiple=True, metavar="NAME", help="Only this case; may be given several times.")
 @click.option("--plot", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Write a chart of buffers and throughput over time for every case, as SVG.")  # fmt: skip
+@click.option("--trace", is_flag=True, help="Tell what drops and breakers did, and when.")
 @json_option
-def simulate(*, scenario: str | None, listing: bool, names: tuple[str, ...], plot: Path | None, as_json: bool) -> int:
+def simulate(
+    *, scenario: str | None, listing: bool, names: tuple[str, ...], plot: Path | None, trace: bool, as_json: bool
+) -> int:
     """Run a SCENARIO, packet by packet: one that comes with ibnue, or a TOML file.
 
     Exit status 1 if something else comes out than the scenario expects.
@@ -59,9 +62,12 @@ def simulate(*, scenario: str | None, listing: bool, names: tuple[str, ...], plo
     if plot is not None:
         write_charts(plot, results)
     if as_json:
-        print_json({"scenario": chosen.name, "title": chosen.title, "cases": [as_dict(result) for result in results]})
+        cases = [as_dict(result, trace=trace) for result in results]
+        print_json({"scenario": chosen.name, "title": chosen.title, "cases": cases})
     else:
         show(chosen, results)
+        for result in results if trace else []:
+            show_events(result)
     return 0 if all(result.right for result in results) else FINDING
 
 
@@ -77,7 +83,15 @@ def show_list(as_json: bool) -> int:
     return 0
 
 
-def as_dict(result: Result) -> dict[str, Any]:
+def show_events(result: Result) -> None:
+    """One line for each, with its packet time."""
+    if result.events:
+        click.echo(f"\n{result.case}:")
+    for time, text in result.events:
+        click.echo(f"{time:10.2f}  {text}")
+
+
+def as_dict(result: Result, *, trace: bool) -> dict[str, Any]:
     """A result for JSON."""
     return {
         "case": result.case,
@@ -85,6 +99,7 @@ def as_dict(result: Result) -> dict[str, Any]:
         "wrong": list(result.wrong),
         "stated": result.stated,
         "found": result.found,
+        **({"events": [{"time": time, "what": text} for time, text in result.events]} if trace else {}),
     }
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from routing.deadlock.proof import prove
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import InputError
+from routing.simulate.events import describe
 from routing.simulate.network import BLOCK
 from routing.simulate.run import Event, Simulation, Stop, Why, simulate
 from routing.simulate.scenario import Case, Scenario
@@ -32,6 +33,7 @@ from routing.simulate.setting import (
 
 TOLERANCE = 0.03
 MOST_POINTS = 2000
+MOST_EVENTS = 1000
 BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool]], ...] = (("at_least_", operator.ge), ("at_most_", operator.le))
 
 
@@ -54,6 +56,16 @@ class Series:
     throughput: Mapping[str, npt.NDArray[np.float64]]
 
 
+@dataclass(frozen=True, eq=False)
+class Played:
+    """What a player hands back; the same as in :class:`Result`."""
+
+    found: Mapping[str, Any]
+    stated: Mapping[str, Any]
+    series: Series | None = None
+    events: tuple[tuple[float, str], ...] = ()
+
+
 @dataclass(frozen=True)
 class Result:
     """What came out of a case.
@@ -72,6 +84,8 @@ class Result:
         One line for each expectation that was not met.
     series
         Over time, if there is any.
+    events
+        Packet time and text of what drops and breakers did.
     """
 
     scenario: str
@@ -81,6 +95,7 @@ class Result:
     expected: Mapping[str, Any]
     wrong: tuple[str, ...]
     series: Series | None = field(default=None, compare=False)
+    events: tuple[tuple[float, str], ...] = ()
 
     @property
     def right(self) -> bool:
@@ -198,7 +213,7 @@ def packet_of(simulation: Simulation) -> int:
     return -(-simulation.traffic.mtu // BLOCK)
 
 
-def play_packets(scenario: Scenario, case: Case) -> tuple[dict[str, Any], dict[str, Any], Series | None]:
+def play_packets(scenario: Scenario, case: Case) -> Played:
     """Simulate: figures, what they depend on, series."""
     network, traffic = network_of(scenario, case)
     switching, remedies = switching_of(scenario, case), remedies_of(scenario, case)
@@ -223,19 +238,20 @@ def play_packets(scenario: Scenario, case: Case) -> tuple[dict[str, Any], dict[s
         "seed": switching.seed,
         "remedy": case.table.get("remedy", {}) or "none",
     }
-    return _figures(simulation, early, until - start, names), stated, recorder.series(names)
+    events = tuple((round(tick / packet, 2), text) for tick, text in describe(simulation, MOST_EVENTS))
+    return Played(_figures(simulation, early, until - start, names), stated, recorder.series(names), events)
 
 
-def play_tables(scenario: Scenario, case: Case) -> tuple[dict[str, Any], dict[str, Any], Series | None]:
+def play_tables(scenario: Scenario, case: Case) -> Played:
     """Look at the tables alone: have they a credit loop?"""
     fabric = fabric_of(scenario)
     routing = routing_of(scenario, fabric, flows_of(scenario, case))
     loop = prove(fabric, routing, threads=1).credit_loop
     found = {"credit_loop": loop is not None, "loop": [] if loop is None else loop.describe()}
-    return found, {"tables": routing.provenance.engine}, None
+    return Played(found, {"tables": routing.provenance.engine})
 
 
-def play_dependencies(scenario: Scenario, case: Case) -> tuple[dict[str, Any], dict[str, Any], Series | None]:
+def play_dependencies(scenario: Scenario, case: Case) -> Played:
     """Look at the ways of the flows alone: which channels on which VLs wait for which, and do any close a loop?"""
     network, traffic = network_of(scenario, case)
     pairs = sorted({pair for flow in traffic.flows for lid in flow.destinations for pair in pairwise(
@@ -250,10 +266,10 @@ def play_dependencies(scenario: Scenario, case: Case) -> tuple[dict[str, Any], d
         "lanes": len({lane for pair in pairs for lane in pair}),
         "dependencies": len(pairs),
     }
-    return found, {"tables": network.routing.provenance.engine}, None
+    return Played(found, {"tables": network.routing.provenance.engine})
 
 
-Player = Callable[[Scenario, Case], tuple[dict[str, Any], dict[str, Any], Series | None]]
+Player = Callable[[Scenario, Case], Played]
 PLAYERS: Mapping[str, Player] = {"packets": play_packets, "tables": play_tables, "dependencies": play_dependencies}
 """What a case may do, by the word in its file."""
 
@@ -268,17 +284,20 @@ def play(scenario: Scenario, case: Case) -> Result:
     """
     player = scenario.choice("thing to do", case.what, PLAYERS)
     try:
-        found, stated, series = player(scenario, case)
+        played = player(scenario, case)
     except InputError as error:
         if error.path is not None:
             raise
         raise scenario.error(error.problem, remedy=error.remedy) from None
     unknown = [
         name for name in case.expect
-        if name != "tolerance" and name.removeprefix("at_least_").removeprefix("at_most_") not in found
+        if name != "tolerance" and name.removeprefix("at_least_").removeprefix("at_most_") not in played.found
     ]  # fmt: skip
     if unknown:
         raise scenario.error(
-            f"case {case.name!r} expects {unknown[0]!r}", remedy=f"{case.what} finds {', '.join(found)}"
+            f"case {case.name!r} expects {unknown[0]!r}", remedy=f"{case.what} finds {', '.join(played.found)}"
         )
-    return Result(scenario.name, case.name, stated, found, case.expect, judge(found, case.expect), series)
+    wrong = judge(played.found, case.expect)
+    return Result(
+        scenario.name, case.name, played.stated, played.found, case.expect, wrong, played.series, played.events
+    )

@@ -46,3 +46,17 @@ def test_wrong_use_is_one_line():
         assert result.exit_code == 2
         assert told in result.output
         assert len(result.output.strip().splitlines()) == 1
+
+
+def test_the_trace_tells_the_election_in_order():
+    result = run("ring-remedies", "--case", "Loop Breaker", "--trace", "--json")
+    assert result.exit_code == 0
+    events = json.loads(result.output)["cases"][0]["events"]
+    told = [event["what"] for event in events]
+    words = ("suspected, its", "sent, phase 0", "passes on", "is master of the loop", "goes by port", "without credit")
+    steps = [next(n for n, text in enumerate(told) if word in text) for word in words]
+    assert steps == sorted(steps)
+    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+    text = run("ring-remedies", "--case", "Deadlock Breaker, 100 and 10 packet times", "--trace").output
+    assert "found a loop of 4 from" in text
+    assert "serves all again" in text

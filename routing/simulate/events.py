@@ -1,0 +1,62 @@
+"""The log of a simulation in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from routing.simulate.network import Network
+from routing.simulate.run import Event, Simulation
+
+Teller = Callable[[Network, int, int, int, int], str]
+
+
+def _lid(network: Network, lid: int) -> str:
+    endport = int(network.fabric.lids.endport[lid])
+    return f"LID {lid}" if endport < 0 else f"{network.fabric.endport_name[endport]} (LID {lid})"
+
+
+TELLERS: Mapping[Event, Teller] = {
+    Event.HOQ_DROP: lambda net, a, b, c, d: f"{net.lane_name(a)}: head to {_lid(net, b)} dropped, {d} in a row",
+    Event.STALLED: lambda net, a, b, c, d: f"{net.lane_name(a)}: stalled until tick {b}",
+    Event.UNSTALLED: lambda net, a, b, c, d: f"{net.lane_name(a)}: stalled no more",
+    Event.SUSPECTED: lambda net, a, b, c, d: f"{net.lane_name(a)}: suspected, its number is {b:#010x}",
+    Event.CLEARED: lambda net, a, b, c, d: f"{net.lane_name(a)}: suspected no more",
+    Event.CLCM: lambda net, a, b, c, d: f"{net.lane_name(a)}: message {b:#010x} sent, phase {c}, index {d}",
+    Event.REPLACED: lambda net, a, b, c, d: (
+        f"{net.lane_name(a)}: passes on {b:#010x}, which came by {net.lane_name(c)}"
+    ),
+    Event.MASTER: lambda net, a, b, c, d: (
+        f"{net.fabric.switch_name[d]} is master of the loop from {net.lane_name(b)}"
+        f" to {net.lane_name(a)}, its number is {c:#010x}"
+    ),
+    Event.REROUTED: lambda net, a, b, c, d: f"{net.fabric.switch_name[a]}: {_lid(net, b)} goes by port {c} now",
+    Event.RELEASED: lambda net, a, b, c, d: f"{net.lane_name(a)}: {c} packets may go without credit",
+    Event.OVERRUN: lambda net, a, b, c, d: f"{net.lane_name(a)}: packet to {_lid(net, b)} found no room",
+    Event.FOUND: lambda net, a, b, c, d: (
+        f"{net.fabric.switch_name[d]} found a loop of {c} from {net.lane_name(b)} to {net.lane_name(a)}"
+    ),
+    Event.RULE: lambda net, a, b, c, d: (
+        f"{net.lane_name(a)}: serves {net.lane_name(b)} only, whose buffer has {c} blocks more"
+    ),
+    Event.RULE_END: lambda net, a, b, c, d: f"{net.lane_name(a)}: serves all again",
+    Event.ROUND: lambda net, a, b, c, d: f"{net.lane_name(a)}: draws {b:#010x} for round {c}",
+}
+"""How each kind of event is told."""
+
+
+def describe(simulation: Simulation, most: int) -> list[tuple[int, str]]:
+    """Tick and text of the first ``most`` events, control messages that tell nothing new left out.
+
+    A port that sends the same message again and again is told once.
+    """
+    found: list[tuple[int, str]] = []
+    said: set[tuple[int, ...]] = set()
+    for tick, kind, *numbers in simulation.log().tolist():
+        if len(found) == most:
+            break
+        if kind == Event.CLCM:
+            if tuple(numbers) in said:
+                continue
+            said.add(tuple(numbers))
+        found.append((tick, TELLERS[Event(kind)](simulation.network, *numbers)))
+    return found
