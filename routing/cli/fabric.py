@@ -84,10 +84,10 @@ def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, gu
     OptionError
         Options of a generator with a file.
     """
-    from routing.topologies import TOPOLOGIES
+    from routing.topologies import TOPOLOGIES, from_words
 
     if source in TOPOLOGIES and not Path(source).exists():
-        return fabrics.generated(source, arguments, lmc=lmc, **chosen)
+        return from_words(source, arguments, lmc=lmc, **chosen)
     if arguments or chosen:
         what = arguments[0] if arguments else "--" + next(iter(chosen))
         raise OptionError(f"{what} belongs to a generator, and {source!r} is none", remedy="ibnue fabric --list")

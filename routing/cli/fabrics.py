@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -92,13 +91,13 @@ def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
     InputError
         Neither a file nor a generator, or what the reader or the generator says.
     """
-    from routing.topologies import TOPOLOGIES
+    from routing.topologies import TOPOLOGIES, from_words
 
     name, colon, rest = text.partition(":")
     if not Path(text).exists() and name in TOPOLOGIES:
         if guid2lid is not None:
             raise OptionError("--guid2lid needs a fabric file", remedy="a generator's GUIDs are its own")
-        return generated(name, rest.split(",") if rest else [], lmc=lmc)
+        return from_words(name, rest.split(",") if rest else [], lmc=lmc)
     if not Path(text).exists():
         near = difflib.get_close_matches(name, TOPOLOGIES, 1)
         hint = f"did you mean {near[0]}:...?" if near and colon else "a generator is written like torus:4x4x4,cas=1"
@@ -106,30 +105,3 @@ def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
     from routing.formats.fabric_files import read_fabric
 
     return read_fabric(Path(text), lmc=lmc, guid2lid=guid2lid)
-
-
-def generated(name: str, words: list[str], **options: object) -> Fabric:
-    """The fabric of a generator; words with an equals sign are its options.
-
-    Raises
-    ------
-    OptionError
-        An unknown generator or option, a wrong number of arguments, a value that makes no fabric.
-    """
-    from routing.topologies import generate
-
-    arguments = [word for word in words if "=" not in word]
-    for word in words:
-        key, equals, value = word.partition("=")
-        if equals:
-            options[key.strip().replace("-", "_")] = number_or_text(value.strip())
-    return generate(name, arguments, **options)
-
-
-def number_or_text(value: str) -> int | float | str:
-    """An int or a float where the text is one, else the text."""
-    with contextlib.suppress(ValueError):
-        return int(value)
-    with contextlib.suppress(ValueError):
-        return float(value)
-    return value

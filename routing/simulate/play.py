@@ -245,7 +245,7 @@ def play_packets(scenario: Scenario, case: Case) -> Played:
 def play_tables(scenario: Scenario, case: Case) -> Played:
     """Look at the tables alone: have they a credit loop?"""
     fabric = fabric_of(scenario)
-    routing = routing_of(scenario, fabric, flows_of(scenario, case))
+    routing = routing_of(scenario, case, fabric, flows_of(scenario, case))
     loop = prove(fabric, routing, threads=1).credit_loop
     found = {"credit_loop": loop is not None, "loop": [] if loop is None else loop.describe()}
     return Played(found, {"tables": routing.provenance.engine})

@@ -56,7 +56,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
     "case": {
         "name": Key(TEXT, True), "what": Key(TEXT), "arbitration": Key(TEXT), "inputs": Key(TEXT),
         "buffer": Key(NUMBER), "load": Key(NUMBER), "seed": Key((int,)), "until": Key(NUMBER), "without": Key(LIST),
-        "remedy": Key(TABLE), "expect": Key(TABLE, True),
+        "engine": Key(TEXT), "vls": Key((int, str)), "remedy": Key(TABLE), "expect": Key(TABLE, True),
     },
     "remedy": {
         "hoq": Key(NUMBER), "stall_count": Key((int,)), "lifetime": Key(NUMBER), "breaker": Key(TEXT),

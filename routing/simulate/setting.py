@@ -21,7 +21,7 @@ from routing.simulate.scenario import Case, Scenario
 from routing.simulate.traffic import FOREVER, Flow, Pattern, Process, Traffic, all_to_all, base_lids, shift, uniform
 from routing.simulate.ways import endport_of, lid_of, small_fabric, tables_of_ways
 from routing.tables import Routing
-from routing.topologies import generate
+from routing.topologies import from_words
 
 ARBITRATIONS = {"round-robin": Arbitration.ROUND_ROBIN, "arrival": Arbitration.ARRIVAL, "random": Arbitration.RANDOM}
 INPUTS = {"voq": Inputs.VOQ, "fifo": Inputs.FIFO}
@@ -64,9 +64,7 @@ def fabric_of(scenario: Scenario) -> Fabric:
     table = scenario.tables["fabric"]
     if "generator" in table:
         name, _, rest = table["generator"].partition(":")
-        words = [word for word in rest.split(",") if word]
-        options = dict(word.split("=", 1) for word in words if "=" in word)
-        fabric = generate(name, [word for word in words if "=" not in word], **options)
+        fabric = from_words(name, [word for word in rest.split(",") if word])
     else:
         for key in ("switches", "cables", "cas"):
             if key not in table:
@@ -91,9 +89,12 @@ def _cable(scenario: Scenario, fabric: Fabric, near: str, far: str) -> int:
     raise scenario.error(f"there is no cable between {near} and {far}")
 
 
-def routing_of(scenario: Scenario, fabric: Fabric, flows: Sequence[Mapping[str, Any]]) -> Routing:
+def routing_of(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[Mapping[str, Any]]) -> Routing:
     """Tables: an engine's, or those that hold the ways of the flows."""
-    table = scenario.tables["routing"]
+    table = {
+        **scenario.tables["routing"],
+        **{name: case.table[name] for name in ("engine", "vls") if name in case.table},
+    }
     if "engine" in table:
         if table["engine"] not in ENGINES:
             raise scenario.error(f"there is no engine {table['engine']!r}", remedy=f"use {', '.join(ENGINES)}")
@@ -221,7 +222,7 @@ def network_of(scenario: Scenario, case: Case) -> tuple[Network, Traffic]:
     """
     flows = flows_of(scenario, case)
     fabric = fabric_of(scenario)
-    network = build_network(fabric, routing_of(scenario, fabric, flows), timing_of(scenario, case))
+    network = build_network(fabric, routing_of(scenario, case, fabric, flows), timing_of(scenario, case))
     return network, traffic_of(scenario, case, network, flows)
 
 

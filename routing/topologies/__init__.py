@@ -6,6 +6,7 @@ Each generator is a function from its arguments and :class:`TopologyOptions` to 
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -28,6 +29,7 @@ __all__ = [
     "TopologyOptions",
     "cascade",
     "dragonfly",
+    "from_words",
     "full_mesh",
     "generate",
     "hypercube",
@@ -164,6 +166,31 @@ def generate(name: str, args: Sequence[str], /, **options: Any) -> Fabric:
     if not lists or (topology.counts and len(lists) not in topology.counts):
         raise _usage(topology, f"{name} cannot be made of {' '.join(args) or 'nothing'}")
     return topology.build(lists, TopologyOptions(**options))
+
+
+def from_words(name: str, words: Sequence[str], /, **options: Any) -> Fabric:
+    """The fabric of a generator, by words as they are typed; those with an equals sign are its options.
+
+    Raises
+    ------
+    OptionError
+        An unknown generator or option, a wrong number of arguments, a value that makes no fabric.
+    """
+    arguments = [word for word in words if "=" not in word]
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals:
+            options[key.strip().replace("-", "_")] = _number_or_text(value.strip())
+    return generate(name, arguments, **options)
+
+
+def _number_or_text(value: str) -> int | float | str:
+    """An int or a float where the text is one, else the text."""
+    with contextlib.suppress(ValueError):
+        return int(value)
+    with contextlib.suppress(ValueError):
+        return float(value)
+    return value
 
 
 def _parse(arg: str, topology: Topology) -> list[int]:

@@ -5,6 +5,7 @@ import pytest
 from routing.errors import InputError
 from routing.simulate.play import judge, play
 from routing.simulate.scenario import find_scenario, read_scenario, scenarios
+from routing.simulate.setting import fabric_of
 
 CASES = [(name, case.name) for name in scenarios() for case in find_scenario(name).cases]
 
@@ -73,3 +74,70 @@ def test_a_scenario_that_cannot_be_is_refused(tmp_path, old, new, told):
             play(scenario, case)
     assert "\n" not in str(caught.value)
     assert caught.value.path == str(path)
+
+
+PATTERNS = """
+title = "patterns"
+[fabric]
+generator = "kary-ntree:2,2"
+[routing]
+engine = "updn"
+[run]
+until = 500
+[traffic]
+%s
+[[case]]
+name = "c"
+expect = { outcome = "progress" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("traffic", "finished"),
+    [
+        ('pattern = "all-to-all"\nrounds = 3\nmessage = 3000', True),
+        ('pattern = "shift"\nby = 2', False),
+        ('pattern = "uniform"\nprocess = "poisson"\nload = 0.3', False),
+        ('pattern = "uniform"\nprocess = "bernoulli"\nload = 0.3', False),
+        ('pattern = "hotspot"\nhot = ["ca 0"]\nhot_share = 0.9\nload = 0.2\nprocess = "poisson"', False),
+    ],
+)
+def test_patterns_of_traffic(tmp_path, traffic, finished):
+    path = tmp_path / "mine.toml"
+    fabric = fabric_of(read_scenario(_write(path, PATTERNS % 'pattern = "shift"')))
+    text = (PATTERNS % traffic).replace("ca 0", fabric.endport_name[0])
+    scenario = read_scenario(_write(path, text))
+    result = play(scenario, scenario.cases[0])
+    assert result.right, result.wrong
+    assert (result.found["finished"] is True) >= finished
+    assert set(result.found["throughput"]) == set(fabric.endport_name)
+
+
+def _write(path, text):
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"shift"', '"sideways"', "no pattern of traffic"),
+        ('"shift"', '"uniform"\nload = 2.0', "no load"),
+        ('engine = "updn"', 'engine = "updn"\nvls = 99', "99"),
+        ("kary-ntree:2,2", "klein-bottle:2,2", "no topology"),
+        ('name = "c"', 'name = "c"\nwhat = "wonder"', "no thing to do"),
+        ('name = "c"', 'name = "c"\n[case.remedy]\nbreaker = "deadlock"', "breaker needs a time"),
+        ('name = "c"', 'name = "c"\n[case.remedy]\nhoq = -3', "negative"),
+    ],
+)
+def test_patterns_that_cannot_be_are_refused(tmp_path, old, new, told):
+    text = PATTERNS % 'pattern = "shift"'
+    assert old in text
+    lines = text.replace(old, new)
+    if "[case.remedy]" in new:  # what is expected goes before it
+        lines = lines.replace('expect = { outcome = "progress" }\n', "").replace(
+            'name = "c"', 'name = "c"\nexpect = { outcome = "progress" }'
+        )
+    scenario = read_scenario(_write(tmp_path / "mine.toml", lines))
+    with pytest.raises(InputError, match=told):
+        play(scenario, scenario.cases[0])
