@@ -6,7 +6,8 @@ usage: python -m benchmarks.resweep_seconds [FABRIC...] [--pairs nue:ibnue-nue,d
 FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  The seconds are OpenSM's own: from "building
 routing with" to "tables configured" in its log, of the first sweep, and medians of those after a cable between two
 switches was pulled and after it was put back, the same cables for both of a pair.  `changed` is the median of entries
-that OpenSM then had in its tables and not before.
+that OpenSM then had in its tables and not before, `used` the median of those that led over the cable, and `most` the
+greatest of changed / used.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from benchmarks.sweep_seconds import TOML, settings
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.opensm_log import Sweep
+from ibsim_fixtures.processes import LabError
 from osm_plugin.install import install
 from routing.cli import fabrics
 from routing.faults import Fault, random_faults
@@ -43,6 +45,7 @@ class Seconds:
     pulled: list[float] = field(default_factory=list)
     back: list[float] = field(default_factory=list)
     changed: list[int] = field(default_factory=list)
+    leading: list[int] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
 
     def add(self, sweep: Sweep, to: list[float]) -> None:
@@ -65,6 +68,7 @@ def measure(net: Path, engine: str, plugin: Plugin | None, faults: Sequence[Faul
             before = lab.dumped_lfts()
             found.add(lab.unlink(*fault.ports[0]), found.pulled)
             found.changed.append(different(before, lab.dumped_lfts()))
+            found.leading.append(sum(list(before[guid].values()).count(port) for guid, port in fault.ports))
             found.add(lab.relink(*fault.ports[0]), found.back)
     return found
 
@@ -73,9 +77,11 @@ def row(name: str, engine: str, found: Seconds, theirs: Seconds | None) -> str:
     """A row of the table."""
     pulled, back = statistics.median(found.pulled), statistics.median(found.back)
     ratio = "" if theirs is None else f"{pulled / statistics.median(theirs.pulled):.3f}"
-    used = "" if found.used == {engine} else f" (then {', '.join(sorted(found.used))})"
+    used = "" if found.used == {engine.removesuffix(",no_fallback")} else f" (then {', '.join(sorted(found.used))})"
     cells = [name, engine + used, f"{found.first:.2f}", f"{pulled:.3f}", f"{back:.3f}", ratio]
-    return f"| {' | '.join([*cells, f'{statistics.median(found.changed):.0f}'])} |"
+    cells += [f"{statistics.median(found.changed):.0f}", f"{statistics.median(found.leading):.0f}"]
+    most = max(changed / max(1, leading) for changed, leading in zip(found.changed, found.leading, strict=True))
+    return f"| {' | '.join([*cells, f'{most:.2f}'])} |"
 
 
 def main(argv: Sequence[str]) -> None:
@@ -92,8 +98,8 @@ def main(argv: Sequence[str]) -> None:
         config = folder / "ibnue.toml"
         config.write_text(TOML.format(vls=told.vls))
         plugin = Plugin("ibnue", f"--config {config}", folder, installed.environment)
-        print("| fabric | engine | first s | cable pulled s | cable back s | ratio | changed |")
-        print("|---|---|---|---|---|---|---|", flush=True)
+        print("| fabric | engine | first s | cable pulled s | cable back s | ratio | changed | used | most |")
+        print("|---|---|---|---|---|---|---|---|---|", flush=True)
         for name in told.fabrics:
             net = folder / "fabric.net"
             fabric = fabrics.read(name)
@@ -101,9 +107,13 @@ def main(argv: Sequence[str]) -> None:
             faults = random_faults(fabric, seed=told.seed, count=told.faults)
             for pair in (told.pairs or FABRICS.get(name, "updn:ibnue-updn")).split(","):
                 theirs, _, ours = pair.partition(":")
-                known = measure(net, theirs, None, faults, told.vls) if theirs else None
-                if known is not None:
-                    print(row(name, theirs, known, None), flush=True)
+                known = None
+                if theirs:
+                    try:
+                        known = measure(net, f"{theirs},no_fallback", None, faults, told.vls)
+                        print(row(name, theirs, known, None), flush=True)
+                    except LabError as error:
+                        print(f"| {name} | {theirs} | {str(error).splitlines()[0]} |", flush=True)
                 print(row(name, ours, measure(net, ours, plugin, faults, told.vls), known), flush=True)
 
 
