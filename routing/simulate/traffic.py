@@ -123,6 +123,8 @@ def _check(flow: Flow, number: int, fabric: Fabric) -> None:
             raise OptionError(f"{what}: no CA or router has LID {lid}")
     if not [lid for lid in aims if lid != own]:
         raise OptionError(f"{what}: it sends to nobody", remedy="give it a destination other than its source")
+    if own in flow.hot or (tracing and own in aims):
+        raise OptionError(f"{what}: {fabric.endport_name[flow.source]} sends to itself", remedy="leave its own LID out")
     sizes = [size for _, _, size in flow.trace] if tracing else [flow.bytes]
     times = [time for time, _, _ in flow.trace]
     for fits, problem in (
@@ -166,14 +168,8 @@ def _sl_row(network: Network, source: int) -> int:
     return int(fabric.endport_lid[source])
 
 
-def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
-    """Check the flows and lay them out for the kernel.
-
-    Raises
-    ------
-    OptionError
-        A flow that cannot be: to nobody, from nowhere, of no bytes; a packet that does not fit a buffer.
-    """
+def _check_sizes(network: Network, traffic: Traffic) -> None:
+    """Raise OptionError where a packet fits no buffer, or there is nothing to send."""
     buffer = int(network.arrays.buffer.min(initial=1 << 30)) * BLOCK
     if traffic.mtu > buffer or traffic.mtu < 1:
         raise OptionError(
@@ -184,6 +180,24 @@ def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
         raise OptionError(f"{traffic.mtu} bytes are no packet", remedy=f"use up to {MOST_PACKET}")
     if not traffic.flows:
         raise OptionError("there is no traffic", remedy="give at least one flow")
+
+
+def _reals(flow: Flow) -> tuple[float, ...]:
+    """A row of ``FLOW_REALS``."""
+    # log1p(-1) has no value; the quotient is 0 there, and the next slot is always the next one.
+    factor = 0.0 if flow.probability >= 1 else 1.0 / math.log1p(-flow.probability)
+    return flow.interval, factor, flow.burst, flow.gap, flow.hot_share, 0.0
+
+
+def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
+    """Check the flows and lay them out for the kernel.
+
+    Raises
+    ------
+    OptionError
+        A flow that cannot be: to nobody, from nowhere, of no bytes; a packet that does not fit a buffer.
+    """
+    _check_sizes(network, traffic)
     lists = _Lists()
     trace: list[tuple[int, int, int]] = []
     numbers = np.zeros((len(traffic.flows), len(FLOW_NUMBERS)), np.int64)
@@ -208,9 +222,7 @@ def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
             flow.bytes, traffic.mtu, _sl_row(network, flow.source), flow.start, flow.stop,
             count if tracing else messages, max(1, round(flow.interval)), 0,
         )  # fmt: skip
-        # log1p(-1) has no value; the quotient is 0 there, and the next slot is always the next one.
-        factor = 0.0 if flow.probability >= 1 else 1.0 / math.log1p(-flow.probability)
-        reals[number] = flow.interval, factor, flow.burst, flow.gap, flow.hot_share, 0.0
+        reals[number] = _reals(flow)
     return TrafficArrays(numbers, reals, np.asarray(lists.lids, np.int32), np.asarray(trace, np.int64).reshape(-1, 3))
 
 
@@ -271,16 +283,18 @@ def uniform(
         LIDs that attract traffic, and how much of it.
     """
     lids = tuple(base_lids(network.fabric).tolist())
-    pattern = Pattern.HOTSPOT if hot_share else Pattern.UNIFORM
     flows = []
     for row in senders(network.fabric):
+        others = tuple(lid for lid in hot if lid != network.fabric.endport_lid[row])
+        share = hot_share if others else 0.0
+        pattern = Pattern.HOTSPOT if share else Pattern.UNIFORM
         interval = message_interval(network, row, load, bytes)
         probability = 1.0
         if process is Process.BERNOULLI:
             probability, interval = min(1.0, slot / interval), float(slot)
         flows.append(
-            Flow(row, lids, pattern, process, bytes, interval=interval, probability=probability, hot=tuple(hot),
-                 hot_share=hot_share)
+            Flow(row, lids, pattern, process, bytes, interval=interval, probability=probability, hot=others,
+                 hot_share=share)
         )  # fmt: skip
     return Traffic(tuple(flows), mtu)
 

@@ -1,4 +1,4 @@
-/* Deadlock Breaker: a message that finds its way round a credit loop gives each buffer on it room for one more packet. */
+/* Deadlock Breaker: a message that finds its way round a credit loop gives each buffer on it room for a packet more. */
 #include "internal/sim.h"
 
 /* For a while the lane serves this input only, whose buffer is larger by one packet. */

@@ -79,7 +79,7 @@ static void be_master(ibn_sim *sim, int32_t lane_in, int32_t l)
     ibn_touch(sim, c);
 }
 
-/* What a message makes of one lane: it joins the message's round, is chosen, or takes the smaller number over; 1 if chosen. */
+/* What a message makes of one lane: it joins the round, is chosen (then 1), or takes the smaller number over. */
 static int hear(ibn_sim *sim, int32_t lane_in, int32_t l, int step, uint32_t received, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -102,8 +102,8 @@ static int hear(ibn_sim *sim, int32_t lane_in, int32_t l, int step, uint32_t rec
 
 /* A message arrives: the smallest number on the way round wins.
  *
- * Rounds are not in the paper.  A port that stands still behind the loop, not on it, may have the smallest number: it never
- * comes back, and nobody is chosen.  So after some messages without an end every port draws again. */
+ * Rounds are not in the paper.  A port that stands still behind the loop, not on it, may have the smallest number: that
+ * never comes back, and nobody is chosen.  So after some messages without an end every port draws again. */
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message)
 {
     int32_t lane_in = sim->clcm[message].lane, device = sim->channel[lane_in / sim->vls].dst;

@@ -226,8 +226,9 @@ void ibn_sim_free(ibn_sim *sim)
     void *parts[] = {
         sim->channel, sim->counters, sim->lane, sim->watch, sim->queue, sim->mask, sim->at_port, sim->out_first,
         sim->out_channel, sim->lft, sim->sl2vl, sim->ca_sl2vl, sim->sl, sim->distance, sim->lid_switch, sim->lid_device,
-        sim->hoq, sim->lifetime, sim->detect, sim->repeat, sim->release, sim->stall_count, sim->breaker, sim->extra, sim->vlarb,
-        sim->flow, sim->lists, sim->trace, sim->event, sim->slot, sim->heap, sim->later, sim->touched, sim->busy_slots,
+        sim->hoq, sim->lifetime, sim->detect, sim->repeat, sim->release, sim->stall_count, sim->breaker, sim->extra,
+        sim->vlarb, sim->flow, sim->lists, sim->trace, sim->event, sim->slot, sim->heap, sim->later, sim->touched,
+        sim->busy_slots,
         sim->packet, sim->clcm, sim->log,
     };
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)

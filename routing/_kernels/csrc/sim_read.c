@@ -67,7 +67,8 @@ void ibn_sim_channels(const ibn_sim *sim, int64_t *rows)
         int64_t waits = channel->waiting && sim->now > from ? sim->now - from : 0;
         const int64_t row[] = {
             counters->bytes, counters->packets, counters->wait + waits, counters->discards, counters->hoq,
-            counters->lifetime, counters->stalled, counters->overrun, counters->relay, counters->control, channel->waiting,
+            counters->lifetime, counters->stalled, counters->overrun, counters->relay, counters->control,
+            channel->waiting,
         };
         memcpy(rows, row, sizeof row);
     }

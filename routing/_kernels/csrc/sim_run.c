@@ -1,7 +1,7 @@
 /* The clock: tick by tick, everything that happens, then every channel that was touched.
  *
- * What happens in one tick does not depend on the order in which it is handled: the first kinds of events commute, the later
- * ones are sorted, and channels are arbitrated when all is done. */
+ * What happens in one tick does not depend on the order in which it is handled: the first kinds of events commute, the
+ * later ones are sorted, and channels are arbitrated when all is done. */
 #include "internal/sim.h"
 
 /* The next tick at which something happens, or -1. */

@@ -1,7 +1,7 @@
 /* Flows: when the next message of a CA is due, where it goes, its packets.
  *
- * Message n of a flow draws numbers 4n to 4n+3 of a stream that belongs to the CA's channel and the flow's place there, so
- * that no CA's traffic depends on another's. */
+ * Message n of a flow draws numbers 4n to 4n+3 of a stream that belongs to the CA's channel and the flow's place there,
+ * so that no CA's traffic depends on another's. */
 #include "internal/sim.h"
 
 #include <math.h>

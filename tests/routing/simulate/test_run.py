@@ -152,6 +152,8 @@ def pair():
         (Flow(0, (4,), process=Process.BERNOULLI, probability=1.5), "probability"),
         (Flow(0, (4,), start=9, stop=3), "stops before"),
         (Flow(0, (4,), hot_share=0.5), "hotspot"),
+        (Flow(0, (4,), hot=(3,), hot_share=0.5), "a sends to itself"),
+        (Flow(0, process=Process.TRACE, trace=((5, 4, 64), (6, 3, 64))), "a sends to itself"),
         (Flow(0, process=Process.TRACE, trace=((5, 4, 64), (3, 4, 64))), "order of time"),
     ],
 )
