@@ -106,10 +106,24 @@ def as_dict(result: Result, *, trace: bool) -> dict[str, Any]:
 def short(value: Any) -> str:
     """A value of the table."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {short(item)}" for key, item in value.items())
+        return ", ".join(f"{key} {inner(item)}" for key, item in value.items()) or "none"
     if isinstance(value, list | tuple):
-        return ", ".join(short(item) for item in value)
+        return ", ".join(inner(item) for item in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def inner(value: Any) -> str:
+    """A value within another: in brackets, if it has several of its own."""
+    return f"({short(value)})" if isinstance(value, Mapping | list | tuple) and len(value) > 1 else short(value)
+
+
+def part(found: Any, wanted: Any) -> Any:
+    """Of a figure with names, those that are expected."""
+    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
+        return {name: part(value, wanted[name]) for name, value in found.items() if name in wanted}
+    return found
 
 
 def told(result: Result) -> str:
@@ -118,7 +132,8 @@ def told(result: Result) -> str:
         name.removeprefix("at_least_").removeprefix("at_most_") for name in result.expected if name != "tolerance"
     ]
     names = dict.fromkeys([name for name in ("outcome", *wanted) if name in result.found])
-    return "; ".join(f"{name.replace('_', ' ')} {short(result.found[name])}" for name in names)
+    return "; ".join(f"{name.replace('_', ' ')} {short(part(result.found[name], result.expected.get(name)))}"
+                     for name in names)  # fmt: skip
 
 
 def show(scenario: Scenario, results: list[Result]) -> None:

@@ -89,6 +89,11 @@ class Network:
         near = f"{name(int(arrays.src[channel]))}[{arrays.src_port[channel]}]"
         return f"{near} -> {name(int(arrays.dst[channel]))}[{arrays.dst_port[channel]}]"
 
+    def way_name(self, channel: int) -> str:
+        """``sw1 > sw2``: the devices alone."""
+        near, far = int(self.arrays.src[channel]), int(self.arrays.dst[channel])
+        return f"{self.fabric.device_name(near)} > {self.fabric.device_name(far)}"
+
     def lane_name(self, lane: int) -> str:
         """``sw1[3] -> sw2[4] VL 0``."""
         return f"{self.channel_name(lane // self.vls)} VL {lane % self.vls}"

@@ -10,60 +10,23 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from routing.deadlock.proof import prove
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import InputError
-from routing.simulate.events import describe
-from routing.simulate.network import BLOCK
-from routing.simulate.run import Event, Simulation, Stop, Why, simulate
+from routing.simulate.changes import both_ways
+from routing.simulate.graphs import play_graph
+from routing.simulate.network import Network
+from routing.simulate.packets import play_lock_times, play_packets, play_seeds, play_shifts
+from routing.simulate.played import Played, Series
+from routing.simulate.rates import play_pauses
 from routing.simulate.scenario import Case, Scenario
-from routing.simulate.setting import (
-    UNTIL,
-    fabric_of,
-    flows_of,
-    lanes_of_ways,
-    network_of,
-    packet_ticks,
-    remedies_of,
-    routing_of,
-    switching_of,
-)
+from routing.simulate.setting import fabric_of, flows_of, network_of, routing_of
+
+__all__ = ["PLAYERS", "Played", "Result", "Series", "judge", "play"]
 
 TOLERANCE = 0.03
-MOST_POINTS = 2000
-MOST_EVENTS = 1000
 BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool]], ...] = (("at_least_", operator.ge), ("at_most_", operator.le))
-
-
-@dataclass(frozen=True, eq=False)
-class Series:
-    """What happened over time, for plots.
-
-    Attributes
-    ----------
-    time
-        float64[n], packet times.
-    buffers
-        Packets' worth of blocks in the input buffer at the end of each channel, float64[n] by channel name.
-    throughput
-        Share of a link that each flow got since the point before, float64[n] by flow name.
-    """
-
-    time: npt.NDArray[np.float64]
-    buffers: Mapping[str, npt.NDArray[np.float64]]
-    throughput: Mapping[str, npt.NDArray[np.float64]]
-
-
-@dataclass(frozen=True, eq=False)
-class Played:
-    """What a player hands back; the same as in :class:`Result`."""
-
-    found: Mapping[str, Any]
-    stated: Mapping[str, Any]
-    series: Series | None = None
-    events: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,104 +107,6 @@ def judge(found: Mapping[str, Any], expect: Mapping[str, Any]) -> tuple[str, ...
     return tuple(wrong)
 
 
-@dataclass(eq=False)
-class _Recorder:
-    """Runs a simulation in steps and keeps the series."""
-
-    simulation: Simulation
-    packet: int
-    channels: list[int]
-    time: list[float] = field(default_factory=list)
-    buffers: list[npt.NDArray[np.int64]] = field(default_factory=list)
-    got: list[npt.NDArray[np.int64]] = field(default_factory=list)
-
-    def look(self) -> None:
-        self.time.append(self.simulation.now / self.packet)
-        self.buffers.append(self.simulation.lanes().occupancy[self.channels].sum(axis=1))
-        self.got.append(self.simulation.flows().bytes)
-
-    def run(self, until: int, step: int) -> Stop:
-        self.look()
-        while True:
-            stop = self.simulation.run(min(self.simulation.now + step, until))
-            self.look()
-            if self.simulation.now >= until or stop.why is Why.FINISHED:
-                return stop
-
-    def series(self, names: list[str]) -> Series:
-        time, got = np.asarray(self.time), np.asarray(self.got, float)
-        elapsed = np.maximum(np.diff(time, prepend=time[:1] - 1), 1e-9) * self.packet * BLOCK
-        share = np.diff(got, axis=0, prepend=got[:1]) / elapsed[:, None]
-        rooms = np.asarray(self.buffers, float) / self.packet
-        channel = self.simulation.network.channel_name
-        return Series(
-            time,
-            {channel(c): rooms[:, n] for n, c in enumerate(self.channels)},
-            {name: share[:, n] for n, name in enumerate(names)},
-        )
-
-
-def _figures(simulation: Simulation, early: npt.NDArray[np.int64], ticks: int, names: list[str]) -> dict[str, Any]:
-    """What may be expected of packets; ``early`` is what flows had got ``ticks`` before the end."""
-    flows, totals, log, counters = simulation.flows(), simulation.totals(), simulation.log(), simulation.counters()
-    packet = packet_of(simulation)
-    share = (flows.bytes - early) / BLOCK / max(ticks, 1)
-    deadlocks = simulation.waits().deadlocks
-    blocked = bool(deadlocks)
-    return {
-        "outcome": "deadlock" if blocked else "progress" if bool((share > 0).all()) else "starvation",
-        "throughput": {name: round(float(value), 4) for name, value in zip(names, share, strict=True)},
-        "total": round(float(share.sum()), 4),
-        "mean": round(float(share.mean()), 4),
-        "least": round(float(share.min()), 4),
-        "latency": round(float(flows.latency.sum() / max(int(flows.packets.sum()), 1) / packet), 3),
-        "stopped": round((totals["last_move"] + packet) / packet, 2) if blocked else None,
-        "knot": [len(knot.members) for knot in deadlocks],
-        "delivered": totals["delivered"],
-        "dropped": totals["dropped"],
-        "hoq_discards": int(counters.port_sw_hoq_lifetime_limit_discards.sum()),
-        "stalled_discards": int(counters.vl_stalled_discards.sum()),
-        "overruns": int(counters.buffer_overrun_errors.sum()),
-        "masters": int((log[:, 1] == Event.MASTER).sum()),
-        "rules": int((log[:, 1] == Event.RULE).sum()),
-        "finished": totals["in_flight"] == 0 and bool((flows.messages_done == flows.messages).all()),
-    }
-
-
-def packet_of(simulation: Simulation) -> int:
-    """Ticks of a full packet."""
-    return -(-simulation.traffic.mtu // BLOCK)
-
-
-def play_packets(scenario: Scenario, case: Case) -> Played:
-    """Simulate: figures, what they depend on, series."""
-    network, traffic = network_of(scenario, case)
-    switching, remedies = switching_of(scenario, case), remedies_of(scenario, case)
-    simulation = simulate(network, traffic, switching=switching, remedies=remedies)
-    packet, run = packet_ticks(scenario), scenario.tables["run"]
-    until = round(float(case.table.get("until", run.get("until", UNTIL))) * packet)
-    start = min(round(float(run.get("from", 0)) * packet), until)
-    step = max(1, round(float(run.get("sample", until / packet / 200)) * packet), until // MOST_POINTS)
-    names = [str(flow["name"]) for flow in flows_of(scenario, case)]
-    if scenario.tables["traffic"]:
-        names = [network.fabric.endport_name[flow.source] for flow in traffic.flows]
-    ways = [flow["way"] for flow in scenario.flows if "way" in flow]
-    recorder = _Recorder(simulation, packet, lanes_of_ways(network, ways)[:16])
-    if start:
-        recorder.run(start, step)
-    early = simulation.flows().bytes
-    recorder.run(until, step)
-    stated = {
-        "arbitration": switching.arbitration.name.lower().replace("_", "-"),
-        "inputs": switching.inputs.name.lower(),
-        "buffer": f"{network.timing.buffer} blocks",
-        "seed": switching.seed,
-        "remedy": case.table.get("remedy", {}) or "none",
-    }
-    events = tuple((round(tick / packet, 2), text) for tick, text in describe(simulation, MOST_EVENTS))
-    return Played(_figures(simulation, early, until - start, names), stated, recorder.series(names), events)
-
-
 def play_tables(scenario: Scenario, case: Case) -> Played:
     """Look at the tables alone: have they a credit loop?"""
     fabric = fabric_of(scenario)
@@ -251,26 +116,61 @@ def play_tables(scenario: Scenario, case: Case) -> Played:
     return Played(found, {"tables": routing.provenance.engine})
 
 
+def _ring(waits: WaitFor, network: Network) -> str:
+    """Switches along a cycle, the only one if lanes are on no more than one."""
+    on = set(np.flatnonzero(waits.on_cycle).tolist())
+    after = {a: b for a, b in zip(waits.waiter.tolist(), waits.awaited.tolist(), strict=True) if a in on and b in on
+             and waits.component[a] == waits.component[b]}  # fmt: skip
+    lane, seen = min(on, default=-1), list[int]()
+    while lane >= 0 and lane not in seen:
+        seen.append(lane)
+        lane = after[lane]
+    names = [network.way_name(at // network.vls).split(" > ") for at in seen[seen.index(lane) :]] if seen else []
+    return " > ".join([*(near for near, _ in names), *(far for _, far in names[-1:])])
+
+
 def play_dependencies(scenario: Scenario, case: Case) -> Played:
-    """Look at the ways of the flows alone: which channels on which VLs wait for which, and do any close a loop?"""
-    network, traffic = network_of(scenario, case)
-    pairs = sorted({pair for flow in traffic.flows for lid in flow.destinations for pair in pairwise(
-        network.lanes_of_way(flow.source, lid))})  # fmt: skip
+    """Look at the ways of the flows alone: which channels on which VLs wait for which, and do any close a loop?
+
+    With ``tables = "new"`` the ways are those that flows take after a change, with ``"both"`` old and new ones count.
+    """
+    flows = flows_of(scenario, case)
+    which = str(case.table.get("tables", "old"))
+    network, pairs = None, set[tuple[int, int]]()
+    for chosen in scenario.choice("set of tables", which, both_ways(flows)):
+        network, traffic = network_of(scenario, case, chosen)
+        pairs.update(
+            pair for flow in traffic.flows for lid in flow.destinations
+            for pair in pairwise(network.lanes_of_way(flow.source, lid))
+        )  # fmt: skip
+    assert network is not None
+    ordered = sorted(pairs)
     lanes = network.channels * network.vls
-    waits = WaitFor.of([a for a, _ in pairs], [b for _, b in pairs], lanes)
+    waits = WaitFor.of([a for a, _ in ordered], [b for _, b in ordered], lanes)
     loop = np.flatnonzero(waits.on_cycle).tolist()
     found = {
         "credit_loop": bool(loop),
         "loop": [network.lane_name(lane) for lane in loop],
+        "ring": _ring(waits, network),
         "lanes_on_loops": len(loop),
-        "lanes": len({lane for pair in pairs for lane in pair}),
-        "dependencies": len(pairs),
+        "components": sorted((int(n) for n in np.bincount(waits.component[loop]) if n), reverse=True) if loop else [],
+        "lanes": len({lane for pair in ordered for lane in pair}),
+        "dependencies": len(ordered),
     }
-    return Played(found, {"tables": network.routing.provenance.engine})
+    return Played(found, {"tables": network.routing.provenance.engine} | ({"of": which} if which != "old" else {}))
 
 
 Player = Callable[[Scenario, Case], Played]
-PLAYERS: Mapping[str, Player] = {"packets": play_packets, "tables": play_tables, "dependencies": play_dependencies}
+PLAYERS: Mapping[str, Player] = {
+    "packets": play_packets,
+    "lock-times": play_lock_times,
+    "seeds": play_seeds,
+    "shifts": play_shifts,
+    "pauses": play_pauses,
+    "graph": play_graph,
+    "dependencies": play_dependencies,
+    "tables": play_tables,
+}
 """What a case may do, by the word in its file."""
 
 

@@ -32,21 +32,23 @@ NUMBER, TEXT, LIST, TABLE, FLAG = (int, float), (str,), (list,), (dict,), (bool,
 
 TABLES: Mapping[str, Mapping[str, Key]] = {
     "": {
-        "title": Key(TEXT, True), "source": Key(TEXT), "about": Key(TEXT), "fabric": Key(TABLE, True),
+        "title": Key(TEXT, True), "source": Key(TEXT), "about": Key(TEXT), "fabric": Key(TABLE),
         "routing": Key(TABLE), "timing": Key(TABLE), "flow": Key(LIST), "traffic": Key(TABLE), "run": Key(TABLE),
         "case": Key(LIST, True),
     },
     "fabric": {
         "generator": Key(TEXT), "switches": Key(LIST), "cables": Key(LIST), "cas": Key(TABLE), "failed": Key(LIST),
+        "faults": Key(LIST), "lmc": Key((int,)),
     },
     "routing": {
         "engine": Key(TEXT), "vls": Key((int, str)), "fill": Key(FLAG), "ways": Key(LIST), "seed": Key((int,)),
+        "rule": Key(TEXT),
     },
     "timing": {"packet": Key((int,)), "wire": Key((int,)), "switch": Key((int,)), "buffer": Key(NUMBER)},
     "flow": {
-        "name": Key(TEXT), "way": Key(LIST), "from": Key(TEXT), "to": Key((str, list)), "sl": Key((int,)),
-        "process": Key(TEXT), "pattern": Key(TEXT), "load": Key(NUMBER), "burst": Key(NUMBER), "message": Key((int,)),
-        "messages": Key((int,)), "start": Key(NUMBER), "stop": Key(NUMBER),
+        "name": Key(TEXT), "way": Key(LIST), "then": Key(LIST), "from": Key(TEXT), "to": Key((str, list)),
+        "sl": Key((int,)), "process": Key(TEXT), "pattern": Key(TEXT), "load": Key(NUMBER), "burst": Key(NUMBER),
+        "message": Key((int,)), "messages": Key((int,)), "start": Key(NUMBER), "stop": Key(NUMBER),
     },
     "traffic": {
         "pattern": Key(TEXT, True), "process": Key(TEXT), "load": Key(NUMBER), "message": Key((int,)),
@@ -57,7 +59,14 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "name": Key(TEXT, True), "what": Key(TEXT), "arbitration": Key(TEXT), "inputs": Key(TEXT),
         "buffer": Key(NUMBER), "load": Key(NUMBER), "seed": Key((int,)), "until": Key(NUMBER), "without": Key(LIST),
         "engine": Key(TEXT), "vls": Key((int, str)), "remedy": Key(TABLE), "expect": Key(TABLE, True),
+        "from": Key(NUMBER), "buffers": Key(LIST), "seeds": Key((int,)), "graph": Key(TABLE), "tables": Key(TEXT),
+        "change": Key(TABLE),
     },
+    "graph": {
+        "waits": Key(LIST), "movable": Key(LIST), "grid": Key(LIST), "around": Key(FLAG), "one_way": Key(FLAG),
+        "turns": Key(LIST),
+    },
+    "change": {"how": Key(TEXT, True), "at": Key(NUMBER, True), "every": Key(NUMBER), "order": Key(LIST)},
     "remedy": {
         "hoq": Key(NUMBER), "stall_count": Key((int,)), "lifetime": Key(NUMBER), "breaker": Key(TEXT),
         "detect": Key(NUMBER), "repeat": Key(NUMBER), "release": Key(NUMBER), "extra": Key((int,)),
@@ -176,7 +185,9 @@ def read_scenario(path: Path) -> Scenario:
                 raise fail(f"{name} has to be tables, written [[{name}]]")
             _check_table(row, name, f"[[{name}]]", fail)
     for row in document["case"]:
-        _check_table(row.get("remedy", {}), "remedy", f"remedy of case {row['name']!r}", fail)
+        for part in ("remedy", "graph", "change"):
+            if part in row:
+                _check_table(row[part], part, f"{part} of case {row['name']!r}", fail)
         cases.append(Case(row["name"], row.get("what", "packets"), row, row["expect"]))
     if len({case.name for case in cases}) != len(cases):
         raise fail("two cases have the same name")

@@ -15,11 +15,12 @@ import numpy as np
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
+from routing.faults import apply_faults, parse_fault
 from routing.simulate.network import BLOCK, Network, Timing, build_network
 from routing.simulate.options import Arbitration, Breaker, Inputs, Remedies, Remedy, Switching
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.traffic import FOREVER, Flow, Pattern, Process, Traffic, all_to_all, base_lids, shift, uniform
-from routing.simulate.ways import endport_of, lid_of, small_fabric, tables_of_ways
+from routing.simulate.ways import d_mod_k, endport_of, lid_of, small_fabric, tables_of_ways
 from routing.tables import Routing
 from routing.topologies import from_words
 
@@ -33,6 +34,7 @@ PROCESSES = {
     "bursty": Process.BURSTY,
 }
 PATTERNS = {"cycle": Pattern.CYCLE, "uniform": Pattern.UNIFORM}
+RULES = {"d-mod-k": d_mod_k}
 PACKET, BUFFER, UNTIL = 2048, 8, 4000
 
 
@@ -70,9 +72,12 @@ def fabric_of(scenario: Scenario) -> Fabric:
             if key not in table:
                 raise scenario.error(f"[fabric] needs a generator, or {key}")
         cables = [_pair(scenario, cable) for cable in table["cables"]]
-        fabric = small_fabric(scenario.name, table["switches"], cables, table["cas"])
+        fabric = small_fabric(scenario.name, table["switches"], cables, table["cas"], lmc=table.get("lmc", 0))
     failed = [_cable(scenario, fabric, *_pair(scenario, cable)) for cable in table.get("failed", [])]
-    return fabric.without_links(failed) if failed else fabric
+    if failed:
+        fabric = fabric.without_links(failed)
+    faults = table.get("faults", [])
+    return apply_faults(fabric, [parse_fault(str(fault), fabric) for fault in faults]) if faults else fabric
 
 
 def _pair(scenario: Scenario, cable: object) -> tuple[str, str]:
@@ -95,6 +100,8 @@ def routing_of(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[M
         **scenario.tables["routing"],
         **{name: case.table[name] for name in ("engine", "vls") if name in case.table},
     }
+    if "rule" in table and "engine" not in table:
+        return scenario.choice("rule for tables", table["rule"], RULES)(fabric)
     if "engine" in table:
         if table["engine"] not in ENGINES:
             raise scenario.error(f"there is no engine {table['engine']!r}", remedy=f"use {', '.join(ENGINES)}")
@@ -212,26 +219,25 @@ def remedies_of(scenario: Scenario, case: Case) -> Remedies:
     )
 
 
-def network_of(scenario: Scenario, case: Case) -> tuple[Network, Traffic]:
-    """Everything that a run needs.
+def network_of(
+    scenario: Scenario, case: Case, flows: Sequence[Mapping[str, Any]] | None = None
+) -> tuple[Network, Traffic]:
+    """Everything that a run needs; ``flows``: others than those of the case.
 
     Raises
     ------
     InputError
         The scenario cannot be: a cable, way, engine, flow that is not there.
     """
-    flows = flows_of(scenario, case)
+    flows = flows_of(scenario, case) if flows is None else flows
     fabric = fabric_of(scenario)
     network = build_network(fabric, routing_of(scenario, case, fabric, flows), timing_of(scenario, case))
     return network, traffic_of(scenario, case, network, flows)
 
 
-def lanes_of_ways(network: Network, ways: Sequence[Sequence[str]]) -> list[int]:
-    """Channels between switches that ways pass, ascending: what a plot of buffers shows."""
-    found = {
-        network.channel_between(near, far)
-        for way in ways
-        for near, far in pairwise(way[1:-1])
-        if near in network.fabric.switch_name and far in network.fabric.switch_name
-    }
-    return sorted(found) or np.flatnonzero(network.arrays.dst < network.arrays.switches).tolist()
+def channels_of_ways(network: Network, ways: Sequence[Sequence[str]]) -> list[int]:
+    """Channels into switches that ways pass, those between switches first: what a plot of buffers shows."""
+    found = {network.channel_between(near, far) for way in ways for near, far in pairwise(way[:-1])}
+    if not found:
+        found = set(np.flatnonzero(network.arrays.dst < network.arrays.switches).tolist())
+    return sorted(found, key=lambda channel: (network.arrays.src[channel] >= network.arrays.switches, channel))

@@ -26,6 +26,7 @@ def small_fabric(
     *,
     width: int = 4,
     speed: float = 10.0,
+    lmc: int = 0,
 ) -> Fabric:
     """A fabric of named devices; ports are numbered in the order of the cables, CAs' cables last.
 
@@ -39,6 +40,8 @@ def small_fabric(
         The switch of each CA by name; a CA may be repeated on no other switch.
     width, speed
         Of all cables.
+    lmc
+        Every CA has 2^lmc LIDs.
 
     Raises
     ------
@@ -58,7 +61,7 @@ def small_fabric(
                 raise OptionError(f"there is no device {end!r} to cable", remedy="list it among the switches or CAs")
             used[end] += 1
         builder.connect(handle[ends[0]], used[ends[0]], handle[ends[1]], used[ends[1]], width=width, speed=speed)
-    return builder.build()
+    return builder.build(lmc=lmc)
 
 
 def _port_to(fabric: Fabric, near: str, far: str) -> int:
@@ -97,6 +100,13 @@ def lid_of(fabric: Fabric, name: str) -> int:
     return int(fabric.endport_lid[endport_of(fabric, name)])
 
 
+def lids_of(fabric: Fabric, name: str) -> list[int]:
+    """All LIDs of a CA or router."""
+    endport = endport_of(fabric, name)
+    base = int(fabric.endport_lid[endport])
+    return list(range(base, base + (1 << int(fabric.endport_lmc[endport]))))
+
+
 def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
     """uint8[S, L]: the lowest port on a shortest way to each CA's LID."""
     hops, channels = distances(fabric), fabric.channels
@@ -110,6 +120,42 @@ def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
             lft[channels.src[channel], lid] = channels.port[channel]
         lft[home, lid] = fabric.lids.port[lid]
     return lft
+
+
+def d_mod_k(fabric: Fabric) -> Routing:
+    """Tables of a tree: on a way up, the n-th CA goes by the n-th port up, round and round; down, the first port.
+
+    A switch whose ways up each have ``w`` ports below it takes port ``n // w`` modulo the number of its ports up, so
+    that CAs that share a port at one level are spread at the next.  In a tree of constant bisection every shift then
+    has a channel to itself (Zahavi 2012).
+
+    Raises
+    ------
+    OptionError
+        It is no tree: two switches of the same level have a cable.
+    """
+    hops, channels, lids = distances(fabric), fabric.channels, fabric.lids
+    leaves = np.unique(lids.switch[(lids.endport >= 0) & (lids.switch >= 0)])
+    level = hops[:, leaves].min(axis=1).astype(np.int64) if len(leaves) else np.zeros(fabric.switches, np.int64)
+    if (level[channels.src] == level[channels.dst]).any():
+        raise OptionError("two switches of the same level have a cable, so this is no tree", remedy="use an engine")
+    up = level[channels.dst] > level[channels.src]
+    ports: list[list[int]] = [[] for _ in range(fabric.switches)]
+    for channel in np.flatnonzero(up).tolist():
+        ports[channels.src[channel]].append(int(channels.port[channel]))
+    below = [1] * (int(level.max(initial=0)) + 1)
+    for number in range(1, len(below)):
+        widest = max((len(ports[s]) for s in np.flatnonzero(level == number - 1).tolist()), default=1)
+        below[number] = below[number - 1] * max(widest, 1)
+    nearest, lft = _shortest(fabric), np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)
+    for n, lid in enumerate(np.flatnonzero((lids.endport >= 0) & (lids.switch >= 0)).tolist()):
+        down = hops[:, lids.switch[lid]] == level - level[lids.switch[lid]]
+        for switch in range(fabric.switches):
+            own = ports[switch]
+            port = nearest[switch, lid] if down[switch] or not own else own[n // below[level[switch]] % len(own)]
+            lft[switch, lid] = port
+    levels = np.zeros((len(lids), len(lids)), np.uint8)
+    return Routing(lft, levels, np.zeros(16, np.uint8), 1, 1, Provenance("d-mod-k"))
 
 
 def tables_of_ways(
@@ -143,16 +189,16 @@ def tables_of_ways(
     lids = len(fabric.lids)
     lft = np.full((fabric.switches, lids), NO_PORT, np.uint8)
     for way in ways:
-        lid = lid_of(fabric, way[-1])
+        own = lids_of(fabric, way[-1])
         for near, far in pairwise(way[1:]):
             port, switch = _port_to(fabric, near, far), fabric.switch_name.index(near)
-            if lft[switch, lid] not in (NO_PORT, port):
+            if lft[switch, own[0]] not in (NO_PORT, port):
                 raise OptionError(f"two ways to {way[-1]} leave {near} by different ports", remedy="a table has one")
-            lft[switch, lid] = port
+            lft[switch, own] = port
     if fill:
         lft = np.where(lft == NO_PORT, _shortest(fabric), lft)
     levels = np.zeros((lids, lids), np.uint8)
     for (source, target), level in (sl or {}).items():
-        levels[lid_of(fabric, source), lid_of(fabric, target)] = level
+        levels[np.ix_(lids_of(fabric, source), lids_of(fabric, target))] = level
     sl2vl = (np.arange(16) % vls).astype(np.uint8)
     return Routing(lft, levels, sl2vl, vls, vls, Provenance("ways"))

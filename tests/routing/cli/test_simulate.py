@@ -23,7 +23,7 @@ def test_a_scenario_comes_out_and_leaves_charts(tmp_path):
     assert result.exit_code == 0, result.output
     assert "as expected" in result.output
     charts = sorted(path.name for path in tmp_path.iterdir())
-    assert charts == ["one-vl-ring-at-random.svg", "one-vl-ring-by-arrival.svg"]
+    assert charts == [f"one-vl-ring-{how}.svg" for how in ("at-random", "by-arrival", "in-turn")]
     assert "polyline" in (tmp_path / charts[0]).read_text()
 
 

@@ -1,0 +1,187 @@
+"""Tables that change while packets are under way: what a case writes when, and what is sent meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.double_scheme import double_scheme
+from routing.simulate.network import Network, build_network
+from routing.simulate.run import Simulation
+from routing.simulate.scenario import Case, Scenario
+from routing.simulate.setting import fabric_of, flows_of, network_of, packet_ticks, routing_of, timing_of, traffic_of
+from routing.simulate.traffic import FOREVER, Flow, Traffic
+from routing.simulate.ways import lids_of
+from routing.tables import Routing
+
+FlowTables = Sequence[Mapping[str, Any]]
+Lids = npt.NDArray[np.bool_]
+
+
+class Action(NamedTuple):
+    """What is done at a tick.
+
+    Attributes
+    ----------
+    tick
+        When.
+    do
+        To the simulation.
+    drained
+        bool[L], LIDs for which no packet may be under way then; None: none has to be.
+    """
+
+    tick: int
+    do: Callable[[Simulation], None]
+    drained: Lids | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that a run of packets needs.
+
+    Attributes
+    ----------
+    network, traffic
+        To begin with.
+    owner
+        For each flow of the traffic, the place of its name in ``names``.
+    names
+        Of flows, as results have them.
+    actions
+        In order of time.
+    """
+
+    network: Network
+    traffic: Traffic
+    owner: tuple[int, ...]
+    names: tuple[str, ...]
+    actions: tuple[Action, ...] = ()
+
+
+class _Part(NamedTuple):
+    """A flow, or what of it goes to one LID: the place of its name, and (first tick, end) of when it is sent."""
+
+    owner: int
+    flow: Flow
+    periods: tuple[tuple[int, int], ...]
+
+
+def both_ways(flows: FlowTables) -> dict[str, list[FlowTables]]:
+    """Flows on their old ways, on their new ones, and both."""
+    new = [dict(flow, way=flow.get("then", flow.get("way"))) if "way" in flow else flow for flow in flows]
+    return {"old": [flows], "new": [new], "both": [flows, new]}
+
+
+def plan_of(scenario: Scenario, case: Case) -> Plan:
+    """What a case runs.
+
+    Raises
+    ------
+    InputError
+        The scenario cannot be.
+    """
+    flows = flows_of(scenario, case)
+    names = [str(flow["name"]) for flow in flows]
+    if "change" in case.table:
+        return _Change(scenario, case, flows).plan(names)
+    network, traffic = network_of(scenario, case)
+    if scenario.tables["traffic"]:
+        names = [network.fabric.endport_name[flow.source] for flow in traffic.flows]
+    return Plan(network, traffic, tuple(range(len(names))), tuple(names))
+
+
+def _tables(routing: Routing) -> Callable[[Simulation], None]:
+    def write(simulation: Simulation) -> None:
+        simulation.set_sl2vl(routing.sl2vl)
+        simulation.set_lft(routing.lft)
+        simulation.set_sl(np.atleast_2d(routing.sl))
+
+    return write
+
+
+class _Change:
+    """The change of a case: from the ways of its flows to those that follow."""
+
+    def __init__(self, scenario: Scenario, case: Case, flows: FlowTables) -> None:
+        self._scenario, self._case, self._flows = scenario, case, flows
+        if scenario.tables["traffic"] or not all("way" in flow for flow in flows):
+            raise scenario.error(f"case {case.name!r} changes tables, so every flow needs a way")
+        self._fabric = fabric_of(scenario)
+        chosen = both_ways(flows)
+        self._old = routing_of(scenario, case, self._fabric, flows)
+        self._new = routing_of(scenario, case, self._fabric, chosen["new"][0])
+        table, packet = case.table["change"], packet_ticks(scenario)
+        self._at = round(float(table["at"]) * packet)
+        self._every = round(float(table.get("every", 0)) * packet)
+        self._order = table.get("order", list(self._fabric.switch_name))
+        self._how = scenario.choice(
+            "way to change tables", table["how"],
+            {"at once": self._at_once, "one by one": self._one_by_one, "drained": self._drained,
+             "double scheme": self._double_scheme},
+        )  # fmt: skip
+
+    def plan(self, names: Sequence[str]) -> Plan:
+        return self._how(tuple(names))
+
+    def _plan(self, names: tuple[str, ...], actions: Sequence[Action], vls: int | None = None) -> Plan:
+        network = build_network(self._fabric, self._old, timing_of(self._scenario, self._case), vls=vls)
+        traffic = traffic_of(self._scenario, self._case, network, self._flows)
+        return Plan(network, traffic, tuple(range(len(names))), names, tuple(actions))
+
+    def _at_once(self, names: tuple[str, ...]) -> Plan:
+        return self._plan(names, [Action(self._at, _tables(self._new))])
+
+    def _one_by_one(self, names: tuple[str, ...]) -> Plan:
+        """Switch by switch in an order."""
+        switch = self._fabric.switch_name
+        if sorted(self._order) != sorted(switch):
+            raise self._scenario.error(f"the order {self._order!r} does not name every switch once")
+        lft, actions = self._old.lft, []
+        for number, name in enumerate(self._order):
+            row = switch.index(name)
+            lft = np.concatenate([lft[:row], self._new.lft[row : row + 1], lft[row + 1 :]])
+            actions.append(Action(self._at + number * self._every, _tables(replace(self._old, lft=lft))))
+        return self._plan(names, actions)
+
+    def _drained(self, names: tuple[str, ...]) -> Plan:
+        """Nothing is sent for a while, then the tables are written."""
+        plan = self._plan(names, [])
+        everything = np.ones(len(self._fabric.lids), bool)
+        again = self._at + self._every
+        parts = [_Part(n, flow, ((0, self._at), (again + 1, FOREVER))) for n, flow in enumerate(plan.traffic.flows)]
+        return self._split(plan, parts, [Action(again, _tables(self._new), everything)])
+
+    def _double_scheme(self, names: tuple[str, ...]) -> Plan:
+        """Five steps; each of the two waits takes ``every``."""
+        scheme = double_scheme(self._fabric, self._old, self._new, max_vls=15, threads=1)
+        if scheme is None or not scheme.safe:
+            raise self._scenario.error(f"case {self._case.name!r}: there is no Double Scheme for these tables")
+        steps = scheme.steps
+        used = [step.tables.sl2vl[..., np.unique(step.tables.sl)].max(initial=0) for step in steps]
+        plan = self._plan(names, [], vls=1 + int(max(used)))
+        times = [self._at, self._at + self._every, self._at + 2 * self._every]
+        actions = [Action(times[0], _tables(steps[0].tables))]
+        actions += [Action(times[1], _tables(steps[2].tables), scheme.first)]
+        actions += [Action(times[2], _tables(steps[4].tables), scheme.second)]
+        periods = {True: ((0, times[0]), (times[1] + 1, FOREVER)), False: ((0, times[1]), (times[2] + 1, FOREVER))}
+        parts = [
+            _Part(n, replace(flow, destinations=(lid,)), periods[bool(scheme.first[lid])])
+            for n, (flow, table) in enumerate(zip(plan.traffic.flows, self._flows, strict=True))
+            for lid in lids_of(self._fabric, str(table["way"][-1]))
+        ]
+        return self._split(plan, parts, actions)
+
+    def _split(self, plan: Plan, parts: Sequence[_Part], actions: Sequence[Action]) -> Plan:
+        """Each part once for every period in which it is sent; what follows an action begins a tick after it."""
+        flows = [(replace(part.flow, start=a, stop=b), part.owner) for part in parts for a, b in part.periods]
+        return replace(
+            plan,
+            traffic=replace(plan.traffic, flows=tuple(flow for flow, _ in flows)),
+            owner=tuple(owner for _, owner in flows),
+            actions=tuple(actions),
+        )

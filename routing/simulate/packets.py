@@ -1,0 +1,288 @@
+"""Cases that run packets: figures, what they depend on, and what happened over time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.simulate.changes import Plan, plan_of
+from routing.simulate.events import describe
+from routing.simulate.network import BLOCK
+from routing.simulate.options import Switching
+from routing.simulate.played import Played, Series
+from routing.simulate.run import Event, Simulation, Why, simulate
+from routing.simulate.scenario import Case, Scenario
+from routing.simulate.setting import (
+    UNTIL,
+    channels_of_ways,
+    packet_ticks,
+    remedies_of,
+    switching_of,
+)
+from routing.simulate.traffic import Traffic, shift
+
+MOST_POINTS = 2000
+MOST_CHANNELS = 64
+MOST_EVENTS = 1000
+FIRSTS = {
+    "suspected": Event.SUSPECTED,
+    "master": Event.MASTER,
+    "rerouted": Event.REROUTED,
+    "rule": Event.RULE,
+    "hoq_drop": Event.HOQ_DROP,
+    "stalled": Event.STALLED,
+}
+"""Events whose first time is told."""
+
+Found = dict[str, Any]
+
+
+@dataclass(eq=False)
+class _Recorder:
+    """Runs a simulation in steps, does what the plan says on the way, and keeps the series."""
+
+    simulation: Simulation
+    plan: Plan
+    packet: int
+    channels: list[int]
+    time: list[float] = field(default_factory=list)
+    buffers: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    taken: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    got: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    """Packets under way that a change had to wait for and did not."""
+
+    def look(self) -> None:
+        self.time.append(self.simulation.now / self.packet)
+        lanes = self.simulation.lanes()
+        self.buffers.append(lanes.occupancy[self.channels].sum(axis=1))
+        self.taken.append((lanes.buffer - lanes.credits)[self.channels].sum(axis=1))
+        self.got.append(by_name(self.plan, self.simulation.flows().bytes))
+
+    def run(self, until: int, step: int) -> None:
+        self.look()
+        for action in self.plan.actions:
+            if action.tick > until:
+                break
+            if action.tick >= self.simulation.now:
+                self._steps(action.tick, step)
+                if action.drained is not None:
+                    self.left.append(self._under_way(action.drained))
+                action.do(self.simulation)
+        self._steps(until, step)
+
+    def _steps(self, until: int, step: int) -> None:
+        while self.simulation.now < until:
+            stop = self.simulation.run(min(self.simulation.now + step, until))
+            self.look()
+            if stop.why is Why.FINISHED:
+                return
+
+    def _under_way(self, lids: npt.NDArray[np.bool_]) -> int:
+        counts = self.simulation.flows()
+        out = counts.sent_packets - counts.packets - counts.dropped
+        return int(sum(n for n, flow in zip(out.tolist(), self.plan.traffic.flows, strict=True)
+                       if lids[list(flow.destinations)].any()))  # fmt: skip
+
+    def shares(self) -> npt.NDArray[np.float64]:
+        """float64[n, flows]: what each got since the point before."""
+        time, got = np.asarray(self.time), np.asarray(self.got, float)
+        elapsed = np.maximum(np.diff(time, prepend=time[:1] - 1), 1e-9) * self.packet * BLOCK
+        return np.asarray(np.diff(got, axis=0, prepend=got[:1]) / elapsed[:, None])
+
+    def series(self) -> Series:
+        network, shares = self.simulation.network, self.shares()
+        rooms = np.asarray(self.buffers, float) / self.packet
+        inside = [n for n, c in enumerate(self.channels) if network.arrays.src[c] < network.arrays.switches]
+        return Series(
+            np.asarray(self.time),
+            {network.channel_name(self.channels[n]): rooms[:, n] for n in inside or range(len(self.channels))},
+            {name: shares[:, n] for n, name in enumerate(self.plan.names)},
+        )
+
+
+def by_name(plan: Plan, of_flows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """int64[names]: sums over the flows that have a name together."""
+    return np.bincount(plan.owner, of_flows, len(plan.names)).astype(np.int64)
+
+
+def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], ticks: int) -> Found:
+    """What flows got; ``early`` is what they had got ``ticks`` before the end."""
+    flows = simulation.flows()
+    share = (by_name(plan, flows.bytes) - early) / BLOCK / max(ticks, 1)
+    blocked = bool(simulation.waits().deadlocks)
+    delivered = max(int(flows.packets.sum()), 1)
+    return {
+        "outcome": "deadlock" if blocked else "progress" if bool((share > 0).all()) else "starvation",
+        "throughput": {name: round(float(value), 4) for name, value in zip(plan.names, share, strict=True)},
+        "total": round(float(share.sum()), 4),
+        "mean": round(float(share.mean()), 4),
+        "least": round(float(share.min()), 4),
+        "most": round(float(share.max()), 4),
+        "latency": round(float(flows.latency.sum() / delivered / packet_of(simulation)), 3),
+        "finished": simulation.totals()["in_flight"] == 0 and bool((flows.messages_done == flows.messages).all()),
+    }
+
+
+def _of_switches(simulation: Simulation) -> Found:
+    """What switches did."""
+    totals, log, counters = simulation.totals(), simulation.log(), simulation.counters()
+    packet, deadlocks = packet_of(simulation), simulation.waits().deadlocks
+    names = simulation.network.fabric.switch_name
+    first = {name: log[log[:, 1] == event, 0] for name, event in FIRSTS.items()}
+    return {
+        "stopped": round((totals["last_move"] + packet) / packet, 2) if deadlocks else None,
+        "knot": [len(knot.members) for knot in deadlocks],
+        "delivered": totals["delivered"],
+        "dropped": totals["dropped"],
+        "hoq_discards": int(counters.port_sw_hoq_lifetime_limit_discards.sum()),
+        "stalled_discards": int(counters.vl_stalled_discards.sum()),
+        "overruns": int(counters.buffer_overrun_errors.sum()),
+        "masters": int((log[:, 1] == Event.MASTER).sum()),
+        "master_switches": [names[row] for row in log[log[:, 1] == Event.MASTER, 5].tolist()],
+        "rules": int((log[:, 1] == Event.RULE).sum()),
+        "first": {name: round(float(times[0]) / packet, 2) for name, times in first.items() if len(times)},
+    }
+
+
+def packet_of(simulation: Simulation) -> int:
+    """Ticks of a full packet."""
+    return -(-simulation.traffic.mtu // BLOCK)
+
+
+def _links_used(simulation: Simulation, early: npt.NDArray[np.int64]) -> dict[str, int]:
+    """Of every switch, channels to switches that have sent something since."""
+    network = simulation.network
+    arrays, sent = network.arrays, simulation.counters().port_xmit_pkts > early
+    inside = sent & (arrays.src < arrays.switches) & (arrays.dst < arrays.switches)
+    count = np.bincount(arrays.src[inside], minlength=arrays.switches)
+    return dict(zip(network.fabric.switch_name, count.tolist(), strict=False))
+
+
+def _over_time(recorder: _Recorder, start: float) -> Found:
+    """The most room taken in each buffer, and the least that was got between two points, from ``start`` on.
+
+    Room is taken from when a packet sets out until its sender has the credits back.
+    """
+    network, late = recorder.simulation.network, np.asarray(recorder.time) > start
+    rooms, shares = np.asarray(recorder.taken, float)[late] / recorder.packet, recorder.shares()[late]
+    fullest = rooms.max(axis=0, initial=0.0)
+    return {
+        "fullest": {network.way_name(c): round(float(fullest[n]), 2) for n, c in enumerate(recorder.channels)},
+        "fullest_of_all": round(float(fullest.max(initial=0.0)), 2),
+        "least_at_any_time": round(float(shares.min(initial=1.0)), 4),
+        "least_total_at_any_time": round(float(shares.sum(axis=1).min(initial=float(shares.shape[1]))), 4),
+        "not_drained": sum(recorder.left),
+    }
+
+
+def _stated(simulation: Simulation, case: Case) -> Found:
+    """What an outcome depends on."""
+    switching = simulation.switching
+    stated = {
+        "arbitration": switching.arbitration.name.lower().replace("_", "-"),
+        "inputs": switching.inputs.name.lower(),
+        "buffer": f"{simulation.network.timing.buffer} blocks",
+        "seed": switching.seed,
+        "remedy": case.table.get("remedy", {}) or "none",
+    }
+    return stated | ({"change": case.table["change"]} if "change" in case.table else {})
+
+
+def play_packets(scenario: Scenario, case: Case) -> Played:
+    """Simulate: figures, what they depend on, series."""
+    plan = plan_of(scenario, case)
+    simulation = simulate(
+        plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
+    )
+    packet, run = packet_ticks(scenario), scenario.tables["run"]
+    until = _until(scenario, case)
+    start = min(round(float(case.table.get("from", run.get("from", 0))) * packet), until)
+    step = max(1, round(float(run.get("sample", until / packet / 200)) * packet), until // MOST_POINTS)
+    ways = [flow[key] for flow in scenario.flows for key in ("way", "then") if key in flow]
+    recorder = _Recorder(simulation, plan, packet, channels_of_ways(plan.network, ways)[:MOST_CHANNELS])
+    if start:
+        recorder.run(start, step)
+    early, sent = by_name(plan, simulation.flows().bytes), simulation.counters().port_xmit_pkts
+    recorder.run(until, step)
+    found = _of_flows(simulation, plan, early, until - start) | _of_switches(simulation)
+    found |= _over_time(recorder, start / packet) | {"links_used": _links_used(simulation, sent)}
+    events = tuple((round(tick / packet, 2), text) for tick, text in describe(simulation, MOST_EVENTS))
+    return Played(found, _stated(simulation, case), recorder.series(), events)
+
+
+def _until(scenario: Scenario, case: Case) -> int:
+    usual = scenario.tables["run"].get("until", UNTIL)
+    return round(float(case.table.get("until", usual)) * packet_ticks(scenario))
+
+
+def _at_standstill(scenario: Scenario, case: Case) -> Found:
+    """Simulate until nothing moves any more, or to the end; without a series."""
+    plan = plan_of(scenario, case)
+    simulation = simulate(
+        plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
+    )
+    nothing = np.zeros(len(plan.names), np.int64)
+    end = _until(scenario, case)
+    simulation.run(end, stop_at_standstill=not case.table.get("remedy"))
+    return _of_flows(simulation, plan, nothing, end) | _of_switches(simulation)
+
+
+def play_lock_times(scenario: Scenario, case: Case) -> Played:
+    """When does it lock, for each size of buffer, and how much later for each packet that a buffer holds more?"""
+    sizes = case.table.get("buffers", [])
+    if len(sizes) < 2 or not all(isinstance(size, int | float) for size in sizes):
+        raise scenario.error(f"case {case.name!r} needs two sizes of buffers")
+    times = []
+    for size in sizes:
+        one = replace(case, table={**case.table, "buffer": size})
+        times.append(_at_standstill(scenario, one)["stopped"])
+    found: Found = {
+        "stopped": {f"{size:g}": time for size, time in zip(sizes, times, strict=True)},
+        "locked": sum(time is not None for time in times),
+    }
+    slope, rest = np.polyfit(sizes, times, 1) if None not in times else (None, None)
+    found["slope"] = None if slope is None else round(float(slope), 3)
+    found["intercept"] = None if rest is None else round(float(rest), 3)
+    return Played(found, {"arbitration": case.table.get("arbitration", "round-robin")})
+
+
+def play_seeds(scenario: Scenario, case: Case) -> Played:
+    """The same with seed 1, 2, ...: how often does what come out?"""
+    count = int(case.table.get("seeds", 100))
+    every = [_at_standstill(scenario, replace(case, table={**case.table, "seed": n + 1})) for n in range(count)]
+    found: Found = {
+        "runs": count,
+        "outcomes": dict(Counter(str(one["outcome"]) for one in every)),
+        "masters": {str(n): times for n, times in sorted(Counter(one["masters"] for one in every).items())},
+        "mastered": dict(sorted(Counter(name for one in every for name in one["master_switches"]).items())),
+        "dropped": sum(one["dropped"] for one in every),
+        "least": min((one["least"] for one in every), default=None),
+    }
+    return Played(found, {"seeds": count, "remedy": case.table.get("remedy", {}) or "none"})
+
+
+def play_shifts(scenario: Scenario, case: Case) -> Played:
+    """Every shift in turn: CA n sends to CA n + 1, then n + 2, and so on; the least that any CA gets in any of them."""
+    plan = plan_of(scenario, case)
+    switching, until = switching_of(scenario, case), _until(scenario, case)
+    start = round(float(case.table.get("from", 0)) * packet_ticks(scenario))
+    mtu = plan.traffic.mtu
+    least = [
+        _least_of(plan, shift(plan.network.fabric, by, bytes=mtu, mtu=mtu), switching, start, until)
+        for by in range(1, len(plan.network.fabric.endport_name))
+    ]
+    found = {"shifts": len(least), "least": round(min(least), 4), "mean": round(float(np.mean(least)), 4)}
+    return Played(found, {"arbitration": switching.arbitration.name.lower().replace("_", "-")})
+
+
+def _least_of(plan: Plan, traffic: Traffic, switching: Switching, start: int, until: int) -> float:
+    simulation = simulate(plan.network, traffic, switching=switching)
+    simulation.run(start)
+    early = simulation.flows().bytes
+    simulation.run(until)
+    return float((simulation.flows().bytes - early).min()) / BLOCK / (until - start)

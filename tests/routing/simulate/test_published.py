@@ -1,0 +1,79 @@
+"""What published scenarios rest on: the erratum of a caption, tables for trees, cables that change places."""
+
+from itertools import pairwise, product
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from routing.errors import OptionError
+from routing.simulate.play import play
+from routing.simulate.scenario import read_scenario
+from routing.simulate.ways import d_mod_k
+from routing.topologies import generate
+
+SWAPPED = """
+title = "swapped"
+[fabric]
+switches = ["a", "b"]
+cables = [["a", "b"]]
+cas = { x = "a", y = "b" }
+faults = ["swap a/2 b/2"]
+[[flow]]
+way = ["x", "b", "a", "y"]
+[[case]]
+name = "c"
+expect = { outcome = "progress" }
+"""
+
+
+def shortest_ways(failed):
+    """All shortest ways of the four flows of the tree of two levels, without two of its cables."""
+    tree = nx.Graph([(core, leaf) for core in ("11", "12") for leaf in ("21", "22", "23", "24")])
+    tree.remove_edges_from(failed)
+    return [
+        list(nx.all_shortest_paths(tree, *ends)) for ends in (("21", "24"), ("24", "21"), ("22", "23"), ("23", "22"))
+    ]
+
+
+@pytest.mark.parametrize(("failed", "loops"), [([("12", "21"), ("11", "23")], 0), ([("12", "21"), ("11", "24")], 2)])
+def test_the_caption_names_the_wrong_cable(failed, loops):
+    """With 11-23 no choice of shortest ways closes a loop; with 11-24 two do, one around each way."""
+    found = []
+    for ways in product(*shortest_ways(failed)):
+        waits = nx.DiGraph(pair for way in ways for pair in pairwise(pairwise(way)))
+        found += [set(cycle) for cycle in nx.simple_cycles(waits)]
+    told = set(pairwise(["11", "23", "12", "22", "11"]))
+    back = {(b, a) for a, b in told}
+    assert sorted(found, key=sorted) == sorted([told, back], key=sorted)[:loops]
+
+
+@pytest.mark.parametrize("size", ["2,2", "4,2", "2,3", "3,3"])
+def test_d_mod_k_gives_every_channel_of_a_shift_to_one_pair(size):
+    fabric = generate("kary-ntree", size.split(","))
+    lft, channels, lids = d_mod_k(fabric).lft, fabric.channels, fabric.lids
+    far = {(int(channels.src[c]), int(channels.port[c])): int(channels.dst[c]) for c in range(len(channels))}
+    count = fabric.endports
+    for by in range(1, count):
+        used = set()
+        for sender in range(count):
+            lid, switch = int(fabric.endport_lid[(sender + by) % count]), int(fabric.endport_switch[sender])
+            while switch != lids.switch[lid]:
+                hop = switch, int(lft[switch, lid])
+                assert hop not in used
+                used.add(hop)
+                switch = far[hop]
+        assert np.array_equal(lft[lids.switch[fabric.endport_lid], fabric.endport_lid], lids.port[fabric.endport_lid])
+
+
+def test_d_mod_k_is_for_trees():
+    with pytest.raises(OptionError, match="no tree"):
+        d_mod_k(generate("ring", ["5"], cas=1))
+
+
+def test_a_scenario_may_change_which_cables_go_where(tmp_path):
+    """The plugs of two cables change places: x is at b then, and y at a."""
+    path = tmp_path / "mine.toml"
+    path.write_text(SWAPPED)
+    scenario = read_scenario(path)
+    assert play(scenario, scenario.cases[0]).right
