@@ -113,7 +113,7 @@ static int before(const ibn_event *a, const ibn_event *b)
     return a->subject != b->subject ? a->subject < b->subject : a->value < b->value;
 }
 
-/* Keep an event for the end of its tick, in its place by type and subject. */
+/* Keep an event for the end of its tick. */
 void ibn_sim_later(ibn_sim *sim, int32_t e)
 {
     if (sim->laters == sim->later_room) {
@@ -122,12 +122,23 @@ void ibn_sim_later(ibn_sim *sim, int32_t e)
             return;
         sim->later_room = (int32_t)room;
     }
-    int32_t at = sim->laters++;
-    while (at > 0 && before(&sim->event[e], &sim->event[sim->later[at - 1]])) {
-        sim->later[at] = sim->later[at - 1];
-        at--;
+    sim->later[sim->laters++] = e;
+}
+
+/* By type, subject and value (Shell sort; mostly there are none, sometimes thousands). */
+void ibn_sim_sort_later(ibn_sim *sim)
+{
+    int32_t gap = 1;
+    while (gap < sim->laters / 3)
+        gap = 3 * gap + 1;
+    for (; gap > 0; gap /= 3) {
+        for (int32_t i = gap; i < sim->laters; i++) {
+            int32_t e = sim->later[i], at = i;
+            for (; at >= gap && before(&sim->event[e], &sim->event[sim->later[at - gap]]); at -= gap)
+                sim->later[at] = sim->later[at - gap];
+            sim->later[at] = e;
+        }
     }
-    sim->later[at] = e;
 }
 
 void ibn_sim_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d)

@@ -172,6 +172,8 @@ static void tick(ibn_sim *sim, int64_t time)
         first = e;
     }
     handle_events(sim, first);
+    if (sim->laters > 1)
+        ibn_sim_sort_later(sim);
     for (int32_t i = 0; i < sim->laters; i++) {
         ibn_event event = sim->event[sim->later[i]];
         free_event(sim, sim->later[i]);

@@ -199,6 +199,7 @@ int ibn_sim_more_events(ibn_sim *sim);
 void ibn_sim_heap_push(ibn_sim *sim, int32_t event);
 int32_t ibn_sim_heap_pop(ibn_sim *sim);
 void ibn_sim_later(ibn_sim *sim, int32_t event);
+void ibn_sim_sort_later(ibn_sim *sim);
 void ibn_sim_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d);
 int32_t ibn_sim_new_packet(ibn_sim *sim);
 
