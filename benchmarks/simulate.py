@@ -55,7 +55,7 @@ def main() -> None:
     remedies = Remedies(port=limits, lifetime=1 << 22, sample=1 << 12)
     simulation = simulate(network, uniform(network, 0.5, process=Process.POISSON), remedies=remedies)
     told("the same, all limits and a breaker on", simulation, timed(simulation, 1_000_000), 1_000_000)
-    fabric = generate("kary-ntree", ["10,3"])
+    fabric = generate("kary-ntree", ["10,3"], speed="QDR")
     network = build_network(fabric, ENGINES["updn"].route(fabric, EngineOptions(effort=0.1)), Timing())
     simulation = simulate(network, all_to_all(fabric))
     began = time.process_time()
