@@ -7,17 +7,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from routing.formats.toml_text import parse_toml
 
 FOLDER = Path(__file__).parent / "fabrics"
 INDEX = FOLDER / "index.toml"
@@ -86,8 +82,7 @@ def _fixture(name: str, entry: Mapping[str, Any]) -> Fixture:
 
 
 def _read_index(path: Path) -> Mapping[str, Fixture]:
-    with path.open("rb") as stream:
-        entries = tomllib.load(stream)
+    entries = parse_toml(path.read_text(encoding="utf-8"), path)
     return MappingProxyType({name: _fixture(name, entry) for name, entry in entries.items()})
 
 

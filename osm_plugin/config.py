@@ -1,24 +1,19 @@
 """The plugin's configuration: one TOML file, named by ``event_plugin_options --config FILE`` in opensm.conf.
 
-Read by the host inside OpenSM and by the worker, so it imports nothing but the standard library.
+Read by the host inside OpenSM and by the worker, so it imports nothing that takes long.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from routing.errors import InputError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
+from routing.formats.toml_text import parse_toml
 
 LOG_LEVELS = ("error", "info", "debug")
 STABILITIES = ("full", "balanced", "fresh")
@@ -146,13 +141,12 @@ def read_config(path: Path | None) -> PluginConfig:
     if path is None:
         return PluginConfig()
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8", errors="backslashreplace")
     except OSError as problem:
         raise InputError(
             f"cannot be read: {problem.strerror or problem}", path=path, remedy="check event_plugin_options"
         ) from None
-    except ValueError as problem:
-        raise InputError(f"is no TOML: {problem}", path=path) from None
+    found = parse_toml(text, path)
     _check_keys(found, _KEYS, "", path)
     engine = _engine_options(found.pop("engine", {}), path)
     for table, key in (

@@ -53,6 +53,11 @@ def usage_line(error: Any) -> str:
     return f"{told} (see {path} --help)"
 
 
+def no_command_line(error: Any) -> str:
+    """A group without one of its commands."""
+    return f"a command is missing (see {error.ctx.command_path if error.ctx is not None else 'ibnue'} --help)"
+
+
 def system_line(error: Any) -> str:
     """What the operating system refused, and for which file."""
     where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
@@ -62,7 +67,7 @@ def system_line(error: Any) -> str:
 Explanation = Callable[[Any], str]
 
 EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ...] = (
-    ((click.exceptions.NoArgsIsHelpError,), WRONG_USE, lambda error: "no command (see ibnue --help)"),
+    ((click.exceptions.NoArgsIsHelpError,), WRONG_USE, no_command_line),
     ((click.UsageError,), WRONG_USE, usage_line),
     ((click.ClickException,), WRONG_USE, lambda error: error.format_message()),
     ((InputError,), WRONG_USE, str),

@@ -12,7 +12,10 @@ from click.shell_completion import get_completion_class
 def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script for SHELL.
 
-    For bash: ibnue completion bash > ~/.local/share/bash-completion/completions/ibnue
+    \b
+    ibnue completion bash > ~/.local/share/bash-completion/completions/ibnue
+    ibnue completion zsh > ~/.zfunc/_ibnue
+    ibnue completion fish > ~/.config/fish/completions/ibnue.fish
     """
     kind = get_completion_class(shell)
     assert kind is not None, "the choice above allows no other"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,9 +71,12 @@ def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tab
     if fabric is not None:
         subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
         return tables_of_fabric(subnet, read_tables(path, subnet))
-    if path.is_dir() and not (path / BUNDLE).exists():
+    bundle = path / BUNDLE if path.is_dir() else path
+    if path.is_dir() and not bundle.exists():
         raise OptionError(f"{path} holds no bundle", remedy="name the fabric with --fabric")
-    return tables_of_bundle(read_bundle(path / BUNDLE if path.is_dir() else path))
+    if bundle.is_file() and not zipfile.is_zipfile(bundle):
+        raise OptionError(f"{bundle}: is no bundle", remedy="name a bundle; for dumps of OpenSM also --fabric")
+    return tables_of_bundle(read_bundle(bundle))
 
 
 def facts(found: Difference) -> Iterator[tuple[str, str]]:

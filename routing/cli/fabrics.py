@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from routing.errors import InputError, OptionError
+from routing.errors import InputError, OptionError, TableError
 
 if TYPE_CHECKING:
     from routing.fabric import Fabric
+    from routing.tables import Routing
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -71,6 +72,23 @@ def broken(fabric: Fabric, failed: Sequence[str], lists: Sequence[Path]) -> Fabr
     for path in lists:
         faults += read_faults(path, fabric)
     return apply_faults(fabric, faults)
+
+
+def tables_of(path: Path, fabric: Fabric, option: str) -> Routing:
+    """Tables that may be for another fabric than the command is about, which ``option`` would name.
+
+    Raises
+    ------
+    InputError, EnvironmentProblem
+        Nothing there, or unreadable; tables of another fabric: the remedy is ``option``.
+    """
+    from routing.formats.table_files import read_tables
+
+    try:
+        return read_tables(path, fabric)
+    except TableError as error:
+        remedy = f"say with {option} what they were made for"
+        raise TableError(error.problem, path=error.path, line=error.line, remedy=remedy) from None
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -94,7 +94,7 @@ def lab(
         raise click.UsageError("--ledger goes with --soak", click.get_current_context())
     todo = deeds or (DEMO_DEEDS if demo else ())
     for deed in todo:
-        parse(deed)
+        foresee(deed, subnet)
     if policies is not None:
         from routing.policy import read_policy
 
@@ -131,6 +131,8 @@ def live(
             state = look(opened, fabric.name, "start", last_sweep(opened), None)
         yield state if policies is None else with_ports(opened, state)
         for deed in wanted:
+            if deed == "quit":
+                return
             try:
                 with phase(deed):
                     state = look(opened, fabric.name, deed, do(opened, deed), state)
@@ -200,13 +202,28 @@ def parse(deed: str) -> tuple[str, str, int | None]:
         No such deed.
     """
     match deed.split():
-        case ["show"]:
-            return "show", "", None
+        case [("show" | "quit") as word]:
+            return word, "", None
         case [("unlink" | "relink") as word, device]:
             return word, device, None
         case [("unlink" | "relink") as word, device, port] if port.isdecimal():
             return word, device, int(port)
     raise OptionError(f"{deed!r} cannot be done", remedy=HELP)
+
+
+def foresee(deed: str, fabric: Fabric) -> None:
+    """See that a deed can be done, before anything is started for it.
+
+    Raises
+    ------
+    OptionError
+        No such deed, device or cable.
+    """
+    from routing.faults import parse_fault
+
+    _, device, port = parse(deed)
+    if device:
+        parse_fault(device if port is None else f"{device}/{port}", fabric)
 
 
 def do(opened: Lab, deed: str) -> Sweep:

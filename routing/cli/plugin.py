@@ -16,7 +16,7 @@ def plugin() -> None:
     """Build the plugin for the OpenSM that is installed."""
 
 
-@plugin.command()
+@plugin.command(short_help="Build libibnue.so, and print the lines for opensm.conf.")
 @click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
               shell_complete=engines.complete, help="The engine that the line for opensm.conf names.")  # fmt: skip
 @click.option("--libdir", type=click.Path(path_type=Path), metavar="DIR",

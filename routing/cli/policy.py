@@ -59,7 +59,7 @@ def lay(policy_file: Path, fabric: str, tables: Path | None) -> Laid:
         return subnet, facts, lay_over(rules, subnet, facts)
 
 
-@policy.command()
+@policy.command(short_help="Is a policy right, and which ports does it set?")
 @inputs
 @json_option
 def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool) -> int:
@@ -90,7 +90,7 @@ def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool)
     return 0
 
 
-@policy.command()
+@policy.command(short_help="What holds at one port, and which rule says so.")
 @inputs
 @click.argument("switch")
 @click.argument("port", type=click.IntRange(1, 254))
@@ -117,7 +117,7 @@ def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str,
     return 0
 
 
-@policy.command()
+@policy.command(short_help="Propose rules from tables.")
 @click.argument("fabric", shell_complete=fabrics.complete)
 @click.argument("tables", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the rules there.")
@@ -159,7 +159,7 @@ def suggest(
     return 0
 
 
-@policy.command()
+@policy.command(short_help="For switch agents, or for opensm.conf.")
 @inputs
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
               help="Write a JSON file for the agent of every switch there.")  # fmt: skip

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from routing.cli import fabrics
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
@@ -65,11 +66,10 @@ def collect(given: dict[str, Any]) -> Previous | None:
 def reroute(previous: Previous, engine: Engine, options: EngineOptions, was: Fabric, fabric: Fabric) -> Rerouted:
     """Read the earlier tables, prove them, and change them to fit."""
     from routing.deadlock.proof import prove
-    from routing.formats.table_files import read_tables
     from routing.reroute import Published, Stability
     from routing.reroute import reroute as change
 
-    routing = read_tables(previous.tables, was)
+    routing = fabrics.tables_of(previous.tables, was, "--was")
     before = Published(was, routing, prove(was, routing, threads=options.threads))
     return change(engine, options, before, fabric, stability=Stability(previous.stability), home=before)
 

@@ -62,12 +62,11 @@ def transition(
 
     with phase("reading"):
         subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        earlier = subnet if old_fabric is None else fabrics.read(old_fabric, lmc=lmc, guid2lid=guid2lid)
+        before = fabrics.tables_of(old, earlier, "--old-fabric")
+        if old_fabric is not None:
+            before = translate(before, earlier, subnet)
         after = read_tables(new, subnet)
-        if old_fabric is None:
-            before = read_tables(old, subnet)
-        else:
-            earlier = fabrics.read(old_fabric, lmc=lmc, guid2lid=guid2lid)
-            before = translate(read_tables(old, earlier), earlier, subnet)
     with phase("proving"):
         found = prove_transition(
             subnet,

@@ -35,10 +35,11 @@ def read_text(path: str | Path) -> str:
         The gzip data are damaged or the text is over :data:`MAX_BYTES`.
     """
     try:
+        if Path(path).is_dir():
+            raise EnvironmentProblem(f"{path}: is a folder (name a file)")
         if not Path(path).is_file():
-            raise EnvironmentProblem(
-                f"{path}: there is no such file" if not Path(path).exists() else f"{path}: no file"
-            )
+            what = "is no file to read" if Path(path).exists() else "there is no such file"
+            raise EnvironmentProblem(f"{path}: {what}")
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as problem:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, NoReturn, get_args
 
 from routing.errors import OptionError, ParseError
 from routing.formats.text import read_text
+from routing.formats.toml_text import parse_toml
 from routing.policy.model import (
     BREAKER_TIMES,
     EXTRA_MOST,
@@ -31,11 +31,6 @@ from routing.policy.model import (
     hoq_code,
 )
 from routing.rates import SPEED_OF
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
 
 _SELECTS = ("switch", "ports", "role", "speed")
 _SETS = ("hoq_life", "vl_stall_count", "loop_breaker", "deadlock_breaker")
@@ -78,12 +73,7 @@ def read_policy(path: str | Path) -> Policy:
         No TOML, an unknown key, a value outside of its encoding, a rule that sets nothing or two breakers.
     """
     text = read_text(path)
-    try:
-        found = tomllib.loads(text)
-    except ValueError as error:
-        at = re.search(r"\(at line (\d+)", str(error))
-        told = str(error).partition(" (at ")[0]
-        raise ParseError(f"is no TOML: {told}", path=path, line=int(at[1]) if at else None) from None
+    found = parse_toml(text, path)
     strange = [key for key in found if key != "rule"]
     rules = found.get("rule", [])
     if strange or not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from routing.errors import OptionError, ParseError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from routing.formats.text import read_text
+from routing.formats.toml_text import parse_toml
 
 FOLDER = Path(__file__).parent / "scenarios"
 """The scenarios that come with the package; the name of each is that of its file."""
@@ -162,17 +158,14 @@ def read_scenario(path: Path) -> Scenario:
     ------
     ParseError
         It is no TOML, has a name that the format does not know, or a value of the wrong type.
-    OSError
+    EnvironmentProblem
         It cannot be read.
     """
 
     def fail(problem: str) -> ParseError:
         return ParseError(problem, path=path)
 
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise fail(f"no TOML: {error}") from None
+    document = parse_toml(read_text(path), path)
     _check_table(document, "", "the file", fail)
     tables = {name: document.get(name, {}) for name in ("fabric", "routing", "timing", "traffic", "run")}
     for name, table in tables.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,13 +11,9 @@ from routing.errors import InputError, OptionError
 from routing.fabric import Fabric
 from routing.faults import Fault, every_link, every_switch
 from routing.formats.text import read_text
+from routing.formats.toml_text import parse_toml
 from routing.sweep.cases import INTACT, RandomFaults, faults_of, text_of
 from routing.sweep.tasks import MODES, Shard, Target, Task
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ReadFabric = Callable[[str], Fabric]
 
@@ -163,10 +158,7 @@ def read_spec(path: str | Path) -> list[Block]:
     EnvironmentProblem
         It cannot be read.
     """
-    try:
-        told = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"is no TOML: {error}", path=path) from None
+    told = parse_toml(read_text(path), path)
     blocks = told.pop("block", [])
     if told or not isinstance(blocks, list) or not blocks or not all(isinstance(block, dict) for block in blocks):
         raise InputError("a spec has tables [[block]] and nothing else", path=path, remedy="see docs/sweeps.md")

@@ -1,0 +1,109 @@
+"""What a newcomer gets wrong: every command says so in one line that names the file and a way out."""
+
+import pytest
+from click.testing import CliRunner
+
+from routing.cli import main
+
+FABRIC = "torus:3x3"
+READERS = {
+    "fabric": "route {}",
+    "guid2lid": "route torus.net --guid2lid {}",
+    "faults": "route torus:3x3 --faults {}",
+    "roots": "route torus:3x3 --root-guid-file {}",
+    "previous": "route torus:3x3 --previous {}",
+    "was": "route torus:3x3 --previous tables --was {}",
+    "check": "check torus:3x3 {}",
+    "quality": "quality torus:3x3 {}",
+    "diff": "diff tables {}",
+    "old": "transition torus:3x3 {} tables",
+    "new": "transition torus:3x3 tables {}",
+    "whatif": "whatif torus:3x3 --list {}",
+    "whatif-tables": "whatif torus:3x3 --tables {}",
+    "flows": "pause torus:3x3 tables --flows {}",
+    "paths": "pause --paths {}",
+    "watch": "watch torus:3x3 {} --once",
+    "spec": "sweep --spec {}",
+    "against": "sweep torus:3x3 --against {}",
+    "scenario": "simulate {}",
+    "policy": "policy check {} torus:3x3",
+    "suggest": "policy suggest torus:3x3 {}",
+    "lab": "lab {} --do show",
+    "lab-policies": "lab torus:3x3 --do show --policies {}",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bad")
+    assert CliRunner().invoke(main, ["route", FABRIC, "-o", str(folder / "tables")]).exit_code == 0
+    assert CliRunner().invoke(main, ["fabric", FABRIC, "-o", str(folder / "torus.net")]).exit_code == 0
+    (folder / "folder").mkdir()
+    (folder / "text").write_text("nothing of use\n")
+    (folder / "bytes").write_bytes(bytes(range(1, 256)) * 20)
+    (folder / "typo.toml").write_text('title = "t"\n[[rule]]\nhoq_life\n')
+    return folder
+
+
+def refused(monkeypatch, folder, *args):
+    """The one line in which a command refuses."""
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(main, list(args))
+    assert (result.exit_code, result.stdout) == (2, "")
+    line = result.stderr
+    assert line.startswith("ibnue: ")
+    assert line.endswith("\n")
+    assert line.count("\n") == 1
+    return line
+
+
+@pytest.mark.parametrize("bad", ["missing", "folder", "text", "bytes"])
+@pytest.mark.parametrize("command", READERS)
+def test_unreadable_files(monkeypatch, folder, command, bad):
+    line = refused(monkeypatch, folder, *READERS[command].format(bad).split())
+    assert bad in line
+    assert len(line) < 400
+
+
+@pytest.mark.parametrize("command", ["route {}", "route torus:3x3 --faults {}", "sweep --spec {}", "pause --paths {}"])
+def test_a_folder_is_told_from_a_file(monkeypatch, folder, command):
+    assert "folder: is a folder" in refused(monkeypatch, folder, *command.format("folder").split())
+
+
+@pytest.mark.parametrize("command", ["sweep --spec {}", "policy check {} torus:3x3", "simulate {}"])
+def test_toml_errors_name_the_line(monkeypatch, folder, command):
+    assert "typo.toml:3: is no TOML: " in refused(monkeypatch, folder, *command.format("typo.toml").split())
+
+
+def test_what_is_no_bundle_is_not_called_damaged(monkeypatch, folder):
+    line = refused(monkeypatch, folder, "diff", "tables", "text")
+    assert "text: is no bundle" in line
+    assert "--fabric" in line
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("route torus:4x4 --previous tables", "--was"), ("transition torus:4x4 tables tables", "--old-fabric")],
+)
+def test_tables_of_another_fabric(monkeypatch, folder, command, option):
+    assert option in refused(monkeypatch, folder, *command.split())
+
+
+@pytest.mark.parametrize("group", ["policy", "plugin"])
+def test_a_group_without_a_command(monkeypatch, folder, group):
+    assert f"(see ibnue {group} --help)" in refused(monkeypatch, folder, group)
+
+
+@pytest.mark.parametrize("group", ["policy", "plugin"])
+def test_commands_of_a_group_are_told_whole(group):
+    assert "..." not in CliRunner().invoke(main, [group, "--help"]).output.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize("share", ["-0.1", "1.5"])
+def test_a_loss_is_a_share(monkeypatch, folder, share):
+    assert "--max-loss" in refused(monkeypatch, folder, "whatif", FABRIC, "--max-loss", share)
+
+
+@pytest.mark.parametrize("deed", ["unlink sw9.9 1", "unlink sw0.0 99", "relink nobody"])
+def test_deeds_are_checked_before_anything_starts(monkeypatch, folder, deed):
+    refused(monkeypatch, folder, "lab", FABRIC, "--do", "show", "--do", deed)
