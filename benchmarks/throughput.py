@@ -132,10 +132,10 @@ def plot(found: Sequence[Result], fabrics: Sequence[str], path: Path) -> None:
     engines = list(dict.fromkeys(result.engine for result in found))
     by_place = {(result.engine, result.fabric): result.share or 0.0 for result in found}
     figure, axes = pyplot.subplots(figsize=(14, 5))
-    width = 0.85 / len(engines)
+    width, colour = 0.85 / len(engines), mpl.colormaps["tab20"]
     for number, engine in enumerate(engines):
         places = [group + number * width for group in range(len(fabrics))]
-        axes.bar(places, [by_place[engine, fabric] for fabric in fabrics], width, label=engine)
+        axes.bar(places, [by_place[engine, fabric] for fabric in fabrics], width, label=engine, color=colour(number))
     axes.set_xticks([group + 0.42 for group in range(len(fabrics))], list(fabrics))
     axes.set_ylabel("received by a CA, share of its link")
     axes.set_title("One all-to-all exchange of 2 KiB messages, 4x QDR, 8 VLs")

@@ -165,5 +165,7 @@ def write_charts(folder: Path, results: list[Result]) -> None:
         )
         given = short({k: v for k, v in result.stated.items() if v != "none"})
         name = "".join(letter if letter.isalnum() else "-" for letter in result.case)
-        title = f"{result.scenario}: {result.case} ({given}); time in packet times"
-        write_text_atomically(folder / f"{result.scenario}-{name}.svg", chart(title, result.series.time, panels))
+        picture = chart(
+            f"{result.scenario}: {result.case}", f"{given}; time in packet times", result.series.time, panels
+        )
+        write_text_atomically(folder / f"{result.scenario}-{name}.svg", picture)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#555555", "#bb7733")
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, GAP = 760, 190, 56, 190, 34, 46
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, GAP = 760, 190, 56, 190, 50, 46
 MOST_LINES = 8
 
 Lines = Mapping[str, npt.NDArray[np.float64]]
@@ -51,13 +51,15 @@ def _panel(title: str, time: npt.NDArray[np.float64], lines: Lines, top: float) 
     return parts
 
 
-def chart(title: str, time: npt.NDArray[np.float64], panels: Sequence[tuple[str, Lines]]) -> str:
+def chart(title: str, note: str, time: npt.NDArray[np.float64], panels: Sequence[tuple[str, Lines]]) -> str:
     """An SVG document with one panel above the other over the same time.
 
     Parameters
     ----------
     title
         Of the whole.
+    note
+        A line below it, such as what it depends on.
     time
         float64[n], packet times.
     panels
@@ -65,9 +67,10 @@ def chart(title: str, time: npt.NDArray[np.float64], panels: Sequence[tuple[str,
     """
     height = TOP + len(panels) * (HEIGHT + GAP) + 4
     body = [f'<text x="{LEFT}" y="18" class="title">{escape(title)}</text>']
+    body.append(f'<text x="{LEFT}" y="34" class="note">{escape(note)}</text>')
     for number, (name, lines) in enumerate(panels):
         body += _panel(name, time, lines, TOP + 20 + number * (HEIGHT + GAP))
-    style = "text{font:12px sans-serif}.title{font-weight:bold}.grid{stroke:#ddd}"
+    style = "text{font:12px sans-serif}.title{font-weight:bold}.note{font-size:9px}.grid{stroke:#ddd}"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
     ground = f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
     return "\n".join([head, f"<title>{escape(title)}</title>", f"<style>{style}</style>", ground, *body, "</svg>", ""])

@@ -57,7 +57,10 @@ class _Recorder:
     """Packets under way that a change had to wait for and did not."""
 
     def look(self) -> None:
-        self.time.append(self.simulation.now / self.packet)
+        now = self.simulation.now / self.packet
+        if self.time and self.time[-1] == now:
+            return  # nothing can be got in no time
+        self.time.append(now)
         lanes = self.simulation.lanes()
         self.buffers.append(lanes.occupancy[self.channels].sum(axis=1))
         self.taken.append((lanes.buffer - lanes.credits)[self.channels].sum(axis=1))
