@@ -26,6 +26,7 @@ NAMES = (
     "nue_curve",
     "nue_tori",
     "simulate",
+    "swapped_cables",
     "whatif",
 )
 

@@ -140,6 +140,7 @@ def _of_switches(simulation: Simulation) -> Found:
     return {
         "stopped": round((totals["last_move"] + packet) / packet, 2) if deadlocks else None,
         "knot": [len(knot.members) for knot in deadlocks],
+        "locked": _locked(simulation) if deadlocks else None,
         "delivered": totals["delivered"],
         "dropped": totals["dropped"],
         "hoq_discards": int(counters.port_sw_hoq_lifetime_limit_discards.sum()),
@@ -150,6 +151,12 @@ def _of_switches(simulation: Simulation) -> Found:
         "rules": int((log[:, 1] == Event.RULE).sum()),
         "first": {name: round(float(times[0]) / packet, 2) for name, times in first.items() if len(times)},
     }
+
+
+def _locked(simulation: Simulation) -> float:
+    """Packet time at which the last packet came into a knot: when its tail had left the port before."""
+    sent, packet = simulation.lanes().sent.ravel(), packet_of(simulation)
+    return round(min(float(sent[list(knot.members)].max()) for knot in simulation.waits().deadlocks) / packet, 2)
 
 
 def packet_of(simulation: Simulation) -> int:

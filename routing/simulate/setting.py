@@ -76,8 +76,9 @@ def fabric_of(scenario: Scenario) -> Fabric:
     failed = [_cable(scenario, fabric, *_pair(scenario, cable)) for cable in table.get("failed", [])]
     if failed:
         fabric = fabric.without_links(failed)
-    faults = table.get("faults", [])
-    return apply_faults(fabric, [parse_fault(str(fault), fabric) for fault in faults]) if faults else fabric
+    for fault in table.get("faults", []):
+        fabric = apply_faults(fabric, [parse_fault(str(fault), fabric)])
+    return fabric
 
 
 def _pair(scenario: Scenario, cable: object) -> tuple[str, str]:

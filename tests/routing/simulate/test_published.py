@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from routing.errors import OptionError
+from routing.simulate.network import distances
 from routing.simulate.play import play
-from routing.simulate.scenario import read_scenario
+from routing.simulate.scenario import find_scenario, read_scenario
+from routing.simulate.setting import fabric_of
 from routing.simulate.ways import d_mod_k
 from routing.topologies import generate
 
@@ -77,3 +79,18 @@ def test_a_scenario_may_change_which_cables_go_where(tmp_path):
     path.write_text(SWAPPED)
     scenario = read_scenario(path)
     assert play(scenario, scenario.cases[0]).right
+
+
+def test_the_flows_of_the_tree_with_swapped_cables_take_shortest_ways():
+    """And they are between the hosts that the figure names: host n is CA n - 1 in the order of the tree."""
+    scenario = find_scenario("swapped-cables")
+    fabric = fabric_of(scenario)
+    hops, row = distances(fabric), {name: n for n, name in enumerate(fabric.switch_name)}
+    for flow in scenario.flows:
+        way = flow["way"]
+        assert hops[row[way[1]], row[way[-2]]] == len(way) - 3
+        source, target = (fabric.endport_name.index(way[end]) + 1 for end in (0, -1))
+        assert flow["name"] == f"{source} to {target}"
+    cables = {frozenset(ends) for ends in fabric.link_device.tolist()}
+    before = {frozenset(ends) for ends in generate("xgft", ["2x4x4", "1x2x2"]).link_device.tolist()}
+    assert len(before - cables) == 5

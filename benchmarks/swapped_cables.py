@@ -1,0 +1,188 @@
+"""Fat trees of three levels with swapped cables: do three flows on shortest ways ever close a credit loop?
+
+Figure 6 of "Unlocking Credit Loop Deadlocks" shows such a tree with 32 hosts, and the flows 9 to 15, 13 to 32 and 30 to
+17.  The text does not say which tree, or which cables.  This swaps the far ends of pairs of cables: first at random, to
+count trees in which any three flows close a loop; then from one set of swaps to a better one, to find a loop of the
+figure's flows.  A set is better if their ways round a loop are longer than shortest ones by fewer hops.
+
+usage: python -m benchmarks.swapped_cables [--seconds 20] [--seed 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.topologies import generate
+
+Ints = npt.NDArray[np.int64]
+Flow = tuple[int, int]
+Swap = tuple[int, int, int]
+"""Two cables, and the end of the second that changes places with the far end of the first."""
+
+TREES = ("2x4x4,1x2x2", "2x4x4,1x2x4", "2x4x4,1x4x4", "2x8x2,1x4x4", "2x2x8,1x2x2", "1x4x8,1x2x4")
+"""Trees of 32 hosts, as XGFT: with two hosts a leaf switch, or one.  With four, hosts 13 and 15 would share one, and a
+flow into a leaf switch never shares a channel with one out of it on shortest ways."""
+MOST_SWAPS = (3, 6)
+FAR, UNREACHED, COOLING = 1 << 20, 60, 400
+PUBLISHED: tuple[Flow, ...] = ((9, 15), (13, 32), (30, 17))
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Cables between switches, and the leaf switch of each host.
+
+    Attributes
+    ----------
+    switches
+        How many.
+    ends
+        int64[K, 2], the switches of each cable.
+    home
+        int64[H], the leaf switch of each host.
+    """
+
+    switches: int
+    ends: Ints
+    home: Ints
+
+    @classmethod
+    def of(cls, size: str) -> Tree:
+        fabric = generate("xgft", size.split(","))
+        inside = (fabric.link_device < fabric.switches).all(axis=1)
+        return cls(fabric.switches, fabric.link_device[inside].astype(np.int64), fabric.endport_switch.astype(np.int64))
+
+    def after(self, swaps: Sequence[Swap]) -> Ints:
+        """Cables after some swaps."""
+        ends = self.ends.copy()
+        for one, other, side in swaps:
+            ends[one, 1], ends[other, side] = ends[other, side], ends[one, 1]
+        return ends
+
+    def swap(self, rng: random.Random) -> Swap:
+        """Any."""
+        one, other = rng.sample(range(len(self.ends)), 2)
+        return one, other, rng.randrange(2)
+
+
+def distances(switches: int, ends: Ints) -> Ints:
+    """int64[S, S], hops; large where there is no way."""
+    hops = np.full((switches, switches), FAR, np.int64)
+    np.fill_diagonal(hops, 0)
+    hops[ends[:, 0], ends[:, 1]] = hops[ends[:, 1], ends[:, 0]] = 1
+    for middle in range(switches):
+        np.minimum(hops, hops[:, middle, None] + hops[None, middle, :], out=hops)
+    return hops
+
+
+def channels(ends: Ints) -> tuple[Ints, Ints]:
+    """Where each direction of each cable begins and ends."""
+    return np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
+
+
+def excess(hops: Ints, near: Ints, far: Ints, start: int, end: int) -> Ints:
+    """int64[C, C]: by how many hops a way over one channel, then over another, is longer than a shortest one."""
+    onward = hops[far][:, near] + 1 + hops[far, end][None, :]
+    found = hops[start, near][:, None] + 1 + onward - hops[start, end]
+    np.fill_diagonal(found, UNREACHED)
+    return np.minimum(found, UNREACHED)
+
+
+def sums(first: Ints, second: Ints) -> Ints:
+    """int64[C, C]: the least sum over a channel in between."""
+    found = np.full(first.shape, 2 * UNREACHED, np.int16)
+    one, other = first.astype(np.int16), second.astype(np.int16)
+    for middle in range(len(first)):
+        np.minimum(found, one[:, middle, None] + other[None, middle, :], out=found)
+    return found.astype(np.int64)
+
+
+def published_excess(tree: Tree, ends: Ints) -> int:
+    """How many hops too long the figure's flows have to be to close a loop; 0: on shortest ways they can."""
+    near, far = channels(ends)
+    hops = distances(tree.switches, ends)
+    if hops.max() >= FAR:
+        return UNREACHED
+    one, *rest = (excess(hops, near, far, int(tree.home[a - 1]), int(tree.home[b - 1])) for a, b in PUBLISHED)
+    return min(int((sums(one, second) + third.T).min()) for second, third in permutations(rest))
+
+
+def any_three(tree: Tree, ends: Ints) -> bool | None:
+    """Do three flows of any hosts close a loop on shortest ways?  None: the tree has fallen apart."""
+    near, far = channels(ends)
+    hops = distances(tree.switches, ends)
+    if hops.max() >= FAR:
+        return None
+    before = np.zeros((len(near), len(near)), bool)
+    for start, end in permutations(sorted(set(tree.home.tolist())), 2):
+        before |= excess(hops, near, far, start, end) == 0
+    steps = before.astype(np.float32)
+    return bool(((steps @ steps > 0) & before.T).any())
+
+
+def at_random(tree: Tree, rng: random.Random, seconds: float) -> tuple[int, int]:
+    """Trees with one to four swaps, and how many of them have a loop of three flows."""
+    end, tried, found = time.process_time() + seconds, 0, 0
+    while time.process_time() < end:
+        loop = any_three(tree, tree.after([tree.swap(rng) for _ in range(rng.randint(1, 4))]))
+        tried, found = tried + (loop is not None), found + bool(loop)
+    return tried, found
+
+
+def change(tree: Tree, rng: random.Random, swaps: Sequence[Swap], most: int) -> list[Swap]:
+    """Another swap for one of them, or one more, or one less."""
+    found, kind = list(swaps), rng.random()
+    if kind < 0.8:
+        found[rng.randrange(len(found))] = tree.swap(rng)
+    elif kind < 0.9 and len(found) > 1:
+        found.pop(rng.randrange(len(found)))
+    elif len(found) < most:
+        found.append(tree.swap(rng))
+    return found
+
+
+def anneal(tree: Tree, rng: random.Random, most: int, seconds: float) -> tuple[int, int, list[Swap]]:
+    """Sets of swaps tried, the least excess, and the swaps that have it."""
+    end, tried, step = time.process_time() + seconds, 0, 0
+    now = [tree.swap(rng) for _ in range(most)]
+    score = least = published_excess(tree, tree.after(now))
+    best = now
+    while least and time.process_time() < end:
+        tried, step = tried + 1, (step + 1) % COOLING
+        other = change(tree, rng, now, most)
+        value = published_excess(tree, tree.after(other))
+        if value <= score or rng.random() < math.exp((score - value) / max(0.15, 1 - step / COOLING)):
+            now, score = other, value
+        if score < least:
+            least, best = score, now
+    return tried, least, best
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=20.0, help="processor time of each search")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    print(f"{'tree':12} {'tried':>6} {'with loops':>10} {'swaps':>6} {'tried':>6} {'excess':>6}")
+    for size in TREES:
+        tree, rng = Tree.of(size), random.Random(f"{size} {given.seed}")
+        tried, loops = at_random(tree, rng, given.seconds)
+        for most in MOST_SWAPS:
+            looked, least, swaps = anneal(tree, rng, most, given.seconds)
+            print(
+                f"{size:12} {tried:6} {loops:10} {most:6} {looked:6} {least:6}  {swaps if not least else ''}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
