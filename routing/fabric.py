@@ -12,14 +12,16 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import igraph
-import networkx
 import numpy as np
 import numpy.typing as npt
 
 from routing.errors import FabricError
+
+if TYPE_CHECKING:
+    import networkx
 
 MAX_UNICAST_LID = 0xBFFF
 NO_PORT = 255
@@ -327,6 +329,8 @@ class Fabric:
 
     def to_networkx(self) -> networkx.MultiGraph:
         """Every device and every cable as a networkx multigraph (keys: device numbers; attributes: names, ports)."""
+        import networkx  # noqa: PLC0415 - no command needs it, and each would wait for it
+
         graph = networkx.MultiGraph(name=self.name)
         for row, guid in enumerate(self.switch_guid.tolist()):
             graph.add_node(row, guid=guid, name=self.switch_name[row], kind=NodeKind.SWITCH)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Channels
 
 
@@ -58,9 +58,8 @@ def network_of(channels: Channels, slowness: npt.NDArray[np.float64], sources: n
     """The channels and who sends, for the kernels; the caller keeps the arrays alive."""
     network = ffi.new("ibn_network *")
     network.switches, network.channels = len(sources), len(channels)
-    for name in ("first", "src", "dst", "into", "into_first"):
-        setattr(network, name, pointer("int32_t *", getattr(channels, name), "i4"))
-    network.slowness, network.sources = pointer("double *", slowness, "f8"), pointer("double *", sources, "f8")
+    point(network, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
+    point(network, into_first=channels.into_first, slowness=slowness, sources=sources)
     return network
 
 
@@ -68,9 +67,7 @@ def targets_of(targets: Targets) -> Any:
     """The destinations, for the kernels; the caller keeps the arrays alive."""
     aims = ffi.new("ibn_targets *")
     aims.count, aims.families = len(targets.root), len(targets.family_first) - 1
-    for name in ("family_first", "root", "layer"):
-        setattr(aims, name, pointer("int32_t *", getattr(targets, name), "i4"))
-    aims.share = pointer("double *", targets.share, "f8")
+    point(aims, family_first=targets.family_first, root=targets.root, layer=targets.layer, share=targets.share)
     return aims
 
 
@@ -126,8 +123,7 @@ def balance(
     options = ffi.new("ibn_balance_options *")
     options.passes, options.threads, options.seed = passes, threads, seed
     options.hop_cost, options.bisection = hop_cost, int(bisection)
-    options.rank = ffi.NULL if rank is None else pointer("int32_t *", rank, "i4")
-    options.position = ffi.NULL if position is None else pointer("int32_t *", position, "i4")
+    point(options, rank=rank, position=position)
     result = Balanced(
         next_channel=np.full((count, switches), 255, np.uint8),
         load=np.zeros(len(channels)),

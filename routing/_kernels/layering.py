@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.native import check, ffi, grouped, lib, point, pointer
 from routing.fabric import Channels
 
 MOST_LAYERS = 32
@@ -123,21 +123,14 @@ def layering(
     switches, targets = len(sources), len(root)
     ways = ffi.new("ibn_ways *")
     ways.switches, ways.channels, ways.targets = switches, len(channels), targets
-    for name in ("first", "src", "dst", "into", "into_first"):
-        setattr(ways, name, pointer("int32_t *", getattr(channels, name), "i4"))
-    at = np.argsort(root, kind="stable").astype(np.int32)
-    at_first = np.searchsorted(root[at], np.arange(switches + 1)).astype(np.int32)
+    at_first, at = grouped(root, switches)
     marked = np.ascontiguousarray(counted).astype(np.uint8)
-    ways.slowness, ways.sources = pointer("double *", slowness, "f8"), pointer("double *", sources, "f8")
-    ways.root, ways.share = pointer("int32_t *", root, "i4"), pointer("double *", share, "f8")
-    ways.at_first, ways.at = pointer("int32_t *", at_first, "i4"), pointer("int32_t *", at, "i4")
-    ways.counted = pointer("uint8_t *", marked, "u1")
-    ways.avoid = ffi.NULL if avoid is None else pointer("uint32_t *", avoid, "u4")
+    point(ways, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
+    point(ways, into_first=channels.into_first, slowness=slowness, sources=sources, root=root, share=share)
+    point(ways, at_first=at_first, at=at, counted=marked, avoid=avoid, order=order, region=region)
     ways.most, ways.have, ways.mutual, ways.rechoose = min(most, MOST_LAYERS), have, int(mutual), int(rechoose)
     ways.easing, ways.budget = easing, budget
     ways.spare, ways.orders = spare, 0 if order is None else len(order)
-    ways.order = ffi.NULL if order is None else pointer("int32_t *", order, "i4")
-    ways.region = ffi.NULL if region is None else pointer("int32_t *", region, "i4")
     result = ffi.new("ibn_layers *")
     trees, loads = next_channel.copy(), load.copy()
     layer = np.empty((switches, switches) if mutual else (targets, switches), np.uint8)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.native import check, ffi, grouped, lib, point, pointer
 from routing.fabric import Channels
 
 
@@ -124,20 +124,9 @@ def spread(
     switches = len(sources)
     fabric = ffi.new("ibn_trunked *")
     fabric.switches, fabric.channels, fabric.targets = switches, len(channels), len(root)
-    at = np.argsort(root, kind="stable").astype(np.int32)
-    at_first = np.searchsorted(root[at], np.arange(switches + 1)).astype(np.int32)
-    for name, array in (
-        ("first", channels.first),
-        ("dst", channels.dst),
-        ("trunk", trunks.of),
-        ("trunk_first", trunks.first),
-        ("root", root),
-        ("at_first", at_first),
-        ("at", at),
-    ):
-        setattr(fabric, name, pointer("int32_t *", array, "i4"))
-    for name, values in (("slowness", slowness), ("sources", sources), ("share", share)):
-        setattr(fabric, name, pointer("double *", values, "f8"))
+    at_first, at = grouped(root, switches)
+    point(fabric, first=channels.first, dst=channels.dst, trunk=trunks.of, trunk_first=trunks.first)
+    point(fabric, root=root, at_first=at_first, at=at, slowness=slowness, sources=sources, share=share)
     following, load = np.empty((len(root), switches), np.uint8), np.empty(len(channels))
     check(
         lib.ibn_spread(

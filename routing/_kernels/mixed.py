@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.cdg import Slots
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Fabric
 
 Bytes = npt.NDArray[np.uint8]
@@ -140,16 +140,8 @@ def admit_mixed(
     tables, kept = _native(slots, ways, 1)
     net, channels, taken = ffi.new("mixed_net *"), fabric.channels, np.zeros(len(ways[0]), np.uint8)
     net.lanes, net.channels = _of_shape(order, (len(order), len(channels))).shape
-    for field, array in (
-        ("first", channels.first),
-        ("src", channels.src),
-        ("dst", channels.dst),
-        ("into", channels.into),
-        ("into_first", channels.into_first),
-        ("order", order),
-    ):
-        setattr(net, field, pointer("int32_t *", array, np.int32))
-    net.dep = pointer("uint32_t *", _of_shape(waits, (slots.count,)), np.uint32)
+    point(net, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
+    point(net, into_first=channels.into_first, order=order, dep=_of_shape(waits, (slots.count,)))
     check(
         lib.ibn_mixed_admit(
             tables,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from routing._kernels._native import ffi, lib
 from routing.errors import KernelError
 
-__all__ = ["check", "ffi", "lib", "pointer"]
+__all__ = ["check", "ffi", "grouped", "lib", "point", "pointer"]
 
 _MEANING = {1: "out of memory", 2: "could not start a thread"}
 
@@ -35,3 +35,29 @@ def pointer(ctype: str, array: npt.NDArray[Any], dtype: npt.DTypeLike) -> Any:
     if array.dtype != np.dtype(dtype) or not array.flags.c_contiguous:
         raise TypeError(f"kernel wants C-contiguous {np.dtype(dtype)}, got {array.dtype}")
     return ffi.cast(ctype, array.ctypes.data)
+
+
+def point(struct: Any, **arrays: npt.NDArray[Any] | None) -> None:
+    """Let fields of a C struct point to C-contiguous arrays of exactly the type that the header says; None is NULL.
+
+    The caller keeps the arrays alive for as long as the kernel runs.
+
+    Raises
+    ------
+    TypeError
+        An array of another type, or one that is not contiguous.
+    """
+    types = {name: field.type for name, field in ffi.typeof(struct).item.fields}
+    for name, array in arrays.items():
+        wanted = types[name]
+        dtype = np.dtype(wanted.item.cname.removesuffix("_t"))
+        setattr(struct, name, ffi.NULL if array is None else pointer(wanted.cname, array, dtype))
+
+
+def grouped(key: npt.NDArray[np.integer[Any]], count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """int32[count + 1], int32[N]: where each key from 0 on begins in the second, which lists who has it, in order.
+
+    Those with a key under 0 stand in front of all.
+    """
+    members = np.argsort(key, kind="stable").astype(np.int32)
+    return np.searchsorted(key[members], np.arange(count + 1)).astype(np.int32), members

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Targets
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.balance import Targets, network_of, targets_of
+from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Channels
 
 
@@ -82,24 +82,13 @@ def grow(
     Cost: O(D (C + S hops)) a pass and the searches for cycles; memory D S bytes and 6 C radix bytes a layer.
     """
     switches, count = len(sources), len(targets.root)
-    network = ffi.new("ibn_network *")
-    network.switches, network.channels = switches, len(channels)
-    network.first, network.dst = pointer("int32_t *", channels.first, "i4"), pointer("int32_t *", channels.dst, "i4")
-    network.src, network.into = pointer("int32_t *", channels.src, "i4"), pointer("int32_t *", channels.into, "i4")
-    network.into_first = pointer("int32_t *", channels.into_first, "i4")
-    network.slowness = pointer("double *", slowness, "f8")
-    network.sources = pointer("double *", sources, "f8")
-    aims = ffi.new("ibn_targets *")
-    aims.count, aims.families = count, len(targets.family_first) - 1
-    aims.family_first = pointer("int32_t *", targets.family_first, "i4")
-    aims.root, aims.layer = pointer("int32_t *", targets.root, "i4"), ffi.NULL
-    aims.share = pointer("double *", targets.share, "f8")
+    network, aims = network_of(channels, slowness, sources), targets_of(targets)
+    aims.layer = ffi.NULL  # the layers are those of the result, where Nue may change them
     options = ffi.new("ibn_nue_options *")
     options.layers, options.passes, options.threads, options.seed = len(parent), passes, threads, seed
     options.started, options.hop_cost = int(start is not None), hop_cost
     options.full_passes = full_passes
-    options.parent, options.rank = pointer("int32_t *", parent, "i4"), pointer("double *", rank, "f8")
-    options.reverse = pointer("int32_t *", channels.reverse, "i4")
+    point(options, parent=parent, rank=rank, reverse=channels.reverse)
     result = Grown(
         next_channel=np.full((count, switches), 255, np.uint8) if start is None else start.copy(),
         layer=targets.layer.copy(),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.cdg import slot_numbers
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.native import check, ffi, grouped, lib, point, pointer
 from routing.fabric import Fabric
 
 
@@ -54,9 +54,7 @@ def recheck(
     Cost: one pass over LFT and slots, and the hops of every packet whose way has changed.
     """
     lids, channels = fabric.lids, fabric.channels
-    here = np.flatnonzero(lids.switch >= 0)
-    by_switch = here[np.argsort(lids.switch[here], kind="stable")].astype(np.int32)
-    starts = np.searchsorted(lids.switch[by_switch], np.arange(fabric.switches + 1)).astype(np.int32)
+    starts, by_switch = grouped(lids.switch, fabric.switches)
     arrays: dict[str, npt.NDArray[Any]] = {
         **{name: getattr(channels, name) for name in ("first", "src", "dst", "port", "into", "into_first", "at_port")},
         "slot": slot_numbers(channels)[0],
@@ -75,9 +73,7 @@ def recheck(
     c = ffi.new("recheck_tables *")
     c.switches, c.lids, c.channels, c.vls = fabric.switches, len(lids), len(channels), len(order)
     c.sl_by_switch, c.replies, c.endports_only = int(levels[0].ndim == 2), int(replies), int(endports_only)
-    for name, array in arrays.items():
-        kind = {"u1": "uint8_t *", "u2": "uint16_t *", "i4": "int32_t *"}[array.dtype.str[1:]]
-        setattr(c, name, pointer(kind, array, array.dtype))
+    point(c, **arrays)
     waits, hops, counts = waits.copy(), hops.copy(), np.zeros(3, np.int64)
     check(
         lib.ibn_recheck(

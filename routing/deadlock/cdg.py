@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import igraph
-import networkx
 import numpy as np
 import numpy.typing as npt
 
@@ -13,6 +13,9 @@ from routing._kernels import digraph
 from routing._kernels.cdg import Slots, trace, trace_endports, trace_lanes, trace_lanes_endports
 from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
+
+if TYPE_CHECKING:
+    import networkx
 
 REPLIES = 16
 """First bit of the half of a dependency mask that counts replies in."""
@@ -72,6 +75,8 @@ class DependencyGraph:
     def to_networkx(self) -> networkx.DiGraph:
         """As a networkx graph of those (channel, VL) that wait or are waited for."""
         source = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first)).tolist()
+        import networkx  # noqa: PLC0415 - no command needs it, and each would wait for it
+
         graph = networkx.DiGraph()
         graph.add_edges_from((self.name(a), self.name(b)) for a, b in zip(source, self.to.tolist(), strict=True))
         return graph
