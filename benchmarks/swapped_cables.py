@@ -5,7 +5,7 @@ Figure 6 of "Unlocking Credit Loop Deadlocks" shows such a tree with 32 hosts, a
 count trees in which any three flows close a loop; then from one set of swaps to a better one, to find a loop of the
 figure's flows.  A set is better if their ways round a loop are longer than shortest ones by fewer hops.
 
-usage: python -m benchmarks.swapped_cables [--seconds 20] [--seed 1]
+usage: python -m benchmarks.swapped_cables [--seconds 20] [--seed 3]
 """
 
 from __future__ import annotations
@@ -170,14 +170,14 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20.0, help="processor time of each search")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=3)
     given = parser.parse_args()
     print(f"{'tree':12} {'tried':>6} {'with loops':>10} {'swaps':>6} {'tried':>6} {'excess':>6}")
     for size in TREES:
-        tree, rng = Tree.of(size), random.Random(f"{size} {given.seed}")
-        tried, loops = at_random(tree, rng, given.seconds)
+        tree, name = Tree.of(size), f"{size} {given.seed}"
+        tried, loops = at_random(tree, random.Random(name), given.seconds)
         for most in MOST_SWAPS:
-            looked, least, swaps = anneal(tree, rng, most, given.seconds)
+            looked, least, swaps = anneal(tree, random.Random(name), most, given.seconds)
             print(
                 f"{size:12} {tried:6} {loops:10} {most:6} {looked:6} {least:6}  {swaps if not least else ''}",
                 flush=True,

@@ -237,8 +237,7 @@ def network_of(
 
 
 def channels_of_ways(network: Network, ways: Sequence[Sequence[str]]) -> list[int]:
-    """Channels into switches that ways pass, those between switches first: what a plot of buffers shows."""
-    found = {network.channel_between(near, far) for way in ways for near, far in pairwise(way[:-1])}
-    if not found:
-        found = set(np.flatnonzero(network.arrays.dst < network.arrays.switches).tolist())
-    return sorted(found, key=lambda channel: (network.arrays.src[channel] >= network.arrays.switches, channel))
+    """Channels into switches that ways pass, as they pass them, those between switches first: what a plot shows."""
+    found = list(dict.fromkeys(network.channel_between(near, far) for way in ways for near, far in pairwise(way[:-1])))
+    found = found or np.flatnonzero(network.arrays.dst < network.arrays.switches).tolist()
+    return sorted(found, key=lambda channel: bool(network.arrays.src[channel] >= network.arrays.switches))
