@@ -9,7 +9,9 @@ from routing.simulate.chart import chart
 
 def test_a_chart_has_a_line_for_each_name():
     time = np.arange(5.0)
-    text = chart("a < b", "c > d", time, [("one", {"x": time, "y": time * 0}), ("two", {}), ("none", {"z": time[:0]})][:2])
+    text = chart(
+        "a < b", "c > d", time, [("one", {"x": time, "y": time * 0}), ("two", {}), ("none", {"z": time[:0]})][:2]
+    )
     root = Tree.fromstring(text)
     lines = root.findall("{*}polyline")
     assert [len(line.get("points").split()) for line in lines] == [5, 5]
