@@ -114,14 +114,6 @@ static void lay_block(void *context, int32_t which)
     }
 }
 
-static double peak_of(const ibn_network *net, const double *load)
-{
-    double peak = 0.0;
-    for (int32_t c = 0; c < net->channels; c++)
-        peak = fmax(peak, load[c] * net->slowness[c]);
-    return peak;
-}
-
 /* Both lanes' additions since the last block, merged into the loads that both start the next one with. */
 static void merge(const job_t *job, pair_t *pair, double *load)
 {
@@ -132,7 +124,7 @@ static void merge(const job_t *job, pair_t *pair, double *load)
         load[c] += (one->load[c] - load[c]) + (two->load[c] - load[c]);
     memcpy(one->load, load, bytes);
     memcpy(two->load, load, bytes);
-    double peak = peak_of(net, load);
+    double peak = ibn_peak(net, load);
     one->inverse_peak = two->inverse_peak = 1.0 / fmax(peak, 1.0);
     for (int32_t c = 0; c < net->channels; c++)
         one->weight[c] = ibn_weigh(job, one, c, load[c]);
@@ -235,7 +227,7 @@ int ibn_balance(const ibn_network *network, const ibn_targets *targets, const ib
     double best = INFINITY;
     for (job.pass = 0; job.pass <= options->passes && !failed; job.pass++) {
         run_pass(&job, &pair, current);
-        worst[job.pass] = peak_of(network, current);
+        worst[job.pass] = ibn_peak(network, current);
         if (worst[job.pass] < best) {
             best = worst[job.pass];
             memcpy(next, job.next, (size_t)targets->count * (size_t)network->switches);

@@ -93,14 +93,6 @@ static void lay_block(void *context, int32_t which)
     }
 }
 
-static double peak_of(const ibn_network *net, const double *load)
-{
-    double peak = 0.0;
-    for (int32_t c = 0; c < net->channels; c++)
-        peak = fmax(peak, load[c] * net->slowness[c]);
-    return peak;
-}
-
 /* Both lanes' additions since the last block, merged into the loads that both start the next one with. */
 static void merge(run_t *run, double *load)
 {
@@ -112,7 +104,7 @@ static void merge(run_t *run, double *load)
         load[c] += (one->load[c] - load[c]) + (two->load[c] - load[c]);
     memcpy(one->load, load, bytes);
     memcpy(two->load, load, bytes);
-    one->inverse_peak = two->inverse_peak = 1.0 / fmax(peak_of(net, load), 1.0);
+    one->inverse_peak = two->inverse_peak = 1.0 / fmax(ibn_peak(net, load), 1.0);
     for (int32_t c = 0; c < net->channels; c++)
         one->weight[c] = ibn_weigh(&nue->job, one, c, load[c]);
     memcpy(two->weight, one->weight, bytes);
@@ -385,7 +377,7 @@ int ibn_nue(const ibn_network *network, const ibn_targets *targets, const ibn_nu
             failed = take_over(&run, load);
         else
             run_pass(&run, load, 1);
-        worst[pass] = last = peak_of(network, load);
+        worst[pass] = last = ibn_peak(network, load);
         idle = last < run.least ? 0 : idle + 1;
         if (!failed && options->passes > 0)
             keep(&run, load, last);

@@ -52,6 +52,15 @@ static inline double ibn_weigh(const job_t *job, const lane_t *lane, int32_t cha
     return x + job->options->hop_cost;
 }
 
+/* Load over capacity of the fullest channel. */
+static inline double ibn_peak(const ibn_network *net, const double *load)
+{
+    double peak = 0.0;
+    for (int32_t c = 0; c < net->channels; c++)
+        peak = fmax(peak, load[c] * net->slowness[c]);
+    return peak;
+}
+
 static inline void ibn_add(const job_t *job, lane_t *lane, int32_t channel, double flow)
 {
     lane->load[channel] += flow;
