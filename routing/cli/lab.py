@@ -121,6 +121,8 @@ def live(
     fabric: Fabric, engine: str, opensm_engine: str | None, wanted: Iterator[str], policies: Path | None
 ) -> Iterator[State]:
     """Start the lab; the state then, and after each deed."""
+    import numpy as np
+
     from ibsim_fixtures.lab import Lab
     from routing.cli.live import look
 
@@ -128,7 +130,7 @@ def live(
         with phase("building the plugin and starting OpenSM"):
             opened = stack.enter_context(Lab(**settings(Path(folder), fabric, engine, opensm_engine, policies)))
         with phase("reading the tables back"):
-            state = look(opened, fabric.name, "start", last_sweep(opened), None)
+            start = state = look(opened, fabric.name, "start", last_sweep(opened), None)
         yield state if policies is None else with_ports(opened, state)
         for deed in wanted:
             if deed == "quit":
@@ -136,6 +138,7 @@ def live(
             try:
                 with phase(deed):
                     state = look(opened, fabric.name, deed, do(opened, deed), state)
+                    state = replace(state, returned=np.array_equal(state.routing.lft, start.routing.lft))
             except InputError as error:
                 if not sys.stdin.isatty():
                     raise
@@ -261,7 +264,8 @@ def show(state: State, headline: str) -> None:
     if state.ports is not None:
         rows.append(("ports", state.ports))
     if state.since is not None:
-        rows.append(("changed", f"{state.since.entries_changed} of {state.since.entries} entries"))
+        changed = f"{state.since.entries_changed} of {state.since.entries} entries; {state.broken} no longer held"
+        rows.append(("changed", f"{changed}; the tables are those of the start" if state.returned else changed))
     print_facts([*rows, *findings.facts(state.proof)])
     findings.print_findings(state.proof)
     click.echo()

@@ -9,6 +9,7 @@ from ibsim_fixtures.in_force import in_force
 from routing.deadlock.proof import Proof, prove
 from routing.difference import Difference, compare, tables_of_fabric
 from routing.fabric import Fabric
+from routing.reroute.translate import lay_over
 from routing.tables import Routing
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class State:
         Whether the tables in the switches are those that OpenSM dumped.
     since
         What differs from the state before, if there was one.
+    broken
+        Entries of the state before that no longer held.
+    returned
+        Whether the forwarding tables are those of the start again.
     ports
         What the plugin said of the values of single ports, where there are rules for them.
     """
@@ -43,6 +48,8 @@ class State:
     proof: Proof
     as_dumped: bool
     since: Difference | None
+    broken: int | None = None
+    returned: bool = False
     ports: str | None = None
 
     def as_object(self) -> dict[str, Any]:
@@ -60,7 +67,9 @@ class State:
             "strength": self.proof.strength,
             "scope": self.proof.scope,
             "entries_changed": None if self.since is None else self.since.entries_changed,
+            "entries_broken": self.broken,
             "entries": self.routing.lft.size,
+            "returned": self.returned,
             "ports": self.ports,
         }
 
@@ -69,7 +78,8 @@ def look(lab: Lab, name: str, deed: str, sweep: Sweep, before: State | None) -> 
     """Read back and prove what a lab has now."""
     fabric = replace(lab.fabric(), name=name)
     routing, as_dumped = in_force(lab, fabric, sweep.engine)
-    since = None
+    since = broken = None
     if before is not None:
         since = compare(tables_of_fabric(before.fabric, before.routing), tables_of_fabric(fabric, routing))
-    return State(deed, sweep, fabric, routing, prove(fabric, routing), as_dumped, since)
+        broken = lay_over(before.routing, before.fabric, fabric).broken
+    return State(deed, sweep, fabric, routing, prove(fabric, routing), as_dumped, since, broken)

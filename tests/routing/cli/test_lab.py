@@ -44,7 +44,11 @@ def test_a_cable_is_pulled_and_the_tables_are_proven():
         assert state["engine"] == "ibnue-updn"
         assert state["certified"]
         assert state["as_dumped"]
-    assert pulled["entries_changed"] > 0
+    assert 0 < pulled["entries_broken"] <= pulled["entries_changed"] < 3 * pulled["entries_broken"]
+    assert not pulled["returned"]
+    assert back["entries_broken"] == 0
+    assert back["entries_changed"] == pulled["entries_changed"]
+    assert back["returned"]
 
 
 @pytest.mark.lab
@@ -52,6 +56,13 @@ def test_the_credit_loop_of_opensm_itself_is_found():
     result = run("lab", "ring:5", "--opensm-engine", "minhop", "--do", "show")
     assert result.exit_code == 1
     assert "credit loop of 5 channels on VL 0" in result.stdout
+
+
+@pytest.mark.lab
+def test_a_list_of_deeds_ends_with_quit():
+    result = run("lab", "ring:4", "--do", "show", "--do", "quit", "--do", "unlink sw0 2", "--json")
+    assert result.exit_code == 0, result.output
+    assert [state["deed"] for state in json.loads(result.stdout)["states"]] == ["start", "show"]
 
 
 @pytest.mark.lab
