@@ -38,7 +38,7 @@ def engine_options(command: Command) -> Command:
     """Give a command ``--engine`` and the options of :class:`~routing.engines.base.EngineOptions`."""
     options = [
         click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
-                     shell_complete=complete, help="The routing engine, such as updn or minhop."),
+                     shell_complete=complete, help="The routing engine: updn, nue, dfsssp, lash, sssp or minhop."),
         click.option("--vls", type=vl_count, metavar="K|min|auto", default="auto", show_default=True,
                      help="At most K data VLs; min: as few as can be found; auto: what every port supports."),
         click.option("--objective", type=click.Choice(["alltoall", "bisection"]), default="alltoall",

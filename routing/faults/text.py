@@ -20,6 +20,7 @@ from routing.rates import SPEED_OF, WIDTHS
 HOW = "write NAME/PORT, NAME/PORT - NAME/PORT, NAME, or port, switch, ca, group, degrade, swap in front"
 _WORDS = ("link", "port", "switch", "ca", "group", "degrade", "swap")
 _WIDTH = re.compile(r"([0-9]{1,2})x", re.ASCII)
+_SHOWN = 80
 _PORTS = re.compile(r"[0-9]{1,3}(?:-[0-9]{1,3})?", re.ASCII)
 
 
@@ -258,7 +259,8 @@ class _Reader:
     def nothing(self, text: str) -> OptionError:
         near = difflib.get_close_matches(text, self.candidates(text), 3, 0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else HOW
-        return OptionError(f"{self.fabric.name} has no device {text!r}", remedy=hint)
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        return OptionError(f"{self.fabric.name} has no device {shown!r}", remedy=hint)
 
     def candidates(self, text: str) -> Iterator[str]:
         """What a wrong name could have been meant to be."""

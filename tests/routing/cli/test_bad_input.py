@@ -1,9 +1,12 @@
 """What a newcomer gets wrong: every command says so in one line that names the file and a way out."""
 
+import re
+
 import pytest
 from click.testing import CliRunner
 
 from routing.cli import main
+from routing.engines import ENGINES
 
 FABRIC = "torus:3x3"
 READERS = {
@@ -40,7 +43,7 @@ def folder(tmp_path_factory):
     assert CliRunner().invoke(main, ["fabric", FABRIC, "-o", str(folder / "torus.net")]).exit_code == 0
     (folder / "folder").mkdir()
     (folder / "text").write_text("nothing of use\n")
-    (folder / "bytes").write_bytes(bytes(range(1, 256)) * 20)
+    (folder / "bytes").write_bytes(bytes(range(128, 256)) * 20)
     (folder / "typo.toml").write_text('title = "t"\n[[rule]]\nhoq_life\n')
     return folder
 
@@ -97,6 +100,13 @@ def test_a_group_without_a_command(monkeypatch, folder, group):
 @pytest.mark.parametrize("group", ["policy", "plugin"])
 def test_commands_of_a_group_are_told_whole(group):
     assert "..." not in CliRunner().invoke(main, [group, "--help"]).output.partition("Commands:")[2]
+
+
+def test_help_names_every_engine():
+    told = " ".join(CliRunner().invoke(main, ["route", "--help"]).output.split())
+    assert sorted(re.search("The routing engine: ([^.]*)\\.", told)[1].replace(" or ", ", ").split(", ")) == sorted(
+        ENGINES
+    )
 
 
 @pytest.mark.parametrize("share", ["-0.1", "1.5"])
