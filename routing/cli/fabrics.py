@@ -52,7 +52,7 @@ def fault_options(command: Command) -> Command:
         "failed",
         multiple=True,
         metavar="FAULT",
-        help="Break something; repeatable: a link such as 'S1/3', a switch or CA by name, 'degrade S1/3 1x', 'swap S1/3 S2/4'.",
+        help="Break something; repeatable: a link such as 'S1/3' or 'S1/3 - S2/4', a device by name, 'swap S1/3 S2/4'.",
     )(command)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @engines.engine_options
 @click.option(
     "--budget",
-    type=click.FloatRange(0, min_open=True),
+    type=click.FloatRange(0, 1e6, min_open=True),
     metavar="SECONDS",
     help="Processor seconds that routing may take, as effort worked out from the fabric.",
 )

@@ -102,6 +102,10 @@ def test_commands_of_a_group_are_told_whole(group):
     assert "..." not in CliRunner().invoke(main, [group, "--help"]).output.partition("Commands:")[2]
 
 
+def test_an_endless_budget_is_not_called_short(monkeypatch, folder):
+    assert "not in the range" in refused(monkeypatch, folder, "route", FABRIC, "--budget", "inf")
+
+
 def test_help_names_every_engine():
     told = " ".join(CliRunner().invoke(main, ["route", "--help"]).output.split())
     assert sorted(re.search("The routing engine: ([^.]*)\\.", told)[1].replace(" or ", ", ").split(", ")) == sorted(
