@@ -76,8 +76,17 @@ class Processes(Workers):
         )
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Hand in a batch."""
-        return self._pool.submit(perform, batch)
+        """Hand in a batch.
+
+        Raises
+        ------
+        BrokenExecutor
+            A worker died, if need be just now: then the pool closes its pipes while another worker is being started.
+        """
+        try:
+            return self._pool.submit(perform, batch)
+        except OSError as error:
+            raise BrokenExecutor(f"a worker could not be started: {error}") from error
 
     def died(self, error: BaseException) -> bool:
         """Whether the pool is broken, which one dead process is enough for."""

@@ -2,6 +2,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import BrokenExecutor
 
 import pytest
 
@@ -89,6 +90,21 @@ def test_workers_that_die_of_anything_end_the_run(plan, packer, crew, monkeypatc
         with pytest.raises(EnvironmentProblem, match="2 times in a row"):
             finish(ledger, made, crew, packer(made, "sweep_runners:dies"))
         assert ledger.done() == set()
+
+
+def test_a_worker_that_dies_while_another_is_started_counts_as_dead(packer, plan, crew):
+    made = plan()
+    batch = packer(made)(made.tasks[:1])
+    crew._pool._adjust_process_count = crew._pool._start_executor_manager_thread = closed_pipe
+    with pytest.raises(BrokenExecutor) as raised:
+        crew.submit(batch)
+    assert crew.died(raised.value)
+    crew.restart()
+    assert crew.submit(batch).result()[0].certified
+
+
+def closed_pipe(*_):
+    raise OSError("handle is closed")
 
 
 def test_workers_killed_from_outside(plan, packer, crew, tmp_path):
