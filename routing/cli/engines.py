@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from routing.cli.numbers import Number
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def engine_options(command: Command) -> Command:
                      show_default=True, help="What balance serves."),
         click.option("--passes", type=click.IntRange(0, 1000), metavar="N",
                      help="Refinement passes over all destinations; as many as the effort allows if not given."),
-        click.option("--effort", type=click.FloatRange(0, 1000), default=1.0, show_default=True, metavar="X",
+        click.option("--effort", type=Number(0, 1000), default=1.0, show_default=True, metavar="X",
                      help="Work that balance is worth; 1 is about a second for a thousand switches."),
         click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True,
                      help="Of every random choice."),

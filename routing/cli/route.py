@@ -14,6 +14,7 @@ import click
 
 from routing.cli import engines, fabrics, findings, previous
 from routing.cli.command import FINDING
+from routing.cli.numbers import Number
 from routing.cli.output import json_option, phase, print_facts, print_json
 from routing.errors import OptionError
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @engines.engine_options
 @click.option(
     "--budget",
-    type=click.FloatRange(0, 1e6, min_open=True),
+    type=Number(0, 1e6, min_open=True),
     metavar="SECONDS",
     help="Processor seconds that routing may take, as effort worked out from the fabric.",
 )

@@ -13,6 +13,7 @@ import click
 
 from routing.cli import engines, fabrics
 from routing.cli.command import FINDING
+from routing.cli.numbers import Number
 from routing.cli.output import counted, json_option, phase, print_json
 from routing.cli.sweep_report import Report, show
 from routing.errors import OptionError
@@ -105,7 +106,7 @@ def all_or_number(text: str) -> int | str:
 @click.option("--against", type=click.Path(path_type=Path), metavar="LEDGER", help="Compare with an earlier ledger.")
 @click.option(
     "--tolerance",
-    type=click.FloatRange(0, 1),
+    type=Number(0, 1),
     default=0.05,
     show_default=True,
     metavar="X",

@@ -14,6 +14,7 @@ import click
 
 from routing.cli import fabrics, findings
 from routing.cli.command import FINDING
+from routing.cli.numbers import Number
 from routing.cli.output import json_option, phase, print_facts, print_json
 from routing.errors import EnvironmentProblem
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("fabric", shell_complete=fabrics.complete)
 @click.argument("tables", type=click.Path(path_type=Path))
-@click.option("--interval", type=click.FloatRange(0.01), default=1.0, show_default=True, metavar="SECONDS",
+@click.option("--interval", type=Number(0.01), default=1.0, show_default=True, metavar="SECONDS",
               help="Between two readings.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(1), metavar="N", help="Stop after N; without it, when a loop is found.")
 @click.option("--once", is_flag=True, help="Read once, and judge what the counters hold since they were reset.")

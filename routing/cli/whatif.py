@@ -15,6 +15,7 @@ import click
 
 from routing.cli import engines, fabrics, findings
 from routing.cli.command import FINDING
+from routing.cli.numbers import Number
 from routing.cli.output import phase, plain, print_facts, print_table
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
               help="The tables in the switches; those that the engine makes if not given.")  # fmt: skip
 @click.option("--stability", type=click.Choice(["full", "balanced", "fresh"]), default="full", show_default=True,
               help="What mended tables may change: nothing that holds, destinations that broke, all.")  # fmt: skip
-@click.option("--max-loss", type=click.FloatRange(0, 1), metavar="SHARE",
+@click.option("--max-loss", type=Number(0, 1), metavar="SHARE",
               help="Exit status 1 if a scenario costs more than this share of the all-to-all traffic.")  # fmt: skip
 @click.option("--require", "required", type=click.Choice(["certified", "connected"]), multiple=True,
               help="Exit status 1 if a scenario leaves tables without proof, or anything cut off.")  # fmt: skip

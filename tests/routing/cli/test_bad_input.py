@@ -121,3 +121,15 @@ def test_a_loss_is_a_share(monkeypatch, folder, share):
 @pytest.mark.parametrize("deed", ["unlink sw9.9 1", "unlink sw0.0 99", "relink nobody"])
 def test_deeds_are_checked_before_anything_starts(monkeypatch, folder, deed):
     refused(monkeypatch, folder, "lab", FABRIC, "--do", "show", "--do", deed)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--max-loss", ("whatif", FABRIC)),
+        ("--tolerance", ("sweep", FABRIC)),
+        ("--effort", ("route", FABRIC, "-e", "updn")),
+    ],
+)
+def test_nan_is_no_number(monkeypatch, folder, option, words):
+    assert "is not a number" in refused(monkeypatch, folder, *words, option, "nan")
