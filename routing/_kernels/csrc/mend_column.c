@@ -199,7 +199,10 @@ static bool rescued_by(mend_job *job, int32_t root, int32_t x)
 
 static bool is_rescued_by(mend_job *job, int32_t root, int32_t x)
 {
-    if (x == job->target || x == root || job->graph.visited > job->patience || !rescued_by(job, root, x))
+    /* Another root looks for a way itself, and would do so again once it is in: its way could lead back to it. */
+    if (x == job->target || x == root || ibn_mend_entry(job, x) == NO_ROUTE)
+        return false;
+    if (job->graph.visited > job->patience || !rescued_by(job, root, x))
         return false;
     job->helper[root] = x + 1;
     return true;

@@ -198,7 +198,7 @@ def test_13_7_dependencies_of_old_and_new_routes():
     both = Named(old | new)
     circles = [{(1, 2), (2, 4), (4, 3), (3, 1)}, {(2, 1), (1, 3), (3, 4), (4, 2)}]
     assert both.edges == 8
-    assert sorted(both.components, key=str) == sorted(circles, key=str)
+    assert sorted(both.components, key=sorted) == sorted(circles, key=sorted)
 
 
 def queues(bubble):

@@ -10,7 +10,7 @@ from routing.deadlock.certificate import check_certificate
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Promise
-from routing.faults import apply_faults, every_switch
+from routing.faults import apply_faults, every_switch, parse_fault
 from routing.reroute import Published, Stability, reroute
 from routing.reroute.prove_changes import prove_changes
 from routing.reroute.translate import lay_over
@@ -175,3 +175,13 @@ def test_threads_change_nothing(engine):
     )
     assert np.array_equal(one.routing.lft, two.routing.lft)
     assert np.array_equal(one.proof.certificate.order, two.proof.certificate.order)
+
+
+def test_a_switch_that_helps_another_does_not_look_for_a_way_twice():
+    """Six lost links at once, found by the campaign of faults: the repair walked in a circle without end."""
+    fabric = generate("kary-ntree", ["4", "3"])
+    options = replace(OPTIONS, effort=0.0)
+    home = published(fabric, "updn", options)
+    lost = ("sw1.6/8", "sw1.0/7", "sw2.2/8", "sw2.2/5", "sw2.0/5", "sw2.1/7")
+    broken = apply_faults(fabric, [parse_fault(f"link {name}", fabric) for name in lost])
+    check(reroute(ENGINES["updn"], options, home, broken, home=home), home, broken, "updn")
