@@ -13,6 +13,7 @@ import numpy.typing as npt
 from routing._kernels.cdg import Dependencies, Slots, slot_numbers, trace, trace_endports
 from routing._kernels.load import WHOLE
 from routing._kernels.repair import Ground, Waits
+from routing._kernels.up_down import climbing, up_down
 from routing.deadlock.cdg import REPLIES
 from routing.deadlock.certificate import Certificate
 from routing.fabric import NO_PORT, Fabric
@@ -136,7 +137,16 @@ def moved_masks(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> 
 
 
 def known_waits(base: Fabric, tables: Sequence[Published], *, threads: int) -> Waits | None:
-    """What may wait for what so that any mixture of these tables is safe, with an order; None if there is none."""
+    """What may wait for what so that any mixture of these tables is safe, with an order; None if there is none.
+
+    Tables of Up*/Down* get an order in which all turns climb that lead up, then down, if the switches have one.
+    """
+    found = _known_waits(base, tables, threads=threads)
+    loosen = found is not None and all(t.routing.provenance.engine == "updn" for t in tables)
+    return _loosest(base, found) if found is not None and loosen else found
+
+
+def _known_waits(base: Fabric, tables: Sequence[Published], *, threads: int) -> Waits | None:
     if len(tables) == 1 and tables[0].fabric is base:
         proof = tables[0].proof
         assert proof.waits is not None and proof.certificate is not None
@@ -172,3 +182,10 @@ def _ordered(
     graph = Dependencies(base.channels.first, base.channels.dst, slot, masks.astype(np.uint32))
     order, ordered = graph.order(np.arange(lanes, dtype=np.uint8), threads=threads)
     return Waits(masks, order) if (ordered == len(slot)).all() else None
+
+
+def _loosest(base: Fabric, waits: Waits) -> Waits:
+    position = up_down(base.channels, slot_numbers(base.channels)[0], waits.masks)
+    if position is None:
+        return waits
+    return Waits(waits.masks, np.tile(climbing(base.channels, position), (len(waits.order), 1)), up_down=True)

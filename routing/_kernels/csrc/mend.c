@@ -17,6 +17,17 @@ void ibn_mend_set(mend_job *job, int32_t s, uint8_t port)
     job->lft[(int64_t)s * job->f->lids + job->lid] = port;
 }
 
+/* Put back what the column at hand was. */
+void ibn_mend_restore(mend_job *job)
+{
+    for (int32_t i = 0; i < job->kept_count; i++) {
+        const int64_t at = (int64_t)job->kept[i].at * job->f->lids + job->lid;
+        job->lft[at] = job->kept[i].entry;
+        if (job->f->sl_by_switch)
+            job->sl[at] = job->kept[i].level;
+    }
+}
+
 static uint32_t lanes_of_replies(const mend_job *job, int32_t s)
 {
     const repair_fabric *f = job->f;
@@ -111,10 +122,32 @@ static bool is_shut(mend_job *job, acyclic_step step, int32_t lane)
     return true;
 }
 
+/* Whether `count` steps climb on a VL in the order as it is; they are in then. */
+static bool climb(mend_job *job, int32_t count, int32_t lane)
+{
+    const int32_t *place = job->graph.place[lane], *turn_first = job->graph.turn_first, *first = job->f->first;
+    const int32_t before = job->fresh_count;
+    for (int32_t i = 0; i < count; i++) {
+        const acyclic_step step = job->steps[i];
+        if (job->graph.used[step.turn] >> lane & 1)
+            continue;
+        if (place[step.channel] >= place[first[job->f->dst[step.channel]] + step.turn - turn_first[step.channel]]) {
+            job->fresh_count = before;
+            return false;
+        }
+        job->fresh[job->fresh_count++] = (admitted){step.turn, lane};
+    }
+    for (int32_t i = before; i < job->fresh_count; i++)
+        job->graph.used[job->fresh[i].turn] |= UINT32_C(1) << lane;
+    return true;
+}
+
 /* Whether `count` steps fit on a VL; they are in then. */
 static bool fits(mend_job *job, int32_t count, int32_t lane)
 {
     const uint32_t bit = UINT32_C(1) << lane;
+    if (job->only_climbing)
+        return climb(job, count, lane);
     const int32_t before = job->fresh_count;
     for (int32_t i = 0; i < count; i++) {
         if (job->graph.blocked[job->steps[i].turn] & bit)
@@ -175,6 +208,29 @@ static void shift_levels(mend_job *job, const int8_t *to)
     }
 }
 
+/* Whether a turn is known to close a cycle, or does not climb where it has to. */
+static bool is_out(const mend_job *job, acyclic_step step, int32_t next, int32_t lane)
+{
+    const int32_t *place = job->graph.place[lane];
+    return (job->graph.blocked[step.turn] >> lane & 1) || (job->only_climbing && place[step.channel] >= place[next]);
+}
+
+/* Whether that is so for the turn behind channel c, or for one into it: this takes no look at the whole way. */
+static bool is_hopeless(const mend_job *job, int32_t c, int32_t lane)
+{
+    const repair_fabric *f = job->f;
+    const int32_t *turn_first = job->graph.turn_first, s = f->dst[c], k = c - f->first[f->src[c]];
+    const int32_t next = s == job->target ? -1 : ibn_mend_channel(job, s);
+    if (next >= 0 && is_out(job, (acyclic_step){c, turn_first[c] + next - f->first[s]}, next, lane))
+        return true;
+    for (int32_t i = 1; i <= job->children; i++) {
+        const int32_t e = job->through[i];
+        if ((job->lanes[i] >> lane & 1) && is_out(job, (acyclic_step){e, turn_first[e] + k}, c, lane))
+            return true;
+    }
+    return false;
+}
+
 /* Whether all that is queued may go by channel c without closing a cycle; the turns are in then, else none is. */
 bool ibn_mend_admits(mend_job *job, int32_t c)
 {
@@ -183,7 +239,8 @@ bool ibn_mend_admits(mend_job *job, int32_t c)
     job->fresh_count = 0;
     for (int32_t lane = 0; lane < job->f->vls; lane++) {
         to[lane] = -1;
-        if (!(job->lanes[0] >> lane & 1) || fits(job, turns_of(job, c, lane, 0), lane))
+        if (!(job->lanes[0] >> lane & 1)
+            || (!is_hopeless(job, c, lane) && fits(job, turns_of(job, c, lane, 0), lane)))
             continue;
         to[lane] = job->free_lanes ? (int8_t)other_lane(job, c, lane) : -1;
         if (to[lane] < 0) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { RESCUERS = 32 };
+enum { RESCUERS = 32, CLIMBING_RESCUES = 400 };
 
 /* Hops from a switch to the LID, or -1: it is cut off. */
 static int32_t hops_from(mend_job *job, int32_t s)
@@ -200,9 +200,10 @@ static bool rescued_by(mend_job *job, int32_t root, int32_t x)
 static bool is_rescued_by(mend_job *job, int32_t root, int32_t x)
 {
     /* Another root looks for a way itself, and would do so again once it is in: its way could lead back to it. */
-    if (x == job->target || x == root || ibn_mend_entry(job, x) == NO_ROUTE)
+    if (x == job->target || x == root || ibn_mend_entry(job, x) == NO_ROUTE || job->graph.visited > job->patience)
         return false;
-    if (job->graph.visited > job->patience || !rescued_by(job, root, x))
+    /* Without searches there is nothing else to tell that it takes too long. */
+    if ((job->only_climbing && ++job->rescues > CLIMBING_RESCUES) || !rescued_by(job, root, x))
         return false;
     job->helper[root] = x + 1;
     return true;
@@ -345,13 +346,38 @@ static bool lift(mend_job *job)
     return attach_on_other_lanes(job, count) == 0;
 }
 
-/* Fill the holes of a column. */
-bool ibn_mend_column(mend_job *job, const int32_t *holes, int32_t count)
+static void take_holes(mend_job *job, const int32_t *holes, int32_t count)
 {
     ibn_mend_begin(job, job->lid);
     memcpy(job->roots, holes, (size_t)count * sizeof *holes);
     for (int32_t i = 0; i < count; i++)
         cut(job, holes[i]);
+}
+
+/* Fill the holes by ways that climb in the order as it is: these need no search. */
+static bool climbs(mend_job *job, const int32_t *holes, int32_t count)
+{
+    /* Where SLs may change instead, that is the lesser change. */
+    if (!job->f->climb_first || job->steep[job->target] || (job->f->sl_by_switch && !job->f->replies))
+        return false;
+    take_holes(job, holes, count);
+    job->only_climbing = true;
+    job->rescues = 0;
+    const int32_t left = attach_pieces(job, rescue_all(job, attach_all(job, count)));
+    job->only_climbing = false;
+    if (left == 0)
+        return true;
+    job->steep[job->target] = 1;
+    ibn_mend_restore(job);
+    return false;
+}
+
+/* Fill the holes of a column. */
+bool ibn_mend_column(mend_job *job, const int32_t *holes, int32_t count)
+{
+    if (climbs(job, holes, count))
+        return true;
+    take_holes(job, holes, count);
     const int32_t left = rescue_all(job, attach_all(job, count));
     return attach_pieces(job, attach_on_other_lanes(job, left)) == 0;
 }

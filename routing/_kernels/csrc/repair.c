@@ -11,17 +11,6 @@ enum { NO_HOLE, MENDED, LAID_ANEW, FAILED };
 enum { HOLES, FILLED, MOVED, VISITED, COUNTS };
 enum { PATIENCE = 10000 };
 
-/* Put back what the column at hand was. */
-static void restore(mend_job *job)
-{
-    for (int32_t i = 0; i < job->kept_count; i++) {
-        const int64_t at = (int64_t)job->kept[i].at * job->f->lids + job->lid;
-        job->lft[at] = job->kept[i].entry;
-        if (job->f->sl_by_switch)
-            job->sl[at] = job->kept[i].level;
-    }
-}
-
 static void count_changes(mend_job *job)
 {
     for (int32_t i = 0; i < job->kept_count; i++) {
@@ -41,7 +30,7 @@ static uint8_t treat(mend_job *job, uint8_t lay, const int32_t *holes, int32_t c
         ibn_mend_lift_flow(job);
         done = ibn_mend_anew(job) ? LAID_ANEW : FAILED;
         if (done == FAILED)
-            restore(job);
+            ibn_mend_restore(job);
     }
     job->wish = job->f->wish;
     job->patience = job->graph.visited + PATIENCE;
@@ -52,7 +41,7 @@ static uint8_t treat(mend_job *job, uint8_t lay, const int32_t *holes, int32_t c
         count_changes(job);
         return done;
     }
-    restore(job);
+    ibn_mend_restore(job);
     job->hopeless[job->target] = 1;
     return done;
 }
@@ -105,6 +94,7 @@ static bool prepare(mend_job *job)
     job->members = malloc(size * sizeof *job->members);
     job->helper = calloc(size, sizeof *job->helper);
     job->hopeless = calloc(size, sizeof *job->hopeless);
+    job->steep = calloc(size, sizeof *job->steep);
     job->kept = malloc(size * sizeof *job->kept);
     job->touched = calloc(size, sizeof *job->touched);
     job->steps = malloc((size + 256) * sizeof *job->steps);
@@ -115,14 +105,14 @@ static bool prepare(mend_job *job)
     job->ways = malloc(256 * sizeof *job->ways);
     job->others = malloc(256 * sizeof *job->others);
     return job->cut_off && job->known && job->hops && job->queue && job->through && job->lanes && job->flow && job->place
-           && job->roots && job->members && job->helper && job->hopeless && job->kept && job->touched && job->steps
+           && job->roots && job->members && job->helper && job->hopeless && job->steep && job->kept && job->touched && job->steps
            && job->fresh && job->spare && job->shut && job->shifted && job->ways && job->others;
 }
 
 static void dispose(mend_job *job)
 {
     void *all[] = {job->cut_off, job->known, job->hops, job->queue, job->through, job->lanes, job->flow, job->place,
-                   job->roots, job->members, job->helper, job->hopeless, job->kept, job->touched, job->steps, job->fresh,
+                   job->roots, job->members, job->helper, job->hopeless, job->steep, job->kept, job->touched, job->steps, job->fresh,
                    job->spare, job->shut, job->shifted, job->ways, job->others};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);

@@ -17,6 +17,7 @@ typedef struct {
     int32_t sl_by_switch;       /* 0: sl is [L]; 1: [S, L] */
     int32_t replies;            /* whether replies count, too */
     int32_t endports_only;      /* whether what switches send to switches does not */
+    int32_t climb_first;        /* whether ways that climb in the order go before shorter ones */
     const int32_t *first;       /* [S + 1] */
     const int32_t *src;         /* [C] */
     const int32_t *dst;         /* [C] */

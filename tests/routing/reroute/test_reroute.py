@@ -66,6 +66,19 @@ def test_every_link_there_and_back(name, engine):
         assert back.how == "home"
 
 
+def test_up_down_is_mended_on_trees_with_few_searches():
+    fabric = generate("kary-ntree", ["8", "3"])
+    home = published(fabric, "updn")
+    searches = []
+    for link in np.unique(fabric.channels.link).tolist()[10::43]:
+        less = fabric.without_links([link])
+        found = reroute(ENGINES["updn"], OPTIONS, home, less, home=home)
+        check(found, home, less, "updn")
+        assert found.changed <= 3 * found.broken
+        searches.append(found.counts["searches"])
+    assert np.median(searches) < len(fabric.channels)
+
+
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_faults_one_after_the_other(engine):
     fabric = random_fabric(8, 12, 5)

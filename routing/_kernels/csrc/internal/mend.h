@@ -51,6 +51,7 @@ typedef struct {
     int32_t *roots, *members; /* [S] */
     int32_t *helper;       /* [S] the switch that gave way to a root the last time, + 1; 0: none has */
     uint8_t *hopeless;     /* [S] whether a LID of a switch was given up */
+    uint8_t *steep;        /* [S] whether a LID of a switch had no way by turns that climb */
     int64_t patience;      /* channels that searches may have come by when no more switches are asked to give way */
     const uint8_t *wish;   /* [S, L] entries that go before others, NULL: none do */
     kept_entry *shifted;   /* [2 S] SLs before they were changed, since the count was last put to 0 */
@@ -66,6 +67,8 @@ typedef struct {
     int32_t shut_count;
     bool on_trial;
     bool free_lanes;       /* whether SLs may change */
+    int32_t rescues;       /* tried in the column at hand while only turns that climb are taken */
+    bool only_climbing;    /* whether only turns that climb in the order as it is are taken */
     way_out *ways, *others; /* [256] */
 } mend_job;
 
@@ -83,6 +86,7 @@ static inline int32_t ibn_mend_channel(const mend_job *job, int32_t s)
 
 void ibn_mend_set(mend_job *job, int32_t s, uint8_t port);
 void ibn_mend_keep(mend_job *job, int32_t s);
+void ibn_mend_restore(mend_job *job);
 void ibn_mend_gather(mend_job *job, int32_t root);
 bool ibn_mend_admits(mend_job *job, int32_t c);
 void ibn_mend_take_back(mend_job *job);

@@ -1,0 +1,81 @@
+/* Orders switches such that turns lead up, then down: see up_down.h.
+ *
+ * The last of an order may have no turn in use through it at all; the one before it none between two others; and so on.  Who
+ * may be the last now may still be so when others have gone, so taking whoever may be finds an order if there is one. */
+#include "up_down.h"
+
+#include <stdlib.h>
+
+enum { OK, NO_MEMORY };
+enum { WAITING, QUEUED, GONE };
+
+typedef struct {
+    const int32_t *first, *src, *dst, *into, *into_first, *slot;
+    const uint16_t *waits;
+    int32_t *through; /* [S] turns in use at a switch between two that are not gone */
+    int32_t *queue;   /* [S] */
+    uint8_t *state;   /* [S] */
+    int32_t tail;
+} job_t;
+
+/* Turns in use from a channel to switches that are not gone. */
+static int32_t turns_from(const job_t *job, int32_t c)
+{
+    const int32_t s = job->dst[c];
+    const uint16_t *waits = job->waits + job->slot[c] - job->first[s];
+    int32_t count = 0;
+    for (int32_t n = job->first[s]; n < job->first[s + 1]; n++)
+        count += waits[n] && job->state[job->dst[n]] != GONE;
+    return count;
+}
+
+static void free_if_idle(job_t *job, int32_t s)
+{
+    if (job->through[s] == 0 && job->state[s] == WAITING) {
+        job->state[s] = QUEUED;
+        job->queue[job->tail++] = s;
+    }
+}
+
+/* Take a switch out: the turns between it and others, at its neighbours, count no more. */
+static void take_out(job_t *job, int32_t s)
+{
+    for (int32_t c = job->first[s]; c < job->first[s + 1]; c++)
+        job->through[job->dst[c]] -= turns_from(job, c);
+    job->state[s] = GONE;
+    for (int32_t i = job->into_first[s]; i < job->into_first[s + 1]; i++) {
+        const int32_t n = job->into[i], at = job->src[n];
+        for (int32_t k = job->into_first[at]; k < job->into_first[at + 1]; k++) {
+            const int32_t c = job->into[k];
+            job->through[at] -= job->waits[job->slot[c] + n - job->first[at]] && job->state[job->src[c]] != GONE;
+        }
+    }
+    for (int32_t c = job->first[s]; c < job->first[s + 1]; c++)
+        free_if_idle(job, job->dst[c]);
+}
+
+int ibn_up_down(int32_t switches, const int32_t *first, const int32_t *src, const int32_t *dst, const int32_t *into,
+                const int32_t *into_first, const int32_t *slot, const uint16_t *waits, int32_t *position, int32_t *placed)
+{
+    job_t job = {.first = first, .src = src, .dst = dst, .into = into, .into_first = into_first, .slot = slot,
+                 .waits = waits};
+    job.through = calloc((size_t)switches + 1, sizeof *job.through);
+    job.queue = malloc(((size_t)switches + 1) * sizeof *job.queue);
+    job.state = calloc((size_t)switches + 1, sizeof *job.state);
+    const int code = job.through && job.queue && job.state ? OK : NO_MEMORY;
+    *placed = 0;
+    if (code == OK) {
+        for (int32_t c = 0; c < first[switches]; c++)
+            job.through[dst[c]] += turns_from(&job, c);
+        for (int32_t s = 0; s < switches; s++)
+            free_if_idle(&job, s);
+        for (; *placed < job.tail; ++*placed) {
+            position[job.queue[*placed]] = switches - 1 - *placed;
+            take_out(&job, job.queue[*placed]);
+        }
+    }
+    free(job.through);
+    free(job.queue);
+    free(job.state);
+    return code;
+}

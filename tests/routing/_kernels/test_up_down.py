@@ -1,0 +1,71 @@
+"""Orders of the switches in which no turn in use leads down and up again."""
+
+import itertools
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import fabrics
+
+from routing._kernels.cdg import slot_numbers
+from routing._kernels.up_down import climbing, up_down
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.topologies import generate
+
+
+def turns(channels, slot, waits):
+    """(channel, next channel) of the turns in use."""
+    for c, s in enumerate(channels.dst.tolist()):
+        for k, n in enumerate(range(channels.first[s], channels.first[s + 1])):
+            if waits[slot[c] + k]:
+                yield c, n
+
+
+def leads_down_and_up(channels, position, c, n):
+    s = channels.dst[c]
+    return position[s] > position[channels.src[c]] and position[s] > position[channels.dst[n]]
+
+
+def slow_up_down(fabric, slot, waits):
+    """Take away whoever has no turn in use between two others; whether that gets all."""
+    channels, left = fabric.channels, set(range(fabric.switches))
+    used = [(int(channels.src[c]), int(channels.dst[c]), int(channels.dst[n])) for c, n in turns(channels, slot, waits)]
+    while True:
+        busy = {s for a, s, b in used if a in left and b in left}
+        if not left - busy:
+            return not left
+        left &= busy
+
+
+@settings(deadline=None, derandomize=True, max_examples=80)
+@given(fabrics(connected=False, min_switches=0, max_switches=9), st.integers(0, 1000), st.floats(0.0, 0.4))
+def test_an_order_is_found_wherever_there_is_one(fabric, seed, share):
+    slot, count = slot_numbers(fabric.channels)
+    waits = (np.random.default_rng(seed).random(count) < share).astype(np.uint16)
+    position = up_down(fabric.channels, slot, waits)
+    assert (position is not None) == slow_up_down(fabric, slot, waits)
+    if position is not None:
+        assert sorted(position.tolist()) == list(range(fabric.switches))
+        assert not any(
+            leads_down_and_up(fabric.channels, position, c, n) for c, n in turns(fabric.channels, slot, waits)
+        )
+
+
+@settings(deadline=None, derandomize=True, max_examples=30)
+@given(fabrics(connected=False, min_switches=1, max_switches=9), st.integers(0, 1000))
+def test_turns_climb_that_lead_up_then_down(fabric, seed):
+    channels = fabric.channels
+    position = np.random.default_rng(seed).permutation(fabric.switches).astype(np.int32)
+    place = climbing(channels, position)
+    assert sorted(place.tolist()) == list(range(len(channels)))
+    for c, n in itertools.product(range(len(channels)), repeat=2):
+        if channels.dst[c] == channels.src[n] and channels.reverse[c] != n:
+            assert leads_down_and_up(channels, position, c, n) or place[c] < place[n]
+
+
+def test_up_down_tables_have_one():
+    fabric = generate("kary-ntree", ["4", "3"])
+    proof = prove(fabric, ENGINES["updn"].route(fabric, EngineOptions(threads=1, effort=0.1)))
+    assert up_down(fabric.channels, slot_numbers(fabric.channels)[0], proof.waits) is not None
