@@ -124,7 +124,9 @@ def moved_masks(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> 
     slot, their_slot = slot_numbers(mine)[0], slot_numbers(theirs)
     number = channel_numbers(fabric, base)
     out = np.zeros(their_slot[1], np.uint16)
-    taken = np.flatnonzero(masks[slot[0] if len(slot) else 0 :]) + (int(slot[0]) if len(slot) else 0)
+    if not len(slot):
+        return out
+    taken = np.flatnonzero(masks[slot[0] :]) + int(slot[0])
     before = np.searchsorted(slot, taken, side="right") - 1
     k = taken - slot[before]
     real = k < np.diff(mine.first)[mine.dst[before]]

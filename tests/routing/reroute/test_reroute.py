@@ -79,6 +79,22 @@ def test_up_down_is_mended_on_trees_with_few_searches():
     assert np.median(searches) < len(fabric.channels)
 
 
+def test_links_one_after_the_other_until_none_is_left():
+    """On this fabric the switch that helped the last time is without a way itself the next time."""
+    rng = np.random.default_rng(34)
+    fabric = random_fabric(34, int(rng.integers(6, 20)), int(rng.integers(2, 5)), parallel=int(rng.integers(1, 3)))
+    options = replace(OPTIONS, effort=0.02)
+    home = before = published(fabric, "updn", options)
+    order = rng.permutation(np.unique(fabric.channels.link)).tolist()
+    for count in range(1, len(order) + 1):
+        less = fabric.without_links(order[:count])
+        found = reroute(ENGINES["updn"], options, before, less, home=home)
+        check(found, before, less, "updn")
+        before = Published(less, found.routing, found.proof)
+    more = fabric.without_links(order[1:])
+    check(reroute(ENGINES["updn"], options, before, more, home=home), before, more, "updn")
+
+
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_faults_one_after_the_other(engine):
     fabric = random_fabric(8, 12, 5)
