@@ -57,7 +57,7 @@ def pulled(lab, name, percent):
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_before_and_after_faults(live, name):
-    with live(FIXTURES[name].path, "ibnue-nue,no_fallback", config=QOS) as lab:
+    with live(FIXTURES[name].path, "ibnue-nue,no_fallback", toml="stability = 'fresh'", config=QOS) as lab:
         assert lab.sweep.engine == "ibnue-nue"
         before = engine_and_switches_agree(lab)
         assert before.sls > 1
