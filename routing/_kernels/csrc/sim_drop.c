@@ -1,5 +1,5 @@
 /* Drops for age: head-of-queue lifetime, VL stall, switch lifetime. */
-#include "internal/sim.h"
+#include "internal/sim_queue.h"
 
 #define NEVER INT64_MAX
 
@@ -36,13 +36,12 @@ void ibn_sim_arm(ibn_sim *sim, int32_t l)
 static void drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     ibn_channel *channel = &sim->channel[c];
-    int32_t turn = sim->lane[l].next_input, p = ibn_sim_dequeue(sim, c, l - c * sim->vls, input);
-    sim->lane[l].next_input = turn; /* it was not served */
+    int32_t p = ibn_dequeue(sim, c, l - c * sim->vls, input);
     const ibn_packet *packet = &sim->packet[p];
     sim->counters[c].discards++;
     if (!channel->waiting) {
         int64_t from = channel->since > channel->busy ? channel->since : channel->busy;
-        sim->counters[c].wait += sim->now > from ? sim->now - from : 0;
+        channel->wait += sim->now > from ? sim->now - from : 0;
     }
     sim->lane[packet->lane].held -= packet->blocks;
     if (sim->options.single_fifo)

@@ -1,49 +1,51 @@
-/* Memory of a simulation's events: the overflow heap of the timing wheel, the log, packets. */
+/* Memory of a simulation's events: the timing wheel and what lies beyond it, the log, packets. */
 #include "internal/sim.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Twice the room, or failed. */
+#define CACHE_LINE 64
+
+/* Twice the room, which begins with a cache line, or failed. */
 static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
 {
     int64_t wanted = *room ? *room * 2 : 1024;
-    void *larger = wanted > INT32_MAX ? NULL : realloc(*array, (size_t)wanted * width);
+    void *larger = wanted > INT32_MAX ? NULL : aligned_alloc(CACHE_LINE, (size_t)wanted * width);
     if (!larger) {
         sim->failed = 1;
         return 1;
     }
+    if (*room)
+        memcpy(larger, *array, (size_t)*room * width);
+    free(*array);
     *array = larger;
     *room = wanted;
     return 0;
 }
 
-int ibn_sim_more_events(ibn_sim *sim)
+int ibn_sim_more_batches(ibn_sim *sim)
 {
-    int64_t made = sim->events_made;
-    if (grow(sim, (void **)&sim->event, &made, sizeof(ibn_event)))
+    int64_t made = sim->batches_made;
+    if (grow(sim, (void **)&sim->batch, &made, sizeof(ibn_batch)))
         return 1;
-    for (int32_t e = (int32_t)made - 1; e >= sim->events_made; e--) {
-        sim->event[e].next = sim->event_free;
-        sim->event_free = e;
+    for (int32_t b = (int32_t)made - 1; b >= sim->batches_made && b; b--) {
+        sim->batch[b].next = sim->batch_free;
+        sim->batch_free = b;
     }
-    sim->events_made = (int32_t)made;
+    sim->batch[0] = (ibn_batch){.count = IBN_BATCH};
+    sim->batches_made = (int32_t)made;
     return 0;
 }
 
-int32_t ibn_sim_new_packet(ibn_sim *sim)
+int ibn_sim_more_packets(ibn_sim *sim)
 {
-    if (sim->packet_free == IBN_NONE) {
-        int64_t made = sim->packets_made;
-        if (grow(sim, (void **)&sim->packet, &made, sizeof(ibn_packet)))
-            return IBN_NONE;
-        for (int32_t p = (int32_t)made - 1; p >= sim->packets_made; p--)
-            ibn_free_packet(sim, p);
-        sim->packets_made = (int32_t)made;
-    }
-    int32_t p = sim->packet_free;
-    sim->packet_free = sim->packet[p].next;
-    return p;
+    int64_t made = sim->packets_made;
+    if (grow(sim, (void **)&sim->packet, &made, sizeof(ibn_packet)))
+        return 1;
+    for (int32_t p = (int32_t)made - 1; p >= sim->packets_made; p--)
+        ibn_free_packet(sim, p);
+    sim->packets_made = (int32_t)made;
+    return 0;
 }
 
 int32_t ibn_sim_new_clcm(ibn_sim *sim)
@@ -68,77 +70,84 @@ void ibn_sim_drop_clcm(ibn_sim *sim, int32_t message)
     sim->clcm_free = message;
 }
 
-void ibn_sim_heap_push(ibn_sim *sim, int32_t e)
+void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event)
 {
     if (sim->heap_size == sim->heap_room) {
         int64_t room = sim->heap_room;
-        if (grow(sim, (void **)&sim->heap, &room, sizeof(int32_t)))
+        if (grow(sim, (void **)&sim->heap, &room, sizeof(ibn_distant)))
             return;
         sim->heap_room = (int32_t)room;
     }
     int32_t at = sim->heap_size++;
     while (at > 0) {
         int32_t above = (at - 1) / 2;
-        if (sim->event[sim->heap[above]].time <= sim->event[e].time)
+        if (sim->heap[above].time <= time)
             break;
         sim->heap[at] = sim->heap[above];
         at = above;
     }
-    sim->heap[at] = e;
+    sim->heap[at] = (ibn_distant){time, kind, event};
 }
 
-int32_t ibn_sim_heap_pop(ibn_sim *sim)
+/* Take the first event off the heap. */
+void ibn_sim_heap_pop(ibn_sim *sim)
 {
-    int32_t first = sim->heap[0], e = sim->heap[--sim->heap_size], at = 0;
-    int64_t time = sim->event[e].time;
+    ibn_distant last = sim->heap[--sim->heap_size];
+    int32_t at = 0;
     for (;;) {
         int32_t below = 2 * at + 1;
         if (below >= sim->heap_size)
             break;
-        if (below + 1 < sim->heap_size && sim->event[sim->heap[below + 1]].time < sim->event[sim->heap[below]].time)
+        if (below + 1 < sim->heap_size && sim->heap[below + 1].time < sim->heap[below].time)
             below++;
-        if (sim->event[sim->heap[below]].time >= time)
+        if (sim->heap[below].time >= last.time)
             break;
         sim->heap[at] = sim->heap[below];
         at = below;
     }
-    sim->heap[at] = e;
-    return first;
+    sim->heap[at] = last;
 }
 
-static int before(const ibn_event *a, const ibn_event *b)
+static int before(ibn_event a, ibn_event b)
 {
-    if (a->type != b->type)
-        return a->type < b->type;
-    return a->subject != b->subject ? a->subject < b->subject : a->value < b->value;
+    return a.subject != b.subject ? a.subject < b.subject : a.value < b.value;
 }
 
-/* Keep an event for the end of its tick. */
-void ibn_sim_later(ibn_sim *sim, int32_t e)
+/* Into the list of what is left for the end of a tick; 1 if there is no memory. */
+static int keep(ibn_sim *sim, int32_t at, ibn_event event)
 {
-    if (sim->laters == sim->later_room) {
+    if (at == sim->later_room) {
         int64_t room = sim->later_room;
-        if (grow(sim, (void **)&sim->later, &room, sizeof(int32_t)))
-            return;
+        if (grow(sim, (void **)&sim->later, &room, sizeof(ibn_event)))
+            return 1;
         sim->later_room = (int32_t)room;
     }
-    sim->later[sim->laters++] = e;
+    sim->later[at] = event;
+    return 0;
 }
 
-/* By type, subject and value (Shell sort; mostly there are none, sometimes thousands). */
-void ibn_sim_sort_later(ibn_sim *sim)
+/* The events of a kind by subject and value (Shell sort; mostly there is one, sometimes thousands); how many. */
+int32_t ibn_sim_gather(ibn_sim *sim, int32_t b)
 {
-    int32_t gap = 1;
-    while (gap < sim->laters / 3)
+    int32_t count = 0, gap = 1;
+    while (b) {
+        ibn_batch batch = ibn_take_batch(sim, &b);
+        for (int32_t i = 0; i < batch.count; i++)
+            if (keep(sim, count++, batch.event[i]))
+                return 0;
+    }
+    while (gap < count / 3)
         gap = 3 * gap + 1;
     for (; gap > 0; gap /= 3) {
-        for (int32_t i = gap; i < sim->laters; i++) {
-            int32_t e = sim->later[i], at = i;
-            for (; at >= gap && before(&sim->event[e], &sim->event[sim->later[at - gap]]); at -= gap)
+        for (int32_t i = gap; i < count; i++) {
+            ibn_event event = sim->later[i];
+            int32_t at = i;
+            for (; at >= gap && before(event, sim->later[at - gap]); at -= gap)
                 sim->later[at] = sim->later[at - gap];
-            sim->later[at] = e;
+            sim->later[at] = event;
         }
     }
+    return count;
 }
 
 void ibn_sim_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d)

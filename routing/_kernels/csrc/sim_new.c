@@ -178,9 +178,10 @@ static void set_traffic(ibn_sim *sim, const ibn_sim_traffic *traffic)
 
 static void set_events(ibn_sim *sim)
 {
-    sim->event_free = sim->packet_free = sim->clcm_free = IBN_NONE;
+    sim->packet_free = sim->clcm_free = IBN_NONE;
     sim->slots = 1 << sim->options.wheel_bits;
-    sim->slot = none(sim->slots, &sim->failed);
+    sim->slot = copy(NULL, 4LL * IBN_SLOT * sim->slots, &sim->failed);
+    sim->failed |= ibn_sim_more_batches(sim);
     sim->busy_slots = copy(NULL, sim->slots / 8, &sim->failed);
     sim->now = -1; /* the first tick is 0 */
 }
@@ -227,7 +228,7 @@ void ibn_sim_free(ibn_sim *sim)
         sim->channel, sim->counters, sim->lane, sim->watch, sim->queue, sim->mask, sim->at_port, sim->out_first,
         sim->out_channel, sim->lft, sim->sl2vl, sim->ca_sl2vl, sim->sl, sim->distance, sim->lid_switch, sim->lid_device,
         sim->hoq, sim->lifetime, sim->detect, sim->repeat, sim->release, sim->stall_count, sim->breaker, sim->extra,
-        sim->vlarb, sim->flow, sim->lists, sim->trace, sim->event, sim->slot, sim->heap, sim->later, sim->touched,
+        sim->vlarb, sim->flow, sim->lists, sim->trace, sim->batch, sim->slot, sim->heap, sim->later, sim->touched,
         sim->busy_slots,
         sim->packet, sim->clcm, sim->log,
     };

@@ -66,7 +66,7 @@ void ibn_sim_channels(const ibn_sim *sim, int64_t *rows)
         int64_t from = channel->since > channel->busy ? channel->since : channel->busy;
         int64_t waits = channel->waiting && sim->now > from ? sim->now - from : 0;
         const int64_t row[] = {
-            counters->bytes, counters->packets, counters->wait + waits, counters->discards, counters->hoq,
+            channel->bytes, channel->packets, channel->wait + waits, counters->discards, counters->hoq,
             counters->lifetime, counters->stalled, counters->overrun, counters->relay, counters->control,
             channel->waiting,
         };

@@ -4,10 +4,12 @@
  * later ones are sorted, and channels are arbitrated when all is done. */
 #include "internal/sim.h"
 
+#include <string.h>
+
 /* The next tick at which something happens, or -1. */
 static int64_t next_tick(const ibn_sim *sim)
 {
-    int64_t heap = sim->heap_size ? sim->event[sim->heap[0]].time : -1;
+    int64_t heap = sim->heap_size ? sim->heap[0].time : -1;
     int32_t words = sim->slots >> 6, start = (int32_t)((sim->now + 1) & (sim->slots - 1));
     for (int32_t step = 0; step <= words; step++) {
         int32_t w = ((start >> 6) + step) & (words - 1);
@@ -55,9 +57,9 @@ static inline void credit(ibn_sim *sim, int32_t l, int32_t blocks)
     }
 }
 
-static void handle_later(ibn_sim *sim, int type, int32_t subject, int32_t value)
+static void handle_later(ibn_sim *sim, int kind, int32_t subject, int32_t value)
 {
-    switch (type) {
+    switch (kind) {
     case EV_HEAD:
         ibn_sim_head(sim, subject);
         break;
@@ -81,9 +83,9 @@ static void handle_later(ibn_sim *sim, int type, int32_t subject, int32_t value)
     }
 }
 
-static inline void handle(ibn_sim *sim, int type, int32_t subject, int32_t value)
+static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value)
 {
-    switch (type) {
+    switch (kind) {
     case EV_FREE:
         sim->channel[subject].called = 0;
         if (sim->channel[subject].waiting)
@@ -95,12 +97,6 @@ static inline void handle(ibn_sim *sim, int type, int32_t subject, int32_t value
     case EV_FREED:
         freed(sim, subject, value);
         break;
-    case EV_ARRIVE:
-        ibn_sim_arrive(sim, subject);
-        break;
-    case EV_DELIVER:
-        ibn_sim_deliver(sim, subject);
-        break;
     case EV_INJECT:
         sim->flow[subject].called = 0;
         ibn_sim_prepare(sim, subject);
@@ -110,83 +106,51 @@ static inline void handle(ibn_sim *sim, int type, int32_t subject, int32_t value
     }
 }
 
-static inline void free_event(ibn_sim *sim, int32_t e)
+/* The events of a kind that commute with one another and with those of other such kinds. */
+static inline void handle_batches(ibn_sim *sim, int kind, int32_t b)
 {
-    sim->event[e].next = sim->event_free;
-    sim->event_free = e;
-}
-
-/* Large networks do not fit the caches: ask for what the next event and the next channel will touch. */
-static inline void fetch_event(const ibn_sim *sim, int32_t e)
-{
-    const ibn_event *event = &sim->event[e];
-    if (event->type == EV_ARRIVE || event->type == EV_DELIVER)
-        __builtin_prefetch(&sim->packet[event->subject]);
-    else if (event->type == EV_CREDIT)
-        __builtin_prefetch(&sim->lane[event->subject]);
-    else if (event->type == EV_FREE)
-        __builtin_prefetch(&sim->channel[event->subject]);
-}
-
-static inline void fetch_channel(const ibn_sim *sim, int32_t c)
-{
-    const ibn_channel *channel = &sim->channel[c];
-    __builtin_prefetch(&sim->counters[c]);
-    if (channel->vls) {
-        int64_t l = (int64_t)c * sim->vls + __builtin_ctz(channel->vls);
-        __builtin_prefetch(&sim->lane[l]);
-        __builtin_prefetch(&sim->mask[l * sim->words]);
+    while (b) {
+        ibn_batch batch = ibn_take_batch(sim, &b);
+        sim->handled += batch.count;
+        sim->moving -= batch.count;
+        if (kind == EV_ARRIVE)
+            ibn_sim_arrive(sim, &batch);
+        else if (kind == EV_DELIVER)
+            ibn_sim_deliver(sim, &batch);
+        else
+            for (int32_t i = 0; i < batch.count; i++)
+                handle(sim, kind, batch.event[i].subject, batch.event[i].value);
     }
 }
 
-static void handle_events(ibn_sim *sim, int32_t e)
+static void handle_laters(ibn_sim *sim, int kind, int32_t b)
 {
-    while (e != IBN_NONE) {
-        ibn_event event = sim->event[e];
-        if (event.next != IBN_NONE)
-            fetch_event(sim, event.next);
-        sim->handled++;
-        sim->moving -= ibn_moves(event.type);
-        if (event.type < EV_LATER) {
-            free_event(sim, e);
-            handle(sim, event.type, event.subject, event.value);
-        } else {
-            ibn_sim_later(sim, e);
-        }
-        e = event.next;
-    }
+    int32_t count = ibn_sim_gather(sim, b);
+    sim->handled += count;
+    sim->moving -= ibn_moves(kind) ? count : 0;
+    for (int32_t i = 0; i < count; i++)
+        handle_later(sim, kind, sim->later[i].subject, sim->later[i].value);
 }
 
 static void tick(ibn_sim *sim, int64_t time)
 {
-    int32_t at = (int32_t)(time & (sim->slots - 1)), first = IBN_NONE;
+    int32_t at = (int32_t)(time & (sim->slots - 1)), first[EV_KINDS];
     sim->now = time;
-    if ((sim->busy_slots[at >> 6] >> (at & 63)) & 1) {
-        first = sim->slot[at];
-        sim->slot[at] = IBN_NONE;
-        sim->busy_slots[at >> 6] &= ~(1ull << (at & 63));
+    while (sim->heap_size && sim->heap[0].time == time) {
+        ibn_distant distant = sim->heap[0];
+        ibn_sim_heap_pop(sim);
+        ibn_put(sim, at, distant.kind, distant.event.subject, distant.event.value);
     }
-    while (sim->heap_size && sim->event[sim->heap[0]].time == time) {
-        int32_t e = ibn_sim_heap_pop(sim);
-        sim->event[e].next = first;
-        first = e;
-    }
-    handle_events(sim, first);
-    if (sim->laters > 1)
-        ibn_sim_sort_later(sim);
-    for (int32_t i = 0; i < sim->laters; i++) {
-        ibn_event event = sim->event[sim->later[i]];
-        free_event(sim, sim->later[i]);
-        handle_later(sim, event.type, event.subject, event.value);
-    }
-    sim->laters = 0;
-    for (int32_t i = 0; i < sim->touches; i++) {
-        if (i + 2 < sim->touches)
-            fetch_channel(sim, sim->touched[i + 2]);
-        sim->channel[sim->touched[i]].touched = 0;
-        ibn_sim_arbitrate(sim, sim->touched[i]);
-    }
-    sim->touches = 0;
+    sim->busy_slots[at >> 6] &= ~(1ull << (at & 63));
+    memcpy(first, &sim->slot[at * IBN_SLOT], sizeof first);
+    memset(&sim->slot[at * IBN_SLOT], 0, sizeof first);
+    for (int kind = 0; kind < EV_LATER; kind++)
+        if (first[kind])
+            handle_batches(sim, kind, first[kind]);
+    for (int kind = EV_LATER; kind < EV_KINDS; kind++)
+        if (first[kind])
+            handle_laters(sim, kind, first[kind]);
+    ibn_sim_arbitrate(sim);
 }
 
 /* Run to a time, to a number of events, or to an end; told: why, when, events handled. */

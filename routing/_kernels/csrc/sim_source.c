@@ -2,7 +2,7 @@
  *
  * Message n of a flow draws numbers 4n to 4n+3 of a stream that belongs to the CA's channel and the flow's place there,
  * so that no CA's traffic depends on another's. */
-#include "internal/sim.h"
+#include "internal/sim_queue.h"
 
 #include <math.h>
 
@@ -95,7 +95,7 @@ void ibn_sim_prepare(ibn_sim *sim, int32_t f)
             return;
         begin_message(sim, flow);
     }
-    int32_t p = ibn_sim_new_packet(sim);
+    int32_t p = ibn_new_packet(sim);
     if (p == IBN_NONE)
         return;
     ibn_packet *packet = &sim->packet[p];
@@ -110,7 +110,7 @@ void ibn_sim_prepare(ibn_sim *sim, int32_t f)
     packet->lid = (uint16_t)flow->lid;
     packet->sl = sim->sl[flow->sl_row * sim->lids + flow->lid];
     flow->head = p;
-    ibn_sim_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index);
+    ibn_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index);
 }
 
 /* When every flow begins. */

@@ -1,83 +1,22 @@
 /* A packet at a switch: looked up, queued for its output, taken out again; and what a CA receives. */
-#include "internal/sim.h"
+#include "internal/sim_queue.h"
 
 #define NO_VL 15
-
-/* The buffer of a lane has blocks to offer again from that time on. */
-void ibn_sim_give_back(ibn_sim *sim, int32_t c, int32_t lane, int32_t blocks, int64_t when)
-{
-    sim->lane[lane].returning += blocks;
-    if (sim->options.fcp_period)
-        ibn_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, lane, blocks);
-    else
-        ibn_at(sim, when + sim->channel[c].wire, EV_CREDIT, lane, blocks);
-}
 
 /* A packet that has left every queue and buffer is gone. */
 void ibn_sim_lose(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
     int64_t when = packet->tail > sim->now ? packet->tail : sim->now;
-    ibn_sim_give_back(sim, packet->channel, packet->lane, packet->blocks, when);
+    ibn_give_back(sim, packet->channel, packet->lane, packet->blocks, when);
     sim->dropped++;
     sim->dropped_bytes += packet->bytes;
     sim->flow[packet->flow].dropped++;
     ibn_free_packet(sim, p);
 }
 
-void ibn_sim_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input)
-{
-    ibn_channel *channel = &sim->channel[c];
-    int32_t l = c * sim->vls + vl;
-    ibn_lane *lane = &sim->lane[l];
-    ibn_fifo *queue = &sim->queue[channel->queues + vl * channel->inputs + input];
-    ibn_packet *packet = &sim->packet[p];
-    packet->next = IBN_NONE;
-    packet->headed = sim->now;
-    if (queue->head == IBN_NONE) {
-        queue->head = p;
-        sim->mask[(int64_t)l * sim->words + (input >> 6)] |= 1ull << (input & 63);
-    } else {
-        sim->packet[queue->tail].next = p;
-    }
-    queue->tail = p;
-    if (!lane->waiting++) {
-        lane->since = sim->now;
-        channel->vls |= (uint16_t)(1u << vl);
-        if (channel->ages)
-            ibn_sim_arm(sim, l);
-    }
-    if (!channel->waiting++)
-        channel->since = sim->now;
-    if (channel->busy <= sim->now) {
-        ibn_touch(sim, c);
-    } else if (!channel->called) {
-        channel->called = 1;
-        ibn_at(sim, channel->busy, EV_FREE, c, 0);
-    }
-}
-
-int32_t ibn_sim_dequeue(ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
-{
-    ibn_channel *channel = &sim->channel[c];
-    int32_t l = c * sim->vls + vl;
-    ibn_lane *lane = &sim->lane[l];
-    ibn_fifo *queue = &sim->queue[channel->queues + vl * channel->inputs + input];
-    int32_t p = queue->head;
-    queue->head = sim->packet[p].next;
-    if (queue->head == IBN_NONE)
-        sim->mask[(int64_t)l * sim->words + (input >> 6)] &= ~(1ull << (input & 63));
-    else
-        sim->packet[queue->head].headed = sim->now;
-    lane->next_input = input + 1 < channel->inputs ? input + 1 : 0;
-    if (!--lane->waiting)
-        channel->vls &= (uint16_t)~(1u << vl);
-    channel->waiting--;
-    return p;
-}
-
 /* Put a packet into the queue of its output; 0 if it had nowhere to go. */
-static int forward(ibn_sim *sim, int32_t p)
+static inline int forward(ibn_sim *sim, int32_t p)
 {
     ibn_packet *packet = &sim->packet[p];
     const ibn_channel *from = &sim->channel[packet->channel];
@@ -111,11 +50,11 @@ static int forward(ibn_sim *sim, int32_t p)
         ibn_sim_lose(sim, p);
         return 0;
     }
-    ibn_sim_enqueue(sim, p, out, vl, from->in_index);
+    ibn_enqueue(sim, p, out, vl, from->in_index);
     return 1;
 }
 
-void ibn_sim_arrive(ibn_sim *sim, int32_t p)
+static inline void arrive(ibn_sim *sim, int32_t p)
 {
     ibn_packet *packet = &sim->packet[p];
     int32_t l = packet->lane;
@@ -156,7 +95,7 @@ void ibn_sim_expose(ibn_sim *sim, int32_t l)
     }
 }
 
-void ibn_sim_deliver(ibn_sim *sim, int32_t p)
+static inline void deliver(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
     ibn_lane *lane = &sim->lane[packet->lane];
@@ -184,4 +123,18 @@ void ibn_sim_deliver(ibn_sim *sim, int32_t p)
     sim->delivered++;
     sim->delivered_bytes += packet->bytes;
     ibn_free_packet(sim, p);
+}
+
+/* Heads that may be forwarded. */
+void ibn_sim_arrive(ibn_sim *sim, const ibn_batch *batch)
+{
+    for (int32_t i = 0; i < batch->count; i++)
+        arrive(sim, batch->event[i].subject);
+}
+
+/* Tails that have reached their CAs. */
+void ibn_sim_deliver(ibn_sim *sim, const ibn_batch *batch)
+{
+    for (int32_t i = 0; i < batch->count; i++)
+        deliver(sim, batch->event[i].subject);
 }

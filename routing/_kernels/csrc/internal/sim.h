@@ -23,7 +23,8 @@ enum {
     EV_CONTROL,         /* subject: control message */
     EV_CLCM,            /* subject: lane, value: episode */
     EV_SAMPLE,
-    EV_FCP
+    EV_FCP,
+    EV_KINDS
 };
 
 enum { ARBITER_ROUND_ROBIN, ARBITER_ARRIVAL, ARBITER_RANDOM };
@@ -51,14 +52,28 @@ enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 
 #define IBN_COST_BITS 20
 #define IBN_NONE (-1)
+#define IBN_BATCH 7
+#define IBN_SLOT 16 /* kinds of events that a slot of the wheel has room for: a cache line */
 #define IBN_CLCM_PORTS 64
 #define IBN_LOG_WIDTH 6
 #define IBN_LOG_MOST 4000000
 
 typedef struct {
-    int64_t time;
-    int32_t next, subject, value, type;
+    int32_t subject, value;
 } ibn_event;
+
+/* Some of the events of one kind at one tick.  They are handled together, and in any order. */
+typedef struct {
+    int32_t next, count;
+    ibn_event event[IBN_BATCH];
+} ibn_batch; /* a cache line */
+
+/* An event beyond the timing wheel. */
+typedef struct {
+    int64_t time;
+    int32_t kind;
+    ibn_event event;
+} ibn_distant;
 
 typedef struct {
     int64_t born, entered, ready, tail, headed;
@@ -82,9 +97,8 @@ typedef struct {
     int64_t since;                         /* something has been waiting since then */
     int64_t sent;                          /* end of the last packet on this lane */
     int32_t reserve;                       /* blocks that the buffer can be made larger by */
-    uint8_t stalled, dropped_in_row;       /* everything is dropped; heads dropped since the last packet was sent */
-    uint16_t spare;                        /* to a cache line */
-} ibn_lane;
+    uint16_t stalled, dropped_in_row;      /* everything is dropped; heads dropped since the last packet was sent */
+} ibn_lane; /* a cache line */
 
 /* What only drops and breakers look at. */
 typedef struct {
@@ -98,16 +112,19 @@ typedef struct {
     int64_t busy, since, cost, carry;
     int32_t wire, delay, inputs, queues, waiting;
     uint16_t vls; /* with something waiting */
-    uint8_t touched, called, to_switch, ages, next_vl; /* ages: heads can get too old */
-    uint8_t spare[5];
-    /* a cache line so far, which is what sending takes; the next one is for what arrives */
+    uint16_t touched, called, next_vl;
+    uint8_t to_switch, ages; /* ages: heads can get too old */
+    uint8_t spare[2];
+    /* a cache line so far, which is what waiting takes; the next one is for what arrives, and counts what is sent */
+    int64_t bytes, packets, wait;
     int32_t src, dst, reverse, in_index, high_left, low_left, high_limit_left;
     uint8_t high_at, low_at, arbiter, from_switch, dst_port;
-    uint8_t more[31];
+    uint8_t more[7];
 } ibn_channel;
 
+/* What happens to few packets. */
 typedef struct {
-    int64_t bytes, packets, wait, discards, hoq, lifetime, stalled, overrun, relay, control;
+    int64_t discards, hoq, lifetime, stalled, overrun, relay, control;
 } ibn_counters;
 
 typedef struct {
@@ -152,11 +169,14 @@ struct ibn_sim {
     int32_t *lists;
     int64_t *trace;
     /* events */
-    ibn_event *event;
-    int32_t events_made, event_free;
-    int32_t *slot, *heap, *later, *touched;
+    ibn_batch *batch; /* the first one is full and on every empty list */
+    int32_t batches_made, batch_free;
+    int32_t *slot, *touched; /* slot: the first batch of each kind of event */
+    ibn_distant *heap;
+    ibn_event *later;
     uint64_t *busy_slots;
-    int32_t slots, heap_size, heap_room, laters, later_room, touches;
+    int32_t slots, heap_size, heap_room, later_room, touches;
+    int32_t in_turn; /* inputs are served in turn, and a word has a bit for each of them */
     int64_t moving; /* pending events that move data: 0 with packets around is a standstill */
     /* packets and messages */
     ibn_packet *packet;
@@ -195,40 +215,60 @@ static inline int32_t ibn_credits(const ibn_lane *lane)
 
 #pragma GCC visibility push(hidden)
 /* sim_events.c */
-int ibn_sim_more_events(ibn_sim *sim);
-void ibn_sim_heap_push(ibn_sim *sim, int32_t event);
-int32_t ibn_sim_heap_pop(ibn_sim *sim);
-void ibn_sim_later(ibn_sim *sim, int32_t event);
-void ibn_sim_sort_later(ibn_sim *sim);
+int ibn_sim_more_batches(ibn_sim *sim);
+void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event);
+void ibn_sim_heap_pop(ibn_sim *sim);
+int32_t ibn_sim_gather(ibn_sim *sim, int32_t batch);
 void ibn_sim_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d);
-int32_t ibn_sim_new_packet(ibn_sim *sim);
+int ibn_sim_more_packets(ibn_sim *sim);
 
-static inline int ibn_moves(int type)
+static inline int ibn_moves(int kind)
 {
-    return type < EV_LATER || type == EV_RULE_END;
+    return kind < EV_LATER || kind == EV_RULE_END;
+}
+
+/* Put an event into a slot of the wheel. */
+static inline void ibn_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, int32_t value)
+{
+    int32_t *first = &sim->slot[at * IBN_SLOT + kind];
+    ibn_batch *batch = &sim->batch[*first];
+    if (batch->count == IBN_BATCH) {
+        int32_t b = sim->batch_free;
+        if (!b) {
+            if (ibn_sim_more_batches(sim))
+                return;
+            b = sim->batch_free;
+        }
+        batch = &sim->batch[b];
+        sim->batch_free = batch->next;
+        batch->next = *first;
+        batch->count = 0;
+        *first = b;
+        sim->busy_slots[at >> 6] |= 1ull << (at & 63);
+    }
+    ibn_event *event = &batch->event[batch->count++];
+    event->subject = subject;
+    event->value = value;
+}
+
+/* A copy of a batch, whose place is free from now on; b becomes the one after it. */
+static inline ibn_batch ibn_take_batch(ibn_sim *sim, int32_t *b)
+{
+    ibn_batch batch = sim->batch[*b];
+    sim->batch[*b].next = sim->batch_free;
+    sim->batch_free = *b;
+    *b = batch.next;
+    return batch;
 }
 
 /* Something is to happen at that time, which is later than now. */
-static inline void ibn_at(ibn_sim *sim, int64_t time, int type, int32_t subject, int32_t value)
+static inline void ibn_at(ibn_sim *sim, int64_t time, int kind, int32_t subject, int32_t value)
 {
-    if (sim->event_free == IBN_NONE && ibn_sim_more_events(sim))
-        return;
-    int32_t e = sim->event_free;
-    ibn_event *event = &sim->event[e];
-    sim->event_free = event->next;
-    event->time = time;
-    event->subject = subject;
-    event->value = value;
-    event->type = type;
-    sim->moving += ibn_moves(type);
-    if (time - sim->now < sim->slots) {
-        int32_t at = (int32_t)(time & (sim->slots - 1));
-        event->next = sim->slot[at];
-        sim->slot[at] = e;
-        sim->busy_slots[at >> 6] |= 1ull << (at & 63);
-    } else {
-        ibn_sim_heap_push(sim, e);
-    }
+    sim->moving += ibn_moves(kind);
+    if (time - sim->now < sim->slots)
+        ibn_put(sim, (int32_t)(time & (sim->slots - 1)), kind, subject, value);
+    else
+        ibn_sim_heap_push(sim, time, kind, (ibn_event){subject, value});
 }
 
 /* A channel is looked at when everything of this tick has happened. */
@@ -240,6 +280,16 @@ static inline void ibn_touch(ibn_sim *sim, int32_t c)
     }
 }
 
+/* IBN_NONE without memory. */
+static inline int32_t ibn_new_packet(ibn_sim *sim)
+{
+    if (sim->packet_free == IBN_NONE && ibn_sim_more_packets(sim))
+        return IBN_NONE;
+    int32_t p = sim->packet_free;
+    sim->packet_free = sim->packet[p].next;
+    return p;
+}
+
 static inline void ibn_free_packet(ibn_sim *sim, int32_t p)
 {
     sim->packet[p].next = sim->packet_free;
@@ -247,17 +297,15 @@ static inline void ibn_free_packet(ibn_sim *sim, int32_t p)
 }
 
 /* sim_switch.c */
-void ibn_sim_arrive(ibn_sim *sim, int32_t p);
-void ibn_sim_deliver(ibn_sim *sim, int32_t p);
+void ibn_sim_arrive(ibn_sim *sim, const ibn_batch *batch);
+void ibn_sim_deliver(ibn_sim *sim, const ibn_batch *batch);
 void ibn_sim_expose(ibn_sim *sim, int32_t lane);
-void ibn_sim_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input);
-int32_t ibn_sim_dequeue(ibn_sim *sim, int32_t c, int32_t vl, int32_t input);
-void ibn_sim_give_back(ibn_sim *sim, int32_t c, int32_t lane, int32_t blocks, int64_t when);
 void ibn_sim_lose(ibn_sim *sim, int32_t p);
 /* sim_arbiter.c */
 int32_t ibn_sim_choose_input(const ibn_sim *sim, int32_t c, int32_t lane, int32_t vl);
-void ibn_sim_arbitrate(ibn_sim *sim, int32_t c);
 int ibn_sim_choose_vl(ibn_sim *sim, int32_t c, int32_t *input);
+/* sim_send.c */
+void ibn_sim_arbitrate(ibn_sim *sim);
 /* sim_source.c */
 void ibn_sim_prepare(ibn_sim *sim, int32_t f);
 void ibn_sim_start_flows(ibn_sim *sim);

@@ -1,0 +1,80 @@
+/* Into the queue of an output, out of it again, and the credits for the room that a packet leaves behind. */
+#ifndef IBNUE_INTERNAL_SIM_QUEUE_H
+#define IBNUE_INTERNAL_SIM_QUEUE_H
+
+#include "sim.h"
+
+/* The buffer of a lane has blocks to offer again from that time on. */
+static inline void ibn_give_back(ibn_sim *sim, int32_t c, int32_t lane, int32_t blocks, int64_t when)
+{
+    sim->lane[lane].returning += blocks;
+    if (sim->options.fcp_period)
+        ibn_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, lane, blocks);
+    else
+        ibn_at(sim, when + sim->channel[c].wire, EV_CREDIT, lane, blocks);
+}
+
+/* The word of a lane's mask that has the bit of an input. */
+static inline uint64_t *ibn_mask(const ibn_sim *sim, int32_t l, int32_t input)
+{
+    return &sim->mask[sim->words == 1 ? l : (int64_t)l * sim->words + (input >> 6)];
+}
+
+static inline ibn_fifo *ibn_queue(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input)
+{
+    return &sim->queue[channel->queues + vl * channel->inputs + input];
+}
+
+static inline void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input)
+{
+    ibn_channel *channel = &sim->channel[c];
+    int32_t l = c * sim->vls + vl;
+    ibn_lane *lane = &sim->lane[l];
+    ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
+    ibn_packet *packet = &sim->packet[p];
+    int64_t now = sim->now;
+    packet->next = IBN_NONE;
+    packet->headed = now;
+    if (queue->head == IBN_NONE) {
+        queue->head = p;
+        *ibn_mask(sim, l, input) |= 1ull << (input & 63);
+    } else {
+        sim->packet[queue->tail].next = p;
+    }
+    queue->tail = p;
+    if (!lane->waiting++) {
+        lane->since = now;
+        channel->vls |= (uint16_t)(1u << vl);
+        if (channel->ages)
+            ibn_sim_arm(sim, l);
+    }
+    if (!channel->waiting++)
+        channel->since = now;
+    if (channel->busy <= now) {
+        ibn_touch(sim, c);
+    } else if (!channel->called) {
+        channel->called = 1;
+        ibn_at(sim, channel->busy, EV_FREE, c, 0);
+    }
+}
+
+/* Take the packet in front of an input out of its queue. */
+static inline int32_t ibn_dequeue(ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
+{
+    ibn_channel *channel = &sim->channel[c];
+    int32_t l = c * sim->vls + vl;
+    ibn_lane *lane = &sim->lane[l];
+    ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
+    int32_t p = queue->head, next = sim->packet[p].next;
+    queue->head = next;
+    if (next == IBN_NONE)
+        *ibn_mask(sim, l, input) &= ~(1ull << (input & 63));
+    else
+        sim->packet[next].headed = sim->now;
+    if (!--lane->waiting)
+        channel->vls &= (uint16_t)~(1u << vl);
+    channel->waiting--;
+    return p;
+}
+
+#endif
