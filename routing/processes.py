@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable
@@ -22,6 +23,16 @@ def leave_with_parent() -> None:
         threading.Thread(target=_follow, args=(parent.join,), daemon=True).start()
 
 
-def _follow(wait: Callable[[], None]) -> None:
+def leave_with(pid: int) -> None:
+    """The same for a process that :mod:`subprocess` has started, whose parent has that number."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        parent = os.pidfd_open(pid)
+    except ProcessLookupError:
+        os._exit(1)
+    threading.Thread(target=_follow, args=(lambda: select.select([parent], [], []),), daemon=True).start()
+
+
+def _follow(wait: Callable[[], object]) -> None:
     wait()
     os._exit(1)

@@ -1,7 +1,9 @@
-"""Task runners for tests of the sweep: what a worker does besides, such as die."""
+"""Task runners for tests of the sweep: what a worker does besides, such as die or hang."""
 
+import ctypes
 import os
 import signal
+import tempfile
 import time
 from pathlib import Path
 
@@ -56,3 +58,19 @@ def slow(fabric, tasks, settings):
 
 def raises(fabric, tasks, settings):
     raise ValueError("two\nlines")
+
+
+def hangs(fabric, tasks, settings):
+    """One certain task never comes back from C, with Python's lock or without."""
+    for task in tasks:
+        _mark(settings, task)
+        if task.fault == settings["fatal"]:
+            (Path(settings["folder"]) / "left").write_text(tempfile.mkdtemp())
+            c = ctypes.PyDLL(None) if settings["lock"] == "held" else ctypes.CDLL(None)
+            c.pause()
+    return offline(fabric, tasks, settings)
+
+
+def which(fabric, tasks, settings):
+    """Say in which process and folder a task is done."""
+    return [Result(task.id, "certified", error=f"{os.getpid()} {tempfile.gettempdir()}") for task in tasks]

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,12 @@ def all_or_number(text: str) -> int | str:
     help="Who does the work.",
 )
 @click.option("-j", "--jobs", type=click.IntRange(1, 4096), metavar="N", help="Processes; one a core if not given.")
+@click.option(
+    "--timeout",
+    type=Number(0, 1e6, min_open=True),
+    metavar="SECONDS",
+    help="End a case that takes longer, and go on; also for a --spec, in place of what it says.",
+)
 @click.option("--retry-errors", is_flag=True, help="Do again what ended in an error, such as a worker that died.")
 @click.option(
     "--merge",
@@ -115,8 +122,9 @@ def all_or_number(text: str) -> int | str:
 @click.option("--by-fabric", is_flag=True, help="A line for each fabric in the summary.")
 @json_option  # fmt: skip
 def sweep(
-    *, path: Path | None, shard: str | None, executor: str, jobs: int | None, retry_errors: bool,
-    others: tuple[Path, ...], against: Path | None, tolerance: float, by_fabric: bool, as_json: bool, **given: Any,
+    *, path: Path | None, shard: str | None, executor: str, jobs: int | None, timeout: float | None,
+    retry_errors: bool, others: tuple[Path, ...], against: Path | None, tolerance: float, by_fabric: bool,
+    as_json: bool, **given: Any,
 ) -> int:  # fmt: skip
     """Route every fabric with every engine and every fault; prove, measure and keep each result.
 
@@ -133,17 +141,16 @@ def sweep(
     from routing.sweep.summary import compare, lines
 
     with ExitStack() as stack:
-        plan = planned(given, shard)
-        if plan is None and path is None:
+        plan = planned(given, shard, timeout)
+        if plan is None and (path is None or retry_errors):
             raise OptionError("there is nothing to do", remedy="name fabrics, a --spec or a --ledger")
         earlier = opened(stack, against, path)
         merged = [stack.enter_context(Ledger(same(other, path), read_only=True)) for other in others]
         ledger = stack.enter_context(Ledger(path, must_exist=plan is None and not others))
         for other in merged:
             ledger.absorb(other)
-        if retry_errors:
-            ledger.forget("error")
-        ran, seconds = (0, 0.0) if plan is None else run(stack, ledger, plan, executor, jobs)
+        again = ("timed out", "error") if retry_errors else ("timed out",)
+        ran, seconds = (0, 0.0) if plan is None else run(stack, ledger, plan, again=again, executor=executor, jobs=jobs)
         wanted = None if plan is None else {task.id for task in plan.tasks}
         records = [record for record in ledger.records() if wanted is None or record.task.id in wanted]
         compared = None if earlier is None else compare(earlier.records(), records, tolerance=tolerance)
@@ -169,7 +176,7 @@ def opened(stack: ExitStack, against: Path | None, path: Path | None) -> Ledger 
     return None if against is None else stack.enter_context(Ledger(same(against, path), read_only=True))
 
 
-def planned(given: Mapping[str, Any], shard: str | None) -> Plan | None:
+def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) -> Plan | None:
     """The tasks that are asked for; None if none are."""
     from routing.sweep.spec import expand, read_spec
     from routing.sweep.tasks import Shard
@@ -180,6 +187,8 @@ def planned(given: Mapping[str, Any], shard: str | None) -> Plan | None:
     if given["spec"] is None and not given["fabric_names"]:
         return None
     blocks = [block(given)] if given["spec"] is None else read_spec(given["spec"])
+    if timeout is not None:
+        blocks = [replace(block, timeout=timeout) for block in blocks]
     with phase("reading fabrics"):
         return expand(blocks, fabrics.read, part)
 
@@ -203,12 +212,14 @@ def block(given: Mapping[str, Any]) -> Block:
     )
 
 
-def run(stack: ExitStack, ledger: Ledger, plan: Plan, executor: str, jobs: int | None) -> tuple[int, float]:
-    """Do what the ledger does not have; how many tasks that was, and how long it took."""
+def run(
+    stack: ExitStack, ledger: Ledger, plan: Plan, *, again: Sequence[str], executor: str, jobs: int | None
+) -> tuple[int, float]:
+    """Do what the ledger does not have, or has with such an outcome; how many tasks that was, and how long it took."""
     from routing.sweep.executors import workers
     from routing.sweep.run import Run
 
-    done = ledger.done()
+    done = ledger.done(without=again)
     todo = [task for task in plan.tasks if task.id not in done]
     if not todo:
         return 0, 0.0
@@ -249,6 +260,7 @@ def packer(plan: Plan, settings: tuple[tuple[str, str], ...]) -> Any:
         if digest not in packed:
             packed[digest] = pack(plan.fabrics[digest])
         runner = LAB if tasks[0].mode == "lab" else OFFLINE
-        return Batch(packed[digest], tuple(tasks), runner, settings)
+        timeouts = tuple(plan.timeouts.get(task.id) for task in tasks)
+        return Batch(packed[digest], tuple(tasks), runner, settings, timeouts)
 
     return pack_batch

@@ -13,11 +13,12 @@ from abc import ABC, abstractmethod
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from typing import Any
 
-from routing import __version__
 from routing.errors import EnvironmentProblem, OptionError
 from routing.processes import cores, leave_with_parent
 from routing.sweep.results import Result
-from routing.sweep.work import Batch, perform
+from routing.sweep.timeouts import perform
+from routing.sweep.version import code_version
+from routing.sweep.work import Batch
 
 DASK_SECONDS = 20.0
 """How long a scheduler, and then its first worker, may take to answer."""
@@ -67,7 +68,7 @@ class Processes(Workers):
         self.count = count or cores()
         # Forked from a process without threads or open ledgers, which has loaded the engines once for all.
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["routing.sweep.work"])
+        self._context.set_forkserver_preload(["routing.sweep.timeouts"])
         self._pool = self._started()
 
     def _started(self) -> concurrent.futures.ProcessPoolExecutor:
@@ -144,17 +145,18 @@ class Dask(Workers):
         """Threads of all workers; they have to know what to do."""
         try:
             self._client.wait_for_workers(1, timeout=DASK_SECONDS)
-            versions = self._client.run(_version)
+            versions = self._client.run(code_version)
         except (TimeoutError, self._dask.TimeoutError):
             raise EnvironmentProblem(
                 f"the Dask scheduler at {self._address} has no workers (dask worker ADDRESS)"
             ) from None
         except ImportError as error:
             raise EnvironmentProblem(f"the Dask workers at {self._address} have no ibnue: {error}") from None
-        other = sorted({version for version in versions.values() if version != __version__})
+        other = sorted({version for version in versions.values() if version != code_version()})
         if other:
             raise EnvironmentProblem(
-                f"the Dask workers at {self._address} have ibnue {', '.join(other)}, this is {__version__}"
+                f"the Dask workers at {self._address} have ibnue {', '.join(other)}, this is {code_version()}"
+                " (install the same on all)"
             )
         return sum(self._client.nthreads().values()) or 1
 
@@ -184,10 +186,6 @@ class Dask(Workers):
             self._executor.shutdown(wait=False)
         with contextlib.suppress(Exception):
             self._client.close(timeout=DASK_SECONDS)
-
-
-def _version() -> str:
-    return __version__
 
 
 class Mpi(Workers):

@@ -17,8 +17,9 @@ from types import TracebackType
 
 from routing import __version__
 from routing.errors import EnvironmentProblem, InputError
-from routing.sweep.results import Result
+from routing.sweep.results import PASSING, Result
 from routing.sweep.tasks import Target, Task
+from routing.sweep.version import code_version
 
 APPLICATION = 0x49424E4C
 """SQLite's application_id: "IBNL"."""
@@ -46,7 +47,7 @@ PRAGMA user_version = {VERSION};
 
 @dataclass(frozen=True)
 class Record:
-    """A line of the ledger: a task, its result, and the version of ibnue that found it."""
+    """A line of the ledger: a task, its result, and the :func:`~routing.sweep.version.code_version` that found it."""
 
     task: Task
     result: Result
@@ -159,44 +160,44 @@ class Ledger:
     def begin(self, about: str) -> int:
         """Note down a run; its number."""
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        row = (now, __version__, about)
+        row = (now, code_version(), about)
         with self._told():
             done = self._base.execute("INSERT INTO runs (started, version, about) VALUES (?, ?, ?)", row)
         assert done.lastrowid is not None
         return done.lastrowid
 
-    def done(self) -> set[str]:
-        """Ids of the tasks that have a result."""
+    def done(self, *, without: Iterable[str] = ("timed out",)) -> set[str]:
+        """Ids of the tasks that have a result with another outcome than those that are to be done again."""
+        again = set(without)
         with self._told():
-            return {task for (task,) in self._base.execute("SELECT task FROM results")}
+            return {task for task, was in self._base.execute("SELECT task, outcome FROM results") if was not in again}
 
     def record(self, run: int, pairs: Iterable[tuple[Task, Result]]) -> int:
         """Keep results, all of them or none; how many were new.
 
-        A task that has a result keeps it: one that ran twice, since its worker seemed dead, counts once.
+        A task that has a result keeps it: one that ran twice, since its worker seemed dead, counts once.  Only in place
+        of an outcome in :data:`~routing.sweep.results.PASSING` comes what is known now.
         """
         rows = [(run, *_task_row(task), *astuple(result)) for task, result in pairs]
         return self._insert(rows)
 
     def _insert(self, rows: list[tuple[object, ...]]) -> int:
         columns = ("run", *TASK_COLUMNS, *RESULT_COLUMNS)
-        marks = ", ".join("?" * len(columns))
+        insert = f"INSERT INTO results ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+        known = ", ".join(f"{name} = excluded.{name}" for name in ("run", *RESULT_COLUMNS))
+        passing = ", ".join(f"'{outcome}'" for outcome in PASSING)
+        instead = f"ON CONFLICT (task) DO UPDATE SET {known} WHERE results.outcome IN ({passing})"
         with self._told():
             self._base.execute("BEGIN IMMEDIATE")
             try:
                 before = self._base.total_changes
-                self._base.executemany(f"INSERT OR IGNORE INTO results ({', '.join(columns)}) VALUES ({marks})", rows)
+                self._base.executemany(f"{insert} {instead}", rows)
                 added = self._base.total_changes - before
                 self._base.execute("COMMIT")
             except BaseException:
                 self._base.execute("ROLLBACK")
                 raise
         return added
-
-    def forget(self, outcome: str) -> int:
-        """Drop the results with that outcome, so that their tasks run again; how many there were."""
-        with self._told():
-            return self._base.execute("DELETE FROM results WHERE outcome = ?", (outcome,)).rowcount
 
     def records(self) -> Iterator[Record]:
         """Every line, by fabric, engine and fault."""

@@ -10,10 +10,13 @@ import numpy as np
 from routing.fabric import Fabric
 from routing.tables import Routing
 
-OUTCOMES = ("certified", "loop", "wrong", "refused", "error")
+OUTCOMES = ("certified", "loop", "wrong", "refused", "timed out", "error")
 """``certified``: proven complete and free of credit loops.  ``loop``: complete, with a credit loop that the engine
 never promised to avoid.  ``wrong``: incomplete tables, a broken promise, or two judges that disagree.  ``refused``: the
-engine says that it cannot.  ``error``: something broke, a worker for example."""
+engine says that it cannot.  ``timed out``: it took longer than it may.  ``error``: something broke, a worker for
+example."""
+PASSING = ("timed out", "error")
+"""Outcomes that say nothing of the task itself: any other result, or a later one, takes their place."""
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,13 @@ from routing.sweep.executors import Workers
 from routing.sweep.ledger import Ledger
 from routing.sweep.results import Result
 from routing.sweep.tasks import Task
-from routing.sweep.work import Batch
+from routing.sweep.work import LIVES, Batch, given_up
 
 BATCH_SECONDS = 0.5
 """How long a batch should take: long beside the cost of handing it out, short beside what a kill may lose."""
 FIRST_BATCH, LARGEST_BATCH = 2, 200
 AHEAD = 2
 """Batches under way for each worker, so that none waits for the next."""
-LIVES = 2
-"""Workers that a task may cost, once it is known that it is the one."""
 PATIENCE = 20
 """Deaths of workers in a row, without a result between them, after which something else must be wrong."""
 
@@ -79,7 +77,7 @@ class Suspects:
         if self.deaths[task.id] < LIVES:
             self.waiting.appendleft(batch)
             return []
-        return [(task, Result(task.id, "error", error=f"its worker died, {LIVES} times"))]
+        return [(task, given_up(task))]
 
 
 class Run:

@@ -15,6 +15,9 @@ from routing.formats.toml_text import parse_toml
 from routing.sweep.cases import INTACT, RandomFaults, faults_of, text_of
 from routing.sweep.tasks import MODES, Shard, Target, Task
 
+LONGEST = 1e6
+"""Seconds that a case may be given at most: more than a week."""
+
 ReadFabric = Callable[[str], Fabric]
 
 
@@ -38,6 +41,8 @@ class Block:
         Single faults by name.
     random, kinds
         Random cases as :meth:`routing.sweep.cases.RandomFaults.parse` reads them, and what breaks in them.
+    timeout
+        Seconds that each case may take, the tables of the intact fabric included; None: without end.
     """
 
     fabrics: tuple[str, ...]
@@ -50,6 +55,7 @@ class Block:
     faults: tuple[str, ...] = ()
     random: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ("link",)
+    timeout: float | None = None
 
     def cases(self, fabric: Fabric) -> Iterator[str]:
         """What is broken, case by case.
@@ -86,10 +92,21 @@ def some(faults: Sequence[Fault], wanted: int | str) -> Sequence[Fault]:
 
 @dataclass(frozen=True)
 class Plan:
-    """The tasks of a sweep, each once, and the fabrics that they are about, by digest."""
+    """What a sweep has to do.
+
+    Attributes
+    ----------
+    tasks
+        Each once.
+    fabrics
+        Those that they are about, by digest.
+    timeouts
+        Seconds that a task may take, by its id, where it has such a limit.
+    """
 
     tasks: tuple[Task, ...]
     fabrics: Mapping[str, Fabric]
+    timeouts: Mapping[str, float]
 
 
 def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None) -> Plan:
@@ -103,6 +120,7 @@ def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None
     fabrics: dict[str, Fabric] = {}
     texts: dict[str, Fabric] = {}
     tasks: dict[str, Task] = {}
+    timeouts: dict[str, float] = {}
     for block in blocks:
         targets = [Target.parse(text) for text in block.engines]
         for mode in block.modes:
@@ -113,11 +131,13 @@ def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None
             fabric = fabrics.setdefault(fabric.digest, fabric)
             cases = list(dict.fromkeys(block.cases(fabric)))
             for task in _product(block, fabric, targets, cases):
+                if task.id not in tasks and block.timeout is not None:
+                    timeouts[task.id] = block.timeout
                 tasks.setdefault(task.id, task)
     mine = tuple(task for task in tasks.values() if shard is None or shard.has(task))
     if not tasks:
         raise OptionError("there is nothing to do", remedy="name fabrics, engines and faults")
-    return Plan(mine, fabrics)
+    return Plan(mine, fabrics, timeouts)
 
 
 def _product(block: Block, fabric: Fabric, targets: Sequence[Target], cases: Sequence[str]) -> Iterator[Task]:
@@ -183,6 +203,12 @@ def _block(told: Mapping[str, Any], path: Path) -> Block:
             return int(value) if value != "all" else "all"
         raise InputError(f"{key} is neither all nor a number", path=path, remedy=f'{key} = "all"')
 
+    def seconds(key: str) -> float | None:
+        value = told.get(key)
+        if value is None or (type(value) in (int, float) and 0 < value <= LONGEST):
+            return None if value is None else float(value)
+        raise InputError(f"{key} is no number of seconds", path=path, remedy=f"{key} = 60")
+
     names = [field.name for field in fields(Block)]
     for key in told:
         if key not in names:
@@ -201,6 +227,7 @@ def _block(told: Mapping[str, Any], path: Path) -> Block:
         faults=listed("faults", (), str),
         random=listed("random", (), str),
         kinds=listed("kinds", ("link",), str),
+        timeout=seconds("timeout"),
     )
 
 

@@ -26,6 +26,9 @@ from routing.sweep.results import Result, tables_digest
 from routing.sweep.tasks import Target, Task
 from routing.whatif.connection import separation
 
+LIVES = 2
+"""Processes that a task may cost, once it is known that it is the one."""
+
 Runner = Callable[[Fabric, Sequence[Task], Mapping[str, str]], list[Result]]
 OFFLINE = "routing.sweep.work:offline"
 """The runner of all modes but "lab"."""
@@ -45,12 +48,15 @@ class Batch:
         Module and function that do it; a name, since what a live task needs stands above this package.
     settings
         What that function has to know besides.
+    timeouts
+        Seconds that each task may take, None without end; () where none has such a limit.
     """
 
     fabric: bytes
     tasks: tuple[Task, ...]
     runner: str = OFFLINE
     settings: tuple[tuple[str, str], ...] = ()
+    timeouts: tuple[float | None, ...] = ()
 
 
 def pack(fabric: Fabric) -> bytes:
@@ -67,7 +73,7 @@ def unpack(packed: bytes) -> Fabric:
 
 
 def perform(batch: Batch) -> list[Result]:
-    """Do the tasks of a batch, in a worker."""
+    """Do the tasks of a batch, however long they take."""
     module, _, function = batch.runner.partition(":")
     runner: Runner = getattr(importlib.import_module(module), function)
     return runner(unpack(batch.fabric), batch.tasks, dict(batch.settings))
@@ -76,6 +82,11 @@ def perform(batch: Batch) -> list[Result]:
 def offline(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> list[Result]:
     """Route each task with the kernels."""
     return [guarded(task, lambda task=task: one(fabric, task)) for task in tasks]  # type: ignore[misc]
+
+
+def given_up(task: Task) -> Result:
+    """The result of a task over which processes die."""
+    return Result(task.id, "error", error=f"its worker died, {LIVES} times")
 
 
 def guarded(task: Task, work: Callable[[], Result]) -> Result:

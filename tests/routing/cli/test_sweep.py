@@ -115,6 +115,9 @@ def test_a_spec(tmp_path):
         ("[[block]]\nfabrics = ['ring:4']\nlinks = 'some'", "links is neither all nor a number"),
         ("[[block]]\nfabrics = ['ring:4']\nseeds = ['one']", "seeds has a value that is no int"),
         ("[[block]]\nfabrics = ['*.nothing']", "no file is like"),
+        ("[[block]]\nfabrics = ['ring:4']\ntimeout = 0", "timeout is no number of seconds"),
+        ("[[block]]\nfabrics = ['ring:4']\ntimeout = nan", "timeout is no number of seconds"),
+        ("[[block]]\nfabrics = ['ring:4']\ntimeout = true", "timeout is no number of seconds"),
         ("[[block]]\nfabrics = ['ring:4']\nrandom = '5:200%'", "is no sample"),
         ("[[block]]\nfabrics = ['ring:4']\nmodes = 'quick'", "is no mode"),
     ],
@@ -140,6 +143,8 @@ def test_specs_that_are_none(text, word, tmp_path):
         (["ring:4", "--executor", "pigeons"], "'pigeons' is no executor"),
         (["ring:4", "--executor", "mpi"], "mpi"),
         (["ring:4", "--spec", "s.toml"], "FABRIC or --spec"),
+        (["ring:4", "--timeout", "0"], "0.0 is not in the range"),
+        (["ring:4", "--timeout", "inf"], "inf is not in the range"),
         (["ring:4", "--lab", "--stability", "full"], "--lab has no --stability"),
         (["--ledger", "nowhere.db"], "no such ledger"),
         (["ring:4", "--against", "nowhere.db"], "no such ledger"),
@@ -187,6 +192,34 @@ def test_what_became_worse(tmp_path):
     worse = {entry["task"]: entry["what"] for entry in told(result)["comparison"]["regressions"]}
     assert worse == {first: "tables", second: "a2a", third: "vls", fourth: "outcome"}
     assert run(*args, "--ledger", new, "--against", old).stdout.count("worse: ") == 4
+
+
+def test_cases_that_take_too_long(tmp_path):
+    args = ["torus:4x4", "--links", 2, "-j", 1, "--ledger", tmp_path / "l.db"]
+    result = run(*args, "--timeout", "1e-3")
+    assert result.exit_code == 1
+    assert "certified  0 of 3" in result.stdout
+    assert "timed out: torus-4x4 updn: intact: took longer than 0.001 s" in result.stdout
+    again = told(run(*args, "--timeout", 100, "--json"))
+    assert (again["ran"], again["certified"], again["tasks"]) == (3, 3, 3)
+    assert told(run(*args, "--json"))["ran"] == 0
+
+
+def test_errors_are_done_again_when_asked_and_kept_until_then(tmp_path):
+    path = tmp_path / "l.db"
+    args = ["ring:4", "--links", 2, "-j", 1, "--ledger", path]
+    assert run("ring:5", *args).exit_code == 0
+    with sqlite3.connect(path) as base:
+        base.execute("UPDATE results SET outcome = 'error', error = 'worker' WHERE fault = 'intact'")
+    kept = run(*args)
+    assert kept.exit_code == 1
+    assert "error: ring-4 updn: intact: worker" in kept.stdout
+    again = told(run(*args, "--retry-errors", "--json"))
+    assert (again["ran"], again["certified"]) == (1, 3)
+    rest = run("--ledger", path)
+    assert "certified  5 of 6" in rest.stdout
+    assert "error: ring-5 updn: intact: worker" in rest.stdout
+    refused(run("--ledger", path, "--retry-errors"), "there is nothing to do")
 
 
 def start(python, *args):

@@ -24,8 +24,10 @@ def plan():
 def packer():
     """Make what packs tasks into batches for a runner."""
 
-    def make(plan, runner=OFFLINE, **settings):
+    def make(plan, runner=OFFLINE, timeout=None, **settings):
         told = tuple((key, str(value)) for key, value in settings.items())
-        return lambda tasks: Batch(pack(plan.fabrics[tasks[0].digest]), tuple(tasks), runner, told)
+        return lambda tasks: Batch(
+            pack(plan.fabrics[tasks[0].digest]), tuple(tasks), runner, told, (timeout,) * len(tasks)
+        )
 
     return make

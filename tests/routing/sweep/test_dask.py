@@ -137,6 +137,17 @@ def test_a_task_that_kills_its_worker_every_time_is_an_error(plan, packer, crew,
     assert bad == [made.tasks[3]]
 
 
+def test_a_task_that_hangs_is_ended(plan, packer, crew, tmp_path):
+    made = plan(links="all")
+    told = {"folder": tmp_path, "fatal": made.tasks[3].fault, "lock": "held"}
+    with Ledger(None) as ledger:
+        finish(ledger, made, crew, packer(made, "sweep_runners:hangs", timeout=5.0, **told))
+        results = {record.task: record.result.outcome for record in ledger.records()}
+    assert results.pop(made.tasks[3]) == "timed out"
+    assert list(results.values()) == ["certified"] * (len(made.tasks) - 1)
+    assert len(begun(tmp_path)) == len(made.tasks)
+
+
 def test_a_scheduler_that_dies_leaves_what_was_done(plan, packer, tmp_path):
     made, port = plan(links="all"), free_port()
     pack = packer(made, "sweep_runners:slow", folder=tmp_path)

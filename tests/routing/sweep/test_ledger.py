@@ -9,6 +9,7 @@ import pytest
 from routing.errors import EnvironmentProblem, InputError
 from routing.sweep.ledger import APPLICATION, Ledger
 from routing.sweep.results import Result
+from routing.sweep.version import code_version
 
 
 def results(plan, **more):
@@ -166,9 +167,41 @@ def test_one_that_is_read_stays_as_it_is(plan, tmp_path):
         Ledger(path, read_only=True)
 
 
-def test_errors_can_be_forgotten(plan):
+@pytest.mark.parametrize("outcome", ["timed out", "error"])
+def test_what_says_nothing_gives_way(outcome, plan):
+    (task, good), (other, late) = results(plan(links=1))
+    bad = Result(other.id, outcome, error="x")
+    with Ledger(None) as ledger:
+        assert ledger.record(ledger.begin("first"), [(task, good), (other, bad)]) == 2
+        assert ledger.done(without=[outcome]) == {task.id}
+        assert ledger.done(without=[]) == {task.id, other.id}
+        again = ledger.begin("again")
+        assert ledger.record(again, [(task, Result(task.id, outcome)), (other, late)]) == 1
+        assert {record.task.id: record.result for record in ledger.records()} == {task.id: good, other.id: late}
+        assert ledger._base.execute("SELECT run FROM results WHERE task = ?", (other.id,)).fetchone() == (again,)
+
+
+def test_what_timed_out_is_to_be_done_again(plan):
     (task, good), (other, _) = results(plan(links=1))
     with Ledger(None) as ledger:
-        ledger.record(ledger.begin(""), [(task, good), (other, Result(other.id, "error", error="x"))])
-        assert ledger.forget("error") == 1
+        ledger.record(ledger.begin(""), [(task, good), (other, Result(other.id, "timed out"))])
         assert ledger.done() == {task.id}
+
+
+def test_another_ledger_knows_better(plan):
+    (task, good), (other, late) = results(plan(links=1))
+    with Ledger(None) as ours, Ledger(None) as theirs:
+        ours.record(ours.begin(""), [(task, good), (other, Result(other.id, "error"))])
+        theirs.record(theirs.begin(""), [(task, Result(task.id, "timed out")), (other, late)])
+        assert ours.absorb(theirs) == 1
+        assert {record.result for record in ours.records()} == {good, late}
+
+
+def test_each_result_says_which_code_it_is_from(plan, monkeypatch):
+    (task, good), (other, late) = results(plan(links=1))
+    with Ledger(None) as ledger:
+        ledger.record(ledger.begin(""), [(task, good)])
+        monkeypatch.setattr("routing.sweep.ledger.code_version", lambda: "0.1.0+other")
+        ledger.record(ledger.begin(""), [(other, late)])
+        found = {record.task.id: record.version for record in ledger.records()}
+    assert found == {task.id: code_version(), other.id: "0.1.0+other"}

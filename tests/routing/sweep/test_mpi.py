@@ -52,6 +52,22 @@ def children(pid):
     return found
 
 
+def ledger_when_free(path):
+    """Open it; rank 0 may outlive mpiexec for a moment."""
+    end = time.monotonic() + 60
+    while not is_free(path) and time.monotonic() < end:
+        time.sleep(0.02)
+    return Ledger(path)
+
+
+def is_free(path):
+    try:
+        Ledger(path).close()
+    except EnvironmentProblem:
+        return False
+    return True
+
+
 def test_ranks_do_the_work(tmp_path):
     run = start(*SWEEP, "--executor", "mpi", "--ledger", "l.db", cwd=tmp_path)
     told, wrong = run.communicate(timeout=100)
@@ -69,7 +85,7 @@ def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
     os.kill(max(children(run.pid)), signal.SIGKILL)
     run.communicate(timeout=100)
     assert run.returncode != 0
-    with Ledger(tmp_path / "l.db") as ledger:
+    with ledger_when_free(tmp_path / "l.db") as ledger:
         some = ledger.done()
     assert 0 < len(some) < TASKS + 2 * MORE
     again = start(*args, cwd=tmp_path)
@@ -79,6 +95,23 @@ def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
         records = list(ledger.records())
     assert len(records) == TASKS + 2 * MORE
     assert f"{len(some)} were in the ledger" in told
+
+
+def test_cases_that_take_too_long_end_no_rank(tmp_path):
+    spec = tmp_path / "s.toml"
+    quick = "[[block]]\nfabrics = 'torus:3x3'\nlinks = 'all'\ntimeout = 100\n"
+    spec.write_text(quick + "[[block]]\nfabrics = 'torus:4x4'\nlinks = 2\ntimeout = 1e-3\n")
+    args = ["sweep", "--spec", "s.toml", "--executor", "mpi", "--ledger", "l.db"]
+    run = start(*args, cwd=tmp_path)
+    told, wrong = run.communicate(timeout=100)
+    assert run.returncode == 1, wrong
+    assert "certified  19 of 22" in told
+    assert told.count("took longer than 0.001 s") == 3
+    again = start(*args, "--timeout", "100", cwd=tmp_path)
+    told, wrong = again.communicate(timeout=100)
+    assert (again.returncode, wrong) == (0, "")
+    assert "ran        3 cases" in told
+    assert "certified  22 of 22" in told
 
 
 def test_without_ranks():
