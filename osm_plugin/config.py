@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from routing.errors import InputError
-from routing.formats.toml_text import parse_toml
+from routing.formats.toml_text import Toml
 
 LOG_LEVELS = ("error", "info", "debug")
 STABILITIES = ("full", "balanced", "fresh")
@@ -146,9 +146,10 @@ def read_config(path: Path | None) -> PluginConfig:
         raise InputError(
             f"cannot be read: {problem.strerror or problem}", path=path, remedy="check event_plugin_options"
         ) from None
-    found = parse_toml(text, path)
-    _check_keys(found, _KEYS, "", path)
-    engine = _engine_options(found.pop("engine", {}), path)
+    file = Toml.of(text, path)
+    found = dict(file.table)
+    _check_keys(found, _KEYS, (), file)
+    engine = _engine_options(found.pop("engine", {}), file)
     for table, key in (
         (found, "log_file"),
         (found, "bundle"),
@@ -160,35 +161,38 @@ def read_config(path: Path | None) -> PluginConfig:
             # The worker's own directory is nobody's idea of where a relative path starts.
             table[key] = str(path.absolute().parent / table[key])
     config = PluginConfig(**found, engine=engine)
-    _check_values(config, path)
+    _check_values(config, file)
     return config
 
 
-def _engine_options(found: dict[str, Any], path: Path) -> dict[str, dict[str, Any]]:
+def _engine_options(found: dict[str, Any], file: Toml) -> dict[str, dict[str, Any]]:
     general = {key: value for key, value in found.items() if not isinstance(value, dict)}
     options = {"": general}
     options.update({key: value for key, value in found.items() if isinstance(value, dict)})
     for name, table in options.items():
-        _check_keys(table, ENGINE_KEYS, f"engine.{name}." if name else "engine.", path)
+        _check_keys(table, ENGINE_KEYS, ("engine", name) if name else ("engine",), file)
     return options
 
 
-def _check_keys(found: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], prefix: str, path: Path) -> None:
+def _check_keys(
+    found: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], home: tuple[str, ...], file: Toml
+) -> None:
     for key, value in found.items():
+        name = ".".join((*home, key))
         if key not in known:
-            raise InputError(f"unknown key {prefix + key!r}", path=path, remedy=f"known are {', '.join(known)}")
+            raise file.error(f"unknown key {name!r}", *home, key, remedy=f"known are {', '.join(known)}")
         # bool is an int to isinstance, but "threads = true" is a mistake.
         if not isinstance(value, known[key]) or (isinstance(value, bool) and bool not in known[key]):
             wanted = " or ".join(kind.__name__ for kind in known[key])
-            raise InputError(f"{prefix + key!r} is {value!r}, wanted {wanted}", path=path)
+            raise file.error(f"{name!r} is {value!r}, wanted {wanted}", *home, key)
 
 
-def _check_values(config: PluginConfig, path: Path) -> None:
+def _check_values(config: PluginConfig, file: Toml) -> None:
     for key in ("deadline", "start_deadline"):
         if not 0 < getattr(config, key) <= 3600:
-            raise InputError(f"{key!r} is {getattr(config, key)}, wanted seconds over 0, up to 3600", path=path)
+            raise file.error(f"{key!r} is {getattr(config, key)}, wanted seconds over 0, up to 3600", key)
     if not 0 <= config.threads <= 256:
-        raise InputError(f"'threads' is {config.threads}, wanted 0 to 256", path=path)
+        raise file.error(f"'threads' is {config.threads}, wanted 0 to 256", "threads")
     for key, known in (("log_level", LOG_LEVELS), ("stability", STABILITIES)):
         if getattr(config, key) not in known:
-            raise InputError(f"{key!r} is {getattr(config, key)!r}", path=path, remedy=f"one of {', '.join(known)}")
+            raise file.error(f"{key!r} is {getattr(config, key)!r}", key, remedy=f"one of {', '.join(known)}")

@@ -152,6 +152,7 @@ def choose(
     together: bool,
 ) -> Iterator[Scenario]:
     """The scenarios that are asked for, in the order of the options' help."""
+    from routing.errors import InputError
     from routing.faults import every_ca, every_link, every_switch, parse_fault, random_faults, read_faults
     from routing.whatif import Scenario, alone, sampled
 
@@ -167,7 +168,10 @@ def choose(
         yield from sampled(fabric, count, seed=seed, together=several, rate=rate, kinds=kinds, groups=cards)
     told = [parse_fault(text, fabric) for text in named]
     for path in lists:
-        told += read_faults(path, fabric)
+        listed = read_faults(path, fabric)
+        if not listed:
+            raise InputError("names no fault", path=path, remedy="write one a line, such as 'S1/3'")
+        told += listed
     yield from ([Scenario(tuple(told))] if together and told else alone(told))
 
 
@@ -236,6 +240,7 @@ def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, 
     yield "bridges", names(link_names(before.fabric, links)) or "none"
     yield "cut switches", names([before.fabric.switch_name[row] for row in switches]) or "none"
     if not effects:
+        yield "scenarios", "none: there is nothing of what was asked for that could break"
         return
     yield "connected", f"after {sum(effect.connected for effect in effects)} of {total} scenarios"
     yield "certified", f"after {sum(effect.certified for effect in effects)} of {total} scenarios"

@@ -1,13 +1,17 @@
-"""TOML, with errors that name file and line."""
+"""TOML, with errors that name file and line: in its grammar, and in what a reader makes of it."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from routing.errors import ParseError
+from routing.formats.text import read_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -15,6 +19,60 @@ else:  # pragma: no cover
     import tomli as tomllib
 
 _AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+
+Where = tuple[str | int, ...]
+"""Keys and numbers (from 0) that lead to a value: ``("rule", 2, "ports")``."""
+
+
+@dataclass(frozen=True)
+class Toml:
+    """A TOML text that knows where what stands.
+
+    Attributes
+    ----------
+    table
+        What it says.
+    text
+        As it was read.
+    path
+        Where it comes from.
+    """
+
+    table: dict[str, Any]
+    text: str
+    path: str | Path
+
+    @classmethod
+    def of(cls, text: str, path: str | Path) -> Toml:
+        """The same as :func:`parse_toml`, with lines."""
+        return cls(parse_toml(text, path), text, path)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Toml:
+        """Read a file.
+
+        Raises
+        ------
+        ParseError
+            It is no TOML.
+        EnvironmentProblem
+            It cannot be read.
+        """
+        return cls.of(read_text(path), path)
+
+    @cached_property
+    def lines(self) -> dict[Where, int]:
+        """The line of every table and key; several may stand in one line.  Needed for errors alone."""
+        return _lines(self.text.replace("\r\n", "\n"))
+
+    def line(self, *where: str | int) -> int | None:
+        """The line of a value, or of the nearest table around it; None for what is missing in the file as a whole."""
+        known = (where[:end] for end in range(len(where), 0, -1))
+        return next((self.lines[part] for part in known if part in self.lines), None)
+
+    def error(self, problem: str, *where: str | int, remedy: str | None = None) -> ParseError:
+        """An error about a value."""
+        return ParseError(problem, path=self.path, line=self.line(*where), remedy=remedy)
 
 
 def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
@@ -42,3 +100,61 @@ def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
         raise ParseError(f"is no TOML: {problem}", path=path, line=line, remedy="see https://toml.io") from None
     except RecursionError:
         raise ParseError("is no TOML: it is nested too deeply", path=path) from None
+
+
+def _lines(text: str) -> dict[Where, int]:
+    found: dict[Where, int] = {}
+    arrays: dict[Where, int] = {}
+    home: Where = ()
+    for number, statement in _statements(text):
+        told = tomllib.loads(statement)
+        if statement.lstrip().startswith("["):
+            home = _home(told, arrays)
+            places = [home[:end] for end in range(1, len(home) + 1)]
+        else:
+            places = [home + where for where in _inside(told)]
+        for where in places:
+            found.setdefault(where, number)
+    return found
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Headers and pairs of a text that is TOML, each with its line: the fewest lines that are TOML by themselves."""
+    lines = text.split("\n")
+    begin = 0
+    while begin < len(lines):
+        end = begin + 1
+        while end < len(lines) and not _is_toml("\n".join(lines[begin:end])):
+            end += 1
+        yield begin + 1, "\n".join(lines[begin:end])
+        begin = end
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def _home(header: Any, arrays: dict[Where, int]) -> Where:
+    """Where a header leads; ``arrays`` counts the tables of each array of tables."""
+    where: Where = ()
+    while header:
+        if isinstance(header, list):
+            arrays[where] = arrays.get(where, 0) + 1
+            return (*where, arrays[where] - 1)
+        if where in arrays:
+            where = (*where, arrays[where] - 1)
+        ((key, header),) = header.items()
+        where = (*where, key)
+    return where
+
+
+def _inside(value: Any) -> Iterator[Where]:
+    """Every place in a value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (key,)
+        yield from ((key, *where) for where in _inside(item))

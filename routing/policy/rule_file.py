@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from routing.errors import OptionError, ParseError
-from routing.formats.text import read_text
-from routing.formats.toml_text import parse_toml
+from routing.errors import OptionError
+from routing.formats.toml_text import Toml, Where
 from routing.policy.model import (
     BREAKER_TIMES,
     EXTRA_MOST,
@@ -35,9 +34,6 @@ from routing.rates import SPEED_OF
 _SELECTS = ("switch", "ports", "role", "speed")
 _SETS = ("hoq_life", "vl_stall_count", "loop_breaker", "deadlock_breaker")
 _KEYS = ("name", *_SELECTS, *_SETS, "override")
-_HEAD = re.compile(r"^\s*\[\[\s*rule\s*\]\]")
-_TABLE = re.compile(r"^\s*\[\s*rule\s*\.\s*([A-Za-z_-]+)\s*\]")
-_KEY = re.compile(r"^\s*([A-Za-z_-]+)\s*[.=]")
 _TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s)")
 _POWER = {"ns": -9, "us": -6, "ms": -3, "s": 0}
 _SPEED = re.compile(r"(<=|>=|<|>|=)?\s*(\d+(?:\.\d+)?)")
@@ -49,17 +45,20 @@ _LAST_PORT = 254
 class _Place:
     """Where a rule stands, so that every complaint can say it."""
 
-    path: str
-    line: int
-    lines: Mapping[str, int]
+    file: Toml
+    where: Where
+
+    def line(self, *where: str) -> int:
+        """Line of the rule, or of a key in it."""
+        return self.file.line(*self.where, *where) or 1
 
     def within(self, key: str) -> _Place:
         """The same for what stands in the table of a key, which may be all on one line."""
-        return _Place(self.path, self.lines.get(key, self.line), self.lines)
+        return _Place(self.file, (*self.where, key))
 
     def refuse(self, problem: str, key: str = "", remedy: str | None = None) -> NoReturn:
         """Raise a :class:`~routing.errors.ParseError` at the line of a key."""
-        raise ParseError(problem, path=self.path, line=self.lines.get(key, self.line), remedy=remedy)
+        raise self.file.error(problem, *self.where, key, remedy=remedy)
 
 
 def read_policy(path: str | Path) -> Policy:
@@ -72,45 +71,19 @@ def read_policy(path: str | Path) -> Policy:
     ParseError
         No TOML, an unknown key, a value outside of its encoding, a rule that sets nothing or two breakers.
     """
-    text = read_text(path)
-    found = parse_toml(text, path)
-    strange = [key for key in found if key != "rule"]
-    rules = found.get("rule", [])
+    file = Toml.read(path)
+    strange = [key for key in file.table if key != "rule"]
+    rules = file.table.get("rule", [])
     if strange or not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-        raise ParseError(
-            f"unknown key {strange[0]!r}" if strange else "rule is no list of tables",
-            path=path,
-            line=_line_of(text, strange[0] if strange else "rule"),
-            remedy="begin every rule with [[rule]]",
-        )
-    places = _places(text, str(path))
-    if len(places) != len(rules):
-        places = [_Place(str(path), 1, {})] * len(rules)
+        problem = f"unknown key {strange[0]!r}" if strange else "rule is no list of tables"
+        raise file.error(problem, strange[0] if strange else "rule", remedy="begin every rule with [[rule]]")
+    places = [_Place(file, ("rule", number)) for number in range(len(rules))]
     read = [_rule(table, place, number) for number, (table, place) in enumerate(zip(rules, places, strict=True), 1)]
     names = [rule.name for rule in read]
     for number, rule in enumerate(read):
         if rule.name in names[:number]:
             places[number].refuse(f"two rules are called {rule.name!r}", "name", "give each a name of its own")
     return Policy(str(path), tuple(read))
-
-
-def _line_of(text: str, key: str) -> int | None:
-    """Line that begins with a key or its table."""
-    wanted = re.compile(rf"^\s*\[*\s*{re.escape(key)}\b")
-    return next((number for number, line in enumerate(text.splitlines(), 1) if wanted.match(line)), None)
-
-
-def _places(text: str, path: str) -> list[_Place]:
-    """Lines of each rule and of its keys.  ``tomllib`` tells nothing of lines."""
-    found: list[tuple[int, dict[str, int]]] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        table = _TABLE.match(line)
-        key = _KEY.match(line)
-        if _HEAD.match(line):
-            found.append((number, {}))
-        elif found and (table or key):
-            found[-1][1].setdefault((table or key)[1], number)  # type: ignore[index]
-    return [_Place(path, line, lines) for line, lines in found]
 
 
 def _rule(table: Mapping[str, Any], place: _Place, number: int) -> Rule:
@@ -126,7 +99,8 @@ def _rule(table: Mapping[str, Any], place: _Place, number: int) -> Rule:
     if not values:
         place.refuse(f"{name} sets nothing", remedy=f"set {', '.join(_SETS[:-1])} or {_SETS[-1]}")
     ordered = tuple((what, values[what]) for what in PROPERTIES if what in values)
-    return Rule(name, place.line, _selector(table, place), ordered, tuple(place.lines.items()), override)
+    lines = tuple((key, place.line(key)) for key in table)
+    return Rule(name, place.line(), _selector(table, place), ordered, lines, override)
 
 
 def _values(table: Mapping[str, Any], place: _Place) -> dict[Property, Value]:

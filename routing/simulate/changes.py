@@ -140,7 +140,9 @@ class _Change:
         """Switch by switch in an order."""
         switch = self._fabric.switch_name
         if sorted(self._order) != sorted(switch):
-            raise self._scenario.error(f"the order {self._order!r} does not name every switch once")
+            raise self._scenario.error(
+                f"the order {self._order!r} does not name every switch once", *self._case.where, "change", "order"
+            )
         lft, actions = self._old.lft, []
         for number, name in enumerate(self._order):
             row = switch.index(name)

@@ -182,20 +182,25 @@ def play(scenario: Scenario, case: Case) -> Result:
     ParseError
         The scenario cannot be run.
     """
-    player = scenario.choice("thing to do", case.what, PLAYERS)
     try:
+        player = scenario.choice("thing to do", case.what, PLAYERS)
         played = player(scenario, case)
     except InputError as error:
-        if error.path is not None:
+        if error.line is not None:
             raise
-        raise scenario.error(error.problem, remedy=error.remedy) from None
+        # What the case says, or what it makes of the rest of the file.
+        raise scenario.error(error.problem, *case.where, remedy=error.remedy) from None
     unknown = [
         name for name in case.expect
         if name != "tolerance" and name.removeprefix("at_least_").removeprefix("at_most_") not in played.found
     ]  # fmt: skip
     if unknown:
         raise scenario.error(
-            f"case {case.name!r} expects {unknown[0]!r}", remedy=f"{case.what} finds {', '.join(played.found)}"
+            f"case {case.name!r} expects {unknown[0]!r}",
+            *case.where,
+            "expect",
+            unknown[0],
+            remedy=f"{case.what} finds {', '.join(played.found)}",
         )
     wrong = judge(played.found, case.expect)
     return Result(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from routing.errors import OptionError, ParseError
-from routing.formats.text import read_text
-from routing.formats.toml_text import parse_toml
+from routing.formats.toml_text import Toml, Where
 
 FOLDER = Path(__file__).parent / "scenarios"
 """The scenarios that come with the package; the name of each is that of its file."""
@@ -86,12 +85,15 @@ class Case:
         As read.
     expect
         What has to come out.
+    where
+        Its place in the file.
     """
 
     name: str
     what: str
     table: Mapping[str, Any]
     expect: Mapping[str, Any]
+    where: Where
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,10 @@ class Scenario:
 
     Attributes
     ----------
-    name, path
+    name
         Of the file.
+    file
+        As read.
     title, source, about
         For people.
     tables
@@ -113,7 +117,7 @@ class Scenario:
     """
 
     name: str
-    path: Path
+    file: Toml
     title: str
     source: str
     about: str
@@ -121,9 +125,9 @@ class Scenario:
     flows: tuple[Mapping[str, Any], ...]
     cases: tuple[Case, ...]
 
-    def error(self, problem: str, *, remedy: str | None = None) -> ParseError:
-        """An error about the file."""
-        return ParseError(problem, path=self.path, remedy=remedy)
+    def error(self, problem: str, *where: str | int, remedy: str | None = None) -> ParseError:
+        """An error about the file, or a value in it."""
+        return self.file.error(problem, *where, remedy=remedy)
 
     def choice(self, what: str, text: object, choices: Mapping[str, Value]) -> Value:
         """What a word stands for.
@@ -138,17 +142,18 @@ class Scenario:
         return choices[text]
 
 
-def _check_table(table: Mapping[str, Any], kind: str, where: str, fail: Callable[[str], ParseError]) -> None:
+def _check_table(file: Toml, table: Mapping[str, Any], kind: str, told: str, *where: str | int) -> None:
     known = TABLES[kind]
     for name, value in table.items():
         if name not in known:
-            raise fail(f"{where}: there is no {name!r}; there are {', '.join(known)}")
+            raise file.error(f"{told}: there is no {name!r}; there are {', '.join(known)}", *where, name)
         types = known[name].types
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-            raise fail(f"{where}: {name} has to be {' or '.join(kind.__name__ for kind in types)}, it is {value!r}")
+            wanted = " or ".join(kind.__name__ for kind in types)
+            raise file.error(f"{told}: {name} has to be {wanted}, it is {value!r}", *where, name)
     for name, key in known.items():
         if key.needed and name not in table:
-            raise fail(f"{where}: {name} is missing")
+            raise file.error(f"{told}: {name} is missing", *where)
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -161,31 +166,33 @@ def read_scenario(path: Path) -> Scenario:
     EnvironmentProblem
         It cannot be read.
     """
-
-    def fail(problem: str) -> ParseError:
-        return ParseError(problem, path=path)
-
-    document = parse_toml(read_text(path), path)
-    _check_table(document, "", "the file", fail)
+    file = Toml.read(path)
+    document = file.table
+    _check_table(file, document, "", "the file")
     tables = {name: document.get(name, {}) for name in ("fabric", "routing", "timing", "traffic", "run")}
     for name, table in tables.items():
         if name != "traffic" or table:
-            _check_table(table, name, f"[{name}]", fail)
-    flows, cases = document.get("flow", []), []
+            _check_table(file, table, name, f"[{name}]", name)
+    flows = document.get("flow", [])
     for name, rows in (("flow", flows), ("case", document["case"])):
-        for row in rows:
+        for number, row in enumerate(rows):
             if not isinstance(row, dict):
-                raise fail(f"{name} has to be tables, written [[{name}]]")
-            _check_table(row, name, f"[[{name}]]", fail)
-    for row in document["case"]:
-        for part in ("remedy", "graph", "change"):
-            if part in row:
-                _check_table(row[part], part, f"{part} of case {row['name']!r}", fail)
-        cases.append(Case(row["name"], row.get("what", "packets"), row, row["expect"]))
-    if len({case.name for case in cases}) != len(cases):
-        raise fail("two cases have the same name")
+                raise file.error(f"{name} has to be tables, written [[{name}]]", name, number)
+            _check_table(file, row, name, f"[[{name}]]", name, number)
+    cases = [_case(file, row, "case", number) for number, row in enumerate(document["case"])]
+    names = [case.name for case in cases]
+    for number, case in enumerate(cases):
+        if case.name in names[:number]:
+            raise file.error("two cases have the same name", *case.where, "name")
     title, source, about = (str(document.get(name, "")) for name in ("title", "source", "about"))
-    return Scenario(path.stem, path, title, source, about, tables, tuple(flows), tuple(cases))
+    return Scenario(path.stem, file, title, source, about, tables, tuple(flows), tuple(cases))
+
+
+def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
+    for part in ("remedy", "graph", "change"):
+        if part in row:
+            _check_table(file, row[part], part, f"{part} of case {row['name']!r}", *where, part)
+    return Case(row["name"], row.get("what", "packets"), row, row["expect"], where)
 
 
 def scenarios() -> dict[str, Path]:

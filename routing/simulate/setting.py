@@ -16,6 +16,7 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
 from routing.faults import apply_faults, parse_fault
+from routing.formats.toml_text import Where
 from routing.simulate.network import BLOCK, Network, Timing, build_network
 from routing.simulate.options import Arbitration, Breaker, Inputs, Remedies, Remedy, Switching
 from routing.simulate.scenario import Case, Scenario
@@ -47,7 +48,7 @@ def packet_ticks(scenario: Scenario) -> int:
     """Ticks of a packet time."""
     size = scenario.tables["timing"].get("packet", PACKET)
     if size < 1:
-        raise scenario.error(f"{size} bytes are no packet")
+        raise scenario.error(f"{size} bytes are no packet", "timing", "packet")
     return -(-int(size) // BLOCK)
 
 
@@ -57,7 +58,9 @@ def flows_of(scenario: Scenario, case: Case) -> list[Mapping[str, Any]]:
     names = [flow_name(number, flow) for number, flow in enumerate(scenario.flows)]
     for name in left_out:
         if name not in names:
-            raise scenario.error(f"case {case.name!r} is to go without {name!r}, and there is no such flow")
+            raise scenario.error(
+                f"case {case.name!r} is to go without {name!r}, and there is no such flow", *case.where, "without"
+            )
     return [dict(flow, name=name) for name, flow in zip(names, scenario.flows, strict=True) if name not in left_out]
 
 
@@ -70,7 +73,7 @@ def fabric_of(scenario: Scenario) -> Fabric:
     else:
         for key in ("switches", "cables", "cas"):
             if key not in table:
-                raise scenario.error(f"[fabric] needs a generator, or {key}")
+                raise scenario.error(f"[fabric] needs a generator, or {key}", "fabric")
         cables = [_pair(scenario, cable) for cable in table["cables"]]
         fabric = small_fabric(scenario.name, table["switches"], cables, table["cas"], lmc=table.get("lmc", 0))
     failed = [_cable(scenario, fabric, *_pair(scenario, cable)) for cable in table.get("failed", [])]
@@ -83,7 +86,7 @@ def fabric_of(scenario: Scenario) -> Fabric:
 
 def _pair(scenario: Scenario, cable: object) -> tuple[str, str]:
     if not isinstance(cable, list) or len(cable) != 2 or not all(isinstance(end, str) for end in cable):
-        raise scenario.error(f"{cable!r} is no cable", remedy='write ["sw1", "sw2"]')
+        raise scenario.error(f"{cable!r} is no cable", "fabric", remedy='write ["sw1", "sw2"]')
     return cable[0], cable[1]
 
 
@@ -92,7 +95,7 @@ def _cable(scenario: Scenario, fabric: Fabric, near: str, far: str) -> int:
     for link, (a, b) in enumerate(fabric.link_device.tolist()):
         if {fabric.device_name(a), fabric.device_name(b)} == {near, far}:
             return link
-    raise scenario.error(f"there is no cable between {near} and {far}")
+    raise scenario.error(f"there is no cable between {near} and {far}", "fabric", "failed")
 
 
 def routing_of(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[Mapping[str, Any]]) -> Routing:
@@ -101,11 +104,17 @@ def routing_of(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[M
         **scenario.tables["routing"],
         **{name: case.table[name] for name in ("engine", "vls") if name in case.table},
     }
+
+    def said(key: str) -> Where:
+        return (*(case.where if key in case.table else ("routing",)), key)
+
     if "rule" in table and "engine" not in table:
         return scenario.choice("rule for tables", table["rule"], RULES)(fabric)
     if "engine" in table:
         if table["engine"] not in ENGINES:
-            raise scenario.error(f"there is no engine {table['engine']!r}", remedy=f"use {', '.join(ENGINES)}")
+            raise scenario.error(
+                f"there is no engine {table['engine']!r}", *said("engine"), remedy=f"use {', '.join(ENGINES)}"
+            )
         options = EngineOptions(vls=table.get("vls", "auto"), seed=table.get("seed", 1), threads=1)
         return ENGINES[table["engine"]].route(fabric, options)
     ways = [flow["way"] for flow in flows if "way" in flow] + table.get("ways", [])
@@ -114,7 +123,7 @@ def routing_of(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[M
     sl = {(flow["way"][0], flow["way"][-1]): flow.get("sl", 0) for flow in flows if "way" in flow}
     vls = table.get("vls", 1)
     if not isinstance(vls, int) or not 1 <= vls <= 15:
-        raise scenario.error(f"{vls!r} is no number of VLs for ways")
+        raise scenario.error(f"{vls!r} is no number of VLs for ways", *said("vls"))
     return tables_of_ways(fabric, ways, vls=vls, sl=sl, fill=table.get("fill", not ways))
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from routing.errors import InputError, OptionError
+from routing.errors import InputError, OptionError, ParseError
 from routing.fabric import Fabric
 from routing.faults import Fault, every_link, every_switch
-from routing.formats.text import read_text
-from routing.formats.toml_text import parse_toml
+from routing.formats.toml_text import Toml
 from routing.sweep.cases import INTACT, RandomFaults, faults_of, text_of
 from routing.sweep.tasks import MODES, Shard, Target, Task
 
@@ -43,6 +44,8 @@ class Block:
         Random cases as :meth:`routing.sweep.cases.RandomFaults.parse` reads them, and what breaks in them.
     timeout
         Seconds that each case may take, the tables of the intact fabric included; None: without end.
+    origin
+        The file that says all this, and its number there, from 0.
     """
 
     fabrics: tuple[str, ...]
@@ -56,6 +59,19 @@ class Block:
     random: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ("link",)
     timeout: float | None = None
+    origin: tuple[Toml, int] | None = None
+
+    @contextlib.contextmanager
+    def told(self, key: str) -> Iterator[None]:
+        """Say of an error where in a file the value stands that it is about."""
+        try:
+            yield
+        except InputError as error:
+            if self.origin is None or error.line is not None:
+                raise
+            file, number = self.origin
+            problem = error.problem if error.path is None else f"{error.path}: {error.problem}"
+            raise file.error(problem, "block", number, key, remedy=error.remedy) from None
 
     def cases(self, fabric: Fabric) -> Iterator[str]:
         """What is broken, case by case.
@@ -69,10 +85,12 @@ class Block:
             yield INTACT
         yield from map(text_of, some(every_link(fabric), self.links))
         yield from map(text_of, some(every_switch(fabric), self.switches))
-        for text in self.faults:
-            yield from map(text_of, faults_of(text, fabric))
-        for text in self.random:
-            yield from RandomFaults.parse(text, self.kinds).texts(fabric)
+        with self.told("faults"):
+            named = [fault for text in self.faults for fault in faults_of(text, fabric)]
+        yield from map(text_of, named)
+        with self.told("random"):
+            drawn = [case for text in self.random for case in RandomFaults.parse(text, self.kinds).texts(fabric)]
+        yield from drawn
 
 
 def some(faults: Sequence[Fault], wanted: int | str) -> Sequence[Fault]:
@@ -122,12 +140,18 @@ def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None
     tasks: dict[str, Task] = {}
     timeouts: dict[str, float] = {}
     for block in blocks:
-        targets = [Target.parse(text) for text in block.engines]
+        with block.told("engines"):
+            targets = [Target.parse(text) for text in block.engines]
+        with block.told("seeds"):
+            for target, seed in itertools.product(targets, block.seeds):
+                target.engine_options(seed=seed)
         for mode in block.modes:
             if mode not in MODES:
-                raise OptionError(f"{mode!r} is no mode of a sweep", remedy=f"use {', '.join(MODES)}")
+                with block.told("modes"):
+                    raise OptionError(f"{mode!r} is no mode of a sweep", remedy=f"use {', '.join(MODES)}")
         for text in block.fabrics:
-            fabric = texts[text] = texts.get(text) or read(text)
+            with block.told("fabrics"):
+                fabric = texts[text] = texts.get(text) or read(text)
             fabric = fabrics.setdefault(fabric.digest, fabric)
             cases = list(dict.fromkeys(block.cases(fabric)))
             for task in _product(block, fabric, targets, cases):
@@ -144,7 +168,6 @@ def _product(block: Block, fabric: Fabric, targets: Sequence[Target], cases: Seq
     for target in targets:
         for mode in block.modes:
             for seed in block.seeds:
-                target.engine_options(seed=seed)
                 for case in cases:
                     yield Task(fabric.name, fabric.digest, target, case, seed, mode)
 
@@ -178,65 +201,83 @@ def read_spec(path: str | Path) -> list[Block]:
     EnvironmentProblem
         It cannot be read.
     """
-    told = parse_toml(read_text(path), path)
-    blocks = told.pop("block", [])
-    if told or not isinstance(blocks, list) or not blocks or not all(isinstance(block, dict) for block in blocks):
-        raise InputError("a spec has tables [[block]] and nothing else", path=path, remedy="see docs/sweeps.md")
-    return [_block(block, Path(path)) for block in blocks]
+    file = Toml.read(path)
+    blocks = file.table.get("block", [])
+    strange = [key for key in file.table if key != "block"]
+    if strange or not isinstance(blocks, list) or not blocks or not all(isinstance(block, dict) for block in blocks):
+        at = [*strange, "block"][0]
+        raise file.error("a spec has tables [[block]] and nothing else", at, remedy="see docs/sweeps.md")
+    return [_Reader(file, number, block).block() for number, block in enumerate(blocks)]
 
 
-def _block(told: Mapping[str, Any], path: Path) -> Block:
-    def listed(key: str, default: tuple[Any, ...], kind: type) -> tuple[Any, ...]:
-        value = told.get(key, default)
+@dataclass(frozen=True)
+class _Reader:
+    """Reads a table of a spec."""
+
+    file: Toml
+    number: int
+    told: Mapping[str, Any]
+
+    def block(self) -> Block:
+        names = [field.name for field in fields(Block) if field.name != "origin"]
+        for key in self.told:
+            if key not in names:
+                raise self.error(f"there is no key {key!r}", key, f"keys: {', '.join(names)}")
+        fabrics = tuple(name for text in self.listed("fabrics", (), str) for name in self.files(text))
+        if not fabrics:
+            raise self.error("a block names no fabric", "fabrics", 'fabrics = ["torus:4x4x4"]')
+        return Block(
+            fabrics=fabrics,
+            engines=self.listed("engines", ("updn",), str),
+            modes=self.listed("modes", ("fresh",), str),
+            seeds=self.listed("seeds", (1,), int),
+            intact=self.flag("intact", True),
+            links=self.choice("links"),
+            switches=self.choice("switches"),
+            faults=self.listed("faults", (), str),
+            random=self.listed("random", (), str),
+            kinds=self.listed("kinds", ("link",), str),
+            timeout=self.seconds("timeout"),
+            origin=(self.file, self.number),
+        )
+
+    def error(self, problem: str, key: str, remedy: str = "see docs/sweeps.md") -> ParseError:
+        return self.file.error(problem, "block", self.number, key, remedy=remedy)
+
+    def listed(self, key: str, default: tuple[Any, ...], kind: type) -> tuple[Any, ...]:
+        value = self.told.get(key, default)
         values = tuple(value) if isinstance(value, list | tuple) else (value,)
         if not all(type(item) is kind for item in values):
-            raise InputError(f"{key} has a value that is no {kind.__name__}", path=path, remedy="see docs/sweeps.md")
+            raise self.error(f"{key} has a value that is no {kind.__name__}", key)
+        if default and not values:
+            raise self.error(f"{key} is empty", key, f"leave it out, or write {key} = {list(default)}")
         return values
 
-    def flag(key: str, default: bool) -> bool:
-        (value,) = listed(key, (default,), bool) or (default,)
-        return bool(value)
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.told.get(key, default)
+        if not isinstance(value, bool):
+            raise self.error(f"{key} is neither true nor false", key, f"{key} = {str(not default).lower()}")
+        return value
 
-    def choice(key: str) -> int | str:
-        value = told.get(key, 0)
+    def choice(self, key: str) -> int | str:
+        value = self.told.get(key, 0)
         if value == "all" or (type(value) is int and value >= 0):
             return int(value) if value != "all" else "all"
-        raise InputError(f"{key} is neither all nor a number", path=path, remedy=f'{key} = "all"')
+        raise self.error(f"{key} is neither all nor a number", key, f'{key} = "all"')
 
-    def seconds(key: str) -> float | None:
-        value = told.get(key)
+    def seconds(self, key: str) -> float | None:
+        value = self.told.get(key)
         if value is None or (type(value) in (int, float) and 0 < value <= LONGEST):
             return None if value is None else float(value)
-        raise InputError(f"{key} is no number of seconds", path=path, remedy=f"{key} = 60")
+        raise self.error(f"{key} is no number of seconds", key, f"{key} = 60")
 
-    names = [field.name for field in fields(Block)]
-    for key in told:
-        if key not in names:
-            raise InputError(f"there is no key {key!r}", path=path, remedy=f"keys: {', '.join(names)}")
-    fabrics = tuple(name for text in listed("fabrics", (), str) for name in _files(text, path))
-    if not fabrics:
-        raise InputError("a block names no fabric", path=path, remedy='fabrics = ["torus:4x4x4"]')
-    return Block(
-        fabrics=fabrics,
-        engines=listed("engines", ("updn",), str),
-        modes=listed("modes", ("fresh",), str),
-        seeds=listed("seeds", (1,), int),
-        intact=flag("intact", True),
-        links=choice("links"),
-        switches=choice("switches"),
-        faults=listed("faults", (), str),
-        random=listed("random", (), str),
-        kinds=listed("kinds", ("link",), str),
-        timeout=seconds("timeout"),
-    )
-
-
-def _files(text: str, path: Path) -> list[str]:
-    """A fabric of a spec: files relative to it where there are some, otherwise as it stands."""
-    if any(sign in text for sign in "*?["):
-        found = sorted(str(file) for file in path.parent.glob(text))
-        if not found:
-            raise InputError(f"no file is like {text!r}", path=path, remedy="patterns are relative to this file")
-        return found
-    beside = path.parent / text
-    return [str(beside)] if beside.is_file() else [text]
+    def files(self, text: str) -> list[str]:
+        """A fabric of a spec: files relative to it where there are some, otherwise as it stands."""
+        folder = Path(self.file.path).parent
+        if any(sign in text for sign in "*?["):
+            found = sorted(str(file) for file in folder.glob(text))
+            if not found:
+                raise self.error(f"no file is like {text!r}", "fabrics", "patterns are relative to this file")
+            return found
+        beside = folder / text
+        return [str(beside)] if beside.is_file() else [text]

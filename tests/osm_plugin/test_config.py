@@ -75,7 +75,7 @@ def test_what_is_wrong_is_said_in_one_line_with_the_file(tmp_path, text, complai
     path.write_text(text)
     with pytest.raises(InputError, match=complaint) as raised:
         read_config(path)
-    assert str(raised.value).startswith((f"{path}: ", f"{path}:2: ")) and "\n" not in str(raised.value)
+    assert str(raised.value).startswith(f"{path}:{text.count(chr(10)) + 1}: ") and "\n" not in str(raised.value)
 
 
 def test_bytes_that_are_no_text(tmp_path):

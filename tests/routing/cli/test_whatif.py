@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import ibsim_fixtures
 import routing
 from routing.cli import main
 from routing.topologies import generate
@@ -143,6 +144,25 @@ def test_a_list_names_its_line(tmp_path):
     faults.write_text("sw0.0/2\n# a comment\nsw0.0/22\n")
     for words in (["whatif", "torus:3x3", "--list", faults], ["route", "torus:3x3", "--faults", faults]):
         assert_refused(run(*words), "faults.txt:3: sw0.0 has no port 22 (its ports are 1 to")
+
+
+@pytest.mark.parametrize("text", ["", "# a comment\n\n"])
+def test_a_list_of_nothing_is_no_list(text, tmp_path):
+    faults = tmp_path / "faults.txt"
+    faults.write_text(text)
+    for words in ([], ["--together"], ["--fault", "sw0.0/2"]):
+        assert_refused(run("whatif", "torus:3x3", "--list", faults, *words), "faults.txt: names no fault (")
+
+
+ONE_SWITCH = Path(ibsim_fixtures.__file__).parent / "fabrics" / "single-switch.net"
+
+
+@pytest.mark.parametrize("words", [[ONE_SWITCH], ["ring:4", "--links", 0], ["ring:4", "--random", 0]])
+def test_nothing_to_break_is_said(words):
+    result = run("whatif", *words, "-j", 1)
+    assert result.exit_code == 0, result.output
+    assert "scenarios     none: there is nothing" in result.stdout
+    assert records(*words, "-j", 1) == (0, [])
 
 
 def test_other_commands_take_faults_too(tmp_path):

@@ -88,6 +88,7 @@ def test_a_scenario_that_cannot_be_is_refused(tmp_path, old, new, told):
             play(scenario, case)
     assert "\n" not in str(caught.value)
     assert caught.value.path == str(path)
+    assert caught.value.line is not None
 
 
 PATTERNS = """

@@ -1,0 +1,108 @@
+from pathlib import Path
+
+import pytest
+
+import ibsim_fixtures
+import routing
+from routing.errors import ParseError
+from routing.formats.toml_text import Toml
+
+TEXT = """# a comment with [[rule]] in it
+title = 'x'
+about = \"\"\"
+[[rule]]
+ports = 3
+\"\"\"
+
+[engine]
+vls.most = 4
+"a key" = 1
+
+[[rule]]
+ports = [
+  "1", # one
+  "2",
+]
+[rule.times]
+hoq = 1
+
+[[rule]]
+  ports = '3'
+  times = { hoq = 2 }
+
+[[rule.part]]
+[[rule.part]]
+name = 'x'
+[engine.nue]
+ways = [{ a = 1 }, { a = 2, b = [3] }]
+"""
+
+PLACES = {
+    ("title",): 2,
+    ("about",): 3,
+    ("engine",): 8,
+    ("engine", "vls"): 9,
+    ("engine", "vls", "most"): 9,
+    ("engine", "a key"): 10,
+    ("rule",): 12,
+    ("rule", 0): 12,
+    ("rule", 0, "ports"): 13,
+    ("rule", 0, "ports", 1): 13,
+    ("rule", 0, "times"): 17,
+    ("rule", 0, "times", "hoq"): 18,
+    ("rule", 1): 20,
+    ("rule", 1, "ports"): 21,
+    ("rule", 1, "times", "hoq"): 22,
+    ("rule", 1, "part", 0): 24,
+    ("rule", 1, "part", 1): 25,
+    ("rule", 1, "part", 1, "name"): 26,
+    ("engine", "nue"): 27,
+    ("engine", "nue", "ways", 1, "b", 0): 28,
+}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(("where", "line"), PLACES.items(), ids=lambda value: str(value).replace(" ", ""))
+def test_every_value_has_its_line(where, line, end):
+    assert Toml.of(TEXT.replace("\n", end), "x.toml").line(*where) == line
+
+
+def test_what_is_not_there_is_where_it_would_be():
+    file = Toml.of(TEXT, "x.toml")
+    assert file.line("rule", 1, "name") == 20
+    assert file.line("rule", 7) == 12
+    assert file.line("nothing") is None
+    assert file.line() is None
+
+
+def test_an_error_names_file_and_line():
+    file = Toml.of(TEXT, "x.toml")
+    told = file.error("is wrong", "rule", 1, "ports", remedy="mend it")
+    assert isinstance(told, ParseError)
+    assert str(told) == "x.toml:21: is wrong (mend it)"
+    assert str(file.error("title is missing")) == "x.toml: title is missing"
+
+
+def test_lines_as_editors_count_them():
+    """Unicode knows more ends of lines than TOML."""
+    assert Toml.of("a = 'x\u2028y\u0085z'\nb = 1\n", "x.toml").line("b") == 2
+
+
+SHIPPED = [path for package in (routing, ibsim_fixtures) for path in Path(package.__file__).parent.rglob("*.toml")]
+
+
+def places(value, where=()):
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*where, key)
+        yield from places(item, (*where, key))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_value_of_the_files_that_are_shipped_is_found(path):
+    file = Toml.read(path)
+    lines = path.read_text().split("\n")
+    assert SHIPPED
+    for where in places(file.table):
+        assert isinstance(where[-1], int) or where[-1] in lines[file.lines[where] - 1]
+    assert len(file.lines) > len(file.table)
