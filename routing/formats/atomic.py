@@ -26,14 +26,22 @@ _RENAME_EXCHANGE = 2
 def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for writing that takes the place of ``path`` when the block ends without an exception.
 
+    A link stays one: what it points at is replaced.
+
     Raises
     ------
+    InputError
+        The path is a folder, a device or a pipe.
     EnvironmentProblem
         The folder is not there or cannot be written, or the disk is full.
     """
-    target = Path(path).absolute()
+    target = Path(os.path.realpath(path))  # Path.resolve raises where links point at one another
     part = _part(target)
     with _environment(target):
+        # The name of a device would be renamed over as well, /dev/null for all programs that run.
+        if Path(path).exists() and not Path(path).is_file():
+            what = "a folder" if Path(path).is_dir() else "no regular file"
+            raise InputError(f"is {what}, and a file is to be written", path=path, remedy="name a file")
         try:
             with part.open("xb") as file:
                 yield file
@@ -73,7 +81,7 @@ def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -
     EnvironmentProblem
         The folder around it is missing or cannot be written.
     """
-    target = Path(path).resolve()
+    target = Path(os.path.realpath(path))
     part = _part(target)
     with _environment(target):
         _refuse_foreign(target, marker, known)

@@ -92,6 +92,27 @@ def test_an_empty_folder_and_a_file_in_the_way(tmp_path):
         pytest.fail("must not be entered")
 
 
+def test_only_files_are_replaced_by_files(tmp_path):
+    os.mkfifo(tmp_path / "pipe")  # as a device is: for root, /dev/null too could be renamed over
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder"):
+        with pytest.raises(InputError, match=rf"{name}: is (a folder|no regular file).*name a file"):
+            write_text_atomically(tmp_path / name, "new")
+    assert (tmp_path / "pipe").is_fifo()
+    assert names_in(tmp_path) == ["folder", "pipe"]
+
+
+def test_a_link_to_a_file_stays_one(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").symlink_to("file")
+    write_text_atomically(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "new"
+    (tmp_path / "knot").symlink_to("knot")
+    write_text_atomically(tmp_path / "knot", "new")
+    assert (tmp_path / "knot").read_text() == "new"
+
+
 @pytest.mark.parametrize("where", ["missing/x", "file/x"])
 def test_places_that_cannot_be_written_say_so_in_one_line(tmp_path, where):
     (tmp_path / "file").write_text("")
