@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from routing import __version__
-from routing.errors import EnvironmentProblem, IbnueError, InputError
+from routing.errors import EnvironmentProblem, IbnueError, InputError, NotEnoughVLs
 
 FINDING = 1
 WRONG_USE = 2
@@ -72,6 +72,7 @@ EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ..
     ((click.ClickException,), WRONG_USE, lambda error: error.format_message()),
     ((InputError,), WRONG_USE, str),
     ((EnvironmentProblem,), WRONG_USE, lambda error: str(error).partition("\n")[0]),  # a log's end may follow
+    ((NotEnoughVLs,), FINDING, lambda error: f"{error} (allow more, or use nue or updn, which do with one)"),
     ((IbnueError,), FINDING, str),
     ((click.Abort, KeyboardInterrupt), INTERRUPTED, lambda error: "interrupted"),
     ((OSError,), WRONG_USE, system_line),

@@ -82,12 +82,12 @@ def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, gu
     Raises
     ------
     OptionError
-        Options of a generator with a file.
+        Options of a generator with a file, or of a file with a generator.
     """
-    from routing.topologies import TOPOLOGIES, from_words
+    from routing.topologies import TOPOLOGIES
 
     if source in TOPOLOGIES and not Path(source).exists():
-        return from_words(source, arguments, lmc=lmc, **chosen)
+        return fabrics.generated(source, arguments, guid2lid, lmc=lmc, **chosen)
     if arguments or chosen:
         what = arguments[0] if arguments else "--" + next(iter(chosen))
         raise OptionError(f"{what} belongs to a generator, and {source!r} is none", remedy="ibnue fabric --list")

@@ -99,6 +99,21 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return [*names, CompletionItem(incomplete, type="file")]
 
 
+def generated(name: str, words: Sequence[str], guid2lid: Path | None, **options: Any) -> Fabric:
+    """The fabric of a generator, whose GUIDs no file of LIDs can know.
+
+    Raises
+    ------
+    OptionError
+        A file of LIDs all the same, or what the generator says.
+    """
+    from routing.topologies import from_words
+
+    if guid2lid is not None:
+        raise OptionError("--guid2lid needs a fabric file", remedy="a generator's GUIDs are its own")
+    return from_words(name, words, **options)
+
+
 def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
     """The fabric that FABRIC means.
 
@@ -109,13 +124,11 @@ def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
     InputError
         Neither a file nor a generator, or what the reader or the generator says.
     """
-    from routing.topologies import TOPOLOGIES, from_words
+    from routing.topologies import TOPOLOGIES
 
     name, colon, rest = text.partition(":")
     if not Path(text).exists() and name in TOPOLOGIES:
-        if guid2lid is not None:
-            raise OptionError("--guid2lid needs a fabric file", remedy="a generator's GUIDs are its own")
-        return from_words(name, rest.split(",") if rest else [], lmc=lmc)
+        return generated(name, rest.split(",") if rest else [], guid2lid, lmc=lmc)
     if not Path(text).exists():
         near = difflib.get_close_matches(name, TOPOLOGIES, 1)
         hint = f"did you mean {near[0]}:...?" if near and colon else "a generator is written like torus:4x4x4,cas=1"

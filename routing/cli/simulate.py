@@ -152,10 +152,10 @@ def show(scenario: Scenario, results: list[Result]) -> None:
 
 def write_charts(folder: Path, results: list[Result]) -> None:
     """One SVG for each case that has something to show."""
-    from routing.formats.atomic import write_text_atomically
+    from routing.formats.atomic import make_folder, write_text_atomically
     from routing.simulate.chart import chart
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for result in results:
         if result.series is None:
             continue

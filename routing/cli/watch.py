@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("fabric", shell_complete=fabrics.complete)
 @click.argument("tables", type=click.Path(path_type=Path))
-@click.option("--interval", type=Number(0.01), default=1.0, show_default=True, metavar="SECONDS",
+@click.option("--interval", type=Number(0.01, 86400), default=1.0, show_default=True, metavar="SECONDS",
               help="Between two readings.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(1), metavar="N", help="Stop after N; without it, when a loop is found.")
 @click.option("--once", is_flag=True, help="Read once, and judge what the counters hold since they were reset.")
@@ -48,6 +48,8 @@ def watch(
     the LIDs that the switches have now (the output of ibnetdiscover has).  Exit status 1 if suspected channels are on a
     credit loop.
     """
+    if once and rounds is not None:
+        raise click.UsageError("--once reads once: give it or --rounds", click.get_current_context())
     import numpy as np
 
     from routing.deadlock.watch import Pointers, loops_pointed_at

@@ -27,12 +27,17 @@ def vls_allowed(options: EngineOptions) -> int:
     Raises
     ------
     OptionError
-        Anything but "min", "auto" and 1 to 15; more than there are from the first VL on.
+        Anything but "min", "auto" and 1 to 15; more than there are from the first VL on, or none for "auto".
     """
     if options.vls == "min":
         return 1
     if options.vls == "auto":
-        return max(1, options.port_vls - options.first_vl)
+        if options.first_vl >= options.port_vls:
+            raise OptionError(
+                f"ports have {options.port_vls} data VLs, and none from VL {options.first_vl} on",
+                remedy="choose a lower first VL, or say how many VLs to use if the ports have more",
+            )
+        return options.port_vls - options.first_vl
     if type(options.vls) is not int or not 1 <= options.vls <= DATA_VLS:
         raise OptionError(f"{options.vls!r} is no number of data VLs", remedy=f"use 1 to {DATA_VLS}, min or auto")
     if options.first_vl + options.vls > DATA_VLS:

@@ -115,7 +115,7 @@ class Lottery:
         Raises
         ------
         OptionError
-            An unknown kind.
+            An unknown kind, or "group" without groups.
         """
         makers: dict[str, Callable[[], Sequence[Fault]]] = {
             "link": lambda: every_link(fabric),
@@ -129,6 +129,8 @@ class Lottery:
         for kind in kinds:
             if kind not in makers:
                 raise OptionError(f"{kind!r} is no kind of random fault", remedy=f"use {', '.join(makers)}")
+        if "group" in kinds and not groups:
+            raise OptionError("there are no groups to draw from", remedy="name a list file of groups")
         return cls(fabric, tuple(kinds), tuple(makers[kind]() for kind in kinds))
 
     def draw(self, seed: int | str, *, rate: float | None = None, count: int | None = None) -> list[Fault]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
-from routing.faults.model import Fault, FaultKind, cable_at, device_of, node_guids
+from routing.faults.model import Fault, FaultKind, apply_faults, cable_at, device_of, node_guids
 from routing.formats.text import read_text
 from routing.rates import SPEED_OF, WIDTHS
 
@@ -141,7 +141,10 @@ class _Reader:
         link = self.link(" ".join(words))
         names = [f"{width}x"] if width is not None else []
         names += [name for name, value in SPEED_OF.items() if value == speed]
-        return Fault(FaultKind.DEGRADE, f"degrade {link.name} {' '.join(names)}", link.ports[:1], (), width, speed)
+        fault = Fault(FaultKind.DEGRADE, f"degrade {link.name} {' '.join(names)}", link.ports[:1], (), width, speed)
+        if apply_faults(self.fabric, [fault]).link_capacity.sum() >= self.fabric.link_capacity.sum():
+            raise OptionError(f"{text!r} makes the link no slower", remedy="give fewer lanes or a lower speed")
+        return fault
 
     def swap(self, text: str) -> Fault:
         ends = self.two(text, r"\s+")

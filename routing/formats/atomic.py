@@ -58,6 +58,20 @@ def write_text_atomically(path: str | Path, text: str) -> None:
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
+def make_folder(path: str | Path) -> Path:
+    """Make a folder for files to be written into, if it is not there.
+
+    Raises
+    ------
+    EnvironmentProblem
+        It is a file, or the folder around it is missing or cannot be written.
+    """
+    folder = Path(path)
+    with _environment(folder):
+        folder.mkdir(exist_ok=True)
+    return folder
+
+
 @contextmanager
 def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -> Iterator[Path]:
     """Give an empty folder to fill that takes the place of ``path`` when the block ends without an exception.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from fractions import Fraction
@@ -14,6 +15,8 @@ from routing.deadlock.pause_flows import Demand
 from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
 from routing.formats.text import read_text
+
+_RATE = re.compile(r"[0-9]{1,9}(?:/[0-9]{1,9}|\.[0-9]{1,9})?", re.ASCII)
 
 
 def read_demands(path: str | Path, fabric: Fabric) -> list[Demand]:
@@ -110,9 +113,10 @@ def _rows(fabric: Fabric, word: str) -> list[int]:
 
 def _rate(word: str, path: str | Path, line: int) -> Fraction:
     try:
-        rate = Fraction(word)
-    except (ValueError, ZeroDivisionError):
+        # A Fraction of 1e-999999999 would be written out digit by digit.
+        rate = Fraction(word) if _RATE.fullmatch(word) else Fraction(0)
+    except ZeroDivisionError:
         rate = Fraction(0)
     if not 0 < rate <= 1:
-        raise ParseError(f"{word} is no rate", path=path, line=line, remedy="a share of the link such as 1/3")
+        raise ParseError(f"{word[:40]} is no rate", path=path, line=line, remedy="a share of the link such as 1/3")
     return rate

@@ -204,6 +204,8 @@ def read_tables(path: str | Path, fabric: Fabric) -> Routing:
         if not (path / LFTS).exists():
             raise InputError(f"holds neither {BUNDLE} nor {LFTS}", path=path, remedy="OpenSM dumps with -D 0x43")
         return _from_dumps(path / LFTS, path, fabric)
+    if not path.is_file():  # a pipe cannot be read twice
+        raise InputError("is no regular file", path=path, remedy="copy it into one")
     if _is_zip(path):
         return bundle_routing(read_bundle(path), fabric)
     return _from_dumps(path, None, fabric)

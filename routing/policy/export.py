@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing.errors import EnvironmentProblem
 from routing.fabric import Fabric
-from routing.formats.atomic import write_text_atomically
+from routing.formats.atomic import make_folder, write_text_atomically
 from routing.policy.model import (
     OPENSM_HOQ,
     OPENSM_LEAF_HOQ,
@@ -73,11 +72,7 @@ def write_switch_files(found: PortPolicies, fabric: Fabric, folder: str | Path) 
     EnvironmentProblem
         The folder cannot be made, or a file not be written.
     """
-    place = Path(folder)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise EnvironmentProblem(f"{place}: {problem.strerror or problem}") from None
+    place = make_folder(folder)
     written = []
     for switch, guid in enumerate(fabric.switch_guid.tolist()):
         path = place / f"0x{guid:016x}.json"

@@ -174,12 +174,16 @@ def from_words(name: str, words: Sequence[str], /, **options: Any) -> Fabric:
     Raises
     ------
     OptionError
-        An unknown generator or option, a wrong number of arguments, a value that makes no fabric.
+        An unknown generator or option, an option twice, a wrong number of arguments, a value that makes no fabric.
     """
     arguments = [word for word in words if "=" not in word]
+    given: set[str] = set()
     for word in words:
         key, equals, value = word.partition("=")
         if equals:
+            if key.strip() in given:
+                raise OptionError(f"{key.strip()} is given twice", remedy="give it once")
+            given.add(key.strip())
             options[key.strip().replace("-", "_")] = _number_or_text(value.strip())
     return generate(name, arguments, **options)
 
@@ -195,9 +199,9 @@ def _number_or_text(value: str) -> int | float | str:
 
 def _parse(arg: str, topology: Topology) -> list[int]:
     parts = re.split("[x,]", arg.strip())
-    if not all(re.fullmatch("[0-9]{1,6}", part, re.ASCII) for part in parts):
+    if not all(re.fullmatch("[0-9]+", part, re.ASCII) for part in parts):
         raise _usage(topology, f"{arg!r} is no list of whole numbers")
-    numbers = [int(part) for part in parts]
+    numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]  # nine digits are too many already
     if max(numbers) > LARGEST_ARGUMENT:
         raise _usage(topology, f"{max(numbers)} is more than any subnet holds")
     return numbers

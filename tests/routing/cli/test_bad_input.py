@@ -1,5 +1,6 @@
 """What a newcomer gets wrong: every command says so in one line that names the file and a way out."""
 
+import os
 import re
 
 import pytest
@@ -133,3 +134,47 @@ def test_deeds_are_checked_before_anything_starts(monkeypatch, folder, deed):
 )
 def test_nan_is_no_number(monkeypatch, folder, option, words):
     assert "is not a number" in refused(monkeypatch, folder, *words, option, "nan")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("fabric torus 3x3 --guid2lid tables/guid2lid", "a generator's GUIDs are its own"),
+        ("fabric torus:3x3,cas=1,cas=2", "cas is given twice"),
+        ("fabric slimfly 1000003", "more than any subnet holds"),
+        (f"fabric slimfly {'9' * 5000}", "more than any subnet holds"),
+        ("whatif torus:3x3 --random 3 --kinds group", "no groups to draw from"),
+        ("route torus:3x3 --first-vl 8", "ports have 8 data VLs, and none from VL 8 on"),
+        ("watch torus:3x3 tables --interval 1e300", "not in the range"),
+        ("watch torus:3x3 tables --once --rounds 2", "--once reads once"),
+        ("check torus:3x3 pipe", "pipe: is no regular file"),
+        ("fabric pipe", "pipe: is no regular file"),
+    ],
+)
+def test_what_cannot_be_served_is_refused(monkeypatch, folder, words, why):
+    if not (folder / "pipe").exists():
+        os.mkfifo(folder / "pipe")
+    assert why in refused(monkeypatch, folder, *words.split())
+
+
+@pytest.mark.parametrize("rate", ["1e-999999999", "-1", "0", "1/0", "1.5", "nan", "1" * 5000])
+def test_rates_of_flows_are_shares(monkeypatch, folder, rate):
+    (folder / "flows.txt").write_text(f"ca0.0.0 ca1.1.0 {rate}\n")
+    line = refused(monkeypatch, folder, "pause", FABRIC, "tables", "--flows", "flows.txt")
+    assert "flows.txt:1: " in line
+    assert "is no rate" in line
+    assert len(line) < 200
+
+
+@pytest.mark.parametrize("where", ["text", "missing/agents"])
+def test_folders_are_made_one_at_a_time(monkeypatch, folder, where):
+    (folder / "rules.toml").write_text("[[rule]]\nhoq_life = 5\n")
+    assert "cannot be written" in refused(monkeypatch, folder, "policy", "export", "rules.toml", FABRIC, "-o", where)
+    assert not (folder / "missing").exists()
+
+
+def test_too_few_vls_name_a_way_out(monkeypatch, folder):
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(main, ["route", "ring:5", "-e", "lash", "--vls", "1"])
+    assert result.exit_code == 1
+    assert "2 VLs are needed, 1 may be used (allow more, or use nue or updn" in result.stderr

@@ -90,6 +90,8 @@ def test_names_with_anything_in_them():
         ("port sw0", "'sw0' names no port"),
         ("degrade sw0/3", "says no width or speed"),
         ("degrade sw0/3 3x", "says no width or speed"),
+        ("degrade sw0/3 4x", "makes the link no slower"),
+        ("degrade sw0/3 1x XDR", "makes the link no slower"),
         ("swap sw0/3", "names no two ports"),
         ("swap sw0/3 sw1/3", "two plugs of one cable"),
         ("swap sw0/3 sw7/3", "no device 'sw7'"),

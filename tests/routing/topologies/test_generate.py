@@ -96,7 +96,7 @@ def test_multi_port_cas_of_an_xgft():
         ("torus", ["4x٤"], {}, "whole numbers"),
         ("torus", ["4x0"], {}, "no grid"),
         ("torus", ["400x400"], {}, "unicast LIDs"),
-        ("torus", ["9999999"], {}, "whole numbers"),
+        ("torus", ["9999999"], {}, "more than any subnet holds"),
         ("torus", ["99999"], {}, "more than any subnet"),
         ("torus", ["4x4"], {"lmc": 8}, "LMC"),
         ("torus", ["20x20"], {"lmc": 7}, "LMC"),
