@@ -281,7 +281,8 @@ class OpenSM:
             if finished_sweep(events, place, any_start=any_start) is not None:
                 return True
             if fruitless_sweeps(events, place) >= fruitless:
-                raise self._failure("OpenSM: no routing engine could route this fabric")
+                why = next((f": {event.text}" for event in events if event.kind is EventKind.ERROR), "")
+                raise self._failure(f"OpenSM: no routing engine could route this fabric{why}")
             return False
 
         # The start of a sweep that is under way stands before the mark.

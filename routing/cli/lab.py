@@ -29,6 +29,22 @@ DEMO_FABRIC = "torus:4x4x4"
 DEMO_RIVAL = "minhop"
 DEMO_DEEDS = ("unlink sw0.0.0 3", "relink sw0.0.0 3")
 _PORTS = re.compile(r"ibnue policies: (.*)$", re.MULTILINE)
+OPTIONS = {
+    "demo": "--demo",
+    "soak_length": "--soak",
+    "opensm_engine": "--opensm-engine",
+    "engine_name": "--engine",
+    "fabric": "a FABRIC",
+    "deeds": "--do",
+    "policies": "--policies",
+}
+"""Parameters of the command as they are typed."""
+IDLE_WITH = {
+    "demo": {"fabric", "deeds", "soak_length"},
+    "soak_length": {"deeds", "policies"},
+    "opensm_engine": {"engine_name"},
+}
+"""What would have no part in what is done, by the option that says otherwise."""
 HELP = "unlink DEVICE [PORT], relink DEVICE [PORT], show, quit"
 
 
@@ -80,18 +96,13 @@ def lab(
     Needs the Debian packages opensm, ibsim-utils, infiniband-diags; for the plugin libopensm-dev, libibumad-dev and a C
     compiler.  Exit status 1 if any tables were incomplete or had a credit loop, or were not as planned.
     """
-    if fabric is None and not demo:
-        raise click.UsageError("Missing argument 'FABRIC'", click.get_current_context())
+    refuse_idle_options()
     subnet = fabrics.read(fabric or DEMO_FABRIC)
     engines.find_engine(engine_name)
     if soak_length is not None:
         from routing.cli.soak import soak
 
-        if demo or deeds or policies is not None:
-            raise click.UsageError("--soak goes without --demo, --do and --policies", click.get_current_context())
         return soak(subnet, engine_name, opensm_engine, text=soak_length, seed=seed, ledger=ledger, as_json=as_json)
-    if ledger is not None:
-        raise click.UsageError("--ledger goes with --soak", click.get_current_context())
     todo = deeds or (DEMO_DEEDS if demo else ())
     for deed in todo:
         foresee(deed, subnet)
@@ -115,6 +126,28 @@ def lab(
     if as_json:
         print_json({"fabric": subnet.name, "states": [state.as_object() for state in states]})
     return 0 if all(state.proof.certified for state in states) else FINDING
+
+
+def refuse_idle_options() -> None:
+    """See that every option that was given has a part in what is to be done.
+
+    Raises
+    ------
+    click.UsageError
+        One has none, or there is no fabric.
+    """
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    given = {name for name in context.params if context.get_parameter_source(name) is not default}
+    for name, others in IDLE_WITH.items():
+        idle = sorted(given & others)
+        if name in given and idle:
+            raise click.UsageError(f"{OPTIONS[name]} goes without {OPTIONS[idle[0]]}", context)
+    for name in sorted(given & {"seed", "ledger"}):
+        if "soak_length" not in given:
+            raise click.UsageError(f"--{name} goes with --soak", context)
+    if not given & {"fabric", "demo"}:
+        raise click.UsageError("Missing argument 'FABRIC'", context)
 
 
 def live(

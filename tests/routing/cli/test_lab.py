@@ -101,8 +101,19 @@ def test_a_soak_of_no_length_is_refused_before_anything_starts(length):
     assert "a number of events, or a time" in result.stderr and result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("args", [["--ledger", "x"], ["--soak", "3", "--do", "show"], ["--soak", "3", "--demo"]])
-def test_a_soak_stands_alone(args):
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--ledger", "x"],
+        ["--soak", "3", "--do", "show"],
+        ["--soak", "3", "--policies", "x"],
+        ["--soak", "3", "--demo"],
+        ["--demo"],
+        ["--seed", "3"],
+        ["-e", "updn", "--opensm-engine", "minhop"],
+    ],
+)
+def test_no_option_is_passed_over(args):
     assert run("lab", "ring:4", *args).exit_code == 2
 
 
