@@ -25,9 +25,14 @@ def verify(fabric: Fabric, routing: Routing, engine: Engine, *, threads: int = 2
     """
     proof = prove(fabric, routing, threads=threads, explain=explain)
     if not proof.complete:
-        found = "; ".join(line.strip() for line in proof.unreachable.describe())
+        found = _one_line(proof.unreachable.describe())
         raise BrokenPromise(f"engine {engine.name} left out routes: {found}")
     if engine.promise is Promise.DEADLOCK_FREE and proof.credit_loop is not None:
-        found = "; ".join(line.strip() for line in proof.credit_loop.describe())
+        found = _one_line(proof.credit_loop.describe())
         raise BrokenPromise(f"engine {engine.name} promises freedom from credit loops, and there is a {found}")
     return proof
+
+
+def _one_line(lines: list[str]) -> str:
+    """A headline, which may end in a colon, and what stands below it."""
+    return lines[0] + " " + "; ".join(line.strip() for line in lines[1:])

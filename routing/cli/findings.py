@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,11 @@ def facts(proof: Proof) -> Iterator[tuple[str, str]]:
     """The verdicts, line by line."""
     yield "complete", "yes" if proof.complete else "NO"
     yield "credit loops", "YES" if proof.certificate is None else _NONE[proof.strength, proof.scope]
+
+
+def share(value: float, more: str = "") -> str:
+    """A share of what the CAs' links can carry, and what else is to be said of it."""
+    return f"{value:.3f} of the CAs' rate{more}" if math.isfinite(value) else "no channel carries anything"
 
 
 def print_findings(proof: Proof) -> None:

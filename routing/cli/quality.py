@@ -81,7 +81,7 @@ def facts(figures: Quality) -> list[tuple[str, str]]:
         ("end ports", f"{figures.endports}, {figures.pairs} ordered pairs, {figures.pairs_lost:.0f} of them lost"),
         ("hops", f"{figures.hops_mean:.2f} mean, {figures.hops_max} most; pairs by hops: {spread}"),
         ("load", f"{load} (flows on a channel when all send to all)"),
-        ("all-to-all", f"{figures.all_to_all:.3f} of the CAs' rate; {figures.bound:.3f} if the load were even"),
+        ("all-to-all", findings.share(figures.all_to_all, f"; {figures.bound:.3f} if the load were even")),
         ("bisection", f"{figures.bisection_mean:.3f} mean, {figures.bisection_least:.3f} least"),
         ("shift", f"{figures.shift_mean:.3f} mean, {figures.shift_least:.3f} least"),
         ("permutation", f"{figures.permutation_mean:.3f} mean, {figures.permutation_least:.3f} least"),

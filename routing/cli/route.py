@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -155,16 +154,11 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "VLs", f"{routing.vls_needed} needed, {routing.vls} used"
     yield from findings.facts(result.proof)
     yield "hops", f"{quality.hops_mean:.2f} mean, {quality.hops_max} most, between the switches of two CAs"
-    yield "all-to-all", share(quality.all_to_all)
-    yield "bisection", share(quality.bisection_mean)
+    yield "all-to-all", findings.share(quality.all_to_all)
+    yield "bisection", findings.share(quality.bisection_mean)
     yield "seconds", ", ".join(f"{name} {seconds:.2f}" for name, seconds in result.seconds.items())
     if result.files:
         yield "files", f"{result.files[0].parent}/: {', '.join(path.name for path in result.files)}"
-
-
-def share(value: float) -> str:
-    """A share of what the CAs' links can carry."""
-    return f"{value:.3f} of the CAs' rate" if math.isfinite(value) else "no channel carries anything"
 
 
 def as_object(result: Result) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Traffic:
     reply: bool
 
     def __str__(self) -> str:
-        kind = "reply of" if self.reply else "from"
+        kind = "replies of" if self.reply else "traffic from"
         source = f"{self.source} (LID {self.source_lid})" if self.source_lid else self.source
         return f"{kind} {source} to {self.destination} (LID {self.destination_lid}), SL {self.sl}"
 
@@ -72,7 +72,7 @@ class Turn:
 
     def __str__(self) -> str:
         way = f"{self.switch} port {self.port} -> {self.towards} port {self.in_port}, VL {self.vl}"
-        return f"{way}; held by traffic {self.traffic}"
+        return f"{way}; held by {self.traffic}"
 
 
 @dataclass(frozen=True)

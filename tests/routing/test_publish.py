@@ -33,7 +33,7 @@ def test_promise_that_is_kept():
 
 def test_broken_promise_names_the_loop():
     fabric, engine = ring_fabric(5), Careless(Promise.DEADLOCK_FREE)
-    with pytest.raises(BrokenPromise, match=r"careless promises .* credit loop of 5 channels on VL 0.*sw0 port"):
+    with pytest.raises(BrokenPromise, match=r"careless promises .* channels on VL 0, closed by requests: sw0 port"):
         verify(fabric, engine.route(fabric, EngineOptions()), engine)
 
 
@@ -49,5 +49,5 @@ def test_incomplete_tables_never_pass(promise):
     fabric, engine = random_fabric(2, switches=3, cas=1), Careless(promise)
     routing = engine.route(fabric, EngineOptions())
     routing.lft[1, fabric.endport_lid[0]] = 255
-    with pytest.raises(BrokenPromise, match=r"careless left out routes: .* sw1 has no route"):
+    with pytest.raises(BrokenPromise, match=r"careless left out routes: [^;]* delivered: .*sw1 has no route"):
         verify(fabric, routing, engine)

@@ -318,3 +318,10 @@ def test_options_that_need_earlier_tables(torus, option):
 
 def test_earlier_tables_of_another_fabric(torus, routed):
     assert_refused(run("route", "ring:4", "--previous", routed), "the bundle is for another fabric")
+
+
+def test_what_carries_nothing_has_no_share(tmp_path):
+    assert run("route", "full-mesh:1", "-o", tmp_path / "t").exit_code == 0
+    result = run("quality", "full-mesh:1", tmp_path / "t")
+    assert "no channel carries anything" in result.stdout
+    assert "inf" not in result.stdout
