@@ -13,7 +13,7 @@ PACKAGES := gcc libc6-dev python3 python3-dev python3-venv \
 # Sweeps are tried over MPI too.
 test: PACKAGES += openmpi-bin
 
-.PHONY: help demo test bench asan packages install clean
+.PHONY: help demo test bench asan tsan packages install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ bench: packages $(BIN)/tox ## everything that is timed
 
 asan: packages $(BIN)/tox ## the kernels under AddressSanitizer and UBSan
 	$(BIN)/tox run -e asan
+
+tsan: packages $(BIN)/tox ## the kernels' threads under ThreadSanitizer
+	$(BIN)/tox run -e tsan
 
 packages: ## the Debian packages, where they are not there already
 	@missing=$$(for p in $(PACKAGES); do \

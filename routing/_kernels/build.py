@@ -1,7 +1,8 @@
 """Builds the extension module ``routing._kernels._native`` from all of ``csrc/`` (cffi API mode).
 
 The headers serve as cffi declarations too, so they hold plain declarations only: everything between the include guard
-and the end, without macros.  ``IBNUE_SANITIZE=1`` in the environment builds with AddressSanitizer and UBSan.
+and the end, without macros.  ``IBNUE_SANITIZE`` in the environment names the compiler's sanitizers to build with:
+``address,undefined`` or ``thread``.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def flags() -> tuple[list[str], list[str]]:
     # No -march=native and no -ffast-math: the same bytes have to come out on every machine.
     compile_flags = ["-std=c11", "-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-pthread", f"-I{SOURCES}"]
     link_flags = ["-pthread", "-lm"]
-    if os.environ.get("IBNUE_SANITIZE"):
-        sanitize = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g"]
+    sanitizers = os.environ.get("IBNUE_SANITIZE")
+    if sanitizers:
+        sanitize = [f"-fsanitize={sanitizers}", "-fno-omit-frame-pointer", "-g"]
         compile_flags += [*sanitize, "-O1", "-fno-sanitize-recover=undefined"]
         link_flags += sanitize
     return compile_flags, link_flags

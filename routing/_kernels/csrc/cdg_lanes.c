@@ -1,5 +1,6 @@
 #include "cdg_lanes.h"
 #include "internal/cdg_forest.h"
+#include "internal/take.h"
 #include "parallel.h"
 
 #include <stdatomic.h>
@@ -234,7 +235,7 @@ static void run(void *workers, int32_t me)
     if (!w->deps || !prepare(w))
         w->code = NO_MEMORY;
     else
-        while ((lid = atomic_fetch_add(&w->j->next_block, 1) * BLOCK) < t->lids)
+        while ((lid = ibn_take(&w->j->next_block) * BLOCK) < t->lids)
             run_block(w, lid, t->lids - lid < BLOCK ? t->lids - lid : BLOCK);
     dispose(w);
 }

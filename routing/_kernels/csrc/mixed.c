@@ -1,5 +1,6 @@
 #include "mixed.h"
 #include "internal/mixed_ways.h"
+#include "internal/take.h"
 #include "parallel.h"
 
 #include <stdatomic.h>
@@ -56,7 +57,7 @@ static void run(void *workers, int32_t me)
     int32_t column;
     w->flow = malloc(((size_t)t->switches + 1) * sizeof *w->flow);
     w->code = ibn_mixed_prepare(&w->ways, t) || !w->flow || !w->dep ? NO_MEMORY : OK;
-    while (w->code == OK && (column = atomic_fetch_add(&w->j->next_column, 1)) < t->columns)
+    while (w->code == OK && (column = ibn_take(&w->j->next_column)) < t->columns)
         run_column(w, column);
     ibn_mixed_dispose(&w->ways);
     free(w->flow);

@@ -1,4 +1,5 @@
 #include "internal/mixed_ways.h"
+#include "internal/take.h"
 #include "mixed.h"
 #include "parallel.h"
 
@@ -113,7 +114,7 @@ static void run(void *workers, int32_t me)
     int32_t column;
     w->flow = malloc(((size_t)t->switches + 1) * 2 * SLS * sizeof *w->flow);
     w->code = ibn_mixed_prepare(&w->ways, t) || !w->flow || !w->dep ? NO_MEMORY : OK;
-    while (w->code == OK && (column = atomic_fetch_add(&w->j->next_column, 1)) < t->columns)
+    while (w->code == OK && (column = ibn_take(&w->j->next_column)) < t->columns)
         run_column(w, column);
     ibn_mixed_dispose(&w->ways);
     free(w->flow);

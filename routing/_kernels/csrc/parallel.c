@@ -1,5 +1,6 @@
 /* Runs numbered jobs on a few threads.  Which thread takes which item is left to chance, so a job's result may depend on
  * its item only, never on the thread: that is what makes every kernel's output the same at any thread count. */
+#include "internal/take.h"
 #include "parallel.h"
 
 #include <pthread.h>
@@ -26,7 +27,7 @@ struct ibn_team {
 static void drain(ibn_team *team)
 {
     int item;
-    while ((item = atomic_fetch_add(&team->next, 1)) < team->items)
+    while ((item = ibn_take(&team->next)) < team->items)
         team->job(team->context, item);
 }
 
