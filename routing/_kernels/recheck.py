@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from routing._kernels.cdg import slot_numbers
 from routing._kernels.native import check, ffi, grouped, lib, point, pointer
-from routing.fabric import Fabric
+from routing.fabric import Channels, Fabric
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +45,13 @@ def recheck(
     endports_only: bool,
     waits: npt.NDArray[np.uint16],
     hops: npt.NDArray[np.uint8],
+    turns_climb: bool,
 ) -> Rechecked:
     """See that all climbs, where it is known that what has not changed does.
 
     ``tables``: the LFT and what it was, uint8[S, L], 255 where an entry of before does not hold; ``levels``: the SLs
-    and what they were, both uint8[L] or both uint8[S, L]; ``order``: int32[V, C]; ``waits`` and ``hops`` as they were.
+    and what they were, both uint8[L] or both uint8[S, L]; ``order``: int32[V, C]; ``waits`` and ``hops`` as they were;
+    ``turns_climb``: whether all of ``waits`` is known to climb.
 
     Cost: one pass over LFT and slots, and the hops of every packet whose way has changed.
     """
@@ -73,6 +75,7 @@ def recheck(
     c = ffi.new("recheck_tables *")
     c.switches, c.lids, c.channels, c.vls = fabric.switches, len(lids), len(channels), len(order)
     c.sl_by_switch, c.replies, c.endports_only = int(levels[0].ndim == 2), int(replies), int(endports_only)
+    c.turns_climb = int(turns_climb)
     point(c, **arrays)
     waits, hops, counts = waits.copy(), hops.copy(), np.zeros(3, np.int64)
     check(
@@ -84,3 +87,21 @@ def recheck(
         )
     )
     return Rechecked(waits, hops, *counts.tolist())
+
+
+def turns_against(channels: Channels, waits: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> int:
+    """How many turns of ``waits`` (uint16[slots]) do not climb in an order (int32[V, C]), counted for each VL.
+
+    Cost: O(turns).
+    """
+    slot, order = slot_numbers(channels)[0], np.ascontiguousarray(order)
+    found: int = lib.ibn_turns_against(
+        len(channels),
+        len(order),
+        pointer("int32_t *", channels.first, np.int32),
+        pointer("int32_t *", channels.dst, np.int32),
+        pointer("int32_t *", slot, np.int32),
+        pointer("uint16_t *", waits, np.uint16),
+        pointer("int32_t *", order, np.int32),
+    )
+    return found

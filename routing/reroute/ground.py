@@ -16,7 +16,7 @@ from routing._kernels.repair import Ground, Waits
 from routing._kernels.up_down import climbing, up_down
 from routing.deadlock.cdg import REPLIES
 from routing.deadlock.certificate import Certificate
-from routing.fabric import NO_PORT, Fabric
+from routing.fabric import NO_PORT, Channels, Fabric
 from routing.reroute.translate import old_rows
 from routing.reroute.values import Published
 from routing.tables import Routing
@@ -105,7 +105,12 @@ class Frame:
 
 def channel_numbers(fabric: Fabric, base: Fabric) -> npt.NDArray[np.int32]:
     """int32[C], the number in another fabric of each channel: the same ports of the same switches; -1: none there."""
-    mine, theirs, row = fabric.channels, base.channels, old_rows(base, fabric)
+    mine, theirs = fabric.channels, base.channels
+    if np.array_equal(fabric.switch_guid, base.switch_guid):
+        there = theirs.at_port[mine.src, mine.port]
+        same = (there >= 0) & (theirs.dst[there] == mine.dst) & (theirs.dst_port[there] == mine.dst_port)
+        return np.where(same, there, np.int32(-1))
+    row = old_rows(base, fabric)
     number = np.full(len(mine), -1, np.int32)
     known = np.flatnonzero((row[mine.src] >= 0) & (row[mine.dst] >= 0))
     there = theirs.at_port[row[mine.src[known]], mine.port[known]]
@@ -120,6 +125,39 @@ def moved_masks(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> 
     """Masks of turns in the slots of another fabric; turns over channels that it does not have are left out."""
     if fabric is base:
         return masks
+    if np.array_equal(fabric.switch_guid, base.switch_guid):
+        fewer, more = (base, fabric) if len(base.channels) < len(fabric.channels) else (fabric, base)
+        number = channel_numbers(fewer, more)
+        if (number >= 0).all():
+            there = _slots_without(more.channels, number)
+            return np.delete(masks, there) if fewer is base else _spread(masks, there)
+    return _moved_one_by_one(masks, fabric, base)
+
+
+def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> npt.NDArray[np.uint16]:
+    """Masks with zeros put where these slots (each one once or more) are then."""
+    known = np.ones(len(masks) + len(np.unique(between)), bool)
+    known[between] = False
+    out = np.zeros(len(known), np.uint16)
+    out[known] = masks
+    return out
+
+
+def _slots_without(channels: Channels, left: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Slots that go when only some of the channels are left: those of the others, and of the turns into them."""
+    gone = np.ones(len(channels), bool)
+    gone[left] = False
+    slot, count = slot_numbers(channels)
+    end, into = np.append(slot, count)[1:], channels.into_first
+    slots = [np.zeros(0, np.int64)]
+    for c in np.flatnonzero(gone).tolist():
+        s = channels.src[c]
+        slots.append(np.arange(slot[c], end[c]))
+        slots.append(slot[channels.into[into[s] : into[s + 1]]].astype(np.int64) + c - channels.first[s])
+    return np.concatenate(slots)
+
+
+def _moved_one_by_one(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
     mine, theirs = fabric.channels, base.channels
     slot, their_slot = slot_numbers(mine)[0], slot_numbers(theirs)
     number = channel_numbers(fabric, base)

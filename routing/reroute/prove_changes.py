@@ -20,13 +20,19 @@ from routing.tables import Routing
 
 
 def prove_changes(
-    fabric: Fabric, routing: Routing, before: Published, laid: Laid, order: npt.NDArray[np.int32]
+    fabric: Fabric,
+    routing: Routing,
+    before: Published,
+    laid: Laid,
+    order: npt.NDArray[np.int32],
+    *,
+    turns_climb: bool = False,
 ) -> Proof | None:
     """A proof by an order (int32[V, C]) in which everything is said to climb; None where that does not show it.
 
     Packets whose way and VL are what they were arrived before, and took only turns that the proof of before allowed
-    for.  So it is enough to walk all others, hop by hop, and to see that these turns climb in the new order, too.  The
-    repair's word is taken for nothing.
+    for.  So it is enough to walk all others, hop by hop, and to see that these turns climb in the new order, too,
+    unless that was seen before (``turns_climb``).  The repair's word is taken for nothing.
 
     It is for fabrics in one part whose switches and LIDs are all in place, and gives a certificate of the strength and
     scope of before.
@@ -36,19 +42,21 @@ def prove_changes(
     lanes, was = common_lanes(routing), laid.routing
     if certificate is None or waits is None or lanes is None or not _is_plain(fabric, before, laid):
         return None
-    same_levels = np.array_equal(np.broadcast_to(was.sl, routing.sl.shape), routing.sl)
-    if (certificate.strength == "reversible" and not same_levels) or not vl_bits(lanes).all():
+    levels_were = np.ascontiguousarray(np.broadcast_to(was.sl, routing.sl.shape))
+    replies = certificate.strength == "reversible"
+    if not vl_bits(lanes).all() or (replies and not np.array_equal(levels_were, routing.sl)):
         return None
     found = recheck(
         fabric,
         (routing.lft, was.lft),
-        (routing.sl, np.ascontiguousarray(np.broadcast_to(was.sl, routing.sl.shape))),
+        (routing.sl, levels_were),
         vl_bit=vl_bits(lanes),
         order=order,
-        replies=certificate.strength == "reversible",
+        replies=replies,
         endports_only=certificate.scope == "endports",
         waits=moved_masks(waits, before.fabric, fabric),
         hops=before.proof.hops,
+        turns_climb=turns_climb,
     )
     if found.lost or found.not_climbing:
         return None

@@ -17,10 +17,11 @@ from routing.deadlock.proof import Proof, prove
 from routing.engines.base import Engine, EngineOptions, Promise
 from routing.fabric import NO_PORT, Fabric
 from routing.publish import verify
-from routing.reroute.ground import Frame, exact_waits, known_waits
+from routing.reroute.ground import Frame, exact_waits
 from routing.reroute.home import heal, is_same
 from routing.reroute.prove_changes import prove_changes
-from routing.reroute.translate import Laid, lay_over
+from routing.reroute.standing import Standing, allowed, prepare
+from routing.reroute.translate import Laid, lay_over, same_devices
 from routing.reroute.values import How, Published, Rerouted, Stability
 from routing.tables import Provenance, Routing
 
@@ -66,7 +67,8 @@ def reroute(
     settled = _settled(before, fabric, home, laid)
     if settled is not None:
         return settled
-    job = _Job(engine, options, before, fabric, stability, home, laid)
+    standing = prepare(before, home, threads=options.threads)
+    job = _Job(engine, options, before, fabric, stability, home, laid, standing)
     found, problem = job.run()
     return found if found is not None else _fresh(engine, options, fabric, laid, problem)
 
@@ -114,6 +116,7 @@ class _Job:
     stability: Stability
     home: Published | None
     laid: Laid
+    standing: Standing
     counts: dict[str, int] = field(default_factory=dict)
 
     def run(self) -> tuple[Rerouted | None, str]:
@@ -143,7 +146,8 @@ class _Job:
         waits, with_home = self.waits(frame, certificate)
         start = deliver(self.laid.routing, self.fabric)
         if home is not None and with_home:
-            start, self.counts["healed"] = heal(start, home, self.fabric)
+            apart = self.standing.apart if self.laid.in_place and same_devices(home.fabric, self.fabric) else None
+            start, self.counts["healed"] = heal(start, home, self.fabric, apart)
         plan = Attempt(frame, waits, certificate, vl_bit)
         lay = LAY_ANEW if self.stability is Stability.BALANCED else MEND
         laid, failed, plan = self.attempt(plan, start, lay)
@@ -165,7 +169,7 @@ class _Job:
             vl_bit=plan.vl_bit,
             replies=certificate is not None and certificate.strength == "reversible",
             endports_only=certificate is not None and certificate.scope == "endports",
-            level=levels(self.before.routing, certificate, plan.vl_bit),
+            level=self.standing.level if certificate is not None else np.zeros(0, np.uint8),
         )
         mended = repair(
             frame.ground,
@@ -234,27 +238,22 @@ class _Job:
         """What may wait for what, and whether all that home makes wait is among it."""
         if certificate is None:
             return Waits(np.zeros(0, np.uint16), np.zeros((0, len(frame.base.channels)), np.int32)), True
-        home = self.home
-        if home is None or home is self.before:
-            both = [self.before]
-        elif home.proof.waits is not None and _alike(home.proof, self.before.proof):
-            both = [self.before, home]
+        if frame.base is self.standing.base:
+            found, with_home = self.standing.waits, self.standing.with_home
         else:
-            both = []
-        found = known_waits(frame.base, both, threads=self.options.threads) if both else None
-        if found is not None:
-            return found, True
-        alone = known_waits(frame.base, [self.before], threads=self.options.threads)
-        assert alone is not None
-        return alone, False
+            found, with_home = allowed(frame.base, self.before, self.home, threads=self.options.threads)
+        assert found is not None
+        return found, with_home
 
     def judge(self, laid: Routing, plan: Attempt, holes: int) -> tuple[Rerouted | None, str]:
         """Prove what came of it."""
         routing, certificate = replace(laid, provenance=self.provenance()), self.before.proof.certificate
         proof = None
         if plan.certificate is not None and "exact" not in self.counts:
+            known = self.standing.waits if plan.frame.base is self.standing.base and self.standing.climbing else None
+            same_order = known is not None and np.array_equal(known.order, plan.waits.order)
             order = plan.waits.order[:, plan.frame.channel]
-            proof = prove_changes(self.fabric, routing, self.before, self.laid, order)
+            proof = prove_changes(self.fabric, routing, self.before, self.laid, order, turns_climb=same_order)
             self.counts["proven_by_changes"] = int(proof is not None)
         if proof is None:
             proof = prove(self.fabric, routing, threads=self.options.threads)
@@ -294,10 +293,6 @@ class _Job:
         return replace(made, options=options, fabric_digest=self.fabric.digest, seconds={})
 
 
-def _alike(one: Proof, other: Proof) -> bool:
-    return (one.strength, one.scope) == (other.strength, other.scope)
-
-
 def _as_strong(proof: Proof, certificate: Certificate) -> bool:
     return proof.certificate is not None and (proof.strength == "reversible" or certificate.strength == "forward")
 
@@ -319,13 +314,3 @@ def deliver(routing: Routing, fabric: Fabric) -> Routing:
     lft = routing.lft.copy()
     lft[switch, here] = port
     return replace(routing, lft=lft)
-
-
-def levels(routing: Routing, certificate: Certificate | None, vl_bit: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
-    """uint8[V]: the lowest SL in use that rides each VL of a certificate, 255 where none does."""
-    used = np.unique(routing.sl)
-    level = np.full(0 if certificate is None else len(certificate.order), 255, np.uint8)
-    for lane in range(len(level)):
-        riding = used[vl_bit[used] == 1 << lane]
-        level[lane] = riding[0] if len(riding) else 255
-    return level

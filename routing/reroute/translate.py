@@ -63,22 +63,71 @@ def translate(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Routing:
 def lay_over(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Laid:
     """The same with what is needed to go on from there."""
     routing.check_shapes(old_fabric)
+    if same_devices(old_fabric, fabric):
+        return _in_place(routing, old_fabric, fabric)
     row = old_rows(old_fabric, fabric)
     column = old_columns(lid_owner(old_fabric), lid_owner(fabric))
     earlier = _take(_take(routing.lft, column, 1, NO_PORT), row, 0, NO_PORT)
     held = earlier.copy()
     _drop_lost_channels(held, row, old_fabric, fabric)
     same_place = _drop_moved_lids(held, row, column, old_fabric, fabric)
-    parts = fabric.component
-    if parts.max(initial=0) > 0:
-        here = fabric.lids.switch >= 0
-        held[(parts[:, None] != parts[fabric.lids.switch]) & here] = NO_PORT
+    if fabric.component.max(initial=0) > 0:
+        _drop_apart(held, fabric, np.arange(len(fabric.lids)))
     broken = 0 if held is earlier else int(np.count_nonzero(earlier != held))
     same = _is_identity(row, old_fabric.switches) and _is_identity(column, len(old_fabric.lids)) and same_place
     levels = _levels(routing, old_fabric, fabric, row, column)
     moved = replace(routing, lft=held, sl=levels, sl2vl=_lanes(routing, fabric, row))
     moved.check_shapes(fabric)
     return Laid(moved, earlier, row, column, broken, same)
+
+
+def same_devices(one: Fabric, other: Fabric) -> bool:
+    """Whether switches, LIDs, and where these are delivered are the same: rows and columns mean the same, then."""
+    if one is other:
+        return True
+    mine, theirs = one.lids, other.lids
+    return all(
+        np.array_equal(a, b)
+        for a, b in (
+            (one.switch_guid, other.switch_guid),
+            (one.switch_lid, other.switch_lid),
+            (one.switch_ports, other.switch_ports),
+            (one.endport_guid, other.endport_guid),
+            (one.endport_lid, other.endport_lid),
+            (one.endport_lmc, other.endport_lmc),
+            (mine.switch, theirs.switch),
+            (mine.port, theirs.port),
+        )
+    )
+
+
+def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Laid:
+    """What :func:`lay_over` says of fabrics with the same devices, at the cost of what was lost and of a copy."""
+    held, nowhere = routing.lft.copy(), np.flatnonzero(fabric.lids.switch < 0)
+    row, column = np.arange(fabric.switches, dtype=np.int32), np.arange(len(fabric.lids))
+    broken = int(np.count_nonzero(held[:, nowhere] != NO_PORT))
+    held[:, nowhere] = NO_PORT
+    broken += drop_lost(held, old_fabric, fabric, column)
+    return Laid(replace(routing, lft=held), routing.lft, row, column, broken, in_place=True)
+
+
+def drop_lost(held: npt.NDArray[np.uint8], old_fabric: Fabric, fabric: Fabric, lid: npt.NDArray[np.intp]) -> int:
+    """Take out entries (uint8[S, N], towards these LIDs) by lost channels, or towards other parts of a split fabric.
+
+    Both fabrics have the same devices.  Returns how many entries that were.
+    """
+    count = _drop_lost_channels(held, np.arange(fabric.switches, dtype=np.int32), old_fabric, fabric)
+    if fabric.component.max(initial=0) > 0:
+        had = np.count_nonzero(held != NO_PORT)
+        _drop_apart(held, fabric, lid)
+        count += int(had - np.count_nonzero(held != NO_PORT))
+    return count
+
+
+def _drop_apart(held: npt.NDArray[np.uint8], fabric: Fabric, lid: npt.NDArray[np.intp]) -> None:
+    """Entries towards LIDs in other parts of a split fabric."""
+    parts, target = fabric.component, fabric.lids.switch[lid]
+    held[(parts[:, None] != parts[target]) & (target >= 0)] = NO_PORT
 
 
 def _is_identity(numbers: npt.NDArray[np.signedinteger], count: int) -> bool:
@@ -110,11 +159,15 @@ def _take(
 
 def _drop_lost_channels(
     held: npt.NDArray[np.uint8], row: npt.NDArray[np.int32], old_fabric: Fabric, fabric: Fabric
-) -> None:
-    """Entries by ports that do not lead to the same port of the same switch any more."""
+) -> int:
+    """Entries by ports that do not lead to the same port of the same switch any more; how many these are."""
+    count = 0
     for switch, port in zip(*lost_ports(row, old_fabric, fabric), strict=True):
         entries = held[switch]
-        entries[entries == port] = NO_PORT
+        lost = entries == port
+        entries[lost] = NO_PORT
+        count += int(np.count_nonzero(lost))
+    return count
 
 
 def lost_ports(

@@ -208,24 +208,17 @@ static void shift_levels(mend_job *job, const int8_t *to)
     }
 }
 
-/* Whether a turn is known to close a cycle, or does not climb where it has to. */
-static bool is_out(const mend_job *job, acyclic_step step, int32_t next, int32_t lane)
-{
-    const int32_t *place = job->graph.place[lane];
-    return (job->graph.blocked[step.turn] >> lane & 1) || (job->only_climbing && place[step.channel] >= place[next]);
-}
-
-/* Whether that is so for the turn behind channel c, or for one into it: this takes no look at the whole way. */
+/* Whether the turn behind channel c is out, or one into it: this takes no look at the whole way. */
 static bool is_hopeless(const mend_job *job, int32_t c, int32_t lane)
 {
     const repair_fabric *f = job->f;
     const int32_t *turn_first = job->graph.turn_first, s = f->dst[c], k = c - f->first[f->src[c]];
     const int32_t next = s == job->target ? -1 : ibn_mend_channel(job, s);
-    if (next >= 0 && is_out(job, (acyclic_step){c, turn_first[c] + next - f->first[s]}, next, lane))
+    if (next >= 0 && ibn_mend_is_out(job, (acyclic_step){c, turn_first[c] + next - f->first[s]}, next, lane))
         return true;
     for (int32_t i = 1; i <= job->children; i++) {
         const int32_t e = job->through[i];
-        if ((job->lanes[i] >> lane & 1) && is_out(job, (acyclic_step){e, turn_first[e] + k}, c, lane))
+        if ((job->lanes[i] >> lane & 1) && ibn_mend_is_out(job, (acyclic_step){e, turn_first[e] + k}, c, lane))
             return true;
     }
     return false;

@@ -176,9 +176,10 @@ static bool rescued_by(mend_job *job, int32_t root, int32_t x)
     for (int32_t i = 0; i < count; i++) {
         ibn_mend_gather(job, x);
         job->shifted_count = 0;
-        if (job->f->port[job->others[i].channel] == held || !ibn_mend_admits(job, job->others[i].channel))
+        const int32_t c = job->others[i].channel;
+        if (job->f->port[c] == held || (!hung && !ibn_mend_may_follow(job, root, x, c)) || !ibn_mend_admits(job, c))
             continue;
-        ibn_mend_set(job, x, job->f->port[job->others[i].channel]);
+        ibn_mend_set(job, x, job->f->port[c]);
         let_in(job);
         const int64_t flow = job->flow[0];
         add_flow(job, x, flow);
@@ -214,17 +215,22 @@ static bool rescue(mend_job *job, int32_t root)
 {
     const repair_fabric *f = job->f;
     const int32_t last = job->helper[root] - 1;
-    if (last >= 0 && f->part[last] == f->part[root] && is_rescued_by(job, root, last))
-        return true;
     ibn_mend_gather(job, root);
     const int32_t count = job->hanging < RESCUERS ? job->hanging : RESCUERS;
     memcpy(job->members, job->queue, (size_t)count * sizeof *job->members);
+    job->wanted = job->lanes[0];
+    const bool anyone = ibn_mend_note_helpers(job);
+    const int32_t number = job->rescue;
+    if (last >= 0 && f->part[last] == f->part[root] && (anyone || job->helps[last] == number)
+        && is_rescued_by(job, root, last))
+        return true;
     for (int32_t i = 1; i < count; i++)
-        if (job->members[i] != last && is_rescued_by(job, root, job->members[i]))
+        if (job->members[i] != last && (anyone || job->helps[job->members[i]] == number)
+            && is_rescued_by(job, root, job->members[i]))
             return true;
     for (int32_t c = f->first[root]; c < f->first[root + 1]; c++)
         if (f->alive[c] && job->cut_off[f->dst[c]] != job->stamp && f->dst[c] != last
-            && is_rescued_by(job, root, f->dst[c]))
+            && (anyone || job->helps[f->dst[c]] == number) && is_rescued_by(job, root, f->dst[c]))
             return true;
     return false;
 }

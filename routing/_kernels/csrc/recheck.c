@@ -111,15 +111,17 @@ static void check_column(job_t *job, int32_t lid, const change *changes, int32_t
         walk(job, job->queue[i], lid);
 }
 
-/* Hand every difference between two rows to the columns: counted, or put in place. */
-static void compare_rows(const recheck_tables *t, int32_t s, int32_t *first, change *changes)
+/* Hand every difference between two rows to the columns: counted, or put in place; whether there is one. */
+static bool compare_rows(const recheck_tables *t, int32_t s, int32_t *first, change *changes)
 {
     const int64_t row = (int64_t)s * t->lids, sl_row = t->sl_by_switch ? row : 0;
+    bool differs = false;
     for (int32_t from = 0; from < t->lids; from += BLOCK) {
         const size_t size = t->lids - from < BLOCK ? (size_t)(t->lids - from) : BLOCK;
         if (!memcmp(t->lft + row + from, t->was + row + from, size)
             && !memcmp(t->sl + sl_row + from, t->sl_was + sl_row + from, size))
             continue;
+        differs = true;
         for (int32_t lid = from; lid < from + (int32_t)size; lid++) {
             const bool moved = t->lft[row + lid] != t->was[row + lid];
             if (t->lid_switch[lid] < 0 || (!moved && t->sl[sl_row + lid] == t->sl_was[sl_row + lid]))
@@ -130,51 +132,57 @@ static void compare_rows(const recheck_tables *t, int32_t s, int32_t *first, cha
                 first[lid + 1]++;
         }
     }
+    return differs;
 }
 
-/* The changes of each column; first: [L + 1], zeroed. */
-static change *find_changes(const recheck_tables *t, int32_t *first)
+/* The changes of each column; first: [L + 1], zeroed; seen: [S], used up. */
+static change *find_changes(const recheck_tables *t, int32_t *first, int32_t *seen)
 {
     for (int32_t s = 0; s < t->switches; s++)
-        compare_rows(t, s, first, NULL);
+        seen[s] = compare_rows(t, s, first, NULL);
     for (int32_t lid = 0; lid < t->lids; lid++)
         first[lid + 1] += first[lid];
     change *changes = malloc(((size_t)first[t->lids] + 1) * sizeof *changes);
     for (int32_t s = 0; changes && s < t->switches; s++)
-        compare_rows(t, s, first, changes);
+        if (seen[s])
+            compare_rows(t, s, first, changes);
     memmove(first + 1, first, (size_t)t->lids * sizeof *first);
     first[0] = 0;
+    memset(seen, 0, (size_t)t->switches * sizeof *seen);
     return changes;
 }
 
-static void check_turns(job_t *job)
+int64_t ibn_turns_against(int32_t channels, int32_t vls, const int32_t *first, const int32_t *dst, const int32_t *slot,
+                          const uint16_t *waits, const int32_t *order)
 {
-    const recheck_tables *t = job->t;
-    for (int32_t c = 0; c < t->channels; c++) {
-        const int32_t s = t->dst[c];
-        for (int32_t n = t->first[s]; n < t->first[s + 1]; n++)
-            for (uint32_t left = job->waits[t->slot[c] + n - t->first[s]]; left; left &= left - 1) {
+    int64_t count = 0;
+    for (int32_t c = 0; c < channels; c++) {
+        const int32_t behind = first[dst[c]], size = first[dst[c] + 1] - behind;
+        const uint16_t *turns = waits + slot[c];
+        for (int32_t k = 0; k < size; k++)
+            for (uint32_t left = turns[k]; left; left &= left - 1) {
                 const int32_t lane = __builtin_ctz(left);
-                const int32_t *place = t->order + (int64_t)lane * t->channels;
-                job->counts[NOT_CLIMBING] += lane >= t->vls || place[c] >= place[n];
+                const int32_t *place = order + (int64_t)lane * channels;
+                count += lane >= vls || place[c] >= place[behind + k];
             }
     }
+    return count;
 }
 
 int ibn_recheck(const recheck_tables *t, uint16_t *waits, uint8_t *hops, int64_t *counts)
 {
     job_t job = {.t = t, .waits = waits, .hops = hops, .counts = counts};
     int32_t *first = calloc((size_t)t->lids + 2, sizeof *first);
-    change *changes = first ? find_changes(t, first) : NULL;
     job.queue = malloc(((size_t)t->switches + 1) * sizeof *job.queue);
     job.seen = calloc((size_t)t->switches + 1, sizeof *job.seen);
+    change *changes = first && job.seen ? find_changes(t, first, job.seen) : NULL;
     memset(counts, 0, COUNTS * sizeof *counts);
-    const bool ready = changes && job.queue && job.seen;
+    const bool ready = changes && job.queue;
     for (int32_t lid = 0; ready && lid < t->lids; lid++)
         if (first[lid + 1] > first[lid])
             check_column(&job, lid, changes + first[lid], first[lid + 1] - first[lid]);
-    if (ready)
-        check_turns(&job);
+    if (ready && !t->turns_climb)
+        counts[NOT_CLIMBING] = ibn_turns_against(t->channels, t->vls, t->first, t->dst, t->slot, waits, t->order);
     free(first);
     free(changes);
     free(job.queue);

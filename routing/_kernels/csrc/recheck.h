@@ -16,6 +16,7 @@ typedef struct {
     int32_t sl_by_switch;       /* 0: sl and sl_was are [L]; 1: [S, L] */
     int32_t replies;            /* whether replies count, too */
     int32_t endports_only;      /* whether what switches send to switches does not */
+    int32_t turns_climb;        /* whether all turns are known to climb that others may take */
     const int32_t *first;       /* [S + 1] */
     const int32_t *src;         /* [C] */
     const int32_t *dst;         /* [C] */
@@ -39,12 +40,20 @@ typedef struct {
 
 /*
  * Walk every packet whose way, or VL, is not what it was, and see that it arrives and climbs; see that all turns climb that
- * others may take.
+ * others may take, unless that is known.
  *
  * waits: uint16 [slots], VLs on which turns may be taken by what is as it was; those of the others go in.
  * hops: uint8 [S, L], as they were; brought up to date.
  * counts: int64 [3]: packets walked; those that do not arrive, or do not climb; turns that do not climb.
  */
 int ibn_recheck(const recheck_tables *tables, uint16_t *waits, uint8_t *hops, int64_t *counts);
+
+/*
+ * How many turns that may be taken do not climb, each counted once for every VL.
+ *
+ * waits: uint16 [slots], VLs on which each turn may be taken; order: int32 [vls, C].
+ */
+int64_t ibn_turns_against(int32_t channels, int32_t vls, const int32_t *first, const int32_t *dst, const int32_t *slot,
+                          const uint16_t *waits, const int32_t *order);
 
 #endif

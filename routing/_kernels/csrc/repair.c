@@ -94,6 +94,7 @@ static bool prepare(mend_job *job)
     job->members = malloc(size * sizeof *job->members);
     job->helper = calloc(size, sizeof *job->helper);
     job->hopeless = calloc(size, sizeof *job->hopeless);
+    job->helps = calloc(size, sizeof *job->helps);
     job->steep = calloc(size, sizeof *job->steep);
     job->kept = malloc(size * sizeof *job->kept);
     job->touched = calloc(size, sizeof *job->touched);
@@ -105,14 +106,14 @@ static bool prepare(mend_job *job)
     job->ways = malloc(256 * sizeof *job->ways);
     job->others = malloc(256 * sizeof *job->others);
     return job->cut_off && job->known && job->hops && job->queue && job->through && job->lanes && job->flow && job->place
-           && job->roots && job->members && job->helper && job->hopeless && job->steep && job->kept && job->touched && job->steps
+           && job->roots && job->members && job->helper && job->helps && job->hopeless && job->steep && job->kept && job->touched && job->steps
            && job->fresh && job->spare && job->shut && job->shifted && job->ways && job->others;
 }
 
 static void dispose(mend_job *job)
 {
     void *all[] = {job->cut_off, job->known, job->hops, job->queue, job->through, job->lanes, job->flow, job->place,
-                   job->roots, job->members, job->helper, job->hopeless, job->steep, job->kept, job->touched, job->steps, job->fresh,
+                   job->roots, job->members, job->helper, job->helps, job->hopeless, job->steep, job->kept, job->touched, job->steps, job->fresh,
                    job->spare, job->shut, job->shifted, job->ways, job->others};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);

@@ -67,6 +67,8 @@ typedef struct {
     int32_t shut_count;
     bool on_trial;
     bool free_lanes;       /* whether SLs may change */
+    uint16_t wanted;       /* VLs of the root that is being helped */
+    int32_t *helps, rescue; /* [S] number of the last rescue in which a switch could help */
     int32_t rescues;       /* tried in the column at hand while only turns that climb are taken */
     bool only_climbing;    /* whether only turns that climb in the order as it is are taken */
     way_out *ways, *others; /* [256] */
@@ -84,11 +86,20 @@ static inline int32_t ibn_mend_channel(const mend_job *job, int32_t s)
     return c >= 0 && job->f->alive[c] ? c : -1;
 }
 
+/* Whether a turn is known to close a cycle, or does not climb where it has to. */
+static inline bool ibn_mend_is_out(const mend_job *job, acyclic_step step, int32_t next, int32_t lane)
+{
+    const int32_t *place = job->graph.place[lane];
+    return (job->graph.blocked[step.turn] >> lane & 1) || (job->only_climbing && place[step.channel] >= place[next]);
+}
+
 void ibn_mend_set(mend_job *job, int32_t s, uint8_t port);
 void ibn_mend_keep(mend_job *job, int32_t s);
 void ibn_mend_restore(mend_job *job);
 void ibn_mend_gather(mend_job *job, int32_t root);
 bool ibn_mend_admits(mend_job *job, int32_t c);
+bool ibn_mend_note_helpers(mend_job *job);
+bool ibn_mend_may_follow(const mend_job *job, int32_t root, int32_t x, int32_t next);
 void ibn_mend_take_back(mend_job *job);
 
 /* Take a column in hand. */
