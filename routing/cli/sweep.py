@@ -184,6 +184,14 @@ def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) 
     part = None if shard is None else Shard.parse(shard)
     if given["spec"] is not None and given["fabric_names"]:
         raise OptionError("a spec names its fabrics itself", remedy="give FABRIC or --spec")
+    if not given["fabric_names"]:
+        for name in named(given):
+            if given["spec"] is None:
+                raise OptionError(f"{name} is for fabrics, and there are none", remedy="name a FABRIC")
+            if name != "--spec":
+                raise OptionError(f"a spec has no {name} beside it", remedy="write it into the spec")
+    elif "--kinds" in named(given) and not given["samples"]:
+        raise OptionError("--kinds is about --random", remedy="add --random 100, or leave it out")
     if given["spec"] is None and not given["fabric_names"]:
         return None
     blocks = [block(given)] if given["spec"] is None else read_spec(given["spec"])
@@ -191,6 +199,16 @@ def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) 
         blocks = [replace(block, timeout=timeout) for block in blocks]
     with phase("reading fabrics"):
         return expand(blocks, fabrics.read, part)
+
+
+def named(given: Mapping[str, Any]) -> list[str]:
+    """Those of some options that stand on the command line."""
+    context = click.get_current_context()
+    return [
+        max(param.opts, key=len)
+        for param in context.command.params
+        if param.name in given and context.get_parameter_source(param.name) is click.core.ParameterSource.COMMANDLINE
+    ]
 
 
 def block(given: Mapping[str, Any]) -> Block:

@@ -7,7 +7,7 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from routing.cli import engines, fabrics, findings
 from routing.cli.command import FINDING
 from routing.cli.numbers import Number
 from routing.cli.output import phase, plain, print_facts, print_table
+from routing.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from routing.fabric import Fabric
@@ -42,6 +43,8 @@ def sample(text: str) -> tuple[int, int | None, float | None]:
     if found is None:
         raise click.BadParameter(f"{text!r} is no sample: write 100, 100:3 or 100:1%")
     if found[3] is not None:
+        if float(found[3]) > 100.0:
+            raise click.BadParameter(f"{text!r} is no sample: no more than 100% can break")
         return int(found[1]), None, float(found[3]) / 100.0
     return int(found[1]), int(found[2] or 2), None
 
@@ -105,6 +108,7 @@ def whatif(
         name: given.pop(name) for name in ("links", "switches", "cas", "samples", "kinds", "groups", "named", "lists")
     }
     together, seed = given.pop("together"), given["seed"]
+    check_company(chosen, together)
     engine, options = engines.find_engine(engine_name), engines.collect(given)
     with phase(f"reading {fabric}"):
         subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
@@ -130,6 +134,16 @@ def whatif(
     return FINDING if beyond else 0
 
 
+def check_company(chosen: Mapping[str, Any], together: bool) -> None:
+    """Refuse options that would do nothing, since that which they are about is missing."""
+    source = click.get_current_context().get_parameter_source
+    if together and not (chosen["named"] or chosen["lists"]):
+        raise OptionError("--together is about --fault and --list", remedy="name faults, or leave it out")
+    for name in ("kinds", "groups"):
+        if source(name) is click.core.ParameterSource.COMMANDLINE and not chosen["samples"]:
+            raise OptionError(f"--{name} is about --random", remedy="add --random 100, or leave it out")
+
+
 def read(tables: Path, fabric: Fabric) -> Any:
     """The tables in the switches."""
     from routing.formats.table_files import read_tables
@@ -152,7 +166,6 @@ def choose(
     together: bool,
 ) -> Iterator[Scenario]:
     """The scenarios that are asked for, in the order of the options' help."""
-    from routing.errors import InputError
     from routing.faults import every_ca, every_link, every_switch, parse_fault, random_faults, read_faults
     from routing.whatif import Scenario, alone, sampled
 

@@ -133,7 +133,9 @@ class Dask(Workers):
         try:
             self._client: Any = self._dask.Client(self._address, timeout=DASK_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
-            raise EnvironmentProblem(f"no Dask scheduler answers at {self._address}: {error}") from None
+            raise EnvironmentProblem(
+                f"no Dask scheduler answers at {self._address}: {error} (dask scheduler prints its address)"
+            ) from None
         try:
             self.count = self._greet()
         except BaseException:

@@ -77,7 +77,8 @@ class Ledger:
     def __init__(self, path: str | Path | None, *, must_exist: bool = False, read_only: bool = False) -> None:
         self.path = None if path is None else Path(path)
         self._read_only = read_only
-        if self.path is not None and (must_exist or read_only) and not self.path.exists():
+        self._there = self.path is not None and self.path.exists()
+        if self.path is not None and (must_exist or read_only) and not self._there:
             raise InputError("no such ledger", path=path, remedy="ibnue sweep --ledger FILE makes one")
         with self._told():
             place = (
@@ -88,12 +89,12 @@ class Ledger:
             self._base = sqlite3.connect(place, timeout=0, isolation_level=None, uri=True)
         try:
             with self._told():
-                self._open()
+                self._open(may_be_new=not (must_exist or read_only) or self.path is None)
         except BaseException:
             self._base.close()
             raise
 
-    def _open(self) -> None:
+    def _open(self, *, may_be_new: bool) -> None:
         if not self._read_only:
             self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._base.execute("BEGIN" if self._read_only else "BEGIN EXCLUSIVE")
@@ -101,8 +102,7 @@ class Ledger:
             self._base.execute(question).fetchone()[0]
             for question in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
         )
-        self._new = (application, version, tables) == (0, 0, 0)
-        if self._new and not self._read_only:
+        if (application, version, tables) == (0, 0, 0) and may_be_new:
             for statement in SCHEMA.strip().split(";\n"):
                 self._base.execute(statement)
         elif application != APPLICATION:
@@ -154,7 +154,7 @@ class Ledger:
                 return
             (runs,) = self._base.execute("SELECT count(*) FROM runs").fetchone()
             self._base.execute("PRAGMA journal_mode = DELETE")
-            if self._new and not runs and self.path is not None:
+            if not self._there and not runs and self.path is not None:
                 self.path.unlink(missing_ok=True)
 
     def begin(self, about: str) -> int:
@@ -195,7 +195,8 @@ class Ledger:
                 added = self._base.total_changes - before
                 self._base.execute("COMMIT")
             except BaseException:
-                self._base.execute("ROLLBACK")
+                if self._base.in_transaction:  # SQLite itself takes it back when the disk is full
+                    self._base.execute("ROLLBACK")
                 raise
         return added
 

@@ -125,6 +125,10 @@ def test_tables_that_are_in_the_switches(tmp_path):
     [
         (["--links", "some"], "'some' is neither all nor a number"),
         (["--random", "3:x"], "'3:x' is no sample"),
+        (["--random", "3:500%"], "'3:500%' is no sample"),
+        (["--together"], "--together is about --fault and --list"),
+        (["--kinds", "switch", "--links", "1"], "--kinds is about --random"),
+        (["--groups", "cards.txt"], "--groups is about --random"),
         (["--kinds", "cable"], "'cable' is none of link, ca-link"),
         (["--random", "1:99"], "99 random faults, and torus-3x3 has 18"),
         (["--links", "99"], "99 random faults"),

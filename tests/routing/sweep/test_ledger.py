@@ -50,6 +50,33 @@ def test_all_or_none(plan):
         assert ledger.record(run, pairs) == 4
 
 
+def test_a_full_disk_is_said_and_takes_nothing_away(plan, tmp_path):
+    made = plan(("torus:4x4",), links="all")
+    pairs = results(made, error="x" * 400)
+    with Ledger(tmp_path / "l.db") as ledger:
+        run = ledger.begin("")
+        ledger.record(run, pairs[:3])
+        ledger._base.execute("PRAGMA max_page_count = 6")
+        with pytest.raises(EnvironmentProblem, match=r"l\.db: database or disk is full \(is the folder"):
+            ledger.record(run, pairs[3:])
+    with Ledger(tmp_path / "l.db") as ledger:
+        assert ledger.done() == {task.id for task, _ in pairs[:3]}
+        assert ledger.record(ledger.begin("more room"), pairs) == len(pairs) - 3
+
+
+def test_an_empty_file_is_nobodys(plan, tmp_path):
+    path = tmp_path / "l.db"
+    path.touch()
+    for how in ({"must_exist": True}, {"read_only": True}):
+        with pytest.raises(InputError, match="is no ledger"):
+            Ledger(path, **how)
+    Ledger(path).close()
+    assert path.exists()
+    with Ledger(path) as ledger:
+        ledger.record(ledger.begin(""), results(plan()))
+    assert len(Ledger(path, must_exist=True).done()) == 1
+
+
 def test_one_writer(tmp_path):
     path = tmp_path / "l.db"
     with (
