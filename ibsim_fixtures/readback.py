@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.processes import LabError
 from routing.fabric import NO_PORT
-
-Lfts = Mapping[int, Mapping[int, int]]
-"""Out-port by switch GUID and LID.  A LID without a route is not there."""
 
 _SWITCH = re.compile(r"^Unicast lids .* guid 0x([0-9a-f]+)", re.MULTILINE)
 _ROUTE = re.compile(r"^0x([0-9a-fA-F]+) (\d+)\b", re.MULTILINE)
@@ -25,7 +22,10 @@ _FIELD = re.compile(r"^\s*([A-Za-z_]\w*):?\.{2,}(.*)$", re.MULTILINE)
 
 
 def parse_lfts(text: str) -> dict[int, dict[int, int]]:
-    """Forwarding tables in the forms of opensm-lfts.dump, dump_fts and ibroute."""
+    """Forwarding tables in the forms of opensm-lfts.dump, dump_fts and ibroute: out-port by switch GUID and LID.
+
+    A LID without a route is not there.
+    """
     tables: dict[int, dict[int, int]] = {}
     heads = list(_SWITCH.finditer(text))
     for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):

@@ -32,11 +32,6 @@ def said(lab, pattern):
     return re.findall(pattern, lab.opensm.log_path.read_text())
 
 
-def environment_of(pid):
-    """Environment of a running process."""
-    return dict(item.split("=", 1) for item in Path(f"/proc/{pid}/environ").read_text().split("\0") if "=" in item)
-
-
 def expected_lfts(fabric, routing):
     """The form in which the lab reads tables back."""
     return {

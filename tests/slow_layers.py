@@ -7,7 +7,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 
-NO_CHANNEL, NO_LAYER = 255, 255
+NO_CHANNEL = 255
 
 
 def way(channels, tree, start, root):

@@ -15,8 +15,6 @@ from routing.errors import OptionError
 if TYPE_CHECKING:
     from routing.fabric import Fabric
 
-GENERATOR_OPTIONS = ("cas", "redundancy", "width", "speed", "seed", "name")
-
 
 @click.command()
 @click.argument("source", required=False)

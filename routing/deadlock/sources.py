@@ -59,11 +59,6 @@ def service_level(fabric: Fabric, routing: Routing, sender: Sender, lid: int) ->
     return int(sl[sender.lid, lid]) if sender.lid else None
 
 
-def is_per_lid(fabric: Fabric, routing: Routing) -> bool:
-    """Whether the SL hangs on the LID of the sender, not only on its switch."""
-    return routing.sl.ndim == 2 and routing.sl.shape[0] != fabric.switches
-
-
 def virtual_lane(routing: Routing, switch: int, in_port: int, out_port: int, sl: int) -> int:
     """VL on which a switch sends on what came by a port on an SL (15: it is dropped)."""
     if routing.sl2vl.ndim == 1:

@@ -19,7 +19,6 @@ from xml.sax.saxutils import escape, quoteattr
 from routing.errors import FabricError, ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Place
-from routing.formats.text import read_text
 
 _NODE_KEYS = {"kind": "string", "guid": "string", "name": "string", "ports": "int", "lid": "int"}
 _END_KEYS = {"port": "int", "guid": "string", "lid": "int", "lmc": "int"}
@@ -205,7 +204,22 @@ def _add_cable(reader: _Reader, builder: FabricBuilder, element: _Element, handl
 
 
 def parse_graphml(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """The fabric of a GraphML text; see :func:`read_graphml`."""
+    """The fabric of a GraphML text.
+
+    Parameters
+    ----------
+    text
+        What the file holds, ours or what another tool has made of ours: nodes and edges are told by attribute name.
+    path
+        Its name, for errors.
+    lmc
+        LMC of the end ports that have LID 0 (none) in the file.
+
+    Raises
+    ------
+    ParseError, FabricError
+        With file, line and remedy.
+    """
     parser = expat.ParserCreate(encoding="UTF-8")
     parser.buffer_text = True
     reader = _Reader(path, parser)
@@ -232,21 +246,3 @@ def parse_graphml(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
         return builder.build(lmc=lmc)
     except FabricError as problem:
         raise FabricError(problem.problem, path=path, line=problem.line, remedy=problem.remedy) from problem
-
-
-def read_graphml(path: str | Path, *, lmc: int = 0) -> Fabric:
-    """Read a fabric from GraphML, plain or gzip.
-
-    Parameters
-    ----------
-    path
-        The file, ours or one that another tool has made of ours: nodes and edges are told by attribute name.
-    lmc
-        LMC of the end ports that have LID 0 (none) in the file.
-
-    Raises
-    ------
-    ParseError, FabricError
-        With file, line and remedy.
-    """
-    return parse_graphml(read_text(path), path, lmc=lmc)

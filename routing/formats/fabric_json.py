@@ -13,7 +13,6 @@ from typing import Any
 from routing.errors import FabricError, InputError, ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
-from routing.formats.text import read_text
 from routing.rates import SPEED_OF, speed_name
 
 SCHEMA = "ibnue-fabric/1"
@@ -175,7 +174,22 @@ class _Reader:
 
 
 def parse_json(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """The fabric of a JSON text; see :func:`read_json`."""
+    """The fabric of a JSON text.
+
+    Parameters
+    ----------
+    text
+        What the file holds.
+    path
+        Its name, for errors.
+    lmc
+        LMC of the end ports that have LID 0 (none) in the file.
+
+    Raises
+    ------
+    ParseError, FabricError
+        With file and the spot (``links[3]``), and the line if it is no JSON at all.
+    """
     try:
         value = json.loads(text)
     except json.JSONDecodeError as problem:
@@ -186,21 +200,3 @@ def parse_json(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
         return _Reader(path, lmc).fabric(value)
     except OverflowError as problem:
         raise InputError(f"a number is out of range: {problem}", path=path) from None
-
-
-def read_json(path: str | Path, *, lmc: int = 0) -> Fabric:
-    """Read a fabric from JSON, plain or gzip.
-
-    Parameters
-    ----------
-    path
-        The file.
-    lmc
-        LMC of the end ports that have LID 0 (none) in the file.
-
-    Raises
-    ------
-    ParseError, FabricError
-        With file and the spot (``links[3]``), and the line if it is no JSON at all.
-    """
-    return parse_json(read_text(path), path, lmc=lmc)

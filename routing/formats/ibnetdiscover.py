@@ -14,7 +14,6 @@ from routing.errors import ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Place
 from routing.formats.statements import PortStatements
-from routing.formats.text import read_text
 from routing.rates import parse_rate
 
 _KIND = {"Switch": NodeKind.SWITCH, "Ca": NodeKind.CA, "Rt": NodeKind.ROUTER}
@@ -112,7 +111,26 @@ class _Reader:
 
 
 def parse_ibnetdiscover(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """The fabric of an ibnetdiscover file that has been read already; see :func:`read_ibnetdiscover`."""
+    """The fabric of the output of ``ibnetdiscover``.
+
+    Parameters
+    ----------
+    text
+        What the file holds.
+    path
+        Its name, for errors.
+    lmc
+        LMC of the end ports that have no LID in the file (a subnet no SM has swept yet).
+
+    Raises
+    ------
+    ParseError, FabricError
+        With file, line and remedy; a record that is missing shows in the links that lead to it.
+
+    Notes
+    -----
+    Cost: one pass; 10,000 nodes in about a second.
+    """
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
     statements = PortStatements(path)
     _Reader(path, builder, statements).read(text)
@@ -130,25 +148,3 @@ def _check_start(text: str, builder: FabricBuilder, path: str | Path) -> None:
             path=path,
             remedy="is the file whole?",
         )
-
-
-def read_ibnetdiscover(path: str | Path, *, lmc: int = 0) -> Fabric:
-    """Read the output of ``ibnetdiscover``, plain or gzip.
-
-    Parameters
-    ----------
-    path
-        The file.
-    lmc
-        LMC of the end ports that have no LID in the file (a subnet no SM has swept yet).
-
-    Raises
-    ------
-    ParseError, FabricError
-        With file, line and remedy; a record that is missing shows in the links that lead to it.
-
-    Notes
-    -----
-    Cost: one pass; 10,000 nodes in about a second.
-    """
-    return parse_ibnetdiscover(read_text(path), path, lmc=lmc)

@@ -335,24 +335,14 @@ def is_net(text: str) -> bool:
 
 
 def parse_net(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """The fabric of a net file that has been read already; see :func:`read_net`."""
-    builder = FabricBuilder(name=Path(path).name.split(".")[0])
-    links = Links(builder)
-    reader = _Reader(builder, links)
-    reader.read(path, text)
-    if not reader.nodes:
-        raise ParseError("no node in this file", path=path, remedy="is it a net file, and is it whole?")
-    links.connect({name: node.handle for name, node in reader.nodes.items()})
-    return builder.build(lmc=lmc)
-
-
-def read_net(path: str | Path, *, lmc: int = 0) -> Fabric:
-    """Read a net file, plain or gzip.
+    """The fabric of a net file.
 
     Parameters
     ----------
+    text
+        What the file holds.
     path
-        The file; ``include`` is resolved beside it.
+        Its name, for errors; ``include`` is looked for beside it.
     lmc
         LMC of the end ports for which the file states no LID.
 
@@ -361,4 +351,11 @@ def read_net(path: str | Path, *, lmc: int = 0) -> Fabric:
     ParseError, FabricError
         With file, line and remedy.
     """
-    return parse_net(read_text(path), path, lmc=lmc)
+    builder = FabricBuilder(name=Path(path).name.split(".")[0])
+    links = Links(builder)
+    reader = _Reader(builder, links)
+    reader.read(path, text)
+    if not reader.nodes:
+        raise ParseError("no node in this file", path=path, remedy="is it a net file, and is it whole?")
+    links.connect({name: node.handle for name, node in reader.nodes.items()})
+    return builder.build(lmc=lmc)

@@ -154,7 +154,6 @@ class _Reader:
         self._path, self._fabric = path, fabric
         self._switches = SwitchRows(path, fabric, "hops")
         self._rows: dict[int, dict[int, bytes]] = {}
-        self._lid_now: dict[tuple[int, int], int] = {}
         self._base = dict(zip(fabric.switch_guid.tolist(), fabric.switch_lid.tolist(), strict=True))
         self._row = -1
 

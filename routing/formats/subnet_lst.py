@@ -14,7 +14,6 @@ from routing.errors import FabricError, ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Place
 from routing.formats.statements import PortStatements
-from routing.formats.text import read_text
 from routing.rates import SPEED_OF, WIDTHS
 
 _KIND = {"SW": NodeKind.SWITCH, "CA": NodeKind.CA, "Rt": NodeKind.ROUTER}
@@ -55,7 +54,22 @@ class _Half:
 
 
 def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """The fabric of a list that has been read already; see :func:`read_subnet_lst`."""
+    """The fabric of OpenSM's ``opensm-subnet.lst``.
+
+    Parameters
+    ----------
+    text
+        What the file holds.
+    path
+        Its name, for errors.
+    lmc
+        LMC of the subnet's end ports; the file has base LIDs only.
+
+    Raises
+    ------
+    ParseError, FabricError
+        With file, line and remedy.
+    """
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
     statements = PortStatements(path)
     for number, line in enumerate(text.split("\n"), 1):
@@ -97,21 +111,3 @@ def _regard(builder: FabricBuilder, half: _Half, lmc: int, place: Place) -> None
         builder.set_port(device, 0, lid=half.lid, place=place)
     else:
         builder.set_port(device, half.port, guid=half.port_guid, lid=half.lid, lmc=lmc if half.lid else 0, place=place)
-
-
-def read_subnet_lst(path: str | Path, *, lmc: int = 0) -> Fabric:
-    """Read OpenSM's ``opensm-subnet.lst``, plain or gzip.
-
-    Parameters
-    ----------
-    path
-        The file.
-    lmc
-        LMC of the subnet's end ports; the file has base LIDs only.
-
-    Raises
-    ------
-    ParseError, FabricError
-        With file, line and remedy.
-    """
-    return parse_subnet_lst(read_text(path), path, lmc=lmc)
