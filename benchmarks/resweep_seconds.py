@@ -20,12 +20,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.sweep_seconds import TOML, settings
+from benchmarks.sweep_seconds import built_plugin, settings
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.opensm_log import Sweep
 from ibsim_fixtures.processes import LabError
-from osm_plugin.install import install
 from routing.cli import fabrics
 from routing.faults import Fault, random_faults
 from routing.formats.fabric_files import write_net
@@ -94,10 +93,7 @@ def main(argv: Sequence[str]) -> None:
     told = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        installed = install(libdir=folder)
-        config = folder / "ibnue.toml"
-        config.write_text(TOML.format(vls=told.vls))
-        plugin = Plugin("ibnue", f"--config {config}", folder, installed.environment)
+        plugin = built_plugin(folder, told.vls)
         print("| fabric | engine | first s | cable pulled s | cable back s | ratio | changed | used | most |")
         print("|---|---|---|---|---|---|---|---|---|", flush=True)
         for name in told.fabrics:

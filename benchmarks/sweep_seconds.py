@@ -34,6 +34,14 @@ def settings(vls: int) -> dict[str, bool | int]:
     return {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls} if vls > 1 else {"qos": False}
 
 
+def built_plugin(folder: Path, vls: int) -> Plugin:
+    """The plugin, built into a folder together with what it is told of VLs."""
+    installed = install(libdir=folder)
+    config = folder / "ibnue.toml"
+    config.write_text(TOML.format(vls=vls))
+    return Plugin("ibnue", f"--config {config}", folder, installed.environment)
+
+
 def routing_seconds(net: Path, engine: str, plugin: Plugin | None, vls: int) -> tuple[float, str]:
     """One start of OpenSM: its routing seconds, and the engine that it ended up with."""
     with (
@@ -69,10 +77,7 @@ def main(argv: Sequence[str]) -> None:
     told = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        installed = install(libdir=folder)
-        config = folder / "ibnue.toml"
-        config.write_text(TOML.format(vls=told.vls))
-        plugin = Plugin("ibnue", f"--config {config}", folder, installed.environment)
+        plugin = built_plugin(folder, told.vls)
         print("| fabric | OpenSM's | s | ours | s | ratio |\n|---|---|---|---|---|---|", flush=True)
         for name in told.fabrics:
             net = folder / "fabric.net"

@@ -13,6 +13,10 @@ from routing.fabric import Channels
 MOST_LAYERS = 32
 
 
+COUNTS = ("needed", "used", "left", "left_uncounted", "rechosen", "eased", "visited")
+"""What the kernel counts, by the names of :class:`Layers`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Layers:
     """Ways in layers.
@@ -143,15 +147,4 @@ def layering(
             result,
         )
     )
-    return Layers(
-        next_channel=trees,
-        load=loads,
-        layer=layer,
-        needed=result.needed,
-        used=result.used,
-        left=result.left,
-        left_uncounted=result.left_uncounted,
-        rechosen=result.rechosen,
-        eased=result.eased,
-        visited=result.visited,
-    )
+    return Layers(trees, loads, layer, **{name: getattr(result, name) for name in COUNTS})

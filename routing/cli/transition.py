@@ -82,12 +82,15 @@ def transition(
     if as_json:
         print_json(as_object(subnet, found))
     else:
-        print_facts(facts(subnet, found))
-        for line in found.describe():
-            click.echo(line)
-        for line in steps(found.drain):
-            click.echo(line)
+        show(subnet, found)
     return 0 if found.safe else FINDING
+
+
+def show(fabric: Fabric, found: Transition) -> None:
+    """All of it as text."""
+    print_facts(facts(fabric, found))
+    for line in (*found.describe(), *steps(found.drain)):
+        click.echo(line)
 
 
 def facts(fabric: Fabric, found: Transition) -> Iterator[tuple[str, str]]:

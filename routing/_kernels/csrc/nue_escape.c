@@ -56,28 +56,23 @@ static int32_t break_circles(const nue_t *nue, grower_t *grower, uint8_t *next, 
  * then nothing is counted.  Returns how many were put. */
 static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
-    const ibn_network *net = nue->job.net;
-    int32_t put = 0, counted = 0, *list = grower->lane.children;
+    int32_t a, b, put = 0, counted = 0, *list = grower->lane.children;
     ibn_layer_unblock(nue, layer);
-    for (int32_t u = 0; u < net->switches; u++) {
-        if (next[u] == NO_CHANNEL)
+    for (int32_t u = 0; u < nue->job.net->switches; u++) {
+        if (!ibn_turn_of(nue, next, u, root, &a, &b))
             continue;
-        int32_t a = ibn_chosen(&nue->job, next, u), v = net->dst[a];
-        if (v == root)
-            continue;
-        int32_t b = ibn_chosen(&nue->job, next, v);
         if (ibn_layer_allows(nue, layer, grower, a, b)) {
             list[counted++] = u;
             layer->used[ibn_slot(nue, a, b)]++;
             continue;
         }
+        int32_t v = nue->job.net->dst[a];
         grower->on_escape[grower->on_escape[v] ? u : v] = 1;
         put++;
     }
-    while (put > 0 && counted > 0) {
-        int32_t u = list[--counted], a = ibn_chosen(&nue->job, next, u);
-        layer->used[ibn_slot(nue, a, ibn_chosen(&nue->job, next, net->dst[a]))]--;
-    }
+    while (put > 0 && counted > 0)
+        if (ibn_turn_of(nue, next, list[--counted], root, &a, &b))
+            layer->used[ibn_slot(nue, a, b)]--;
     if (put > 0)
         ibn_layer_unblock(nue, layer);
     return put;

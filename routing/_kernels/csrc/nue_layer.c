@@ -201,28 +201,20 @@ int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t
 /* Adds `step` to the count of every dependency of a tree. */
 void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root, int32_t step)
 {
-    const ibn_network *net = nue->job.net;
-    for (int32_t u = 0; u < net->switches; u++) {
-        if (next[u] == NO_CHANNEL)
-            continue;
-        int32_t a = ibn_chosen(&nue->job, next, u), v = net->dst[a];
-        if (v != root)
-            layer->used[ibn_slot(nue, a, ibn_chosen(&nue->job, next, v))] += step;
-    }
+    int32_t a, b;
+    for (int32_t u = 0; u < nue->job.net->switches; u++)
+        if (ibn_turn_of(nue, next, u, root, &a, &b))
+            layer->used[ibn_slot(nue, a, b)] += step;
 }
 
 /* Counts the dependencies of a tree that was lifted before and has to fit again. */
 void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
-    const ibn_network *net = nue->job.net;
+    int32_t a, b;
     ibn_layer_unblock(nue, layer);
-    for (int32_t u = 0; u < net->switches; u++) {
-        if (next[u] == NO_CHANNEL)
+    for (int32_t u = 0; u < nue->job.net->switches; u++) {
+        if (!ibn_turn_of(nue, next, u, root, &a, &b))
             continue;
-        int32_t a = ibn_chosen(&nue->job, next, u), v = net->dst[a];
-        if (v == root)
-            continue;
-        int32_t b = ibn_chosen(&nue->job, next, v);
         ibn_layer_allows(nue, layer, grower, a, b);
         layer->used[ibn_slot(nue, a, b)]++;
     }

@@ -63,6 +63,19 @@ static inline void ibn_send(const nue_t *nue, lane_t *lane, const uint8_t *next,
     }
 }
 
+/* The dependency of the way from u: its channel and the next one on the way.  0: there is none. */
+static inline int ibn_turn_of(const nue_t *nue, const uint8_t *next, int32_t u, int32_t root, int32_t *a, int32_t *b)
+{
+    if (next[u] == NO_CHANNEL)
+        return 0;
+    *a = ibn_chosen(&nue->job, next, u);
+    int32_t v = nue->job.net->dst[*a];
+    if (v == root)
+        return 0;
+    *b = ibn_chosen(&nue->job, next, v);
+    return 1;
+}
+
 int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number);
 void ibn_layer_release(layer_t *layer);
 int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b);
