@@ -19,7 +19,7 @@ from cffi import FFI
 from routing.errors import EnvironmentProblem
 
 HERE = Path(__file__).parent
-SOURCES = ("shim.c", "collect.c", "publish.c", "last.c", "multicast.c", "policies.c")
+SOURCES = ("shim.c", "collect.c", "publish.c", "settle.c", "last.c", "multicast.c", "policies.c")
 HEADERS = ("host.h", "layout.h", "shim.h")
 
 
@@ -113,7 +113,7 @@ def compile_shim(
         write_glue(build, glue)
         names = "".join(f"{name}\\n" for name in engines)
         command = [
-            compiler, "-std=gnu11", "-O2", "-g", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Wall",
+            compiler, "-std=gnu11", "-O3", "-g", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Wall",
             "-Wextra", "-Wno-unused-parameter", "-Wno-unused-function", "-Wno-missing-field-initializers",
             f'-DIBNUE_PYTHON="{build.executable}"', f'-DIBNUE_ENGINES="{names}"',
             f"-I{HERE}", *(f"-I{place}" for place in (*include, *build.include)),

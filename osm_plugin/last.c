@@ -70,8 +70,9 @@ int ibnue_last_again(struct ibnue_engine *engine)
     const struct ibnue_last *last = &engine->last;
     char why[IBNUE_WHY];
 
-    if (!as_it_was(engine) || ibnue_rows_blank(engine->plugin, why) ||
-        ibnue_tables_fit(engine->plugin, &last->answer, last->bytes, why))
+    if (!as_it_was(engine) || ibnue_tables_fit(engine->plugin, &last->answer, last->bytes, why) ||
+        ibnue_publish(engine, &last->answer, last->bytes, why))
         return -1;
-    return ibnue_publish(engine, &last->answer, last->bytes, why);
+    ibnue_settle_later(engine, &last->answer, 1);
+    return 0;
 }

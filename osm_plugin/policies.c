@@ -151,6 +151,7 @@ static int ask(struct ibnue_plugin *plugin, char *note)
     uint64_t generation = 0;
     int fd = -1, bad;
 
+    ibnue_settle_memory(plugin);
     if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN)
         return -1;
     CL_PLOCK_ACQUIRE(&plugin->osm->lock);

@@ -1,4 +1,4 @@
-/* From the worker's answer into OpenSM: forwarding tables and hops, and the tables that path_sl and update_sl2vl read.
+/* From the worker's answer into OpenSM: forwarding tables, and the tables that path_sl and update_sl2vl read.
  *
  * Nothing of OpenSM's is touched before every check has passed and every allocation was made. */
 #include "shim.h"
@@ -58,11 +58,23 @@ static int ports_exist(const uint8_t *lft, uint32_t lids, uint8_t ports)
     return !bad;
 }
 
+static int tree_fits(const int32_t *parent, uint32_t switches)
+{
+    for (uint32_t row = 0; row < switches; row++)
+        if (parent[row] < -1 || parent[row] >= (int32_t)switches)
+            return 0;
+    return 1;
+}
+
 int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer, const uint8_t *bytes,
                      char *why)
 {
     const uint8_t *lft = bytes + answer->lft_at;
 
+    if (!tree_fits((const int32_t *)(bytes + answer->parent_at), answer->switches)) {
+        snprintf(why, IBNUE_WHY, "the worker's multicast tree leads out of the subnet");
+        return -1;
+    }
     for (uint32_t row = 0; row < answer->switches; row++, lft += answer->lids) {
         const osm_switch_t *sw = plugin->rows.row[row];
         if (!sw->new_lft || !sw->hops || answer->lids > sw->lft_size || answer->lids > sw->num_hops ||
@@ -77,14 +89,6 @@ int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answe
         }
     }
     return 0;
-}
-
-static int tree_fits(const int32_t *parent, uint32_t switches)
-{
-    for (uint32_t row = 0; row < switches; row++)
-        if (parent[row] < -1 || parent[row] >= (int32_t)switches)
-            return 0;
-    return 1;
 }
 
 /* Copies the header first: what was checked is what is used, whatever the worker does to the memory later. */
@@ -110,59 +114,7 @@ int ibnue_answer_check(const struct ibnue_plugin *plugin, struct ibnue_answer *c
         snprintf(why, IBNUE_WHY, "the worker's tables do not belong to this subnet");
         return -1;
     }
-    if (!tree_fits((const int32_t *)(plugin->memory.bytes + a->parent_at), a->switches)) {
-        snprintf(why, IBNUE_WHY, "the worker's multicast tree leads out of the subnet");
-        return -1;
-    }
     return ibnue_tables_fit(plugin, a, plugin->memory.bytes, why);
-}
-
-/* Hop counts are kept for the LIDs of switches: these are what OpenSM's multicast, its cache and its dumps look up. */
-static uint32_t switch_lids(const struct ibnue_plugin *plugin, uint16_t *lid)
-{
-    uint32_t count = 0;
-
-    for (uint32_t row = 0; row < plugin->rows.switches; row++) {
-        uint16_t own = cl_ntoh16(osm_node_get_base_lid(plugin->rows.row[row]->p_node, 0));
-        if (own)
-            lid[count++] = own;
-    }
-    return count;
-}
-
-static int blank_switch(osm_switch_t *sw, const uint16_t *lid, uint32_t count)
-{
-    if (!sw->hops || !sw->new_lft)
-        return 0; /* found out again, and said, when the tables come */
-    osm_switch_clear_hops(sw);
-    memset(sw->new_lft, OSM_NO_PATH, sw->lft_size);
-    for (uint32_t i = 0; i < count; i++) {
-        uint8_t **hops = sw->hops + lid[i];
-        if (lid[i] >= sw->num_hops || *hops)
-            continue;
-        *hops = malloc(sw->num_ports);
-        if (!*hops)
-            return -1;
-        memset(*hops, OSM_NO_PATH, sw->num_ports);
-    }
-    return 0;
-}
-
-/* Bring the tables into the state in which an engine may expect them, with a row of hops for every switch's LID.  An
- * engine that was tried before may have left something, for OpenSM clears them only once for all.  Done while the
- * worker computes: a million small allocations take their time. */
-int ibnue_rows_blank(struct ibnue_plugin *plugin, char *why)
-{
-    uint16_t *lid = malloc((plugin->rows.switches + 1u) * sizeof(*lid));
-    uint32_t count = lid ? switch_lids(plugin, lid) : 0;
-    int failed = !lid;
-
-    for (uint32_t row = 0; row < plugin->rows.switches && !failed; row++)
-        failed = blank_switch(plugin->rows.row[row], lid, count);
-    free(lid);
-    if (failed)
-        snprintf(why, IBNUE_WHY, "out of memory");
-    return failed ? -1 : 0;
 }
 
 static void service_free(struct ibnue_service *service)
@@ -263,15 +215,12 @@ static void spread_port0(const struct ibnue_plugin *plugin)
     }
 }
 
-static void fill_switch(osm_switch_t *sw, const uint8_t *lft, const uint8_t *hops, uint32_t lids)
+/* An engine that was tried before may have left something behind the last LID. */
+static void fill_switch(osm_switch_t *sw, const uint8_t *lft, uint32_t lids)
 {
     memcpy(sw->new_lft, lft, lids);
+    memset(sw->new_lft + lids, OSM_NO_PATH, sw->lft_size - lids);
     sw->new_lft[0] = OSM_NO_PATH;
-    for (uint32_t lid = 1; lid < lids; lid++) {
-        uint8_t port = lft[lid];
-        if (port != OSM_NO_PATH && sw->hops[lid])
-            sw->hops[lid][port] = sw->hops[lid][0] = hops[lid];
-    }
 }
 
 /* `bytes`: where the answer was checked, shared memory or a copy of it. */
@@ -284,11 +233,8 @@ int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer
         snprintf(why, IBNUE_WHY, "out of memory");
         return -1;
     }
-    for (uint32_t row = 0; row < answer->switches; row++) {
-        size_t from = (size_t)row * answer->lids;
-        fill_switch(plugin->rows.row[row], bytes + answer->lft_at + from, bytes + answer->hops_at + from,
-                    answer->lids);
-    }
+    for (uint32_t row = 0; row < answer->switches; row++)
+        fill_switch(plugin->rows.row[row], bytes + answer->lft_at + (size_t)row * answer->lids, answer->lids);
     spread_port0(plugin);
     service_swap(engine, service);
     return 0;

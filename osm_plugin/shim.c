@@ -101,8 +101,7 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     size_t room = ibnue_request_room(&plugin->osm->subn);
     uint64_t generation = 0;
     struct timespec start;
-    char why[IBNUE_WHY] = "";
-    int fd = -1, blanked;
+    int fd = -1;
 
     clock_gettime(CLOCK_MONOTONIC, &start);
     if (ibnue_rows_sort(plugin, note))
@@ -117,13 +116,8 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     if (ibnue_host_send(engine->name, plugin->sequence, note, IBNUE_WHY) != IBNUE_TOKEN)
         return -1;
     ibnue_memory_prepare(plugin);
-    blanked = ibnue_rows_blank(plugin, why);
     if (ibnue_wait_for_worker(plugin, note))
         return -1;
-    if (blanked) {
-        memcpy(note, why, IBNUE_WHY);
-        return -1;
-    }
     times->wait = seconds_since(&start);
     return ibnue_memory_map(&plugin->memory, fd, generation, room, note);
 }
@@ -165,6 +159,7 @@ static int forwarding_tables(void *context)
             engine->name);
         return -1;
     }
+    ibnue_settle_memory(plugin);
     if (ask_worker(engine, &times, note))
         return fall_back(engine, "ERR IBN1", note);
     clock_gettime(CLOCK_MONOTONIC, &start);
@@ -174,7 +169,7 @@ static int forwarding_tables(void *context)
         snprintf(both, sizeof(both), "%s; %s", why, note);
         return fall_back(engine, "ERR IBN2", both);
     }
-    ibnue_last_keep(engine, &answer);
+    ibnue_settle_later(engine, &answer, 0);
     times.publish = seconds_since(&start);
     SAY(plugin, OSM_LOG_INFO, "%s: %s (subnet read in %.1f ms, worker %.1f ms, tables taken in %.1f ms)\n",
         engine->name, note, times.collect * 1e3, times.wait * 1e3, times.publish * 1e3);
@@ -183,8 +178,12 @@ static int forwarding_tables(void *context)
 
 static void forget_tables(void *context)
 {
-    ibnue_last_drop(context);
-    ibnue_service_drop(context); /* the engine itself is freed with the plugin, which OpenSM deletes after this */
+    struct ibnue_engine *engine = context;
+
+    if (engine->plugin->unsettled.engine == engine)
+        engine->plugin->unsettled.engine = NULL;
+    ibnue_last_drop(engine);
+    ibnue_service_drop(engine); /* the engine itself is freed with the plugin, which OpenSM deletes after this */
 }
 
 static int set_up(struct osm_routing_engine *re, struct osm_opensm *osm)
@@ -281,6 +280,8 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     char note[IBNUE_WHY] = "";
 
     (void)about;
+    if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE && same_layout(plugin->osm))
+        ibnue_settle(plugin);
     if (event != OSM_EVENT_ID_HEAVY_SWEEP_START && event != OSM_EVENT_ID_SUBNET_UP)
         return;
     if (ibnue_host_tend(note, IBNUE_WHY) == IBNUE_TOKEN && note[0])

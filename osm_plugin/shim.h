@@ -64,12 +64,20 @@ struct ibnue_engine {
     struct ibnue_engine *next;
 };
 
+/* Tables that were published, and what is still to be done about them. */
+struct ibnue_unsettled {
+    struct ibnue_engine *engine; /* NULL: nothing */
+    struct ibnue_answer answer;
+    int from_last; /* its bytes are in engine->last, otherwise in the shared memory */
+};
+
 struct ibnue_plugin {
     osm_opensm_t *osm;
     struct ibnue_engine *engines;
     struct ibnue_memory memory;
     struct ibnue_rows rows;
     uint64_t sequence;
+    struct ibnue_unsettled unsettled;
     struct ibnue_policies *policies; /* what ports are wished to have, as last said */
 };
 
@@ -83,7 +91,6 @@ IBNUE_HIDDEN int ibnue_request_write(struct ibnue_plugin *plugin, uint8_t *bytes
 
 /* publish.c: from the answer into OpenSM. */
 IBNUE_HIDDEN int ibnue_answer_check(const struct ibnue_plugin *plugin, struct ibnue_answer *copy, char *why);
-IBNUE_HIDDEN int ibnue_rows_blank(struct ibnue_plugin *plugin, char *why);
 IBNUE_HIDDEN int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
                                   const uint8_t *bytes, char *why);
 IBNUE_HIDDEN size_t ibnue_answer_extent(const struct ibnue_answer *answer);
@@ -108,6 +115,11 @@ IBNUE_HIDDEN void ibnue_policies_drop(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_last_keep(struct ibnue_engine *engine, const struct ibnue_answer *answer);
 IBNUE_HIDDEN int ibnue_last_again(struct ibnue_engine *engine);
 IBNUE_HIDDEN void ibnue_last_drop(struct ibnue_engine *engine);
+
+/* settle.c: what can wait until the tables are on their way. */
+IBNUE_HIDDEN void ibnue_settle_later(struct ibnue_engine *engine, const struct ibnue_answer *answer, int from_last);
+IBNUE_HIDDEN void ibnue_settle(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_settle_memory(struct ibnue_plugin *plugin);
 
 /* multicast.c */
 IBNUE_HIDDEN ib_api_status_t ibnue_multicast(void *context, osm_mgrp_box_t *group);

@@ -1,0 +1,120 @@
+/* What can wait until the forwarding tables are on their way to the switches: hop counts, and the copy of the answer to
+ * fall back on.
+ *
+ * Only OpenSM's sweeper looks hops up: for multicast, for the unicast cache, for dumps.  All of that comes after the event
+ * at which this runs. */
+#include "shim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <opensm/osm_log.h>
+
+/* Note that tables were published, those in the shared memory or the engine's last ones. */
+void ibnue_settle_later(struct ibnue_engine *engine, const struct ibnue_answer *answer, int from_last)
+{
+    engine->plugin->unsettled = (struct ibnue_unsettled){.engine = engine, .answer = *answer, .from_last = from_last};
+}
+
+/* Before the shared memory is written again: what was published and never settled is kept to fall back on. */
+void ibnue_settle_memory(struct ibnue_plugin *plugin)
+{
+    struct ibnue_unsettled *left = &plugin->unsettled;
+
+    if (left->engine && !left->from_last)
+        ibnue_last_keep(left->engine, &left->answer);
+    left->engine = NULL;
+}
+
+/* Hop counts are kept for the LIDs of switches: these are what OpenSM looks up. */
+static uint32_t switch_lids(const struct ibnue_plugin *plugin, uint32_t lids, uint16_t *lid)
+{
+    uint32_t count = 0;
+
+    for (uint32_t row = 0; row < plugin->rows.switches; row++) {
+        uint16_t own = cl_ntoh16(osm_node_get_base_lid(plugin->rows.row[row]->p_node, 0));
+        if (own && own < lids)
+            lid[count++] = own;
+    }
+    return count;
+}
+
+/* The ports are those of OpenSM's table, which were checked; the hops are only numbers. */
+static int fill_hops(osm_switch_t *sw, const uint8_t *hops, const uint16_t *lid, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t **row, port;
+        if (lid[i] >= sw->num_hops || lid[i] >= sw->lft_size)
+            continue;
+        row = sw->hops + lid[i];
+        port = sw->new_lft[lid[i]];
+        if (!*row) {
+            *row = malloc(sw->num_ports);
+            if (!*row)
+                return -1;
+            memset(*row, OSM_NO_PATH, sw->num_ports);
+        }
+        if (port < sw->num_ports)
+            (*row)[port] = (*row)[0] = hops[lid[i]];
+    }
+    return 0;
+}
+
+/* OpenSM has cleared the rows before the first engine of its list, and does not do so again for the next. */
+static int is_first(const struct ibnue_engine *engine)
+{
+    const struct osm_routing_engine *first = engine->plugin->osm->routing_engine_list;
+    return first && first->context == engine;
+}
+
+/* The rows have been sorted; the switches must be those that the tables are for. */
+static int same_switches(const struct ibnue_plugin *plugin, const struct ibnue_service *service)
+{
+    if (!service || plugin->rows.switches != service->switches)
+        return 0;
+    for (uint32_t row = 0; row < service->switches; row++) {
+        const osm_switch_t *sw = plugin->rows.row[row];
+        if (!sw->hops || !sw->new_lft || cl_ntoh64(osm_node_get_node_guid(sw->p_node)) != service->guid[row])
+            return 0;
+    }
+    return 1;
+}
+
+static int set_hops(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *hops)
+{
+    struct ibnue_plugin *plugin = engine->plugin;
+    uint16_t *lid = malloc((plugin->rows.switches + 1u) * sizeof(*lid));
+    uint32_t count = lid ? switch_lids(plugin, answer->lids, lid) : 0;
+    int failed = !lid, cleared = is_first(engine);
+
+    for (uint32_t row = 0; row < answer->switches && !failed; row++) {
+        osm_switch_t *sw = plugin->rows.row[row];
+        if (!cleared)
+            osm_switch_clear_hops(sw);
+        failed = fill_hops(sw, hops + (size_t)row * answer->lids, lid, count);
+    }
+    free(lid);
+    return failed ? -1 : 0;
+}
+
+/* In OpenSM's sweeper, which does not hold the lock here. */
+void ibnue_settle(struct ibnue_plugin *plugin)
+{
+    struct ibnue_unsettled left = plugin->unsettled;
+    const uint8_t *bytes = plugin->memory.bytes;
+    const struct ibnue_service *service;
+    char why[IBNUE_WHY];
+
+    if (!left.engine)
+        return;
+    if (left.from_last)
+        bytes = left.engine->last.bytes;
+    CL_PLOCK_EXCL_ACQUIRE(&plugin->osm->lock);
+    service = ibnue_service_hold(left.engine);
+    if (bytes && !ibnue_rows_sort(plugin, why) && same_switches(plugin, service) &&
+        set_hops(left.engine, &left.answer, bytes + left.answer.hops_at))
+        osm_log(&plugin->osm->log, OSM_LOG_ERROR, "ERR IBNE: no memory for hops; multicast may lack some\n");
+    ibnue_service_release(left.engine);
+    CL_PLOCK_RELEASE(&plugin->osm->lock);
+    ibnue_settle_memory(plugin);
+}

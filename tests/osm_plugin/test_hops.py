@@ -1,0 +1,57 @@
+import re
+
+import numpy as np
+import pytest
+from plugin_lab import said
+
+from routing.deadlock.proof import prove
+
+pytestmark = pytest.mark.lab
+
+
+def hop_rows(lab):
+    """Hops by switch GUID and LID: the least first, then those of each port; from OpenSM's dump."""
+    rows, guid = {}, 0
+    for line in (lab.opensm.folder / "opensm-lid-matrix.dump").read_text().splitlines():
+        if head := re.match(r"Switch: guid 0x([0-9a-f]+)", line):
+            guid = int(head[1], 16)
+        else:
+            lid, hops = line.split("#")[0].split(":")
+            rows[guid, int(lid, 16)] = [int(number, 16) for number in hops.split()]
+    return rows
+
+
+def walked(lab):
+    """The same from the tables that are in the switches: the walked path, at the port that it takes."""
+    fabric = lab.fabric()
+    routing = lab.routing(fabric)
+    hops, rows = prove(fabric, routing).hops, {}
+    for row, guid in enumerate(fabric.switch_guid.tolist()):
+        for lid in fabric.switch_lid.tolist():
+            told = np.full(int(fabric.switch_ports[row]) + 1, 255)
+            told[routing.lft[row, lid]] = told[0] = hops[row, lid]
+            rows[guid, lid] = told.tolist()
+    return rows
+
+
+# OpenSM's lash has filled all rows when it finds too few lanes, and leaves them so.
+@pytest.mark.parametrize("engines", ["ibnue-updn,no_fallback", "lash,ibnue-updn,no_fallback"])
+def test_opensm_has_the_hops_of_the_walked_paths_and_no_others(live, nets, engines):
+    with live(nets("torus", "4x4", cas=1), engines, config={"lash_start_vl": 7}) as lab:
+        assert lab.sweep.engine == "ibnue-updn" and ("lash" in lab.sweep.tried) == ("lash" in engines)
+        home = hop_rows(lab)
+        assert home == walked(lab)
+        lab.unlink("sw1.1", 2)
+        assert hop_rows(lab) == walked(lab) != home
+        lab.relink("sw1.1", 2)
+        assert hop_rows(lab) == home
+
+
+def test_tables_that_are_kept_bring_their_hops(live, nets):
+    with live(nets("torus", "4x4", cas=1), "ibnue-updn,no_fallback") as lab:
+        home = hop_rows(lab)
+        live.config.write_text("nonsense = 3")
+        for _ in range(2):
+            lab.opensm.resweep()
+            assert hop_rows(lab) == home
+        assert len(said(lab, "keeps its tables")) == 2
