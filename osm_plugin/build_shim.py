@@ -19,7 +19,7 @@ from cffi import FFI
 from routing.errors import EnvironmentProblem
 
 HERE = Path(__file__).parent
-SOURCES = ("shim.c", "collect.c", "publish.c", "settle.c", "last.c", "multicast.c", "policies.c")
+SOURCES = ("shim.c", "walk.c", "collect.c", "publish.c", "settle.c", "last.c", "multicast.c", "policies.c")
 HEADERS = ("host.h", "layout.h", "shim.h")
 
 

@@ -15,54 +15,6 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-struct place {
-    uint64_t guid;
-    osm_node_t *node;
-};
-
-struct walk {
-    struct place *place; /* switches by GUID, then all others by GUID */
-    uint32_t switches, devices;
-    uint32_t data_vls;
-};
-
-static int by_guid(const void *a, const void *b)
-{
-    const struct place *one = a, *other = b;
-    return (one->guid > other->guid) - (one->guid < other->guid);
-}
-
-static int row_by_guid(const void *a, const void *b)
-{
-    uint64_t one = cl_ntoh64(osm_node_get_node_guid((*(osm_switch_t *const *)a)->p_node));
-    uint64_t other = cl_ntoh64(osm_node_get_node_guid((*(osm_switch_t *const *)b)->p_node));
-    return (one > other) - (one < other);
-}
-
-/* OpenSM recreates switch objects between sweeps, so the rows are sorted afresh each time. */
-int ibnue_rows_sort(struct ibnue_plugin *plugin, char *why)
-{
-    struct ibnue_rows *rows = &plugin->rows;
-    const cl_qmap_t *table = &plugin->osm->subn.sw_guid_tbl;
-    size_t count = cl_qmap_count(table);
-    uint32_t row = 0;
-
-    if (count > rows->room) {
-        osm_switch_t **grown = realloc(rows->row, count * sizeof(*grown));
-        if (!grown) {
-            snprintf(why, IBNUE_WHY, "out of memory");
-            return -1;
-        }
-        rows->row = grown;
-        rows->room = count;
-    }
-    for (cl_map_item_t *item = cl_qmap_head(table); item != cl_qmap_end(table); item = cl_qmap_next(item))
-        rows->row[row++] = (osm_switch_t *)item;
-    rows->switches = row;
-    qsort(rows->row, row, sizeof(*rows->row), row_by_guid);
-    return 0;
-}
-
 void ibnue_memory_unmap(struct ibnue_memory *memory)
 {
     if (memory->bytes)
@@ -106,54 +58,6 @@ void ibnue_memory_prepare(struct ibnue_plugin *plugin)
         ibnue_memory_map(&plugin->memory, plugin->memory.fd, plugin->memory.generation, to, why))
         return;
     madvise(plugin->memory.bytes + from, to - from, MADV_POPULATE_WRITE);
-}
-
-/* An upper bound of what the request takes. */
-size_t ibnue_request_room(const osm_subn_t *subn)
-{
-    const cl_qmap_t *table = &subn->node_guid_tbl;
-    size_t ports = 0;
-
-    for (cl_map_item_t *item = cl_qmap_head(table); item != cl_qmap_end(table); item = cl_qmap_next(item))
-        ports += osm_node_get_num_physp((osm_node_t *)item);
-    return sizeof(struct ibnue_request) + cl_qmap_count(table) * sizeof(struct ibnue_device) +
-           ports * (sizeof(struct ibnue_endport) + sizeof(struct ibnue_cable)) + 64;
-}
-
-static int walk_open(struct walk *walk, const osm_subn_t *subn)
-{
-    const cl_qmap_t *table = &subn->node_guid_tbl;
-    size_t count = cl_qmap_count(table);
-    uint32_t low = 0, high = 0;
-
-    walk->place = malloc((count + 1) * sizeof(*walk->place));
-    if (!walk->place)
-        return -1;
-    high = (uint32_t)count;
-    for (cl_map_item_t *item = cl_qmap_head(table); item != cl_qmap_end(table); item = cl_qmap_next(item)) {
-        osm_node_t *node = (osm_node_t *)item;
-        struct place here = {cl_ntoh64(osm_node_get_node_guid(node)), node};
-        if (osm_node_get_type(node) != IB_NODE_TYPE_SWITCH)
-            walk->place[--high] = here;
-        else if (node->sw) /* a switch whose SwitchInfo never came has no tables to fill */
-            walk->place[low++] = here;
-    }
-    memmove(walk->place + low, walk->place + high, (count - high) * sizeof(*walk->place));
-    walk->switches = low;
-    walk->devices = low + (uint32_t)(count - high);
-    qsort(walk->place, low, sizeof(*walk->place), by_guid);
-    qsort(walk->place + low, walk->devices - low, sizeof(*walk->place), by_guid);
-    return 0;
-}
-
-static int device_of(const struct walk *walk, const osm_node_t *node)
-{
-    struct place wanted = {cl_ntoh64(osm_node_get_node_guid(node)), NULL};
-    int is_switch = osm_node_get_type(node) == IB_NODE_TYPE_SWITCH;
-    const struct place *from = walk->place + (is_switch ? 0 : walk->switches);
-    size_t count = is_switch ? walk->switches : walk->devices - walk->switches;
-    const struct place *found = bsearch(&wanted, from, count, sizeof(*from), by_guid);
-    return found ? (int)(found - walk->place) : -1;
 }
 
 static double lane_speed(const osm_physp_t *port)
@@ -234,23 +138,24 @@ static void write_device(struct ibnue_device *device, osm_node_t *node)
         device->lid = cl_ntoh16(osm_physp_get_base_lid(zero));
         device->lmc = osm_physp_get_lmc(zero);
     }
-    snprintf(device->name, sizeof(device->name), "%s", node->print_desc ? node->print_desc : "");
+    if (node->print_desc)
+        memcpy(device->name, node->print_desc, strnlen(node->print_desc, sizeof(device->name) - 1));
 }
 
 /* The far end, if the cable leads to a node that counts.  Cables between switches that OpenSM holds to be sick do not. */
-static osm_physp_t *far_end(const struct walk *walk, osm_physp_t *port, int *device)
+static osm_physp_t *far_end(const struct ibnue_walk *walk, osm_physp_t *port, int *device)
 {
     osm_physp_t *far = osm_physp_get_remote(port);
 
     if (!far || far == port || !osm_physp_is_valid(far) || far->p_remote_physp != port)
         return NULL;
-    if (port->p_node->sw && far->p_node->sw && !osm_link_is_healthy(port))
+    *device = ibnue_device_of(walk, far->p_node);
+    if (*device < 0 || (port->p_node->sw && (uint32_t)*device < walk->switches && !osm_link_is_healthy(port)))
         return NULL;
-    *device = device_of(walk, far->p_node);
-    return *device < 0 ? NULL : far;
+    return far;
 }
 
-static void write_ports(struct walk *walk, uint32_t device, struct ibnue_request *request,
+static void write_ports(const struct ibnue_walk *walk, uint32_t device, struct ibnue_request *request,
                         struct ibnue_endport *endport, struct ibnue_cable *cable)
 {
     osm_node_t *node = walk->place[device].node;
@@ -260,7 +165,7 @@ static void write_ports(struct walk *walk, uint32_t device, struct ibnue_request
         int peer;
         if (!port || !(far = far_end(walk, port, &peer)))
             continue;
-        walk->data_vls = least(walk->data_vls, vls_cap(port));
+        request->data_vls = least(request->data_vls, vls_cap(port));
         if (device >= walk->switches)
             endport[request->endports++] = (struct ibnue_endport){
                 .guid = cl_ntoh64(osm_physp_get_port_guid(port)),
@@ -279,43 +184,29 @@ static void write_ports(struct walk *walk, uint32_t device, struct ibnue_request
     }
 }
 
-/* Write the request into memory, which holds ibnue_request_room() bytes. */
-int ibnue_request_write(struct ibnue_plugin *plugin, uint8_t *bytes, char *why)
+/* Write the request into memory, which holds `room` bytes of the walk. */
+void ibnue_request_write(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, uint8_t *bytes)
 {
-    const osm_subn_t *subn = &plugin->osm->subn;
-    struct walk walk = {.data_vls = vls_allowed(&subn->opt)};
+    const osm_subn_opt_t *opt = &plugin->osm->subn.opt;
     struct ibnue_request *request = (struct ibnue_request *)bytes;
     struct ibnue_device *device;
     struct ibnue_endport *endport;
     struct ibnue_cable *cable;
-    size_t ports = 0;
 
-    if (walk_open(&walk, subn)) {
-        snprintf(why, IBNUE_WHY, "out of memory");
-        return -1;
-    }
-    for (uint32_t d = walk.switches; d < walk.devices; d++)
-        ports += osm_node_get_num_physp(walk.place[d].node);
-    *request = (struct ibnue_request){.switches = walk.switches, .devices = walk.devices, .qos = subn->opt.qos};
+    *request = (struct ibnue_request){.switches = walk->switches, .devices = walk->devices, .qos = opt->qos};
+    request->data_vls = vls_allowed(opt);
     request->device_at = sizeof(*request);
-    request->endport_at = request->device_at + walk.devices * sizeof(*device);
-    request->cable_at = request->endport_at + ports * sizeof(*endport);
+    request->endport_at = request->device_at + walk->devices * sizeof(*device);
+    request->cable_at = request->endport_at + walk->endports * sizeof(*endport);
     device = (struct ibnue_device *)(bytes + request->device_at);
     endport = (struct ibnue_endport *)(bytes + request->endport_at);
     cable = (struct ibnue_cable *)(bytes + request->cable_at);
-    for (uint32_t d = 0; d < walk.devices; d++) {
-        write_device(device + d, walk.place[d].node);
-        write_ports(&walk, d, request, endport, cable);
+    for (uint32_t d = 0; d < walk->devices; d++) {
+        ibnue_walk_ahead(walk, d);
+        write_device(device + d, walk->place[d].node);
+        write_ports(walk, d, request, endport, cable);
     }
-    request->data_vls = walk.data_vls;
     request->end = request->cable_at + request->cables * sizeof(*cable);
     request->sequence = ++plugin->sequence;
     request->magic = IBNUE_REQUEST_MAGIC;
-    free(walk.place);
-    if (walk.switches != plugin->rows.switches) {
-        snprintf(why, IBNUE_WHY, "OpenSM has %u switches in one table and %u in another", plugin->rows.switches,
-                 walk.switches);
-        return -1;
-    }
-    return 0;
 }

@@ -50,17 +50,20 @@ static int same_subnet(const uint8_t *one, const uint8_t *other)
 
 static int as_it_was(const struct ibnue_engine *engine)
 {
+    struct ibnue_walk walk;
     char why[IBNUE_WHY];
     uint8_t *now;
-    int same;
+    int same = 0;
 
-    if (!engine->last.bytes || ibnue_rows_sort(engine->plugin, why))
+    if (!engine->last.bytes || ibnue_walk_open(engine->plugin, &walk, why))
         return 0;
-    now = malloc(ibnue_request_room(&engine->plugin->osm->subn));
-    if (!now)
-        return 0;
-    same = !ibnue_request_write(engine->plugin, now, why) && same_subnet(now, engine->last.bytes);
+    now = malloc(walk.room);
+    if (now) {
+        ibnue_request_write(engine->plugin, &walk, now);
+        same = same_subnet(now, engine->last.bytes);
+    }
     free(now);
+    ibnue_walk_close(&walk);
     return same;
 }
 

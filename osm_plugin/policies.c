@@ -71,14 +71,21 @@ static int row_of(const struct ibnue_policies *policies, uint64_t guid)
 static int write_request(struct ibnue_plugin *plugin, int fd, uint64_t generation, char *why)
 {
     uint32_t lids = plugin->osm->subn.max_ucast_lid_ho + 1u;
-    size_t tables = (size_t)plugin->rows.switches * lids, room = ibnue_request_room(&plugin->osm->subn);
     struct ibnue_request *request;
     struct ibnue_policy_request *extra;
+    struct ibnue_walk walk;
+    size_t tables;
     uint8_t *lft;
 
-    if (ibnue_memory_map(&plugin->memory, fd, generation, room + sizeof(*extra) + tables + 16, why) ||
-        ibnue_request_write(plugin, plugin->memory.bytes, why))
+    if (ibnue_walk_open(plugin, &walk, why))
         return -1;
+    tables = (size_t)walk.switches * lids;
+    if (ibnue_memory_map(&plugin->memory, fd, generation, walk.room + sizeof(*extra) + tables + 16, why)) {
+        ibnue_walk_close(&walk);
+        return -1;
+    }
+    ibnue_request_write(plugin, &walk, plugin->memory.bytes);
+    ibnue_walk_close(&walk);
     request = (struct ibnue_request *)plugin->memory.bytes;
     extra = (struct ibnue_policy_request *)(plugin->memory.bytes + (request->end + 7) / 8 * 8);
     lft = (uint8_t *)(extra + 1);
@@ -155,7 +162,7 @@ static int ask(struct ibnue_plugin *plugin, char *note)
     if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN)
         return -1;
     CL_PLOCK_ACQUIRE(&plugin->osm->lock);
-    bad = ibnue_rows_sort(plugin, note) || write_request(plugin, fd, generation, note);
+    bad = write_request(plugin, fd, generation, note);
     CL_PLOCK_RELEASE(&plugin->osm->lock);
     if (bad || ibnue_host_send(IBNUE_POLICIES, plugin->sequence, note, IBNUE_WHY) != IBNUE_TOKEN ||
         ibnue_wait_for_worker(plugin, note) || ibnue_memory_map(&plugin->memory, fd, generation, 1, note))

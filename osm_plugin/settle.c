@@ -26,19 +26,6 @@ void ibnue_settle_memory(struct ibnue_plugin *plugin)
     left->engine = NULL;
 }
 
-/* Hop counts are kept for the LIDs of switches: these are what OpenSM looks up. */
-static uint32_t switch_lids(const struct ibnue_plugin *plugin, uint32_t lids, uint16_t *lid)
-{
-    uint32_t count = 0;
-
-    for (uint32_t row = 0; row < plugin->rows.switches; row++) {
-        uint16_t own = cl_ntoh16(osm_node_get_base_lid(plugin->rows.row[row]->p_node, 0));
-        if (own && own < lids)
-            lid[count++] = own;
-    }
-    return count;
-}
-
 /* The ports are those of OpenSM's table, which were checked; the hops are only numbers. */
 static int fill_hops(osm_switch_t *sw, const uint8_t *hops, const uint16_t *lid, uint32_t count)
 {
@@ -67,28 +54,25 @@ static int is_first(const struct ibnue_engine *engine)
     return first && first->context == engine;
 }
 
-/* The rows have been sorted; the switches must be those that the tables are for. */
-static int same_switches(const struct ibnue_plugin *plugin, const struct ibnue_service *service)
+/* Hop counts are kept for the LIDs of switches: these are what OpenSM looks up. */
+static int set_hops(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *hops,
+                    const struct ibnue_service *service)
 {
-    if (!service || plugin->rows.switches != service->switches)
-        return 0;
-    for (uint32_t row = 0; row < service->switches; row++) {
-        const osm_switch_t *sw = plugin->rows.row[row];
-        if (!sw->hops || !sw->new_lft || cl_ntoh64(osm_node_get_node_guid(sw->p_node)) != service->guid[row])
-            return 0;
-    }
-    return 1;
-}
-
-static int set_hops(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *hops)
-{
-    struct ibnue_plugin *plugin = engine->plugin;
-    uint16_t *lid = malloc((plugin->rows.switches + 1u) * sizeof(*lid));
-    uint32_t count = lid ? switch_lids(plugin, answer->lids, lid) : 0;
+    const osm_subn_t *subn = &engine->plugin->osm->subn;
+    uint16_t *lid = malloc((service->switches + 1u) * sizeof(*lid));
     int failed = !lid, cleared = is_first(engine);
+    uint32_t count = 0;
 
-    for (uint32_t row = 0; row < answer->switches && !failed; row++) {
-        osm_switch_t *sw = plugin->rows.row[row];
+    for (uint32_t row = 0; row < service->switches && lid; row++) {
+        const osm_switch_t *sw = osm_get_switch_by_guid(subn, cl_hton64(service->guid[row]));
+        uint16_t own = sw ? cl_ntoh16(osm_node_get_base_lid(sw->p_node, 0)) : 0;
+        if (own && own < answer->lids)
+            lid[count++] = own;
+    }
+    for (uint32_t row = 0; row < service->switches && !failed; row++) {
+        osm_switch_t *sw = osm_get_switch_by_guid(subn, cl_hton64(service->guid[row]));
+        if (!sw || !sw->hops || !sw->new_lft)
+            continue;
         if (!cleared)
             osm_switch_clear_hops(sw);
         failed = fill_hops(sw, hops + (size_t)row * answer->lids, lid, count);
@@ -100,21 +84,19 @@ static int set_hops(struct ibnue_engine *engine, const struct ibnue_answer *answ
 /* In OpenSM's sweeper, which does not hold the lock here. */
 void ibnue_settle(struct ibnue_plugin *plugin)
 {
-    struct ibnue_unsettled left = plugin->unsettled;
-    const uint8_t *bytes = plugin->memory.bytes;
+    const struct ibnue_unsettled *left = &plugin->unsettled;
     const struct ibnue_service *service;
-    char why[IBNUE_WHY];
+    const uint8_t *bytes;
 
-    if (!left.engine)
+    if (!left->engine)
         return;
-    if (left.from_last)
-        bytes = left.engine->last.bytes;
+    bytes = left->from_last ? left->engine->last.bytes : plugin->memory.bytes;
     CL_PLOCK_EXCL_ACQUIRE(&plugin->osm->lock);
-    service = ibnue_service_hold(left.engine);
-    if (bytes && !ibnue_rows_sort(plugin, why) && same_switches(plugin, service) &&
-        set_hops(left.engine, &left.answer, bytes + left.answer.hops_at))
+    service = ibnue_service_hold(left->engine);
+    if (bytes && service && service->switches == left->answer.switches &&
+        set_hops(left->engine, &left->answer, bytes + left->answer.hops_at, service))
         osm_log(&plugin->osm->log, OSM_LOG_ERROR, "ERR IBNE: no memory for hops; multicast may lack some\n");
-    ibnue_service_release(left.engine);
+    ibnue_service_release(left->engine);
     CL_PLOCK_RELEASE(&plugin->osm->lock);
     ibnue_settle_memory(plugin);
 }

@@ -95,21 +95,30 @@ struct times {
     double collect, wait, publish;
 };
 
+/* Lay the subnet into the memory shared with the worker. */
+static int lay_request(struct ibnue_plugin *plugin, char *note)
+{
+    struct ibnue_walk walk;
+    uint64_t generation = 0;
+    int fd = -1, failed;
+
+    if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN || ibnue_walk_open(plugin, &walk, note))
+        return -1;
+    failed = ibnue_memory_map(&plugin->memory, fd, generation, walk.room, note);
+    if (!failed)
+        ibnue_request_write(plugin, &walk, plugin->memory.bytes);
+    ibnue_walk_close(&walk);
+    return failed;
+}
+
 static int ask_worker(struct ibnue_engine *engine, struct times *times, char *note)
 {
     struct ibnue_plugin *plugin = engine->plugin;
-    size_t room = ibnue_request_room(&plugin->osm->subn);
-    uint64_t generation = 0;
+    struct ibnue_memory *memory = &plugin->memory;
     struct timespec start;
-    int fd = -1;
 
     clock_gettime(CLOCK_MONOTONIC, &start);
-    if (ibnue_rows_sort(plugin, note))
-        return -1;
-    if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN)
-        return -1;
-    if (ibnue_memory_map(&plugin->memory, fd, generation, room, note) ||
-        ibnue_request_write(plugin, plugin->memory.bytes, note))
+    if (lay_request(plugin, note))
         return -1;
     times->collect = seconds_since(&start);
     clock_gettime(CLOCK_MONOTONIC, &start);
@@ -119,7 +128,7 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     if (ibnue_wait_for_worker(plugin, note))
         return -1;
     times->wait = seconds_since(&start);
-    return ibnue_memory_map(&plugin->memory, fd, generation, room, note);
+    return ibnue_memory_map(memory, memory->fd, memory->generation, memory->size, note);
 }
 
 /* Headers of the same version may still have been configured otherwise.  These pointers lie far behind all members that
@@ -211,6 +220,7 @@ static void free_plugin(struct ibnue_plugin *plugin)
     ibnue_policies_drop(plugin);
     ibnue_memory_unmap(&plugin->memory);
     free(plugin->rows.row);
+    free(plugin->seen.node);
     free(plugin);
 }
 

@@ -34,6 +34,32 @@ struct ibnue_rows {
     size_t room;
 };
 
+/* Where nodes were found at the last walk, in its order: a hint where to fetch from, never to be followed. */
+struct ibnue_seen {
+    const osm_node_t **node;
+    size_t count, room;
+};
+
+/* A node by its GUID in host order, and by its address. */
+struct ibnue_place {
+    uint64_t guid;
+    osm_node_t *node;
+};
+
+struct ibnue_entry {
+    const osm_node_t *node; /* NULL: none */
+    uint32_t device;
+};
+
+/* The subnet's nodes in the order of a request, valid while OpenSM's lock is held. */
+struct ibnue_walk {
+    struct ibnue_place *place; /* [devices], switches by GUID, then all others by GUID */
+    struct ibnue_entry *entry; /* [mask + 1], the same by the hash of the address */
+    uint32_t switches, devices, mask;
+    size_t endports; /* at most */
+    size_t room;     /* bytes that a request takes at most */
+};
+
 /* What path_sl and update_sl2vl answer from: an own copy, never changed once it can be seen. */
 struct ibnue_service {
     uint32_t switches, lids, vls, sl_kind, sl2vl_ports;
@@ -76,18 +102,21 @@ struct ibnue_plugin {
     struct ibnue_engine *engines;
     struct ibnue_memory memory;
     struct ibnue_rows rows;
+    struct ibnue_seen seen;
     uint64_t sequence;
     struct ibnue_unsettled unsettled;
     struct ibnue_policies *policies; /* what ports are wished to have, as last said */
 };
 
-/* collect.c: the subnet as arrays.  All return 0, or -1 with the reason in `why`. */
-IBNUE_HIDDEN int ibnue_rows_sort(struct ibnue_plugin *plugin, char *why);
+/* walk.c, collect.c: the subnet as arrays.  All that return something return 0, or -1 with the reason in `why`. */
+IBNUE_HIDDEN int ibnue_walk_open(struct ibnue_plugin *plugin, struct ibnue_walk *walk, char *why);
+IBNUE_HIDDEN void ibnue_walk_close(struct ibnue_walk *walk);
+IBNUE_HIDDEN void ibnue_walk_ahead(const struct ibnue_walk *walk, uint32_t device);
+IBNUE_HIDDEN int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node);
+IBNUE_HIDDEN void ibnue_request_write(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, uint8_t *bytes);
 IBNUE_HIDDEN int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, size_t least, char *why);
 IBNUE_HIDDEN void ibnue_memory_prepare(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_memory_unmap(struct ibnue_memory *memory);
-IBNUE_HIDDEN size_t ibnue_request_room(const osm_subn_t *subn);
-IBNUE_HIDDEN int ibnue_request_write(struct ibnue_plugin *plugin, uint8_t *bytes, char *why);
 
 /* publish.c: from the answer into OpenSM. */
 IBNUE_HIDDEN int ibnue_answer_check(const struct ibnue_plugin *plugin, struct ibnue_answer *copy, char *why);
