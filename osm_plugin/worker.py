@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -67,6 +68,9 @@ def plain_signals() -> None:
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
 
+
+REMEMBERED = 4
+"""Fabrics that are recognised when they come again: that without faults, and the last ones."""
 
 SWEEP_EFFORT = 0.1
 """Effort where the configuration states none: OpenSM answers no path query while it routes."""
@@ -141,7 +145,8 @@ class Worker:
         self._log_level = "info"
         self._state = State()
         self._policies = PolicyDesk()
-        self._change: tuple[Kept, Kept] | None = None
+        self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
+        self._published: tuple[Kept, bool] | None = None
 
     def prepare(self, place: str | None) -> None:
         """Read the state ahead of the first request, which reads it again only if it has changed."""
@@ -149,17 +154,22 @@ class Worker:
             config = read_config(None if place is None else Path(place))
             self._state.refresh(config.state_path, threads=threads_of(config))
 
-    def save(self) -> None:
-        """Save the state."""
+    def settle(self) -> tuple[Kept, Kept] | None:
+        """Do what could wait until OpenSM has its answer: keep what was published, and save it.
+
+        Gives the tables before and those that took their place, once.
+        """
+        published, self._published = self._published, None
+        last = self._state.last
+        if published is not None:
+            self._state.put(published[0], reset=published[1])
         try:
             self._state.save()
         except IbnueError as problem:
             self._state.remarks.append(f"state not saved: {problem}")
-
-    def take_change(self) -> tuple[Kept, Kept] | None:
-        """The tables before and those that took their place in the last answer, once."""
-        change, self._change = self._change, None
-        return change
+        if published is None or last is None or last.routing is published[0].routing:
+            return None
+        return last, published[0]
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Route what lies in the memory; never raises."""
@@ -180,7 +190,15 @@ class Worker:
     def _set_ports(self, request: Mapping[str, Any]) -> str:
         place = request.get("config")
         config = read_config(None if place is None else Path(place))
-        return self._policies.answer(self._memory, read_request(self._memory.view()), config)
+        return self._policies.answer(self._memory, self._read(), config)
+
+    def _read(self) -> Snapshot:
+        snapshot = read_request(self._memory.view(), self._earlier)
+        again = next((known for known in self._earlier if known.fabric is snapshot.fabric), None)
+        if again is not None:
+            self._earlier.remove(again)
+        self._earlier.appendleft(snapshot)
+        return snapshot
 
     def _engine(self, name: str, config: PluginConfig) -> Engine:
         plain = name.removeprefix(PREFIX)
@@ -198,7 +216,7 @@ class Worker:
         config = read_config(None if place is None else Path(place))
         self._log_level = config.log_level
         engine = self._engine(str(request["engine"]), config)
-        snapshot = read_request(self._memory.view())
+        snapshot = self._read()
         fabric = snapshot.fabric
         options = options_of(engine.name, config, snapshot)
         clock.lap("fabric")
@@ -218,9 +236,7 @@ class Worker:
         clock.lap("write")
         self._policies.routed(fabric, tables)
         if engine.name != BUNDLE:
-            kept, last = Kept(fabric, tables, proof, engine.name, key), self._state.last
-            self._state.put(kept, reset=config.stability == "fresh")
-            self._change = None if last is None or last.routing is tables else (last, kept)
+            self._published = Kept(fabric, tables, proof, engine.name, key), config.stability == "fresh"
         lanes = f"{tables.vls} VL{'s' * (tables.vls != 1)}"
         size = f"fabric {fabric.digest[:12]}: {fabric.switches} switches, {fabric.endports} end ports"
         how = "; ".join([made.how, *self._state.take_remarks()])
@@ -285,8 +301,7 @@ def serve(link: socket.socket, worker: Worker) -> None:
     judge = Judge(tell)
     while message := link.recv(LONGEST_MESSAGE):
         link.send(json.dumps(worker.answer(json.loads(message))).encode())
-        worker.save()
-        if (change := worker.take_change()) is not None:
+        if (change := worker.settle()) is not None:
             judge.put(*change)
         del change
         gc.collect()
@@ -299,6 +314,7 @@ def main(setup_text: str) -> int:
     die_with(int(setup["parent"]))
     engines: dict[str, Engine] = dict(ENGINES)
     warm(engines)
+    gc.disable()  # a collection takes longer than many a sweep: serve() collects when OpenSM has its answer
     worker = Worker(SharedMemory(int(setup["memory"])), engines)
     worker.prepare(setup.get("config"))
     link = socket.socket(fileno=int(setup["socket"]))

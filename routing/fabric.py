@@ -255,7 +255,7 @@ class Fabric:
         lid = base[endport] + offset
         own = np.flatnonzero(self.switch_lid > 0)
         every = np.concatenate([lid, self.switch_lid[own].astype(np.int64)])
-        if len(np.unique(every)) != len(every):
+        if np.bincount(every).max(initial=0) > 1:
             raise FabricError(self._clash(every))
         top = int(every.max(initial=0)) + 1
         table = LidTable(np.full(top, -1, np.int32), np.full(top, NO_PORT, np.uint8), np.full(top, -1, np.int32))

@@ -131,3 +131,38 @@ def test_memory_without_a_request(memory):
     short[: REQUEST.itemsize] = changed.tobytes()
     with pytest.raises(FabricError, match="within the shared memory"):
         read_request(short)
+
+
+def same(one, other):
+    """Whether two fabrics are the same in every array, name and derived value."""
+    arrays = [name for name in vars(other) if isinstance(getattr(other, name), np.ndarray)]
+    derived = all(np.array_equal(getattr(one.lids, n), getattr(other.lids, n)) for n in ("switch", "port", "endport"))
+    equal = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
+    return equal and derived and (one.switch_name, one.terminal_name) == (other.switch_name, other.terminal_name)
+
+
+@pytest.mark.parametrize("lost", ["a cable between switches", "a cable to a CA", "none"])
+def test_a_fabric_that_was_there_before_is_that_value_and_another_one_is_as_if_read_alone(memory, lost):
+    fabric = random_fabric(11, switches=8)
+    between = np.flatnonzero((fabric.link_device < fabric.switches).all(axis=1))
+    to_ca = np.flatnonzero((fabric.link_device >= fabric.switches).any(axis=1))
+    gone = {"a cable between switches": between[:1], "a cable to a CA": to_ca[:1], "none": between[:0]}[lost]
+    lay(fabric, memory)
+    first = read_request(memory.view())
+    other = fabric.without_links(gone.tolist())
+    lay(other, memory, sequence=8)
+    alone, second = read_request(memory.view()), read_request(memory.view(), [first])
+    assert second.sequence == 8 and same(second.fabric, alone.fabric)
+    assert (second.fabric is first.fabric) == (lost == "none")
+    lay(fabric, memory, sequence=9)
+    assert read_request(memory.view(), [second, first]).fabric is first.fabric
+
+
+def test_other_cables_are_looked_at_however_much_is_known(memory):
+    fabric = random_fabric(11, switches=8)
+    lay(fabric, memory)
+    first = read_request(memory.view())
+    at = len(first.source[0]) + len(first.source[1]) + REQUEST.itemsize
+    np.ndarray(1, CABLE, memory.view(), at)["device"] = 4711
+    with pytest.raises(FabricError, match="a device that is not there"):
+        read_request(memory.view(), [first])
