@@ -40,7 +40,7 @@ from routing.errors import IbnueError, InputError, NotEnoughVLs, OptionError, Ro
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
 from routing.publish import verify
-from routing.reroute import Stability
+from routing.reroute import Stability, prepare
 from routing.tables import Routing
 
 PREFIX = "ibnue-"
@@ -153,6 +153,17 @@ class Worker:
         with suppress(IbnueError):  # a wrong configuration is named when it counts
             config = read_config(None if place is None else Path(place))
             self._state.refresh(config.state_path, threads=threads_of(config))
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Do what the next re-route needs of the tables in force, whatever the fault will be."""
+        last = self._state.last
+        if last is None:
+            return
+        try:
+            prepare(last, self._state.home_of(last))
+        except Exception:  # it is tried again where it counts
+            traceback.print_exc()
 
     def settle(self) -> tuple[Kept, Kept] | None:
         """Do what could wait until OpenSM has its answer: keep what was published, and save it.
@@ -163,6 +174,7 @@ class Worker:
         last = self._state.last
         if published is not None:
             self._state.put(published[0], reset=published[1])
+        self._look_ahead()
         try:
             self._state.save()
         except IbnueError as problem:
