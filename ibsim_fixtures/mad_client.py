@@ -11,14 +11,17 @@ import ctypes
 import json
 import struct
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from ibsim_fixtures.ibsim import Ibsim
 
 Path = tuple[int, int]
 Row = tuple[int, int, int]
+Answer = TypeVar("Answer")
+Question = tuple[tuple[int, int], int, int, int, bytes]
+"""Class and version, LID, attribute, modifier, what follows the head."""
 
 _MAD = 256
 _GET = 0x01
@@ -27,6 +30,10 @@ _SL2VL, _PATH_RECORD = 0x17, 0x35
 _DLID_AND_SLID = 1 << 4 | 1 << 5
 _SA_QKEY = 0x80010000
 _TIMEOUT_MS = 2000
+_SECONDS_EACH = 0.005
+"""How long a question may take on the busiest machine; a thousand CAs have a million."""
+_AHEAD = 8
+"""Questions under way: a socket of Linux holds ten packets."""
 
 
 def ask(
@@ -50,7 +57,8 @@ def ask(
     The SL of every path and the 16 VLs of every row; None where there is no answer or the answer is an error.
     """
     wanted = json.dumps({"sm_lid": sm_lid, "paths": list(paths), "sl2vl": list(sl2vl)})
-    said = json.loads(ibsim.run(sys.executable, "-I", "-S", __file__, stdin=wanted))
+    seconds = ibsim.timeout + _SECONDS_EACH * (len(paths) + len(sl2vl))
+    said = json.loads(ibsim.run(sys.executable, "-I", "-S", __file__, stdin=wanted, timeout=seconds))
     return said["paths"], [None if row is None else tuple(row) for row in said["sl2vl"]]
 
 
@@ -72,8 +80,23 @@ class _Umad:
         self._buffer = ctypes.create_string_buffer(self._library.umad_size() + _MAD)
         self._mad = self._library.umad_get_mad(self._buffer)
 
-    def get(self, kind: tuple[int, int], lid: int, attribute: int, modifier: int, body: bytes) -> bytes | None:
-        """Send one Get and wait for its answer; the packet, or None."""
+    def get_all(self, questions: Iterable[Question], read: Callable[[bytes], Answer]) -> list[Answer | None]:
+        """Send Gets, several ahead of their answers; what they say, in the order of the questions, or None."""
+        answers: list[Answer | None] = []
+        waiting: dict[int, int] = {}
+        for place, question in enumerate(questions):
+            answers.append(None)
+            if (transaction := self._send(question)) is not None:
+                waiting[transaction] = place
+            if len(waiting) == _AHEAD:
+                self._receive(waiting, answers, read)
+        while waiting:
+            self._receive(waiting, answers, read)
+        return answers
+
+    def _send(self, question: Question) -> int | None:
+        """Send one Get; the number that its answer will have."""
+        kind, lid, attribute, modifier, body = question
         if kind[0] not in self._agents:
             self._agents[kind[0]] = self._library.umad_register(self._port, *kind, 0, None)
         self._transaction += 1
@@ -85,41 +108,50 @@ class _Umad:
         agent = self._agents[kind[0]]
         if self._library.umad_send(self._port, agent, self._buffer, _MAD, _TIMEOUT_MS, 2) < 0:
             return None
-        return self._answer()
+        return self._transaction & 0xFFFFFFFF
 
-    def _answer(self) -> bytes | None:
+    def _receive(self, waiting: dict[int, int], answers: list[Answer | None], read: Callable[[bytes], Answer]) -> None:
+        """Wait for one answer; all that is waited for is given up if none comes."""
         length = ctypes.c_int(_MAD)
-        while True:
-            if self._library.umad_recv(self._port, self._buffer, ctypes.byref(length), 3 * _TIMEOUT_MS) < 0:
-                return None
-            mad = ctypes.string_at(self._mad, _MAD)
-            # An answer that comes after its question was given up belongs to no other question.
-            if struct.unpack_from(">I", mad, 12)[0] != self._transaction & 0xFFFFFFFF:
-                continue
-            failed = self._library.umad_status(self._buffer) or struct.unpack_from(">H", mad, 4)[0] & 0x7FFF
-            return None if failed else mad
+        if self._library.umad_recv(self._port, self._buffer, ctypes.byref(length), 3 * _TIMEOUT_MS) < 0:
+            waiting.clear()
+            return
+        mad = ctypes.string_at(self._mad, _MAD)
+        # An answer that comes after its question was given up belongs to no other question.
+        place = waiting.pop(struct.unpack_from(">I", mad, 12)[0], None)
+        failed = self._library.umad_status(self._buffer) or struct.unpack_from(">H", mad, 4)[0] & 0x7FFF
+        if place is not None and not failed:
+            answers[place] = read(mad)
 
 
-def _path(umad: _Umad, sm_lid: int, source: int, destination: int) -> int | None:
-    """SL of the path record."""
+def _path(sm_lid: int, source: int, destination: int) -> Question:
+    """Asks for a path record."""
     record = bytearray(200)
     struct.pack_into(">HH", record, 40, destination, source)
     prologue = struct.pack(">12xQHHQ", 0, 0, 0, _DLID_AND_SLID)
-    mad = umad.get(_SA, sm_lid, _PATH_RECORD, 0, prologue + bytes(record))
-    return None if mad is None else struct.unpack_from(">H", mad, 56 + 52)[0] & 0xF
+    return _SA, sm_lid, _PATH_RECORD, 0, prologue + bytes(record)
 
 
-def _row(umad: _Umad, lid: int, entry: int, leave: int) -> list[int] | None:
+def _sl(mad: bytes) -> int:
+    """SL of a path record."""
+    return int(struct.unpack_from(">H", mad, 56 + 52)[0] & 0xF)
+
+
+def _row(lid: int, entry: int, leave: int) -> Question:
+    """Asks for an SL2VL row."""
+    return _SMP, lid, _SL2VL, entry << 8 | leave, b""
+
+
+def _vls(mad: bytes) -> list[int]:
     """16 VLs of an SL2VL row."""
-    mad = umad.get(_SMP, lid, _SL2VL, entry << 8 | leave, b"")
-    return None if mad is None else [nibble for byte in mad[64:72] for nibble in (byte >> 4, byte & 0xF)]
+    return [nibble for byte in mad[64:72] for nibble in (byte >> 4, byte & 0xF)]
 
 
 def _main() -> None:
     wanted: dict[str, Any] = json.load(sys.stdin)
     umad = _Umad()
-    paths = [_path(umad, wanted["sm_lid"], *path) for path in wanted["paths"]]
-    json.dump({"paths": paths, "sl2vl": [_row(umad, *row) for row in wanted["sl2vl"]]}, sys.stdout)
+    paths = umad.get_all((_path(wanted["sm_lid"], *path) for path in wanted["paths"]), _sl)
+    json.dump({"paths": paths, "sl2vl": umad.get_all((_row(*row) for row in wanted["sl2vl"]), _vls)}, sys.stdout)
 
 
 if __name__ == "__main__":
