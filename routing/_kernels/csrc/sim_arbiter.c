@@ -1,5 +1,5 @@
-/* Which packet a channel sends next: a VL, then an input. */
-#include "internal/sim.h"
+/* Which packet a channel sends next: a VL, then an input; and what sending it changes. */
+#include "internal/sim_queue.h"
 
 #define VLARB_ENTRIES 64
 #define VLARB_WIDTH (4 + 4 * VLARB_ENTRIES)
@@ -7,7 +7,7 @@
 
 static int32_t input_at_random(const ibn_sim *sim, int32_t c, int32_t l)
 {
-    const uint64_t *mask = sim->mask + (int64_t)l * sim->words;
+    const uint64_t *mask = ibn_mask(sim, l);
     int32_t count = 0;
     for (int32_t w = 0; w < sim->words; w++)
         count += __builtin_popcountll(mask[w]);
@@ -29,9 +29,9 @@ static int32_t input_at_random(const ibn_sim *sim, int32_t c, int32_t l)
 }
 
 /* The first input with something waiting from this one on, around the end. */
-static int32_t input_in_turn(const ibn_sim *sim, int32_t l, int32_t from)
+static inline int32_t input_in_turn(const ibn_sim *sim, int32_t l, int32_t from)
 {
-    const uint64_t *mask = sim->mask + (int64_t)l * sim->words;
+    const uint64_t *mask = ibn_mask(sim, l);
     if (sim->words == 1) {
         uint64_t ahead = mask[0] & (~0ull << from);
         return __builtin_ctzll(ahead ? ahead : mask[0]);
@@ -49,7 +49,7 @@ static int32_t input_in_turn(const ibn_sim *sim, int32_t l, int32_t from)
 static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
 {
     const ibn_channel *channel = &sim->channel[c];
-    const uint64_t *mask = sim->mask + (int64_t)l * sim->words;
+    const uint64_t *mask = ibn_mask(sim, l);
     const ibn_fifo *queue = &sim->queue[channel->queues + vl * channel->inputs];
     int32_t best = IBN_NONE, from = sim->lane[l].next_input, best_turn = 0;
     int64_t best_time = 0;
@@ -69,11 +69,11 @@ static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_
 }
 
 /* The input that is next on a lane with something waiting, or IBN_NONE where a rule keeps all of them back. */
-int32_t ibn_sim_choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
+static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
 {
     const ibn_lane *lane = &sim->lane[l];
     if (lane->only != IBN_NONE) {
-        uint64_t word = sim->mask[(int64_t)l * sim->words + (lane->only >> 6)];
+        uint64_t word = ibn_mask(sim, l)[lane->only >> 6];
         return (word >> (lane->only & 63)) & 1 ? lane->only : IBN_NONE;
     }
     if (sim->options.arbitration == ARBITER_ROUND_ROBIN)
@@ -89,9 +89,9 @@ static int32_t input_that_fits(const ibn_sim *sim, int32_t c, int32_t vl)
     const ibn_channel *channel = &sim->channel[c];
     int32_t l = c * sim->vls + vl;
     const ibn_lane *lane = &sim->lane[l];
-    if (lane->pass && (sim->mask[(int64_t)l * sim->words + (lane->pass_input >> 6)] >> (lane->pass_input & 63)) & 1)
+    if (lane->pass && (ibn_mask(sim, l)[lane->pass_input >> 6] >> (lane->pass_input & 63)) & 1)
         return lane->pass_input;
-    int32_t input = ibn_sim_choose_input(sim, c, l, vl);
+    int32_t input = choose_input(sim, c, l, vl);
     if (input == IBN_NONE)
         return input;
     int32_t p = sim->queue[channel->queues + vl * channel->inputs + input].head;
@@ -152,27 +152,12 @@ static int vl_by_tables(ibn_sim *sim, int32_t c, unsigned can, const int32_t *in
     return vl;
 }
 
-/* The VL that sends now and its input, or IBN_NONE. */
-int ibn_sim_choose_vl(ibn_sim *sim, int32_t c, int32_t *input)
+/* The VL that sends now by the tables and its input, or IBN_NONE. */
+static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
 {
-    ibn_channel *channel = &sim->channel[c];
-    unsigned vls = channel->vls;
-    if (!sim->options.arbiters) {
-        unsigned ahead = vls & (~0u << channel->next_vl);
-        for (unsigned part = 0; part < 2; part++) {
-            for (unsigned word = part ? vls & ~ahead : ahead; word; word &= word - 1) {
-                int vl = __builtin_ctz(word);
-                if ((*input = input_that_fits(sim, c, vl)) != IBN_NONE) {
-                    channel->next_vl = (uint8_t)(vl + 1 < sim->vls ? vl + 1 : 0);
-                    return vl;
-                }
-            }
-        }
-        return IBN_NONE;
-    }
     int32_t inputs[16];
     unsigned can = 0;
-    for (unsigned word = vls; word; word &= word - 1) {
+    for (unsigned word = sim->channel[c].vls; word; word &= word - 1) {
         int vl = __builtin_ctz(word);
         if ((inputs[vl] = input_that_fits(sim, c, vl)) != IBN_NONE)
             can |= 1u << vl;
@@ -181,4 +166,129 @@ int ibn_sim_choose_vl(ibn_sim *sim, int32_t c, int32_t *input)
     if (vl != IBN_NONE)
         *input = inputs[vl];
     return vl;
+}
+
+/* The input to serve on a VL, if its packet fits: at once where nothing but turns is looked at. */
+static inline int32_t input_to_serve(const ibn_sim *sim, int32_t c, const ibn_channel *channel, int32_t l, int vl)
+{
+    const ibn_lane *lane = &sim->lane[l];
+    if (!sim->in_turn || lane->pass || lane->only != IBN_NONE)
+        return input_that_fits(sim, c, vl);
+    uint64_t ahead = lane->mask & (~0ull << lane->next_input);
+    int32_t input = __builtin_ctzll(ahead ? ahead : lane->mask), p = ibn_queue(sim, channel, vl, input)->head;
+    return sim->packet[p].blocks <= ibn_credits(lane) ? input : IBN_NONE;
+}
+
+/* The VL that sends now and its input, or IBN_NONE. */
+static inline int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int32_t *input)
+{
+    if (sim->options.arbiters)
+        return choose_by_tables(sim, c, input);
+    /* the VLs twice in a row: from the one whose turn it is, once around */
+    uint64_t turns = channel->vls * 0x10001ull >> channel->next_vl & 0xFFFF;
+    for (; turns; turns &= turns - 1) {
+        int vl = (__builtin_ctzll(turns) + channel->next_vl) & 15;
+        if ((*input = input_to_serve(sim, c, channel, c * sim->vls + vl, vl)) != IBN_NONE) {
+            channel->next_vl = (uint8_t)(vl + 1 < sim->vls ? vl + 1 : 0);
+            return vl;
+        }
+    }
+    return IBN_NONE;
+}
+
+/* The buffer that a packet leaves, and its credits; or the flow that it comes from. */
+static inline void leave(ibn_sim *sim, ibn_packet *packet, int64_t end)
+{
+    if (packet->lane == IBN_NONE) {
+        packet->entered = sim->now;
+        sim->injected++;
+        sim->injected_bytes += packet->bytes;
+        sim->flow[packet->flow].sent_packets++;
+        sim->flow[packet->flow].sent_bytes += packet->bytes;
+        return;
+    }
+    sim->lane[packet->lane].held -= packet->blocks;
+    ibn_give_back(sim, packet->channel, packet->lane, packet->blocks, end);
+    if (sim->options.single_fifo)
+        ibn_at(sim, end, EV_EXPOSE, packet->lane, 0);
+}
+
+static inline void send(ibn_sim *sim, int32_t c, int vl, int32_t input)
+{
+    ibn_channel *channel = &sim->channel[c];
+    ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
+    int32_t l = c * sim->vls + vl, p = queue->head;
+    ibn_lane *lane = &sim->lane[l];
+    ibn_packet *packet = &sim->packet[p];
+    ibn_dequeue(sim, l, vl, input, channel, queue);
+    int64_t work = packet->bytes * channel->cost + channel->carry;
+    int64_t length = work >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
+    channel->carry = (int32_t)(work & ((1 << IBN_COST_BITS) - 1));
+    if (packet->tail > end)
+        end = packet->tail; /* it cannot leave before it has come */
+    channel->wait += sim->now - channel->busy;
+    channel->bytes += packet->bytes;
+    channel->packets++;
+    channel->busy = end;
+    lane->fctbs += (uint32_t)packet->blocks;
+    lane->flying += packet->blocks;
+    lane->sent = end;
+    if (lane->pass)
+        lane->pass--;
+    lane->dropped_in_row = 0;
+    lane->next_input = input + 1 < channel->inputs ? input + 1 : 0;
+    sim->hops++;
+    sim->last_move = sim->now;
+    int from_source = packet->lane == IBN_NONE;
+    leave(sim, packet, end);
+    packet->lane = l;
+    packet->channel = c;
+    packet->tail = end + channel->wire;
+    if (channel->hop)
+        ibn_at(sim, sim->now + channel->hop, EV_ARRIVE, p, 0);
+    else
+        ibn_at(sim, packet->tail, EV_DELIVER, p, 0);
+    if (from_source) {
+        int32_t flow = packet->flow;
+        sim->flow[flow].head = IBN_NONE;
+        ibn_sim_prepare(sim, flow);
+    }
+}
+
+static inline void arbitrate(ibn_sim *sim, int32_t c)
+{
+    ibn_channel *channel = &sim->channel[c];
+    int32_t input;
+    if (!channel->vls || channel->busy > sim->now)
+        return;
+    int vl = choose_vl(sim, c, channel, &input);
+    if (vl == IBN_NONE)
+        return;
+    send(sim, c, vl, input);
+    if (channel->vls && !channel->called) {
+        channel->called = 1;
+        ibn_at(sim, channel->busy, EV_FREE, c, 0);
+    }
+}
+
+/* Large networks do not fit the caches: ask for what a channel will touch. */
+static inline void fetch(const ibn_sim *sim, int32_t c)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    if (channel->vls) {
+        int64_t l = (int64_t)c * sim->vls + __builtin_ctz(channel->vls);
+        __builtin_prefetch(&sim->lane[l]);
+    }
+}
+
+/* Look at every channel that was touched. */
+void ibn_sim_arbitrate(ibn_sim *sim)
+{
+    for (int32_t i = 0; i < sim->touches; i++) {
+        if (i + 2 < sim->touches)
+            fetch(sim, sim->touched[i + 2]);
+        sim->marked[sim->touched[i]] = 0;
+        arbitrate(sim, sim->touched[i]);
+    }
+    sim->touches = 0;
 }

@@ -11,7 +11,7 @@ int ibn_sim_still_suspected(const ibn_sim *sim, int32_t l)
 {
     int64_t before = sim->now - sim->detect[l / sim->vls];
     const ibn_lane *lane = &sim->lane[l];
-    return sim->watch[l].suspected && lane->waiting && lane->since <= before && lane->sent <= before;
+    return sim->watch[l].suspected && lane->waiting && sim->watch[l].since <= before && lane->sent <= before;
 }
 
 /* Is a packet from the buffer of one lane waiting for the other? */
@@ -63,7 +63,7 @@ void ibn_sim_sample(ibn_sim *sim)
         for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++) {
             int64_t before = sim->now - sim->detect[c];
             const ibn_lane *lane = &sim->lane[l];
-            int stuck = lane->waiting && lane->since <= before && lane->sent <= before;
+            int stuck = lane->waiting && sim->watch[l].since <= before && lane->sent <= before;
             if (stuck && !sim->watch[l].suspected) {
                 suspect(sim, l);
             } else if (!stuck && sim->watch[l].suspected) {

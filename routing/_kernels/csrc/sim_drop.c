@@ -36,13 +36,14 @@ void ibn_sim_arm(ibn_sim *sim, int32_t l)
 static void drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     ibn_channel *channel = &sim->channel[c];
-    int32_t p = ibn_dequeue(sim, c, l - c * sim->vls, input);
+    int32_t vl = l - c * sim->vls;
+    ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
+    int32_t p = queue->head;
+    ibn_dequeue(sim, l, vl, input, channel, queue);
     const ibn_packet *packet = &sim->packet[p];
     sim->counters[c].discards++;
-    if (!channel->waiting) {
-        int64_t from = channel->since > channel->busy ? channel->since : channel->busy;
-        channel->wait += sim->now > from ? sim->now - from : 0;
-    }
+    if (!channel->vls)
+        channel->wait += sim->now > channel->busy ? sim->now - channel->busy : 0;
     sim->lane[packet->lane].held -= packet->blocks;
     if (sim->options.single_fifo)
         ibn_at(sim, packet->tail > sim->now ? packet->tail : sim->now + 1, EV_EXPOSE, packet->lane, 0);
@@ -53,7 +54,7 @@ static void drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 static int32_t some_input(const ibn_sim *sim, int32_t l)
 {
     for (int32_t w = 0; w < sim->words; w++) {
-        uint64_t word = sim->mask[(int64_t)l * sim->words + w];
+        uint64_t word = ibn_mask(sim, l)[w];
         if (word)
             return w * 64 + __builtin_ctzll(word);
     }

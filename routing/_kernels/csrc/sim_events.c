@@ -130,12 +130,10 @@ static int keep(ibn_sim *sim, int32_t at, ibn_event event)
 int32_t ibn_sim_gather(ibn_sim *sim, int32_t b)
 {
     int32_t count = 0, gap = 1;
-    while (b) {
-        ibn_batch batch = ibn_take_batch(sim, &b);
-        for (int32_t i = 0; i < batch.count; i++)
-            if (keep(sim, count++, batch.event[i]))
+    for (; b; b = ibn_next_batch(sim, b))
+        for (int32_t i = 0; i < sim->batch[b].count; i++)
+            if (keep(sim, count++, sim->batch[b].event[i]))
                 return 0;
-    }
     while (gap < count / 3)
         gap = 3 * gap + 1;
     for (; gap > 0; gap /= 3) {

@@ -94,10 +94,12 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
     sim->out_first = copy(NULL, 4LL * (sim->devices + 1), failed);
     sim->out_channel = copy(NULL, 4LL * sim->channels, failed);
     sim->channel = copy(NULL, (int64_t)sizeof(ibn_channel) * sim->channels, failed);
+    sim->far_end = copy(NULL, (int64_t)sizeof(ibn_far_end) * sim->channels, failed);
     sim->counters = copy(NULL, (int64_t)sizeof(ibn_counters) * sim->channels, failed);
     sim->lane = copy(NULL, (int64_t)sizeof(ibn_lane) * sim->lanes, failed);
     sim->watch = copy(NULL, (int64_t)sizeof(ibn_watch) * sim->lanes, failed);
     sim->touched = copy(NULL, 4LL * sim->channels, failed);
+    sim->marked = copy(NULL, 2LL * sim->channels, failed);
 }
 
 /* Channels come sorted by source device, then port; inputs are numbered by in-port at their device. */
@@ -114,7 +116,8 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
         channel->from_switch = channel->src < sim->switches;
         channel->ages = channel->from_switch && (sim->hoq[c] || sim->lifetime[channel->src]);
         channel->to_switch = channel->dst < sim->switches;
-        channel->delay = network->switch_delay[channel->dst];
+        channel->hop = channel->to_switch ? channel->wire + network->switch_delay[channel->dst] : 0;
+        sim->aging |= channel->ages || options->sample_period;
         channel->arbiter = (uint8_t)options->arbiter[c];
         sim->at_port[channel->src * 256 + network->src_port[c]] = c;
         sim->out_channel[c] = c;
@@ -126,6 +129,10 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
         ibn_channel *back = &sim->channel[sim->channel[c].reverse];
         back->in_index = c - sim->out_first[sim->channel[c].src]; /* the port that it comes in by */
         sim->channel[c].inputs = sim->out_first[sim->channel[c].src + 1] - sim->out_first[sim->channel[c].src];
+    }
+    for (int32_t c = 0; c < sim->channels; c++) {
+        const ibn_channel *channel = &sim->channel[c];
+        sim->far_end[c] = (ibn_far_end){channel->dst, channel->reverse, channel->in_index, channel->dst_port};
     }
 }
 
@@ -150,9 +157,10 @@ static void set_queues(ibn_sim *sim)
             most = channel->inputs;
     }
     sim->words = (most + 63) / 64;
+    sim->in_turn = sim->words == 1 && sim->options.arbitration == ARBITER_ROUND_ROBIN;
     sim->failed |= queues > INT32_MAX;
     sim->queue = sim->failed ? NULL : none(2 * queues, &sim->failed);
-    sim->mask = copy(NULL, 8LL * sim->lanes * sim->words, &sim->failed);
+    sim->mask = sim->words > 1 ? copy(NULL, 8LL * sim->lanes * sim->words, &sim->failed) : NULL;
 }
 
 static void set_lanes(ibn_sim *sim, const ibn_sim_network *network)
@@ -225,10 +233,11 @@ ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *opti
 void ibn_sim_free(ibn_sim *sim)
 {
     void *parts[] = {
-        sim->channel, sim->counters, sim->lane, sim->watch, sim->queue, sim->mask, sim->at_port, sim->out_first,
+        sim->channel, sim->far_end, sim->counters, sim->lane, sim->watch, sim->queue, sim->mask, sim->at_port, sim->out_first,
         sim->out_channel, sim->lft, sim->sl2vl, sim->ca_sl2vl, sim->sl, sim->distance, sim->lid_switch, sim->lid_device,
         sim->hoq, sim->lifetime, sim->detect, sim->repeat, sim->release, sim->stall_count, sim->breaker, sim->extra,
         sim->vlarb, sim->flow, sim->lists, sim->trace, sim->batch, sim->slot, sim->heap, sim->later, sim->touched,
+        sim->marked,
         sim->busy_slots,
         sim->packet, sim->clcm, sim->log,
     };

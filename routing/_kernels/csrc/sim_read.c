@@ -63,12 +63,13 @@ void ibn_sim_channels(const ibn_sim *sim, int64_t *rows)
     for (int32_t c = 0; c < sim->channels; c++, rows += 11) {
         const ibn_channel *channel = &sim->channel[c];
         const ibn_counters *counters = &sim->counters[c];
-        int64_t from = channel->since > channel->busy ? channel->since : channel->busy;
-        int64_t waits = channel->waiting && sim->now > from ? sim->now - from : 0;
+        int64_t waits = channel->vls && sim->now > channel->busy ? sim->now - channel->busy : 0, waiting = 0;
+        for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++)
+            waiting += sim->lane[l].waiting;
         const int64_t row[] = {
             channel->bytes, channel->packets, channel->wait + waits, counters->discards, counters->hoq,
             counters->lifetime, counters->stalled, counters->overrun, counters->relay, counters->control,
-            channel->waiting,
+            waiting,
         };
         memcpy(rows, row, sizeof row);
     }

@@ -88,7 +88,7 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
     switch (kind) {
     case EV_FREE:
         sim->channel[subject].called = 0;
-        if (sim->channel[subject].waiting)
+        if (sim->channel[subject].vls)
             ibn_touch(sim, subject);
         break;
     case EV_CREDIT:
@@ -107,19 +107,19 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
 }
 
 /* The events of a kind that commute with one another and with those of other such kinds. */
-static inline void handle_batches(ibn_sim *sim, int kind, int32_t b)
+static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t b)
 {
-    while (b) {
-        ibn_batch batch = ibn_take_batch(sim, &b);
-        sim->handled += batch.count;
-        sim->moving -= batch.count;
+    for (; b; b = ibn_next_batch(sim, b)) {
+        int32_t count = sim->batch[b].count;
+        sim->handled += count;
+        sim->moving -= count;
         if (kind == EV_ARRIVE)
-            ibn_sim_arrive(sim, &batch);
+            ibn_sim_arrive(sim, b);
         else if (kind == EV_DELIVER)
-            ibn_sim_deliver(sim, &batch);
+            ibn_sim_deliver(sim, b);
         else
-            for (int32_t i = 0; i < batch.count; i++)
-                handle(sim, kind, batch.event[i].subject, batch.event[i].value);
+            for (int32_t i = 0; i < count; i++)
+                handle(sim, kind, sim->batch[b].event[i].subject, sim->batch[b].event[i].value);
     }
 }
 
@@ -144,9 +144,13 @@ static void tick(ibn_sim *sim, int64_t time)
     sim->busy_slots[at >> 6] &= ~(1ull << (at & 63));
     memcpy(first, &sim->slot[at * IBN_SLOT], sizeof first);
     memset(&sim->slot[at * IBN_SLOT], 0, sizeof first);
-    for (int kind = 0; kind < EV_LATER; kind++)
-        if (first[kind])
-            handle_batches(sim, kind, first[kind]);
+    handle_batches(sim, EV_CREDIT, first[EV_CREDIT]);
+    handle_batches(sim, EV_ARRIVE, first[EV_ARRIVE]);
+    handle_batches(sim, EV_DELIVER, first[EV_DELIVER]);
+    handle_batches(sim, EV_FREE, first[EV_FREE]);
+    handle_batches(sim, EV_INJECT, first[EV_INJECT]);
+    handle_batches(sim, EV_FREED, first[EV_FREED]);
+    handle_batches(sim, EV_EXPOSE, first[EV_EXPOSE]);
     for (int kind = EV_LATER; kind < EV_KINDS; kind++)
         if (first[kind])
             handle_laters(sim, kind, first[kind]);

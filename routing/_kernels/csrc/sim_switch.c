@@ -19,8 +19,8 @@ void ibn_sim_lose(ibn_sim *sim, int32_t p)
 static inline int forward(ibn_sim *sim, int32_t p)
 {
     ibn_packet *packet = &sim->packet[p];
-    const ibn_channel *from = &sim->channel[packet->channel];
-    int32_t device = from->dst;
+    const ibn_far_end *from = &sim->far_end[packet->channel];
+    int32_t device = from->device;
     int port = sim->lft[(int64_t)device * sim->lids + packet->lid];
     int32_t out = sim->at_port[device * 256 + port];
     int32_t l = packet->lane;
@@ -32,7 +32,7 @@ static inline int forward(ibn_sim *sim, int32_t p)
     }
     int vl;
     if (sim->sl2vl_ports) {
-        int64_t row = ((int64_t)device * sim->sl2vl_ports + from->dst_port) * sim->sl2vl_ports + port;
+        int64_t row = ((int64_t)device * sim->sl2vl_ports + from->port) * sim->sl2vl_ports + port;
         vl = sim->sl2vl[row * 16 + packet->sl];
     } else {
         vl = sim->sl2vl[packet->sl];
@@ -105,7 +105,7 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     lane->fccl += (uint32_t)packet->blocks;
     if (lane->waiting && sim->channel[packet->channel].busy <= sim->now)
         ibn_touch(sim, packet->channel);
-    if (sim->lid_device[packet->lid] != sim->channel[packet->channel].dst) {
+    if (sim->lid_device[packet->lid] != sim->far_end[packet->channel].device) {
         sim->counters[packet->channel].relay++; /* tables changed, and it has come to somebody else */
         sim->dropped++;
         sim->dropped_bytes += packet->bytes;
@@ -126,15 +126,17 @@ static inline void deliver(ibn_sim *sim, int32_t p)
 }
 
 /* Heads that may be forwarded. */
-void ibn_sim_arrive(ibn_sim *sim, const ibn_batch *batch)
+void ibn_sim_arrive(ibn_sim *sim, int32_t b)
 {
-    for (int32_t i = 0; i < batch->count; i++)
-        arrive(sim, batch->event[i].subject);
+    int32_t count = sim->batch[b].count;
+    for (int32_t i = 0; i < count; i++)
+        arrive(sim, sim->batch[b].event[i].subject);
 }
 
 /* Tails that have reached their CAs. */
-void ibn_sim_deliver(ibn_sim *sim, const ibn_batch *batch)
+void ibn_sim_deliver(ibn_sim *sim, int32_t b)
 {
-    for (int32_t i = 0; i < batch->count; i++)
-        deliver(sim, batch->event[i].subject);
+    int32_t count = sim->batch[b].count;
+    for (int32_t i = 0; i < count; i++)
+        deliver(sim, sim->batch[b].event[i].subject);
 }

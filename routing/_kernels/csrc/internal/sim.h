@@ -87,40 +87,45 @@ typedef struct {
 } ibn_fifo;
 
 typedef struct {
-    uint32_t fctbs, fccl;                  /* blocks sent, limit of blocks that may be sent */
-    int32_t held, flying, returning;       /* blocks in the buffer, on the way to it, given back but not known yet */
-    int32_t buffer;                        /* blocks that the buffer has now */
-    int32_t waiting;                       /* packets at the sender that want this lane */
-    int32_t next_input;                    /* round robin */
-    int32_t only;                          /* input that alone is served, or IBN_NONE */
-    int16_t pass, pass_input;              /* packets that may go without credit, and the input that they come from */
-    int64_t since;                         /* something has been waiting since then */
-    int64_t sent;                          /* end of the last packet on this lane */
-    int32_t reserve;                       /* blocks that the buffer can be made larger by */
-    uint16_t stalled, dropped_in_row;      /* everything is dropped; heads dropped since the last packet was sent */
+    uint32_t fctbs, fccl;             /* blocks sent, limit of blocks that may be sent */
+    int32_t held, flying, returning;  /* blocks in the buffer, on the way to it, given back but not known yet */
+    int32_t buffer;                   /* blocks that the buffer has now */
+    int32_t waiting;                  /* packets at the sender that want this lane */
+    int32_t next_input;               /* round robin */
+    uint64_t mask;                    /* inputs with something waiting, where a word is enough for all */
+    int64_t sent;                     /* end of the last packet on this lane */
+    int32_t only;                     /* input that alone is served, or IBN_NONE */
+    int16_t pass, pass_input;         /* packets that may go without credit, and the input that they come from */
+    int32_t reserve;                  /* blocks that the buffer can be made larger by */
+    uint16_t stalled, dropped_in_row; /* everything is dropped; heads dropped since the last packet was sent */
 } ibn_lane; /* a cache line */
 
 /* What only drops and breakers look at. */
 typedef struct {
     uint32_t own, spuid; /* as generated, as sent */
+    int64_t since; /* something has been waiting for the lane since then, where there are breakers */
     int32_t episode, unsent, extra, round, sends;
     uint8_t suspected, timed, busy_input;
     ibn_fifo hidden; /* single FIFO: packets behind the one that shows */
 } ibn_watch;
 
 typedef struct {
-    int64_t busy, since, cost, carry;
-    int32_t wire, delay, inputs, queues, waiting;
-    uint16_t vls; /* with something waiting */
-    uint16_t touched, called, next_vl;
-    uint8_t to_switch, ages; /* ages: heads can get too old */
-    uint8_t spare[2];
-    /* a cache line so far, which is what waiting takes; the next one is for what arrives, and counts what is sent */
-    int64_t bytes, packets, wait;
+    int64_t busy; /* is free from then on; while something waits: could have sent from then on */
+    int64_t cost, bytes, packets, wait;
+    int32_t carry, queues, inputs;
+    int32_t wire, hop; /* ticks to its other end; until a head can go on from there, 0 to a CA */
+    uint16_t vls;      /* with something waiting */
+    uint8_t called, next_vl;
+    /* a cache line so far; the next one is seldom looked at */
     int32_t src, dst, reverse, in_index, high_left, low_left, high_limit_left;
-    uint8_t high_at, low_at, arbiter, from_switch, dst_port;
-    uint8_t more[7];
+    uint8_t high_at, low_at, arbiter, from_switch, to_switch, dst_port, ages; /* ages: heads can get too old */
+    uint8_t spare[29];
 } ibn_channel;
+
+/* What forwarding looks up of the channel that a packet came by. */
+typedef struct {
+    int32_t device, reverse, in_index, port;
+} ibn_far_end;
 
 /* What happens to few packets. */
 typedef struct {
@@ -150,6 +155,7 @@ struct ibn_sim {
     int64_t now, lanes;
     /* the network */
     ibn_channel *channel;
+    ibn_far_end *far_end;
     ibn_counters *counters;
     ibn_lane *lane;
     ibn_watch *watch;
@@ -175,8 +181,10 @@ struct ibn_sim {
     ibn_distant *heap;
     ibn_event *later;
     uint64_t *busy_slots;
-    int32_t slots, heap_size, heap_room, later_room, touches;
     int32_t in_turn; /* inputs are served in turn, and a word has a bit for each of them */
+    int32_t aging; /* heads can get too old somewhere, or there are breakers */
+    uint16_t *marked; /* channels that stand in touched */
+    int32_t slots, heap_size, heap_room, later_room, touches;
     int64_t moving; /* pending events that move data: 0 with packets around is a standstill */
     /* packets and messages */
     ibn_packet *packet;
@@ -189,6 +197,10 @@ struct ibn_sim {
     /* totals */
     int64_t injected, delivered, dropped, injected_bytes, delivered_bytes, dropped_bytes, hops, handled, last_move;
 };
+
+_Static_assert(EV_KINDS <= IBN_SLOT, "every kind of event has a place in a slot");
+_Static_assert(sizeof(ibn_batch) == 64 && sizeof(ibn_packet) == 64 && sizeof(ibn_lane) == 64, "a cache line each");
+_Static_assert(sizeof(ibn_channel) == 128, "two cache lines");
 
 static inline uint64_t ibn_mix(uint64_t z)
 {
@@ -251,14 +263,13 @@ static inline void ibn_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, 
     event->value = value;
 }
 
-/* A copy of a batch, whose place is free from now on; b becomes the one after it. */
-static inline ibn_batch ibn_take_batch(ibn_sim *sim, int32_t *b)
+/* The batch after this one, which is free from now on. */
+static inline int32_t ibn_next_batch(ibn_sim *sim, int32_t b)
 {
-    ibn_batch batch = sim->batch[*b];
-    sim->batch[*b].next = sim->batch_free;
-    sim->batch_free = *b;
-    *b = batch.next;
-    return batch;
+    int32_t next = sim->batch[b].next;
+    sim->batch[b].next = sim->batch_free;
+    sim->batch_free = b;
+    return next;
 }
 
 /* Something is to happen at that time, which is later than now. */
@@ -271,11 +282,17 @@ static inline void ibn_at(ibn_sim *sim, int64_t time, int kind, int32_t subject,
         ibn_sim_heap_push(sim, time, kind, (ibn_event){subject, value});
 }
 
+/* The words with a bit for each input of a lane that has something waiting. */
+static inline uint64_t *ibn_mask(const ibn_sim *sim, int32_t l)
+{
+    return sim->words == 1 ? &sim->lane[l].mask : &sim->mask[(int64_t)l * sim->words];
+}
+
 /* A channel is looked at when everything of this tick has happened. */
 static inline void ibn_touch(ibn_sim *sim, int32_t c)
 {
-    if (!sim->channel[c].touched) {
-        sim->channel[c].touched = 1;
+    if (!sim->marked[c]) {
+        sim->marked[c] = 1;
         sim->touched[sim->touches++] = c;
     }
 }
@@ -297,14 +314,11 @@ static inline void ibn_free_packet(ibn_sim *sim, int32_t p)
 }
 
 /* sim_switch.c */
-void ibn_sim_arrive(ibn_sim *sim, const ibn_batch *batch);
-void ibn_sim_deliver(ibn_sim *sim, const ibn_batch *batch);
+void ibn_sim_arrive(ibn_sim *sim, int32_t batch);
+void ibn_sim_deliver(ibn_sim *sim, int32_t batch);
 void ibn_sim_expose(ibn_sim *sim, int32_t lane);
 void ibn_sim_lose(ibn_sim *sim, int32_t p);
 /* sim_arbiter.c */
-int32_t ibn_sim_choose_input(const ibn_sim *sim, int32_t c, int32_t lane, int32_t vl);
-int ibn_sim_choose_vl(ibn_sim *sim, int32_t c, int32_t *input);
-/* sim_send.c */
 void ibn_sim_arbitrate(ibn_sim *sim);
 /* sim_source.c */
 void ibn_sim_prepare(ibn_sim *sim, int32_t f);

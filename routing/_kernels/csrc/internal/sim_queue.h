@@ -14,12 +14,6 @@ static inline void ibn_give_back(ibn_sim *sim, int32_t c, int32_t lane, int32_t 
         ibn_at(sim, when + sim->channel[c].wire, EV_CREDIT, lane, blocks);
 }
 
-/* The word of a lane's mask that has the bit of an input. */
-static inline uint64_t *ibn_mask(const ibn_sim *sim, int32_t l, int32_t input)
-{
-    return &sim->mask[sim->words == 1 ? l : (int64_t)l * sim->words + (input >> 6)];
-}
-
 static inline ibn_fifo *ibn_queue(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input)
 {
     return &sim->queue[channel->queues + vl * channel->inputs + input];
@@ -37,19 +31,21 @@ static inline void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, i
     packet->headed = now;
     if (queue->head == IBN_NONE) {
         queue->head = p;
-        *ibn_mask(sim, l, input) |= 1ull << (input & 63);
+        ibn_mask(sim, l)[input >> 6] |= 1ull << (input & 63);
     } else {
         sim->packet[queue->tail].next = p;
     }
     queue->tail = p;
+    int64_t since = channel->vls ? INT64_MIN : now; /* without a branch: it goes either way */
+    channel->busy = channel->busy > since ? channel->busy : since;
     if (!lane->waiting++) {
-        lane->since = now;
         channel->vls |= (uint16_t)(1u << vl);
-        if (channel->ages)
-            ibn_sim_arm(sim, l);
+        if (sim->aging) {
+            sim->watch[l].since = now;
+            if (channel->ages)
+                ibn_sim_arm(sim, l);
+        }
     }
-    if (!channel->waiting++)
-        channel->since = now;
     if (channel->busy <= now) {
         ibn_touch(sim, c);
     } else if (!channel->called) {
@@ -59,22 +55,17 @@ static inline void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, i
 }
 
 /* Take the packet in front of an input out of its queue. */
-static inline int32_t ibn_dequeue(ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
+static inline void ibn_dequeue(ibn_sim *sim, int32_t l, int32_t vl, int32_t input, ibn_channel *channel, ibn_fifo *queue)
 {
-    ibn_channel *channel = &sim->channel[c];
-    int32_t l = c * sim->vls + vl;
     ibn_lane *lane = &sim->lane[l];
-    ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
-    int32_t p = queue->head, next = sim->packet[p].next;
+    int32_t next = sim->packet[queue->head].next;
     queue->head = next;
     if (next == IBN_NONE)
-        *ibn_mask(sim, l, input) &= ~(1ull << (input & 63));
+        ibn_mask(sim, l)[input >> 6] &= ~(1ull << (input & 63));
     else
         sim->packet[next].headed = sim->now;
     if (!--lane->waiting)
         channel->vls &= (uint16_t)~(1u << vl);
-    channel->waiting--;
-    return p;
 }
 
 #endif
