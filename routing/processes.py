@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import select
@@ -23,16 +24,18 @@ def leave_with_parent() -> None:
         threading.Thread(target=_follow, args=(parent.join,), daemon=True).start()
 
 
-def leave_with(pid: int) -> None:
-    """The same for a process that :mod:`subprocess` has started, whose parent has that number."""
+def leave_with(pid: int, tidy: Callable[[], None]) -> None:
+    """The same for a process that :mod:`subprocess` has started, whose parent has that number; it tidies up first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        parent = os.pidfd_open(pid)
-    except ProcessLookupError:
-        os._exit(1)
-    threading.Thread(target=_follow, args=(lambda: select.select([parent], [], []),), daemon=True).start()
+
+    def wait() -> None:
+        with contextlib.suppress(ProcessLookupError):  # gone already
+            select.select([os.pidfd_open(pid)], [], [])
+        tidy()
+
+    threading.Thread(target=_follow, args=(wait,), daemon=True).start()
 
 
-def _follow(wait: Callable[[], object]) -> None:
+def _follow(wait: Callable[[], None]) -> None:
     wait()
     os._exit(1)

@@ -17,6 +17,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection
 
 from routing.processes import leave_with
@@ -91,7 +92,8 @@ def perform(batch: Batch) -> list[Result]:
 
 def begin(pipe: str, parent: str) -> None:
     """Do what comes through a pipe, until it is closed."""
-    leave_with(int(parent))
+    tidy = partial(shutil.rmtree, os.environ["TMPDIR"], ignore_errors=True)
+    leave_with(int(parent), tidy)
     # What the timer does is the system's business: it needs neither Python nor its lock.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
@@ -100,7 +102,7 @@ def begin(pipe: str, parent: str) -> None:
             batch: Batch = batches.recv()
             for task, seconds in zip(batch.tasks, batch.timeouts, strict=True):
                 batches.send(timed(replace(batch, tasks=(task,)), seconds))
-    shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
+    tidy()
 
 
 def timed(batch: Batch, seconds: float | None) -> Result:

@@ -309,6 +309,20 @@ def test_ctrl_c_keeps_what_is_done(python, tmp_path):
         assert ledger.done()
 
 
+def test_interrupted_it_leaves_no_folders(python, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    run_ = start(python, "torus:4x4", "-e", "nue", "--random", "2000:3", "--timeout", "100", "-j", "2")
+    while run_.poll() is None and len(list(tmp_path.glob("ibnue-sweep-*"))) < 2:
+        time.sleep(0.005)
+    run_.send_signal(signal.SIGINT)
+    run_.communicate(timeout=60)
+    assert run_.returncode == 130
+    end = time.monotonic() + 60
+    while list(tmp_path.glob("ibnue-sweep-*")) and time.monotonic() < end:
+        time.sleep(0.005)
+    assert not list(tmp_path.glob("ibnue-sweep-*"))
+
+
 def test_progress_on_a_terminal(tmp_path):
     ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(Path(routing.__file__).parents[1]), "TERM": "xterm", "COLUMNS": "99"}
