@@ -121,6 +121,7 @@ def admit_mixed(
     *,
     waits: npt.NDArray[np.uint32],
     order: npt.NDArray[np.int32],
+    rounds: Bytes | None = None,
 ) -> npt.NDArray[np.bool_]:
     """Take one column after the other, if what its mixture makes wait closes no cycle with all before.
 
@@ -132,6 +133,8 @@ def admit_mixed(
         uint32[slots], what waits already: for each turn the VLs.
     order
         int32[V, C], a topological order of that in each VL.
+    rounds
+        uint8[K, S], as :func:`write_rounds` gives them; None: every entry is written at any time.
 
     Returns
     -------
@@ -147,11 +150,40 @@ def admit_mixed(
             tables,
             net,
             pointer("uint32_t *", _of_shape(enter, ways[0].shape), np.uint32),
+            ffi.NULL if rounds is None else pointer("uint8_t *", _of_shape(rounds, ways[0].shape), np.uint8),
             pointer("uint8_t *", taken, np.uint8),
         )
     )
     del kept
     return taken.astype(bool)
+
+
+def write_rounds(slots: Slots, ways: tuple[Bytes, Bytes], *, outward: bool) -> tuple[Bytes, Bytes]:
+    """Rounds in which entries can be written so that no packet circles.
+
+    On a circle of old and new entries a switch comes after all that change on its new way; elsewhere not before them.
+
+    Parameters
+    ----------
+    slots, ways
+        As in :func:`trace_mixed`.
+    outward
+        After all of them everywhere.
+
+    Returns
+    -------
+    uint8[K, S], the round of each entry that changes, from 1 on (0: it does not); uint8[K], the last of each LID; 255:
+    no less, or the new way of some switch never ends.  Cost: O(K S), for LIDs with circles times their length.
+    """
+    tables, kept = _native(slots, ways, 1)
+    rounds, last = np.zeros(ways[0].shape, np.uint8), np.zeros(len(ways[0]), np.uint8)
+    check(
+        lib.ibn_mixed_rounds(
+            tables, int(outward), pointer("uint8_t *", rounds, np.uint8), pointer("uint8_t *", last, np.uint8)
+        )
+    )
+    del kept
+    return rounds, last
 
 
 def _of_shape(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:

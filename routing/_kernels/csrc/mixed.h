@@ -59,8 +59,18 @@ typedef struct {
 /*
  * Admit one column after the other, if no lane gets a cycle by what its mixture makes wait on top of all before.
  *
- * enter: as in ibn_mixed_trace.  admitted: uint8 [K], 1 for those that are.
+ * enter: as in ibn_mixed_trace.  round: uint8 [K, S], the round in which each entry that changes is written, from 1 on,
+ * 0 for the others, or NULL: any entry at any time.  admitted: uint8 [K], 1 for those that are.
  */
-int ibn_mixed_admit(const mixed_tables *tables, const mixed_net *net, const uint32_t *enter, uint8_t *admitted);
+int ibn_mixed_admit(const mixed_tables *tables, const mixed_net *net, const uint32_t *enter, const uint8_t *round,
+                    uint8_t *admitted);
+
+/*
+ * Rounds in which no packet circles: on a circle of mixed entries a switch is written after all that change on its new
+ * way, elsewhere not before them.
+ *
+ * outward: not 0 to do so everywhere.  round: uint8 [K, S], as above; most: uint8 [K], the last of each column.
+ */
+int ibn_mixed_rounds(const mixed_tables *tables, int32_t outward, uint8_t *round, uint8_t *most);
 
 #endif

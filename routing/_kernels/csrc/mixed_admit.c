@@ -1,4 +1,5 @@
 #include "internal/acyclic.h"
+#include "internal/mixed_rounds.h"
 #include "internal/mixed_ways.h"
 #include "mixed.h"
 
@@ -9,31 +10,46 @@ typedef struct {
     const mixed_tables *t;
     const mixed_net *net;
     mixed_ways ways;
+    mixed_stage stage;
+    acyclic_net where;
     acyclic graph;
     uint32_t *flow;         /* [S] */
-    acyclic_step *turn;     /* [4 S], turns of the column at hand */
+    int32_t *from;          /* [X], switch that each extended channel leaves */
+    mixed_turn *found;      /* [4 S], turns of the column at hand */
+    acyclic_step *turn;     /* [4 S], the same for the graph */
     uint32_t *lanes;        /* [4 S], lanes that take them */
     acyclic_step *step;     /* [4 S], those of one lane that are new to it */
     int32_t *undo;          /* [4 S * V]: turns that were added */
     int32_t turns;
 } job;
 
-static void list_turns(job *j)
+/* Every turn from one channel of the column to the next, by any mixture of its entries. */
+static int32_t any_turns(const job *j, mixed_turn *turn)
+{
+    int32_t count = 0;
+    for (int32_t u = 0; u < j->t->switches; u++)
+        for (int way = 0; way < 2; way++) {
+            const int32_t x = j->ways.x[way][u], v = x < 0 ? -1 : j->ways.next[way][u];
+            for (int then = 0; v >= 0 && then < 2; then++)
+                if (j->ways.x[then][v] >= 0)
+                    turn[count++] = (mixed_turn){x, j->ways.x[then][v], j->flow[u]};
+        }
+    return count;
+}
+
+static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
 {
     const mixed_tables *t = j->t;
     const mixed_net *net = j->net;
-    j->turns = 0;
-    for (int32_t u = 0; u < t->switches; u++)
-        for (int way = 0; way < 2; way++) {
-            const int32_t x = j->ways.x[way][u], v = x < 0 ? -1 : j->ways.next[way][u];
-            for (int then = 0; v >= 0 && then < 2; then++) {
-                const int32_t y = j->ways.x[then][v], c = net->first[u] + x - t->xfirst[u];
-                if (y < 0)
-                    continue;
-                j->turn[j->turns] = (acyclic_step){c, j->graph.turn_first[c] + y - t->xfirst[v]};
-                j->lanes[j->turns++] = j->flow[u];
-            }
-        }
+    if (!round)
+        ibn_mixed_spread(&j->ways, enter, j->flow);
+    j->turns = round ? ibn_stage_turns(&j->stage, &j->ways, enter, round, j->found) : any_turns(j, j->found);
+    for (int32_t i = 0; i < j->turns; i++) {
+        const int32_t u = j->from[j->found[i].x], v = t->xdst[j->found[i].x];
+        const int32_t c = net->first[u] + j->found[i].x - t->xfirst[u];
+        j->turn[i] = (acyclic_step){c, j->graph.turn_first[c] + j->found[i].y - t->xfirst[v]};
+        j->lanes[i] = j->found[i].lanes;
+    }
 }
 
 /* Puts what is new into one lane; says whether it fits. */
@@ -64,12 +80,12 @@ static int admit(job *j)
     return 0;
 }
 
-static void run(job *j, const uint32_t *enter, uint8_t *admitted)
+static void run(job *j, const uint32_t *enter, const uint8_t *round, uint8_t *admitted)
 {
     for (int32_t k = 0; k < j->t->columns; k++) {
+        const size_t row = (size_t)k * j->t->switches;
         ibn_mixed_read(&j->ways, k);
-        ibn_mixed_spread(&j->ways, enter + (size_t)k * j->t->switches, j->flow);
-        list_turns(j);
+        list_turns(j, enter + row, round ? round + row : NULL);
         admitted[k] = (uint8_t)admit(j);
     }
 }
@@ -85,31 +101,54 @@ static void load(job *j)
     }
 }
 
-int ibn_mixed_admit(const mixed_tables *t, const mixed_net *net, const uint32_t *enter, uint8_t *admitted)
+static int prepare(job *j)
 {
-    const acyclic_net where = {t->switches, net->channels, net->first, net->src, net->dst, net->into, net->into_first};
+    const mixed_tables *t = j->t;
+    const mixed_net *net = j->net;
+    j->where = (acyclic_net){t->switches, net->channels, net->first, net->src, net->dst, net->into, net->into_first};
     const size_t most = 4 * ((size_t)t->switches + 1);
+    int failed = ibn_mixed_prepare(&j->ways, t);
+    failed |= ibn_stage_prepare(&j->stage, t);
+    failed |= ibn_acyclic_prepare(&j->graph, &j->where);
+    j->flow = malloc(((size_t)t->switches + 1) * sizeof *j->flow);
+    j->from = malloc(((size_t)t->xfirst[t->switches] + 1) * sizeof *j->from);
+    j->found = malloc(most * sizeof *j->found);
+    j->turn = malloc(most * sizeof *j->turn);
+    j->lanes = malloc(most * sizeof *j->lanes);
+    j->step = malloc(most * sizeof *j->step);
+    j->undo = malloc(most * ((size_t)net->lanes + 1) * sizeof *j->undo);
+    failed |= !(j->flow && j->from && j->found && j->turn && j->lanes && j->step && j->undo);
+    for (int32_t s = 0; s < t->switches && !failed; s++)
+        for (int32_t x = t->xfirst[s]; x < t->xfirst[s + 1]; x++)
+            j->from[x] = s;
+    return failed;
+}
+
+static void dispose(job *j)
+{
+    ibn_mixed_dispose(&j->ways);
+    ibn_stage_dispose(&j->stage);
+    ibn_acyclic_dispose(&j->graph);
+    free(j->flow);
+    free(j->from);
+    free(j->found);
+    free(j->turn);
+    free(j->lanes);
+    free(j->step);
+    free(j->undo);
+}
+
+int ibn_mixed_admit(const mixed_tables *t, const mixed_net *net, const uint32_t *enter, const uint8_t *round,
+                    uint8_t *admitted)
+{
     job j = {.t = t, .net = net};
-    int failed = ibn_mixed_prepare(&j.ways, t);
-    failed |= ibn_acyclic_prepare(&j.graph, &where);
-    j.flow = malloc(((size_t)t->switches + 1) * sizeof *j.flow);
-    j.turn = malloc(most * sizeof *j.turn);
-    j.lanes = malloc(most * sizeof *j.lanes);
-    j.step = malloc(most * sizeof *j.step);
-    j.undo = malloc(most * ((size_t)net->lanes + 1) * sizeof *j.undo);
-    failed |= !(j.flow && j.turn && j.lanes && j.step && j.undo);
+    int failed = prepare(&j);
     if (!failed)
         failed = net->lanes && ibn_acyclic_open(&j.graph, net->lanes - 1, net->order, net->lanes);
     if (!failed) {
         load(&j);
-        run(&j, enter, admitted);
+        run(&j, enter, round, admitted);
     }
-    ibn_mixed_dispose(&j.ways);
-    ibn_acyclic_dispose(&j.graph);
-    free(j.flow);
-    free(j.turn);
-    free(j.lanes);
-    free(j.step);
-    free(j.undo);
+    dispose(&j);
     return failed;
 }

@@ -1,0 +1,190 @@
+/* See internal/mixed_rounds.h. */
+#include "internal/mixed_rounds.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+
+int ibn_stage_prepare(mixed_stage *g, const mixed_tables *t)
+{
+    const size_t size = ((size_t)t->switches + 1) * sizeof(uint32_t);
+    *g = (mixed_stage){.t = t, .here = malloc(size)};
+    g->flow[0] = malloc(size);
+    g->flow[1] = malloc(size);
+    return !(g->here && g->flow[0] && g->flow[1]);
+}
+
+void ibn_stage_dispose(mixed_stage *g)
+{
+    free(g->here);
+    free(g->flow[0]);
+    free(g->flow[1]);
+}
+
+/* An old entry is there until its round is over, a new one from the beginning of its round. */
+static inline bool is_there(const uint8_t *round, int32_t s, int way, int r)
+{
+    return way ? round[s] <= r : !round[s] || round[s] >= r;
+}
+
+static bool pass_on(mixed_stage *g, const mixed_ways *w, const uint8_t *round, int32_t s, int r)
+{
+    bool grew = false;
+    for (int way = 0; way < 2; way++) {
+        if (w->x[way][s] < 0 || !is_there(round, s, way, r))
+            continue;
+        uint32_t *to = g->here + w->next[way][s];
+        g->flow[way][s] |= g->here[s];
+        grew |= (g->here[s] & ~*to) != 0;
+        *to |= g->here[s];
+    }
+    return grew;
+}
+
+static void spread(mixed_stage *g, const mixed_ways *w, const uint8_t *round, int r)
+{
+    for (int32_t k = 0; k < w->sorted; k++)
+        pass_on(g, w, round, w->queue[k], r);
+    for (bool grew = w->sorted < g->t->switches; grew;) {
+        grew = false;
+        for (int32_t s = 0; s < g->t->switches; s++)
+            grew |= w->degree[s] && pass_on(g, w, round, s, r);
+    }
+}
+
+/* The turns into one of the entries of each switch, for those switches for which that entry is about to count no more. */
+static int32_t list(const mixed_stage *g, const mixed_ways *w, const uint8_t *round, int r, mixed_turn *turn)
+{
+    const mixed_tables *t = g->t;
+    int32_t count = 0;
+    for (int32_t u = 0; u < t->switches; u++)
+        for (int way = 0; way < 2; way++) {
+            const int32_t x = w->x[way][u], v = x < 0 ? -1 : w->next[way][u];
+            if (v < 0 || round[v] != (r ? r : round[v]))
+                continue;
+            const int32_t y = w->x[!r && round[v]][v];
+            if (y >= 0 && g->flow[way][u])
+                turn[count++] = (mixed_turn){x, y, g->flow[way][u]};
+        }
+    return count;
+}
+
+int32_t ibn_stage_turns(mixed_stage *g, const mixed_ways *w, const uint32_t *enter, const uint8_t *round,
+                        mixed_turn *turn)
+{
+    const size_t size = (size_t)g->t->switches * sizeof(uint32_t);
+    int32_t count = 0;
+    int last = 1;
+    for (int32_t s = 0; s < g->t->switches; s++)
+        last = round[s] > last ? round[s] : last;
+    memcpy(g->here, enter, size);
+    memset(g->flow[0], 0, size);
+    memset(g->flow[1], 0, size);
+    for (int r = 1; r <= last; r++) {
+        spread(g, w, round, r);
+        count += list(g, w, round, r, turn + count);
+    }
+    return count + list(g, w, round, 0, turn + count);
+}
+
+typedef struct {
+    const mixed_tables *t;
+    mixed_ways ways;
+    int32_t *out;       /* [S], successors that are not peeled off; -1: peeled off itself */
+    int32_t *rest;      /* [S], switches to be peeled off, then those on the way at hand */
+    int32_t *depth;     /* [S], rounds that the new way from here takes; -1: not known */
+} rounds_job;
+
+/* Leaves those that circles go by, and what lies between circles: the others lie before all of them or behind. */
+static void find_core(rounds_job *j)
+{
+    const int32_t switches = j->t->switches;
+    int32_t tail = 0;
+    for (int32_t s = 0; s < switches; s++) {
+        j->out[s] = 0;
+        for (int way = 0; way < 2; way++)
+            j->out[s] += j->ways.x[way][s] >= 0;
+        if (!j->out[s])
+            j->rest[tail++] = s;
+    }
+    /* Without lists of who leads where: a way has as many passes as it is long, and circles are short. */
+    for (bool grew = tail > 0; grew;) {
+        grew = false;
+        for (int32_t k = 0; k < tail; k++)
+            j->out[j->rest[k]] = -1;
+        tail = 0;
+        for (int32_t s = 0; s < switches; s++) {
+            int32_t left = 0;
+            for (int way = 0; way < 2 && j->out[s] >= 0; way++)
+                left += j->ways.x[way][s] >= 0 && j->out[j->ways.next[way][s]] >= 0;
+            if (j->out[s] >= 0 && !left)
+                j->rest[tail++] = s;
+        }
+        grew = tail > 0;
+    }
+    for (int32_t k = 0; k < j->ways.sorted; k++)
+        j->out[j->ways.queue[k]] = -1;
+}
+
+static bool changes(const rounds_job *j, int32_t column, int32_t s)
+{
+    const size_t at = (size_t)column * j->t->switches + s;
+    return j->t->before[at] != j->t->after[at];
+}
+
+/* How many rounds the new way from a switch takes; more than 255 where it never ends. */
+static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
+{
+    int32_t length = 0, v = s;
+    while (v >= 0 && j->depth[v] < 0 && length < j->t->switches) {
+        const int way = changes(j, column, v);
+        j->rest[length++] = v;
+        v = j->ways.x[way][v] < 0 ? -1 : j->ways.next[way][v];
+    }
+    int32_t depth = v < 0 ? 0 : j->depth[v] < 0 ? 256 : j->depth[v];
+    while (length-- > 0) {
+        const int32_t u = j->rest[length];
+        depth += changes(j, column, u) && (all || j->out[u] >= 0) && depth < 256;
+        j->depth[u] = depth;
+    }
+    return depth;
+}
+
+static uint8_t run_column(rounds_job *j, int32_t column, bool all, uint8_t *round)
+{
+    const int32_t switches = j->t->switches;
+    int32_t most = 1;
+    ibn_mixed_read(&j->ways, column);
+    const bool circles = j->ways.circles;
+    if (circles && !all)
+        find_core(j);
+    for (int32_t s = 0; s < switches; s++)
+        j->depth[s] = -1;
+    for (int32_t s = 0; s < switches; s++) {
+        int32_t depth = 1;
+        round[s] = 0;
+        if (!changes(j, column, s))
+            continue;
+        if (all || circles)
+            depth = depth_of(j, column, s, all);
+        depth = depth < 1 ? 1 : depth > 255 ? 255 : depth;
+        round[s] = (uint8_t)depth;
+        most = depth > most ? depth : most;
+    }
+    return (uint8_t)most;
+}
+
+int ibn_mixed_rounds(const mixed_tables *t, int32_t outward, uint8_t *round, uint8_t *most)
+{
+    const size_t size = ((size_t)t->switches + 1) * sizeof(int32_t);
+    rounds_job j = {.t = t, .out = malloc(size), .rest = malloc(size), .depth = malloc(size)};
+    const int failed = ibn_mixed_prepare(&j.ways, t) || !j.out || !j.rest || !j.depth;
+    for (int32_t k = 0; k < t->columns && !failed; k++)
+        most[k] = run_column(&j, k, outward, round + (size_t)k * t->switches);
+    ibn_mixed_dispose(&j.ways);
+    free(j.out);
+    free(j.rest);
+    free(j.depth);
+    return failed ? NO_MEMORY : OK;
+}
