@@ -21,9 +21,12 @@ ANSWER = np.dtype(
         ("magic", "u8"), ("sequence", "u8"), ("switches", "u4"), ("lids", "u4"), ("vls", "u4"), ("sl_kind", "u4"),
         ("sl2vl_ports", "u4"), ("certified", "u4"), ("lft_at", "u8"), ("hops_at", "u8"), ("sl_at", "u8"),
         ("switch_of_at", "u8"), ("sl2vl_at", "u8"), ("parent_at", "u8"),
-        ("up_port_at", "u8"), ("down_port_at", "u8"), ("end", "u8"),
+        ("up_port_at", "u8"), ("down_port_at", "u8"),
+        ("held_at", "u8"), ("plan", "u8"), ("held", "u4"), ("round_wait", "u4"), ("end", "u8"),
     ]
 )  # fmt: skip
+
+HELD = np.dtype([("row", "u4"), ("lid", "u2"), ("round", "u1"), ("port", "u1")])
 
 SL_BY_DESTINATION, SL_BY_SWITCH, SL_BY_LIDS = range(3)
 
@@ -62,6 +65,9 @@ def write_answer(
     *,
     sequence: int,
     certified: bool = False,
+    held: npt.NDArray[np.void] | None = None,
+    plan: int = 0,
+    wait: float = 0.0,
 ) -> None:
     """Lay the tables into the memory from ``at`` on; the head comes last, so that half an answer is none.
 
@@ -79,6 +85,10 @@ def write_answer(
         Of the request.
     certified
         Whether the tables are proven free of credit loops: only such are published again when an engine fails.
+    held, plan
+        :data:`HELD` [N], entries that are not written in the first round, and a number for these rounds.
+    wait
+        Seconds between rounds, besides acknowledgements.
     """
     tree = multicast_tree(fabric, routing, hops)
     parts: dict[str, npt.NDArray[Any]] = {
@@ -90,6 +100,7 @@ def write_answer(
         "parent_at": tree.parent,
         "up_port_at": tree.up_port,
         "down_port_at": tree.down_port,
+        "held_at": np.zeros(0, HELD) if held is None else held,
     }
     head = np.zeros(1, ANSWER)
     place = at + PAGE
@@ -99,6 +110,7 @@ def write_answer(
     head["magic"], head["sequence"], head["end"] = ANSWER_MAGIC, sequence, place
     head["switches"], head["lids"], head["vls"] = fabric.switches, len(fabric.lids), routing.vls
     head["certified"] = certified
+    head["held"], head["plan"], head["round_wait"] = len(parts["held_at"]), plan, round(1000 * wait)
     head["sl_kind"] = sl_kind(fabric, routing)
     head["sl2vl_ports"] = 0 if routing.sl2vl.ndim == 1 else routing.sl2vl.shape[1]
     target = np.frombuffer(memory.view(place), np.uint8)

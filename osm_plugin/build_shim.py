@@ -19,7 +19,9 @@ from cffi import FFI
 from routing.errors import EnvironmentProblem
 
 HERE = Path(__file__).parent
-SOURCES = ("shim.c", "walk.c", "collect.c", "publish.c", "settle.c", "last.c", "multicast.c", "policies.c")
+SOURCES = (
+    "shim.c", "walk.c", "collect.c", "publish.c", "rounds.c", "settle.c", "last.c", "multicast.c", "policies.c",
+)  # fmt: skip
 HEADERS = ("host.h", "layout.h", "shim.h")
 
 

@@ -83,6 +83,15 @@ class Callbacks:
         code = self._guarded(note, room, action)
         return PENDING if code == TOKEN and not named[0] else code
 
+    def written(self, plan: int, rounds: int, note: Any, room: int) -> int:
+        """``ibnue_host_written``."""
+
+        def action() -> str:
+            self._host.written(int(plan), int(rounds))
+            return ""
+
+        return self._guarded(note, room, action)
+
     def stop(self) -> int:
         """``ibnue_host_stop``."""
         self._host.stop()
@@ -110,5 +119,5 @@ class Callbacks:
 def attach(ffi: Any, python: str, paths: list[str]) -> None:
     """Make a :class:`Host` the implementation of ``host.h``."""
     callbacks = Callbacks(ffi, Host(python, paths))
-    for name in ("start", "memory", "send", "wait", "discard", "tend", "policies", "stop"):
+    for name in ("start", "memory", "send", "wait", "discard", "tend", "policies", "written", "stop"):
         ffi.def_extern(name=f"ibnue_host_{name}")(getattr(callbacks, name))

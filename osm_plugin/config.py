@@ -17,6 +17,7 @@ from routing.formats.toml_text import Toml
 
 LOG_LEVELS = ("error", "info", "debug")
 STABILITIES = ("full", "balanced", "fresh")
+TRANSITIONS = ("rounds", "at once")
 
 ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
     "vls": (int, str),
@@ -45,6 +46,8 @@ _KEYS: Mapping[str, tuple[type, ...]] = {
     "bundle": (str,),
     "state_file": (str, bool),
     "stability": (str,),
+    "transitions": (str,),
+    "round_wait": (int, float),
     "policies": (str,),
     "engine": (dict,),
 }
@@ -77,6 +80,10 @@ class PluginConfig:
     stability
         What happens to routes that a change of the fabric left whole: "full": they stay; "balanced": they may move for
         the sake of balance; "fresh": every sweep routes anew.
+    transitions
+        How tables are written that are not safe in any order: "rounds", where a safe order is found, or "at once".
+    round_wait
+        Seconds between those rounds before which packets have to leave the fabric.
     policies
         A file of rules for HOQLife and VLStallCount of single ports, set after every sweep.
     engine
@@ -92,6 +99,8 @@ class PluginConfig:
     bundle: str | None = None
     state_file: str | bool = True
     stability: str = "full"
+    transitions: str = "rounds"
+    round_wait: float = 0.1
     policies: str | None = None
     engine: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NO_ENGINE_OPTIONS)
 
@@ -191,8 +200,10 @@ def _check_values(config: PluginConfig, file: Toml) -> None:
     for key in ("deadline", "start_deadline"):
         if not 0 < getattr(config, key) <= 3600:
             raise file.error(f"{key!r} is {getattr(config, key)}, wanted seconds over 0, up to 3600", key)
+    if not 0 <= config.round_wait <= 60:
+        raise file.error(f"'round_wait' is {config.round_wait}, wanted seconds from 0 to 60", "round_wait")
     if not 0 <= config.threads <= 256:
         raise file.error(f"'threads' is {config.threads}, wanted 0 to 256", "threads")
-    for key, known in (("log_level", LOG_LEVELS), ("stability", STABILITIES)):
+    for key, known in (("log_level", LOG_LEVELS), ("stability", STABILITIES), ("transitions", TRANSITIONS)):
         if getattr(config, key) not in known:
             raise file.error(f"{key!r} is {getattr(config, key)!r}", key, remedy=f"one of {', '.join(known)}")

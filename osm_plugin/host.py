@@ -26,6 +26,7 @@ class Host:
         self._generation = 0
         self._until = 0.0
         self._remarks: list[str] = []
+        self._written: dict[str, int] = {}
 
     def start(self, options: str, opensm_log: str) -> tuple[list[str], str]:
         """Start the worker and wait for it; its engines' names, and a line for the log."""
@@ -55,9 +56,9 @@ class Host:
         """Tell the worker that a request lies in the memory."""
         worker = self._asked()
         try:
-            worker.send(
-                {"engine": engine, "sequence": sequence, "config": None if self._path is None else str(self._path)}
-            )
+            place = None if self._path is None else str(self._path)
+            worker.send({"engine": engine, "sequence": sequence, "config": place, "written": self._written})
+            self._written = {}
         except OSError:
             obituary = worker.obituary()
             self._replace()
@@ -123,6 +124,13 @@ class Host:
     def _note(self, said: dict[str, Any]) -> None:
         if "remark" in said:
             self._remarks.append(str(said["remark"])[:900])
+
+    def written(self, plan: int, rounds: int) -> None:
+        """Tell the worker how many rounds of a plan all switches have, and its successors, should it die."""
+        self._written = {"plan": plan, "rounds": rounds}
+        if self._worker is not None and self._worker.alive and self._worker.hello is not None:
+            with contextlib.suppress(OSError):
+                self._worker.send({"written": self._written})
 
     def has_policies(self) -> bool:
         """Whether the configuration, as it is now, names rules for ports."""

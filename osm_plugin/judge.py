@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 
-from osm_plugin.state import Kept
+from osm_plugin.rounds import Change
 from osm_plugin.transition import transition_line
 from routing.errors import IbnueError
 
@@ -29,13 +29,13 @@ class Judge:
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._changes: queue.SimpleQueue[tuple[Kept, Kept]] = queue.SimpleQueue()
+        self._changes: queue.SimpleQueue[Change] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ibnue-judge", daemon=True)
         self._thread.start()
 
-    def put(self, before: Kept, after: Kept) -> None:
+    def put(self, change: Change) -> None:
         """Have a change judged.  Of several that wait only the last one is."""
-        self._changes.put((before, after))
+        self._changes.put(change)
 
     def _run(self) -> None:
         with suppress(OSError):
@@ -45,15 +45,15 @@ class Judge:
             with suppress(queue.Empty):
                 while True:
                     change = self._changes.get_nowait()
-            if (line := judged(*change)) is not None:
+            if (line := judged(change)) is not None:
                 self._tell(line)
             del change  # large, and the next one may be long in coming
 
 
-def judged(before: Kept, after: Kept) -> str | None:
+def judged(change: Change) -> str | None:
     """The verdict on a change, or why there is none; None where nothing changes."""
     try:
-        line = transition_line(before, after, threads=1)
+        line = transition_line(change, threads=1)
     except IbnueError as problem:
         line = f"transition not judged: {problem}"
     except Exception:  # nobody needs this so badly that the worker may die of it

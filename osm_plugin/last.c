@@ -33,6 +33,7 @@ void ibnue_last_keep(struct ibnue_engine *engine, const struct ibnue_answer *ans
     }
     memcpy(last->bytes, engine->plugin->memory.bytes, size);
     last->answer = *answer;
+    last->unfinished = engine->plugin->unsettled.rounds_open;
 }
 
 /* Not over the number of the request, nor over what happens to lie between the arrays. */
@@ -77,5 +78,7 @@ int ibnue_last_again(struct ibnue_engine *engine)
         ibnue_publish(engine, &last->answer, last->bytes, why))
         return -1;
     ibnue_settle_later(engine, &last->answer, 1);
+    if (last->unfinished)
+        ibnue_rounds_begin(engine, &last->answer, last->bytes, 1);
     return 0;
 }

@@ -72,7 +72,19 @@ struct ibnue_answer {
     uint64_t parent_at;    /* int32[switches], the multicast tree: next switch towards the root, or -1 */
     uint64_t up_port_at;   /* uint8[switches], the port there */
     uint64_t down_port_at; /* uint8[switches], the parent's port back */
+    uint64_t held_at;      /* struct ibnue_held[held] */
+    uint64_t plan;         /* number of the rounds, to tell how far they got */
+    uint32_t held;
+    uint32_t round_wait;   /* milliseconds between rounds, over and above acknowledgements */
     uint64_t end;
+};
+
+/* An entry of lft that is not written before its round. */
+struct ibnue_held {
+    uint32_t row;
+    uint16_t lid;
+    uint8_t round; /* from 2 on */
+    uint8_t port;  /* until then */
 };
 
 /* Asked for instead of an engine: behind the request, at the next multiple of 8, and its end moved behind it. */

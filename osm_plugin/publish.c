@@ -46,6 +46,7 @@ size_t ibnue_answer_extent(const struct ibnue_answer *answer)
     extent = further(extent, answer->switch_of_at, answer->lids * sizeof(int32_t));
     extent = further(extent, answer->parent_at, answer->switches * sizeof(int32_t));
     extent = further(extent, answer->up_port_at, answer->switches);
+    extent = further(extent, answer->held_at, answer->held * sizeof(struct ibnue_held));
     return further(extent, answer->down_port_at, answer->switches);
 }
 
@@ -110,8 +111,13 @@ int ibnue_answer_check(const struct ibnue_plugin *plugin, struct ibnue_answer *c
         !inside(a, size, a->sl_at, sl_bytes(a)) || !inside(a, size, a->sl2vl_at, sl2vl_bytes(a)) ||
         !inside(a, size, a->switch_of_at, a->lids * sizeof(int32_t)) ||
         !inside(a, size, a->parent_at, a->switches * sizeof(int32_t)) ||
+        !inside(a, size, a->held_at, a->held * sizeof(struct ibnue_held)) ||
         !inside(a, size, a->up_port_at, a->switches) || !inside(a, size, a->down_port_at, a->switches)) {
         snprintf(why, IBNUE_WHY, "the worker's tables do not belong to this subnet");
+        return -1;
+    }
+    if (!ibnue_rounds_fit(plugin, a, plugin->memory.bytes)) {
+        snprintf(why, IBNUE_WHY, "the worker's rounds do not fit its tables");
         return -1;
     }
     return ibnue_tables_fit(plugin, a, plugin->memory.bytes, why);
@@ -201,7 +207,7 @@ void ibnue_service_drop(struct ibnue_engine *engine)
 }
 
 /* The further LIDs of an enhanced port 0 with an LMC are routed as its first one is. */
-static void spread_port0(const struct ibnue_plugin *plugin)
+void ibnue_spread_port0(const struct ibnue_plugin *plugin)
 {
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
         osm_physp_t *zero = osm_node_get_physp_ptr(plugin->rows.row[row]->p_node, 0);
@@ -235,7 +241,7 @@ int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer
     }
     for (uint32_t row = 0; row < answer->switches; row++)
         fill_switch(plugin->rows.row[row], bytes + answer->lft_at + (size_t)row * answer->lids, answer->lids);
-    spread_port0(plugin);
+    ibnue_spread_port0(plugin);
     service_swap(engine, service);
     return 0;
 }

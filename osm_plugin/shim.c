@@ -163,6 +163,7 @@ static int forwarding_tables(void *context)
     char note[IBNUE_WHY] = "Python failed inside of OpenSM; its message is on OpenSM's standard error", why[IBNUE_WHY];
     char both[2 * IBNUE_WHY];
 
+    ibnue_rounds_drop(plugin);
     if (!same_layout(plugin->osm)) {
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN9: %s routed nothing: built with headers that are not this OpenSM's\n",
             engine->name);
@@ -179,6 +180,7 @@ static int forwarding_tables(void *context)
         return fall_back(engine, "ERR IBN2", both);
     }
     ibnue_settle_later(engine, &answer, 0);
+    ibnue_rounds_begin(engine, &answer, plugin->memory.bytes, 0);
     times.publish = seconds_since(&start);
     SAY(plugin, OSM_LOG_INFO, "%s: %s (subnet read in %.1f ms, worker %.1f ms, tables taken in %.1f ms)\n",
         engine->name, note, times.collect * 1e3, times.wait * 1e3, times.publish * 1e3);
@@ -189,6 +191,7 @@ static void forget_tables(void *context)
 {
     struct ibnue_engine *engine = context;
 
+    ibnue_rounds_drop(engine->plugin);
     if (engine->plugin->unsettled.engine == engine)
         engine->plugin->unsettled.engine = NULL;
     ibnue_last_drop(engine);
@@ -218,6 +221,7 @@ static void free_plugin(struct ibnue_plugin *plugin)
         free(engine);
     }
     ibnue_policies_drop(plugin);
+    ibnue_rounds_drop(plugin);
     ibnue_memory_unmap(&plugin->memory);
     free(plugin->rows.row);
     free(plugin->seen.node);
@@ -290,8 +294,10 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     char note[IBNUE_WHY] = "";
 
     (void)about;
-    if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE && same_layout(plugin->osm))
-        ibnue_settle(plugin);
+    if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE && same_layout(plugin->osm)) {
+        ibnue_rounds_go_on(plugin);
+        ibnue_settle(plugin); /* hops are those of the last round */
+    }
     if (event != OSM_EVENT_ID_HEAVY_SWEEP_START && event != OSM_EVENT_ID_SUBNET_UP)
         return;
     if (ibnue_host_tend(note, IBNUE_WHY) == IBNUE_TOKEN && note[0])

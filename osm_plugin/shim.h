@@ -73,10 +73,20 @@ struct ibnue_service {
     struct ibnue_service *retired; /* next in the list of those that wait for their last reader */
 };
 
+/* Entries that are still to be written in this sweep. */
+struct ibnue_rounds {
+    struct ibnue_held *entry; /* with the port that they are to have; NULL: nothing is left */
+    struct ibnue_engine *engine;
+    uint64_t plan;
+    uint32_t count, wait_ms;
+    unsigned last;
+};
+
 /* What was published last, if it was proven free of credit loops: the shared memory as it was then. */
 struct ibnue_last {
     uint8_t *bytes;
     size_t room;
+    int unfinished; /* whether rounds of it may not have been written */
     struct ibnue_answer answer;
 };
 
@@ -95,6 +105,7 @@ struct ibnue_unsettled {
     struct ibnue_engine *engine; /* NULL: nothing */
     struct ibnue_answer answer;
     int from_last; /* its bytes are in engine->last, otherwise in the shared memory */
+    int rounds_open; /* whether some of its rounds are not in the switches */
 };
 
 struct ibnue_plugin {
@@ -105,6 +116,8 @@ struct ibnue_plugin {
     struct ibnue_seen seen;
     uint64_t sequence;
     struct ibnue_unsettled unsettled;
+    struct ibnue_rounds rounds;
+    int stopped; /* the last rounds did not go through */
     struct ibnue_policies *policies; /* what ports are wished to have, as last said */
 };
 
@@ -125,6 +138,7 @@ IBNUE_HIDDEN int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struc
 IBNUE_HIDDEN size_t ibnue_answer_extent(const struct ibnue_answer *answer);
 IBNUE_HIDDEN int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                                char *why);
+IBNUE_HIDDEN void ibnue_spread_port0(const struct ibnue_plugin *plugin);
 IBNUE_HIDDEN uint8_t ibnue_path_sl(void *context, uint8_t hint, const ib_net16_t slid, const ib_net16_t dlid);
 IBNUE_HIDDEN void ibnue_update_sl2vl(void *context, osm_physp_t *port, uint8_t in_port, uint8_t out_port,
                                      ib_slvl_table_t *table);
@@ -135,6 +149,14 @@ IBNUE_HIDDEN int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t
 
 /* shim.c */
 IBNUE_HIDDEN int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note);
+
+/* rounds.c: tables that are written bit by bit. */
+IBNUE_HIDDEN int ibnue_rounds_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
+                                  const uint8_t *bytes);
+IBNUE_HIDDEN void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer,
+                                     const uint8_t *bytes, int again);
+IBNUE_HIDDEN void ibnue_rounds_go_on(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_rounds_drop(struct ibnue_plugin *plugin);
 
 /* policies.c */
 IBNUE_HIDDEN void ibnue_policies_apply(struct ibnue_plugin *plugin);

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from osm_plugin.answer import HELD
 from osm_plugin.snapshot import CABLE, DEVICE, ENDPORT, fabric_from_arrays, fabric_to_arrays
 from routing.deadlock.certificate import Certificate, Strength, check_certificate
 from routing.deadlock.proof import prove
@@ -40,10 +41,13 @@ class Kept(Published):
     ----------
     engine, options
         The engine's name, and :func:`osm_plugin.plan.options_key` of its options.
+    held
+        :data:`~osm_plugin.answer.HELD` [N], entries that may not be in the switches yet; None: all are.
     """
 
     engine: str
     options: str
+    held: npt.NDArray[np.void] | None = None
 
 
 def home_path(path: Path) -> Path:
@@ -64,6 +68,8 @@ def write_state(path: Path, kept: Kept) -> None:
     more: dict[str, npt.NDArray[Any]] = {"state_about": np.array(json.dumps(about, sort_keys=True))}
     for (name, dtype), part in zip(_STRUCTURES.items(), arrays, strict=True):
         more[name] = np.frombuffer(part.tobytes(), np.uint8).reshape(len(part), dtype.itemsize)
+    if kept.held is not None:
+        more["state_held"] = np.frombuffer(kept.held.tobytes(), np.uint8).reshape(len(kept.held), HELD.itemsize)
     write_bundle(path, kept.fabric, kept.routing, kept.proof, more=more)
 
 
@@ -83,17 +89,20 @@ def read_state(path: Path, *, threads: int = 2) -> Kept:
             raise TableError("this is a bundle, but no state", path=path)
         about = _about(str(archive.read("state_about", _expect_about)[()]), path)
         device, endport, cable = (_structures(archive, name, dtype) for name, dtype in _STRUCTURES.items())
+        held = _structures(archive, "state_held", HELD) if "state_held" in archive.names() else None
     try:
         fabric = fabric_from_arrays(device, endport, cable, about["switches"])
         _check_fabric(fabric, bundle, path)
         routing = bundle_routing(bundle, fabric)
+        if held is not None and ((held["row"] >= fabric.switches) | (held["lid"] >= len(fabric.lids))).any():
+            raise TableError("its rounds are of other tables", path=path)
         _check_certificate(fabric, routing, bundle, threads)
         proof = prove(fabric, routing, threads=threads)
     except IbnueError:
         raise
     except (ArithmeticError, LookupError, ValueError) as problem:
         raise TableError(f"does not hold together: {problem}", path=path) from None
-    return Kept(fabric, routing, proof, about["engine"], about["options"])
+    return Kept(fabric, routing, proof, about["engine"], about["options"], held)
 
 
 def _expect_about(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:

@@ -1,27 +1,50 @@
-"""What the change from the last tables to these means for traffic that is under way, in one line for the log."""
+"""What a change of tables means for traffic that is under way, in one line for the log."""
 
 from __future__ import annotations
 
-from osm_plugin.state import Kept, fits
+import numpy as np
+
+from osm_plugin.rounds import Change, in_switches
+from routing.deadlock.staging import Stages
 from routing.deadlock.transition import Transition, prove_transition
-from routing.reroute.translate import translate
+from routing.deadlock.update_plan import BLOCK
+from routing.fabric import NO_PORT
 
 MOST_ROUNDS = 8
 """Of an order that is looked for: the next sweep wants the processor."""
 
 
-def transition_line(before: Kept | None, after: Kept, *, threads: int = 2) -> str | None:
-    """The verdict on a change of tables; None where there were none before, or nothing changes.
+def transition_line(change: Change, *, threads: int = 2) -> str | None:
+    """The verdict on a change of tables; None where nothing changes.
 
-    OpenSM writes switches in an order of its own: only "any-order" means that there was no credit loop on the way.
+    Where rounds were found it is theirs.  What was written at once is judged here: OpenSM writes switches in an order
+    of its own, so that only "any-order" means that there was no credit loop on the way.
     """
-    if before is None or before is after or not fits(before, after.fabric):
-        return None
-    old = translate(before.routing, before.fabric, after.fabric)
-    found = prove_transition(after.fabric, old, after.routing, rounds=MOST_ROUNDS, threads=threads)
+    if change.stages is not None:
+        return _staged(change, change.stages)
+    fabric, new = change.after.fabric, change.after.routing
+    old = in_switches(change.before, fabric)
+    found = prove_transition(fabric, old, new, rounds=MOST_ROUNDS, threads=threads)
     if not (found.entries or found.levels or found.lanes):
         return None
     return "; ".join([f"transition {found.verdict}: {found.reason}", *_details(found)])
+
+
+def _staged(change: Change, stages: Stages) -> str | None:
+    if not len(stages.lid):
+        return None
+    old = in_switches(change.before, change.after.fabric)
+    blocks = np.unique(stages.switch << 16 | stages.lid // BLOCK)
+    dropped = np.count_nonzero(old.lft[stages.switch, stages.lid] == NO_PORT)
+    told = "any-order: no mixture of the tables has a credit loop"
+    if len(stages) > 1:
+        between = "packets leave" if stages.waits else "switches acknowledge"
+        told = f"in rounds: none of {len(stages)} has a credit loop, as {between} between them"
+    lids = len(np.unique(stages.lid))
+    lines = [f"transition {told}", f"{len(stages.lid)} entries of {lids} LIDs in {len(blocks)} blocks"]
+    if dropped:
+        lines.append(f"{dropped} old entries drop packets until they are written")
+    return "; ".join(lines)
 
 
 def _details(found: Transition) -> list[str]:

@@ -30,6 +30,7 @@ from osm_plugin.config import PluginConfig, read_config
 from osm_plugin.judge import Judge
 from osm_plugin.plan import options_key, plan
 from osm_plugin.policies import POLICIES, PolicyDesk
+from osm_plugin.rounds import Change, as_written, in_rounds, plan_number
 from osm_plugin.snapshot import Snapshot, read_request
 from osm_plugin.state import Kept, State
 from routing.deadlock.proof import Proof
@@ -146,7 +147,7 @@ class Worker:
         self._state = State()
         self._policies = PolicyDesk()
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
-        self._published: tuple[Kept, bool] | None = None
+        self._published: tuple[Kept, Change | None, bool] | None = None
 
     def prepare(self, place: str | None) -> None:
         """Read the state ahead of the first request, which reads it again only if it has changed."""
@@ -165,23 +166,29 @@ class Worker:
         except Exception:  # it is tried again where it counts
             traceback.print_exc()
 
-    def settle(self) -> tuple[Kept, Kept] | None:
+    def settle(self) -> Change | None:
         """Do what could wait until OpenSM has its answer: keep what was published, and save it.
 
-        Gives the tables before and those that took their place, once.
+        Gives the change of what is in the switches, once.
         """
         published, self._published = self._published, None
-        last = self._state.last
         if published is not None:
-            self._state.put(published[0], reset=published[1])
+            self._state.put(published[0], reset=published[2])
         self._look_ahead()
         try:
             self._state.save()
         except IbnueError as problem:
             self._state.remarks.append(f"state not saved: {problem}")
-        if published is None or last is None or last.routing is published[0].routing:
-            return None
-        return last, published[0]
+        return None if published is None else published[1]
+
+    def written(self, told: Mapping[str, Any]) -> None:
+        """Take note of how many rounds of the last tables are in all switches."""
+        last = self._state.last
+        if last is not None and last.held is not None and told.get("plan") == plan_number(last):
+            self._state.last = as_written(last, int(told.get("rounds", 0)))
+            # Tables whose rounds are over are those of home, too.
+            if self._state.home is last:
+                self._state.home = self._state.last
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Route what lies in the memory; never raises."""
@@ -234,25 +241,43 @@ class Worker:
         clock.lap("fabric")
         key = options_key(options)
         before = self._before(engine, key, fabric, config)
+        self.written(request.get("written", {}))
         clock.lap("state")
         home = None if before is None else self._state.home_of(before)
         made = plan(engine, options, fabric, before, home=home, stability=Stability(config.stability))
         tables, proof = made.routing, made.proof
         verdict = check_published(proof, tables, snapshot, config)
         clock.lap("route")
-        hops = np.ascontiguousarray(proof.hops)
+        kept = Kept(fabric, tables, proof, engine.name, key)
+        change = self._change_to(kept, config)
+        kept = kept if change is None else change.after
+        waits = change is not None and change.stages is not None and change.stages.waits
+        clock.lap("rounds")
         write_answer(
-            self._memory, snapshot.answer_at, fabric, tables, hops,
+            self._memory, snapshot.answer_at, fabric, tables, np.ascontiguousarray(proof.hops),
             sequence=snapshot.sequence, certified=proof.certified,
+            held=kept.held, plan=plan_number(kept), wait=config.round_wait * waits,
         )  # fmt: skip
         clock.lap("write")
         self._policies.routed(fabric, tables)
         if engine.name != BUNDLE:
-            self._published = Kept(fabric, tables, proof, engine.name, key), config.stability == "fresh"
+            self._published = kept, change, config.stability == "fresh"
         lanes = f"{tables.vls} VL{'s' * (tables.vls != 1)}"
         size = f"fabric {fabric.digest[:12]}: {fabric.switches} switches, {fabric.endports} end ports"
-        how = "; ".join([made.how, *self._state.take_remarks()])
+        told = [] if change is None else [change.describe()]
+        how = "; ".join([made.how, *told, *self._state.take_remarks()])
         return f"{size}, {lanes}, {verdict}; {how}; {clock}"
+
+    def _change_to(self, kept: Kept, config: PluginConfig) -> Change | None:
+        """How the tables in the switches are replaced by these, if that is known."""
+        last = self._state.last
+        if kept.engine == BUNDLE or last is None:
+            return None
+        try:
+            return in_rounds(last, kept, wanted=config.transitions == "rounds", threads=threads_of(config))
+        except Exception:  # proven tables are not kept from a fabric that waits for them
+            traceback.print_exc()
+            return Change(last, kept, None, asked=True)
 
     def _before(self, engine: Engine, key: str, fabric: Fabric, config: PluginConfig) -> Kept | None:
         """The tables in force, where they count."""
@@ -312,9 +337,13 @@ def serve(link: socket.socket, worker: Worker) -> None:
 
     judge = Judge(tell)
     while message := link.recv(LONGEST_MESSAGE):
-        link.send(json.dumps(worker.answer(json.loads(message))).encode())
+        request = json.loads(message)
+        if "engine" in request:
+            link.send(json.dumps(worker.answer(request)).encode())
+        else:
+            worker.written(request.get("written", {}))
         if (change := worker.settle()) is not None:
-            judge.put(*change)
+            judge.put(change)
         del change
         gc.collect()
 

@@ -6,6 +6,7 @@ import pytest
 
 from osm_plugin.judge import Judge, judged
 from osm_plugin.plan import options_key
+from osm_plugin.rounds import in_rounds
 from osm_plugin.state import Kept
 from osm_plugin.transition import transition_line
 from routing.deadlock.proof import prove
@@ -38,20 +39,25 @@ def tree():
     return kept(generate("kary-ntree", ["2", "2"]))
 
 
-def test_no_tables_before_and_no_change_are_not_worth_a_line(torus):
-    assert transition_line(None, torus) is None
-    assert transition_line(torus, torus) is None
-    assert transition_line(replace(torus), torus) is None
+def at_once(before, after):
+    return in_rounds(before, after, wanted=False)
+
+
+def test_no_change_is_not_worth_a_line(torus):
+    same = replace(torus, routing=replace(torus.routing))
+    assert at_once(torus, torus) is None
+    assert transition_line(at_once(same, torus)) is None
+    assert transition_line(in_rounds(same, torus, wanted=True)) is None
 
 
 def test_another_subnet_is_no_change(torus, turned):
     fabric = torus.fabric
     other = replace(fabric, switch_guid=fabric.switch_guid + np.uint64(0x1000))
-    assert transition_line(replace(turned, fabric=other), torus) is None
+    assert at_once(replace(turned, fabric=other), torus) is None
 
 
 def test_a_loop_on_the_way_is_named(torus, turned):
-    line = transition_line(torus, turned)
+    line = transition_line(at_once(torus, turned))
     assert line.startswith(("transition ordered", "transition drained"))
     assert "credit loop of" in line
     assert "entries of" in line
@@ -67,17 +73,22 @@ def test_a_change_that_is_safe_says_so(tree):
     up = [int(port) for port in fabric.channels.port[fabric.channels.first[leaf] : fabric.channels.first[leaf + 1]]]
     lft[leaf, lid] = next(port for port in up if port != lft[leaf, lid])
     routing = replace(tree.routing, lft=lft)
-    line = transition_line(tree, replace(tree, routing=routing))
+    change = in_rounds(tree, replace(tree, routing=routing), wanted=True)
+    assert change.describe() == "safe to write in any order" and change.after.held is None
+    line = transition_line(change)
+    assert line == transition_line(at_once(tree, replace(tree, routing=routing)))
     assert line == ("transition any-order: no mixture of the tables has a credit loop; 1 entries of 1 LIDs in 1 blocks")
 
 
 def test_the_judge_tells_it_once_and_in_the_workers_log(torus, turned, capfd):
     told = queue.SimpleQueue()
     judge = Judge(told.put)
-    judge.put(torus, turned)
+    judge.put(at_once(torus, turned))
     line = told.get(timeout=60)
-    judge.put(torus, torus)  # nothing changes, so nothing is said of it
-    judge.put(turned, torus)
+    judge.put(
+        in_rounds(replace(torus, routing=replace(torus.routing)), torus, wanted=True)
+    )  # nothing changes, so nothing is said of it
+    judge.put(at_once(turned, torus))
     assert line.startswith("transition ") and told.get(timeout=60).startswith("transition ")
     assert told.empty()
     assert capfd.readouterr().err.splitlines()[0] == line
@@ -89,4 +100,4 @@ def test_a_change_that_cannot_be_judged_stops_nothing(torus, turned, monkeypatch
         raise problem
 
     monkeypatch.setattr("osm_plugin.judge.transition_line", fail)
-    assert judged(torus, turned) == f"transition not judged: {told}"
+    assert judged(at_once(torus, turned)) == f"transition not judged: {told}"

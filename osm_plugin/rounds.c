@@ -1,0 +1,181 @@
+/* Tables that are written in rounds: the first one with OpenSM's own writing, the others in the same sweep, each when all
+ * switches have acknowledged the one before.
+ *
+ * OpenSM says when its unicast tables are acknowledged (UCAST_ROUTING_DONE), from the thread that sweeps and with no lock
+ * held.  There, it can be made to write again what has changed meanwhile, as it does itself: no second sweep is needed. */
+#include "shim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <opensm/osm_log.h>
+#include <opensm/osm_ucast_mgr.h>
+
+#include "host.h"
+
+#define SLICE_MS 50
+
+/* OpenSM exports it and declares it in no header that is installed. */
+extern int wait_for_pending_transactions(osm_stats_t *stats) __attribute__((weak));
+
+#define SAY(plugin, level, ...) osm_log(&(plugin)->osm->log, level, __VA_ARGS__)
+
+void ibnue_rounds_drop(struct ibnue_plugin *plugin)
+{
+    free(plugin->rounds.entry);
+    plugin->rounds = (struct ibnue_rounds){.entry = NULL};
+}
+
+int ibnue_rounds_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer, const uint8_t *bytes)
+{
+    const struct ibnue_held *entry = (const struct ibnue_held *)(bytes + answer->held_at);
+
+    for (uint32_t i = 0; i < answer->held; i++)
+        if (entry[i].row >= answer->switches || entry[i].lid >= answer->lids || entry[i].round < 2 ||
+            (entry[i].port != OSM_NO_PATH && entry[i].port >= plugin->rows.row[entry[i].row]->num_ports))
+            return 0;
+    return 1;
+}
+
+/* Put the entries back that are for later.  `again`: nobody knows how far the rounds got that these are of, so that what
+ * is for later leads nowhere at first. */
+void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
+                        int again)
+{
+    struct ibnue_plugin *plugin = engine->plugin;
+    struct ibnue_rounds *rounds = &plugin->rounds;
+    size_t size = answer->held * sizeof(*rounds->entry);
+
+    ibnue_rounds_drop(plugin);
+    if (!answer->held || !wait_for_pending_transactions)
+        return;
+    rounds->entry = malloc(size);
+    if (!rounds->entry) {
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN12: no memory for rounds: %s's tables are written at once\n", engine->name);
+        return;
+    }
+    memcpy(rounds->entry, bytes + answer->held_at, size);
+    rounds->count = answer->held;
+    rounds->plan = answer->plan;
+    rounds->wait_ms = answer->round_wait;
+    rounds->engine = engine;
+    for (uint32_t i = 0; i < rounds->count; i++) {
+        struct ibnue_held *entry = rounds->entry + i;
+        uint8_t *place = plugin->rows.row[entry->row]->new_lft + entry->lid, port = entry->port;
+        entry->port = *place; /* what it is to be from its round on */
+        *place = again ? OSM_NO_PATH : port;
+        rounds->last = entry->round > rounds->last ? entry->round : rounds->last;
+    }
+    plugin->unsettled.rounds_open = 1;
+    ibnue_spread_port0(plugin);
+}
+
+static uint32_t not_acknowledged(const struct ibnue_plugin *plugin)
+{
+    uint32_t count = 0;
+
+    for (uint32_t row = 0; row < plugin->rows.switches; row++) {
+        const osm_switch_t *sw = plugin->rows.row[row];
+        count += !sw->lft || !sw->new_lft || memcmp(sw->lft, sw->new_lft, sw->max_lid_ho + 1u) != 0;
+    }
+    return count;
+}
+
+static double milliseconds_since(const struct timespec *start)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return 1e3 * (double)(now.tv_sec - start->tv_sec) + 1e-6 * (double)(now.tv_nsec - start->tv_nsec);
+}
+
+/* Until packets have left that were under way at the last acknowledgement. */
+static void let_packets_leave(const struct ibnue_rounds *rounds)
+{
+    struct timespec start, slice = {.tv_nsec = SLICE_MS * 1000000L};
+    double left;
+
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    while ((left = rounds->wait_ms - milliseconds_since(&start)) > 0 && !osm_exit_flag) {
+        if (left < SLICE_MS)
+            slice.tv_nsec = (long)(left * 1e6) + 1;
+        nanosleep(&slice, NULL);
+    }
+}
+
+static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
+{
+    const struct ibnue_rounds *rounds = &plugin->rounds;
+    osm_sm_t *sm = &plugin->osm->sm;
+    uint32_t written = 0;
+
+    CL_PLOCK_EXCL_ACQUIRE(sm->p_lock);
+    for (uint32_t i = 0; i < rounds->count; i++)
+        if (rounds->entry[i].round == number) {
+            plugin->rows.row[rounds->entry[i].row]->new_lft[rounds->entry[i].lid] = rounds->entry[i].port;
+            written++;
+        }
+    ibnue_spread_port0(plugin);
+    osm_ucast_mgr_set_fwd_tables(&sm->ucast_mgr);
+    CL_PLOCK_RELEASE(sm->p_lock);
+    return written;
+}
+
+static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
+{
+    struct ibnue_rounds *rounds = &plugin->rounds;
+    osm_subn_t *subn = &plugin->osm->subn;
+
+    SAY(plugin, OSM_LOG_ERROR,
+        "ERR IBN10: %s: round %u of %u was not acknowledged by %u switches: the rest waits for the next sweep\n",
+        rounds->engine->name, done + 1, rounds->last, missing);
+    /* One sweep at once; a switch that never answers is then left to OpenSM's own interval. */
+    if (!plugin->stopped)
+        subn->force_heavy_sweep = TRUE;
+    plugin->stopped = 1;
+}
+
+static void tell(struct ibnue_plugin *plugin, unsigned done)
+{
+    char note[IBNUE_WHY] = "";
+
+    if (ibnue_host_written(plugin->rounds.plan, done, note, IBNUE_WHY) != IBNUE_TOKEN)
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN11: the worker does not hear of the rounds that are written: %s\n", note);
+}
+
+/* All rounds but the first one, which OpenSM has just written. */
+void ibnue_rounds_go_on(struct ibnue_plugin *plugin)
+{
+    struct ibnue_rounds *rounds = &plugin->rounds;
+    uint32_t written = 0, missing = 0;
+    unsigned done = 0;
+    struct timespec start;
+
+    if (!rounds->entry)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    while (!osm_exit_flag && !(missing = not_acknowledged(plugin))) {
+        if (++done == 1)
+            SAY(plugin, OSM_LOG_INFO, "%s: round 1 of %u: all but %u entries are written and acknowledged\n",
+                rounds->engine->name, rounds->last, rounds->count);
+        else
+            SAY(plugin, OSM_LOG_INFO, "%s: round %u of %u: %u entries are written and acknowledged, %.1f ms after the first\n",
+                rounds->engine->name, done, rounds->last, written, milliseconds_since(&start));
+        if (done == rounds->last)
+            break;
+        let_packets_leave(rounds);
+        if (osm_exit_flag)
+            break;
+        written = write_round(plugin, done + 1);
+        wait_for_pending_transactions(&plugin->osm->stats);
+    }
+    if (missing)
+        stop(plugin, done, missing);
+    else
+        plugin->stopped = 0;
+    tell(plugin, done);
+    if (done == rounds->last)
+        plugin->unsettled.rounds_open = rounds->engine->last.unfinished = 0;
+    ibnue_rounds_drop(plugin);
+}

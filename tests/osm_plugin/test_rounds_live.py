@@ -1,0 +1,221 @@
+"""Changes of tables that OpenSM writes in rounds, read back from the switches between them."""
+
+import os
+import signal
+from dataclasses import replace
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+from plugin_lab import expected_lfts, said, sweep_options, worker_of
+from slow_mixed import mixed_slowly
+
+from ibsim_fixtures.ibsim import Ibsim
+from ibsim_fixtures.opensm import OpenSM, Plugin
+from ibsim_fixtures.processes import poll
+from ibsim_fixtures.readback import switch_lfts
+from osm_plugin.plan import options_key
+from osm_plugin.rounds import in_rounds, in_switches
+from osm_plugin.state import Kept, read_state
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.reroute import reroute
+
+pytestmark = pytest.mark.lab
+
+OPTIONS = sweep_options(vls="auto", port_vls=8)
+QOS = {"qos": True}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "state.npz"
+
+
+@pytest.fixture
+def torus(live, nets, path):
+    """Starts OpenSM on a torus; ``wait``: seconds between rounds."""
+
+    def start(engine, wait):
+        toml = f"state_file = '{path}'\nround_wait = {wait}"
+        return live(nets("torus", "4x4", cas=1), f"ibnue-{engine},no_fallback", toml=toml, config=QOS)
+
+    return start
+
+
+def made(fabric, engine):
+    routing = ENGINES[engine].route(fabric, OPTIONS)
+    return Kept(fabric, routing, prove(fabric, routing), engine, options_key(OPTIONS))
+
+
+def changed(before, fabric, home):
+    """The change that a lost cable brings."""
+    found = reroute(ENGINES[before.engine], OPTIONS, before, fabric, home=home)
+    after = Kept(fabric, found.routing, found.proof, before.engine, before.options)
+    return in_rounds(before, after, wanted=True)
+
+
+def cables(fabric):
+    """Device name, port and link of all cables between switches."""
+    for link in np.unique(fabric.channels.link).tolist():
+        channel = int(np.flatnonzero(fabric.channels.link == link)[0])
+        yield fabric.switch_name[fabric.channels.src[channel]], int(fabric.channels.port[channel]), link
+
+
+def worth_rounds(home, *, waits):
+    """The first cable whose loss takes rounds, and the change."""
+    for device, port, link in cables(home.fabric):
+        change = changed(home, home.fabric.without_links([link]), home)
+        if change.stages is not None and len(change.stages) == 2 and change.stages.waits == waits:
+            return (device, port), change
+    raise AssertionError("no cable is worth rounds")
+
+
+def states(change):
+    """What the switches are to have, before and after each round."""
+    fabric, old = change.after.fabric, in_switches(change.before, change.after.fabric)
+    lfts = change.stages.states(old.lft, change.after.routing.lft)
+    return [old, *(replace(change.after.routing, lft=lft) for lft in lfts)], fabric
+
+
+def read(ibsim, fabric, like):
+    """The tables as the switches have them, in the rows of a fabric; entries over what is gone lead nowhere."""
+    lft = np.full((fabric.switches, len(fabric.lids)), 255, np.uint8)
+    tables = switch_lfts(ibsim)
+    for row, guid in enumerate(fabric.switch_guid.tolist()):
+        for lid, port in tables[guid].items():
+            lft[row, lid] = port
+    return replace(like, lft=lft)
+
+
+def lft_of(routing, fabric):
+    """What counts of tables: the columns of LIDs that are there."""
+    return routing.lft[:, fabric.lids.switch >= 0].tolist()
+
+
+def free(fabric, one, other):
+    """Whether no mixture of two tables has a loop, by networkx, over every packet."""
+    return nx.is_directed_acyclic_graph(mixed_slowly(fabric, one, other, replies=False, scope="endports"))
+
+
+def hears(lab, pattern):
+    return poll(lambda: said(lab, pattern), 30.0)
+
+
+def log_of(opensm):
+    return opensm.log_path.read_text() if opensm.log_path.exists() else ""
+
+
+def settled(path):
+    """Whether the state says that all rounds are in the switches."""
+    return poll(lambda: path.exists() and read_state(path).held is None, 30.0)
+
+
+def pull(lab, cable):
+    lab.ibsim.unlink(*cable)
+    lab.opensm.signal(signal.SIGHUP)
+
+
+def test_every_mixture_of_what_is_read_back_between_rounds_is_free_of_loops(torus, path):
+    with torus("dfsssp", 8) as lab:
+        home = made(lab.fabric(), "dfsssp")
+        cable, change = worth_rounds(home, waits=True)
+        (old, *wanted), fabric = states(change)
+        assert not free(fabric, old, wanted[-1])
+        place = lab.opensm.mark()
+        pull(lab, cable)
+        assert hears(lab, "ibnue-dfsssp: round 1 of 2: all but [0-9]+ entries are written and acknowledged")
+        between = read(lab.ibsim, fabric, wanted[0])
+        lab.opensm.wait_for_subnet_up(after=place)
+        after = read(lab.ibsim, fabric, wanted[1])
+        assert [lft_of(t, fabric) for t in (between, after)] == [lft_of(t, fabric) for t in wanted]
+        assert all(free(fabric, *pair) for pair in pairwise([old, between, after]))
+        assert said(lab, r"written in 2 rounds of \d+ and \d+ entries, with a wait before each but the first")
+        assert said(lab, r"round 2 of 2: [0-9]+ entries are written and acknowledged, 8\d\d\d\.. ms after the first")
+        assert settled(path) and lab.opensm.errors == []
+        lab.opensm.resweep()
+        assert said(lab, "ibnue: transition in rounds: none of 2 has a credit loop, as packets leave between them")
+
+
+def test_acknowledgements_are_enough_for_most(torus, path):
+    with torus("updn", 30) as lab:
+        home = made(lab.fabric(), "updn")
+        cable, change = worth_rounds(home, waits=False)
+        tables, fabric = states(change)
+        assert not free(fabric, tables[0], tables[-1])
+        lab.unlink(*cable)
+        assert lab.switch_lfts() == expected_lfts(fabric, change.after.routing)
+        assert said(lab, r"written in 2 rounds of \d+ and \d+ entries;")
+        assert said(lab, r"round 2 of 2: \d+ entries are written and acknowledged, \d\d?\d?\.\d ms after the first")
+        assert settled(path)
+        lab.relink(*cable)
+        assert lab.switch_lfts() == expected_lfts(home.fabric, home.routing)
+        assert lab.opensm.errors == []
+
+
+def test_the_worker_may_die_between_rounds(torus, path):
+    with torus("dfsssp", 2) as lab:
+        home = made(lab.fabric(), "dfsssp")
+        cable, change = worth_rounds(home, waits=True)
+        place, worker = lab.opensm.mark(), worker_of(lab)
+        pull(lab, cable)
+        assert hears(lab, "round 1 of 2")
+        assert read_state(path).held is not None
+        os.kill(worker, signal.SIGKILL)
+        lab.opensm.wait_for_subnet_up(after=place)
+        final = expected_lfts(change.after.fabric, change.after.routing)
+        assert said(lab, "round 2 of 2") and lab.switch_lfts() == final
+        # Its successor hears that the rounds are over, and begins none again.
+        lab.opensm.resweep()
+        assert said(lab, "tables as they were") and not said(lab, "of 0 and")
+        assert lab.switch_lfts() == final and settled(path)
+
+
+def test_a_second_fault_between_rounds_is_the_next_change(torus, path):
+    with torus("dfsssp", 2) as lab:
+        home = made(lab.fabric(), "dfsssp")
+        cable, first = worth_rounds(home, waits=True)
+        place = lab.opensm.mark()
+        pull(lab, cable)
+        assert hears(lab, "round 1 of 2")
+        fabric = first.after.fabric
+        device, port, link = next(each for each in cables(fabric) if each[0] != cable[0])
+        lab.ibsim.unlink(device, port)
+        lab.opensm.wait_for_subnet_up(after=place)
+        assert said(lab, "round 2 of 2")
+        lab.opensm.resweep()
+        change = changed(replace(first.after, held=None), fabric.without_links([link]), home)
+        assert lab.switch_lfts() == expected_lfts(change.after.fabric, change.after.routing)
+
+
+def test_an_opensm_that_ends_between_rounds_is_followed_by_one_that_goes_on(plugin_folder, nets, path, tmp_path):
+    config = tmp_path / "ibnue.toml"
+    plugin = Plugin("ibnue", options=f"--config {config}", folder=plugin_folder)
+    start = {"routing_engine": "ibnue-dfsssp,no_fallback", "plugin": plugin, "config": QOS}
+    with Ibsim(nets("torus", "4x4", cas=1)) as ibsim:
+        config.write_text(f"state_file = '{path}'\nround_wait = 30")
+        with OpenSM(ibsim, **start) as opensm:
+            assert settled(path)
+            home = read_state(path)
+            cable, change = worth_rounds(home, waits=True)
+            (_, first, last), fabric = states(change)
+            ibsim.unlink(*cable)
+            opensm.signal(signal.SIGHUP)
+            assert poll(lambda: "round 1 of 2" in log_of(opensm), 30.0)
+            assert poll(lambda: read_state(path).held is not None, 10.0)
+            opensm.signal(signal.SIGKILL)
+            opensm.wait_for_exit()
+        assert lft_of(read(ibsim, fabric, first), fabric) == lft_of(first, fabric)
+        # What is open leads nowhere at first, then to where it should.
+        begin = in_switches(read_state(path), fabric)
+        config.write_text(f"state_file = '{path}'\nround_wait = 8")
+        with OpenSM(ibsim, **start, wait=False) as opensm:
+            assert poll(lambda: "round 1 of 2" in log_of(opensm), 30.0)
+            between = read(ibsim, fabric, first)
+            opensm.wait_for_subnet_up(after=0)
+            after = read(ibsim, fabric, last)
+            assert "written in 2 rounds of 0 and " in opensm.log_path.read_text()
+        assert [lft_of(t, fabric) for t in (between, after)] == [lft_of(t, fabric) for t in (begin, last)]
+        assert all(free(fabric, *pair) for pair in pairwise([first, between, after]))
+        assert settled(path)
