@@ -25,7 +25,9 @@ from routing.tables import Routing
 MOST_ROUNDS = 8
 """Rounds that a staged change may have."""
 MOST_SEARCHED = 1 << 18
-"""Entries of tables up to which an order is searched for that has no simple form: a sweep waits for it."""
+"""Entries of tables up to which everything is tried that may be worth it; a sweep waits for the answer."""
+MOST_FOLLOWED = 1 << 21
+"""Entries of the columns that change up to which rounds are looked for."""
 NO_HOPS = 254
 """Hops from which on a LID is not reached."""
 
@@ -89,7 +91,8 @@ def stage(
 
     Returns
     -------
-    None where no rounds were found, which does not say that there are none: so where VLs change on the way.  A single
+    None where no rounds were found, which does not say that there are none: so where VLs change on the way, or where
+    nearly all of large tables changes.  A single
     round: any order is safe.
 
     Raises
@@ -106,9 +109,12 @@ def stage(
     mixture = Mixture.of(fabric, old, new)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
         return None
-    job = _Stager(mixture, _followed(mixture, replies=replies), replies, threads)
+    lids = _followed(mixture, replies=replies)
+    if len(lids) * fabric.switches > MOST_FOLLOWED:
+        return None
+    job = _Stager(mixture, lids, replies, threads)
     stages = job.at_once(known.astype(np.uint32)) if known is not None else None
-    if stages is None:
+    if stages is None and (known is None or len(mixture.sl) == 1 or mixture.before.size <= MOST_SEARCHED):
         unchanged = job.unchanged()
         stages = job.at_once(unchanged) or job.with_waits(unchanged) or job.searched(unchanged, new)
     return stages
