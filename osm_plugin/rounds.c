@@ -1,8 +1,8 @@
-/* Tables that are written in rounds: the first one with OpenSM's own writing, the others in the same sweep, each when all
- * switches have acknowledged the one before.
+/* Tables that are written in rounds: the first one with OpenSM's own writing, the others in the same sweep, each when
+ * all switches have acknowledged the one before.
  *
- * OpenSM says when its unicast tables are acknowledged (UCAST_ROUTING_DONE), from the thread that sweeps and with no lock
- * held.  There, it can be made to write again what has changed meanwhile, as it does itself: no second sweep is needed. */
+ * OpenSM says when its unicast tables are acknowledged (UCAST_ROUTING_DONE), from the thread that sweeps and with no
+ * lock held.  There, it can be made to write what has changed meanwhile, as it does itself: no second sweep. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -109,6 +109,7 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
     const struct ibnue_rounds *rounds = &plugin->rounds;
     osm_sm_t *sm = &plugin->osm->sm;
     uint32_t written = 0;
+    unsigned whole = plugin->osm->subn.need_update;
 
     CL_PLOCK_EXCL_ACQUIRE(sm->p_lock);
     for (uint32_t i = 0; i < rounds->count; i++)
@@ -117,7 +118,10 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
             written++;
         }
     ibnue_spread_port0(plugin);
+    /* In a first sweep OpenSM writes all blocks, whatever it knows of them; it has, in the first round. */
+    plugin->osm->subn.need_update = 0;
     osm_ucast_mgr_set_fwd_tables(&sm->ucast_mgr);
+    plugin->osm->subn.need_update = whole;
     CL_PLOCK_RELEASE(sm->p_lock);
     return written;
 }
@@ -160,7 +164,8 @@ void ibnue_rounds_go_on(struct ibnue_plugin *plugin)
             SAY(plugin, OSM_LOG_INFO, "%s: round 1 of %u: all but %u entries are written and acknowledged\n",
                 rounds->engine->name, rounds->last, rounds->count);
         else
-            SAY(plugin, OSM_LOG_INFO, "%s: round %u of %u: %u entries are written and acknowledged, %.1f ms after the first\n",
+            SAY(plugin, OSM_LOG_INFO,
+                "%s: round %u of %u: %u entries are written and acknowledged, %.1f ms after the first\n",
                 rounds->engine->name, done, rounds->last, written, milliseconds_since(&start));
         if (done == rounds->last)
             break;

@@ -12,6 +12,8 @@ from routing.fabric import NO_PORT
 
 MOST_ROUNDS = 8
 """Of an order that is looked for: the next sweep wants the processor."""
+MOST_DRAINED = 1 << 20
+"""Entries of tables up to which a Double Scheme is looked for, which OpenSM cannot follow anyway."""
 
 
 def transition_line(change: Change, *, threads: int = 2) -> str | None:
@@ -24,7 +26,8 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
         return _staged(change, change.stages)
     fabric, new = change.after.fabric, change.after.routing
     old = in_switches(change.before, fabric)
-    found = prove_transition(fabric, old, new, rounds=MOST_ROUNDS, threads=threads)
+    small = new.lft.size <= MOST_DRAINED
+    found = prove_transition(fabric, old, new, rounds=MOST_ROUNDS, drain=small, threads=threads)
     if not (found.entries or found.levels or found.lanes):
         return None
     return "; ".join([f"transition {found.verdict}: {found.reason}", *_details(found)])

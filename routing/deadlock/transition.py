@@ -127,6 +127,7 @@ def prove_transition(
     require: Strength = "forward",
     rounds: int = ROUNDS,
     max_vls: int = 8,
+    drain: bool = True,
     threads: int = 2,
 ) -> Transition:
     """Say how tables may be replaced by others.
@@ -142,6 +143,8 @@ def prove_transition(
         Most that a plan may have; 0: look for no order.
     max_vls
         Data VLs that every port has, for the Double Scheme.
+    drain
+        Whether to look for a Double Scheme where no order is found, which takes longer than all the rest.
     threads
         Worker threads.
 
@@ -167,7 +170,7 @@ def prove_transition(
     if free:
         verdict = _Judgement("any-order", everything, None, "no mixture of the tables has a credit loop")
     else:
-        verdict = asked.way_out(rounds=rounds, max_vls=max_vls)
+        verdict = asked.way_out(rounds=rounds, max_vls=max_vls if drain else 0)
     named = [find_circle(mixture, int(lid)) for lid in circling[:NAMED]]
     whole = everything.rounds[0]
     return Transition(
@@ -210,7 +213,7 @@ class _Question:
     threads: int
 
     def way_out(self, *, rounds: int, max_vls: int) -> _Judgement:
-        """An order, or a Double Scheme, where not any order is safe."""
+        """An order, or a Double Scheme (with 0 VLs: none), where not any order is safe."""
         for routing, name in ((self.new, "new"), (self.old, "old")):
             if not self._free(Mixture.of(self.mixture.fabric, routing, routing)):
                 return _Judgement("unsafe", None, None, f"the {name} tables have a credit loop by themselves")
@@ -219,6 +222,8 @@ class _Question:
         if plan is not None:
             return _Judgement("ordered", plan, None, f"each of {len(plan)} rounds is free of credit loops")
         why = why or "no order was found"
+        if not max_vls:
+            return _Judgement("unsafe", None, None, f"{why}, and no Double Scheme was looked for")
         fabric, replies = self.mixture.fabric, self.replies
         drain = double_scheme(fabric, self.old, self.new, replies=replies, max_vls=max_vls, threads=self.threads)
         if drain is not None and drain.safe:

@@ -53,7 +53,8 @@ static void spread(mixed_stage *g, const mixed_ways *w, const uint8_t *round, in
     }
 }
 
-/* The turns into one of the entries of each switch, for those switches for which that entry is about to count no more. */
+/* The turns into the old entries of the switches of a round, which count no more after it; of round 0: into the entries
+ * that stay. */
 static int32_t list(const mixed_stage *g, const mixed_ways *w, const uint8_t *round, int r, mixed_turn *turn)
 {
     const mixed_tables *t = g->t;
