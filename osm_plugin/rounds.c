@@ -39,8 +39,8 @@ int ibnue_rounds_fit(const struct ibnue_plugin *plugin, const struct ibnue_answe
     return 1;
 }
 
-/* Put the entries back that are for later.  `again`: nobody knows how far the rounds got that these are of, so that what
- * is for later leads nowhere at first. */
+/* Put the entries back that are for later.  `again`: nobody knows how far these rounds got before, so that what is
+ * for later leads nowhere at first. */
 void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                         int again)
 {

@@ -20,6 +20,7 @@ from osm_plugin.rounds import in_rounds, in_switches
 from osm_plugin.state import Kept, read_state
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
+from routing.errors import IbnueError
 from routing.reroute import reroute
 
 pytestmark = pytest.mark.lab
@@ -107,9 +108,20 @@ def log_of(opensm):
     return opensm.log_path.read_text() if opensm.log_path.exists() else ""
 
 
+def state_says(path, *, open_rounds):
+    """Whether the state says that rounds are open, or that all are in the switches."""
+
+    def found():
+        try:
+            return (read_state(path).held is not None) == open_rounds
+        except IbnueError:  # not there yet, or replaced while it was read
+            return False
+
+    return poll(found, 30.0)
+
+
 def settled(path):
-    """Whether the state says that all rounds are in the switches."""
-    return poll(lambda: path.exists() and read_state(path).held is None, 30.0)
+    return state_says(path, open_rounds=False)
 
 
 def pull(lab, cable):
@@ -161,7 +173,7 @@ def test_the_worker_may_die_between_rounds(torus, path):
         place, worker = lab.opensm.mark(), worker_of(lab)
         pull(lab, cable)
         assert hears(lab, "round 1 of 2")
-        assert read_state(path).held is not None
+        assert state_says(path, open_rounds=True)
         os.kill(worker, signal.SIGKILL)
         lab.opensm.wait_for_subnet_up(after=place)
         final = expected_lfts(change.after.fabric, change.after.routing)
@@ -203,7 +215,7 @@ def test_an_opensm_that_ends_between_rounds_is_followed_by_one_that_goes_on(plug
             ibsim.unlink(*cable)
             opensm.signal(signal.SIGHUP)
             assert poll(lambda: "round 1 of 2" in log_of(opensm), 30.0)
-            assert poll(lambda: read_state(path).held is not None, 10.0)
+            assert state_says(path, open_rounds=True)
             opensm.signal(signal.SIGKILL)
             opensm.wait_for_exit()
         assert lft_of(read(ibsim, fabric, first), fabric) == lft_of(first, fabric)
