@@ -116,8 +116,9 @@ def test_tables_for_another_fabric_and_tables_with_loops_are_not_kept(live, nets
     with live(nets("torus", "4x4", cas=1), "ibnue-updn,minhop") as lab:
         live.config.write_text("nonsense = 3")
         assert lab.unlink("sw1.1", 2).engine == "minhop"
+        assert not said(lab, "keeps its tables")
         assert lab.relink("sw1.1", 2).engine == "ibnue-updn"
-        assert len(said(lab, "keeps its tables")) == 1
+        assert said(lab, "keeps its tables")  # once a sweep, and a trap may have brought one more
 
 
 def test_opensm_ends_at_once_while_it_waits_for_a_worker(live, nets):
