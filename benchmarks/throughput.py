@@ -31,7 +31,8 @@ from routing.errors import IbnueError
 from routing.fabric import Fabric
 from routing.formats.fabric_files import write_net
 from routing.simulate.network import build_network
-from routing.simulate.run import Why, simulate
+from routing.simulate.run import simulate
+from routing.simulate.state import Why
 from routing.simulate.traffic import all_to_all, senders
 from routing.tables import Routing
 

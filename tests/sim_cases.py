@@ -1,6 +1,7 @@
 """Small networks for the tests of the simulator: ticks are cycles, a block of 64 bytes takes one."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,16 +33,20 @@ def flows_along(fabric, ways, **how):
 def fig4(extra):
     """The ring of four with a host each: fabric, routing, ways."""
     cas = {f"h{name}": name for name in RING} | ({"x": "22"} if extra else {})
-    fabric = small_fabric("ring", RING, [(RING[n], RING[(n + 1) % 4]) for n in range(4)], cas)
+    # The order of ports decides whose turn is first: at 22 its host's, the ring's, that of the second host.
+    cables = [("h22", "22"), *((RING[n], RING[(n + 1) % 4]) for n in range(4))]
+    fabric = small_fabric("ring", RING, cables, cas)
     ways = [(f"h{RING[n]}", RING[n], RING[(n + 1) % 4], RING[(n + 2) % 4], f"h{RING[(n + 2) % 4]}") for n in range(4)]
     if extra:
         ways.append(("x", "22", "11", "23", "h23"))
     return fabric, tables_of_ways(fabric, ways, fill=True), ways
 
 
-def fig4_simulation(extra, packets, *, switching=PLAIN, remedies=NOTHING, **how):
+def fig4_simulation(extra, packets, *, switching=PLAIN, remedies=NOTHING, wire=1, **how):
     fabric, routing, ways = fig4(extra)
-    network = build_network(fabric, routing, cycles(packets * PACKET))
+    network = build_network(fabric, routing, cycles(PACKET, wire=wire))
+    room = np.full_like(network.arrays.buffer, packets * PACKET)  # more than InfiniBand's 2048 blocks, too
+    network = replace(network, arrays=replace(network.arrays, buffer=room))
     return simulate(network, flows_along(fabric, ways, **how), switching=switching, remedies=remedies)
 
 

@@ -22,18 +22,18 @@ TOTALS = (
 )  # fmt: skip
 CHANNEL_COUNTERS = (
     "xmit_bytes", "xmit_pkts", "xmit_wait", "xmit_discards", "hoq_discards", "lifetime_discards", "stalled_discards",
-    "overrun_errors", "relay_errors", "control_bytes", "waiting",
+    "overrun_errors", "relay_errors", "control_bytes", "link_down_discards", "waiting",
 )  # fmt: skip
 LANE_FIELDS = (
     "fctbs", "fccl", "credits", "occupancy", "flying", "returning", "buffer", "waiting", "sent", "suspected", "spuid",
-    "stalled",
+    "stalled", "paused", "pauses",
 )  # fmt: skip
 FLOW_FIELDS = (
     "messages", "sent_packets", "sent_bytes", "packets", "bytes", "dropped", "latency", "network_latency", "worst",
     "messages_done",
 )  # fmt: skip
 LOG_FIELDS = ("time", "kind", "a", "b", "c", "d")
-PACKET_FIELDS = ("flow", "lid", "lane", "out_lane", "blocks", "since")
+PACKET_FIELDS = ("flow", "lid", "lane", "out_lane", "blocks", "since", "headed")
 VLARB_WIDTH = 260
 
 Ints = npt.NDArray[np.int64]
@@ -107,6 +107,8 @@ class OptionArrays:
         Head lifetimes that a stall lasts; ticks between samples (0: no breaker); ticks to handle a control message;
         packets let go by a master; 1: a master that cannot move its flows moves the others; messages of a port before
         it draws a new number (0: never).
+    xoff, xon
+        Blocks in a buffer that stop its sender, and down to which it may go on; 0: credits instead.
     hoq, detect, repeat, release
         int64[N] ticks; 0 in ``hoq``: never.
     stall_count, breaker, extra, arbiter
@@ -128,6 +130,8 @@ class OptionArrays:
     release_packets: int
     no_alternative: int
     rounds: int
+    xoff: int
+    xon: int
     hoq: Ints
     stall_count: npt.NDArray[np.int32]
     lifetime: Ints
@@ -206,11 +210,11 @@ class Handle:
         return dict(zip(TOTALS, self._rows(lib.ibn_sim_totals, 1, len(TOTALS))[0].tolist(), strict=True))
 
     def channels(self) -> Ints:
-        """int64[N, 11], by ``CHANNEL_COUNTERS``."""
+        """int64[N, 12], by ``CHANNEL_COUNTERS``."""
         return self._rows(lib.ibn_sim_channels, self._shape[0], len(CHANNEL_COUNTERS))
 
     def lanes(self) -> Ints:
-        """int64[N, V, 12], by ``LANE_FIELDS``."""
+        """int64[N, V, 14], by ``LANE_FIELDS``."""
         channels, vls, _ = self._shape
         return self._rows(lib.ibn_sim_lanes, channels * vls, len(LANE_FIELDS)).reshape(channels, vls, -1)
 
@@ -226,7 +230,7 @@ class Handle:
         return rows
 
     def packets(self) -> Ints:
-        """int64[n, 6], the packets that wait in switches, by ``PACKET_FIELDS``."""
+        """int64[n, 7], the packets that wait in switches, by ``PACKET_FIELDS``."""
         rows = np.zeros((lib.ibn_sim_packets(self._sim, 0, ffi.NULL), len(PACKET_FIELDS)), np.int64)
         lib.ibn_sim_packets(self._sim, len(rows), pointer("int64_t *", rows, "i8"))
         return rows
@@ -253,6 +257,14 @@ class Handle:
             raise TypeError(f"{name} has to be {self._tables[name]}, got {table.shape}")
         table = np.ascontiguousarray(table)
         getattr(lib, f"ibn_sim_set_{name}")(self._sim, pointer("uint8_t *", table, "u1"))
+
+    def fail(self, channel: int) -> int:
+        """Take both directions of a link down; the packets lost on it and waiting for it, -1 if it is down already."""
+        return int(lib.ibn_sim_fail(self._sim, channel))
+
+    def restore(self, channel: int) -> bool:
+        """Bring both directions of a link up; False if they are."""
+        return int(lib.ibn_sim_restore(self._sim, channel)) == 0
 
     def stop_flow(self, flow: int, at: int) -> None:
         """No message of the flow begins at that tick or later."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.deadlock.double_scheme import double_scheme
+from routing.simulate.link_faults import Do, link_actions
 from routing.simulate.network import Network, build_network
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
@@ -36,7 +37,7 @@ class Action(NamedTuple):
     """
 
     tick: int
-    do: Callable[[Simulation], None]
+    do: Do
     drained: Lids | None = None
 
 
@@ -87,15 +88,18 @@ def plan_of(scenario: Scenario, case: Case) -> Plan:
     """
     flows = flows_of(scenario, case)
     names = [str(flow["name"]) for flow in flows]
+    if "change" in case.table and "fault" in case.table:
+        raise scenario.error(f"case {case.name!r} has a change and a fault", *case.where, remedy="make two cases of it")
     if "change" in case.table:
         return _Change(scenario, case, flows).plan(names)
     network, traffic = network_of(scenario, case)
     if scenario.tables["traffic"]:
         names = [network.fabric.endport_name[flow.source] for flow in traffic.flows]
-    return Plan(network, traffic, tuple(range(len(names))), tuple(names))
+    actions = tuple(Action(tick, do) for tick, do in link_actions(scenario, case, network))
+    return Plan(network, traffic, tuple(range(len(names))), tuple(names), actions)
 
 
-def _tables(routing: Routing) -> Callable[[Simulation], None]:
+def _tables(routing: Routing) -> Do:
     def write(simulation: Simulation) -> None:
         simulation.set_sl2vl(routing.sl2vl)
         simulation.set_lft(routing.lft)

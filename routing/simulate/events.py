@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from routing.simulate.network import Network
-from routing.simulate.run import Event, Simulation
+from routing.simulate.run import Simulation
+from routing.simulate.state import Event
 
 Teller = Callable[[Network, int, int, int, int], str]
 
@@ -39,6 +40,8 @@ TELLERS: Mapping[Event, Teller] = {
         f"{net.lane_name(a)}: serves {net.lane_name(b)} only, whose buffer has {c} blocks more"
     ),
     Event.RULE_END: lambda net, a, b, c, d: f"{net.lane_name(a)}: serves all again",
+    Event.FAILED: lambda net, a, b, c, d: f"{net.channel_name(a)}: link down, {b} packets lost",
+    Event.RESTORED: lambda net, a, b, c, d: f"{net.channel_name(a)}: link up",
     Event.ROUND: lambda net, a, b, c, d: f"{net.lane_name(a)}: draws {b:#010x} for round {c}",
 }
 """How each kind of event is told."""

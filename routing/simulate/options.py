@@ -10,7 +10,7 @@ import numpy as np
 
 from routing._kernels.simulate import VLARB_WIDTH, OptionArrays
 from routing.errors import OptionError
-from routing.simulate.network import BLOCK, Network
+from routing.simulate.network import BLOCK, COST_BITS, Network
 
 HOQ_UNIT = 4.096e-6
 """Seconds of the lifetime limits: they are 4.096 us x 2^n."""
@@ -171,6 +171,24 @@ class Remedies:
 
 
 @dataclass(frozen=True)
+class Pauses:
+    """Thresholds of pauses (IEEE 802.1Qbb), in blocks of 64 bytes.
+
+    What counts is what has come into a VL's input buffer at a switch and has not begun to leave it.
+
+    Attributes
+    ----------
+    xoff
+        So many, or more, and the sender is told to stop.
+    xon
+        So many, or fewer, and it is told to go on.
+    """
+
+    xoff: int
+    xon: int
+
+
+@dataclass(frozen=True)
 class Switching:
     """How packets get through switches.
 
@@ -184,6 +202,8 @@ class Switching:
         VL arbitration tables of all ports; None: VLs take turns.
     seed
         Of all that is drawn: traffic, random arbitration, identifiers of breakers.
+    pauses
+        Pauses instead of credits, as lossless Ethernet has them; None: credits.
     """
 
     arbitration: Arbitration = Arbitration.ROUND_ROBIN
@@ -191,6 +211,7 @@ class Switching:
     fcp_period: int = 0
     vlarb: VLArb | None = None
     seed: int = 1
+    pauses: Pauses | None = None
 
 
 def _remedy_of(network: Network, remedies: Remedies) -> list[Remedy]:
@@ -222,6 +243,27 @@ def _check_remedies(remedies: Remedies, each: set[Remedy]) -> None:
         raise OptionError("a control message takes at least a tick, and a master lets at least a packet go")
 
 
+def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: set[Breaker], mtu: int) -> None:
+    """Raise OptionError where pauses cannot be, or buffers have no room for what comes before a pause is heard."""
+    if not 0 <= pauses.xon < pauses.xoff:
+        raise OptionError(
+            f"pauses begin at {pauses.xoff} blocks and end at {pauses.xon}", remedy="let xoff be over xon, from 0 on"
+        )
+    if fcp_period or Breaker.DEADLOCK in breakers:
+        raise OptionError("flow control packets and Deadlock Breaker are of credits, and pauses take their place")
+    arrays = network.arrays
+    inside = arrays.dst < arrays.switches
+    trip = 2 * arrays.wire[inside].astype(np.int64) + arrays.switch_delay[arrays.dst[inside]]
+    comes = -(-(trip << COST_BITS) // (arrays.cost[inside] * BLOCK))
+    need = int(pauses.xoff - 1 + -(-mtu // BLOCK) + comes.max(initial=0))
+    room = int(arrays.buffer[inside].min(initial=need))
+    if room < need:
+        raise OptionError(
+            f"buffers of {room} blocks overflow, with pauses from {pauses.xoff} on",
+            remedy=f"use at least {need}: a packet, and what comes in the time of a round trip",
+        )
+
+
 def _wheel_bits(network: Network, mtu: int) -> int:
     """log2 of the ticks that a packet's events lie ahead, and some more."""
     arrays = network.arrays
@@ -243,7 +285,9 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
         raise OptionError("the period of flow control packets or the seed is negative")
     each = _remedy_of(network, remedies)
     _check_remedies(remedies, set(each))
-    breakers = any(remedy.breaker is not Breaker.NONE for remedy in each)
+    kinds = {remedy.breaker for remedy in each}
+    if switching.pauses is not None:
+        _check_pauses(network, switching.pauses, switching.fcp_period, kinds, mtu)
     deadlock = [remedy.breaker is Breaker.DEADLOCK for remedy in each]
     extra = np.asarray([-(-remedy.extra // BLOCK) for remedy in each], np.int32)
     lifetime = np.full(network.arrays.devices, remedies.lifetime, np.int64)
@@ -256,11 +300,13 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
         wheel_bits=_wheel_bits(network, mtu),
         stall_multiple=STALL_MULTIPLE,
         seed=switching.seed,
-        sample_period=remedies.sample if breakers else 0,
+        sample_period=remedies.sample if kinds - {Breaker.NONE} else 0,
         control_delay=remedies.control_delay,
         release_packets=remedies.release_packets,
         no_alternative=int(remedies.move_others),
         rounds=remedies.rounds,
+        xoff=0 if switching.pauses is None else switching.pauses.xoff,
+        xon=0 if switching.pauses is None else switching.pauses.xon,
         hoq=np.asarray([remedy.hoq for remedy in each], np.int64),
         stall_count=np.asarray([remedy.stall_count for remedy in each], np.int32),
         lifetime=lifetime,

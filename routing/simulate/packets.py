@@ -14,7 +14,7 @@ from routing.simulate.events import describe
 from routing.simulate.network import BLOCK
 from routing.simulate.options import Switching
 from routing.simulate.played import Played, Series
-from routing.simulate.run import Event, Simulation, Why, simulate
+from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.setting import (
     UNTIL,
@@ -23,6 +23,7 @@ from routing.simulate.setting import (
     remedies_of,
     switching_of,
 )
+from routing.simulate.state import Event, Why
 from routing.simulate.traffic import Traffic, shift
 
 MOST_POINTS = 2000
@@ -138,14 +139,16 @@ def _of_switches(simulation: Simulation) -> Found:
     names = simulation.network.fabric.switch_name
     first = {name: log[log[:, 1] == event, 0] for name, event in FIRSTS.items()}
     return {
-        "stopped": round((totals["last_move"] + packet) / packet, 2) if deadlocks else None,
+        "stopped": round(totals["last_move"] / packet, 2) if deadlocks else None,
         "knot": [len(knot.members) for knot in deadlocks],
         "locked": _locked(simulation) if deadlocks else None,
+        "waits_from": _waits_from(simulation) if deadlocks else None,
         "delivered": totals["delivered"],
         "dropped": totals["dropped"],
         "hoq_discards": int(counters.port_sw_hoq_lifetime_limit_discards.sum()),
         "stalled_discards": int(counters.vl_stalled_discards.sum()),
         "overruns": int(counters.buffer_overrun_errors.sum()),
+        "link_down_discards": int(counters.link_down_discards.sum()),
         "masters": int((log[:, 1] == Event.MASTER).sum()),
         "master_switches": [names[row] for row in log[log[:, 1] == Event.MASTER, 5].tolist()],
         "rules": int((log[:, 1] == Event.RULE).sum()),
@@ -157,6 +160,13 @@ def _locked(simulation: Simulation) -> float:
     """Packet time at which the last packet came into a knot: when its tail had left the port before."""
     sent, packet = simulation.lanes().sent.ravel(), packet_of(simulation)
     return round(min(float(sent[list(knot.members)].max()) for knot in simulation.waits().deadlocks) / packet, 2)
+
+
+def _waits_from(simulation: Simulation) -> float:
+    """Packet time from which the first of the heads waits that will never go: those that lead to a knot."""
+    waits, rows = simulation.waits(), simulation.packets()
+    heads = rows[rows[:, 6] >= 0]
+    return round(float(heads[waits.stuck[heads[:, 2]], 6].min()) / packet_of(simulation), 2)
 
 
 def packet_of(simulation: Simulation) -> int:
@@ -180,8 +190,11 @@ def _over_time(recorder: _Recorder, start: float) -> Found:
     """
     network, late = recorder.simulation.network, np.asarray(recorder.time) > start
     rooms, shares = np.asarray(recorder.taken, float)[late] / recorder.packet, recorder.shares()[late]
-    fullest = rooms.max(axis=0, initial=0.0)
+    fullest, pauses = rooms.max(axis=0, initial=0.0), recorder.simulation.lanes().pauses.sum(axis=1)
     return {
+        "pauses": {
+            network.way_name(c): int(pauses[c]) for c in recorder.channels if recorder.simulation.switching.pauses
+        },
         "fullest": {network.way_name(c): round(float(fullest[n]), 2) for n, c in enumerate(recorder.channels)},
         "fullest_of_all": round(float(fullest.max(initial=0.0)), 2),
         "least_at_any_time": round(float(shares.min(initial=1.0)), 4),
@@ -198,9 +211,10 @@ def _stated(simulation: Simulation, case: Case) -> Found:
         "inputs": switching.inputs.name.lower(),
         "buffer": f"{simulation.network.timing.buffer} blocks",
         "seed": switching.seed,
+        **({} if switching.pauses is None else {"pauses": case.table["pauses"]}),
         "remedy": case.table.get("remedy", {}) or "none",
     }
-    return stated | ({"change": case.table["change"]} if "change" in case.table else {})
+    return stated | {part: case.table[part] for part in ("change", "fault") if part in case.table}
 
 
 def play_packets(scenario: Scenario, case: Case) -> Played:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,171 +13,11 @@ from routing.errors import KernelError, OptionError, RoutingError, TableError
 from routing.simulate.network import Network
 from routing.simulate.options import Remedies, Switching, option_arrays
 from routing.simulate.reach import check_routes
+from routing.simulate.state import Counters, FlowCounts, Lanes, Stop, Why
 from routing.simulate.traffic import FOREVER, Traffic, traffic_arrays
 
 MOST_EVENTS = 10_000_000_000
 """A run that has not been told a number of events ends after this many."""
-
-
-class Why(enum.IntEnum):
-    """Why a run stopped."""
-
-    TIME = 0
-    """It came to the time it was told."""
-    FINISHED = 1
-    """Everything was delivered or dropped, and nothing more is due."""
-    STANDSTILL = 2
-    """Packets are in the network, and no data moves: nothing ever will, or (where a run is told to stop then) only a
-    limit on lifetimes or a breaker will move it."""
-    EVENTS = 3
-    """It came to the number of events it was told."""
-
-
-class Event(enum.IntEnum):
-    """What the log tells; ``a``, ``b``, ``c``, ``d`` of each."""
-
-    HOQ_DROP = 0
-    """lane, LID, input, drops in a row."""
-    STALLED = 1
-    """lane, until."""
-    UNSTALLED = 2
-    """lane."""
-    SUSPECTED = 3
-    """lane, its SPUID."""
-    CLEARED = 4
-    """lane."""
-    CLCM = 5
-    """lane that it is sent by, SPUID, phase, index."""
-    REPLACED = 6
-    """lane, the smaller SPUID that it sends from now on, lane that it came by."""
-    MASTER = 7
-    """lane out, lane in, SPUID, switch."""
-    REROUTED = 8
-    """switch, LID, new port, lane that it leaves."""
-    RELEASED = 9
-    """lane, lane in, packets."""
-    OVERRUN = 10
-    """lane, LID, blocks: a packet sent without credit found no room."""
-    FOUND = 11
-    """lane out, lane in, lanes of the loop, switch."""
-    RULE = 12
-    """lane out, lane in, blocks more."""
-    RULE_END = 13
-    """lane out, lane in."""
-    ROUND = 14
-    """lane, its new SPUID, number of the round."""
-
-
-class Stop(NamedTuple):
-    """Why a run stopped, at which tick, after how many events in all."""
-
-    why: Why
-    time: int
-    events: int
-
-
-@dataclass(frozen=True, eq=False)
-class Counters:
-    """Counters by channel, of the port that sends on it, under InfiniBand's names: int64[N] each.
-
-    Attributes
-    ----------
-    port_xmit_data
-        Octets over 4, rounded down.
-    port_xmit_pkts
-        Packets.
-    port_xmit_wait
-        Ticks with something to send and nothing sent.
-    port_xmit_discards
-        Packets that the port dropped, for any of the reasons below, or because the VL of the packet does not exist.
-    port_sw_hoq_lifetime_limit_discards, port_sw_lifetime_limit_discards, vl_stalled_discards
-        Of these: head of queue for too long, in the switch for too long, while the VL was stalled.
-    buffer_overrun_errors
-        Packets that came without credit and found no room at the other end.
-    port_rcv_switch_relay_errors
-        Packets that the other end had no way for.
-    control_bytes
-        Of breakers' messages.
-    waiting
-        Packets that wait for the channel now.
-    """
-
-    port_xmit_data: npt.NDArray[np.int64]
-    port_xmit_pkts: npt.NDArray[np.int64]
-    port_xmit_wait: npt.NDArray[np.int64]
-    port_xmit_discards: npt.NDArray[np.int64]
-    port_sw_hoq_lifetime_limit_discards: npt.NDArray[np.int64]
-    port_sw_lifetime_limit_discards: npt.NDArray[np.int64]
-    vl_stalled_discards: npt.NDArray[np.int64]
-    buffer_overrun_errors: npt.NDArray[np.int64]
-    port_rcv_switch_relay_errors: npt.NDArray[np.int64]
-    control_bytes: npt.NDArray[np.int64]
-    waiting: npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Lanes:
-    """Every VL of every channel, int64[N, V] each, in blocks of 64 bytes.
-
-    Attributes
-    ----------
-    fctbs, fccl
-        Blocks sent since the beginning, and the limit of what may be sent (on the wire: modulo 4096).
-    credits
-        Their difference; below 0 where a packet was sent without.
-    occupancy
-        Blocks in the input buffer at the other end that have not begun to leave.
-    flying, returning
-        Blocks on the way to it; blocks given back that the sender does not know of yet.
-    buffer
-        The sum of the four, always.
-    waiting
-        Packets that wait for the lane at its sender.
-    sent
-        Tick at which the last packet's tail left.
-    suspected, spuid, stalled
-        Of the sending port.
-    """
-
-    fctbs: npt.NDArray[np.int64]
-    fccl: npt.NDArray[np.int64]
-    credits: npt.NDArray[np.int64]
-    occupancy: npt.NDArray[np.int64]
-    flying: npt.NDArray[np.int64]
-    returning: npt.NDArray[np.int64]
-    buffer: npt.NDArray[np.int64]
-    waiting: npt.NDArray[np.int64]
-    sent: npt.NDArray[np.int64]
-    suspected: npt.NDArray[np.int64]
-    spuid: npt.NDArray[np.int64]
-    stalled: npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class FlowCounts:
-    """What became of each flow, int64[F] each; latencies are sums over delivered packets, in ticks.
-
-    Attributes
-    ----------
-    messages, messages_done
-        Begun, delivered to their last packet.
-    sent_packets, sent_bytes, packets, bytes, dropped
-        Sent by the CA, delivered, dropped on the way.
-    latency, network_latency, worst
-        From the message's being due, and from the packet's first byte on a wire, to the last byte's arrival; the
-        longest of the former.
-    """
-
-    messages: npt.NDArray[np.int64]
-    sent_packets: npt.NDArray[np.int64]
-    sent_bytes: npt.NDArray[np.int64]
-    packets: npt.NDArray[np.int64]
-    bytes: npt.NDArray[np.int64]
-    dropped: npt.NDArray[np.int64]
-    latency: npt.NDArray[np.int64]
-    network_latency: npt.NDArray[np.int64]
-    worst: npt.NDArray[np.int64]
-    messages_done: npt.NDArray[np.int64]
 
 
 class Simulation:
@@ -287,11 +125,14 @@ class Simulation:
         return FlowCounts(*self._handle.flows().T)
 
     def log(self, start: int = 0) -> npt.NDArray[np.int64]:
-        """int64[n, 6] from row ``start`` on: tick, :class:`Event`, and four numbers that mean what that says."""
+        """int64[n, 6] from row ``start`` on: tick, :class:`routing.simulate.state.Event`, and its four numbers."""
         return self._handle.log(start)
 
     def packets(self) -> npt.NDArray[np.int64]:
-        """int64[n, 6], packets that wait in switches: flow, LID, lane, lane wanted, blocks, tick of arrival."""
+        """int64[n, 7], packets that wait in switches.
+
+        Flow, LID, lane, lane wanted, blocks, tick of arrival, tick at which it came to the head of its queue (or -1).
+        """
         return self._handle.packets()
 
     def waits(self) -> WaitFor:
@@ -331,6 +172,50 @@ class Simulation:
         if table.shape != shape or table.dtype != np.uint8:
             raise TableError(f"{name} is {table.dtype}{list(table.shape)}, wanted uint8{list(shape)}")
         self._handle.set_table(name, table)
+
+    def fail_link(self, channel: int) -> int:
+        """Take a link down, both directions; tables stay as they are.
+
+        What is on it and what waits for it is lost, and from now on what comes for it, too; CAs that it connects send
+        nothing.  A packet is on a link until its head has come to a switch, or its tail to a CA.  What waits of a
+        breaker's messages on it is lost without being counted.
+
+        Parameters
+        ----------
+        channel
+            Of either direction, such as ``network.channel_between("sw1", "sw2")``.
+
+        Returns
+        -------
+        int
+            How many packets were lost.
+
+        Raises
+        ------
+        OptionError
+            There is no such channel, or it is down already.
+        """
+        self._check_channel(channel)
+        lost = self._handle.fail(channel)
+        if lost < 0:
+            raise OptionError(f"{self.network.channel_name(channel)} is down already")
+        return lost
+
+    def restore_link(self, channel: int) -> None:
+        """Bring a link up, both directions, with empty wires and all their credits.
+
+        Raises
+        ------
+        OptionError
+            There is no such channel, or it is not down.
+        """
+        self._check_channel(channel)
+        if not self._handle.restore(channel):
+            raise OptionError(f"{self.network.channel_name(channel)} is not down")
+
+    def _check_channel(self, channel: int) -> None:
+        if not 0 <= channel < self.network.channels:
+            raise OptionError(f"there is no channel {channel}")
 
     def stop_flow(self, flow: int, at: int) -> None:
         """No message of the flow begins at that tick or later."""

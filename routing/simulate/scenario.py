@@ -55,8 +55,10 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "buffer": Key(NUMBER), "load": Key(NUMBER), "seed": Key((int,)), "until": Key(NUMBER), "without": Key(LIST),
         "engine": Key(TEXT), "vls": Key((int, str)), "remedy": Key(TABLE), "expect": Key(TABLE, True),
         "from": Key(NUMBER), "buffers": Key(LIST), "seeds": Key((int,)), "graph": Key(TABLE), "tables": Key(TEXT),
-        "change": Key(TABLE),
+        "change": Key(TABLE), "wire": Key((int,)), "pauses": Key(TABLE), "fault": Key(LIST),
     },
+    "pauses": {"xoff": Key(NUMBER, True), "xon": Key(NUMBER, True)},
+    "fault": {"cable": Key(LIST, True), "at": Key(NUMBER, True), "until": Key(NUMBER), "reroute": Key(LIST)},
     "graph": {
         "waits": Key(LIST), "movable": Key(LIST), "grid": Key(LIST), "around": Key(FLAG), "one_way": Key(FLAG),
         "turns": Key(LIST),
@@ -189,9 +191,14 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
-    for part in ("remedy", "graph", "change"):
+    of_case = f"of case {row['name']!r}"
+    for part in ("remedy", "graph", "change", "pauses"):
         if part in row:
-            _check_table(file, row[part], part, f"{part} of case {row['name']!r}", *where, part)
+            _check_table(file, row[part], part, f"{part} {of_case}", *where, part)
+    for number, fault in enumerate(row.get("fault", [])):
+        if not isinstance(fault, dict):
+            raise file.error(f"fault {of_case} has to be tables", *where, "fault")
+        _check_table(file, fault, "fault", f"fault {of_case}", *where, "fault", number)
     return Case(row["name"], row.get("what", "packets"), row, row["expect"], where)
 
 

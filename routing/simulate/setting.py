@@ -18,7 +18,7 @@ from routing.fabric import Fabric
 from routing.faults import apply_faults, parse_fault
 from routing.formats.toml_text import Where
 from routing.simulate.network import BLOCK, Network, Timing, build_network
-from routing.simulate.options import Arbitration, Breaker, Inputs, Remedies, Remedy, Switching
+from routing.simulate.options import Arbitration, Breaker, Inputs, Pauses, Remedies, Remedy, Switching
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.traffic import FOREVER, Flow, Pattern, Process, Traffic, all_to_all, base_lids, shift, uniform
 from routing.simulate.ways import d_mod_k, endport_of, lid_of, small_fabric, tables_of_ways
@@ -74,9 +74,12 @@ def fabric_of(scenario: Scenario) -> Fabric:
         for key in ("switches", "cables", "cas"):
             if key not in table:
                 raise scenario.error(f"[fabric] needs a generator, or {key}", "fabric")
-        cables = [_pair(scenario, cable) for cable in table["cables"]]
+        cables = [pair(scenario, cable, "fabric", "cables") for cable in table["cables"]]
         fabric = small_fabric(scenario.name, table["switches"], cables, table["cas"], lmc=table.get("lmc", 0))
-    failed = [_cable(scenario, fabric, *_pair(scenario, cable)) for cable in table.get("failed", [])]
+    where = ("fabric", "failed")
+    failed = [
+        cable_between(scenario, fabric, pair(scenario, cable, *where), *where) for cable in table.get("failed", [])
+    ]
     if failed:
         fabric = fabric.without_links(failed)
     for fault in table.get("faults", []):
@@ -84,18 +87,19 @@ def fabric_of(scenario: Scenario) -> Fabric:
     return fabric
 
 
-def _pair(scenario: Scenario, cable: object) -> tuple[str, str]:
+def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str]:
+    """The names of a cable's two ends."""
     if not isinstance(cable, list) or len(cable) != 2 or not all(isinstance(end, str) for end in cable):
-        raise scenario.error(f"{cable!r} is no cable", "fabric", remedy='write ["sw1", "sw2"]')
+        raise scenario.error(f"{cable!r} is no cable", *where, remedy='write ["sw1", "sw2"]')
     return cable[0], cable[1]
 
 
-def _cable(scenario: Scenario, fabric: Fabric, near: str, far: str) -> int:
-    """The first cable between two devices."""
+def cable_between(scenario: Scenario, fabric: Fabric, ends: tuple[str, str], *where: str | int) -> int:
+    """The first cable between two devices; ``where`` its ends are named in the file."""
     for link, (a, b) in enumerate(fabric.link_device.tolist()):
-        if {fabric.device_name(a), fabric.device_name(b)} == {near, far}:
+        if {fabric.device_name(a), fabric.device_name(b)} == set(ends):
             return link
-    raise scenario.error(f"there is no cable between {near} and {far}", "fabric", "failed")
+    raise scenario.error(f"there is no cable between {ends[0]} and {ends[1]}", *where)
 
 
 def routing_of(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[Mapping[str, Any]]) -> Routing:
@@ -131,7 +135,8 @@ def timing_of(scenario: Scenario, case: Case) -> Timing:
     """A tick is a cycle, a block takes one."""
     table, packet = scenario.tables["timing"], packet_ticks(scenario)
     buffer = case.table.get("buffer", table.get("buffer", BUFFER))
-    return Timing(1.0, table.get("wire", 1), table.get("switch", 0), 1.0, round(buffer * packet))
+    wire = case.table.get("wire", table.get("wire", 1))
+    return Timing(1.0, wire, table.get("switch", 0), 1.0, round(buffer * packet))
 
 
 def _flow(scenario: Scenario, fabric: Fabric, table: Mapping[str, Any], load: float | None) -> Flow:
@@ -195,11 +200,13 @@ def traffic_of(scenario: Scenario, case: Case, network: Network, flows: Sequence
 
 
 def switching_of(scenario: Scenario, case: Case) -> Switching:
-    """Arbitration, inputs and seed of a case."""
+    """Arbitration, inputs, pauses and seed of a case."""
+    pauses, packet = case.table.get("pauses"), packet_ticks(scenario)
     return Switching(
         arbitration=scenario.choice("arbitration", case.table.get("arbitration", "round-robin"), ARBITRATIONS),
         inputs=scenario.choice("kind of input", case.table.get("inputs", "voq"), INPUTS),
         seed=case.table.get("seed", scenario.tables["run"].get("seed", 1)),
+        pauses=None if pauses is None else Pauses(*(round(float(pauses[name]) * packet) for name in ("xoff", "xon"))),
     )
 
 

@@ -28,7 +28,7 @@ def small_fabric(
     speed: float = 10.0,
     lmc: int = 0,
 ) -> Fabric:
-    """A fabric of named devices; ports are numbered in the order of the cables, CAs' cables last.
+    """A fabric of named devices; ports are numbered in the order of the cables, then those of CAs not among them.
 
     Parameters
     ----------
@@ -55,7 +55,9 @@ def small_fabric(
         handle[switch] = builder.add_device(NodeKind.SWITCH, SWITCH_GUID + number, switch, PORTS)
     for number, ca in enumerate(cas):
         handle[ca] = builder.add_device(NodeKind.CA, CA_GUID + number, ca, 1)
-    for ends in (*cables, *cas.items()):
+    cables = [*cables]
+    given = {frozenset(ends) for ends in cables}
+    for ends in (*cables, *(ends for ends in cas.items() if frozenset(ends) not in given)):
         for end in ends:
             if end not in handle:
                 raise OptionError(f"there is no device {end!r} to cable", remedy="list it among the switches or CAs")

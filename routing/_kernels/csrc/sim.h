@@ -38,6 +38,8 @@ typedef struct {
     int32_t release_packets;
     int32_t no_alternative;
     int32_t rounds;
+    int32_t xoff;
+    int32_t xon;
     const int64_t *hoq;
     const int32_t *stall_count;
     const int64_t *lifetime;
@@ -74,5 +76,7 @@ void ibn_sim_set_lft(ibn_sim *sim, const uint8_t *lft);
 void ibn_sim_set_sl2vl(ibn_sim *sim, const uint8_t *sl2vl);
 void ibn_sim_set_sl(ibn_sim *sim, const uint8_t *sl);
 void ibn_sim_get_lft(const ibn_sim *sim, uint8_t *lft);
+int64_t ibn_sim_fail(ibn_sim *sim, int32_t channel);
+int ibn_sim_restore(ibn_sim *sim, int32_t channel);
 void ibn_sim_stop_flow(ibn_sim *sim, int32_t flow, int64_t at);
 #endif

@@ -112,7 +112,8 @@ void ibn_sim_clcm(ibn_sim *sim, int32_t l, int32_t episode)
 void ibn_sim_control(ibn_sim *sim, int32_t message)
 {
     const ibn_clcm *clcm = &sim->clcm[message];
-    if (!sim->channel[clcm->lane / sim->vls].to_switch)
+    const ibn_channel *channel = &sim->channel[clcm->lane / sim->vls];
+    if (!channel->to_switch || channel->busy == IBN_NEVER)
         ibn_sim_drop_clcm(sim, message);
     else if (clcm->kind == BREAKER_LOOP)
         ibn_sim_loop_clcm(sim, message);

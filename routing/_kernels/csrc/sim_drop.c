@@ -33,7 +33,7 @@ void ibn_sim_arm(ibn_sim *sim, int32_t l)
 }
 
 /* Drop the packet in front of an input. */
-static void drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
+void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     ibn_channel *channel = &sim->channel[c];
     int32_t vl = l - c * sim->vls;
@@ -70,7 +70,7 @@ static void stall(ibn_sim *sim, int32_t c, int32_t l)
     ibn_sim_note(sim, LOG_STALLED, l, until, 0, 0);
     while (sim->lane[l].waiting) {
         sim->counters[c].stalled++;
-        drop(sim, c, l, some_input(sim, l));
+        ibn_sim_drop(sim, c, l, some_input(sim, l));
     }
     ibn_at(sim, until, EV_UNSTALL, l, 0);
 }
@@ -87,7 +87,7 @@ static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const i
     int64_t lifetime = sim->lifetime[sim->channel[c].src];
     while (lifetime && queue->head != IBN_NONE && sim->packet[queue->head].ready + lifetime <= sim->now) {
         sim->counters[c].lifetime++;
-        drop(sim, c, l, input);
+        ibn_sim_drop(sim, c, l, input);
     }
 }
 
@@ -99,7 +99,7 @@ static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ib
         return 0;
     ibn_sim_note(sim, LOG_HOQ_DROP, l, sim->packet[queue->head].lid, input, ++lane->dropped_in_row);
     sim->counters[c].hoq++;
-    drop(sim, c, l, input);
+    ibn_sim_drop(sim, c, l, input);
     return sim->stall_count[c] && lane->dropped_in_row >= sim->stall_count[c];
 }
 

@@ -10,7 +10,7 @@ static int32_t other_port(const ibn_sim *sim, int32_t device, int32_t lid, int32
     int far = sim->distance[(int64_t)device * sim->switches + home];
     for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
         int32_t c = sim->out_channel[i];
-        if (c != except && sim->channel[c].to_switch &&
+        if (c != except && sim->channel[c].to_switch && sim->channel[c].busy != IBN_NEVER &&
             sim->distance[(int64_t)sim->channel[c].dst * sim->switches + home] + 1 == far)
             choice[found++] = c;
     }

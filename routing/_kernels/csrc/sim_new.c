@@ -62,6 +62,7 @@ static void copy_options(ibn_sim *sim, const ibn_sim_options *options)
     int *failed = &sim->failed;
     int32_t channels = sim->channels;
     sim->options = *options;
+    sim->freed_first = options->fcp_period || options->xoff;
     sim->hoq = copy(options->hoq, 8LL * channels, failed);
     sim->stall_count = copy(options->stall_count, 4LL * channels, failed);
     sim->lifetime = copy(options->lifetime, 8LL * sim->devices, failed);
@@ -100,6 +101,7 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
     sim->watch = copy(NULL, (int64_t)sizeof(ibn_watch) * sim->lanes, failed);
     sim->touched = copy(NULL, 4LL * sim->channels, failed);
     sim->marked = copy(NULL, 2LL * sim->channels, failed);
+    sim->looked = copy(NULL, sim->options.xoff ? 4 * sim->lanes : 0, failed);
 }
 
 /* Channels come sorted by source device, then port; inputs are numbered by in-port at their device. */
@@ -217,6 +219,8 @@ ibn_sim *ibn_sim_new(const ibn_sim_network *network, const ibn_sim_options *opti
     }
     if (!sim->failed) {
         set_lanes(sim, network);
+        if (sim->options.xoff)
+            ibn_sim_open(sim);
         ibn_sim_start_flows(sim);
         if (sim->options.sample_period)
             ibn_at(sim, sim->options.sample_period, EV_SAMPLE, 0, 0);
@@ -237,8 +241,7 @@ void ibn_sim_free(ibn_sim *sim)
         sim->out_channel, sim->lft, sim->sl2vl, sim->ca_sl2vl, sim->sl, sim->distance, sim->lid_switch, sim->lid_device,
         sim->hoq, sim->lifetime, sim->detect, sim->repeat, sim->release, sim->stall_count, sim->breaker, sim->extra,
         sim->vlarb, sim->flow, sim->lists, sim->trace, sim->batch, sim->slot, sim->heap, sim->later, sim->touched,
-        sim->marked,
-        sim->busy_slots,
+        sim->marked, sim->looked, sim->busy_slots,
         sim->packet, sim->clcm, sim->log,
     };
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)

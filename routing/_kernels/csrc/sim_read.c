@@ -60,7 +60,7 @@ void ibn_sim_totals(const ibn_sim *sim, int64_t *totals)
 
 void ibn_sim_channels(const ibn_sim *sim, int64_t *rows)
 {
-    for (int32_t c = 0; c < sim->channels; c++, rows += 11) {
+    for (int32_t c = 0; c < sim->channels; c++, rows += 12) {
         const ibn_channel *channel = &sim->channel[c];
         const ibn_counters *counters = &sim->counters[c];
         int64_t waits = channel->vls && sim->now > channel->busy ? sim->now - channel->busy : 0, waiting = 0;
@@ -69,7 +69,7 @@ void ibn_sim_channels(const ibn_sim *sim, int64_t *rows)
         const int64_t row[] = {
             channel->bytes, channel->packets, channel->wait + waits, counters->discards, counters->hoq,
             counters->lifetime, counters->stalled, counters->overrun, counters->relay, counters->control,
-            waiting,
+            counters->down, waiting,
         };
         memcpy(rows, row, sizeof row);
     }
@@ -77,11 +77,14 @@ void ibn_sim_channels(const ibn_sim *sim, int64_t *rows)
 
 void ibn_sim_lanes(const ibn_sim *sim, int64_t *rows)
 {
-    for (int64_t l = 0; l < sim->lanes; l++, rows += 12) {
+    for (int64_t l = 0; l < sim->lanes; l++, rows += 14) {
         const ibn_lane *lane = &sim->lane[l];
+        const ibn_watch *watch = &sim->watch[l];
+        int32_t more = sim->options.xoff ? lane->reserve : 0; /* what pauses have taken from the credits, or added */
         const int64_t row[] = {
-            lane->fctbs, lane->fccl, ibn_credits(lane), lane->held, lane->flying, lane->returning, lane->buffer,
-            lane->waiting, lane->sent, sim->watch[l].suspected, sim->watch[l].spuid, lane->stalled,
+            lane->fctbs, lane->fccl + (uint32_t)more, ibn_credits(lane) + more, lane->held, lane->flying,
+            lane->returning, lane->buffer + more, lane->waiting, lane->sent, watch->suspected, watch->spuid,
+            lane->stalled, sim->options.xoff && lane->reserve > 0, (watch->told + 1) / 2,
         };
         memcpy(rows, row, sizeof row);
     }
@@ -107,7 +110,8 @@ int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *row
     return count > 0 ? count : 0;
 }
 
-/* Queued packets in switches: flow, LID, lane that holds it, lane that it waits for, blocks, since when. */
+/* Queued packets in switches: flow, LID, lane that holds it, lane that it waits for, blocks, since when, since when it
+ * is at the head of its queue (or -1). */
 int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
 {
     int64_t count = 0;
@@ -117,11 +121,14 @@ int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
             int32_t out = c * sim->vls + (q - channel->queues) / channel->inputs;
             for (int32_t p = sim->queue[q].head; p != IBN_NONE; p = sim->packet[p].next) {
                 const ibn_packet *packet = &sim->packet[p];
-                const int64_t row[] = {packet->flow, packet->lid, packet->lane, out, packet->blocks, packet->ready};
+                int64_t headed = p == sim->queue[q].head ? packet->headed : -1;
+                const int64_t row[] = {
+                    packet->flow, packet->lid, packet->lane, out, packet->blocks, packet->ready, headed,
+                };
                 if (packet->lane == IBN_NONE)
                     continue;
                 if (count < most)
-                    memcpy(rows + count * 6, row, sizeof row);
+                    memcpy(rows + count * 7, row, sizeof row);
                 count++;
             }
         }
@@ -133,6 +140,8 @@ int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
 static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
 {
     const ibn_lane *lane = &sim->lane[out];
+    if (sim->options.xoff)
+        return ibn_sim_may_resume(sim, out) || lane->pass;
     return packet->blocks <= ibn_credits(lane) + lane->returning + lane->pass;
 }
 

@@ -40,6 +40,11 @@ static void fcp(ibn_sim *sim)
 
 static void freed(ibn_sim *sim, int32_t l, int32_t blocks)
 {
+    if (sim->options.xoff) { /* nobody has to be told */
+        sim->lane[l].returning -= blocks;
+        sim->lane[l].fccl += (uint32_t)blocks;
+        return;
+    }
     int before = sim->watch[l].unsent != 0;
     sim->watch[l].unsent += blocks;
     sim->moving += (sim->watch[l].unsent != 0) - before;
@@ -101,6 +106,9 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
         sim->flow[subject].called = 0;
         ibn_sim_prepare(sim, subject);
         break;
+    case EV_PAUSE:
+        ibn_sim_pause(sim, subject, value);
+        break;
     default:
         ibn_sim_expose(sim, subject);
     }
@@ -151,10 +159,15 @@ static void tick(ibn_sim *sim, int64_t time)
     handle_batches(sim, EV_INJECT, first[EV_INJECT]);
     handle_batches(sim, EV_FREED, first[EV_FREED]);
     handle_batches(sim, EV_EXPOSE, first[EV_EXPOSE]);
+    handle_batches(sim, EV_PAUSE, first[EV_PAUSE]);
     for (int kind = EV_LATER; kind < EV_KINDS; kind++)
         if (first[kind])
             handle_laters(sim, kind, first[kind]);
+    if (sim->looks)
+        ibn_sim_look_full(sim);
     ibn_sim_arbitrate(sim);
+    if (sim->looks)
+        ibn_sim_look_empty(sim);
 }
 
 /* Run to a time, to a number of events, or to an end; told: why, when, events handled. */
@@ -163,7 +176,7 @@ int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_sta
     int64_t reason = STOP_TIME, most = sim->handled + events;
     for (;;) {
         int64_t inside = sim->injected - sim->delivered - sim->dropped, time;
-        if (!sim->moving && !inside) {
+        if (!sim->moving && !inside && !ibn_sim_wants_to_send(sim)) {
             reason = STOP_EMPTY;
             break;
         }
@@ -173,7 +186,7 @@ int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_sta
         }
         time = next_tick(sim);
         if (time < 0 || time > until) {
-            if (time < 0 && inside)
+            if (time < 0)
                 reason = STOP_STANDSTILL;
             sim->now = until;
             break;

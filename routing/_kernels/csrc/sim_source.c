@@ -125,6 +125,15 @@ void ibn_sim_start_flows(ibn_sim *sim)
     }
 }
 
+/* Has any CA a packet that it could not send yet? */
+int ibn_sim_wants_to_send(const ibn_sim *sim)
+{
+    for (int32_t f = 0; f < sim->flows; f++)
+        if (sim->flow[f].head != IBN_NONE)
+            return 1;
+    return 0;
+}
+
 void ibn_sim_stop_flow(ibn_sim *sim, int32_t f, int64_t at)
 {
     sim->flow[f].stop = at;

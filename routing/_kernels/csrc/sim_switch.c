@@ -3,16 +3,23 @@
 
 #define NO_VL 15
 
-/* A packet that has left every queue and buffer is gone. */
+/* A packet is lost that is in no queue any more. */
+void ibn_sim_gone(ibn_sim *sim, int32_t p)
+{
+    const ibn_packet *packet = &sim->packet[p];
+    sim->dropped++;
+    sim->dropped_bytes += packet->bytes;
+    sim->flow[packet->flow].dropped++;
+    ibn_free_packet(sim, p);
+}
+
+/* The same, and its room comes back. */
 void ibn_sim_lose(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
     int64_t when = packet->tail > sim->now ? packet->tail : sim->now;
     ibn_give_back(sim, packet->channel, packet->lane, packet->blocks, when);
-    sim->dropped++;
-    sim->dropped_bytes += packet->bytes;
-    sim->flow[packet->flow].dropped++;
-    ibn_free_packet(sim, p);
+    ibn_sim_gone(sim, p);
 }
 
 /* Put a packet into the queue of its output; 0 if it had nowhere to go. */
@@ -25,7 +32,13 @@ static inline int forward(ibn_sim *sim, int32_t p)
     int32_t out = sim->at_port[device * 256 + port];
     int32_t l = packet->lane;
     if (out == IBN_NONE || out == from->reverse) {
-        sim->counters[packet->channel].relay++;
+        int32_t down = out == IBN_NONE ? ibn_sim_down_at(sim, device, port) : IBN_NONE;
+        if (down == IBN_NONE) {
+            sim->counters[packet->channel].relay++;
+        } else {
+            sim->counters[down].discards++;
+            sim->counters[down].down++;
+        }
         sim->lane[l].held -= packet->blocks;
         ibn_sim_lose(sim, p);
         return 0;
@@ -68,6 +81,8 @@ static inline void arrive(ibn_sim *sim, int32_t p)
     }
     lane->held += packet->blocks;
     packet->ready = sim->now;
+    if (sim->options.xoff)
+        ibn_sim_look_at(sim, l);
     if (sim->options.single_fifo) {
         ibn_watch *watch = &sim->watch[l];
         packet->next = IBN_NONE;
@@ -107,10 +122,7 @@ static inline void deliver(ibn_sim *sim, int32_t p)
         ibn_touch(sim, packet->channel);
     if (sim->lid_device[packet->lid] != sim->far_end[packet->channel].device) {
         sim->counters[packet->channel].relay++; /* tables changed, and it has come to somebody else */
-        sim->dropped++;
-        sim->dropped_bytes += packet->bytes;
-        flow->dropped++;
-        ibn_free_packet(sim, p);
+        ibn_sim_gone(sim, p);
         return;
     }
     flow->packets++;

@@ -28,12 +28,12 @@ def test_a_scenario_comes_out_and_leaves_charts(tmp_path):
 
 
 def test_another_outcome_is_a_finding(tmp_path):
-    text = scenarios()["ring-locks"].read_text().replace("stopped = 44.4", "stopped = 60.0")
+    text = scenarios()["ring-locks"].read_text().replace("stopped = 45.375", "stopped = 60.0")
     (tmp_path / "mine.toml").write_text(text)
     result = run(tmp_path / "mine.toml", "--case", "4 packets", "--json")
     assert result.exit_code == 1
     told = json.loads(result.output)
-    assert told["cases"][0]["wrong"] == ["stopped is 44.38, expected 60.0"]
+    assert told["cases"][0]["wrong"] == ["stopped is 45.38, expected 60.0"]
 
 
 def test_wrong_use_is_one_line():

@@ -10,7 +10,8 @@ from routing.policy.drain import drain_times
 from routing.policy.remedies import remedies_of
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import Breaker, Remedies, Remedy, lifetime_ticks
-from routing.simulate.run import Why, simulate
+from routing.simulate.run import simulate
+from routing.simulate.state import Why
 from routing.simulate.traffic import Flow, Traffic
 from routing.topologies import generate
 

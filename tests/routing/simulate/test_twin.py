@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sim_cases import fig4, flows_along
-from slow_simulate import Slow
+from slow_simulate import NEVER, Slow
 
+from routing._kernels.simulate import LANE_FIELDS
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.simulate.network import Timing, build_network
@@ -17,6 +18,7 @@ from routing.simulate.options import (
     Arbitration,
     Breaker,
     Inputs,
+    Pauses,
     Remedies,
     Remedy,
     Switching,
@@ -28,8 +30,8 @@ from routing.simulate.traffic import Flow, Pattern, Process, Traffic, traffic_ar
 from routing.topologies import generate
 
 
-def both(network, traffic, switching, remedies, stops):
-    """Run both, and compare all that they tell at every stop."""
+def both(network, traffic, switching, remedies, stops, faults=None):
+    """Run both, and compare all that they tell at every stop; ``faults``: channels whose link goes down or up then."""
     fast = Simulation(network, traffic, switching, remedies)
     slow = Slow(
         network.arrays, option_arrays(network, switching, remedies, traffic.mtu), traffic_arrays(network, traffic)
@@ -39,9 +41,16 @@ def both(network, traffic, switching, remedies, stops):
         slow.run(fast.now)  # which is earlier where everything is delivered
         handle = fast._handle
         np.testing.assert_array_equal(handle.channels(), np.array(slow.channel_rows()))
-        np.testing.assert_array_equal(handle.lanes().reshape(-1, 12), np.array(slow.lane_rows()))
+        np.testing.assert_array_equal(handle.lanes().reshape(-1, len(LANE_FIELDS)), np.array(slow.lane_rows()))
         np.testing.assert_array_equal(handle.flows()[:, [0, 1, 3, 4, 5, 6, 7, 8, 9]], np.array(slow.flow_rows()))
         np.testing.assert_array_equal(fast.lft(), slow.lft)
+        for channel in (faults or {}).get(stop, ()):
+            if slow.busy[channel] == NEVER:
+                fast.restore_link(channel)
+                slow.restore(channel)
+            else:
+                assert fast.fail_link(channel) == slow.fail(channel)
+            fast.check()
     return fast
 
 
@@ -97,6 +106,42 @@ def test_anything_small(seed):
     network = any_network(rng, blocks)
     flows = tuple(any_flow(rng, network.fabric) for _ in range(rng.randint(2, 8)))
     both(network, Traffic(flows, packet), *any_behaviour(rng, blocks), stops=(30, 31, 200, 700))
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(st.integers(0, 1 << 30))
+def test_pauses_in_anything_small(seed):
+    rng = random.Random(seed)
+    packet = rng.choice([64, 100, 256])
+    blocks = -(-packet // 64)
+    network = any_network(rng, blocks)
+    xoff = rng.randint(1, 4 * blocks)
+    switching, remedies = any_behaviour(rng, blocks)
+    if remedies.port.breaker is Breaker.DEADLOCK:
+        remedies = replace(remedies, port=replace(remedies.port, breaker=Breaker.LOOP))
+    switching = replace(switching, fcp_period=0, pauses=Pauses(xoff, rng.randrange(xoff)))
+    arrays = network.arrays
+    trip = -(-(2 * int(arrays.wire[0]) + int(arrays.switch_delay[0])) * (1 << 20) // (int(arrays.cost[0]) * 64))
+    room = np.full_like(arrays.buffer, xoff - 1 + blocks + trip)
+    network = replace(network, arrays=replace(arrays, buffer=room))
+    flows = tuple(any_flow(rng, network.fabric) for _ in range(rng.randint(2, 8)))
+    fast = both(network, Traffic(flows, packet), switching, remedies, (30, 31, 200, 700))
+    if remedies.port.breaker is Breaker.NONE:
+        assert not fast.counters().buffer_overrun_errors.any()
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(st.integers(0, 1 << 30))
+def test_faults_in_anything_small(seed):
+    rng = random.Random(seed)
+    packet = rng.choice([64, 100, 256])
+    blocks = -(-packet // 64)
+    network = any_network(rng, blocks)
+    flows = tuple(any_flow(rng, network.fabric) for _ in range(rng.randint(2, 8)))
+    channels = [rng.randrange(network.channels) for _ in range(3)]
+    stops = (30, 31, 90, 200, 201, 700)
+    faults = {stop: [channels[rng.randrange(3)]] for stop in stops[:-1]}
+    both(network, Traffic(flows, packet), *any_behaviour(rng, blocks), stops, faults)
 
 
 @pytest.mark.parametrize("arbitration", list(Arbitration))

@@ -16,6 +16,7 @@ enum {
     EV_DELIVER, /* subject: packet, whose tail has reached a CA */
     EV_INJECT,  /* subject: flow, whose next message is due */
     EV_EXPOSE,  /* subject: lane, whose single FIFO shows its next packet */
+    EV_PAUSE,   /* subject: lane, value: number of the word that its sender hears */
     EV_LATER,   /* from here on: after the others of the tick, by type and subject */
     EV_HEAD = EV_LATER, /* subject: lane, whose head may have waited too long */
     EV_UNSTALL,         /* subject: lane */
@@ -46,13 +47,16 @@ enum {
     LOG_FOUND,
     LOG_RULE,
     LOG_RULE_END,
-    LOG_ROUND
+    LOG_ROUND,
+    LOG_FAILED,
+    LOG_RESTORED
 };
 enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 
 #define IBN_COST_BITS 20
 #define IBN_NONE (-1)
 #define IBN_BATCH 7
+#define IBN_NEVER INT64_MAX
 #define IBN_SLOT 16 /* kinds of events that a slot of the wheel has room for: a cache line */
 #define IBN_CLCM_PORTS 64
 #define IBN_LOG_WIDTH 6
@@ -96,7 +100,7 @@ typedef struct {
     int64_t sent;                     /* end of the last packet on this lane */
     int32_t only;                     /* input that alone is served, or IBN_NONE */
     int16_t pass, pass_input;         /* packets that may go without credit, and the input that they come from */
-    int32_t reserve;                  /* blocks that the buffer can be made larger by */
+    int32_t reserve;                  /* blocks that the buffer can be made larger by; see sim_pause.c */
     uint16_t stalled, dropped_in_row; /* everything is dropped; heads dropped since the last packet was sent */
 } ibn_lane; /* a cache line */
 
@@ -106,6 +110,8 @@ typedef struct {
     int64_t since; /* something has been waiting for the lane since then, where there are breakers */
     int32_t episode, unsent, extra, round, sends;
     uint8_t suspected, timed, busy_input;
+    uint8_t looked;      /* on the list of buffers to be looked at */
+    int32_t told, heard; /* pauses: words of the receiver to the sender, and the last that came */
     ibn_fifo hidden; /* single FIFO: packets behind the one that shows */
 } ibn_watch;
 
@@ -129,7 +135,7 @@ typedef struct {
 
 /* What happens to few packets. */
 typedef struct {
-    int64_t discards, hoq, lifetime, stalled, overrun, relay, control;
+    int64_t discards, hoq, lifetime, stalled, overrun, relay, control, down;
 } ibn_counters;
 
 typedef struct {
@@ -177,14 +183,15 @@ struct ibn_sim {
     /* events */
     ibn_batch *batch; /* the first one is full and on every empty list */
     int32_t batches_made, batch_free;
-    int32_t *slot, *touched; /* slot: the first batch of each kind of event */
+    int32_t *slot, *touched, *looked; /* slot: the first batch of each kind of event */
     ibn_distant *heap;
     ibn_event *later;
     uint64_t *busy_slots;
     int32_t in_turn; /* inputs are served in turn, and a word has a bit for each of them */
     int32_t aging; /* heads can get too old somewhere, or there are breakers */
     uint16_t *marked; /* channels that stand in touched */
-    int32_t slots, heap_size, heap_room, later_room, touches;
+    int32_t slots, heap_size, heap_room, later_room, touches, looks;
+    int32_t freed_first; /* room that is free again is known to the receiver before its sender */
     int64_t moving; /* pending events that move data: 0 with packets around is a standstill */
     /* packets and messages */
     ibn_packet *packet;
@@ -318,15 +325,28 @@ void ibn_sim_arrive(ibn_sim *sim, int32_t batch);
 void ibn_sim_deliver(ibn_sim *sim, int32_t batch);
 void ibn_sim_expose(ibn_sim *sim, int32_t lane);
 void ibn_sim_lose(ibn_sim *sim, int32_t p);
+void ibn_sim_gone(ibn_sim *sim, int32_t p);
 /* sim_arbiter.c */
 void ibn_sim_arbitrate(ibn_sim *sim);
 /* sim_source.c */
 void ibn_sim_prepare(ibn_sim *sim, int32_t f);
 void ibn_sim_start_flows(ibn_sim *sim);
+int ibn_sim_wants_to_send(const ibn_sim *sim);
 /* sim_drop.c */
 void ibn_sim_arm(ibn_sim *sim, int32_t lane);
 void ibn_sim_head(ibn_sim *sim, int32_t lane);
 void ibn_sim_unstall(ibn_sim *sim, int32_t lane);
+/* sim_pause.c */
+void ibn_sim_open(ibn_sim *sim);
+void ibn_sim_look_at(ibn_sim *sim, int32_t lane);
+void ibn_sim_look_full(ibn_sim *sim);
+void ibn_sim_look_empty(ibn_sim *sim);
+void ibn_sim_pause(ibn_sim *sim, int32_t lane, int32_t word);
+int ibn_sim_may_resume(const ibn_sim *sim, int32_t lane);
+/* sim_fault.c */
+int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port);
+/* sim_drop.c */
+void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t lane, int32_t input);
 /* sim_breaker.c, sim_loop.c, sim_deadlock.c */
 void ibn_sim_sample(ibn_sim *sim);
 void ibn_sim_clcm(ibn_sim *sim, int32_t lane, int32_t episode);

@@ -8,10 +8,13 @@
 static inline void ibn_give_back(ibn_sim *sim, int32_t c, int32_t lane, int32_t blocks, int64_t when)
 {
     sim->lane[lane].returning += blocks;
-    if (sim->options.fcp_period)
-        ibn_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, lane, blocks);
-    else
+    if (!sim->freed_first) {
         ibn_at(sim, when + sim->channel[c].wire, EV_CREDIT, lane, blocks);
+        return;
+    }
+    ibn_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, lane, blocks);
+    if (sim->options.xoff)
+        ibn_sim_look_at(sim, lane);
 }
 
 static inline ibn_fifo *ibn_queue(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input)

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 from slow_numbers import key_of, number
 
-RULE_END, CONTROL, CLCM, SAMPLE = 9, 10, 11, 12
+from slow_simulate.kinds import CLCM, CONTROL, RULE_END, SAMPLE
+
 LOOP, DEADLOCK = 1, 2
 NOBODY = 0xFFFFFFFF
 MOST_PORTS = 64

@@ -1,0 +1,124 @@
+/* Links that go down, and come up again, while packets are under way.
+ *
+ * A packet is on a link until its head has come to the switch at the other end, or its tail to the CA.  A channel that
+ * is down is busy for ever, and no port leads to it. */
+#include "internal/sim.h"
+
+static int32_t *port_of(const ibn_sim *sim, int32_t c)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    return &sim->at_port[channel->src * 256 + sim->channel[channel->reverse].dst_port];
+}
+
+/* The channel of a port whose link is down, or IBN_NONE. */
+int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port)
+{
+    for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
+        int32_t c = sim->out_channel[i];
+        if (sim->channel[c].busy == IBN_NEVER && sim->channel[sim->channel[c].reverse].dst_port == port)
+            return c;
+    }
+    return IBN_NONE;
+}
+
+/* Is it an event of the channel that will not come now?  Its packet is lost. */
+static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
+{
+    if (kind == EV_FREE)
+        return subject == c;
+    if ((kind != EV_ARRIVE && kind != EV_DELIVER) || sim->packet[subject].channel != c)
+        return 0;
+    const ibn_packet *packet = &sim->packet[subject];
+    sim->lane[packet->lane].flying -= packet->blocks;
+    sim->lane[packet->lane].fccl += packet->blocks; /* a link that comes up has all its credits */
+    sim->counters[c].down++;
+    ibn_sim_gone(sim, subject);
+    return 1;
+}
+
+static void clear_batches(ibn_sim *sim, int kind, int32_t b, int32_t c)
+{
+    for (; b; b = sim->batch[b].next) {
+        ibn_batch *batch = &sim->batch[b];
+        for (int32_t i = batch->count - 1; i >= 0; i--) {
+            if (lose_on_wire(sim, kind, batch->event[i].subject, c)) {
+                batch->event[i] = batch->event[--batch->count];
+                sim->moving--;
+            }
+        }
+    }
+}
+
+static void clear_heap(ibn_sim *sim, int32_t c)
+{
+    int32_t count = sim->heap_size;
+    sim->heap_size = 0;
+    for (int32_t h = 0; h < count; h++) {
+        ibn_distant distant = sim->heap[h];
+        if (lose_on_wire(sim, distant.kind, distant.event.subject, c))
+            sim->moving--;
+        else
+            ibn_sim_heap_push(sim, distant.time, distant.kind, distant.event);
+    }
+}
+
+static void lose_on_wires(ibn_sim *sim, int32_t c)
+{
+    for (int32_t s = 0; s < sim->slots; s++)
+        for (int kind = 0; kind < EV_LATER; kind++)
+            clear_batches(sim, kind, sim->slot[s * IBN_SLOT + kind], c);
+    clear_heap(sim, c);
+}
+
+/* What waits for a channel in a switch; a CA's packets have not been sent yet, and stay. */
+static void lose_waiting(ibn_sim *sim, int32_t c)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    if (!channel->from_switch)
+        return;
+    for (int32_t q = 0; q < channel->inputs * sim->vls; q++) {
+        while (sim->queue[channel->queues + q].head != IBN_NONE) {
+            sim->counters[c].down++;
+            ibn_sim_drop(sim, c, c * sim->vls + q / channel->inputs, q % channel->inputs);
+        }
+    }
+}
+
+static void take_down(ibn_sim *sim, int32_t c)
+{
+    lose_on_wires(sim, c);
+    lose_waiting(sim, c);
+    *port_of(sim, c) = IBN_NONE;
+    sim->channel[c].busy = IBN_NEVER;
+    sim->channel[c].called = 1; /* nothing is to wait for its end */
+}
+
+/* Both directions of a link go down: how many packets were lost, or -1 if it is down already. */
+int64_t ibn_sim_fail(ibn_sim *sim, int32_t c)
+{
+    if (sim->channel[c].busy == IBN_NEVER)
+        return -1;
+    int64_t before = sim->dropped;
+    take_down(sim, c);
+    take_down(sim, sim->channel[c].reverse);
+    int64_t lost = sim->dropped - before;
+    ibn_sim_look_full(sim);
+    ibn_sim_look_empty(sim);
+    ibn_sim_note(sim, LOG_FAILED, c, lost, 0, 0);
+    return lost;
+}
+
+/* Both directions come up: 0, or -1 if they have not been down. */
+int ibn_sim_restore(ibn_sim *sim, int32_t c)
+{
+    const int32_t both[] = {c, sim->channel[c].reverse};
+    if (sim->channel[c].busy != IBN_NEVER)
+        return -1;
+    for (int side = 0; side < 2; side++) {
+        *port_of(sim, both[side]) = both[side];
+        sim->channel[both[side]].busy = sim->now;
+        ibn_at(sim, sim->now + 1, EV_FREE, both[side], 0);
+    }
+    ibn_sim_note(sim, LOG_RESTORED, c, 0, 0, 0);
+    return 0;
+}

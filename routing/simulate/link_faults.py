@@ -1,0 +1,105 @@
+"""Links that go down during a run: what a case writes when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.fabric import Fabric
+from routing.publish import verify
+from routing.reroute import Published, reroute
+from routing.simulate.network import Network
+from routing.simulate.run import Simulation
+from routing.simulate.scenario import Case, Scenario
+from routing.simulate.setting import cable_between, packet_ticks, pair
+
+Do = Callable[[Simulation], None]
+
+
+class _Moment(NamedTuple):
+    """A tick at which something about a link happens: it goes down, comes up, or the tables are laid around it."""
+
+    tick: int
+    link: int | None
+    down: bool
+
+
+def link_actions(scenario: Scenario, case: Case, network: Network) -> list[tuple[int, Do]]:
+    """Ticks of the faults of a case, and what is done then, in order of time.
+
+    New tables are those of :func:`routing.reroute.reroute` for the links that are up at that moment, from those written
+    before; links that have come up are used again from the next time on that tables are written.
+
+    Raises
+    ------
+    ParseError
+        A cable that is not there, a link that comes up before it goes down, re-routing without an engine.
+    """
+    moments = _moments(scenario, case, network.fabric)
+    writers = _writers(scenario, case, network, moments)
+    return [
+        (moment.tick, writers[number] if moment.link is None else _switch(network, moment.link, moment.down))
+        for number, moment in enumerate(moments)
+    ]
+
+
+def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
+    packet, found = packet_ticks(scenario), list[_Moment]()
+    for number, table in enumerate(case.table.get("fault", [])):
+        where = (*case.where, "fault", number)
+        link = cable_between(scenario, fabric, pair(scenario, table["cable"], *where), *where)
+        at = float(table["at"])
+        found.append(_Moment(round(at * packet), link, True))
+        if "until" in table:
+            if table["until"] <= at:
+                raise scenario.error(f"the cable {table['cable']} is down from {at} until {table['until']}", *where)
+            found.append(_Moment(round(float(table["until"]) * packet), link, False))
+        found += [_Moment(round(float(time) * packet), None, False) for time in table.get("reroute", [])]
+    return sorted(found, key=lambda moment: moment.tick)
+
+
+def _switch(network: Network, link: int, down: bool) -> Do:
+    fabric = network.fabric
+    near, port = int(fabric.link_device[link, 0]), int(fabric.link_port[link, 0])
+    channel = int(np.flatnonzero((network.arrays.src == near) & (network.arrays.src_port == port))[0])
+
+    def fail(simulation: Simulation) -> None:
+        simulation.fail_link(channel)
+
+    def restore(simulation: Simulation) -> None:
+        simulation.restore_link(channel)
+
+    return fail if down else restore
+
+
+def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Moment]) -> Mapping[int, Do]:
+    """For the number of each moment at which tables are written: what writes them."""
+    if all(moment.link is not None for moment in moments):
+        return {}
+    name: Any = case.table.get("engine", scenario.tables["routing"].get("engine"))
+    if name is None:
+        raise scenario.error(f"case {case.name!r} re-routes, so [routing] needs an engine", *case.where, "fault")
+    engine, options = ENGINES[name], EngineOptions(vls=network.routing.vls, threads=1)
+    proof = verify(network.fabric, network.routing, engine, threads=1, explain=False)
+    before, down, writers = Published(network.fabric, network.routing, proof), set[int](), dict[int, Do]()
+    for number, moment in enumerate(moments):
+        if moment.link is None:
+            fabric = network.fabric.without_links(down)
+            found = reroute(engine, options, before, fabric)
+            before = Published(fabric, found.routing, found.proof)
+            writers[number] = _write(found.routing.lft, np.atleast_2d(found.routing.sl))
+        else:
+            (down.add if moment.down else down.discard)(moment.link)
+    return writers
+
+
+def _write(lft: np.ndarray[Any, np.dtype[np.uint8]], sl: np.ndarray[Any, np.dtype[np.uint8]]) -> Do:
+    def write(simulation: Simulation) -> None:
+        simulation.set_lft(lft)
+        simulation.set_sl(sl)
+
+    return write

@@ -1,0 +1,154 @@
+"""Links that go down and come up while packets are under way."""
+
+import numpy as np
+import pytest
+from sim_cases import PACKET, cycles, fig4_simulation, flows_along
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import InputError, OptionError
+from routing.publish import verify
+from routing.reroute import Published, reroute
+from routing.simulate.network import build_network
+from routing.simulate.play import play
+from routing.simulate.run import simulate
+from routing.simulate.scenario import read_scenario
+from routing.simulate.state import Event, Why
+from routing.simulate.traffic import all_to_all
+from routing.simulate.ways import small_fabric, tables_of_ways
+from routing.topologies import generate
+
+
+def line(wire=1, messages=20):
+    """Two switches with a CA each, a cable between them that is slow to cross."""
+    fabric = small_fabric("line", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"})
+    way = ("a", "x", "y", "b")
+    network = build_network(fabric, tables_of_ways(fabric, [way]), cycles(4 * PACKET, wire=wire))
+    return simulate(network, flows_along(fabric, [way], messages=messages)), network.channel_between("x", "y")
+
+
+def test_what_is_on_a_link_and_what_waits_for_it_is_lost_and_counted():
+    simulation, channel = line(wire=3 * PACKET)
+    simulation.run(8 * PACKET)
+    flying = int(simulation.lanes().flying[channel].sum()) // PACKET
+    waiting = int(simulation.lanes().waiting[channel].sum())
+    assert flying > 0
+    assert simulation.fail_link(channel) == flying + waiting
+    simulation.check()
+    counters = simulation.counters()
+    assert counters.link_down_discards[channel] == flying + waiting == simulation.totals()["dropped"]
+    assert counters.port_xmit_discards[channel] == waiting
+    assert not simulation.lanes().flying[channel].any()
+    stop = simulation.run(200 * PACKET)
+    assert stop.why is Why.FINISHED
+    flow = simulation.flows()
+    assert flow.packets[0] + flow.dropped[0] == flow.sent_packets[0] == 20
+    assert simulation.counters().link_down_discards[channel] == flow.dropped[0]  # what came later, too
+    assert simulation.counters().port_rcv_switch_relay_errors.sum() == 0
+
+
+def test_a_link_that_comes_up_again_has_all_its_credits():
+    simulation, channel = line()
+    simulation.run(5 * PACKET)
+    simulation.fail_link(channel)
+    simulation.run(9 * PACKET)
+    simulation.restore_link(channel)
+    lanes = simulation.lanes()
+    assert (lanes.credits[channel] == lanes.buffer[channel]).all()
+    assert simulation.run(100 * PACKET).why is Why.FINISHED
+    flow = simulation.flows()
+    assert flow.dropped[0] > 0
+    assert flow.packets[0] > 0
+    assert flow.packets[0] + flow.dropped[0] == 20
+    assert simulation.log()[:, 1].tolist() == [Event.FAILED, Event.RESTORED]
+
+
+def test_a_ca_behind_a_lost_link_waits():
+    simulation, _ = line()
+    channel = simulation.network.endport_channel(0)
+    simulation.run(5 * PACKET)
+    simulation.fail_link(channel)
+    assert simulation.run(100 * PACKET, stop_at_standstill=True).why is Why.STANDSTILL
+    sent = simulation.flows().sent_packets[0]
+    simulation.restore_link(channel)
+    assert simulation.run(200 * PACKET).why is Why.FINISHED
+    assert sent < simulation.flows().sent_packets[0] == 20
+
+
+def test_a_fault_then_tables_laid_around_it_then_nothing_is_lost_any_more():
+    fabric = generate("torus", ["4x4"], cas=1)
+    engine, options = ENGINES["updn"], EngineOptions(threads=1)
+    routing = engine.route(fabric, options)
+    network = build_network(fabric, routing, cycles(4 * PACKET))
+    simulation = simulate(network, all_to_all(fabric, rounds=8))
+    link = int(np.flatnonzero((fabric.link_device < fabric.switches).all(axis=1))[0])
+    channel = network.channel_between(*(fabric.device_name(int(end)) for end in fabric.link_device[link]))
+    simulation.run(20 * PACKET)
+    simulation.fail_link(channel)
+    simulation.run(40 * PACKET)
+    before = Published(fabric, routing, verify(fabric, routing, engine, threads=1))
+    simulation.set_lft(reroute(engine, options, before, fabric.without_links([link])).routing.lft)
+    simulation.run(41 * PACKET)
+    lost = simulation.totals()["dropped"]
+    assert lost > 0
+    assert simulation.run_to_end(limit=1_000_000).why is Why.FINISHED
+    totals = simulation.totals()
+    assert totals["dropped"] == lost
+    assert totals["injected"] == totals["delivered"] + totals["dropped"] == 16 * 15 * 8
+
+
+def test_a_lost_link_of_a_locked_ring_ends_the_deadlock():
+    simulation = fig4_simulation(True, 8)
+    simulation.run(200 * PACKET)
+    assert simulation.waits().deadlocks
+    simulation.fail_link(simulation.network.channel_between("11", "23"))
+    simulation.run(400 * PACKET)
+    assert not simulation.waits().deadlocks
+    assert simulation.totals()["last_move"] > 390 * PACKET
+
+
+def test_links_that_cannot_fail_or_come_up_are_refused():
+    simulation, channel = line()
+    with pytest.raises(OptionError, match="no channel 99"):
+        simulation.fail_link(99)
+    with pytest.raises(OptionError, match="is not down"):
+        simulation.restore_link(channel)
+    simulation.fail_link(channel)
+    with pytest.raises(OptionError, match="down already"):
+        simulation.fail_link(int(simulation.network.arrays.reverse[channel]))
+
+
+SCENARIO = """
+title = "t"
+[fabric]
+switches = ["a", "b"]
+cables = [["a", "b"]]
+cas = { x = "a", y = "b" }
+[[flow]]
+way = ["x", "a", "b", "y"]
+[[case]]
+name = "c"
+fault = [{ cable = ["a", "b"], at = 10, until = 20 }]
+expect = { outcome = "progress", at_least_link_down_discards = 5 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('["a", "b"], at', '["a", "z"], at', "no cable between a and z"),
+        ("until = 20", "until = 5", "is down from"),
+        ("until = 20", "reroute = [15]", "needs an engine"),
+        ("until = 20", "til = 20", "there is no 'til'"),
+        ("expect = {", 'change = { how = "at once", at = 1 }\nexpect = {', "a change and a fault"),
+    ],
+)
+def test_faults_of_a_scenario(tmp_path, old, new, told):
+    path = tmp_path / "mine.toml"
+    path.write_text(SCENARIO)
+    scenario = read_scenario(path)
+    assert play(scenario, scenario.cases[0]).wrong == ()
+    assert old in SCENARIO
+    path.write_text(SCENARIO.replace(old, new))
+    with pytest.raises(InputError, match=told):
+        play(read_scenario(path), read_scenario(path).cases[0])

@@ -1,0 +1,46 @@
+"""Links that go down, and come up again."""
+
+import heapq
+
+from slow_simulate.kinds import ARRIVE, DELIVER, FREE
+
+NEVER = (1 << 63) - 1
+
+
+class Faults:
+    def start_faults(self):
+        self.down = {}
+
+    def both(self, c):
+        return c, int(self.net.reverse[c])
+
+    def fail(self, c):
+        """Take both directions down; how many packets are lost."""
+        before = self.totals["dropped"]
+        for way in self.both(c):
+            flying = [event for event in self.events if event[1] in (ARRIVE, DELIVER) and event[3].channel == way]
+            self.events = [event for event in self.events if event not in flying]
+            heapq.heapify(self.events)
+            for *_, packet, _ in flying:
+                self.flying[packet.lane] -= packet.blocks
+                self.fccl[packet.lane] += packet.blocks
+                self.counters[way]["down"] += 1
+                self.gone(packet)
+            for vl in range(self.vls if self.net.src[way] < self.net.switches else 0):
+                for i in range(self.inputs[way]):
+                    while self.queues[way, vl, i]:
+                        self.counters[way]["down"] += 1
+                        self.drop(way * self.vls + vl, i)
+            self.busy[way] = NEVER
+            port = int(self.net.src[way]), int(self.net.src_port[way])
+            self.down[port] = self.at_port.pop(port)
+        self.look_full()
+        self.look_empty()
+        return self.totals["dropped"] - before
+
+    def restore(self, c):
+        for way in self.both(c):
+            port = int(self.net.src[way]), int(self.net.src_port[way])
+            self.at_port[port] = self.down.pop(port)
+            self.busy[way] = self.now
+            self.at(self.now + 1, FREE, way)

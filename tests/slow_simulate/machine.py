@@ -1,0 +1,147 @@
+"""The clock of the slow simulator, and its parts put together."""
+
+import heapq
+from collections import deque
+from types import SimpleNamespace
+
+from slow_simulate.age import Age
+from slow_simulate.breakers import Breakers
+from slow_simulate.faults import Faults
+from slow_simulate.kinds import (
+    ARRIVE,
+    CREDIT,
+    DELIVER,
+    EXPOSE,
+    FCP,
+    FREE,
+    FREED,
+    HEAD,
+    INJECT,
+    PAUSE,
+    SAMPLE,
+    UNSTALL,
+)
+from slow_simulate.outputs import Outputs
+from slow_simulate.pauses import Pauses
+from slow_simulate.sources import Sources
+from slow_simulate.switches import Switches
+from slow_simulate.told import Told
+
+
+class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Told):
+    def __init__(self, network, options, traffic):
+        self.net, self.opt, self.traffic = network, options, traffic
+        self.count, self.vls = len(network.src), network.vls
+        lanes = self.count * self.vls
+        self.now, self.events = -1, []
+        self.buffer = [int(blocks) for blocks in network.buffer.reshape(-1)]
+        self.fctbs, self.fccl = [0] * lanes, list(self.buffer)
+        self.held, self.flying, self.returning, self.unsent = [0] * lanes, [0] * lanes, [0] * lanes, [0] * lanes
+        self.stalled, self.dropped_in_row, self.timed = [False] * lanes, [0] * lanes, [False] * lanes
+        self.turn, self.lane_since, self.lane_sent = [0] * lanes, [0] * lanes, [-1] * lanes
+        self.only, self.let_go, self.let_go_input = [None] * lanes, [0] * lanes, [0] * lanes
+        self.hidden, self.shown = [deque() for _ in range(lanes)], [False] * lanes
+        self.busy, self.carry, self.since = [0] * self.count, [0] * self.count, [0] * self.count
+        self.next_vl = [0] * self.count
+        self.tables = [SimpleNamespace(at=[0, 0], left=[0, 0], limit=0) for _ in range(self.count)]
+        names = (
+            "bytes",
+            "packets",
+            "wait",
+            "discards",
+            "hoq",
+            "lifetime",
+            "stalled",
+            "overrun",
+            "relay",
+            "control",
+            "down",
+        )
+        self.counters = [dict.fromkeys(names, 0) for _ in range(self.count)]
+        self.log, self.picks = [], 0
+        self.at_port = {(int(s), int(p)): c for c, (s, p) in enumerate(zip(network.src, network.src_port, strict=True))}
+        self.in_index = {}
+        for c in range(self.count):
+            ports = [p for s, p in self.at_port if s == network.dst[c]]
+            self.in_index[c] = sorted(ports).index(int(network.dst_port[c]))
+        self.lft, self.sl2vl = network.lft.copy(), network.sl2vl.copy()
+        self.totals = dict.fromkeys(("injected", "delivered", "dropped", "hops"), 0)
+        self.start_breakers()
+        self.start_pauses()
+        self.start_faults()
+        self.flows = [self.make_flow(f) for f in range(len(traffic.numbers))]
+        self.inputs = [
+            sum(1 for s, _ in self.at_port if s == network.src[c])
+            if network.src[c] < network.switches
+            else sum(1 for flow in self.flows if flow.channel == c)
+            for c in range(self.count)
+        ]
+        self.queues = {
+            (c, vl, i): deque() for c in range(self.count) for vl in range(self.vls) for i in range(self.inputs[c])
+        }
+        for flow in self.flows:
+            self.next_due(flow, 0)
+            self.prepare(flow)
+        if options.sample_period:
+            self.at(options.sample_period, SAMPLE, 0)
+        if options.fcp_period:
+            self.at(options.fcp_period, FCP, 0)
+
+    def at(self, time, kind, subject, value=0):
+        assert time > self.now
+        heapq.heappush(self.events, (time, kind, subject, value, len(self.events)))
+
+    def waiting(self, c):
+        return [vl for vl in range(self.vls) if self.lane_waiting(c * self.vls + vl)]
+
+    def lane_waiting(self, lane):
+        c, vl = divmod(lane, self.vls)
+        return sum(len(self.queues[c, vl, i]) for i in range(self.inputs[c]))
+
+    def handle(self, kind, subject, value):
+        if kind == CREDIT:
+            self.fccl[subject] += value
+            self.returning[subject] -= value
+        elif kind == FREED and self.opt.xoff:
+            self.returning[subject] -= value
+            self.fccl[subject] += value
+        elif kind == FREED:
+            self.unsent[subject] += value
+        elif kind == PAUSE:
+            self.paused[value[0]] = value[1]
+        elif kind in (ARRIVE, DELIVER):
+            (self.arrive if kind == ARRIVE else self.deliver)(value)
+        elif kind == INJECT:
+            self.flows[subject].called = False
+            self.prepare(self.flows[subject])
+        elif kind == EXPOSE:
+            self.expose(subject)
+        elif kind == HEAD:
+            self.head(subject)
+        elif kind == UNSTALL:
+            self.stalled[subject] = False
+        elif kind == FCP:
+            for lane, blocks in enumerate(self.unsent):
+                if blocks:
+                    self.at(self.now + int(self.net.wire[lane // self.vls]), CREDIT, lane, blocks)
+                self.unsent[lane] = 0
+            self.at(self.now + self.opt.fcp_period, FCP, 0)
+        elif kind != FREE:
+            self.handle_breaker(kind, subject, value)
+
+    def run(self, until):
+        while self.events and self.events[0][0] <= until:
+            self.now, batch = self.events[0][0], []
+            while self.events and self.events[0][0] == self.now:
+                batch.append(heapq.heappop(self.events)[1:4])
+            packets = [event for event in batch if event[0] in (ARRIVE, DELIVER)]
+            rest = [event for event in batch if event[0] not in (ARRIVE, DELIVER)]
+            first = [event for event in rest if event[0] < HEAD]
+            for event in [*sorted(first), *packets, *sorted(event for event in rest if event[0] >= HEAD)]:
+                self.handle(*event)
+            self.look_full()
+            for c in range(self.count):
+                if self.busy[c] <= self.now and (chosen := self.choose(c)):
+                    self.send(c, *chosen)
+            self.look_empty()
+        self.now = until

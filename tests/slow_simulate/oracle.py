@@ -1,0 +1,32 @@
+"""Deadlock Breaker without messages: somebody sees that nothing moves, and makes room all around the loop at once."""
+
+from slow_simulate.kinds import RULE_END, SAMPLE
+from slow_simulate.machine import Slow
+
+
+class Oracle(Slow):
+    """``loop``: lanes, each behind the one before it; ``releases``: tick and packets of every flow, each time."""
+
+    def __init__(self, network, options, traffic, loop, *, detect, release, extra):
+        super().__init__(network, options, traffic)
+        self.loop, self.detect, self.release_time, self.room = loop, detect, release, extra
+        self.releases = []
+
+    def send(self, c, vl, i):
+        super().send(c, vl, i)
+        self.at(self.now + self.detect, SAMPLE, self.totals["hops"])
+
+    def handle(self, kind, subject, value):
+        if kind != SAMPLE:
+            super().handle(kind, subject, value)
+        elif self.totals["hops"] == subject:
+            self.release_all()
+
+    def release_all(self):
+        self.releases.append((self.now, [flow.got_packets for flow in self.flows]))
+        for lane_in, lane in zip([*self.loop[-1:], *self.loop[:-1]], self.loop, strict=True):
+            self.only[lane] = self.in_index[lane_in // self.vls]
+            self.extra[lane_in] = self.room
+            self.buffer[lane_in] += self.room
+            self.give_back(lane_in, self.room, self.now)
+            self.at(self.now + self.release_time, RULE_END, lane, lane_in)

@@ -1,0 +1,102 @@
+"""Which packet a channel sends next: a VL, then an input."""
+
+from slow_numbers import key_of, number
+
+from slow_simulate.kinds import ARRIVE, DELIVER, EXPOSE, FREE
+
+
+class Outputs:
+    def choose_input(self, lane):
+        c, vl = divmod(lane, self.vls)
+        if self.only[lane] is not None:
+            return self.only[lane] if self.queues[c, vl, self.only[lane]] else None
+        have = [i for i in range(self.inputs[c]) if self.queues[c, vl, i]]
+        in_turn = sorted(have, key=lambda i: (i - self.turn[lane]) % self.inputs[c])
+        if self.opt.arbitration == 0:
+            return in_turn[0]
+        if self.opt.arbitration == 1:
+            return min(in_turn, key=lambda i: self.queues[c, vl, i][0].ready)
+        drawn = number(key_of(self.opt.seed, 3, c), self.counters[c]["packets"])
+        return have[(drawn >> 32) * len(have) >> 32]
+
+    def input_that_fits(self, c, vl):
+        lane = c * self.vls + vl
+        if self.let_go[lane] and self.queues[c, vl, self.let_go_input[lane]]:
+            return self.let_go_input[lane]
+        i = self.choose_input(lane)
+        return i if i is not None and self.may_send(lane, self.queues[c, vl, i][0]) else None
+
+    def from_table(self, c, which, table, can, inputs):
+        state = self.tables[c]
+        if state.left[which] <= 0 or table[state.at[which]][0] not in can:
+            for _ in range(len(table)):
+                state.at[which] = (state.at[which] + 1) % len(table)
+                state.left[which] = table[state.at[which]][1]
+                if state.left[which] and table[state.at[which]][0] in can:
+                    break
+        vl = table[state.at[which]][0]
+        blocks = self.queues[c, vl, inputs[vl]][0].blocks
+        state.left[which] -= blocks
+        return vl, blocks
+
+    def choose_by_tables(self, c, inputs):
+        row, state = self.opt.vlarb[self.opt.arbiter[c]].tolist(), self.tables[c]
+        high = [(row[4 + 2 * e], row[5 + 2 * e]) for e in range(row[1])]
+        low = [(row[132 + 2 * e], row[133 + 2 * e]) for e in range(row[2])]
+        high_can = {vl for vl, weight in high if weight and vl in inputs}
+        low_can = {vl for vl, weight in low if weight and vl in inputs}
+        fresh = row[0] * 64 or 1
+        if high_can and (row[0] == 255 or state.limit > 0 or not low_can):
+            vl, blocks = self.from_table(c, 0, high, high_can, inputs)
+            state.limit = (state.limit if state.limit > 0 else fresh) - blocks
+            return vl
+        state.limit = fresh
+        return self.from_table(c, 1, low, low_can, inputs)[0] if low_can else None
+
+    def choose(self, c):
+        inputs = {vl: i for vl in self.waiting(c) if (i := self.input_that_fits(c, vl)) is not None}
+        if not inputs:
+            return None
+        if len(self.opt.vlarb):
+            vl = self.choose_by_tables(c, inputs)
+        else:
+            vl = min(inputs, key=lambda vl: (vl - self.next_vl[c]) % self.vls)
+            self.next_vl[c] = (vl + 1) % self.vls
+        return None if vl is None else (vl, inputs[vl])
+
+    def send(self, c, vl, i):
+        lane, counters = c * self.vls + vl, self.counters[c]
+        packet = self.take(c, vl, i)
+        self.turn[lane] = (i + 1) % self.inputs[c]
+        work = packet.bytes * int(self.net.cost[c]) + self.carry[c]
+        self.carry[c] = work % (1 << 20)
+        end = max(self.now + max(1, work >> 20), packet.tail)
+        counters["wait"] += self.now - max(self.since[c], self.busy[c])
+        counters["bytes"] += packet.bytes
+        counters["packets"] += 1
+        self.busy[c] = self.lane_sent[lane] = end
+        self.at(end, FREE, c)
+        self.fctbs[lane] += packet.blocks
+        self.flying[lane] += packet.blocks
+        self.dropped_in_row[lane] = 0
+        self.let_go[lane] = max(0, self.let_go[lane] - 1)
+        self.totals["hops"] += 1
+        source = packet.lane is None
+        if source:
+            packet.entered = self.now
+            self.totals["injected"] += 1
+            packet.flow.sent_packets += 1
+        else:
+            self.held[packet.lane] -= packet.blocks
+            self.give_back(packet.lane, packet.blocks, end)
+            if self.opt.single_fifo:
+                self.at(end, EXPOSE, packet.lane)
+        packet.lane, packet.channel, packet.tail = lane, c, end + int(self.net.wire[c])
+        device = int(self.net.dst[c])
+        if device < self.net.switches:
+            self.at(self.now + int(self.net.wire[c]) + int(self.net.switch_delay[device]), ARRIVE, id(packet), packet)
+        else:
+            self.at(packet.tail, DELIVER, id(packet), packet)
+        if source:
+            packet.flow.head = False
+            self.prepare(packet.flow)

@@ -1,0 +1,99 @@
+"""A packet at a switch: looked up, queued for its output, taken out again; and what a CA receives."""
+
+from slow_simulate.faults import NEVER
+from slow_simulate.kinds import CREDIT, FREE, FREED
+
+
+class Switches:
+    def enqueue(self, packet, c, vl, i):
+        lane = c * self.vls + vl
+        if not self.waiting(c):
+            self.since[c] = self.now
+        if not self.lane_waiting(lane):
+            self.lane_since[lane] = self.now
+        packet.headed = self.now
+        self.queues[c, vl, i].append(packet)
+        self.arm(lane)
+        if self.now < self.busy[c] < NEVER:
+            self.at(self.busy[c], FREE, c)
+
+    def take(self, c, vl, i):
+        queue = self.queues[c, vl, i]
+        packet = queue.popleft()
+        if queue:
+            queue[0].headed = self.now
+        return packet
+
+    def give_back(self, lane, blocks, when):
+        self.returning[lane] += blocks
+        if self.opt.fcp_period or self.opt.xoff:
+            self.at(max(when, self.now + 1), FREED, lane, blocks)
+        else:
+            self.at(when + int(self.net.wire[lane // self.vls]), CREDIT, lane, blocks)
+
+    def lose(self, packet):
+        self.give_back(packet.lane, packet.blocks, max(packet.tail, self.now))
+        self.gone(packet)
+
+    def gone(self, packet):
+        self.totals["dropped"] += 1
+        packet.flow.lost += 1
+
+    def forward(self, packet):
+        c = packet.channel
+        device = int(self.net.dst[c])
+        port = int(self.lft[device, packet.lid])
+        out = self.at_port.get((device, port))
+        if (device, port) in self.down:
+            self.counters[self.down[device, port]]["discards"] += 1
+            self.counters[self.down[device, port]]["down"] += 1
+        elif out is None or out == self.net.reverse[c]:
+            self.counters[c]["relay"] += 1
+        else:
+            table = self.sl2vl if self.sl2vl.ndim == 1 else self.sl2vl[device, self.net.dst_port[c], port]
+            vl = int(table[packet.sl])
+            if vl < self.vls and not self.stalled[out * self.vls + vl]:
+                self.enqueue(packet, out, vl, self.in_index[c])
+                return True
+            self.counters[out]["discards"] += 1
+            self.counters[out]["stalled"] += vl < self.vls
+        self.held[packet.lane] -= packet.blocks
+        self.lose(packet)
+        return False
+
+    def arrive(self, packet):
+        lane = packet.lane
+        self.flying[lane] -= packet.blocks
+        if self.held[lane] + packet.blocks > self.buffer[lane] + self.opt.extra[packet.channel]:
+            self.counters[packet.channel]["overrun"] += 1
+            self.lose(packet)
+            return
+        self.held[lane] += packet.blocks
+        packet.ready = self.now
+        if self.opt.single_fifo:
+            self.hidden[lane].append(packet)
+            if not self.shown[lane]:
+                self.expose(lane)
+        else:
+            self.forward(packet)
+
+    def expose(self, lane):
+        self.shown[lane] = False
+        while self.hidden[lane] and not self.shown[lane]:
+            self.shown[lane] = self.forward(self.hidden[lane].popleft())
+
+    def deliver(self, packet):
+        flow = packet.flow
+        self.flying[packet.lane] -= packet.blocks
+        self.fccl[packet.lane] += packet.blocks
+        if self.net.lid_device[packet.lid] != self.net.dst[packet.channel]:
+            self.counters[packet.channel]["relay"] += 1
+            self.gone(packet)
+            return
+        flow.got_packets += 1
+        flow.got_bytes += packet.bytes
+        flow.done += packet.last
+        flow.latency += self.now - packet.born
+        flow.in_network += self.now - packet.entered
+        flow.worst = max(flow.worst, self.now - packet.born)
+        self.totals["delivered"] += 1
