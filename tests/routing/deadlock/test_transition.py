@@ -193,3 +193,9 @@ def test_steps_of_the_double_scheme_agree_with_walking_what_is_under_way(case):
             under_way.add_edges_from(prove_slowly(fabric, flow.masked()).requests["endports"].edges)
         assert step.safe == nx.is_directed_acyclic_graph(under_way)
         assert step.safe == (not step.cycle)
+
+
+def test_a_double_scheme_that_nobody_wants_is_not_looked_for(ghosts):
+    found = prove_transition(*ghosts, rounds=0, drain=False)
+    assert found.verdict == "unsafe" and found.drain is None
+    assert "no Double Scheme was looked for" in found.reason
