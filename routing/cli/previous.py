@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from routing.engines.base import Engine, EngineOptions
     from routing.fabric import Fabric
     from routing.reroute import Rerouted
+    from routing.tables import Routing
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 LEVELS = ("full", "balanced", "fresh")
@@ -64,14 +65,33 @@ def collect(given: dict[str, Any]) -> Previous | None:
 
 
 def reroute(previous: Previous, engine: Engine, options: EngineOptions, was: Fabric, fabric: Fabric) -> Rerouted:
-    """Read the earlier tables, prove them, and change them to fit."""
+    """Read the earlier tables, prove them, and change them to fit.
+
+    Raises
+    ------
+    OptionError
+        What is to be kept is not what is asked for: it is another engine's, or takes more VLs.
+    """
     from routing.deadlock.proof import prove
+    from routing.engines import ENGINES
     from routing.reroute import Published, Stability
     from routing.reroute import reroute as change
 
     routing = fabrics.tables_of(previous.tables, was, "--was")
+    if previous.stability != "fresh":
+        _check_same(routing, engine, options, ENGINES)
     before = Published(was, routing, prove(was, routing, threads=options.threads))
     return change(engine, options, before, fabric, stability=Stability(previous.stability), home=before)
+
+
+def _check_same(routing: Routing, engine: Engine, options: EngineOptions, known: Container[str]) -> None:
+    made = routing.provenance.engine
+    if made != engine.name and made in known:
+        raise OptionError(f"the tables of --previous are those of {made}, not of {engine.name}",
+                          remedy=f"use -e {made}, or --stability fresh to change them all")  # fmt: skip
+    if isinstance(options.vls, int) and routing.vls > options.vls:
+        raise OptionError(f"the tables of --previous take {routing.vls} VLs, --vls says {options.vls}",
+                          remedy=f"use --vls {routing.vls}, or --stability fresh to change them all")  # fmt: skip
 
 
 def facts(found: Rerouted) -> Iterator[tuple[str, str]]:

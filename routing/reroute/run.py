@@ -64,7 +64,7 @@ def reroute(
     laid = lay_over(before.routing, before.fabric, fabric)
     if stability is Stability.FRESH:
         return _fresh(engine, options, fabric, laid, "asked for")
-    settled = _settled(before, fabric, home, laid)
+    settled = _settled(engine, before, fabric, home, laid)
     if settled is not None:
         return settled
     standing = prepare(before, home, threads=options.threads)
@@ -73,8 +73,11 @@ def reroute(
     return found if found is not None else _fresh(engine, options, fabric, laid, problem)
 
 
-def _settled(before: Published, fabric: Fabric, home: Published | None, laid: Laid) -> Rerouted | None:
-    """What is there already: the tables of home, or those of before if nothing has changed."""
+def _settled(engine: Engine, before: Published, fabric: Fabric, home: Published | None, laid: Laid) -> Rerouted | None:
+    """What is there already, if it is good enough: the tables of home, or those of before if nothing has changed."""
+    there = before if home is None else home
+    if there.proof.certificate is None and engine.promise is Promise.DEADLOCK_FREE:
+        return None
     if home is not None and is_same(home.fabric, fabric):
         changed = int(np.count_nonzero(home.routing.lft != laid.earlier))
         if changed or not np.array_equal(home.routing.sl, laid.routing.sl):

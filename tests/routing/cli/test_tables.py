@@ -316,6 +316,26 @@ def test_options_that_need_earlier_tables(torus, option):
     assert_refused(run("route", torus, *option), option[0], "--previous")
 
 
+def test_earlier_tables_that_are_not_what_is_asked_for(torus, routed, tmp_path):
+    """They would be kept as they are, so it has to be said."""
+    assert_refused(run("route", torus, "--previous", routed, "-e", "nue"), "those of updn, not of nue", "-e updn")
+    assert run("route", torus, "-e", "nue", "-o", tmp_path / "nue").exit_code == 0
+    again = ["route", torus, "-e", "nue", "--previous", tmp_path / "nue", "--vls", 1]
+    assert_refused(run(*again), "take 8 VLs, --vls says 1", "--stability fresh")
+    assert json.loads(run(*again, "--stability", "fresh", "--json").stdout)["vls"] == 1
+
+
+def test_earlier_tables_with_a_credit_loop_are_not_kept_by_an_engine_that_promises_none(torus, tmp_path):
+    loops = tmp_path / "loops"
+    assert run("route", torus, "-e", "minhop", "-o", loops).exit_code == 1
+    result = run("route", torus, "-e", "updn", "--previous", loops / "opensm-lfts.dump", "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["certified"]
+    assert told["rerouted"]["how"] == "fresh"
+    assert told["rerouted"]["reason"] == "the tables before had a credit loop"
+
+
 def test_earlier_tables_of_another_fabric(torus, routed):
     assert_refused(run("route", "ring:4", "--previous", routed), "the bundle is for another fabric")
 
