@@ -169,10 +169,11 @@ static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
 }
 
 /* The input to serve on a VL, if its packet fits: at once where nothing but turns is looked at. */
-static inline int32_t input_to_serve(const ibn_sim *sim, int32_t c, const ibn_channel *channel, int32_t l, int vl)
+IBN_SPECIALIZED int32_t input_to_serve(
+    const ibn_sim *sim, int32_t c, const ibn_channel *channel, int32_t l, int vl, int plain)
 {
     const ibn_lane *lane = &sim->lane[l];
-    if (!sim->in_turn || lane->pass || lane->only != IBN_NONE)
+    if (!plain && (!sim->in_turn || lane->pass || lane->only != IBN_NONE))
         return input_that_fits(sim, c, vl);
     uint64_t ahead = lane->mask & (~0ull << lane->next_input);
     int32_t input = __builtin_ctzll(ahead ? ahead : lane->mask), p = ibn_queue(sim, channel, vl, input)->head;
@@ -180,15 +181,15 @@ static inline int32_t input_to_serve(const ibn_sim *sim, int32_t c, const ibn_ch
 }
 
 /* The VL that sends now and its input, or IBN_NONE. */
-static inline int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int32_t *input)
+IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int32_t *input, int plain)
 {
-    if (sim->options.arbiters)
+    if (!plain && sim->options.arbiters)
         return choose_by_tables(sim, c, input);
     /* the VLs twice in a row: from the one whose turn it is, once around */
     uint64_t turns = channel->vls * 0x10001ull >> channel->next_vl & 0xFFFF;
     for (; turns; turns &= turns - 1) {
         int vl = (__builtin_ctzll(turns) + channel->next_vl) & 15;
-        if ((*input = input_to_serve(sim, c, channel, c * sim->vls + vl, vl)) != IBN_NONE) {
+        if ((*input = input_to_serve(sim, c, channel, c * sim->vls + vl, vl, plain)) != IBN_NONE) {
             channel->next_vl = (uint8_t)(vl + 1 < sim->vls ? vl + 1 : 0);
             return vl;
         }
@@ -197,7 +198,7 @@ static inline int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int32
 }
 
 /* The buffer that a packet leaves, and its credits; or the flow that it comes from. */
-static inline void leave(ibn_sim *sim, ibn_packet *packet, int64_t end)
+IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int plain)
 {
     if (packet->lane == IBN_NONE) {
         packet->entered = sim->now;
@@ -208,19 +209,19 @@ static inline void leave(ibn_sim *sim, ibn_packet *packet, int64_t end)
         return;
     }
     sim->lane[packet->lane].held -= packet->blocks;
-    ibn_give_back(sim, packet->channel, packet->lane, packet->blocks, end);
-    if (sim->options.single_fifo)
+    ibn_give_back(sim, packet->channel, packet->lane, packet->blocks, end, plain);
+    if (!plain && sim->options.single_fifo)
         ibn_at(sim, end, EV_EXPOSE, packet->lane, 0);
 }
 
-static inline void send(ibn_sim *sim, int32_t c, int vl, int32_t input)
+IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
     ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
     int32_t l = c * sim->vls + vl, p = queue->head;
     ibn_lane *lane = &sim->lane[l];
     ibn_packet *packet = &sim->packet[p];
-    ibn_dequeue(sim, l, vl, input, channel, queue);
+    ibn_dequeue(sim, l, vl, input, channel, queue, plain);
     int64_t work = packet->bytes * channel->cost + channel->carry;
     int64_t length = work >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
     channel->carry = (int32_t)(work & ((1 << IBN_COST_BITS) - 1));
@@ -233,14 +234,16 @@ static inline void send(ibn_sim *sim, int32_t c, int vl, int32_t input)
     lane->fctbs += (uint32_t)packet->blocks;
     lane->flying += packet->blocks;
     lane->sent = end;
-    if (lane->pass)
-        lane->pass--;
-    lane->dropped_in_row = 0;
+    if (!plain) {
+        if (lane->pass)
+            lane->pass--;
+        lane->dropped_in_row = 0;
+    }
     lane->next_input = input + 1 < channel->inputs ? input + 1 : 0;
     sim->hops++;
     sim->last_move = sim->now;
     int from_source = packet->lane == IBN_NONE;
-    leave(sim, packet, end);
+    leave(sim, packet, end, plain);
     packet->lane = l;
     packet->channel = c;
     packet->tail = end + channel->wire;
@@ -255,16 +258,16 @@ static inline void send(ibn_sim *sim, int32_t c, int vl, int32_t input)
     }
 }
 
-static inline void arbitrate(ibn_sim *sim, int32_t c)
+IBN_SPECIALIZED void arbitrate(ibn_sim *sim, int32_t c, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
     int32_t input;
     if (!channel->vls || channel->busy > sim->now)
         return;
-    int vl = choose_vl(sim, c, channel, &input);
+    int vl = choose_vl(sim, c, channel, &input, plain);
     if (vl == IBN_NONE)
         return;
-    send(sim, c, vl, input);
+    send(sim, c, vl, input, plain);
     if (channel->vls && !channel->called) {
         channel->called = 1;
         ibn_at(sim, channel->busy, EV_FREE, c, 0);
@@ -281,14 +284,22 @@ static inline void fetch(const ibn_sim *sim, int32_t c)
     }
 }
 
-/* Look at every channel that was touched. */
-void ibn_sim_arbitrate(ibn_sim *sim)
+IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
 {
     for (int32_t i = 0; i < sim->touches; i++) {
         if (i + 2 < sim->touches)
             fetch(sim, sim->touched[i + 2]);
         sim->marked[sim->touched[i]] = 0;
-        arbitrate(sim, sim->touched[i]);
+        arbitrate(sim, sim->touched[i], plain);
     }
     sim->touches = 0;
+}
+
+/* Look at every channel that was touched. */
+void ibn_sim_arbitrate(ibn_sim *sim)
+{
+    if (sim->plain)
+        arbitrate_touched(sim, 1);
+    else
+        arbitrate_touched(sim, 0);
 }

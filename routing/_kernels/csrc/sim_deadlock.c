@@ -11,7 +11,7 @@ static void rule(ibn_sim *sim, int32_t lane_in, int32_t l)
     watch->extra = sim->extra[from];
     sim->lane[l].only = sim->channel[from].in_index;
     sim->lane[lane_in].buffer += watch->extra;
-    ibn_give_back(sim, from, lane_in, watch->extra, sim->now);
+    ibn_give_back(sim, from, lane_in, watch->extra, sim->now, 0);
     ibn_sim_note(sim, LOG_RULE, l, lane_in, watch->extra, 0);
     ibn_at(sim, sim->now + sim->release[c], EV_RULE_END, l, lane_in);
     ibn_touch(sim, c);
@@ -23,7 +23,7 @@ void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t lane_in)
     ibn_watch *watch = &sim->watch[lane_in];
     sim->lane[l].only = IBN_NONE;
     sim->lane[lane_in].buffer -= watch->extra;
-    ibn_give_back(sim, lane_in / sim->vls, lane_in, -watch->extra, sim->now);
+    ibn_give_back(sim, lane_in / sim->vls, lane_in, -watch->extra, sim->now, 0);
     watch->extra = 0;
     ibn_sim_note(sim, LOG_RULE_END, l, lane_in, 0, 0);
     ibn_touch(sim, l / sim->vls);

@@ -39,7 +39,7 @@ void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     int32_t vl = l - c * sim->vls;
     ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
     int32_t p = queue->head;
-    ibn_dequeue(sim, l, vl, input, channel, queue);
+    ibn_dequeue(sim, l, vl, input, channel, queue, 0);
     const ibn_packet *packet = &sim->packet[p];
     sim->counters[c].discards++;
     if (!channel->vls)

@@ -26,13 +26,16 @@ static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
 int ibn_sim_more_batches(ibn_sim *sim)
 {
     int64_t made = sim->batches_made;
-    if (grow(sim, (void **)&sim->batch, &made, sizeof(ibn_batch)))
+    if (made > INT32_MAX / IBN_BATCH / 2) {
+        sim->failed = 1;
+        return 1;
+    }
+    if (grow(sim, (void **)&sim->event, &made, IBN_BATCH * sizeof(ibn_event)))
         return 1;
     for (int32_t b = (int32_t)made - 1; b >= sim->batches_made && b; b--) {
-        sim->batch[b].next = sim->batch_free;
+        sim->event[b * IBN_BATCH].subject = sim->batch_free;
         sim->batch_free = b;
     }
-    sim->batch[0] = (ibn_batch){.count = IBN_BATCH};
     sim->batches_made = (int32_t)made;
     return 0;
 }
@@ -127,12 +130,12 @@ static int keep(ibn_sim *sim, int32_t at, ibn_event event)
 }
 
 /* The events of a kind by subject and value (Shell sort; mostly there is one, sometimes thousands); how many. */
-int32_t ibn_sim_gather(ibn_sim *sim, int32_t b)
+int32_t ibn_sim_gather(ibn_sim *sim, int32_t place)
 {
     int32_t count = 0, gap = 1;
-    for (; b; b = ibn_next_batch(sim, b))
-        for (int32_t i = 0; i < sim->batch[b].count; i++)
-            if (keep(sim, count++, sim->batch[b].event[i]))
+    for (; place; place = ibn_batch_before(sim, place))
+        for (int32_t i = ibn_first_event(place); i < place; i++)
+            if (keep(sim, count++, sim->event[i]))
                 return 0;
     while (gap < count / 3)
         gap = 3 * gap + 1;

@@ -36,15 +36,18 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
     return 1;
 }
 
-static void clear_batches(ibn_sim *sim, int kind, int32_t b, int32_t c)
+/* The events that stay are put into the slot anew. */
+static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
 {
-    for (; b; b = sim->batch[b].next) {
-        ibn_batch *batch = &sim->batch[b];
-        for (int32_t i = batch->count - 1; i >= 0; i--) {
-            if (lose_on_wire(sim, kind, batch->event[i].subject, c)) {
-                batch->event[i] = batch->event[--batch->count];
+    int32_t place = sim->slot[s * IBN_SLOT + kind];
+    sim->slot[s * IBN_SLOT + kind] = 0;
+    for (; place; place = ibn_batch_before(sim, place)) {
+        for (int32_t i = ibn_first_event(place); i < place; i++) {
+            ibn_event event = sim->event[i];
+            if (lose_on_wire(sim, kind, event.subject, c))
                 sim->moving--;
-            }
+            else
+                ibn_put(sim, s, kind, event.subject, event.value);
         }
     }
 }
@@ -66,7 +69,7 @@ static void lose_on_wires(ibn_sim *sim, int32_t c)
 {
     for (int32_t s = 0; s < sim->slots; s++)
         for (int kind = 0; kind < EV_LATER; kind++)
-            clear_batches(sim, kind, sim->slot[s * IBN_SLOT + kind], c);
+            clear_slot(sim, s, kind, c);
     clear_heap(sim, c);
 }
 

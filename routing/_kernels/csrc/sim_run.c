@@ -115,25 +115,25 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
 }
 
 /* The events of a kind that commute with one another and with those of other such kinds. */
-static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t b)
+static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t place)
 {
-    for (; b; b = ibn_next_batch(sim, b)) {
-        int32_t count = sim->batch[b].count;
-        sim->handled += count;
-        sim->moving -= count;
+    for (; place; place = ibn_batch_before(sim, place)) {
+        int32_t first = ibn_first_event(place);
+        sim->handled += place - first;
+        sim->moving -= place - first;
         if (kind == EV_ARRIVE)
-            ibn_sim_arrive(sim, b);
+            ibn_sim_arrive(sim, first, place);
         else if (kind == EV_DELIVER)
-            ibn_sim_deliver(sim, b);
+            ibn_sim_deliver(sim, first, place);
         else
-            for (int32_t i = 0; i < count; i++)
-                handle(sim, kind, sim->batch[b].event[i].subject, sim->batch[b].event[i].value);
+            for (int32_t i = first; i < place; i++)
+                handle(sim, kind, sim->event[i].subject, sim->event[i].value);
     }
 }
 
-static void handle_laters(ibn_sim *sim, int kind, int32_t b)
+static void handle_laters(ibn_sim *sim, int kind, int32_t place)
 {
-    int32_t count = ibn_sim_gather(sim, b);
+    int32_t count = ibn_sim_gather(sim, place);
     sim->handled += count;
     sim->moving -= ibn_moves(kind) ? count : 0;
     for (int32_t i = 0; i < count; i++)
@@ -142,7 +142,7 @@ static void handle_laters(ibn_sim *sim, int kind, int32_t b)
 
 static void tick(ibn_sim *sim, int64_t time)
 {
-    int32_t at = (int32_t)(time & (sim->slots - 1)), first[EV_KINDS];
+    int32_t at = (int32_t)(time & (sim->slots - 1)), places[EV_KINDS];
     sim->now = time;
     while (sim->heap_size && sim->heap[0].time == time) {
         ibn_distant distant = sim->heap[0];
@@ -150,19 +150,19 @@ static void tick(ibn_sim *sim, int64_t time)
         ibn_put(sim, at, distant.kind, distant.event.subject, distant.event.value);
     }
     sim->busy_slots[at >> 6] &= ~(1ull << (at & 63));
-    memcpy(first, &sim->slot[at * IBN_SLOT], sizeof first);
-    memset(&sim->slot[at * IBN_SLOT], 0, sizeof first);
-    handle_batches(sim, EV_CREDIT, first[EV_CREDIT]);
-    handle_batches(sim, EV_ARRIVE, first[EV_ARRIVE]);
-    handle_batches(sim, EV_DELIVER, first[EV_DELIVER]);
-    handle_batches(sim, EV_FREE, first[EV_FREE]);
-    handle_batches(sim, EV_INJECT, first[EV_INJECT]);
-    handle_batches(sim, EV_FREED, first[EV_FREED]);
-    handle_batches(sim, EV_EXPOSE, first[EV_EXPOSE]);
-    handle_batches(sim, EV_PAUSE, first[EV_PAUSE]);
+    memcpy(places, &sim->slot[at * IBN_SLOT], sizeof places);
+    memset(&sim->slot[at * IBN_SLOT], 0, sizeof places);
+    handle_batches(sim, EV_CREDIT, places[EV_CREDIT]);
+    handle_batches(sim, EV_ARRIVE, places[EV_ARRIVE]);
+    handle_batches(sim, EV_DELIVER, places[EV_DELIVER]);
+    handle_batches(sim, EV_FREE, places[EV_FREE]);
+    handle_batches(sim, EV_INJECT, places[EV_INJECT]);
+    handle_batches(sim, EV_FREED, places[EV_FREED]);
+    handle_batches(sim, EV_EXPOSE, places[EV_EXPOSE]);
+    handle_batches(sim, EV_PAUSE, places[EV_PAUSE]);
     for (int kind = EV_LATER; kind < EV_KINDS; kind++)
-        if (first[kind])
-            handle_laters(sim, kind, first[kind]);
+        if (places[kind])
+            handle_laters(sim, kind, places[kind]);
     if (sim->looks)
         ibn_sim_look_full(sim);
     ibn_sim_arbitrate(sim);

@@ -110,7 +110,7 @@ void ibn_sim_prepare(ibn_sim *sim, int32_t f)
     packet->lid = (uint16_t)flow->lid;
     packet->sl = sim->sl[flow->sl_row * sim->lids + flow->lid];
     flow->head = p;
-    ibn_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index);
+    ibn_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index, 0);
 }
 
 /* When every flow begins. */

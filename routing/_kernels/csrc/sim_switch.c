@@ -18,12 +18,12 @@ void ibn_sim_lose(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
     int64_t when = packet->tail > sim->now ? packet->tail : sim->now;
-    ibn_give_back(sim, packet->channel, packet->lane, packet->blocks, when);
+    ibn_give_back(sim, packet->channel, packet->lane, packet->blocks, when, 0);
     ibn_sim_gone(sim, p);
 }
 
 /* Put a packet into the queue of its output; 0 if it had nowhere to go. */
-static inline int forward(ibn_sim *sim, int32_t p)
+IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
 {
     ibn_packet *packet = &sim->packet[p];
     const ibn_far_end *from = &sim->far_end[packet->channel];
@@ -56,18 +56,18 @@ static inline int forward(ibn_sim *sim, int32_t p)
         ibn_sim_lose(sim, p);
         return 0;
     }
-    if (sim->lane[out * sim->vls + vl].stalled) {
+    if (!plain && sim->lane[out * sim->vls + vl].stalled) {
         sim->counters[out].discards++;
         sim->counters[out].stalled++;
         sim->lane[l].held -= packet->blocks;
         ibn_sim_lose(sim, p);
         return 0;
     }
-    ibn_enqueue(sim, p, out, vl, from->in_index);
+    ibn_enqueue(sim, p, out, vl, from->in_index, plain);
     return 1;
 }
 
-static inline void arrive(ibn_sim *sim, int32_t p)
+IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
 {
     ibn_packet *packet = &sim->packet[p];
     int32_t l = packet->lane;
@@ -81,9 +81,9 @@ static inline void arrive(ibn_sim *sim, int32_t p)
     }
     lane->held += packet->blocks;
     packet->ready = sim->now;
-    if (sim->options.xoff)
+    if (!plain && sim->options.xoff)
         ibn_sim_look_at(sim, l);
-    if (sim->options.single_fifo) {
+    if (!plain && sim->options.single_fifo) {
         ibn_watch *watch = &sim->watch[l];
         packet->next = IBN_NONE;
         if (watch->hidden.head == IBN_NONE)
@@ -95,7 +95,7 @@ static inline void arrive(ibn_sim *sim, int32_t p)
             ibn_sim_expose(sim, l);
         return;
     }
-    forward(sim, p);
+    forward(sim, p, plain);
 }
 
 /* Single FIFO: the packet in front, if there is one, is shown to its output. */
@@ -106,7 +106,7 @@ void ibn_sim_expose(ibn_sim *sim, int32_t l)
     while (!watch->busy_input && watch->hidden.head != IBN_NONE) {
         int32_t p = watch->hidden.head;
         watch->hidden.head = sim->packet[p].next;
-        watch->busy_input = (uint8_t)forward(sim, p);
+        watch->busy_input = (uint8_t)forward(sim, p, 0);
     }
 }
 
@@ -138,17 +138,19 @@ static inline void deliver(ibn_sim *sim, int32_t p)
 }
 
 /* Heads that may be forwarded. */
-void ibn_sim_arrive(ibn_sim *sim, int32_t b)
+void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to)
 {
-    int32_t count = sim->batch[b].count;
-    for (int32_t i = 0; i < count; i++)
-        arrive(sim, sim->batch[b].event[i].subject);
+    if (sim->plain)
+        for (int32_t i = from; i < to; i++)
+            arrive(sim, sim->event[i].subject, 1);
+    else
+        for (int32_t i = from; i < to; i++)
+            arrive(sim, sim->event[i].subject, 0);
 }
 
 /* Tails that have reached their CAs. */
-void ibn_sim_deliver(ibn_sim *sim, int32_t b)
+void ibn_sim_deliver(ibn_sim *sim, int32_t from, int32_t to)
 {
-    int32_t count = sim->batch[b].count;
-    for (int32_t i = 0; i < count; i++)
-        deliver(sim, sim->batch[b].event[i].subject);
+    for (int32_t i = from; i < to; i++)
+        deliver(sim, sim->event[i].subject);
 }

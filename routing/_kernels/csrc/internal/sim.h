@@ -53,9 +53,12 @@ enum {
 };
 enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 
+/* Compiled once more for each constant that it is called with. */
+#define IBN_SPECIALIZED static inline __attribute__((always_inline))
+
 #define IBN_COST_BITS 20
 #define IBN_NONE (-1)
-#define IBN_BATCH 7
+#define IBN_BATCH 16 /* events, with the link to the batch before: two cache lines */
 #define IBN_NEVER INT64_MAX
 #define IBN_SLOT 16 /* kinds of events that a slot of the wheel has room for: a cache line */
 #define IBN_CLCM_PORTS 64
@@ -65,12 +68,6 @@ enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 typedef struct {
     int32_t subject, value;
 } ibn_event;
-
-/* Some of the events of one kind at one tick.  They are handled together, and in any order. */
-typedef struct {
-    int32_t next, count;
-    ibn_event event[IBN_BATCH];
-} ibn_batch; /* a cache line */
 
 /* An event beyond the timing wheel. */
 typedef struct {
@@ -181,13 +178,17 @@ struct ibn_sim {
     int32_t *lists;
     int64_t *trace;
     /* events */
-    ibn_batch *batch; /* the first one is full and on every empty list */
+    /* Events of one kind at one tick stand in a chain of batches and are handled together, in any order.  All batches
+     * but the last are full.  The first place of a batch is its link: its subject is the batch before, or 0. */
+    ibn_event *event;
     int32_t batches_made, batch_free;
-    int32_t *slot, *touched, *looked; /* slot: the first batch of each kind of event */
+    int32_t *slot; /* the place of the next event of each kind: 0 or behind a full batch where there is no room */
+    int32_t *touched, *looked;
     ibn_distant *heap;
     ibn_event *later;
     uint64_t *busy_slots;
     int32_t in_turn; /* inputs are served in turn, and a word has a bit for each of them */
+    int32_t plain;   /* and no rule, timer, table or pause can change a hop: it takes a copy of the code without them */
     int32_t aging; /* heads can get too old somewhere, or there are breakers */
     uint16_t *marked; /* channels that stand in touched */
     int32_t slots, heap_size, heap_room, later_room, touches, looks;
@@ -206,7 +207,8 @@ struct ibn_sim {
 };
 
 _Static_assert(EV_KINDS <= IBN_SLOT, "every kind of event has a place in a slot");
-_Static_assert(sizeof(ibn_batch) == 64 && sizeof(ibn_packet) == 64 && sizeof(ibn_lane) == 64, "a cache line each");
+_Static_assert(sizeof(ibn_packet) == 64 && sizeof(ibn_lane) == 64, "a cache line each");
+_Static_assert(sizeof(ibn_event) * IBN_BATCH == 128, "two cache lines");
 _Static_assert(sizeof(ibn_channel) == 128, "two cache lines");
 
 static inline uint64_t ibn_mix(uint64_t z)
@@ -237,7 +239,7 @@ static inline int32_t ibn_credits(const ibn_lane *lane)
 int ibn_sim_more_batches(ibn_sim *sim);
 void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event);
 void ibn_sim_heap_pop(ibn_sim *sim);
-int32_t ibn_sim_gather(ibn_sim *sim, int32_t batch);
+int32_t ibn_sim_gather(ibn_sim *sim, int32_t place);
 void ibn_sim_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d);
 int ibn_sim_more_packets(ibn_sim *sim);
 
@@ -249,34 +251,33 @@ static inline int ibn_moves(int kind)
 /* Put an event into a slot of the wheel. */
 static inline void ibn_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, int32_t value)
 {
-    int32_t *first = &sim->slot[at * IBN_SLOT + kind];
-    ibn_batch *batch = &sim->batch[*first];
-    if (batch->count == IBN_BATCH) {
-        int32_t b = sim->batch_free;
-        if (!b) {
-            if (ibn_sim_more_batches(sim))
-                return;
-            b = sim->batch_free;
-        }
-        batch = &sim->batch[b];
-        sim->batch_free = batch->next;
-        batch->next = *first;
-        batch->count = 0;
-        *first = b;
+    int32_t *slot = &sim->slot[at * IBN_SLOT + kind], place = *slot;
+    if (!(place & (IBN_BATCH - 1))) {
+        if (!sim->batch_free && ibn_sim_more_batches(sim))
+            return;
+        int32_t full = place / IBN_BATCH - 1, b = sim->batch_free;
+        place = b * IBN_BATCH;
+        sim->batch_free = sim->event[place].subject;
+        sim->event[place++].subject = full > 0 ? full : 0;
         sim->busy_slots[at >> 6] |= 1ull << (at & 63);
     }
-    ibn_event *event = &batch->event[batch->count++];
-    event->subject = subject;
-    event->value = value;
+    sim->event[place] = (ibn_event){subject, value};
+    *slot = place + 1;
 }
 
-/* The batch after this one, which is free from now on. */
-static inline int32_t ibn_next_batch(ibn_sim *sim, int32_t b)
+/* The first event of a batch, given the place behind its events. */
+static inline int32_t ibn_first_event(int32_t place)
 {
-    int32_t next = sim->batch[b].next;
-    sim->batch[b].next = sim->batch_free;
+    return (place - 1) / IBN_BATCH * IBN_BATCH + 1;
+}
+
+/* The place behind the batch before, or 0, given the place behind the events of a batch, which is free from now on. */
+static inline int32_t ibn_batch_before(ibn_sim *sim, int32_t place)
+{
+    int32_t b = (place - 1) / IBN_BATCH, before = sim->event[b * IBN_BATCH].subject;
+    sim->event[b * IBN_BATCH].subject = sim->batch_free;
     sim->batch_free = b;
-    return next;
+    return before ? (before + 1) * IBN_BATCH : 0;
 }
 
 /* Something is to happen at that time, which is later than now. */
@@ -321,8 +322,8 @@ static inline void ibn_free_packet(ibn_sim *sim, int32_t p)
 }
 
 /* sim_switch.c */
-void ibn_sim_arrive(ibn_sim *sim, int32_t batch);
-void ibn_sim_deliver(ibn_sim *sim, int32_t batch);
+void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to);
+void ibn_sim_deliver(ibn_sim *sim, int32_t from, int32_t to);
 void ibn_sim_expose(ibn_sim *sim, int32_t lane);
 void ibn_sim_lose(ibn_sim *sim, int32_t p);
 void ibn_sim_gone(ibn_sim *sim, int32_t p);

@@ -5,10 +5,10 @@
 #include "sim.h"
 
 /* The buffer of a lane has blocks to offer again from that time on. */
-static inline void ibn_give_back(ibn_sim *sim, int32_t c, int32_t lane, int32_t blocks, int64_t when)
+IBN_SPECIALIZED void ibn_give_back(ibn_sim *sim, int32_t c, int32_t lane, int32_t blocks, int64_t when, int plain)
 {
     sim->lane[lane].returning += blocks;
-    if (!sim->freed_first) {
+    if (plain || !sim->freed_first) {
         ibn_at(sim, when + sim->channel[c].wire, EV_CREDIT, lane, blocks);
         return;
     }
@@ -22,7 +22,13 @@ static inline ibn_fifo *ibn_queue(const ibn_sim *sim, const ibn_channel *channel
     return &sim->queue[channel->queues + vl * channel->inputs + input];
 }
 
-static inline void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input)
+/* The word with an input's bit. */
+IBN_SPECIALIZED uint64_t *ibn_word(const ibn_sim *sim, int32_t l, int32_t input, int plain)
+{
+    return plain ? &sim->lane[l].mask : &ibn_mask(sim, l)[input >> 6];
+}
+
+IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
     int32_t l = c * sim->vls + vl;
@@ -34,7 +40,7 @@ static inline void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, i
     packet->headed = now;
     if (queue->head == IBN_NONE) {
         queue->head = p;
-        ibn_mask(sim, l)[input >> 6] |= 1ull << (input & 63);
+        *ibn_word(sim, l, input, plain) |= 1ull << (input & 63);
     } else {
         sim->packet[queue->tail].next = p;
     }
@@ -43,7 +49,7 @@ static inline void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, i
     channel->busy = channel->busy > since ? channel->busy : since;
     if (!lane->waiting++) {
         channel->vls |= (uint16_t)(1u << vl);
-        if (sim->aging) {
+        if (!plain && sim->aging) {
             sim->watch[l].since = now;
             if (channel->ages)
                 ibn_sim_arm(sim, l);
@@ -58,13 +64,14 @@ static inline void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, i
 }
 
 /* Take the packet in front of an input out of its queue. */
-static inline void ibn_dequeue(ibn_sim *sim, int32_t l, int32_t vl, int32_t input, ibn_channel *channel, ibn_fifo *queue)
+IBN_SPECIALIZED void ibn_dequeue(
+    ibn_sim *sim, int32_t l, int32_t vl, int32_t input, ibn_channel *channel, ibn_fifo *queue, int plain)
 {
     ibn_lane *lane = &sim->lane[l];
     int32_t next = sim->packet[queue->head].next;
     queue->head = next;
     if (next == IBN_NONE)
-        ibn_mask(sim, l)[input >> 6] &= ~(1ull << (input & 63));
+        *ibn_word(sim, l, input, plain) &= ~(1ull << (input & 63));
     else
         sim->packet[next].headed = sim->now;
     if (!--lane->waiting)
