@@ -48,8 +48,10 @@ class Change:
         return f"written in {len(stages)} rounds of {', '.join(sizes[:-1])} and {sizes[-1]} entries{pause}"
 
 
-def in_rounds(before: Kept, after: Kept, *, wanted: bool, threads: int = 2) -> Change | None:
+def in_rounds(before: Kept, after: Kept, *, wanted: bool, thorough: bool = False, threads: int = 2) -> Change | None:
     """The change from tables to others, with its rounds if they are ``wanted``; None where nothing is to be written.
+
+    ``thorough``: large tables are searched at length, too.
 
     Tables of which rounds may be missing count as if those entries led nowhere, and a round that makes it so comes
     before the others: where it was stopped, some switches have old entries and some new ones.
@@ -58,7 +60,7 @@ def in_rounds(before: Kept, after: Kept, *, wanted: bool, threads: int = 2) -> C
         return None
     if not wanted:
         return Change(before, after, None, asked=False)
-    stages = find_stages(before, after, threads=threads)
+    stages = find_stages(before, after, thorough=thorough, threads=threads)
     if stages is not None and before.held is not None and len(stages.round):
         stages = replace(stages, round=stages.round + np.uint8(1))
     if stages is None or len(stages) == 1:
@@ -67,7 +69,7 @@ def in_rounds(before: Kept, after: Kept, *, wanted: bool, threads: int = 2) -> C
     return Change(before, replace(after, held=_held(stages, old)), stages, asked=True)
 
 
-def find_stages(before: Kept, after: Kept, *, threads: int) -> Stages | None:
+def find_stages(before: Kept, after: Kept, *, thorough: bool, threads: int) -> Stages | None:
     """Rounds for requests and replies if both tables are proven for both, else for requests alone."""
     fabric, waits = after.fabric, (before.proof.waits, after.proof.waits)
     known = None
@@ -76,7 +78,7 @@ def find_stages(before: Kept, after: Kept, *, threads: int) -> Stages | None:
     old = in_switches(before, fabric)
     strengths = {before.proof.strength, after.proof.strength}
     for replies in (True, False) if strengths == {"reversible"} else (False,):
-        stages = stage(fabric, old, after.routing, known=known, replies=replies, threads=threads)
+        stages = stage(fabric, old, after.routing, known=known, replies=replies, thorough=thorough, threads=threads)
         if stages is not None:
             return stages
     return None

@@ -274,7 +274,8 @@ class Worker:
         if kept.engine == BUNDLE or last is None:
             return None
         try:
-            return in_rounds(last, kept, wanted=config.transitions == "rounds", threads=threads_of(config))
+            wanted, thorough = config.transitions != "at once", config.transitions == "thorough"
+            return in_rounds(last, kept, wanted=wanted, thorough=thorough, threads=threads_of(config))
         except Exception:  # proven tables are not kept from a fabric that waits for them
             traceback.print_exc()
             return Change(last, kept, None, asked=True)

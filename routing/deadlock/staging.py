@@ -73,6 +73,7 @@ def stage(
     *,
     known: npt.NDArray[np.uint16] | None = None,
     replies: bool = False,
+    thorough: bool = False,
     threads: int = 2,
 ) -> Stages | None:
     """Rounds in which tables can be replaced without a credit loop on the way, for traffic from or to CAs and routers.
@@ -86,14 +87,16 @@ def stage(
         then tables of which little changes need no pass over what does not.
     replies
         Whether replies count.
+    thorough
+        Look for rounds beside what waits in fact, too, where there are none beside what is ``known`` of large tables.
     threads
         Worker threads; the result is the same with any number.
 
     Returns
     -------
-    None where no rounds were found, which does not say that there are none: so where VLs change on the way, or where
-    nearly all of large tables changes.  A single
-    round: any order is safe.
+    None where no rounds were found, which does not say that there are none: so where VLs change on the way, where
+    nearly all of large tables changes, or where there is none beside what is ``known`` of large tables.
+    A single round: any order is safe.
 
     Raises
     ------
@@ -103,8 +106,8 @@ def stage(
     Notes
     -----
     Packets keep the old SL or have the new one, at all times.  A switch is taken to forward by its new table when it
-    has acknowledged it.  Cost: O(S K) for K LIDs that change, and a topological order; a pass over all tables if
-    what is ``known`` stands in the way.
+    has acknowledged it.  Cost: O(S K) for K LIDs of which more than one entry changes, and a topological order; for
+    small tables a pass over all of them if what is ``known`` stands in the way.
     """
     mixture = Mixture.of(fabric, old, new)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
@@ -112,12 +115,32 @@ def stage(
     lids = _followed(mixture, replies=replies)
     if len(lids) * fabric.switches > MOST_FOLLOWED:
         return None
-    job = _Stager(mixture, lids, replies, threads)
-    stages = job.at_once(known.astype(np.uint32)) if known is not None else None
-    if stages is None and (known is None or len(mixture.sl) == 1 or mixture.before.size <= MOST_SEARCHED):
+    stages = _beside(mixture, lids, known.astype(np.uint32), replies, threads) if known is not None else None
+    if stages is None and (known is None or thorough or mixture.before.size <= MOST_SEARCHED):
+        job = _Stager(mixture, lids, replies, threads)
         unchanged = job.unchanged()
         stages = job.at_once(unchanged) or job.with_waits(unchanged) or job.searched(unchanged, new)
     return stages
+
+
+def _beside(mixture: Mixture, lids: npt.NDArray[np.int64], known: Masks, replies: bool, threads: int) -> Stages | None:
+    """With no wait, beside what either of the tables alone makes wait.
+
+    A LID of which one entry changes has no mixture: a packet goes all the way by the old table or all the way by the
+    new one.  So only the others are followed.
+    """
+    before, after = mixture.columns(lids)
+    changes = before != after
+    alone = (np.count_nonzero(changes, axis=1) == 1) & (len(mixture.sl) == 1)
+    stages = _Stager(mixture, lids[~alone], replies, threads).at_once(known)
+    if stages is None:
+        return None
+    column, switch = np.divmod(np.flatnonzero(changes & alone[:, None]), changes.shape[1])
+    lid, switch = np.append(stages.lid, lids[column]), np.append(stages.switch, switch)
+    place = np.lexsort((switch, lid))
+    return Stages(
+        switch[place], lid[place], np.append(stages.round, np.ones(len(column), np.uint8))[place], waits=False
+    )
 
 
 def _followed(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
@@ -220,7 +243,7 @@ class _Stager:
         return bool(trace_mixed(self._slots, ways, self._enter, waits, threads=self._threads).any())
 
     def _stages(self, rounds: Bytes, *, waits: bool) -> Stages:
-        column, switch = np.nonzero(rounds)
+        column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])  # much faster than nonzero of both
         return Stages(switch, self._lids[column], rounds[column, switch], waits)
 
     def _order(self, waits: Masks) -> npt.NDArray[np.int32] | None:

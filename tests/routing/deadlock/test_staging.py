@@ -9,11 +9,14 @@ from hypothesis import given, settings
 from slow_mixed import MixedWalker, mixed_slowly, transitions
 from slow_proof import request_sl
 
+from routing._kernels.cdg import Slots
+from routing.deadlock import staging
 from routing.deadlock.proof import prove
 from routing.deadlock.staging import stage
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.reroute import Published, reroute
+from routing.reroute.ground import moved_masks
 from routing.reroute.translate import translate
 from routing.tables import Provenance, Routing
 from routing.topologies import generate
@@ -100,14 +103,19 @@ def test_no_packet_closes_a_loop_in_any_round(replies, told, case):
     assert (stages is not None and len(stages) == 1) == free or not fixed
 
 
-def pulled(kind, size, engine, link):
+def repaired(kind, size, engine, link):
+    """What was published, the fabric with one link less, and the repair."""
     fabric = generate(kind, size, **({"cas": 1} if kind == "torus" else {}))
     chosen = EngineOptions(effort=0.1, vls=8)
     routing = ENGINES[engine].route(fabric, chosen)
     home = Published(fabric, routing, prove(fabric, routing))
     less = fabric.without_links([int(np.unique(fabric.channels.link)[link])])
-    found = reroute(ENGINES[engine], chosen, home, less, home=home)
-    return less, translate(routing, fabric, less), found.routing
+    return home, less, reroute(ENGINES[engine], chosen, home, less, home=home)
+
+
+def pulled(*case):
+    home, less, found = repaired(*case)
+    return less, translate(home.routing, home.fabric, less), found.routing
 
 
 @pytest.mark.parametrize(
@@ -171,3 +179,32 @@ def test_threads_do_not_matter():
     case = pulled("kary-ntree", ["4", "2"], "updn", 3)
     one, three = (stage(*case, threads=n) for n in (1, 3))
     assert np.array_equal(one.round, three.round) and np.array_equal(one.switch, three.switch)
+
+
+def changed_entries(stages):
+    return sorted(zip(stages.lid.tolist(), stages.switch.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("case", [("torus", ["4x4"], "nue", 0), ("kary-ntree", ["4", "2"], "nue", 0)])
+def test_columns_with_one_change_need_not_be_followed(case):
+    """Beside what both tables are known to make wait, they are in the first round; the others are as without."""
+    home, fabric, found = repaired(*case)
+    old, new = translate(home.routing, home.fabric, fabric), found.routing
+    known = moved_masks(home.proof.waits, home.fabric, fabric) | found.proof.waits
+    changes = (old.lft != new.lft).sum(axis=0)
+    assert (changes == 1).any()
+    stages = stage(fabric, old, new, known=known)
+    assert stages is not None and not stages.waits
+    check(fabric, old, new, stages)
+    assert (stages.round[changes[stages.lid] == 1] == 1).all()
+    assert changed_entries(stages) == changed_entries(stage(fabric, old, new))
+
+
+def test_large_tables_are_searched_at_length_only_when_told(monkeypatch):
+    fabric, old, new = pulled("torus", ["4x4"], "dfsssp", 0)
+    known = np.full(Slots.of(fabric).count, 0xFFFF, np.uint16)  # closes loops, so that nothing goes beside it
+    monkeypatch.setattr(staging, "MOST_SEARCHED", old.lft.size - 1)
+    assert stage(fabric, old, new, known=known) is None
+    stages = stage(fabric, old, new, known=known, thorough=True)
+    assert (len(stages), stages.waits) == (2, True)
+    check(fabric, old, new, stages)
