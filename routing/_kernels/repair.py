@@ -85,14 +85,14 @@ class Waits:
         uint16[slots], VLs on which each turn may be taken.
     order
         int32[V, C], a topological order of that; V = 0: credit loops are of no concern.
-    up_down
-        Whether every turn climbs in it that leads up, then down, by some order of the switches.  Ways of such turns are
-        then looked for first, since whether they are allowed takes no search.
+    position
+        int32[S], place of each switch in an order such that every turn climbs that leads up, then down, by it; None if
+        none is known.  Ways of such turns are looked for first, since whether they are allowed takes no search.
     """
 
     masks: npt.NDArray[np.uint16]
     order: npt.NDArray[np.int32]
-    up_down: bool = False
+    position: npt.NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ def repair(
     kept = [np.ascontiguousarray(a) for a in (traffic.level, traffic.vl_bit, ground.sources, ground.weight, wish)]
     fabric = _fabric(ground, waits, (lids_at_first, lids_at), kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
-    fabric.climb_first = int(waits.up_down)
+    fabric.climb_first = int(waits.position is not None)
     fabric.endports_only = int(traffic.endports_only)
     lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl, order="C")
     masks, order = np.array(waits.masks, order="C"), np.array(waits.order, np.int32, order="C")
@@ -167,7 +167,7 @@ def repair(
             pointer("int64_t *", counts, np.int64),
         )
     )
-    return Repair(lft, sl, Waits(masks, order, waits.up_down), load, done, *counts.tolist())
+    return Repair(lft, sl, Waits(masks, order, waits.position), load, done, *counts.tolist())
 
 
 def _lids_by_switch(ground: Ground) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:

@@ -129,7 +129,7 @@ def moved_masks(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> 
         fewer, more = (base, fabric) if len(base.channels) < len(fabric.channels) else (fabric, base)
         number = channel_numbers(fewer, more)
         if (number >= 0).all():
-            there = _slots_without(more.channels, number)
+            there = slots_without(more.channels, number)
             return np.delete(masks, there) if fewer is base else _spread(masks, there)
     return _moved_one_by_one(masks, fabric, base)
 
@@ -143,7 +143,7 @@ def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> np
     return out
 
 
-def _slots_without(channels: Channels, left: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+def slots_without(channels: Channels, left: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """Slots that go when only some of the channels are left: those of the others, and of the turns into them."""
     gone = np.ones(len(channels), bool)
     gone[left] = False
@@ -228,4 +228,4 @@ def _loosest(base: Fabric, waits: Waits) -> Waits:
     position = up_down(base.channels, slot_numbers(base.channels)[0], waits.masks)
     if position is None:
         return waits
-    return Waits(waits.masks, np.tile(climbing(base.channels, position), (len(waits.order), 1)), up_down=True)
+    return Waits(waits.masks, np.tile(climbing(base.channels, position), (len(waits.order), 1)), position)

@@ -20,10 +20,14 @@ from routing.publish import verify
 from routing.reroute.ground import Frame, exact_waits
 from routing.reroute.home import heal, is_same
 from routing.reroute.prove_changes import prove_changes
+from routing.reroute.rejoin import rejoin
 from routing.reroute.standing import Standing, allowed, prepare
 from routing.reroute.translate import Laid, lay_over, same_devices
 from routing.reroute.values import How, Published, Rerouted, Stability
 from routing.tables import Provenance, Routing
+
+MOST_CHANGES = 3
+"""Entries changed for a broken one from which on it is worth the time to look for less."""
 
 
 def reroute(
@@ -70,7 +74,16 @@ def reroute(
     standing = prepare(before, home, threads=options.threads)
     job = _Job(engine, options, before, fabric, stability, home, laid, standing)
     found, problem = job.run()
+    if "rejoined" in job.counts and (found is None or found.changed > MOST_CHANGES * found.broken):
+        found = _lesser(found, replace(job, counts={}, rejoins=False).run()[0])
     return found if found is not None else _fresh(engine, options, fabric, laid, problem)
+
+
+def _lesser(found: Rerouted | None, other: Rerouted | None) -> Rerouted | None:
+    """The one with fewer changes, unless it is proven for less."""
+    if found is None or other is None:
+        return other if found is None else found
+    return other if other.changed < found.changed and other.proof.scope == found.proof.scope else found
 
 
 def _settled(engine: Engine, before: Published, fabric: Fabric, home: Published | None, laid: Laid) -> Rerouted | None:
@@ -121,6 +134,7 @@ class _Job:
     laid: Laid
     standing: Standing
     counts: dict[str, int] = field(default_factory=dict)
+    rejoins: bool = True  # whether switches may change places where one has lost its last link up
 
     def run(self) -> tuple[Rerouted | None, str]:
         """The tables, or None and why there are none."""
@@ -151,6 +165,9 @@ class _Job:
         if home is not None and with_home:
             apart = self.standing.apart if self.laid.in_place and same_devices(home.fabric, self.fabric) else None
             start, self.counts["healed"] = heal(start, home, self.fabric, apart)
+        joined = rejoin(frame, waits) if self.rejoins else None
+        if joined is not None and joined is not waits:
+            self.counts["rejoined"], waits = 1, joined
         plan = Attempt(frame, waits, certificate, vl_bit)
         lay = LAY_ANEW if self.stability is Stability.BALANCED else MEND
         laid, failed, plan = self.attempt(plan, start, lay)
