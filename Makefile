@@ -21,7 +21,7 @@ help: ## this list
 demo: install ## a real OpenSM on a simulated fabric: route, prove, pull a link, route, prove
 	$(BIN)/ibnue lab --demo
 
-test: packages $(BIN)/tox ## lint, docs, tests on Python 3.10, 3.11 and 3.13, tests with a real OpenSM
+test: packages $(BIN)/tox ## lint, docs, tests on this Python and 3.13, tests with a real OpenSM
 	@mkdir -p .tox
 	@# pyenv hides the interpreters that it was not told to show.
 	@if command -v pyenv >/dev/null; then \
