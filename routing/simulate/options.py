@@ -174,7 +174,7 @@ class Remedies:
 class Pauses:
     """Thresholds of pauses (IEEE 802.1Qbb), in blocks of 64 bytes.
 
-    What counts is what has come into a VL's input buffer at a switch and has not begun to leave it.
+    What counts is what has come into a VL's input buffer at a switch, each packet until its tail has left.
 
     Attributes
     ----------

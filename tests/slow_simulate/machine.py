@@ -135,11 +135,14 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Told):
             while self.events and self.events[0][0] == self.now:
                 batch.append(heapq.heappop(self.events)[1:4])
             packets = [event for event in batch if event[0] in (ARRIVE, DELIVER)]
-            rest = [event for event in batch if event[0] not in (ARRIVE, DELIVER)]
+            tails = [event for event in batch if event[0] == FREED and self.opt.xoff]
+            rest = [event for event in batch if event[0] not in (ARRIVE, DELIVER) and event not in tails]
             first = [event for event in rest if event[0] < HEAD]
             for event in [*sorted(first), *packets, *sorted(event for event in rest if event[0] >= HEAD)]:
                 self.handle(*event)
             self.look_full()
+            for _, lane, blocks in tails:
+                self.handle(FREED, lane, blocks)
             for c in range(self.count):
                 if self.busy[c] <= self.now and (chosen := self.choose(c)):
                     self.send(c, *chosen)

@@ -15,9 +15,12 @@ class Outputs:
         if self.opt.arbitration == 0:
             return in_turn[0]
         if self.opt.arbitration == 1:
-            return min(in_turn, key=lambda i: self.queues[c, vl, i][0].ready)
+            return self.first_come(c, vl, in_turn)
         drawn = number(key_of(self.opt.seed, 3, c), self.counters[c]["packets"])
         return have[(drawn >> 32) * len(have) >> 32]
+
+    def first_come(self, c, vl, in_turn):
+        return min(in_turn, key=lambda i: self.queues[c, vl, i][0].ready)
 
     def input_that_fits(self, c, vl):
         lane = c * self.vls + vl

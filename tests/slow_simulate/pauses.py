@@ -9,16 +9,20 @@ class Pauses:
         self.paused, self.pausing, self.pauses = [False] * lanes, [False] * lanes, [0] * lanes
         self.words = 0
 
+    def inside(self, lane):
+        """Of a packet that leaves, all counts until its tail has left."""
+        return self.held[lane] + self.returning[lane]
+
     def look_full(self):
-        """When all heads of a tick have arrived."""
+        """When all heads of a tick have arrived, and its tails are still there."""
         for lane in range(len(self.pausing) if self.opt.xoff else 0):
-            if not self.pausing[lane] and self.held[lane] >= self.opt.xoff:
+            if not self.pausing[lane] and self.inside(lane) >= self.opt.xoff:
                 self.tell(lane, True)
 
     def look_empty(self):
-        """When everything has begun to leave that leaves in a tick."""
+        """When the tails have gone."""
         for lane in range(len(self.pausing)):
-            if self.pausing[lane] and self.held[lane] <= self.opt.xon:
+            if self.pausing[lane] and self.inside(lane) <= self.opt.xon:
                 self.tell(lane, False)
 
     def tell(self, lane, stop):

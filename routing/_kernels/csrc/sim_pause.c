@@ -16,7 +16,13 @@ void ibn_sim_open(ibn_sim *sim)
     }
 }
 
-/* What a buffer holds has changed. */
+/* Of a packet that leaves, all counts until its tail has left. */
+static int32_t inside(const ibn_lane *lane)
+{
+    return lane->held + lane->returning;
+}
+
+/* What is inside a buffer has changed. */
 void ibn_sim_look_at(ibn_sim *sim, int32_t l)
 {
     if (!sim->watch[l].looked) {
@@ -31,21 +37,21 @@ static void tell(ibn_sim *sim, int32_t l)
     ibn_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_PAUSE, l, ++sim->watch[l].told);
 }
 
-/* When all heads of a tick have arrived: which buffers are too full? */
+/* When all heads of a tick have arrived, and its tails are still there: which buffers are too full? */
 void ibn_sim_look_full(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->looks; i++)
-        if (!(sim->watch[sim->looked[i]].told & 1) && sim->lane[sim->looked[i]].held >= sim->options.xoff)
+        if (!(sim->watch[sim->looked[i]].told & 1) && inside(&sim->lane[sim->looked[i]]) >= sim->options.xoff)
             tell(sim, sim->looked[i]);
 }
 
-/* When everything has begun to leave that leaves in a tick: which are empty enough again? */
+/* When the tails have gone: which are empty enough again? */
 void ibn_sim_look_empty(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->looks; i++) {
         int32_t l = sim->looked[i];
         sim->watch[l].looked = 0;
-        if ((sim->watch[l].told & 1) && sim->lane[l].held <= sim->options.xon)
+        if ((sim->watch[l].told & 1) && inside(&sim->lane[l]) <= sim->options.xon)
             tell(sim, l);
     }
     sim->looks = 0;

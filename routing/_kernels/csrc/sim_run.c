@@ -43,6 +43,7 @@ static void freed(ibn_sim *sim, int32_t l, int32_t blocks)
     if (sim->options.xoff) { /* nobody has to be told */
         sim->lane[l].returning -= blocks;
         sim->lane[l].fccl += (uint32_t)blocks;
+        ibn_sim_look_at(sim, l);
         return;
     }
     int before = sim->watch[l].unsent != 0;
@@ -157,7 +158,8 @@ static void tick(ibn_sim *sim, int64_t time)
     handle_batches(sim, EV_DELIVER, places[EV_DELIVER]);
     handle_batches(sim, EV_FREE, places[EV_FREE]);
     handle_batches(sim, EV_INJECT, places[EV_INJECT]);
-    handle_batches(sim, EV_FREED, places[EV_FREED]);
+    if (!sim->options.xoff)
+        handle_batches(sim, EV_FREED, places[EV_FREED]);
     handle_batches(sim, EV_EXPOSE, places[EV_EXPOSE]);
     handle_batches(sim, EV_PAUSE, places[EV_PAUSE]);
     for (int kind = EV_LATER; kind < EV_KINDS; kind++)
@@ -165,6 +167,8 @@ static void tick(ibn_sim *sim, int64_t time)
             handle_laters(sim, kind, places[kind]);
     if (sim->looks)
         ibn_sim_look_full(sim);
+    if (sim->options.xoff)
+        handle_batches(sim, EV_FREED, places[EV_FREED]);
     ibn_sim_arbitrate(sim);
     if (sim->looks)
         ibn_sim_look_empty(sim);

@@ -2,34 +2,28 @@
 
 import numpy as np
 import pytest
-from sim_cases import PACKET, cycles, flows_along
+from sim_cases import PACKET, PAUSE_LINKS, cycles, flows_along, pause_ring, star
 
 from routing.errors import OptionError
 from routing.simulate.network import build_network
 from routing.simulate.options import Arbitration, Breaker, Pauses, Remedies, Remedy, Switching
 from routing.simulate.run import simulate
 from routing.simulate.state import Why
-from routing.simulate.ways import small_fabric, tables_of_ways
 
-CABLES = [("S1", "S2"), ("S2", "S3"), ("S3", "S4"), ("S4", "S1")]
-CAS = {"a": "S1", "c": "S3", "e": "S2", "to_f": "S4", "to_g": "S2", "to_b": "S3"}
-WAYS = [("a", "S1", "S2", "S3", "S4", "to_f"), ("c", "S3", "S4", "S1", "S2", "to_g"), ("e", "S2", "S3", "to_b")]
 THRESHOLDS = Pauses(8 * PACKET, 6 * PACKET)
 
 
 def ring(flows, room, *, wire=16, arbitration=Arbitration.ARRIVAL, pauses=THRESHOLDS, remedies=None, fcp_period=0):
     """The ring of four of two and three flows, buffers of so many blocks."""
-    fabric = small_fabric("ring", ["S1", "S2", "S3", "S4"], CABLES, CAS)
-    network = build_network(fabric, tables_of_ways(fabric, WAYS[:flows]), cycles(room, wire=wire))
+    network, traffic = pause_ring(flows, room, wire=wire)
     switching = Switching(arbitration, fcp_period=fcp_period, pauses=pauses)
-    traffic = flows_along(fabric, WAYS[:flows])
     return simulate(network, traffic, switching=switching, remedies=remedies or Remedies())
 
 
 @pytest.mark.parametrize("wire", [1, 16, 40])
 def test_the_room_above_the_threshold_is_just_enough(wire):
     """A packet that brings the buffer to it, and what sets out before the pause is heard."""
-    need = 8 * PACKET - 1 + PACKET + 2 * wire
+    need = 8 * PACKET - 1 + PACKET + 2 * wire + 1
     with pytest.raises(OptionError, match=f"use at least {need}: a packet, and what comes in the time of a round trip"):
         ring(3, need - 1, wire=wire)
     for arbitration in Arbitration:
@@ -43,21 +37,34 @@ def test_the_room_above_the_threshold_is_just_enough(wire):
         assert simulation.counters().buffer_overrun_errors.sum() == 0
 
 
-def test_two_flows_pause_the_four_links_that_the_analysis_names():
+def test_two_flows_pause_four_links_as_often_as_published():
+    """In 40 M cycles, to the pause: once in 6 packet times on two links of the ring, once in 9 on those of senders."""
     simulation = ring(2, 10 * PACKET)
-    simulation.run(10_000 * PACKET)
-    network = simulation.network
+    simulation.run(40_000_000)
     pauses = simulation.lanes().pauses.sum(axis=1)
-    links = [*CABLES, ("a", "S1"), ("c", "S3")]
-    counts = [int(pauses[network.channel_between(*link)]) for link in links]
-    assert counts[0] == counts[2] == 0
-    assert min(counts[1], *counts[3:]) > 2_000
-    np.testing.assert_allclose(simulation.flows().bytes / 64 / (10_000 * PACKET), 0.5, rtol=0.01)
+    counts = [int(pauses[simulation.network.channel_between(*link)]) for link in PAUSE_LINKS]
+    assert counts == [0, 208329, 0, 208329, 138888, 138888]
+    np.testing.assert_allclose(simulation.flows().bytes / 64 / 40_000_000, 0.5, rtol=0.001)
+
+
+def test_a_packet_counts_until_its_tail_has_left():
+    """One packet is the threshold: its buffer tells the sender to stop, and to go on when the tail has gone."""
+    fabric, routing, ways = star(1)
+    network = build_network(fabric, routing, cycles(3 * PACKET, wire=5))
+    simulation = simulate(network, flows_along(fabric, ways), switching=Switching(pauses=Pauses(PACKET, 0)))
+    lane = network.channel_between("s0", "sw")
+    told = []
+    for stop in range(4 * PACKET):
+        simulation.run(stop)
+        if bool(simulation.lanes().paused[lane, 0]) != len(told) % 2:
+            told.append(stop)
+    comes, gone = 5, 5 + PACKET  # the head of the first packet, and its tail
+    assert told[:2] == [comes + 5, gone + 5]
 
 
 @pytest.mark.parametrize("wire", [1, 16, 64, 100, 200, 400])
 def test_three_flows_lock_by_arrival_and_in_turn_on_the_longest_cables_alone(wire):
-    room = 9 * PACKET + 2 * wire
+    room = 9 * PACKET + 2 * wire + 1
     by_arrival = ring(3, room, wire=wire)
     assert by_arrival.run(4_000 * PACKET, stop_at_standstill=True).why is Why.STANDSTILL
     assert len(by_arrival.waits().deadlocks[0].members) == 4

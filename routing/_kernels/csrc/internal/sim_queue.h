@@ -13,8 +13,6 @@ IBN_SPECIALIZED void ibn_give_back(ibn_sim *sim, int32_t c, int32_t lane, int32_
         return;
     }
     ibn_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, lane, blocks);
-    if (sim->options.xoff)
-        ibn_sim_look_at(sim, lane);
 }
 
 static inline ibn_fifo *ibn_queue(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input)
