@@ -1,16 +1,15 @@
 """Small networks for the tests of the simulator: ticks are cycles, a block of 64 bytes takes one."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
 
+from routing.simulate.dimension_order import dimension_order
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import Remedies, Switching
 from routing.simulate.run import simulate
 from routing.simulate.traffic import Flow, Traffic
 from routing.simulate.ways import endport_of, lid_of, small_fabric, tables_of_ways
-from routing.tables import Provenance, Routing
 from routing.topologies import generate
 
 PACKET = 32
@@ -76,32 +75,7 @@ def star(sources):
 def torus_dor(k):
     """A k x k torus with a CA each, by dimension order, ways over the dateline of a dimension on a VL of their own."""
     fabric = generate("torus", [f"{k}x{k}"], cas=1)
-    channels, lids = fabric.channels, fabric.lids
-    place = {row: tuple(map(int, re.findall(r"\d+", name)))[-2:] for row, name in enumerate(fabric.switch_name)}
-    row_at = {xy: row for row, xy in place.items()}
-    port = {(int(a), int(b)): int(p) for a, b, p in zip(channels.src, channels.dst, channels.port, strict=True)}
-    lft = np.full((fabric.switches, len(lids)), 255, np.uint8)
-    sl = np.zeros((fabric.switches, len(lids)), np.uint8)
-    ports = 1 + int(fabric.switch_ports.max())
-    sl2vl = np.zeros((fabric.switches, ports, ports, 16), np.uint8)
-    for s, here in place.items():
-        for dim in (0, 1):
-            for step in (1, k - 1):
-                there = tuple((at + step * (d == dim)) % k for d, at in enumerate(here))
-                sl2vl[s, :, port[s, row_at[there]]] = (np.arange(16) >> dim) & 1
-        for lid in np.flatnonzero(lids.endport >= 0):
-            there = place[int(lids.switch[lid])]
-            ahead = [(b - a) % k for a, b in zip(here, there, strict=True)]
-            steps = [0 if not d else 1 if d <= k // 2 else -1 for d in ahead]
-            crosses = [(b - a) * step < 0 for a, b, step in zip(here, there, steps, strict=True)]
-            sl[s, lid] = crosses[0] + 2 * crosses[1]
-            dim = next((d for d in (0, 1) if steps[d]), None)
-            if dim is None:
-                lft[s, lid] = lids.port[lid]
-            else:
-                there = tuple((at + steps[dim] * (d == dim)) % k for d, at in enumerate(here))
-                lft[s, lid] = port[s, row_at[there]]
-    return fabric, Routing(lft, sl, sl2vl, 2, 2, Provenance("dimension order"))
+    return fabric, dimension_order(fabric)
 
 
 def fat_tree(down, spines):

@@ -156,7 +156,7 @@ class TrafficArrays:
     trace: Ints
 
 
-def _fill(struct: Any, arrays: object) -> list[npt.NDArray[Any]]:
+def fill(struct: Any, arrays: object) -> list[npt.NDArray[Any]]:
     """Copy the fields of a dataclass into a C struct of the same names; the arrays to keep alive."""
     kept = []
     for field in fields(arrays):  # type: ignore[arg-type]
@@ -180,11 +180,11 @@ class Handle:
 
     def __init__(self, network: NetworkArrays, options: OptionArrays, traffic: TrafficArrays) -> None:
         net, how, what = ffi.new("ibn_sim_network *"), ffi.new("ibn_sim_options *"), ffi.new("ibn_sim_traffic *")
-        kept = _fill(net, network) + _fill(how, options)
+        kept = fill(net, network) + fill(how, options)
         net.channels, net.lids, net.sl_rows = len(network.src), network.lft.shape[1], len(network.sl)
         net.sl2vl_ports = network.sl2vl.shape[1] if network.sl2vl.ndim > 1 else 0
         how.arbiters = len(options.vlarb)
-        kept += _fill(what, traffic)
+        kept += fill(what, traffic)
         what.flows, what.listed, what.traced = len(traffic.numbers), len(traffic.lists), len(traffic.trace)
         raw = lib.ibn_sim_new(net, how, what)
         del kept

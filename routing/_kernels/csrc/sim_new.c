@@ -1,13 +1,11 @@
 /* Making and freeing a simulation; setting tables under way. */
-#include "internal/sim.h"
+#include "internal/sim_flow.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define VLARB_WIDTH 260
 #define CACHE_LINE 64
-#define NUMBERS 17
-#define REALS 6
 
 /* A copy, or zeros, that begins with a cache line. */
 static void *copy(const void *from, int64_t bytes, int *failed)
@@ -30,31 +28,6 @@ static void *none(int64_t count, int *failed)
     if (to)
         memset(to, 0xFF, (size_t)count * 4);
     return to;
-}
-
-static void set_flow(ibn_flow *flow, const int64_t *n, const double *r)
-{
-    flow->channel = (int32_t)n[0];
-    flow->index = (int32_t)n[1];
-    flow->process = (int32_t)n[2];
-    flow->pattern = (int32_t)n[3];
-    flow->list = (int32_t)n[4];
-    flow->count = (int32_t)n[5];
-    flow->self = (int32_t)n[6];
-    flow->hot_list = (int32_t)n[7];
-    flow->hot_count = (int32_t)n[8];
-    flow->bytes = (int32_t)n[9];
-    flow->mtu = (int32_t)n[10];
-    flow->sl_row = n[11];
-    flow->start = n[12];
-    flow->stop = n[13];
-    flow->messages = n[14];
-    flow->slot = n[15];
-    flow->mean = r[0];
-    flow->factor = r[1];
-    flow->burst = r[2];
-    flow->gap = r[3];
-    flow->hot = r[4];
 }
 
 static void copy_options(ibn_sim *sim, const ibn_sim_options *options)
@@ -184,7 +157,7 @@ static void set_traffic(ibn_sim *sim, const ibn_sim_traffic *traffic)
     sim->lists = copy(traffic->lists, 4 * traffic->listed, &sim->failed);
     sim->trace = copy(traffic->trace, 24 * traffic->traced, &sim->failed);
     for (int32_t f = 0; f < sim->flows && !sim->failed; f++)
-        set_flow(&sim->flow[f], traffic->numbers + (int64_t)f * NUMBERS, traffic->reals + (int64_t)f * REALS);
+        ibn_flow_set(&sim->flow[f], traffic->numbers + (int64_t)f * IBN_FLOW_NUMBERS, traffic->reals + (int64_t)f * IBN_FLOW_REALS);
 }
 
 static void set_events(ibn_sim *sim)

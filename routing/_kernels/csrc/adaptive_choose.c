@@ -1,0 +1,96 @@
+/* Which lane a packet takes next. */
+#include "internal/adaptive.h"
+
+/* Is the next room on a channel kept for a packet?  A mark is void once its packet has gone another way. */
+int ibn_av_marked(const ibn_adaptive *sim, int32_t c)
+{
+    const ibn_mark *mark = &sim->channel[c].mark;
+    return mark->until > sim->now
+           && (ibn_av_serial(sim, ibn_av_shown(sim, mark->from)) == mark->packet
+               || ibn_av_serial(sim, sim->device[sim->channel[c].src].spare) == mark->packet);
+}
+
+/* Is it for another packet than this one? */
+int ibn_av_for_other(const ibn_adaptive *sim, int32_t c, int32_t p)
+{
+    return ibn_av_marked(sim, c) && sim->channel[c].mark.packet != ibn_av_serial(sim, p);
+}
+
+/* The better of the best lane so far and those of a channel with VLs below ``vls``: the one with the most credits. */
+int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p)
+{
+    int32_t most = best == IBN_NONE ? sim->packet[p].blocks - 1 : sim->lane[best].credits;
+    for (int32_t l = c * sim->vls; l < c * sim->vls + vls; l++) {
+        if (sim->lane[l].credits > most) {
+            most = sim->lane[l].credits;
+            best = l;
+        }
+    }
+    return best;
+}
+
+static int on_escape(const ibn_adaptive *sim, int32_t from)
+{
+    return from != IBN_NONE && sim->lane[from].vl >= sim->options.adaptive_vls
+           && sim->channel[sim->lane[from].channel].from_switch;
+}
+
+/* Has a packet to stay on the escape lanes? */
+int ibn_av_only_escape(const ibn_adaptive *sim, int32_t from)
+{
+    return sim->options.stay && on_escape(sim, from);
+}
+
+/* The escape lane of a packet at a switch, and the SL that it has there: as if it came from a CA of the switch, or as
+ * it goes on if it is on one already. */
+int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s, uint8_t *sl)
+{
+    const ibn_packet *packet = &sim->packet[p];
+    int stays = on_escape(sim, from), port = sim->lft[(int64_t)s * sim->lids + packet->lid];
+    int in = stays ? sim->channel[sim->lane[from].channel].dst_port : sim->enter_port[s];
+    *sl = stays ? packet->sl : sim->enter_sl[(int64_t)s * sim->lids + packet->lid];
+    int64_t row = sim->sl2vl_ports ? ((int64_t)s * sim->sl2vl_ports + in) * sim->sl2vl_ports + port : 0;
+    return sim->at_port[s * 256 + port] * sim->vls + sim->options.adaptive_vls + sim->sl2vl[row * 16 + *sl];
+}
+
+/* The lane that a packet at a switch takes now, or IBN_NONE; from: the lane that holds it, or IBN_NONE in the spare.
+ * Of lanes with as many credits that of the first channel is taken, counted from one that changes with every packet. */
+int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
+{
+    const ibn_packet *packet = &sim->packet[p];
+    int32_t s = sim->channel[packet->channel].dst, best = IBN_NONE, count;
+    if (sim->lid_switch[packet->lid] == s) {
+        int32_t c = sim->lid_channel[packet->lid];
+        return sim->channel[c].busy > sim->now ? IBN_NONE : ibn_av_better(sim, IBN_NONE, c, sim->vls, p);
+    }
+    const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    int32_t start = sim->device[s].sends % count;
+    for (int32_t i = 0; i < count && !ibn_av_only_escape(sim, from); i++) {
+        int32_t c = way[start + i < count ? start + i : start + i - count];
+        if (sim->channel[c].busy <= sim->now && !ibn_av_for_other(sim, c, p))
+            best = ibn_av_better(sim, best, c, sim->options.adaptive_vls, p);
+    }
+    if (best != IBN_NONE || sim->options.scheme != SCHEME_ESCAPE)
+        return best;
+    uint8_t sl;
+    int32_t l = ibn_av_escape(sim, p, from, s, &sl);
+    int fits = sim->channel[sim->lane[l].channel].busy <= sim->now && sim->lane[l].credits >= packet->blocks;
+    return fits ? l : IBN_NONE;
+}
+
+/* The channel that the holder of the token takes now, or IBN_NONE: to the CA, or where the spare is free. */
+int32_t ibn_av_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s)
+{
+    int32_t count;
+    if (sim->lid_switch[sim->packet[p].lid] == s) {
+        int32_t c = sim->lid_channel[sim->packet[p].lid];
+        return sim->channel[c].busy > sim->now ? IBN_NONE : c;
+    }
+    const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    for (int32_t i = 0; i < count; i++) {
+        int32_t c = way[(sim->device[s].sends + i) % count];
+        if (sim->channel[c].busy <= sim->now && sim->device[sim->channel[c].dst].spare_state == SPARE_FREE)
+            return c;
+    }
+    return IBN_NONE;
+}

@@ -1,0 +1,285 @@
+/* Packets that move: from a CA, through switches, to a CA. */
+#include "internal/adaptive.h"
+
+#define BLOCK 64
+
+/* A packet's head has come to a switch. */
+void ibn_av_arrive(ibn_adaptive *sim, int32_t p)
+{
+    ibn_packet *packet = &sim->packet[p];
+    int32_t s = sim->channel[packet->channel].dst;
+    ibn_av_touch(sim, s);
+    if (packet->lane == IBN_NONE) {
+        sim->device[s].spare_state = SPARE_READY;
+        return;
+    }
+    ibn_av_lane *lane = &sim->lane[packet->lane];
+    lane->flying -= packet->blocks;
+    lane->held += packet->blocks;
+    packet->next = IBN_NONE;
+    if (lane->queue.head == IBN_NONE) {
+        lane->queue.head = p;
+        lane->since = sim->now;
+    } else {
+        sim->packet[lane->queue.tail].next = p;
+    }
+    lane->queue.tail = p;
+}
+
+/* The packet before has left: the next one shows. */
+void ibn_av_show(ibn_adaptive *sim, int32_t l)
+{
+    sim->lane[l].leaving = 0;
+    sim->lane[l].since = sim->now;
+    ibn_av_touch(sim, ibn_av_at_switch(sim, l));
+}
+
+/* Take the packet that shows out of its queue; its tail will have left at ``end``. */
+void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end)
+{
+    ibn_av_lane *lane = &sim->lane[l];
+    const ibn_packet *packet = &sim->packet[lane->queue.head];
+    lane->queue.head = packet->next;
+    lane->leaving = 1;
+    lane->held -= packet->blocks;
+    lane->returning += packet->blocks;
+    ibn_av_at(sim, end, AV_SHOW, l, 0);
+    ibn_av_at(sim, end + sim->channel[lane->channel].wire, AV_CREDIT, l, packet->blocks);
+}
+
+/* When a channel that begins now has sent a packet: not before the packet's tail has come. */
+int64_t ibn_av_end(ibn_av_channel *channel, const ibn_packet *packet, int64_t now)
+{
+    int64_t work = packet->bytes * channel->cost + channel->carry, length = work >> IBN_COST_BITS;
+    int64_t end = now + (length ? length : 1);
+    channel->carry = (int32_t)(work & ((1 << IBN_COST_BITS) - 1));
+    return packet->tail > end ? packet->tail : end;
+}
+
+/* The place that a packet leaves: a queue, the spare of a switch, or its CA. */
+static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t end)
+{
+    ibn_packet *packet = &sim->packet[p];
+    if (from != IBN_NONE) {
+        ibn_av_take(sim, from, end);
+    } else if (d < sim->switches) {
+        sim->device[d].spare_state = SPARE_LEAVING;
+        sim->device[d].spare = IBN_NONE;
+        ibn_av_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0); /* its neighbours know */
+    } else {
+        packet->entered = sim->now;
+        sim->injected++;
+        sim->injected_bytes += packet->bytes;
+        sim->flow[packet->flow].sent_packets++;
+        sim->flow[packet->flow].sent_bytes += packet->bytes;
+    }
+}
+
+/* Send a packet by a channel; ``l``: the lane, or IBN_NONE to the spare of the next switch, or to a CA without credit. */
+static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t l)
+{
+    ibn_av_channel *channel = &sim->channel[c];
+    ibn_packet *packet = &sim->packet[p];
+    int64_t end = ibn_av_end(channel, packet, sim->now);
+    leave(sim, p, from, channel->src, end);
+    channel->busy = end;
+    channel->bytes += packet->bytes;
+    channel->packets++;
+    sim->device[channel->src].sends++;
+    sim->hops++;
+    sim->last_move = sim->now;
+    if (l != IBN_NONE) {
+        sim->lane[l].credits -= packet->blocks;
+        sim->lane[l].flying += packet->blocks;
+        if (channel->mark.packet == packet->headed)
+            channel->mark.until = -1;
+    } else {
+        channel->saved++;
+        if (channel->to_switch) {
+            sim->device[channel->dst].spare_state = SPARE_TAKEN;
+            sim->device[channel->dst].spare = p;
+        }
+    }
+    packet->lane = l;
+    packet->channel = c;
+    packet->tail = end + channel->wire;
+    ibn_av_at(sim, end, AV_FREE, c, 0);
+    if (channel->to_switch)
+        ibn_av_at(sim, sim->now + channel->hop, AV_ARRIVE, p, 0);
+    else
+        ibn_av_at(sim, packet->tail, AV_DELIVER, p, 0);
+}
+
+/* The packet that holds the token goes by spares; whoever sends its head to the CA sets the token free. */
+static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
+{
+    int32_t c = ibn_av_choose_saved(sim, p, s);
+    if (c == IBN_NONE)
+        return;
+    send(sim, p, from, c, IBN_NONE);
+    if (sim->channel[c].to_switch)
+        return;
+    sim->holder = IBN_NONE;
+    ibn_av_at(sim, sim->now + sim->channel[c].wire + sim->options.step, AV_TOKEN, s, 0);
+}
+
+/* The packet of a queue, or of the spare, goes on if it can. */
+static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
+{
+    if (p == sim->holder) {
+        serve_holder(sim, s, p, from);
+        return 0;
+    }
+    int32_t l = ibn_av_choose(sim, p, from);
+    if (l == IBN_NONE)
+        return 0;
+    const ibn_av_lane *lane = &sim->lane[l];
+    if (lane->vl >= sim->options.adaptive_vls && sim->channel[lane->channel].to_switch) {
+        uint8_t sl;
+        ibn_av_escape(sim, p, from, s, &sl);
+        sim->packet[p].sl = sl;
+        sim->escapes++;
+    }
+    send(sim, p, from, lane->channel, l);
+    return 1;
+}
+
+/* What is smaller is served first: the token's holder, then as the arbitration has it. */
+static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t inputs, int32_t number)
+{
+    int32_t p = ibn_av_shown(sim, l), after = number < turn ? number - turn + inputs : number - turn;
+    if (p == sim->holder)
+        return -1;
+    return sim->options.by_arrival ? sim->lane[l].since : after;
+}
+
+/* The lanes of a switch that show a packet, as they are served; how many. */
+static int32_t in_order(ibn_adaptive *sim, int32_t s)
+{
+    int32_t count = 0, inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
+    for (int32_t n = 0; n < inputs; n++) {
+        int32_t number = n, at = count;
+        int32_t l = sim->channel[sim->out_first[s] + number / sim->vls].reverse * sim->vls + number % sim->vls;
+        if (ibn_av_shown(sim, l) == IBN_NONE)
+            continue;
+        int64_t rank = rank_of(sim, l, sim->device[s].turn, inputs, number);
+        for (; at > 0 && sim->rank[at - 1] > rank; at--) {
+            sim->order[at] = sim->order[at - 1];
+            sim->rank[at] = sim->rank[at - 1];
+        }
+        sim->order[at] = l;
+        sim->rank[at] = rank;
+        count++;
+    }
+    return count;
+}
+
+/* The number of a lane among those that come into its switch. */
+static int32_t input_number(const ibn_adaptive *sim, int32_t l)
+{
+    const ibn_av_channel *channel = &sim->channel[sim->lane[l].channel];
+    return (channel->reverse - sim->out_first[channel->dst]) * sim->vls + sim->lane[l].vl;
+}
+
+/* A switch: first its spare, then its queues, each packet that can go on goes. */
+static void serve_switch(ibn_adaptive *sim, int32_t s)
+{
+    ibn_av_device *device = &sim->device[s];
+    int turned = 0;
+    if (device->spare_state == SPARE_READY)
+        serve_packet(sim, s, device->spare, IBN_NONE);
+    int32_t count = in_order(sim, s), inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t l = sim->order[i];
+        if (serve_packet(sim, s, ibn_av_shown(sim, l), l) && !turned++)
+            device->turn = (input_number(sim, l) + 1) % inputs;
+    }
+}
+
+/* A CA: the first of its flows, in turn, that has a packet; of the VLs that CAs use that with the most credits. */
+static void serve_ca(ibn_adaptive *sim, int32_t d)
+{
+    ibn_av_device *device = &sim->device[d];
+    int32_t turn = device->turn;
+    for (int32_t i = 0; i < device->flows; i++) {
+        int32_t number = (turn + i) % device->flows, f = sim->by_device[device->flows_first + number];
+        int32_t p = sim->flow[f].head, c = sim->flow[f].channel;
+        if (p == IBN_NONE || sim->channel[c].busy > sim->now)
+            continue;
+        int32_t l = ibn_av_better(sim, IBN_NONE, c, sim->options.ca_vls, p);
+        if (l == IBN_NONE)
+            continue;
+        send(sim, p, IBN_NONE, c, l);
+        device->turn = (number + 1) % device->flows;
+        sim->flow[f].head = IBN_NONE;
+        ibn_av_prepare(sim, f);
+    }
+}
+
+void ibn_av_serve(ibn_adaptive *sim, int32_t d)
+{
+    if (d < sim->switches)
+        serve_switch(sim, d);
+    else
+        serve_ca(sim, d);
+}
+
+/* A packet's tail has come to a CA, which takes it at once. */
+void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
+{
+    const ibn_packet *packet = &sim->packet[p];
+    ibn_flow *flow = &sim->flow[packet->flow];
+    int64_t latency = sim->now - packet->born;
+    if (packet->lane != IBN_NONE) {
+        sim->lane[packet->lane].flying -= packet->blocks;
+        sim->lane[packet->lane].credits += packet->blocks;
+        ibn_av_touch(sim, sim->channel[packet->channel].src);
+    }
+    flow->packets++;
+    flow->bytes_got += packet->bytes;
+    flow->latency += latency;
+    flow->network += sim->now - packet->entered;
+    if (latency > flow->worst)
+        flow->worst = latency;
+    sim->delivered++;
+    sim->delivered_bytes += packet->bytes;
+    ibn_av_free_packet(sim, p);
+}
+
+/* Put the next packet of a flow in front of its CA's port, or come back when its next message is due. */
+void ibn_av_prepare(ibn_adaptive *sim, int32_t f)
+{
+    ibn_flow *flow = &sim->flow[f];
+    if (flow->head != IBN_NONE)
+        return;
+    if (!flow->left) {
+        if (flow->made >= flow->messages || flow->due >= flow->stop)
+            return;
+        if (flow->due > sim->now) {
+            if (!flow->called)
+                ibn_av_at(sim, flow->due, AV_INJECT, f, 0);
+            flow->called = 1;
+            return;
+        }
+        if (sim->now >= flow->stop && flow->process == PROCESS_PERSISTENT)
+            return;
+        ibn_flow_begin(flow, sim->lists, sim->trace, sim->now);
+    }
+    int32_t p = ibn_av_new_packet(sim);
+    if (p == IBN_NONE)
+        return;
+    ibn_packet *packet = &sim->packet[p];
+    packet->bytes = (uint16_t)(flow->left < flow->mtu ? flow->left : flow->mtu);
+    packet->blocks = (uint16_t)((packet->bytes + BLOCK - 1) / BLOCK);
+    flow->left -= packet->bytes;
+    packet->last = flow->left == 0;
+    packet->born = flow->born;
+    packet->tail = packet->entered = sim->now;
+    packet->flow = f;
+    packet->channel = packet->lane = packet->next = IBN_NONE;
+    packet->lid = (uint16_t)flow->lid;
+    packet->sl = 0;
+    packet->headed = (int64_t)f << 40 | (flow->sent_packets & 0xFFFFFFFFFF);
+    flow->head = p;
+    ibn_av_touch(sim, sim->channel[flow->channel].src);
+}

@@ -1,0 +1,183 @@
+/* What frees packets that wait in a circle: the token, or pings and bubbles.
+ *
+ * Pinkston: Deadlock characterization and resolution in interconnection networks, section 13.3.1 D. */
+#include "internal/adaptive.h"
+
+/* Does a packet show that has waited for too long? */
+static int stuck(const ibn_adaptive *sim, int32_t l)
+{
+    int32_t p = ibn_av_shown(sim, l);
+    return p != IBN_NONE && sim->now - sim->lane[l].since >= sim->options.detect;
+}
+
+/* The token comes to a switch: the packet that has waited longest there takes it, else it goes on. */
+void ibn_av_token(ibn_adaptive *sim, int32_t s)
+{
+    int32_t oldest = IBN_NONE;
+    for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++) {
+        int32_t first = sim->channel[c].reverse * sim->vls;
+        for (int32_t l = first; l < first + sim->vls; l++)
+            if (stuck(sim, l) && (oldest == IBN_NONE || sim->lane[l].since < sim->lane[oldest].since))
+                oldest = l;
+    }
+    if (oldest == IBN_NONE) {
+        ibn_av_at(sim, sim->now + sim->options.step, AV_TOKEN, s + 1 < sim->switches ? s + 1 : 0, 0);
+        return;
+    }
+    sim->holder = ibn_av_shown(sim, oldest);
+    sim->seized++;
+    ibn_av_touch(sim, s);
+}
+
+/* One of so many, by a ping's own stream of numbers. */
+static int32_t draw(const ibn_adaptive *sim, ibn_ping *ping, int32_t count)
+{
+    uint64_t number = ibn_number(ibn_key(sim->options.seed, 8, (uint64_t)ping->id), (uint64_t)ping->step++) >> 32;
+    return (int32_t)((number * (uint64_t)count) >> 32);
+}
+
+/* Has a channel room for a packet on any VL? */
+static int has_room(const ibn_adaptive *sim, int32_t c, int32_t p)
+{
+    for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++)
+        if (sim->lane[l].credits >= sim->packet[p].blocks)
+            return 1;
+    return 0;
+}
+
+/* One of the channels that a packet waits for; IBN_NONE if there is room, or it is where it leaves the switches. */
+static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping *ping)
+{
+    int32_t count;
+    if (sim->lid_switch[sim->packet[p].lid] == s)
+        return IBN_NONE;
+    const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    for (int32_t i = 0; i < count; i++)
+        if (has_room(sim, way[i], p))
+            return IBN_NONE;
+    return way[draw(sim, ping, count)];
+}
+
+/* The channel that the ping has marked for the packet that shows on a lane, or IBN_NONE. */
+static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
+{
+    int32_t count, p = ibn_av_shown(sim, l), s = ibn_av_at_switch(sim, l);
+    if (p == IBN_NONE || sim->lid_switch[sim->packet[p].lid] == s)
+        return IBN_NONE;
+    const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    for (int32_t i = 0; i < count; i++) {
+        const ibn_mark *mark = &sim->channel[way[i]].mark;
+        if (ibn_av_marked(sim, way[i]) && mark->ping == id && mark->from == l)
+            return way[i];
+    }
+    return IBN_NONE;
+}
+
+static int travel(ibn_adaptive *sim, int32_t ping, int32_t c)
+{
+    ibn_av_at(sim, sim->now + sim->channel[c].hop, AV_PING, c, ping);
+    return 1;
+}
+
+/* The first time round: mark a channel ahead, until one has a mark of this ping already, which closes the circle. */
+static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
+{
+    ibn_ping *ping = &sim->ping[number];
+    int32_t p = ibn_av_shown(sim, l), ahead = one_ahead(sim, ibn_av_at_switch(sim, l), p, ping);
+    if (ahead == IBN_NONE)
+        return 0;
+    ibn_mark *mark = &sim->channel[ahead].mark;
+    int there = ibn_av_marked(sim, ahead), closes = there && mark->ping == ping->id;
+    if (there && (mark->locked || mark->ping > ping->id))
+        return 0; /* a circle has it already, or a ping of a higher rank has been here */
+    if (closes) {
+        sim->loops++;
+        ping->phase = 1;
+        ping->closer = l;
+        ping->culprit = sim->packet[p].headed;
+    }
+    int64_t until = sim->now + (closes ? sim->options.hold : sim->options.lasts);
+    *mark = (ibn_mark){ping->id, until, sim->packet[p].headed, l, closes};
+    return travel(sim, number, ahead);
+}
+
+/* The packet that closes the circle waits in the spare; its room goes round the circle to where it wants to be. */
+static void shelter(ibn_adaptive *sim, int32_t l)
+{
+    const ibn_av_channel *channel = &sim->channel[sim->lane[l].channel];
+    int32_t p = ibn_av_shown(sim, l), s = channel->dst;
+    int64_t end = sim->now + (sim->packet[p].bytes * channel->cost >> IBN_COST_BITS);
+    ibn_av_take(sim, l, end > sim->packet[p].tail ? end : sim->packet[p].tail);
+    sim->packet[p].lane = IBN_NONE;
+    sim->device[s].spare = p;
+    sim->device[s].spare_state = SPARE_READY;
+    sim->bubbles++;
+    sim->last_move = sim->now;
+    ibn_av_touch(sim, s);
+}
+
+/* The second time round: lock what was marked; back where the circle closes, let the bubble go. */
+static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
+{
+    ibn_ping *ping = &sim->ping[number];
+    for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++) {
+        int32_t ahead = marked_ahead(sim, l, ping->id);
+        if (ahead == IBN_NONE)
+            continue;
+        ibn_mark *mark = &sim->channel[ahead].mark;
+        if (l == ping->closer) {
+            if (mark->packet == ping->culprit && sim->device[sim->channel[c].dst].spare_state == SPARE_FREE)
+                shelter(sim, l);
+            return 0;
+        }
+        mark->locked = 1;
+        mark->until = sim->now + sim->options.hold;
+        return travel(sim, number, ahead);
+    }
+    return 0;
+}
+
+/* One of the queues of a channel whose first packet has waited for too long, or IBN_NONE. */
+static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
+{
+    int32_t found[16], count = 0;
+    for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++)
+        if (stuck(sim, l))
+            found[count++] = l;
+    return count ? found[draw(sim, ping, count)] : IBN_NONE;
+}
+
+/* A ping comes by a channel. */
+void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
+{
+    int goes_on = 0;
+    if (sim->ping[ping].phase) {
+        goes_on = lock(sim, c, ping);
+    } else {
+        int32_t l = one_stuck(sim, c, &sim->ping[ping]);
+        goes_on = l != IBN_NONE && trace(sim, l, ping);
+    }
+    if (!goes_on)
+        ibn_av_free_ping(sim, ping);
+}
+
+/* Every queue whose first packet has waited for too long sends a ping, and again after a while. */
+void ibn_av_sample(ibn_adaptive *sim)
+{
+    for (int32_t l = 0; l < sim->lanes; l++) {
+        ibn_av_lane *lane = &sim->lane[l];
+        const ibn_av_channel *channel = &sim->channel[lane->channel];
+        if (!channel->to_switch || !channel->from_switch || !stuck(sim, l) || lane->next_ping > sim->now)
+            continue;
+        int32_t ping = ibn_av_new_ping(sim);
+        if (ping == IBN_NONE)
+            return;
+        uint64_t rank = ibn_number(ibn_key(sim->options.seed, 7, (uint64_t)l), (uint64_t)sim->now) >> 33;
+        sim->ping[ping] = (ibn_ping){.id = (int64_t)(rank << 32 | (uint32_t)l)};
+        lane->next_ping = sim->now + sim->options.repeat;
+        sim->pings++;
+        if (!trace(sim, l, ping))
+            ibn_av_free_ping(sim, ping);
+    }
+    ibn_av_at(sim, sim->now + sim->options.sample, AV_SAMPLE, 0, 0);
+}

@@ -1,0 +1,233 @@
+/* The clock: tick by tick, everything that happens, then every device that was touched.
+ *
+ * What happens in one tick does not depend on the order in which it is handled: the first kinds of events commute, the
+ * later ones are sorted, and devices do not compete in a tick. */
+#include "internal/adaptive.h"
+
+#include <stdlib.h>
+
+/* Double an array from 1024 on; 1 without memory. */
+static int more(void **array, int32_t made, size_t size)
+{
+    void *larger = realloc(*array, (size_t)(made ? 2 * made : 1024) * size);
+    if (larger)
+        *array = larger;
+    return !larger;
+}
+
+/* Something is to happen at that time, which is later than now. */
+void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32_t value)
+{
+    if (sim->event_free == IBN_NONE) {
+        int32_t made = sim->events_made;
+        if (more((void **)&sim->event, made, sizeof *sim->event)) {
+            sim->failed = 1;
+            return;
+        }
+        sim->events_made = made ? 2 * made : 1024;
+        for (int32_t e = made; e < sim->events_made; e++) {
+            sim->event[e].next = sim->event_free;
+            sim->event_free = e;
+        }
+    }
+    int32_t e = sim->event_free, *slot = &sim->slot[time & (AV_SLOTS - 1)];
+    sim->event_free = sim->event[e].next;
+    sim->event[e] = (ibn_av_event){time, kind, subject, value, *slot};
+    *slot = e;
+    sim->pending++;
+    sim->moving += kind < AV_LATER;
+}
+
+int32_t ibn_av_new_packet(ibn_adaptive *sim)
+{
+    if (sim->packet_free == IBN_NONE) {
+        int32_t made = sim->packets_made;
+        if (more((void **)&sim->packet, made, sizeof *sim->packet)) {
+            sim->failed = 1;
+            return IBN_NONE;
+        }
+        sim->packets_made = made ? 2 * made : 1024;
+        for (int32_t p = made; p < sim->packets_made; p++)
+            ibn_av_free_packet(sim, p);
+    }
+    int32_t p = sim->packet_free;
+    sim->packet_free = sim->packet[p].next;
+    return p;
+}
+
+void ibn_av_free_packet(ibn_adaptive *sim, int32_t p)
+{
+    sim->packet[p].next = sim->packet_free;
+    sim->packet_free = p;
+}
+
+int32_t ibn_av_new_ping(ibn_adaptive *sim)
+{
+    if (sim->ping_free == IBN_NONE) {
+        int32_t made = sim->pings_made;
+        if (more((void **)&sim->ping, made, sizeof *sim->ping)) {
+            sim->failed = 1;
+            return IBN_NONE;
+        }
+        sim->pings_made = made ? 2 * made : 1024;
+        for (int32_t n = made; n < sim->pings_made; n++)
+            ibn_av_free_ping(sim, n);
+    }
+    int32_t n = sim->ping_free;
+    sim->ping_free = sim->ping[n].next;
+    return n;
+}
+
+void ibn_av_free_ping(ibn_adaptive *sim, int32_t ping)
+{
+    sim->ping[ping].next = sim->ping_free;
+    sim->ping_free = ping;
+}
+
+static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
+{
+    sim->lane[l].credits += blocks;
+    sim->lane[l].returning -= blocks;
+    ibn_av_touch(sim, sim->channel[sim->lane[l].channel].src);
+}
+
+/* Neighbours may have waited for the spare. */
+static void spare(ibn_adaptive *sim, int32_t s)
+{
+    sim->device[s].spare_state = SPARE_FREE;
+    for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++)
+        ibn_av_touch(sim, sim->channel[c].dst);
+}
+
+static void handle(ibn_adaptive *sim, int kind, int32_t subject, int32_t value)
+{
+    switch (kind) {
+    case AV_CREDIT:
+        credit(sim, subject, value);
+        break;
+    case AV_ARRIVE:
+        ibn_av_arrive(sim, subject);
+        break;
+    case AV_DELIVER:
+        ibn_av_deliver(sim, subject);
+        break;
+    case AV_FREE:
+        ibn_av_touch(sim, sim->channel[subject].src);
+        break;
+    case AV_SHOW:
+        ibn_av_show(sim, subject);
+        break;
+    case AV_SPARE:
+        spare(sim, subject);
+        break;
+    case AV_INJECT:
+        sim->flow[subject].called = 0;
+        ibn_av_prepare(sim, subject);
+        break;
+    case AV_TOKEN:
+        ibn_av_token(sim, subject);
+        break;
+    case AV_PING:
+        ibn_av_ping(sim, subject, value);
+        break;
+    default:
+        ibn_av_sample(sim);
+    }
+}
+
+static int compare(const void *left, const void *right)
+{
+    const ibn_av_event *a = left, *b = right;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (a->subject != b->subject)
+        return a->subject < b->subject ? -1 : 1;
+    return (a->time > b->time) - (a->time < b->time);
+}
+
+static void keep_for_later(ibn_adaptive *sim, ibn_av_event event)
+{
+    event.time = event.kind == AV_PING ? sim->ping[event.value].id : 0; /* what they are sorted by in the end */
+    if (sim->later_count == sim->later_room) {
+        if (more((void **)&sim->later, sim->later_room, sizeof *sim->later)) {
+            sim->failed = 1;
+            return;
+        }
+        sim->later_room = sim->later_room ? 2 * sim->later_room : 1024;
+    }
+    sim->later[sim->later_count++] = event;
+}
+
+/* The events of a tick; those of later turns of the wheel stay. */
+static void happen(ibn_adaptive *sim)
+{
+    int32_t *slot = &sim->slot[sim->now & (AV_SLOTS - 1)], e = *slot;
+    *slot = IBN_NONE;
+    sim->later_count = 0;
+    while (e != IBN_NONE) {
+        ibn_av_event event = sim->event[e];
+        if (event.time != sim->now) {
+            sim->event[e].next = *slot;
+            *slot = e;
+            e = event.next;
+            continue;
+        }
+        sim->event[e].next = sim->event_free;
+        sim->event_free = e;
+        e = event.next;
+        sim->pending--;
+        sim->handled++;
+        if (event.kind >= AV_LATER) {
+            keep_for_later(sim, event);
+            continue;
+        }
+        sim->moving--;
+        handle(sim, event.kind, event.subject, event.value);
+    }
+    if (sim->later_count > 1)
+        qsort(sim->later, (size_t)sim->later_count, sizeof *sim->later, compare);
+    for (int32_t i = 0; i < sim->later_count; i++)
+        handle(sim, sim->later[i].kind, sim->later[i].subject, sim->later[i].value);
+}
+
+static int wants_to_send(const ibn_adaptive *sim)
+{
+    for (int32_t f = 0; f < sim->flows; f++)
+        if (sim->flow[f].head != IBN_NONE)
+            return 1;
+    return 0;
+}
+
+/* Run to a time, to a number of events, or to an end; told: why, when, events handled. */
+int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told)
+{
+    int64_t reason = STOP_TIME, most = sim->handled + events;
+    while (sim->now < until) {
+        if (!sim->moving && (stop_at_standstill || !sim->pending || sim->injected == sim->delivered)) {
+            int over = sim->injected == sim->delivered && !wants_to_send(sim);
+            if (over || stop_at_standstill || !sim->pending) {
+                reason = over ? STOP_EMPTY : STOP_STANDSTILL;
+                if (!over && !stop_at_standstill)
+                    sim->now = until;
+                break;
+            }
+        }
+        if (sim->handled >= most) {
+            reason = STOP_EVENTS;
+            break;
+        }
+        sim->now++;
+        happen(sim);
+        for (int32_t i = 0; i < sim->touches; i++) {
+            ibn_av_serve(sim, sim->touched[i]);
+            sim->device[sim->touched[i]].touched = 0; /* only now: a new packet at a CA finds its channel busy */
+        }
+        sim->touches = 0;
+        if (sim->failed)
+            return 1;
+    }
+    told[0] = reason;
+    told[1] = sim->now;
+    told[2] = sim->handled;
+    return 0;
+}

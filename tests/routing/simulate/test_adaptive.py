@@ -1,0 +1,153 @@
+"""Adaptive routing: what each scheme does under more traffic than fits, and what cannot be."""
+
+import numpy as np
+import pytest
+from sim_cases import torus_dor
+
+from routing._kernels.adaptive import LANE_FIELDS
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import OptionError
+from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
+from routing.simulate.network import Timing, build_network
+from routing.simulate.options import Arbitration
+from routing.simulate.state import Why
+from routing.simulate.traffic import Process, all_to_all, uniform
+from routing.topologies import generate
+
+BLOCKS = 4
+BYTES = 64 * BLOCKS
+
+
+def torus(k=8, *, vls=4, buffer=BLOCKS, routing=None):
+    fabric, tables = torus_dor(k)
+    return build_network(fabric, routing or tables, Timing(1.0, 1, 1, 1.0, buffer), vls=vls)
+
+
+def overload(scheme, *, network=None, load=1.0, seed=1, **how):
+    network = network or torus()
+    traffic = uniform(network, load, bytes=BYTES, mtu=BYTES, process=Process.BERNOULLI)
+    usual = {"ca_vls": network.vls, "detect": BLOCKS, "repeat": BLOCKS, "lasts": 80, "sample": 2}
+    return simulate_adaptive(network, traffic, Adaptive(scheme, seed=seed, **(usual | how)))
+
+
+def share(simulation, until=4000, since=1000):
+    simulation.run(since)
+    before = simulation.totals()["delivered_bytes"]
+    simulation.run(until)
+    return (simulation.totals()["delivered_bytes"] - before) / 64 / (until - since) / simulation.network.fabric.endports
+
+
+def test_without_load_every_scheme_takes_what_comes():
+    for scheme in Scheme:
+        assert share(overload(scheme, load=0.2)) == pytest.approx(0.2, rel=0.05)
+
+
+def test_without_a_scheme_a_torus_locks_for_ever():
+    simulation = overload(Scheme.NONE)
+    stop = simulation.run(100_000, stop_at_standstill=True)
+    assert stop.why is Why.STANDSTILL
+    assert simulation.waits().verdict == "deadlocked"
+    assert simulation.totals()["in_flight"] > 0
+
+
+def test_schemes_under_overload():
+    escape, token, bubble = (share(overload(scheme)) for scheme in (Scheme.ESCAPE, Scheme.TOKEN, Scheme.BUBBLE))
+    assert bubble > 0.7
+    assert 0.3 < escape < 0.45
+    assert 0.01 < token < 0.1
+
+
+def test_few_packets_in_front_of_switches_do_not_lock():
+    """What locks is injection that leaves transit no room."""
+    for scheme in Scheme:
+        assert share(overload(scheme, ca_vls=1)) > 0.5
+
+
+def test_one_seed_one_result():
+    first, again, other = (overload(Scheme.BUBBLE, seed=seed) for seed in (7, 7, 8))
+    for simulation in (first, again, other):
+        simulation.run(3000)
+    np.testing.assert_array_equal(first._handle.channels(), again._handle.channels())
+    assert first.totals() == again.totals() != other.totals()
+
+
+def test_running_in_steps_changes_nothing():
+    whole, parts = overload(Scheme.BUBBLE), overload(Scheme.BUBBLE)
+    whole.run(2000)
+    for until in range(100, 2001, 100):
+        parts.run(until)
+    assert whole.totals() == parts.totals()
+
+
+@pytest.mark.parametrize("scheme", list(Scheme)[1:])
+def test_every_packet_of_an_exchange_arrives(scheme):
+    network = torus(4, buffer=BLOCKS)
+    simulation = simulate_adaptive(
+        network, all_to_all(network.fabric, bytes=BYTES, mtu=BYTES, rounds=20), Adaptive(scheme, ca_vls=4, detect=8)
+    )
+    stop = simulation.run(1_000_000)
+    assert stop.why is Why.FINISHED
+    assert simulation.totals()["delivered"] == 16 * 15 * 20
+    lanes = simulation.lanes()
+    np.testing.assert_array_equal(lanes[..., LANE_FIELDS.index("credits")], lanes[..., LANE_FIELDS.index("buffer")])
+    assert simulation.waits().can_move.all()
+
+
+def test_ways_are_shortest():
+    """Hops between switches are the distances, and one to the first switch, one to the CA."""
+    network = torus(5)
+    simulation = simulate_adaptive(network, all_to_all(network.fabric, bytes=BYTES, mtu=BYTES))
+    simulation.run(1_000_000)
+    fabric, hops = network.fabric, network.arrays.distance.astype(int)
+    pairs = [(a, b) for a in range(fabric.endports) for b in range(fabric.endports) if a != b]
+    expected = sum(2 + hops[fabric.endport_switch[a], fabric.endport_switch[b]] for a, b in pairs)
+    assert simulation.totals()["hops"] == expected
+
+
+def test_escape_tables_need_vls_of_their_own():
+    with pytest.raises(OptionError, match="escape tables use 2 VLs of 2"):
+        overload(Scheme.ESCAPE, network=torus(4, vls=2))
+
+
+def test_escape_tables_with_a_loop_are_refused():
+    fabric, _ = torus_dor(4)
+    routing = ENGINES["minhop"].route(fabric, EngineOptions(vls=1, threads=1))
+    with pytest.raises(OptionError, match="close a loop"):
+        overload(Scheme.ESCAPE, network=torus(4, vls=2, routing=routing))
+
+
+def test_longer_escape_ways_are_not_left_again():
+    fabric, _ = torus_dor(4)
+    network = torus(4, vls=3, routing=ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1)))
+    with pytest.raises(OptionError, match="not all escape ways are shortest"):
+        overload(Scheme.ESCAPE, network=network)
+    assert share(overload(Scheme.ESCAPE, network=network, stay=True)) > 0.1
+
+
+def test_on_a_tree_it_needs_no_scheme():
+    fabric = generate("kary-ntree", ["4,2"])
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
+    network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, 2 * BLOCKS), vls=4)
+    assert share(overload(Scheme.NONE, network=network)) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        ({"detect": 0}, "detect is 0 ticks"),
+        ({"ca_vls": 5}, "CAs cannot send on 5 VLs of 4"),
+        ({"arbitration": Arbitration.RANDOM}, "in turn or by arrival"),
+        ({"seed": -1}, "a seed from 0 on"),
+    ],
+)
+def test_what_cannot_be(how, problem):
+    with pytest.raises(OptionError, match=problem):
+        overload(Scheme.BUBBLE, **how)
+
+
+def test_time_goes_on():
+    simulation = overload(Scheme.NONE)
+    simulation.run(10)
+    with pytest.raises(OptionError, match="cannot run to tick 5"):
+        simulation.run(5)
