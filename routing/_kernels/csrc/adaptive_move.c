@@ -181,19 +181,30 @@ static int32_t input_number(const ibn_adaptive *sim, int32_t l)
     return (channel->reverse - sim->out_first[channel->dst]) * sim->vls + sim->lane[l].vl;
 }
 
-/* A switch: first its spare, then its queues, each packet that can go on goes. */
-static void serve_switch(ibn_adaptive *sim, int32_t s)
+/* First the spare of a switch, then its queues: each packet that can go on goes; how many did. */
+static int serve_once(ibn_adaptive *sim, int32_t s)
 {
     ibn_av_device *device = &sim->device[s];
-    int turned = 0;
+    int served = 0, turned = 0;
     if (device->spare_state == SPARE_READY)
-        serve_packet(sim, s, device->spare, IBN_NONE);
+        served += serve_packet(sim, s, device->spare, IBN_NONE);
     int32_t count = in_order(sim, s), inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
     for (int32_t i = 0; i < count; i++) {
         int32_t l = sim->order[i];
-        if (serve_packet(sim, s, ibn_av_shown(sim, l), l) && !turned++)
+        if (!serve_packet(sim, s, ibn_av_shown(sim, l), l))
+            continue;
+        served++;
+        if (!turned++)
             device->turn = (input_number(sim, l) + 1) % inputs;
     }
+    return served;
+}
+
+/* A packet that a mark was for may have gone another way, so that others can go now. */
+static void serve_switch(ibn_adaptive *sim, int32_t s)
+{
+    while (serve_once(sim, s) && sim->options.scheme == SCHEME_BUBBLE)
+        ;
 }
 
 /* A CA: the first of its flows, in turn, that has a packet; of the VLs that CAs use that with the most credits. */

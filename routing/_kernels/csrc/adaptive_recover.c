@@ -73,9 +73,14 @@ static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
     return IBN_NONE;
 }
 
-static int travel(ibn_adaptive *sim, int32_t ping, int32_t c)
+/* Keep the next room on a channel for the packet that shows on a lane, and send the ping that way. */
+static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, int locked)
 {
-    ibn_av_at(sim, sim->now + sim->channel[c].hop, AV_PING, c, ping);
+    int64_t until = sim->now + (locked ? sim->options.hold : sim->options.lasts);
+    int64_t packet = ibn_av_serial(sim, ibn_av_shown(sim, l));
+    sim->channel[c].mark = (ibn_mark){sim->ping[number].id, until, packet, l, locked};
+    ibn_av_at(sim, until, AV_EXPIRE, c, 0);
+    ibn_av_at(sim, sim->now + sim->channel[c].hop, AV_PING, c, number);
     return 1;
 }
 
@@ -86,7 +91,7 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
     int32_t p = ibn_av_shown(sim, l), ahead = one_ahead(sim, ibn_av_at_switch(sim, l), p, ping);
     if (ahead == IBN_NONE)
         return 0;
-    ibn_mark *mark = &sim->channel[ahead].mark;
+    const ibn_mark *mark = &sim->channel[ahead].mark;
     int there = ibn_av_marked(sim, ahead), closes = there && mark->ping == ping->id;
     if (there && (mark->locked || mark->ping > ping->id))
         return 0; /* a circle has it already, or a ping of a higher rank has been here */
@@ -96,9 +101,7 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
         ping->closer = l;
         ping->culprit = sim->packet[p].headed;
     }
-    int64_t until = sim->now + (closes ? sim->options.hold : sim->options.lasts);
-    *mark = (ibn_mark){ping->id, until, sim->packet[p].headed, l, closes};
-    return travel(sim, number, ahead);
+    return mark_and_go(sim, number, ahead, l, closes);
 }
 
 /* The packet that closes the circle waits in the spare; its room goes round the circle to where it wants to be. */
@@ -124,15 +127,12 @@ static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
         int32_t ahead = marked_ahead(sim, l, ping->id);
         if (ahead == IBN_NONE)
             continue;
-        ibn_mark *mark = &sim->channel[ahead].mark;
         if (l == ping->closer) {
-            if (mark->packet == ping->culprit && sim->device[sim->channel[c].dst].spare_state == SPARE_FREE)
+            if (sim->channel[ahead].mark.packet == ping->culprit && sim->device[sim->channel[c].dst].spare_state == SPARE_FREE)
                 shelter(sim, l);
             return 0;
         }
-        mark->locked = 1;
-        mark->until = sim->now + sim->options.hold;
-        return travel(sim, number, ahead);
+        return mark_and_go(sim, number, ahead, l, 1);
     }
     return 0;
 }

@@ -112,6 +112,7 @@ static void handle(ibn_adaptive *sim, int kind, int32_t subject, int32_t value)
         ibn_av_deliver(sim, subject);
         break;
     case AV_FREE:
+    case AV_EXPIRE:
         ibn_av_touch(sim, sim->channel[subject].src);
         break;
     case AV_SHOW:

@@ -19,6 +19,7 @@ enum {
     AV_INJECT,  /* subject: flow, whose next message is due */
     AV_LATER,   /* from here on: after the others of the tick, by kind, subject and value */
     AV_TOKEN = AV_LATER, /* subject: switch that the token comes to */
+    AV_EXPIRE,           /* subject: channel whose mark may be over */
     AV_PING,             /* subject: channel that a ping comes by, value: ping */
     AV_SAMPLE
 };

@@ -1,0 +1,427 @@
+"""The simulator with adaptive routing once more: plain Python, every device looked at in every tick with an event.
+
+It takes what the kernel takes, and has to come to the same counters at every stop, in whatever order the events of a
+tick are handled that do not depend on one another.
+"""
+
+import random
+from collections import defaultdict, deque
+from types import SimpleNamespace
+
+from slow_numbers import key_of, number
+from slow_simulate.kinds import INJECT
+from slow_simulate.sources import Sources
+
+NONE, ESCAPE, TOKEN, BUBBLE = range(4)
+
+
+class SlowAdaptive(Sources):
+    def __init__(self, network, options, traffic):
+        self.net, self.opt, self.traffic = network, options, traffic
+        self.shuffle = random.Random(options.seed).shuffle
+        self.now, self.soon, self.late = -1, defaultdict(list), defaultdict(list)
+        self.channels, self.vls = range(len(network.src)), network.vls
+        self.src, self.dst, self.reverse, self.wire = (
+            [int(n) for n in part] for part in (network.src, network.dst, network.reverse, network.wire)
+        )
+        self.at_port = {(s, int(p)): c for c, (s, p) in enumerate(zip(self.src, network.src_port, strict=True))}
+        self.into = [
+            [lane for c in self.channels if self.src[c] == s for lane in self.lanes_of(self.reverse[c])]
+            for s in range(network.switches)
+        ]
+        room = network.buffer.reshape(-1).tolist()
+        self.lane = [
+            SimpleNamespace(
+                buffer=b, credits=b, held=0, flying=0, returning=0, queue=deque(), leaving=False, since=0, next_ping=0
+            )
+            for b in room
+        ]
+        self.busy, self.carry = [0] * len(self.channels), [0] * len(self.channels)
+        self.bytes, self.packets, self.saved = ([0] * len(self.channels) for _ in range(3))
+        self.mark = [None for _ in self.channels]
+        self.turn, self.sends = [0] * network.devices, [0] * network.devices
+        self.spare = [None] * network.switches
+        self.spare_state = ["free"] * network.switches
+        self.holder = None
+        self.totals = dict.fromkeys(
+            ("injected", "delivered", "hops", "escapes", "seized", "pings", "loops", "bubbles"), 0
+        )
+        self.flows = [self.make_flow(f) for f in range(len(traffic.numbers))]
+        for flow in self.flows:
+            flow.packet = None
+            self.next_due(flow, 0)
+            self.prepare(flow)
+        if options.scheme == TOKEN:
+            self.later(0, (0, 0, 0), self.token, 0)
+        if options.scheme == BUBBLE:
+            self.later(0, (3, 0, 0), self.sample)
+
+    # Events: those of one tick in any order, then the late ones sorted.
+
+    def at(self, time, kind, f):
+        assert kind == INJECT
+        self.soon[time].append((self.inject, f))
+
+    def inject(self, f):
+        self.flows[f].called = False
+        self.prepare(self.flows[f])
+
+    def enqueue(self, packet, channel, vl, index):
+        packet.flow.packet = packet
+        packet.sl = 0
+
+    def later(self, time, order, function, *args):
+        assert time > self.now
+        self.late[time].append((order, function, args))
+
+    def run(self, until):
+        while times := [t for t in (*self.soon, *self.late) if t <= until]:
+            self.now = min(times)
+            events = self.soon.pop(self.now, [])
+            self.shuffle(events)
+            for function, *args in events:
+                function(*args)
+            for _, function, args in sorted(self.late.pop(self.now, []), key=lambda event: event[0]):
+                function(*args)
+            for d in range(self.net.devices):
+                (self.serve_switch if d < self.net.switches else self.serve_ca)(d)
+        self.now = until
+
+    def credit(self, lane, blocks):
+        self.lane[lane].credits += blocks
+        self.lane[lane].returning -= blocks
+
+    def show(self, lane):
+        self.lane[lane].leaving = False
+        self.lane[lane].since = self.now
+
+    def free_spare(self, switch):
+        self.spare_state[switch] = "free"
+
+    def arrive(self, packet):
+        if packet.lane is None:
+            self.spare_state[self.dst[packet.channel]] = "ready"
+            return
+        lane = self.lane[packet.lane]
+        lane.flying -= packet.blocks
+        lane.held += packet.blocks
+        if not lane.queue:
+            lane.since = self.now
+        lane.queue.append(packet)
+
+    def deliver(self, packet):
+        flow = packet.flow
+        if packet.lane is not None:
+            self.lane[packet.lane].flying -= packet.blocks
+            self.lane[packet.lane].credits += packet.blocks
+        flow.got_packets += 1
+        flow.got_bytes += packet.bytes
+        flow.latency += self.now - packet.born
+        flow.in_network += self.now - packet.entered
+        flow.worst = max(flow.worst, self.now - packet.born)
+        self.totals["delivered"] += 1
+
+    # What is where.
+
+    def shown(self, lane):
+        return None if self.lane[lane].leaving or not self.lane[lane].queue else self.lane[lane].queue[0]
+
+    def lanes_of(self, channel, vls=None):
+        return range(channel * self.vls, channel * self.vls + (self.vls if vls is None else vls))
+
+    def lanes_into(self, switch):
+        return self.into[switch]
+
+    def home(self, packet):
+        return int(self.net.lid_switch[packet.lid])
+
+    def ways(self, switch, packet):
+        row = switch * self.net.switches + self.home(packet)
+        return [int(c) for c in self.opt.way[self.opt.way_first[row] : self.opt.way_first[row + 1]]]
+
+    def marked(self, channel):
+        mark = self.mark[channel]
+        if mark is None or mark.until <= self.now:
+            return None
+        waits = mark.packet is self.shown(mark.lane) or mark.packet is self.spare[self.src[channel]]
+        return mark if waits else None
+
+    def kept(self, channel, packet):
+        mark = self.marked(channel)
+        return mark is not None and mark.packet is not packet
+
+    # Choice.
+
+    def on_escape(self, lane):
+        return (
+            lane is not None and lane % self.vls >= self.opt.adaptive_vls
+            and self.src[lane // self.vls] < self.net.switches
+        )  # fmt: skip
+
+    def escape(self, packet, lane, switch):
+        port = int(self.net.lft[switch, packet.lid])
+        if self.on_escape(lane):
+            in_port, sl = int(self.net.dst_port[lane // self.vls]), packet.sl
+        else:
+            in_port, sl = int(self.opt.enter_port[switch]), int(self.opt.enter_sl[switch, packet.lid])
+        table = self.net.sl2vl
+        vl = int(table[sl] if table.ndim == 1 else table[switch, in_port, port, sl])
+        return self.at_port[switch, port] * self.vls + self.opt.adaptive_vls + vl, sl
+
+    def fits(self, lane, packet):
+        return self.busy[lane // self.vls] <= self.now and self.lane[lane].credits >= packet.blocks
+
+    def choose(self, packet, lane, switch):
+        """The lane to take and whether it is an escape lane, or None."""
+        if self.home(packet) == switch:
+            lanes = list(self.lanes_of(int(self.opt.lid_channel[packet.lid])))
+        else:
+            ways = self.ways(switch, packet)
+            start = self.sends[switch] % len(ways)
+            free = [c for c in ways[start:] + ways[:start] if not self.kept(c, packet)]
+            stays = self.opt.stay and self.on_escape(lane)
+            lanes = [] if stays else [at for c in free for at in self.lanes_of(c, self.opt.adaptive_vls)]
+        lanes = [at for at in lanes if self.fits(at, packet)]
+        if lanes:
+            return max(lanes, key=lambda at: (self.lane[at].credits, -lanes.index(at))), None
+        if self.opt.scheme == ESCAPE and self.home(packet) != switch:
+            at, sl = self.escape(packet, lane, switch)
+            if self.fits(at, packet):
+                return at, sl
+        return None
+
+    def choose_saved(self, packet, switch):
+        if self.home(packet) == switch:
+            ways = [int(self.opt.lid_channel[packet.lid])]
+        else:
+            ways = self.ways(switch, packet)
+            start = self.sends[switch] % len(ways)
+            ways = [c for c in ways[start:] + ways[:start] if self.spare_state[self.dst[c]] == "free"]
+        return next((c for c in ways if self.busy[c] <= self.now), None)
+
+    # Moves.
+
+    def take(self, lane, end):
+        at = self.lane[lane]
+        packet = at.queue.popleft()
+        at.leaving = True
+        at.held -= packet.blocks
+        at.returning += packet.blocks
+        self.soon[end].append((self.show, lane))
+        self.soon[end + self.wire[lane // self.vls]].append((self.credit, lane, packet.blocks))
+
+    def send(self, packet, lane_in, channel, lane):
+        switch = self.src[channel]
+        ticks, self.carry[channel] = divmod(packet.bytes * int(self.net.cost[channel]) + self.carry[channel], 1 << 20)
+        end = max(self.now + max(ticks, 1), packet.tail)
+        if lane_in is not None:
+            self.take(lane_in, end)
+        elif switch < self.net.switches:
+            self.spare[switch], self.spare_state[switch] = None, "leaving"
+            self.soon[end + self.wire[channel]].append((self.free_spare, switch))
+        else:
+            packet.entered = self.now
+            packet.flow.sent_packets += 1
+            self.totals["injected"] += 1
+        self.busy[channel] = end
+        self.bytes[channel] += packet.bytes
+        self.packets[channel] += 1
+        self.sends[switch] += 1
+        self.totals["hops"] += 1
+        if lane is not None:
+            self.lane[lane].credits -= packet.blocks
+            self.lane[lane].flying += packet.blocks
+            if self.mark[channel] is not None and self.mark[channel].packet is packet:
+                self.mark[channel] = None
+        else:
+            self.saved[channel] += 1
+            if self.dst[channel] < self.net.switches:
+                self.spare[self.dst[channel]], self.spare_state[self.dst[channel]] = packet, "taken"
+        packet.lane, packet.channel, packet.tail = lane, channel, end + self.wire[channel]
+        self.soon[end].append((lambda: None,))
+        if self.dst[channel] < self.net.switches:
+            hop = self.wire[channel] + int(self.net.switch_delay[self.dst[channel]])
+            self.soon[self.now + hop].append((self.arrive, packet))
+        else:
+            self.soon[packet.tail].append((self.deliver, packet))
+
+    def serve_holder(self, packet, lane, switch):
+        channel = self.choose_saved(packet, switch)
+        if channel is None:
+            return
+        self.send(packet, lane, channel, None)
+        if self.dst[channel] >= self.net.switches:
+            self.holder = None
+            self.later(self.now + self.wire[channel] + self.opt.step, (0, switch, 0), self.token, switch)
+
+    def serve_packet(self, packet, lane, switch):
+        if packet is self.holder:
+            self.serve_holder(packet, lane, switch)
+            return False
+        chosen = self.choose(packet, lane, switch)
+        if chosen is None:
+            return False
+        at, sl = chosen
+        if sl is not None:
+            packet.sl = sl
+            self.totals["escapes"] += 1
+        self.send(packet, lane, at // self.vls, at)
+        return True
+
+    def serve_switch(self, switch):
+        lanes = self.lanes_into(switch)
+        while True:
+            served, first = 0, None
+            if self.spare_state[switch] == "ready":
+                served += self.serve_packet(self.spare[switch], None, switch)
+            turned = lanes[self.turn[switch] :] + lanes[: self.turn[switch]]
+            order = [at for at in (lanes if self.opt.by_arrival else turned) if self.shown(at) is not None]
+            if self.opt.by_arrival:
+                order.sort(key=lambda at: self.lane[at].since)
+            order.sort(key=lambda at: self.shown(at) is not self.holder)
+            for at in order:
+                if self.serve_packet(self.shown(at), at, switch):
+                    served += 1
+                    first = at if first is None else first
+            if first is not None:
+                self.turn[switch] = (lanes.index(first) + 1) % len(lanes)
+            if not served or self.opt.scheme != BUBBLE:
+                return
+
+    def serve_ca(self, device):
+        flows = [flow for flow in self.flows if self.src[flow.channel] == device]
+        start = self.turn[device]
+        for flow in flows[start:] + flows[:start]:
+            packet = flow.packet
+            lanes = [] if packet is None else self.lanes_of(flow.channel, self.opt.ca_vls)
+            lanes = [at for at in lanes if self.fits(at, packet)]
+            if not lanes:
+                continue
+            lane = max(lanes, key=lambda at: (self.lane[at].credits, -at))
+            self.send(packet, None, flow.channel, lane)
+            self.turn[device] = (flows.index(flow) + 1) % len(flows)
+            flow.head, flow.packet = False, None
+            self.prepare(flow)
+
+    # What frees packets.
+
+    def stuck(self, lane):
+        return self.shown(lane) is not None and self.now - self.lane[lane].since >= self.opt.detect
+
+    def token(self, switch):
+        lanes = [at for at in self.lanes_into(switch) if self.stuck(at)]
+        if lanes:
+            self.holder = self.shown(min(lanes, key=lambda at: (self.lane[at].since, lanes.index(at))))
+            self.totals["seized"] += 1
+        else:
+            onward = (switch + 1) % self.net.switches
+            self.later(self.now + self.opt.step, (0, onward, 0), self.token, onward)
+
+    def draw(self, ping, count):
+        drawn = number(key_of(self.opt.seed, 8, ping.id), ping.step) >> 32
+        ping.step += 1
+        return drawn * count >> 32
+
+    def sample(self):
+        for lane, at in enumerate(self.lane):
+            channel = lane // self.vls
+            inside = max(self.src[channel], self.dst[channel]) < self.net.switches
+            if inside and self.stuck(lane) and at.next_ping <= self.now:
+                at.next_ping = self.now + self.opt.repeat
+                rank = number(key_of(self.opt.seed, 7, lane), self.now) >> 33
+                self.totals["pings"] += 1
+                self.trace(SimpleNamespace(id=rank << 32 | lane, step=0, closer=None), lane)
+        self.later(self.now + self.opt.sample, (3, 0, 0), self.sample)
+
+    def comes(self, ping, channel):
+        if ping.closer is not None:
+            self.lock(ping, channel)
+            return
+        lanes = [at for at in self.lanes_of(channel) if self.stuck(at)]
+        if lanes:
+            self.trace(ping, lanes[self.draw(ping, len(lanes))])
+
+    def trace(self, ping, lane):
+        packet, switch = self.shown(lane), self.dst[lane // self.vls]
+        if self.home(packet) == switch:
+            return
+        ways = self.ways(switch, packet)
+        if any(self.lane[at].credits >= packet.blocks for c in ways for at in self.lanes_of(c)):
+            return
+        ahead = ways[self.draw(ping, len(ways))]
+        mark = self.marked(ahead)
+        if mark is not None and (mark.locked or mark.ping > ping.id):
+            return
+        closes = mark is not None and mark.ping == ping.id
+        if closes:
+            self.totals["loops"] += 1
+            ping.closer, ping.culprit = lane, packet
+        self.mark_and_go(ping, ahead, lane, closes)
+
+    def mark_and_go(self, ping, channel, lane, locked):
+        until = self.now + (self.opt.hold if locked else self.opt.lasts)
+        self.mark[channel] = SimpleNamespace(
+            ping=ping.id, until=until, packet=self.shown(lane), lane=lane, locked=locked
+        )
+        self.later(until, (1, channel, 0), lambda: None)
+        hop = self.wire[channel] + int(self.net.switch_delay[self.dst[channel]])
+        self.later(self.now + hop, (2, channel, ping.id), self.comes, ping, channel)
+
+    def lock(self, ping, channel):
+        switch = self.dst[channel]
+        for lane in self.lanes_of(channel):
+            packet = self.shown(lane)
+            ways = [] if packet is None or self.home(packet) == switch else self.ways(switch, packet)
+            marks = [(c, self.marked(c)) for c in ways]
+            own = [(c, mark) for c, mark in marks if mark is not None and mark.ping == ping.id and mark.lane == lane]
+            if not own:
+                continue
+            ahead, mark = own[0]
+            if lane != ping.closer:
+                self.mark_and_go(ping, ahead, lane, True)
+            elif mark.packet is ping.culprit and self.spare_state[switch] == "free":
+                self.shelter(lane, switch)
+            return
+
+    def shelter(self, lane, switch):
+        packet = self.shown(lane)
+        end = self.now + (packet.bytes * int(self.net.cost[lane // self.vls]) >> 20)
+        self.take(lane, max(end, packet.tail))
+        packet.lane = None
+        self.spare[switch], self.spare_state[switch] = packet, "ready"
+        self.totals["bubbles"] += 1
+
+    # What is told.
+
+    def channel_rows(self):
+        return list(zip(self.bytes, self.packets, self.saved, strict=True))
+
+    def lane_rows(self):
+        return [(at.credits, at.held, at.flying, at.returning, at.buffer) for at in self.lane]
+
+    def flow_rows(self):
+        return [
+            (flow.made, flow.sent_packets, flow.got_packets, flow.got_bytes, flow.latency, flow.in_network, flow.worst)
+            for flow in self.flows
+        ]
+
+    def waits(self):
+        """(vertex, lane) pairs, and the vertices that can move: lanes, then switches' spares."""
+        pairs, moves = set(), []
+        places = [(lane, self.shown(lane), lane, self.dst[lane // self.vls]) for lane in range(len(self.lane))]
+        for s in range(self.net.switches):
+            ready = self.spare[s] if self.spare_state[s] == "ready" else None
+            places.append((len(self.lane) + s, ready, None, s))
+        for vertex, packet, lane, switch in places:
+            if packet is None or packet is self.holder or self.home(packet) == switch:
+                moves.append(True)
+                continue
+            stays = self.opt.stay and self.on_escape(lane)
+            ways = [] if stays else self.ways(switch, packet)
+            lanes = [at for c in ways for at in self.lanes_of(c, self.opt.adaptive_vls)]
+            if self.opt.scheme == ESCAPE:
+                lanes.append(self.escape(packet, lane, switch)[0])
+            full = [at for at in lanes if self.lane[at].credits + self.lane[at].returning < packet.blocks]
+            pairs.update((vertex, at) for at in full)
+            moves.append(len(full) < len(lanes))
+        return pairs, moves
