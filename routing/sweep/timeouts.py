@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -19,13 +20,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from routing.processes import leave_with
 from routing.sweep import work
 from routing.sweep.results import Result
 from routing.sweep.work import LIVES, Batch, given_up, guarded
 
-BEGIN = "import sys; sys.path[:] = sys.argv[3:]; from routing.sweep.timeouts import begin; begin(*sys.argv[1:3])"
+BEGIN = """import os, sys; os.mkdir(os.environ["TMPDIR"], 0o700); sys.path[:] = sys.argv[3:]
+from routing.sweep.timeouts import begin; begin(*sys.argv[1:3])"""
 
 _own = threading.local()
 """Holds the process beside each thread of a worker, which keeps fabrics and tables from one batch to the next."""
@@ -37,12 +40,12 @@ class Beside:
     Attributes
     ----------
     folder
-        Where its temporary files go; removed with it.
+        Where its temporary files go, made and removed by itself: a worker may be killed at any moment.
     """
 
     def __init__(self) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
-        self.folder = tempfile.mkdtemp(prefix="ibnue-sweep-")
+        self.folder = str(Path(tempfile.gettempdir()) / f"ibnue-sweep-{secrets.token_hex(8)}")
         with theirs:
             # Isolated: what lies in the working directory is no module of ours.
             self._process = subprocess.Popen(

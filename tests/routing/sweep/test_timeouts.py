@@ -1,6 +1,8 @@
 """Tasks that take too long, in real processes that really hang."""
 
 import os
+import subprocess
+import tempfile
 import threading
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from routing.sweep.executors import Processes
 from routing.sweep.ledger import Ledger
 from routing.sweep.run import Run
-from routing.sweep.timeouts import perform
+from routing.sweep.timeouts import Beside, perform
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +115,18 @@ def test_nothing_in_the_working_directory_gets_in_the_way(plan, packer, tmp_path
     thread.join()
     assert done[0].certified
     assert Path.cwd() == tmp_path
+
+
+def test_a_worker_that_ends_before_the_process_begins_leaves_no_folder(tmp_path, monkeypatch):
+    def killed(*args, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(subprocess, "Popen", killed)
+        Beside()
+    assert list(tmp_path.iterdir()) == []
+    process = Beside()
+    process.end()
+    assert not Path(process.folder).exists()
+    assert list(tmp_path.iterdir()) == []
