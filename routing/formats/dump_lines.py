@@ -6,6 +6,7 @@ lines; the lines that look exactly as OpenSM prints them are decoded by numpy, a
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +85,7 @@ def read_pieces(path: str | Path, size: int = PIECE) -> Iterator[Piece]:
     try:
         with Path(path).open("rb") as file:
             while chunk := file.read(size):
-                data = rest + chunk
+                data = rest + chunk if number > 1 or rest else chunk.removeprefix(codecs.BOM_UTF8)
                 cut = data.rfind(b"\n") + 1
                 data, rest = data[:cut], data[cut:]
                 if len(rest) > MAX_LINE:

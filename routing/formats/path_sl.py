@@ -177,7 +177,8 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     ParseError
         A line that is no line of such a file, an SL over 15, a LID that cannot be.
     TableError
-        A source that the fabric does not have, or that has another LID there.
+        A source that the fabric does not have, or that has another LID there; a CA or router of the fabric that the
+        file says nothing of.
     InputError, EnvironmentProblem
         The file is missing or unreadable.
 
@@ -188,13 +189,13 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     reader = _Reader(path, fabric)
     for piece in read_pieces(path):
         reader.take(piece)
-    return smallest_form(fabric, reader.sl)
+    return smallest_form(fabric, reader.finish())
 
 
 class _Reader:
     def __init__(self, path: str | Path, fabric: Fabric) -> None:
         self._path, self._fabric = path, fabric
-        self.sl = np.full((fabric.switches + fabric.endports, len(fabric.lids)), UNKNOWN, np.uint8)
+        self._sl = np.full((fabric.switches + fabric.endports, len(fabric.lids)), UNKNOWN, np.uint8)
         self._base = np.concatenate([fabric.switch_lid, fabric.endport_lid])
         self._of_port = {guid: [row] for row, guid in enumerate(fabric.switch_guid.tolist())}
         self._of_node = dict(self._of_port)
@@ -208,6 +209,7 @@ class _Reader:
         for place, guid in enumerate(self._node.tolist()):
             self._of_rank[: len(self._of_node[guid]), place] = self._of_node[guid]
         self._source: list[int] = []
+        self._named = np.zeros(len(self._base), bool)
 
     def take(self, piece: Piece) -> None:
         """The lines that look as they are usually written all at once, the rest one by one and in order."""
@@ -219,7 +221,7 @@ class _Reader:
             lines = np.arange(begin + 1, end)[record[begin + 1 : end]]
             if len(lines):
                 self._needs_source(piece.first + int(lines[0]))
-                self.sl[self._source[0], record_lid[lines]] = record_sl[lines]
+                self._sl[self._source[0], record_lid[lines]] = record_sl[lines]
 
     def _records(self, piece: Piece) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Which lines are plain path records; their LIDs and SLs."""
@@ -236,7 +238,7 @@ class _Reader:
         two &= length[lines] > 10
         sl = np.where(two, 10 * sl + units, sl)
         good &= has_sl & piece.has(lines, 0, b"0x") & (two | (length[lines] == 10) | piece.has(lines, 10, b" "))
-        good &= (lid > 0) & (lid < self.sl.shape[1]) & (sl < SLS)
+        good &= (lid > 0) & (lid < self._sl.shape[1]) & (sl < SLS)
         for column, width in ((14, 3), (20, 4)):  # MTU and rate
             good &= short | piece.number(lines, column, 1, 10)[1]
             for place in range(column + 1, column + width):
@@ -255,13 +257,14 @@ class _Reader:
         lines, node = lines[known], np.searchsorted(self._node, key[known])
         for lid_digits in range(1, 6):
             lid, good = piece.number(lines, 19, lid_digits, 10)
-            good &= piece.has(lines, 19 + lid_digits, b" ") & (lid > 0) & (lid < self.sl.shape[1])
+            good &= piece.has(lines, 19 + lid_digits, b" ") & (lid > 0) & (lid < self._sl.shape[1])
             for sl_digits in (1, 2):
                 sl, fits = piece.number(lines, 20 + lid_digits, sl_digits, 10)
                 fits &= good & (sl < SLS) & ((piece.end - piece.start)[lines] == 20 + lid_digits + sl_digits)
                 for rows in self._of_rank[:, node[fits]]:
                     there = rows >= 0
-                    self.sl[rows[there], lid[fits][there]] = sl[fits][there]
+                    self._sl[rows[there], lid[fits][there]] = sl[fits][there]
+                    self._named[rows[there]] = True
                 whole[lines[fits]] = True
         return whole
 
@@ -297,6 +300,7 @@ class _Reader:
                 f"source 0x{guid} is not in the fabric",
                 path=self._path, line=number, remedy="the service levels belong to another fabric",
             )  # fmt: skip
+        self._named[found] = True
         return found
 
     def _put(self, sources: list[int], lid: int, sl: int, number: int) -> None:
@@ -304,9 +308,21 @@ class _Reader:
             raise ParseError(f"SL {sl} is over 15", path=self._path, line=number)
         if not 0 < lid <= MAX_UNICAST_LID:
             raise ParseError(f"{lid:#x} is no unicast LID", path=self._path, line=number)
-        if lid < self.sl.shape[1]:
+        if lid < self._sl.shape[1]:
             for source in sources:
-                self.sl[source, lid] = sl
+                self._sl[source, lid] = sl
+
+    def finish(self) -> npt.NDArray[np.uint8]:
+        """uint8[S + E, L], 255 where nothing is said."""
+        fabric = self._fabric
+        silent = ~self._named[fabric.switches :] & (fabric.endport_switch >= 0) & (fabric.endport_lid > 0)
+        if silent.any():
+            raise TableError(
+                f"nothing is said of paths from {fabric.endport_name[int(silent.argmax())]!r}",
+                path=self._path,
+                remedy="the service levels belong to another fabric, or the file was cut short",
+            )
+        return self._sl
 
 
 def _between(breaks: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, int]]:

@@ -302,3 +302,25 @@ def test_path_records_may_leave_mtu_and_rate_out(tmp_path):
     found = path_sl.read(path, fabric)
     assert found.shape == sl.shape
     assert (found[lids] == sl[lids]).all()
+
+
+@pytest.mark.parametrize("name", ["psl", "records"])
+def test_service_levels_that_end_between_two_sources_are_refused(tmp_path, written, name):
+    """SL 0 for the rest would not be what holds."""
+    folder, fabric = written
+    lines = (folder / name).read_text().splitlines(keepends=True)
+    guid = {"psl": fabric.terminal_guid[fabric.endport_terminal[-1]], "records": fabric.endport_guid[-1]}[name]
+    last = next(number for number, line in enumerate(lines) if f"0x{guid:016x}" in line)
+    for kept in (0, last):
+        (tmp_path / "d").write_text("".join(lines[:kept]))
+        with pytest.raises(TableError, match="nothing is said of paths from 'ca") as told:
+            path_sl.read(tmp_path / "d", fabric)
+        assert "cut short" in told.value.remedy
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+def test_a_byte_order_mark_is_no_text(tmp_path, written, name):
+    folder, fabric = written
+    (tmp_path / "d").write_bytes(b"\xef\xbb\xbf" + (folder / name).read_bytes())
+    found, plain = (READERS[name](path, fabric) for path in (tmp_path / "d", folder / name))
+    assert np.array_equal(*(what.hops if name == "matrix" else what for what in (found, plain)))
