@@ -13,6 +13,7 @@ from routing.deadlock.proof import Proof
 from routing.engines.base import Engine, EngineOptions
 from routing.errors import BrokenPromise, IbnueError, InputError, OptionError
 from routing.fabric import Fabric
+from routing.numerals import number_of
 from routing.publish import verify
 from routing.reroute import Published, Rerouted, Stability, reroute
 from routing.tables import Routing
@@ -91,5 +92,7 @@ def plan(
 
 
 def _describe(made: Rerouted) -> str:
-    entries = f"{made.broken} entries were broken, {made.changed} are changed"
+    entries = (
+        f"{number_of(made.broken, 'entry was', 'entries were')} broken, {number_of(made.changed, 'is', 'are')} changed"
+    )
     return f"re-routed, {made.how} ({made.reason}): {entries}"

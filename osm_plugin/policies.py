@@ -13,6 +13,7 @@ from osm_plugin.config import PluginConfig
 from osm_plugin.snapshot import CABLE, PAGE, REQUEST, Snapshot
 from routing.errors import FabricError, InputError
 from routing.fabric import NO_PORT, Fabric
+from routing.numerals import number_of
 from routing.policy import PortPolicies, lay_over, loop_channels, port_facts, read_policy
 from routing.policy.export import stall_life
 from routing.tables import Provenance, Routing, identity_sl2vl
@@ -51,11 +52,11 @@ class PolicyDesk:
         if any("loop" in rule.select.roles for rule in policy.rules):
             routing, remark = self._tables(fabric, read_lft(memory.view(), fabric))
             on_loop = loop_channels(fabric, routing)
-            remark = f", {int(on_loop.sum())} channels on credit loops{remark}"
+            remark = f", {number_of(int(on_loop.sum()), 'channel')} on credit loops{remark}"
         found = lay_over(policy, fabric, port_facts(fabric, on_loop), strict=False)
         write_answer(memory, snapshot.answer_at, found, sequence=snapshot.sequence)
         idle = "".join(f"; idle: {why}" for why in found.idle)
-        return f"{Path(policy.path).name}: {len(policy.rules)} rules{remark}{idle}"
+        return f"{Path(policy.path).name}: {number_of(len(policy.rules), 'rule')}{remark}{idle}"
 
     def _tables(self, fabric: Fabric, lft: npt.NDArray[np.uint8]) -> tuple[Routing, str]:
         """The tables that the switches have, and what was assumed of them."""

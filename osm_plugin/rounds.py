@@ -12,6 +12,7 @@ from osm_plugin.answer import HELD
 from osm_plugin.state import Kept, fits
 from routing.deadlock.staging import Stages, stage
 from routing.fabric import NO_PORT, Fabric
+from routing.numerals import number_of
 from routing.reroute.ground import moved_masks
 from routing.reroute.translate import lay_over
 from routing.tables import Routing
@@ -43,9 +44,10 @@ class Change:
             return "written at once" + ", for which no safe rounds were found" * self.asked
         if len(stages) == 1:
             return "safe to write in any order"
-        sizes = [f"{np.count_nonzero(stages.round == number)}" for number in range(1, len(stages) + 1)]
+        *sizes, last = [np.count_nonzero(stages.round == number) for number in range(1, len(stages) + 1)]
         pause = ", with a wait before each but the first" * stages.waits
-        return f"written in {len(stages)} rounds of {', '.join(sizes[:-1])} and {sizes[-1]} entries{pause}"
+        entries = f"{', '.join(map(str, sizes))} and {number_of(int(last), 'entry')}"
+        return f"written in {len(stages)} rounds of {entries}{pause}"
 
 
 def in_rounds(before: Kept, after: Kept, *, wanted: bool, thorough: bool = False, threads: int = 2) -> Change | None:

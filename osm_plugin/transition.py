@@ -6,9 +6,10 @@ import numpy as np
 
 from osm_plugin.rounds import Change, in_switches
 from routing.deadlock.staging import Stages
-from routing.deadlock.transition import Transition, prove_transition
+from routing.deadlock.transition import Transition, extent, prove_transition
 from routing.deadlock.update_plan import BLOCK
 from routing.fabric import NO_PORT
+from routing.numerals import number_of
 
 MOST_ROUNDS = 8
 """Of an order that is looked for: the next sweep wants the processor."""
@@ -38,28 +39,35 @@ def _staged(change: Change, stages: Stages) -> str | None:
         return None
     old = in_switches(change.before, change.after.fabric)
     blocks = np.unique(stages.switch << 16 | stages.lid // BLOCK)
-    dropped = np.count_nonzero(old.lft[stages.switch, stages.lid] == NO_PORT)
+    dropped = int(np.count_nonzero(old.lft[stages.switch, stages.lid] == NO_PORT))
     told = "any-order: no mixture of the tables has a credit loop"
     if len(stages) > 1:
         between = "packets leave" if stages.waits else "switches acknowledge"
         told = f"in rounds: none of {len(stages)} has a credit loop, as {between} between them"
     lids = len(np.unique(stages.lid))
-    lines = [f"transition {told}", f"{len(stages.lid)} entries of {lids} LIDs in {len(blocks)} blocks"]
+    lines = [f"transition {told}", extent(len(stages.lid), lids, len(blocks))]
     if dropped:
-        lines.append(f"{dropped} old entries drop packets until they are written")
+        lines.append(_dropping(dropped))
     return "; ".join(lines)
 
 
 def _details(found: Transition) -> list[str]:
-    told = [f"{found.entries} entries of {found.lids} LIDs in {found.blocks} blocks"]
+    told = [extent(found.entries, found.lids, found.blocks)]
     if found.levels or found.lanes:
         told.append(" and ".join(["SLs"] * found.levels + ["SL2VL"] * found.lanes) + " change")
     if found.loop is not None:
         channels = [f"{turn.turn.switch} port {turn.turn.port}" for turn in found.loop.turns[:4]]
         more = ", ..." if len(found.loop) > len(channels) else ""
-        told.append(f"credit loop of {len(found.loop)} channels while tables are mixed: {', '.join(channels)}{more}")
+        told.append(
+            f"credit loop of {number_of(len(found.loop), 'channel')} while tables are mixed:"
+            f" {', '.join(channels)}{more}"
+        )
     if found.circling:
-        told.append(f"packets for {found.circling} LIDs may circle meanwhile")
+        told.append(f"packets for {number_of(found.circling, 'LID')} may circle meanwhile")
     if found.drops.old:
-        told.append(f"{found.drops.old} old entries drop packets until they are written")
+        told.append(_dropping(found.drops.old))
     return told
+
+
+def _dropping(entries: int) -> str:
+    return f"{number_of(entries, 'old entry drops', 'old entries drop')} packets until written"

@@ -40,6 +40,7 @@ from routing.engines.budget import effort_within
 from routing.errors import IbnueError, InputError, NotEnoughVLs, OptionError, RoutingError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
+from routing.numerals import number_of
 from routing.publish import verify
 from routing.reroute import Stability, prepare
 from routing.tables import Routing
@@ -114,7 +115,9 @@ def _check_vls(wanted: int | str, snapshot: Snapshot) -> None:
     have = snapshot.data_vls
     if isinstance(wanted, int) and wanted > have:
         remedy = "lower vls, or OpenSM's limits" if snapshot.qos else "set 'qos TRUE' in opensm.conf, or vls = 1"
-        raise OptionError(f"vls = {wanted}, but OpenSM sets up {have} data VLs on this fabric", remedy=remedy)
+        raise OptionError(
+            f"vls = {wanted}, but OpenSM sets up {number_of(have, 'data VL')} on this fabric", remedy=remedy
+        )
 
 
 def check_published(proof: Proof, routing_: Routing, snapshot: Snapshot, config: PluginConfig) -> str:
@@ -262,8 +265,9 @@ class Worker:
         self._policies.routed(fabric, tables)
         if engine.name != BUNDLE:
             self._published = kept, change, config.stability == "fresh"
-        lanes = f"{tables.vls} VL{'s' * (tables.vls != 1)}"
-        size = f"fabric {fabric.digest[:12]}: {fabric.switches} switches, {fabric.endports} end ports"
+        lanes = number_of(tables.vls, "VL")
+        counts = f"{number_of(fabric.switches, 'switch')}, {number_of(fabric.endports, 'end port')}"
+        size = f"fabric {fabric.digest[:12]}: {counts}"
         told = [] if change is None else [change.describe()]
         how = "; ".join([made.how, *told, *self._state.take_remarks()])
         return f"{size}, {lanes}, {verdict}; {how}; {clock}"

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from routing.numerals import number_of
+
 
 class IbnueError(Exception):
     """Base of every deliberate error."""
@@ -84,7 +86,7 @@ class NotEnoughVLs(RoutingError):
     def __init__(self, needed: int, have: int) -> None:
         self.needed = needed
         self.have = have
-        super().__init__(f"{needed} VLs are needed, {have} may be used")
+        super().__init__(f"{number_of(needed, 'VL is', 'VLs are')} needed, {have} may be used")
 
 
 class BrokenPromise(RoutingError):

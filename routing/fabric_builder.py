@@ -184,7 +184,7 @@ class FabricBuilder:
         """
         ends = (a, port_a), (b, port_b)
         if not (0 < width < 256 and 0.0 < speed < math.inf):
-            raise self._error(f"a link of {width} lanes at {speed} Gb/s", place, "links are 1x to 12x, SDR to XDR")
+            raise self._error(f"a {width}x link at {speed} Gb/s a lane", place, "links are 1x to 12x, SDR to XDR")
         for handle, port in ends:
             if not 1 <= port <= self._devices[handle].ports:
                 device = self._devices[handle]

@@ -11,6 +11,7 @@ import click
 
 from routing.cli.numbers import Number
 from routing.errors import OptionError
+from routing.numerals import decimal
 
 if TYPE_CHECKING:
     from routing.engines.base import Engine, EngineOptions
@@ -23,8 +24,9 @@ def vl_count(text: str) -> int | str:
     """``--vls``: a number of data VLs, ``min`` or ``auto``."""
     if text in ("min", "auto"):
         return text
-    if text.isdecimal() and 1 <= int(text) <= MAX_DATA_VLS:
-        return int(text)
+    number = decimal(text)
+    if number is not None and 1 <= number <= MAX_DATA_VLS:
+        return number
     raise click.BadParameter(f"{text!r} is neither 1 to {MAX_DATA_VLS} nor min nor auto")
 
 

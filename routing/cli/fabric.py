@@ -11,6 +11,7 @@ import click
 from routing.cli import fabrics
 from routing.cli.output import json_option, phase, print_facts, print_json, print_table
 from routing.errors import OptionError
+from routing.numerals import number_of
 
 if TYPE_CHECKING:
     from routing.fabric import Fabric
@@ -117,7 +118,12 @@ def describe(fabric: Fabric) -> dict[str, Any]:
 def facts(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The description, line by line."""
     for name, value in described.items():
-        yield name, ", ".join(f"{k} ({n} links)" for k, n in value.items()) if isinstance(value, dict) else str(value)
+        yield (
+            name,
+            ", ".join(f"{k} ({number_of(n, 'link')})" for k, n in value.items())
+            if isinstance(value, dict)
+            else str(value),
+        )
 
 
 def list_generators(as_json: bool) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from routing.numerals import number_of
+
 if TYPE_CHECKING:
     from routing.deadlock.proof import Proof
     from routing.deadlock.witness import CreditLoop
@@ -30,8 +32,12 @@ def fabric_line(fabric: Fabric) -> str:
     """The fabric in one line."""
     parts = 1 + int(fabric.component.max(initial=0))
     split = f", {parts} parts that are not connected" if parts > 1 else ""
-    counts = f"{fabric.switches} switches, {fabric.terminals} CAs and routers, {fabric.links} links"
-    return f"{fabric.name}: {counts}{split}"
+    counts = (
+        number_of(fabric.switches, "switch", "switches"),
+        number_of(fabric.terminals, "CA or router", "CAs and routers"),
+        number_of(fabric.links, "link"),
+    )
+    return f"{fabric.name}: {', '.join(counts)}{split}"
 
 
 def facts(proof: Proof) -> Iterator[tuple[str, str]]:
@@ -62,7 +68,7 @@ def print_findings(proof: Proof) -> None:
 def _in_one_line(loop: CreditLoop) -> str:
     turns = [f"{turn.switch} port {turn.port}" for turn in loop.turns]
     named = ", ".join([*turns[:NAMED], *(["..."] if len(turns) > NAMED else [])])
-    return f"only with switch-to-switch traffic there is a credit loop of {len(turns)} channels: {named}"
+    return f"only with switch-to-switch traffic there is a credit loop of {number_of(len(turns), 'channel')}: {named}"
 
 
 def as_object(fabric: Fabric, proof: Proof) -> dict[str, Any]:

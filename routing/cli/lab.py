@@ -18,6 +18,7 @@ from routing.cli import engines, fabrics, findings
 from routing.cli.command import FINDING
 from routing.cli.output import json_option, phase, print_facts, print_json
 from routing.errors import InputError, OptionError
+from routing.numerals import decimal, number_of
 
 if TYPE_CHECKING:
     from ibsim_fixtures.lab import Lab
@@ -242,8 +243,8 @@ def parse(deed: str) -> tuple[str, str, int | None]:
             return word, "", None
         case [("unlink" | "relink") as word, device]:
             return word, device, None
-        case [("unlink" | "relink") as word, device, port] if port.isdecimal():
-            return word, device, int(port)
+        case [("unlink" | "relink") as word, device, port] if (number := decimal(port)) is not None:
+            return word, device, number
     raise OptionError(f"{deed!r} cannot be done", remedy=HELP)
 
 
@@ -297,7 +298,9 @@ def show(state: State, headline: str) -> None:
     if state.ports is not None:
         rows.append(("ports", state.ports))
     if state.since is not None:
-        changed = f"{state.since.entries_changed} of {state.since.entries} entries; {state.broken} no longer held"
+        changed = (
+            f"{state.since.entries_changed} of {number_of(state.since.entries, 'entry')}; {state.broken} no longer held"
+        )
         rows.append(("changed", f"{changed}; the tables are those of the start" if state.returned else changed))
     print_facts([*rows, *findings.facts(state.proof)])
     findings.print_findings(state.proof)

@@ -12,6 +12,7 @@ import click
 from routing.cli import fabrics
 from routing.cli.command import FINDING
 from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+from routing.numerals import number_of
 
 if TYPE_CHECKING:
     from routing.deadlock.pause import Flows, Iteration, PauseAnalysis
@@ -104,7 +105,7 @@ def _print(found: PauseAnalysis, *, trace: bool) -> None:
     slowest = min(range(len(flows.flows)), key=found.rates.__getitem__)
     print_facts(
         [
-            ("flows", f"{len(flows.flows)} over {len(names)} links"),
+            ("flows", f"{len(flows.flows)} over {number_of(len(names), 'link')}"),
             ("verdict", _TOLD[found.verdict]),
             ("iterations", str(len(found.iterations))),
             ("slowest flow", f"{flows.flows[slowest].name}: {_short(found.rates[slowest])}"),

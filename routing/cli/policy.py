@@ -10,6 +10,7 @@ import click
 
 from routing.cli import fabrics, findings
 from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+from routing.numerals import number_of
 
 if TYPE_CHECKING:
     from routing.fabric import Fabric
@@ -83,7 +84,7 @@ def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool)
     print_facts(
         [
             ("fabric", findings.fabric_line(subnet)),
-            ("ports", f"{cabled} cabled ports of switches, {touched} with a rule"),
+            ("ports", f"{number_of(cabled, 'cabled port')} of switches, {touched} with a rule"),
         ]
     )
     print_table(["rule", "line", "ports", "decides"], [(r.name, str(r.line), str(n), str(own)) for r, n, own in rows])

@@ -11,6 +11,7 @@ import click
 
 from routing.cli import fabrics
 from routing.errors import OptionError
+from routing.numerals import number_of
 
 if TYPE_CHECKING:
     from routing.engines.base import Engine, EngineOptions
@@ -90,13 +91,13 @@ def _check_same(routing: Routing, engine: Engine, options: EngineOptions, known:
         raise OptionError(f"the tables of --previous are those of {made}, not of {engine.name}",
                           remedy=f"use -e {made}, or --stability fresh to change them all")  # fmt: skip
     if isinstance(options.vls, int) and routing.vls > options.vls:
-        raise OptionError(f"the tables of --previous take {routing.vls} VLs, --vls says {options.vls}",
+        raise OptionError(f"the tables of --previous take {number_of(routing.vls, 'VL')}, --vls says {options.vls}",
                           remedy=f"use --vls {routing.vls}, or --stability fresh to change them all")  # fmt: skip
 
 
 def facts(found: Rerouted) -> Iterator[tuple[str, str]]:
     """What became of the earlier tables, line by line."""
-    yield "changed", f"{found.changed} entries; {found.broken} no longer held"
+    yield "changed", f"{number_of(found.changed, 'entry')}; {found.broken} no longer held"
     yield "how", f"{found.how}: {found.reason}"
 
 

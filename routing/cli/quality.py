@@ -9,6 +9,7 @@ import click
 
 from routing.cli import fabrics, findings
 from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+from routing.numerals import number_of
 
 if TYPE_CHECKING:
     from routing.fabric import Fabric
@@ -78,7 +79,10 @@ def facts(figures: Quality) -> list[tuple[str, str]]:
     spread = ", ".join(f"{hops}: {pairs:.0f}" for hops, pairs in enumerate(figures.hops_histogram))
     load = f"{figures.load_mean:.1f} mean, {figures.load_max:.1f} most, {figures.load_deviation:.1f} deviation"
     return [
-        ("end ports", f"{figures.endports}, {figures.pairs} ordered pairs, {figures.pairs_lost:.0f} of them lost"),
+        (
+            "end ports",
+            f"{figures.endports}, {number_of(figures.pairs, 'ordered pair')}, {figures.pairs_lost:.0f} of them lost",
+        ),
         ("hops", f"{figures.hops_mean:.2f} mean, {figures.hops_max} most; pairs by hops: {spread}"),
         ("load", f"{load} (flows on a channel when all send to all)"),
         ("all-to-all", findings.share(figures.all_to_all, f"; {figures.bound:.3f} if the load were even")),

@@ -15,13 +15,14 @@ import click
 from routing.cli.command import FINDING
 from routing.cli.output import phase, print_facts, print_json
 from routing.errors import EnvironmentProblem, OptionError
+from routing.numerals import number_of
 
 if TYPE_CHECKING:
     from ibsim_fixtures.soak import Outcome, Summary
     from routing.fabric import Fabric
 
 LEDGER = "ibnue-soak/1"
-_LENGTH = re.compile(r"(\d+)(s|min|h)?")
+_LENGTH = re.compile(r"([0-9]{1,18})(s|min|h)?")
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
@@ -105,9 +106,10 @@ def soak(
 def line(outcome: Outcome) -> str:
     """An event in a line."""
     deed = " ".join(filter(None, [outcome.deed, outcome.fault]))
-    size = f"{outcome.switches} switches, {outcome.endports} end ports"
+    size = f"{number_of(outcome.switches, 'switch')}, {number_of(outcome.endports, 'end port')}"
     took = "kept its tables" if outcome.routing_ms is None else f"routed in {outcome.routing_ms:.0f} ms"
-    return f"{outcome.number:>5}  {deed}: {size}; {took}, {outcome.changed} entries changed; {verdict(outcome)}"
+    changed = number_of(outcome.changed, "entry")
+    return f"{outcome.number:>5}  {deed}: {size}; {took}, {changed} changed; {verdict(outcome)}"
 
 
 def verdict(outcome: Outcome) -> str:

@@ -12,6 +12,7 @@ import click
 from routing.cli import fabrics, findings
 from routing.cli.command import FINDING
 from routing.cli.output import json_option, phase, print_facts, print_json
+from routing.numerals import number_of
 
 if TYPE_CHECKING:
     from routing.deadlock.double_scheme import DoubleScheme
@@ -95,8 +96,10 @@ def show(fabric: Fabric, found: Transition) -> None:
 
 def facts(fabric: Fabric, found: Transition) -> Iterator[tuple[str, str]]:
     """The verdict and what it is about, line by line."""
+    from routing.deadlock.transition import extent
+
     yield "fabric", findings.fabric_line(fabric)
-    yield "changes", f"{found.entries} entries of {found.lids} LIDs in {found.blocks} blocks"
+    yield "changes", extent(found.entries, found.lids, found.blocks)
     if found.levels or found.lanes:
         which = " and ".join(["SLs"] * found.levels + ["SL2VL"] * found.lanes)
         yield "also", f"{which} differ, and count as mixed all the time"
@@ -105,7 +108,7 @@ def facts(fabric: Fabric, found: Transition) -> Iterator[tuple[str, str]]:
         yield "proof", f"{found.strength}, scope {found.scope}"
     if found.plan is not None and len(found.plan) > 1:
         for number, part in enumerate(found.plan.rounds, 1):
-            yield f"round {number}", f"{len(part)} entries in {len(part.blocks)} blocks"
+            yield f"round {number}", f"{number_of(len(part), 'entry')} in {number_of(len(part.blocks), 'block')}"
 
 
 def steps(drain: DoubleScheme | None) -> Iterator[str]:
@@ -113,12 +116,12 @@ def steps(drain: DoubleScheme | None) -> Iterator[str]:
     if drain is None:
         return
     reached = "every CA and router can be sent to in each" if drain.gapless else "what the other set gets has to wait"
-    yield f"Double Scheme in {len(drain.steps)} steps; {reached}:"
+    yield f"Double Scheme in {number_of(len(drain.steps), 'step')}; {reached}:"
     for step in drain.steps:
-        state = "safe" if step.safe else f"credit loop of {len(step.cycle)} channels"
-        lost = f", {step.lost} entries drop packets" if step.lost else ""
+        state = "safe" if step.safe else f"credit loop of {number_of(len(step.cycle), 'channel')}"
+        lost = f", {number_of(step.lost, 'entry drops', 'entries drop')} packets" if step.lost else ""
         wait = f"; wait {step.wait}" if step.wait else ""
-        sent = f"sends to {int(step.inject.sum())} LIDs, {int(step.drained.sum())} drained"
+        sent = f"sends to {number_of(int(step.inject.sum()), 'LID')}, {int(step.drained.sum())} drained"
         yield f"  {step.number}. {step.title}: {sent}; {state}{lost}{wait}"
 
 

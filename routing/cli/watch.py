@@ -17,6 +17,7 @@ from routing.cli.command import FINDING
 from routing.cli.numbers import Number
 from routing.cli.output import json_option, phase, print_facts, print_json
 from routing.errors import EnvironmentProblem
+from routing.numerals import number_of
 
 if TYPE_CHECKING:
     from routing.deadlock.watch import Pointers, Readings
@@ -117,8 +118,8 @@ def run(command: Sequence[str]) -> str:
 def show(fabric: Fabric, number: int, watched: int, added: Readings, told: Pointers) -> None:
     """One round."""
     if number == 1:
-        print_facts([("fabric", findings.fabric_line(fabric)), ("watched", f"{watched} channels")])
-    click.echo(f"round {number}: {len(added.suspected)} channels suspected")
+        print_facts([("fabric", findings.fabric_line(fabric)), ("watched", number_of(watched, "channel"))])
+    click.echo(f"round {number}: {number_of(len(added.suspected), 'channel')} suspected")
     for pointed in told.loops:
         click.echo("\n".join(pointed.describe()))
     for channel in told.elsewhere:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from routing._kernels.climb import climb
 from routing.errors import FalseCertificate, TableError
 from routing.fabric import Fabric
+from routing.numerals import number_of
 from routing.tables import Routing
 
 Strength = Literal["reversible", "forward"]
@@ -79,7 +80,9 @@ def check_certificate(fabric: Fabric, routing: Routing, certificate: Certificate
     routing.check_shapes(fabric)
     order = certificate.order
     if order.ndim != 2 or order.shape[1] != len(fabric.channels):
-        raise TableError(f"the certificate is {order.shape}, the fabric has {len(fabric.channels)} channels")
+        raise TableError(
+            f"the certificate is {order.shape}, the fabric has {number_of(len(fabric.channels), 'channel')}"
+        )
     entries = list(_entries(fabric, routing))
     for start in range(0, len(entries), CHUNK):
         chunk = entries[start : start + CHUNK]

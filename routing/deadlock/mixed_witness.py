@@ -14,6 +14,7 @@ from routing.deadlock.mixed import Bytes, Mixture
 from routing.deadlock.sources import Sender, lid_name, senders_at, service_level
 from routing.deadlock.witness import Traffic, Turn
 from routing.fabric import Fabric
+from routing.numerals import number_of
 from routing.tables import Provenance, Routing
 
 Table = Literal["old", "new", "both"]
@@ -75,8 +76,8 @@ class MixedLoop:
         whose = "requests and their replies" if self.replies else "requests"
         whose += " (switch-to-switch traffic included)" if self.scope == "all" else ""
         whose += ", some of which run in a circle" if self.circling else ""
-        head = f"credit loop of {len(self.turns)} channels on {where} while tables are mixed, closed by {whose}:"
-        return [head, *(f"  {turn}" for turn in self.turns)]
+        head = f"credit loop of {number_of(len(self.turns), 'channel')} on {where} while tables are mixed"
+        return [f"{head}, closed by {whose}:", *(f"  {turn}" for turn in self.turns)]
 
 
 @dataclass(frozen=True)

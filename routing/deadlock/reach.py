@@ -9,6 +9,7 @@ import numpy as np
 from routing.deadlock.analysis import Findings
 from routing.deadlock.sources import lid_name
 from routing.fabric import Fabric
+from routing.numerals import number_of
 from routing.tables import Routing
 
 NAMED = 5
@@ -70,16 +71,17 @@ class Unreachable:
         """Lines to print; none if everything is delivered."""
         lines = []
         if self.pairs:
-            lines += [f"{self.pairs} pairs of switch and LID are not delivered:", *(f"  {pair}" for pair in self.first)]
+            text = number_of(self.pairs, "pair of switch and LID is", "pairs of switch and LID are")
+            lines += [f"{text} not delivered:", *(f"  {pair}" for pair in self.first)]
         if self.circling:
-            lines.append(f"{self.circling} routes run in a circle")
+            lines.append(number_of(self.circling, "route runs in a circle", "routes run in a circle"))
         if self.dropped:
-            lines.append(f"{self.dropped} pairs are sent on an SL that is dropped (VL 15)")
+            lines.append(f"{number_of(self.dropped, 'pair is', 'pairs are')} sent on an SL that is dropped (VL 15)")
         if self.expected:
-            text = f"{self.expected} pairs lie in different parts of the fabric, which is no fault of the tables:"
-            lines += [text, *(f"  {pair}" for pair in self.first_expected)]
+            text = f"{number_of(self.expected, 'pair lies', 'pairs lie')} in different parts of the fabric"
+            lines += [f"{text}, which is no fault of the tables:", *(f"  {pair}" for pair in self.first_expected)]
         if self.unattached:
-            lines.append(f"{len(self.unattached)} LIDs are cabled to no switch")
+            lines.append(f"{number_of(len(self.unattached), 'LID is', 'LIDs are')} cabled to no switch")
         return lines
 
 

@@ -24,6 +24,7 @@ from routing.deadlock.proof import prove
 from routing.deadlock.sources import lid_name
 from routing.deadlock.update_plan import ROUNDS, Round, UpdatePlan, find_plan, one_round
 from routing.fabric import Fabric
+from routing.numerals import number_of
 from routing.tables import Routing
 
 Verdict = Literal["any-order", "ordered", "drained", "unsafe"]
@@ -109,14 +110,18 @@ class Transition:
         """Lines to print: the loop, what may circle, what is dropped."""
         lines = [] if self.loop is None else self.loop.describe()
         if self.circling:
-            text = f"packets for {self.circling} LIDs may circle until all switches are written:"
+            text = f"packets for {number_of(self.circling, 'LID')} may circle until all switches are written:"
             lines += [text, *(f"  {circle}" for circle in self.circles)]
         if self.drops.old or self.drops.new:
-            lines += [
-                f"of what changes, {self.drops.old} old and {self.drops.new} new entries drop packets:",
-                *(f"  {text}" for text in self.drops.first),
-            ]
+            text = number_of(self.drops.new, "new entry drops", "new entries drop")
+            lines += [f"of what changes, {self.drops.old} old and {text} packets:"]
+            lines += [f"  {text}" for text in self.drops.first]
         return lines
+
+
+def extent(entries: int, lids: int, blocks: int) -> str:
+    """How much a transition changes, in words."""
+    return f"{number_of(entries, 'entry')} of {number_of(lids, 'LID')} in {number_of(blocks, 'block')}"
 
 
 def prove_transition(

@@ -18,6 +18,7 @@ from routing.deadlock.waitfor import WaitFor
 from routing.deadlock.witness import CreditLoop, credit_loop
 from routing.fabric import Fabric
 from routing.formats.perf_counters import parse_counters
+from routing.numerals import number_of
 from routing.tables import Routing
 
 COUNTERS = ("PortSwHOQLifetimeLimitDiscards", "PortXmitWait", "PortXmitData")
@@ -121,7 +122,7 @@ class Pointed:
     def describe(self) -> list[str]:
         """Lines to print: what it is, then one a channel, suspected ones with a star."""
         head, *turns = self.loop.describe()
-        share = f"{sum(self.suspected)} of {len(self.suspected)} channels suspected"
+        share = f"{sum(self.suspected)} of {number_of(len(self.suspected), 'channel')} suspected"
         stars = ("*" if suspected else " " for suspected in self.suspected)
         return [f"{share}: {head}", *(f"{star}{turn[1:]}" for star, turn in zip(stars, turns, strict=True))]
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from routing.deadlock.certificate import Scope
 from routing.deadlock.sources import Sender, behind, lid_name, senders_at, service_level, virtual_lane, walk
 from routing.fabric import Fabric
+from routing.numerals import number_of
 from routing.tables import Routing
 
 
@@ -102,7 +103,7 @@ class CreditLoop:
         where = f"VL {lanes[0]}" if len(lanes) == 1 else f"VLs {', '.join(map(str, lanes))}"
         whose = "requests and their replies" if self.replies else "requests"
         whose += " (switch-to-switch traffic included)" if self.scope == "all" else ""
-        head = f"credit loop of {len(self.turns)} channels on {where}, closed by {whose}:"
+        head = f"credit loop of {number_of(len(self.turns), 'channel')} on {where}, closed by {whose}:"
         return [head, *(f"  {turn}" for turn in self.turns)]
 
 

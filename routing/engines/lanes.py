@@ -10,6 +10,7 @@ import numpy.typing as npt
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations
 from routing.errors import OptionError
+from routing.numerals import number_of
 from routing.tables import DATA_VLS, identity_sl2vl
 
 
@@ -34,7 +35,7 @@ def vls_allowed(options: EngineOptions) -> int:
     if options.vls == "auto":
         if options.first_vl >= options.port_vls:
             raise OptionError(
-                f"ports have {options.port_vls} data VLs, and none from VL {options.first_vl} on",
+                f"ports have {number_of(options.port_vls, 'data VL')}, and none from VL {options.first_vl} on",
                 remedy="choose a lower first VL, or say how many VLs to use if the ports have more",
             )
         return options.port_vls - options.first_vl
@@ -42,7 +43,7 @@ def vls_allowed(options: EngineOptions) -> int:
         raise OptionError(f"{options.vls!r} is no number of data VLs", remedy=f"use 1 to {DATA_VLS}, min or auto")
     if options.first_vl + options.vls > DATA_VLS:
         raise OptionError(
-            f"there are no {options.vls} data VLs from VL {options.first_vl} on",
+            f"there are no {number_of(options.vls, 'data VL')} from VL {options.first_vl} on",
             remedy=f"use at most {DATA_VLS - options.first_vl}",
         )
     return options.vls

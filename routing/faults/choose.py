@@ -12,6 +12,7 @@ import numpy.typing as npt
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.faults.model import Fault, FaultKind, device_names, node_guids
+from routing.numerals import number_of
 
 
 def between_switches(fabric: Fabric) -> npt.NDArray[np.int64]:
@@ -152,7 +153,8 @@ class Lottery:
         wanted = count if count is not None else round((rate or 0.0) * len(candidates))
         if not 0 <= wanted <= len(candidates):
             raise OptionError(
-                f"{wanted} random faults, and {self.fabric.name} has {len(candidates)} of kind {', '.join(self.kinds)}",
+                f"{number_of(wanted, 'random fault')}, and {self.fabric.name} has {len(candidates)}"
+                f" of kind {', '.join(self.kinds)}",
                 remedy=f"use 0 to {len(candidates)}",
             )
         return rng.sample(candidates, wanted)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
+from routing.numerals import number_of
 
 End = tuple[int, int]
 """A port: the GUID of its device (not of the port), and its number."""
@@ -150,7 +151,7 @@ def _ends(fabric: Fabric, fault: Fault) -> list[tuple[int, int]]:
             raise _stranger(fabric, fault, what)
         ends.append((row, end))
     if fault.kind in (FaultKind.LINK, FaultKind.SWAP) and len(ends) != 2:
-        raise _stranger(fabric, fault, f"{len(ends)} ports instead of two")
+        raise _stranger(fabric, fault, f"{number_of(len(ends), 'port')} instead of two")
     if fault.kind is FaultKind.LINK and ends[0][0] != ends[1][0]:
         raise _stranger(fabric, fault, "its two ports are not cabled to each other")
     if fault.kind is FaultKind.SWAP and ends[0][0] == ends[1][0]:

@@ -15,6 +15,7 @@ from routing.deadlock.pause_flows import Demand
 from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
 from routing.formats.text import read_text
+from routing.numerals import decimal, number_of
 
 _RATE = re.compile(r"[0-9]{1,9}(?:/[0-9]{1,9}|\.[0-9]{1,9})?", re.ASCII)
 
@@ -34,7 +35,9 @@ def read_demands(path: str | Path, fabric: Fabric) -> list[Demand]:
     found = []
     for line, words in _lines(path):
         if len(words) not in (2, 3):
-            raise ParseError(f"{len(words)} words", path=path, line=line, remedy="write SOURCE DESTINATION [RATE]")
+            raise ParseError(
+                number_of(len(words), "word"), path=path, line=line, remedy="write SOURCE DESTINATION [RATE]"
+            )
         source, target = (_endport(fabric, word, path, line) for word in words[:2])
         if fabric.endport_switch[source[0]] < 0 or fabric.endport_switch[target[0]] < 0:
             raise ParseError("one of the ends is cabled to no switch", path=path, line=line, remedy="leave it out")
@@ -84,8 +87,8 @@ def _lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
 
 def _endport(fabric: Fabric, word: str, path: str | Path, line: int) -> tuple[int, int]:
     """Row of an end port, and the LID to reach it by."""
-    if word.isdecimal():
-        lid = int(word)
+    lid = decimal(word)
+    if lid is not None:
         row = int(fabric.lids.endport[lid]) if lid < len(fabric.lids) else -1
         if row < 0:
             raise ParseError(f"no CA or router has LID {word}", path=path, line=line, remedy="name one of the fabric")

@@ -16,6 +16,7 @@ from routing.formats.dump_lines import numbered_lines
 from routing.formats.lid_map import lid_owner
 from routing.formats.opensm_order import opensm_order
 from routing.formats.switch_rows import SwitchRows
+from routing.numerals import number_of
 
 NO_HOPS = 255
 LARGEST = 1 << 30
@@ -179,7 +180,7 @@ class _Reader:
             raise ParseError(f"{lid:#x} is no unicast LID", path=self._path, line=number)
         if len(hops) != int(self._fabric.switch_ports[self._row]) + 1:
             raise ParseError(
-                f"{len(hops) - 1} ports, {self._fabric.switch_name[self._row]!r} has "
+                f"{number_of(len(hops) - 1, 'port')}, {self._fabric.switch_name[self._row]!r} has "
                 f"{int(self._fabric.switch_ports[self._row])}",
                 path=self._path, line=number, remedy="one number for port 0 and one for each port",
             )  # fmt: skip

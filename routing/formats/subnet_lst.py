@@ -14,6 +14,7 @@ from routing.errors import FabricError, ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Place
 from routing.formats.statements import PortStatements
+from routing.numerals import number_of
 from routing.rates import SPEED_OF, WIDTHS
 
 _KIND = {"SW": NodeKind.SWITCH, "CA": NodeKind.CA, "Rt": NodeKind.ROUTER}
@@ -102,7 +103,8 @@ def _regard(builder: FabricBuilder, half: _Half, lmc: int, place: Place) -> None
         device = builder.add_device(half.kind, half.guid, half.name, half.ports, place)
     elif (known := builder.described(device)) != (half.kind, half.name, half.ports):
         raise FabricError(
-            f"node {half.guid:#x} is {half.name!r} with {half.ports} ports here, {known[1]!r} with {known[2]} before",
+            f"node {half.guid:#x} is {half.name!r} with {number_of(half.ports, 'port')} here,"
+            f" {known[1]!r} with {known[2]} before",
             path=place.path,
             line=place.line,
             remedy="GUIDs are unique",

@@ -100,6 +100,8 @@ def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
         raise ParseError(f"is no TOML: {problem}", path=path, line=line, remedy="see https://toml.io") from None
     except RecursionError:
         raise ParseError("is no TOML: it is nested too deeply", path=path) from None
+    except ValueError:
+        raise ParseError("holds a number of thousands of digits", path=path, remedy="no number is that long") from None
 
 
 def _lines(text: str) -> dict[Where, int]:

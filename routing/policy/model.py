@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from routing.errors import OptionError
+from routing.numerals import number_of
 
 HOQ_UNIT = 4.096e-6
 """Seconds of HOQLife 0; every step doubles it."""
@@ -81,7 +82,7 @@ class Breaker:
         told = f"{told} {seconds_text(self.check_period)}"
         if self.kind == "loop":
             return told
-        mtus = f"{self.extra_mtus} extra MTU{'s' * (self.extra_mtus != 1)}"
+        mtus = number_of(self.extra_mtus, "extra MTU")
         return f"{told}, releases for {seconds_text(self.release_period)} with {mtus}"
 
 
@@ -191,4 +192,4 @@ def value_text(what: Property, value: Value) -> str:
     if what == "hoq_life":
         held = hoq_seconds(value)
         return f"{value} (never drops)" if math.isinf(held) else f"{value} (drops after {seconds_text(held)})"
-    return f"{value} (stalls after {value} drops in a row)"
+    return f"{value} (stalls after {number_of(value, 'drop')} in a row)"

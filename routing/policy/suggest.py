@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
+from routing.numerals import number_of
 from routing.policy.drain import drain_times
 from routing.policy.model import (
     BREAKER_TIMES,
@@ -127,7 +128,7 @@ def rules_text(found: tuple[Suggestion, ...], fabric: Fabric) -> str:
         waits = f"without a deadlock their heads wait {seconds_text(one.drain_time)} at most"
         lines += [
             "",
-            f"# {one.ports} ports; {waits}; dropped {life}",
+            f"# {number_of(one.ports, 'port')}; {waits}; dropped {life}",
             "[[rule]]",
             f'name = "{one.role} ports"',
             f'role = "{one.role}"',

@@ -16,6 +16,7 @@ from routing.deadlock.certificate import Certificate, Scope
 from routing.deadlock.proof import Proof, prove
 from routing.engines.base import Engine, EngineOptions, Promise
 from routing.fabric import NO_PORT, Fabric
+from routing.numerals import number_of
 from routing.publish import verify
 from routing.reroute.ground import Frame, exact_waits
 from routing.reroute.home import heal, is_same
@@ -175,7 +176,7 @@ class _Job:
         if len(failed) and certificate is not None:
             laid, failed, plan = self.attempt_more(plan, laid, failed)
         if len(failed):
-            return None, f"{len(failed)} LIDs found no way without a credit loop"
+            return None, f"{number_of(len(failed), 'LID')} found no way without a credit loop"
         self.counts["levels"] = int(np.count_nonzero(laid.sl != _shaped(start.sl, laid.sl.shape)))
         return self.judge(laid, plan, holes)
 
@@ -290,7 +291,10 @@ class _Job:
         """What it took, in one line."""
         took = [_REASONS[how]]
         if self.counts.get("levels"):
-            took.append(f"{self.counts['levels']} SLs changed" + self.counts.get("by_source", 0) * ", by source now")
+            took.append(
+                f"{number_of(self.counts['levels'], 'SL')} changed"
+                + self.counts.get("by_source", 0) * ", by source now"
+            )
         if self.counts.get("exact"):
             took.append("some LIDs fit only beside what is left in use")
         if proof.scope == "endports" and self.before.proof.scope == "all":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from routing.numerals import number_of
 from routing.simulate.network import Network
 from routing.simulate.run import Simulation
 from routing.simulate.state import Event
@@ -31,16 +32,16 @@ TELLERS: Mapping[Event, Teller] = {
         f" to {net.lane_name(a)}, its number is {c:#010x}"
     ),
     Event.REROUTED: lambda net, a, b, c, d: f"{net.fabric.switch_name[a]}: {_lid(net, b)} goes by port {c} now",
-    Event.RELEASED: lambda net, a, b, c, d: f"{net.lane_name(a)}: {c} packets may go without credit",
+    Event.RELEASED: lambda net, a, b, c, d: f"{net.lane_name(a)}: {number_of(c, 'packet')} may go without credit",
     Event.OVERRUN: lambda net, a, b, c, d: f"{net.lane_name(a)}: packet to {_lid(net, b)} found no room",
     Event.FOUND: lambda net, a, b, c, d: (
         f"{net.fabric.switch_name[d]} found a loop of {c} from {net.lane_name(b)} to {net.lane_name(a)}"
     ),
     Event.RULE: lambda net, a, b, c, d: (
-        f"{net.lane_name(a)}: serves {net.lane_name(b)} only, whose buffer has {c} blocks more"
+        f"{net.lane_name(a)}: serves {net.lane_name(b)} only, whose buffer has {number_of(c, 'block')} more"
     ),
     Event.RULE_END: lambda net, a, b, c, d: f"{net.lane_name(a)}: serves all again",
-    Event.FAILED: lambda net, a, b, c, d: f"{net.channel_name(a)}: link down, {b} packets lost",
+    Event.FAILED: lambda net, a, b, c, d: f"{net.channel_name(a)}: link down, {number_of(b, 'packet')} lost",
     Event.RESTORED: lambda net, a, b, c, d: f"{net.channel_name(a)}: link up",
     Event.ROUND: lambda net, a, b, c, d: f"{net.lane_name(a)}: draws {b:#010x} for round {c}",
 }

@@ -10,6 +10,7 @@ import numpy as np
 
 from routing._kernels.simulate import VLARB_WIDTH, OptionArrays
 from routing.errors import OptionError
+from routing.numerals import number_of
 from routing.simulate.network import BLOCK, COST_BITS, Network
 
 HOQ_UNIT = 4.096e-6
@@ -247,7 +248,8 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
     """Raise OptionError where pauses cannot be, or buffers have no room for what comes before a pause is heard."""
     if not 0 <= pauses.xon < pauses.xoff:
         raise OptionError(
-            f"pauses begin at {pauses.xoff} blocks and end at {pauses.xon}", remedy="let xoff be over xon, from 0 on"
+            f"pauses begin at {number_of(pauses.xoff, 'block')} and end at {pauses.xon}",
+            remedy="let xoff be over xon, from 0 on",
         )
     if fcp_period or Breaker.DEADLOCK in breakers:
         raise OptionError("flow control packets and Deadlock Breaker are of credits, and pauses take their place")
@@ -259,7 +261,7 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
     room = int(arrays.buffer[inside].min(initial=need))
     if room < need:
         raise OptionError(
-            f"buffers of {room} blocks overflow, with pauses from {pauses.xoff} on",
+            f"buffers of {number_of(room, 'block')} overflow, with pauses from {pauses.xoff} on",
             remedy=f"use at least {need}: a packet, and what comes in the time of a round trip",
         )
 

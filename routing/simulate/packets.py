@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from routing.numerals import number_of
 from routing.simulate.changes import Plan, plan_of
 from routing.simulate.events import describe
 from routing.simulate.network import BLOCK
@@ -209,7 +210,7 @@ def _stated(simulation: Simulation, case: Case) -> Found:
     stated = {
         "arbitration": switching.arbitration.name.lower().replace("_", "-"),
         "inputs": switching.inputs.name.lower(),
-        "buffer": f"{simulation.network.timing.buffer} blocks",
+        "buffer": number_of(simulation.network.timing.buffer, "block"),
         "seed": switching.seed,
         **({} if switching.pauses is None else {"pauses": case.table["pauses"]}),
         "remedy": case.table.get("remedy", {}) or "none",

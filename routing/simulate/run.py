@@ -10,6 +10,7 @@ import numpy.typing as npt
 from routing._kernels import simulate as kernel
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError, RoutingError, TableError
+from routing.numerals import number_of
 from routing.simulate.network import Network
 from routing.simulate.options import Remedies, Switching, option_arrays
 from routing.simulate.reach import check_routes
@@ -86,9 +87,10 @@ class Simulation:
         if stop.why is not Why.FINISHED:
             totals = self.totals()
             raise RoutingError(
-                f"not finished ({stop.why.name.lower()}) at tick {stop.time} after {stop.events} events:"
-                f" {totals['injected']} packets sent, {totals['delivered']} delivered, {totals['dropped']} dropped,"
-                f" {totals['in_flight']} on their way, the last one moved at tick {totals['last_move']}"
+                f"not finished ({stop.why.name.lower()}) at tick {stop.time} after {number_of(stop.events, 'event')}:"
+                f" {number_of(totals['injected'], 'packet')} sent, {totals['delivered']} delivered,"
+                f" {totals['dropped']} dropped, {totals['in_flight']} on their way,"
+                f" the last one moved at tick {totals['last_move']}"
             )
         return stop
 

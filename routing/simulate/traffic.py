@@ -13,6 +13,7 @@ import numpy.typing as npt
 from routing._kernels.simulate import FLOW_NUMBERS, FLOW_REALS, TrafficArrays
 from routing.errors import OptionError
 from routing.fabric import Fabric
+from routing.numerals import number_of
 from routing.simulate.network import BLOCK, Network
 
 FOREVER = 1 << 62
@@ -174,7 +175,7 @@ def _check_sizes(network: Network, traffic: Traffic) -> None:
     if traffic.mtu > buffer or traffic.mtu < 1:
         raise OptionError(
             f"a packet of {traffic.mtu} bytes does not fit a buffer of {buffer}",
-            remedy=f"give every VL at least {-(-traffic.mtu // BLOCK)} blocks",
+            remedy=f"give every VL at least {number_of(-(-traffic.mtu // BLOCK), 'block')}",
         )
     if traffic.mtu > MOST_PACKET:
         raise OptionError(f"{traffic.mtu} bytes are no packet", remedy=f"use up to {MOST_PACKET}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
+from routing.numerals import number_of
 from routing.topologies.low_diameter import global_pairs, lay_graph
 from routing.topologies.options import DEFAULTS, TopologyOptions
 from routing.topologies.plan import check_size
@@ -42,7 +43,7 @@ def cascade(groups: int, h: int = 2, options: TopologyOptions = DEFAULTS) -> Fab
     switches = CHASSIS * BLADES
     if h < 0 or not 1 <= groups <= switches * h + 1:
         raise OptionError(
-            f"a Cascade of {groups} groups with {h} global links a switch",
+            f"a Cascade of {number_of(groups, 'group')} with {number_of(h, 'global link')} a switch",
             remedy=f"take h of at least 0 and 1 to {switches} h + 1 groups",
         )
     cas = options.cas_or(8)

@@ -8,6 +8,7 @@ import igraph
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
+from routing.numerals import number_of
 from routing.topologies.low_diameter import lay_graph
 from routing.topologies.options import DEFAULTS, TopologyOptions
 from routing.topologies.plan import check_size
@@ -35,7 +36,7 @@ def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAUL
     """
     if not 0 <= degree < switches or switches * degree % 2:
         raise OptionError(
-            f"{switches} switches cannot have {degree} links to others each",
+            f"{number_of(switches, 'switch')} cannot have {degree} links to others each",
             remedy="the degree must be under the number of switches, and their product even",
         )
     if degree < 2 and switches != degree + 1:

@@ -217,7 +217,7 @@ def test_loops_are_those_of_the_plugins_own_tables(bench):
     with bench.opensm("ibnue-updn,no_fallback") as opensm:
         assert poll(lambda: counted(opensm), 10.0)
         assert counted(opensm) == [(0, 0, 0, 0, 0)]
-        assert "1 rules, 0 channels on credit loops\n" in opensm.log_path.read_text()
+        assert "1 rule, 0 channels on credit loops\n" in opensm.log_path.read_text()
 
 
 def test_a_worker_that_died_is_replaced(live, nets, tmp_path):

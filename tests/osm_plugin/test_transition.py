@@ -77,7 +77,7 @@ def test_a_change_that_is_safe_says_so(tree):
     assert change.describe() == "safe to write in any order" and change.after.held is None
     line = transition_line(change)
     assert line == transition_line(at_once(tree, replace(tree, routing=routing)))
-    assert line == ("transition any-order: no mixture of the tables has a credit loop; 1 entries of 1 LIDs in 1 blocks")
+    assert line == ("transition any-order: no mixture of the tables has a credit loop; 1 entry of 1 LID in 1 block")
 
 
 def test_the_judge_tells_it_once_and_in_the_workers_log(torus, turned, capfd):

@@ -264,7 +264,7 @@ def test_rates_that_do_not_exist_are_refused(tmp_path):
     builder = FabricBuilder()
     a = builder.add_device(NodeKind.SWITCH, 1, "a", 4)
     builder.connect(a, 1, a, 2, speed=33.0)
-    with pytest.raises(FabricError, match=r"'a' has a link of 4 lanes at 33\.0 Gb/s"):
+    with pytest.raises(FabricError, match=r"'a' has a 4x link at 33\.0 Gb/s a lane"):
         write_net(builder.build(), tmp_path / "a.net")
     assert not list(tmp_path.iterdir())
 

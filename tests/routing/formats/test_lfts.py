@@ -116,8 +116,8 @@ BAD = {
     "switch twice": (" 2 guid 0x0000000000200001", " 2 guid 0x0000000000200000", ":8: .*second time"),
     "entry outside": ("Unicast lids [0x0-0x4] of switch DR", "#", ":4: .*outside"),
     "no end": ("3 valid lids dumped \nU", "U", ":1: .*no last line"),
-    "a switch is missing": (DUMP_FTS[DUMP_FTS.index("Unicast", 9) :], "", "1 of the fabric's 2 switches"),
-    "empty": (DUMP_FTS, "", "2 of the fabric's 2 switches"),
+    "a switch is missing": (DUMP_FTS[DUMP_FTS.index("Unicast", 9) :], "", "1 of 2 switches of the fabric missing"),
+    "empty": (DUMP_FTS, "", "2 of 2 switches of the fabric missing"),
 }
 
 

@@ -1,0 +1,35 @@
+import pytest
+
+from routing.numerals import DIGITS, decimal, number_of
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("007", 7), ("9" * DIGITS, 10**DIGITS - 1)])
+def test_digits_are_a_number(text, number):
+    assert decimal(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "-1", "+1", " 1", "1_0", "0x1", "1.0", "٣", "²", "9" * (DIGITS + 1), "9" * 5000])
+def test_all_else_is_none(text):
+    assert decimal(text) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "many"),
+    [
+        ("link", "links"),
+        ("switch", "switches"),
+        ("process", "processes"),
+        ("entry", "entries"),
+        ("way", "ways"),
+        ("CA", "CAs"),
+        ("VL", "VLs"),
+        ("end port", "end ports"),
+    ],
+)
+def test_one_and_many(one, many):
+    assert [number_of(n, one) for n in (0, 1, 2)] == [f"0 {many}", f"1 {one}", f"2 {many}"]
+
+
+def test_a_plural_that_is_given():
+    assert number_of(1, "CA or router", "CAs and routers") == "1 CA or router"
+    assert number_of(2, "CA or router", "CAs and routers") == "2 CAs and routers"
