@@ -18,6 +18,7 @@ from routing.cli.numbers import Number
 from routing.cli.output import counted, json_option, phase, print_json
 from routing.cli.sweep_report import Report, show
 from routing.errors import OptionError
+from routing.numerals import decimal
 
 if TYPE_CHECKING:
     from routing.sweep.ledger import Ledger
@@ -31,8 +32,9 @@ LAB = "routing.cli.sweep_lab:run"
 
 def all_or_number(text: str) -> int | str:
     """``--links``, ``--switches``: ``all`` or a number."""
-    if text == "all" or text.isdecimal():
-        return text if text == "all" else int(text)
+    number = text if text == "all" else decimal(text)
+    if number is not None:
+        return number
     raise click.BadParameter(f"{text!r} is neither a number nor all")
 
 
@@ -241,7 +243,7 @@ def run(
     todo = [task for task in plan.tasks if task.id not in done]
     if not todo:
         return 0, 0.0
-    live = any(task.mode == "lab" for task in todo)
+    live = [task for task in todo if task.mode == "lab"]
     if live and executor != "processes":
         raise OptionError("--lab needs ibsim and OpenSM on this machine", remedy="leave out --executor")
     started = time.perf_counter()
@@ -249,9 +251,11 @@ def run(
     finished = False
     try:
         settings = prepared(stack) if live else ()
-        number = ledger.begin(f"{len(todo)} of {len(plan.tasks)} tasks, {executor}")
         with counted("sweep", len(todo)) as tell:
-            Run(ledger, number, crew, packer(plan, settings), lambda pairs: tell(len(pairs))).finish(todo)
+            # Each of the two is a run of its own in the ledger, as more code takes part in live tasks.
+            for part in filter(None, ([task for task in todo if task.mode != "lab"], live)):
+                number = ledger.begin(f"{len(part)} of {len(plan.tasks)} tasks, {executor}", live=part is live)
+                Run(ledger, number, crew, packer(plan, settings), lambda pairs: tell(len(pairs))).finish(part)
         finished = True
     finally:
         crew.close(now=not finished)

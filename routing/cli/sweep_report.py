@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from routing.cli.output import print_facts, print_table
+from routing.numerals import number_of
 
 if TYPE_CHECKING:
     from routing.sweep.ledger import Record
@@ -50,6 +51,12 @@ class Report:
     def versions(self) -> list[str]:
         """Versions of ibnue that the results are from."""
         return sorted({record.version for record in self.records})
+
+    @property
+    def of_one_kind(self) -> bool:
+        """Whether the same code found all results; live ones are of more code, so that theirs is another version."""
+        kinds = {(record.task.mode == "lab", record.version) for record in self.records}
+        return len(kinds) == len({live for live, _ in kinds})
 
     def as_object(self) -> dict[str, Any]:
         """For ``--json``."""
@@ -107,8 +114,9 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     kept = len(report.records) - report.ran
     if report.ran:
         rate = f"{report.ran / max(report.seconds, 1e-9):.0f} a second"
-        yield "ran", f"{report.ran} cases in {report.seconds:.1f} s, {rate}; {kept} were in the ledger"
-    if len(report.versions) > 1:
+        ran = f"{number_of(report.ran, 'case')} in {report.seconds:.1f} s, {rate}"
+        yield "ran", f"{ran}; {number_of(kept, 'was', 'were')} in the ledger"
+    if not report.of_one_kind:
         yield "versions", ", ".join(report.versions)
     failures = len(report.failures)
     yield "certified", f"{len(report.records) - failures} of {len(report.records)}"

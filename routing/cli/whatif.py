@@ -18,6 +18,7 @@ from routing.cli.command import FINDING
 from routing.cli.numbers import Number
 from routing.cli.output import phase, plain, print_facts, print_table
 from routing.errors import InputError, OptionError
+from routing.numerals import decimal, number_of
 
 if TYPE_CHECKING:
     from routing.fabric import Fabric
@@ -32,14 +33,15 @@ def all_or(text: str) -> int:
     """``all``, or how many at random; -1 means all."""
     if text == "all":
         return -1
-    if text.isdecimal():
-        return int(text)
+    number = decimal(text)
+    if number is not None:
+        return number
     raise click.BadParameter(f"{text!r} is neither all nor a number")
 
 
 def sample(text: str) -> tuple[int, int | None, float | None]:
     """``N``, ``N:K`` or ``N:P%``: number of scenarios, faults in each or None, rate or None."""
-    found = re.fullmatch(r"([0-9]+)(?::(?:([0-9]+)|([0-9]+(?:\.[0-9]*)?)%))?", text, re.ASCII)
+    found = re.fullmatch(r"([0-9]{1,18})(?::(?:([0-9]{1,18})|([0-9]+(?:\.[0-9]*)?)%))?", text, re.ASCII)
     if found is None:
         raise click.BadParameter(f"{text!r} is no sample: write 100, 100:3 or 100:1%")
     if found[3] is not None:
@@ -249,14 +251,14 @@ def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, 
     before, total = baseline.published, len(effects)
     links, switches = weak_spots(before.fabric)
     yield "fabric", findings.fabric_line(before.fabric)
-    yield "engine", f"{baseline.engine.name}, {before.routing.vls} VLs, all-to-all {share(baseline.a2a)}"
+    yield "engine", f"{baseline.engine.name}, {number_of(before.routing.vls, 'VL')}, all-to-all {share(baseline.a2a)}"
     yield "bridges", names(link_names(before.fabric, links)) or "none"
     yield "cut switches", names([before.fabric.switch_name[row] for row in switches]) or "none"
     if not effects:
         yield "scenarios", "none: there is nothing of what was asked for that could break"
         return
-    yield "connected", f"after {sum(effect.connected for effect in effects)} of {total} scenarios"
-    yield "certified", f"after {sum(effect.certified for effect in effects)} of {total} scenarios"
+    yield "connected", f"after {sum(effect.connected for effect in effects)} of {number_of(total, 'scenario')}"
+    yield "certified", f"after {sum(effect.certified for effect in effects)} of {number_of(total, 'scenario')}"
     yield "tables", ", ".join(f"{count} {how}" for how, count in Counter(e.how for e in effects).most_common())
     mended = [effect for effect in effects if effect.changed is not None and effect.loss is not None]
     if mended:
@@ -276,8 +278,8 @@ def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, 
 
 def pace(count: int, seconds: float, jobs: int) -> tuple[str, str]:
     """How long it took."""
-    processes = "1 process" if jobs == 1 else f"{jobs} processes"
-    return "seconds", f"{seconds:.2f}, {count / seconds:.0f} scenarios a second on {processes}"
+    rate = number_of(round(count / seconds), "scenario")
+    return "seconds", f"{seconds:.2f}, {rate} a second on {number_of(jobs, 'process')}"
 
 
 def print_limits(limits: Limits, beyond: Sequence[Effect]) -> None:

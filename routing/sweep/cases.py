@@ -14,7 +14,7 @@ from routing.fabric import Fabric
 from routing.faults import Fault, FaultKind, parse_fault, random_faults
 
 INTACT = "intact"
-_SAMPLE = re.compile(r"([0-9]+)(?::(?:([0-9]+)|([0-9]+(?:\.[0-9]*)?)%))?", re.ASCII)
+_SAMPLE = re.compile(r"([0-9]{1,18})(?::(?:([0-9]{1,18})|([0-9]+(?:\.[0-9]*)?)%))?", re.ASCII)
 _RANDOM = re.compile(r"random ([0-9.e-]+)(%?) (\S+) ([0-9]+/[0-9]+)", re.ASCII)
 
 

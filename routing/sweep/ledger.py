@@ -157,10 +157,10 @@ class Ledger:
             if not self._there and not runs and self.path is not None:
                 self.path.unlink(missing_ok=True)
 
-    def begin(self, about: str) -> int:
-        """Note down a run; its number."""
+    def begin(self, about: str, *, live: bool = False) -> int:
+        """Note down a run, and whether its tasks are live; its number."""
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        row = (now, code_version(), about)
+        row = (now, code_version(live=live), about)
         with self._told():
             done = self._base.execute("INSERT INTO runs (started, version, about) VALUES (?, ?, ?)", row)
         assert done.lastrowid is not None

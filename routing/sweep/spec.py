@@ -13,11 +13,14 @@ from routing.errors import InputError, OptionError, ParseError
 from routing.fabric import Fabric
 from routing.faults import Fault, every_link, every_switch
 from routing.formats.toml_text import Toml
+from routing.numerals import decimal
 from routing.sweep.cases import INTACT, RandomFaults, faults_of, text_of
 from routing.sweep.tasks import MODES, Shard, Target, Task
 
 LONGEST = 1e6
 """Seconds that a case may be given at most: more than a week."""
+MOST = 1_000_000
+"""Cases of a sweep at most: half a gigabyte before the first is done."""
 
 ReadFabric = Callable[[str], Fabric]
 
@@ -62,7 +65,7 @@ class Block:
     origin: tuple[Toml, int] | None = None
 
     @contextlib.contextmanager
-    def told(self, key: str) -> Iterator[None]:
+    def told(self, *key: str) -> Iterator[None]:
         """Say of an error where in a file the value stands that it is about."""
         try:
             yield
@@ -71,7 +74,7 @@ class Block:
                 raise
             file, number = self.origin
             problem = error.problem if error.path is None else f"{error.path}: {error.problem}"
-            raise file.error(problem, "block", number, key, remedy=error.remedy) from None
+            raise file.error(problem, "block", number, *key, remedy=error.remedy) from None
 
     def cases(self, fabric: Fabric) -> Iterator[str]:
         """What is broken, case by case.
@@ -83,29 +86,36 @@ class Block:
         """
         if self.intact:
             yield INTACT
-        yield from map(text_of, some(every_link(fabric), self.links))
-        yield from map(text_of, some(every_switch(fabric), self.switches))
+        for key, single, wanted in (
+            ("links", every_link, self.links),
+            ("switches", every_switch, self.switches),
+        ):
+            with self.told(key):
+                chosen = some(single(fabric), wanted, f"single {key}, and {fabric.name}")
+            yield from map(text_of, chosen)
         with self.told("faults"):
             named = [fault for text in self.faults for fault in faults_of(text, fabric)]
         yield from map(text_of, named)
         with self.told("random"):
-            drawn = [case for text in self.random for case in RandomFaults.parse(text, self.kinds).texts(fabric)]
-        yield from drawn
+            for text in self.random:
+                yield from RandomFaults.parse(text, self.kinds).texts(fabric)
 
 
-def some(faults: Sequence[Fault], wanted: int | str) -> Sequence[Fault]:
+def some(faults: Sequence[Fault], wanted: int | str, what: str) -> Sequence[Fault]:
     """All of them, or that many at even distances.
 
     Raises
     ------
     OptionError
-        Neither "all" nor a number.
+        Neither "all" nor a number, or more than there are.
     """
     if wanted == "all":
         return faults
     if isinstance(wanted, str) or wanted < 0:
         raise OptionError(f"{wanted!r} is no choice of single faults", remedy="use all, or a number")
-    return faults if wanted >= len(faults) else [faults[n * len(faults) // wanted] for n in range(wanted)]
+    if wanted > len(faults):
+        raise OptionError(f"{wanted} {what} has {len(faults)}", remedy="use all, or a smaller number")
+    return [faults[n * len(faults) // wanted] for n in range(wanted)]
 
 
 @dataclass(frozen=True)
@@ -133,12 +143,14 @@ def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None
     Raises
     ------
     InputError
-        A fabric that cannot be read, an engine, option or fault that means nothing, or no task at all.
+        A fabric that cannot be read, an engine, option or fault that means nothing, no task at all, or more than
+        :data:`MOST`.
     """
     fabrics: dict[str, Fabric] = {}
     texts: dict[str, Fabric] = {}
     tasks: dict[str, Task] = {}
     timeouts: dict[str, float] = {}
+    room = MOST
     for block in blocks:
         with block.told("engines"):
             targets = [Target.parse(text) for text in block.engines]
@@ -153,7 +165,14 @@ def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None
             with block.told("fabrics"):
                 fabric = texts[text] = texts.get(text) or read(text)
             fabric = fabrics.setdefault(fabric.digest, fabric)
-            cases = list(dict.fromkeys(block.cases(fabric)))
+            each = len(targets) * len(block.modes) * len(block.seeds)
+            cases = list(dict.fromkeys(itertools.islice(block.cases(fabric), room // each + 1)))
+            room -= each * len(cases)
+            if room < 0:
+                with block.told():
+                    raise OptionError(
+                        f"over {MOST:,} cases", remedy="ask for fewer seeds or faults, or make several sweeps"
+                    )
             for task in _product(block, fabric, targets, cases):
                 if task.id not in tasks and block.timeout is not None:
                     timeouts[task.id] = block.timeout
@@ -182,10 +201,13 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     """
     seeds: list[int] = []
     for word in text.split(","):
-        first, dash, last = word.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) < int(first):
+        begin, dash, end = word.strip().partition("-")
+        first, last = decimal(begin), decimal(end if dash else begin)
+        if first is None or last is None or last < first:
             raise OptionError(f"{text!r} is no list of seeds", remedy="write it like 1,5-8")
-        seeds.extend(range(int(first), int(last or first) + 1))
+        if last - first >= MOST - len(seeds):
+            raise OptionError(f"{text!r} means over {MOST:,} seeds", remedy="ask for fewer")
+        seeds.extend(range(first, last + 1))
     return tuple(dict.fromkeys(seeds))
 
 

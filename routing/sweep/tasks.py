@@ -13,6 +13,7 @@ from types import MappingProxyType
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Objective
 from routing.errors import OptionError
+from routing.numerals import decimal
 
 Value = int | float | str | bool
 Options = tuple[tuple[str, Value], ...]
@@ -161,9 +162,9 @@ class Shard:
         OptionError
             It is no shard.
         """
-        number, slash, of = text.partition("/")
-        if slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of):
-            return cls(int(number), int(of))
+        number, of = map(decimal, text.partition("/")[::2])
+        if number is not None and of is not None and 1 <= number <= of:
+            return cls(number, of)
         raise OptionError(f"{text!r} is no shard", remedy="the second of eight is 2/8")
 
     def has(self, task: Task) -> bool:

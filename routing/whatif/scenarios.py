@@ -9,6 +9,9 @@ from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.faults import Fault, Lottery
 
+MOST = 1_000_000
+"""Random scenarios at most: each is held in memory with its faults."""
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -52,9 +55,9 @@ def sampled(
     Raises
     ------
     OptionError
-        See :func:`routing.faults.random_faults`; a negative number of scenarios.
+        See :func:`routing.faults.random_faults`; a negative number of scenarios, or more than :data:`MOST`.
     """
-    if count < 0:
-        raise OptionError(f"{count} scenarios", remedy="use 0 or more")
+    if not 0 <= count <= MOST:
+        raise OptionError(f"{count} scenarios", remedy=f"use 0 to {MOST:,}")
     lottery = Lottery.of(fabric, kinds, groups)
     return [Scenario(tuple(lottery.draw(f"{seed}/{number}", count=together, rate=rate))) for number in range(count)]

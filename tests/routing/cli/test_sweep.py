@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import routing
 from routing.cli import main
 from routing.sweep.ledger import Ledger
+from routing.sweep.version import code_version
 
 
 def run(*args, **options):
@@ -60,6 +61,17 @@ def test_a_refusal_is_a_result():
     assert result.exit_code == 1
     assert "refused: torus-5x5 dfsssp:vls=1: intact: " in result.stdout
     assert "1 may be used" in result.stdout
+
+
+def test_results_of_other_code_are_told(tmp_path):
+    path = tmp_path / "l.db"
+    assert "versions" not in run("ring:4", "-j", 1, "--ledger", path).stdout
+    with sqlite3.connect(path) as base:
+        base.execute("UPDATE runs SET version = '0.0.9+other'")
+    found = run("ring:5", "ring:4", "-j", 1, "--ledger", path).stdout
+    assert "1 case in" in found
+    assert "; 1 was in the ledger" in found
+    assert f"versions   0.0.9+other, {code_version()}" in found
 
 
 def test_a_ledger_by_itself(tmp_path):
@@ -114,6 +126,9 @@ def test_a_spec(tmp_path):
         ("[[block]]\nfabrics = ['ring:4']\nlinsk = 'all'", "s.toml:3: there is no key 'linsk'"),
         ("[[block]]\nfabrics = ['ring:4']\norigin = 'x'", "s.toml:3: there is no key 'origin'"),
         ("[[block]]\nfabrics = ['ring:4']\nlinks = 'some'", "s.toml:3: links is neither all nor a number"),
+        ("[[block]]\nfabrics = ['ring:4']\nlinks = 5", "s.toml:3: 5 single links, and ring-4 has 4"),
+        ("[[block]]\nfabrics = ['ring:4']\nlinks = " + "9" * 5000, "s.toml: holds a number of thousands of digits"),
+        ("[[block]]\nfabrics = ['ring:4']\nrandom = '999999999'", "s.toml:1: over 1,000,000 cases"),
         ("[[block]]\nfabrics = ['ring:4']\nseeds = ['one']", "s.toml:3: seeds has a value that is no int"),
         ("[[block]]\nfabrics = ['ring:4']\nseeds = -1", "s.toml:3: -1 is no seed"),
         ("[[block]]\nfabrics = ['ring:4']\nseeds = []", "s.toml:3: seeds is empty"),
@@ -145,7 +160,17 @@ def test_specs_that_are_none(text, word, tmp_path):
         (["ring:4", "-e", "dfssp"], "did you mean dfsssp"),
         (["ring:4", "--fault", "sw9/1"], "sw9"),
         (["ring:4", "--shard", "9/8"], "no shard"),
+        (["ring:4", "--shard", "1/" + "9" * 5000], "no shard"),
         (["ring:4", "--seeds", "5-1"], "no list of seeds"),
+        (["ring:4", "--seeds", "9" * 5000], "no list of seeds"),
+        (["ring:4", "--seeds", "1-99999999999"], "'1-99999999999' means over 1,000,000 seeds"),
+        (["ring:4", "--seeds", "1-999999,2-999999"], "means over 1,000,000 seeds"),
+        (["ring:4", "--seeds", "0-999999", "--links", "1"], "over 1,000,000 cases"),
+        (["ring:4", "--links", "5"], "5 single links, and ring-4 has 4 (use all"),
+        (["ring:5", "ring:4", "--switches", "5"], "5 single switches, and ring-4 has 4 (use all"),
+        (["ring:4", "--links", "9" * 5000], "neither a number nor all"),
+        (["ring:4", "--random", "999999999"], "over 1,000,000 cases"),
+        (["ring:4", "--random", "9" * 5000], "is no sample"),
         (["ring:4", "--random", "5:99"], "99 random faults"),
         (["ring:4", "--random", "5", "--kinds", "weather"], "weather"),
         (["ring:4", "--links", "many"], "many"),

@@ -6,6 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from routing.cli import main
+from routing.sweep.ledger import Ledger
+from routing.sweep.version import code_version
 
 pytestmark = pytest.mark.lab
 
@@ -63,3 +65,15 @@ def test_only_here():
     result = run("ring:3", "--executor", "dask://nowhere:1")
     assert result.exit_code == 2
     assert "on this machine" in result.stderr
+
+
+def test_live_cases_are_of_more_code(tmp_path):
+    spec, path = tmp_path / "s.toml", tmp_path / "l.db"
+    spec.write_text('[[block]]\nfabrics = ["ring:3"]\nmodes = ["fresh", "lab"]\n')
+    result = CliRunner().invoke(main, ["sweep", "--spec", str(spec), "--ledger", str(path)])
+    assert result.exit_code == 0, result.output
+    assert "2 cases" in result.stdout
+    assert "versions" not in result.stdout
+    with Ledger(path) as ledger:
+        found = {record.task.mode: record.version for record in ledger.records()}
+    assert found == {"fresh": code_version(), "lab": code_version(live=True)}

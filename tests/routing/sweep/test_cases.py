@@ -44,6 +44,8 @@ def test_samples_that_are_none(text):
 
 def test_some_of_them():
     faults = every_link(generate("ring", ["10"]))
-    assert some(faults, "all") == some(faults, 10) == some(faults, 99) == faults
-    assert some(faults, 0) == []
-    assert [faults.index(fault) for fault in some(faults, 3)] == [0, 3, 6]
+    assert some(faults, "all", "links") == some(faults, 10, "links") == faults
+    assert some(faults, 0, "links") == []
+    assert [faults.index(fault) for fault in some(faults, 3, "links")] == [0, 3, 6]
+    with pytest.raises(OptionError, match="11 links in a ring has 10"):
+        some(faults, 11, "links in a ring")

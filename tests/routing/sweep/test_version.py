@@ -4,31 +4,40 @@ import sys
 from pathlib import Path
 
 import routing
-from routing.sweep.version import code_version
+from routing.sweep.version import LIVE, code_version
 
-ASK = "from routing.sweep.version import code_version; print(code_version())"
+ASK = "from routing.sweep.version import code_version; print(code_version(), code_version(live=True))"
 
 
 def elsewhere(folder):
-    copy = folder / "routing"
     # Compiled kernels, caches and what the compiler was given differ between machines.
-    shutil.copytree(
-        Path(routing.__file__).parent, copy, ignore=shutil.ignore_patterns("*.so", "__pycache__", "_native.c")
-    )
-    return copy
+    left_out = shutil.ignore_patterns("*.so", "__pycache__", "_native.c")
+    for package in LIVE:
+        shutil.copytree(Path(routing.__file__).parents[1] / package, folder / package, ignore=left_out)
 
 
 def told(folder):
+    """The version of the code in a folder, and that with the plugin and the lab."""
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, sys.argv[1]); {ASK}", folder]
-    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder).stdout.strip()
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder).stdout.split()
 
 
 def test_the_same_sources_are_the_same_code_anywhere(tmp_path):
-    copy = elsewhere(tmp_path)
-    assert told(tmp_path) == code_version()
-    assert code_version().startswith(f"{routing.__version__}+")
-    for name in ("quality.py", "_kernels/csrc/nue.c"):
+    elsewhere(tmp_path)
+    assert told(tmp_path) == [code_version(), code_version(live=True)]
+    assert all(version.startswith(f"{routing.__version__}+") for version in told(tmp_path))
+    for name in ("routing/quality.py", "routing/_kernels/csrc/nue.c"):
         before = told(tmp_path)
-        with (copy / name).open("a") as file:
+        with (tmp_path / name).open("a") as file:
             file.write("\n")
-        assert told(tmp_path) != before
+        assert all(new != old for new, old in zip(told(tmp_path), before, strict=True))
+
+
+def test_live_results_are_of_the_plugin_and_the_lab_too(tmp_path):
+    elsewhere(tmp_path)
+    for name in ("osm_plugin/worker.py", "osm_plugin/shim.c", "ibsim_fixtures/lab.py"):
+        offline, live = told(tmp_path)
+        with (tmp_path / name).open("a") as file:
+            file.write("\n")
+        assert told(tmp_path)[0] == offline
+        assert told(tmp_path)[1] != live
