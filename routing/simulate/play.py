@@ -16,6 +16,7 @@ from routing.deadlock.waitfor import WaitFor
 from routing.errors import InputError
 from routing.simulate.changes import both_ways
 from routing.simulate.graphs import play_graph
+from routing.simulate.message_types import play_message_types
 from routing.simulate.network import Network
 from routing.simulate.packets import play_lock_times, play_packets, play_seeds, play_shifts
 from routing.simulate.played import Played, Series
@@ -169,6 +170,7 @@ PLAYERS: Mapping[str, Player] = {
     "pauses": play_pauses,
     "graph": play_graph,
     "dependencies": play_dependencies,
+    "message-types": play_message_types,
     "tables": play_tables,
 }
 """What a case may do, by the word in its file."""

@@ -55,7 +55,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "buffer": Key(NUMBER), "load": Key(NUMBER), "seed": Key((int,)), "until": Key(NUMBER), "without": Key(LIST),
         "engine": Key(TEXT), "vls": Key((int, str)), "remedy": Key(TABLE), "expect": Key(TABLE, True),
         "from": Key(NUMBER), "buffers": Key(LIST), "seeds": Key((int,)), "graph": Key(TABLE), "tables": Key(TEXT),
-        "change": Key(TABLE), "wire": Key((int,)), "pauses": Key(TABLE), "fault": Key(LIST),
+        "change": Key(TABLE), "wire": Key((int,)), "pauses": Key(TABLE), "fault": Key(LIST), "chain": Key(TABLE),
     },
     "pauses": {"xoff": Key(NUMBER, True), "xon": Key(NUMBER, True)},
     "fault": {"cable": Key(LIST, True), "at": Key(NUMBER, True), "until": Key(NUMBER), "reroute": Key(LIST)},
@@ -63,6 +63,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "waits": Key(LIST), "movable": Key(LIST), "grid": Key(LIST), "around": Key(FLAG), "one_way": Key(FLAG),
         "turns": Key(LIST),
     },
+    "chain": {"channels": Key((int,), True), "escape": Key(LIST, True), "usable": Key((int,))},
     "change": {"how": Key(TEXT, True), "at": Key(NUMBER, True), "every": Key(NUMBER), "order": Key(LIST)},
     "remedy": {
         "hoq": Key(NUMBER), "stall_count": Key((int,)), "lifetime": Key(NUMBER), "breaker": Key(TEXT),
@@ -192,7 +193,7 @@ def read_scenario(path: Path) -> Scenario:
 
 def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
     of_case = f"of case {row['name']!r}"
-    for part in ("remedy", "graph", "change", "pauses"):
+    for part in ("remedy", "graph", "change", "pauses", "chain"):
         if part in row:
             _check_table(file, row[part], part, f"{part} {of_case}", *where, part)
     for number, fault in enumerate(row.get("fault", [])):

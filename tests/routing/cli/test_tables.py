@@ -130,6 +130,26 @@ def test_check_does_not_trust_the_certificate_of_a_bundle(torus, routed, tmp_pat
     assert "credit loops  none" in result.stdout
 
 
+def test_check_says_how_many_vls_types_of_messages_take(torus, routed):
+    """Tables of Up*/Down* need one VL, spread over eight here; each type takes a copy of what is there."""
+    assert run("route", torus, "--vls", "2", "-o", routed / "two").exit_code == 0
+    result = run("check", torus, routed / "two", "--message-types", 3)
+    assert result.exit_code == 0
+    assert "message types  3 need 6 VLs, 2 each, with ports of 8" in result.stdout
+    told = json.loads(run("check", torus, routed / "two", "--message-types", 3, "--json").stdout)["message_types"]
+    assert told == {"types": 3, "vls_each": 2, "vls_needed": 6, "port_vls": 8, "strict": 1, "wide": 3}
+    many = run("check", torus, routed / "two", "--message-types", 8)
+    assert many.exit_code == 1
+    assert "8 need 16 VLs, 2 each: MORE than the 15" in many.stdout
+
+
+def test_no_number_of_vls_makes_up_for_a_credit_loop(tmp_path):
+    assert run("route", "ring:5", "-e", "minhop", "-o", tmp_path / "loop").exit_code == 1
+    result = run("check", "ring:5", tmp_path / "loop", "--message-types", 2)
+    assert result.exit_code == 1
+    assert "message types  NO number of VLs is enough" in result.stdout
+
+
 def test_check_names_what_is_not_delivered(torus, routed, tmp_path):
     lines = (routed / "opensm-lfts.dump").read_text().splitlines()
     entry = next(number for number, line in enumerate(lines) if line.startswith("0x0014"))
