@@ -18,6 +18,7 @@ TABLE_FABRICS = (("torus", "4x4x4"), ("kary-ntree", "4,3"), ("dragonfly", "4,2,2
 NAMES = (
     "proof",
     "reroute",
+    "reroute_fixtures",
     "read_fabrics",
     "sweep_seconds",
     "resweep_seconds",

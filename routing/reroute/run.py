@@ -18,8 +18,10 @@ from routing.engines.base import Engine, EngineOptions, Promise
 from routing.fabric import NO_PORT, Fabric
 from routing.numerals import number_of
 from routing.publish import verify
+from routing.reroute.fewest import fewest_entries
 from routing.reroute.ground import Frame, exact_waits
 from routing.reroute.home import heal, is_same
+from routing.reroute.levels import with_levels
 from routing.reroute.prove_changes import prove_changes
 from routing.reroute.rejoin import rejoin
 from routing.reroute.standing import Standing, allowed, prepare
@@ -75,16 +77,31 @@ def reroute(
     standing = prepare(before, home, threads=options.threads)
     job = _Job(engine, options, before, fabric, stability, home, laid, standing)
     found, problem = job.run()
-    if "rejoined" in job.counts and (found is None or found.changed > MOST_CHANGES * found.broken):
+    if "rejoined" in job.counts and _is_much(found):
         found = _lesser(found, replace(job, counts={}, rejoins=False).run()[0])
+    if _is_much(found) or (found is not None and _scope(found) > _scope(before)):
+        found = _lesser(found, replace(job, counts={}).run_fewest())
     return found if found is not None else _fresh(engine, options, fabric, laid, problem)
 
 
+def _is_much(found: Rerouted | None) -> bool:
+    """Whether it is worth the time to look for less: nothing was found, or too many entries had to give way."""
+    if found is None:
+        return True
+    missing = max(found.broken, found.counts.get("holes", 0))
+    return found.changed - found.counts.get("healed", 0) > MOST_CHANGES * missing
+
+
 def _lesser(found: Rerouted | None, other: Rerouted | None) -> Rerouted | None:
-    """The one with fewer changes, unless it is proven for less."""
+    """The one that is proven for more, and of equals the one with fewer changes."""
     if found is None or other is None:
         return other if found is None else found
-    return other if other.changed < found.changed and other.proof.scope == found.proof.scope else found
+    return min(found, other, key=lambda one: (_scope(one), one.changed))
+
+
+def _scope(tables: Rerouted | Published) -> int:
+    """0 if what switches send to switches is proven, too, else 1."""
+    return int(tables.proof.scope != "all")
 
 
 def _settled(engine: Engine, before: Published, fabric: Fabric, home: Published | None, laid: Laid) -> Rerouted | None:
@@ -159,26 +176,59 @@ class _Job:
 
     def mend(self, certificate: Certificate | None, vl_bit: npt.NDArray[np.uint16]) -> tuple[Rerouted | None, str]:
         """Keep what holds and fill the holes, with a certificate like this one; or say why it cannot be had."""
-        home = self.home
-        frame = Frame.of(self.fabric, [p.fabric for p in (home, self.before) if p is not None])
+        frame = Frame.of(self.fabric, [p.fabric for p in (self.home, self.before) if p is not None])
         waits, with_home = self.waits(frame, certificate)
-        start = deliver(self.laid.routing, self.fabric)
-        if home is not None and with_home:
-            apart = self.standing.apart if self.laid.in_place and same_devices(home.fabric, self.fabric) else None
-            start, self.counts["healed"] = heal(start, home, self.fabric, apart)
+        start = self.beginning(with_home=with_home)
         joined = rejoin(frame, waits) if self.rejoins else None
         if joined is not None and joined is not waits:
             self.counts["rejoined"], waits = 1, joined
         plan = Attempt(frame, waits, certificate, vl_bit)
         lay = LAY_ANEW if self.stability is Stability.BALANCED else MEND
         laid, failed, plan = self.attempt(plan, start, lay)
-        holes = self.counts["holes"]
         if len(failed) and certificate is not None:
             laid, failed, plan = self.attempt_more(plan, laid, failed)
         if len(failed):
             return None, f"{number_of(len(failed), 'LID')} found no way without a credit loop"
         self.counts["levels"] = int(np.count_nonzero(laid.sl != _shaped(start.sl, laid.sl.shape)))
-        return self.judge(laid, plan, holes)
+        return self.judge(laid, plan)
+
+    def beginning(self, *, with_home: bool) -> Routing:
+        """What holds of the tables before, with the columns of home that hold again if those may come back."""
+        start, home = deliver(self.laid.routing, self.fabric), self.home
+        if home is None or not with_home:
+            return start
+        apart = self.standing.apart if self.laid.in_place and same_devices(home.fabric, self.fabric) else None
+        start, self.counts["healed"] = heal(start, home, self.fabric, apart)
+        return start
+
+    def run_fewest(self) -> Rerouted | None:
+        """Tables with the fewest changed entries, and SLs for the ways that have changed; None if no VLs hold them."""
+        certificate, row = self.before.proof.certificate, common_lanes(self.before.routing)
+        if certificate is None or row is None or self.goes_by_lid or self.stability is not Stability.FULL:
+            return None
+        start = self.beginning(with_home=self.standing.with_home)
+        lft = fewest_entries(self.fabric, start.lft)
+        filled, counted = start.lft == NO_PORT, lft != start.lft
+        self.counts["repaired"] = self.counts["holes"] = int(np.count_nonzero(filled & counted))
+        self.counts["moved"] = int(np.count_nonzero(~filled & counted))
+        laid = with_levels(
+            self.fabric,
+            replace(start, lft=lft),
+            self.laid.routing,
+            certificate,
+            vl_bits(row),
+            level=self.standing.level,
+            threads=self.options.threads,
+        )
+        if laid is None:
+            return None
+        self.counts["levels"] = int(np.count_nonzero(laid.sl != _shaped(start.sl, laid.sl.shape)))
+        self.counts["by_source"], self.counts["fewest"] = laid.sl.ndim - start.sl.ndim, 1
+        routing = replace(laid, provenance=self.provenance())
+        proof = prove(self.fabric, routing, threads=self.options.threads)
+        if not proof.complete or not _as_strong(proof, certificate) or proof.scope not in ("all", certificate.scope):
+            return None
+        return self.result(routing, proof, "repaired", self.reason("repaired", proof))
 
     def attempt(self, plan: Attempt, start: Routing, lay: int) -> tuple[Routing, npt.NDArray[np.intp], Attempt]:
         """Tables with what could be done, the LIDs for which nothing could, and what may wait for what then."""
@@ -201,7 +251,8 @@ class _Job:
             load=self.load(frame, start) if lay == LAY_ANEW else np.zeros(len(frame.base.channels), np.int64),
             lay=np.full(start.lft.shape[1], lay, np.uint8),
         )
-        found = {"holes": mended.holes, "repaired": mended.filled, "moved": mended.moved, "searches": mended.visited}
+        self.counts.setdefault("holes", mended.holes)
+        found = {"repaired": mended.filled, "moved": mended.moved, "searches": mended.visited}
         for name, number in found.items():
             self.counts[name] = self.counts.get(name, 0) + number
         self.counts["relaid"] = self.counts.get("relaid", 0) + int(np.count_nonzero(mended.done == LAID_ANEW))
@@ -266,7 +317,7 @@ class _Job:
         assert found is not None
         return found, with_home
 
-    def judge(self, laid: Routing, plan: Attempt, holes: int) -> tuple[Rerouted | None, str]:
+    def judge(self, laid: Routing, plan: Attempt) -> tuple[Rerouted | None, str]:
         """Prove what came of it."""
         routing, certificate = replace(laid, provenance=self.provenance()), self.before.proof.certificate
         proof = None
@@ -282,7 +333,7 @@ class _Job:
             return None, "what was repaired is not complete"
         if plan.certificate is not None and certificate is not None and not _as_strong(proof, certificate):
             return None, "what was repaired is not as safe as before"
-        how: How = "relaid" if self.counts["relaid"] else "repaired" if holes else "unchanged"
+        how: How = "relaid" if self.counts["relaid"] else "repaired" if self.counts["holes"] else "unchanged"
         if how == "unchanged" and self.counts.get("healed"):
             how = "home"
         return self.result(routing, proof, how, self.reason(how, proof)), ""
@@ -290,6 +341,8 @@ class _Job:
     def reason(self, how: How, proof: Proof) -> str:
         """What it took, in one line."""
         took = [_REASONS[how]]
+        if self.counts.get("fewest"):
+            took.append("the fewest that can change")
         if self.counts.get("levels"):
             took.append(
                 f"{number_of(self.counts['levels'], 'SL')} changed"

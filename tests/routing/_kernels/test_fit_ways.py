@@ -1,0 +1,100 @@
+"""Ways that look for a VL beside others: the kernel against networkx, group by group."""
+
+import networkx
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import fabrics
+
+from routing._kernels.cdg import slot_numbers
+from routing._kernels.fit_ways import NO_LANE, Groups, fit_ways
+from routing._kernels.repair import Waits
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.topologies import generate
+
+VLS = 3
+
+
+def channels_of(fabric, lft, source, lid):
+    """The channels of a way, from table to table; None if it does not arrive."""
+    found, s = [], source
+    while s != fabric.lids.switch[lid]:
+        c = int(fabric.channels.at_port[s, lft[s, lid]])
+        if c < 0 or len(found) > fabric.switches:
+            return None
+        found.append(c)
+        s = int(fabric.channels.dst[c])
+    return found
+
+
+def slow_fit_ways(fabric, lft, groups, graphs, allowed):
+    """The VL of each group, tried one by one; ``graphs`` (one for each VL) grow."""
+    given_vls = []
+    for g, start in enumerate(groups.start.tolist()):
+        members = range(groups.first[g], groups.first[g + 1])
+        ways = [channels_of(fabric, lft, int(groups.source[i]), int(groups.lid[i])) for i in members]
+        chosen = NO_LANE
+        for vl in [(start + i) % VLS for i in range(VLS)] if None not in ways else []:
+            trial = graphs[vl].copy()
+            for way in ways:
+                networkx.add_path(trial, way)
+            if allowed[vl] and networkx.is_directed_acyclic_graph(trial):
+                graphs[vl], chosen = trial, vl
+                break
+        given_vls.append(chosen)
+    return given_vls
+
+
+def masks_of(fabric, graphs):
+    slot, count = slot_numbers(fabric.channels)
+    masks = np.zeros(count, np.uint16)
+    for vl, graph in enumerate(graphs):
+        for c, n in graph.edges:
+            masks[slot[c] + n - fabric.channels.first[fabric.channels.dst[c]]] |= 1 << vl
+    return masks
+
+
+def random_groups(rng, fabric, count):
+    size = rng.integers(1, 4, count)
+    first = np.append(0, np.cumsum(size)).astype(np.int32)
+    source = rng.integers(0, fabric.switches, first[-1]).astype(np.int32)
+    lid = rng.choice(np.flatnonzero(fabric.lids.switch >= 0), first[-1]).astype(np.int32)
+    return Groups(first, source, lid, rng.integers(0, VLS, count).astype(np.uint8))
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(fabrics(min_switches=2, max_switches=8), st.integers(0, 10_000))
+def test_the_kernel_chooses_what_networkx_chooses(fabric, seed):
+    rng = np.random.default_rng(seed)
+    lft = ENGINES["minhop"].route(fabric, EngineOptions(threads=1, effort=0.0)).lft.copy()
+    lost = rng.random(lft.shape) < 0.02
+    lft[lost & (fabric.lids.switch != np.arange(fabric.switches)[:, None])] = 255
+    graphs = [networkx.DiGraph() for _ in range(VLS)]
+    for graph in graphs:
+        graph.add_nodes_from(range(len(fabric.channels)))
+    nothing = np.zeros(slot_numbers(fabric.channels)[1], np.uint16)
+    order = np.tile(np.arange(len(fabric.channels), dtype=np.int32), (VLS, 1))
+    waits = Waits(nothing, order)
+    for allowed in (np.ones(VLS, bool), rng.random(VLS) < 0.7):
+        groups = random_groups(rng, fabric, 20)
+        found, waits, _ = fit_ways(fabric.channels, fabric.lids.switch, lft, groups, waits=waits, allowed=allowed)
+        assert found.tolist() == slow_fit_ways(fabric, lft, groups, graphs, allowed)
+        assert np.array_equal(waits.masks, masks_of(fabric, graphs))
+        for vl, graph in enumerate(graphs):
+            assert all(waits.order[vl, c] < waits.order[vl, n] for c, n in graph.edges)
+
+
+def test_a_budget_that_is_used_up_places_nothing_more():
+    fabric, rng = generate("ring", ["6"]), np.random.default_rng(1)
+    lft = ENGINES["minhop"].route(fabric, EngineOptions(threads=1, effort=0.0)).lft
+    masks = np.zeros(slot_numbers(fabric.channels)[1], np.uint16)
+    order = np.tile(np.arange(len(fabric.channels), dtype=np.int32)[::-1], (VLS, 1))
+    arguments = (fabric.channels, fabric.lids.switch, lft, random_groups(rng, fabric, 60))
+    whole, _, left = fit_ways(*arguments, waits=Waits(masks, order), allowed=np.ones(VLS, bool), budget=10_000)
+    assert 0 < left < 10_000
+    part, _, left = fit_ways(*arguments, waits=Waits(masks, order), allowed=np.ones(VLS, bool), budget=5)
+    reached = 1 + int(np.flatnonzero(part != NO_LANE).max())
+    assert 0 < reached < len(part) / 2
+    assert np.array_equal(part[:reached], whole[:reached])
+    assert left <= 0
