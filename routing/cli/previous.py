@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from routing.cli import fabrics
 from routing.errors import OptionError
 from routing.numerals import number_of
 
@@ -42,7 +41,8 @@ def options(command: Command) -> Command:
                      help="With --previous: the fabric of those tables; if left out, FABRIC without "
                      "the faults that are given."),
         click.option("--previous", type=click.Path(path_type=Path), metavar="TABLES",
-                     help="Earlier tables, a bundle or a folder: change of them no more than has to be."),
+                     help="Earlier tables, a bundle or a folder: change of them no more than has to be. Without -e "
+                     "the engine is the one that made them."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -65,8 +65,18 @@ def collect(given: dict[str, Any]) -> Previous | None:
     return Previous(tables, was, stability or "full")
 
 
-def reroute(previous: Previous, engine: Engine, options: EngineOptions, was: Fabric, fabric: Fabric) -> Rerouted:
-    """Read the earlier tables, prove them, and change them to fit.
+def engine_of(routing: Routing) -> str | None:
+    """The engine that made earlier tables; None if they are not ours."""
+    from routing.engines import ENGINES
+
+    made = routing.provenance.engine
+    return made if made in ENGINES else None
+
+
+def reroute(
+    stability: str, earlier: tuple[Fabric, Routing], engine: Engine, options: EngineOptions, fabric: Fabric
+) -> Rerouted:
+    """Prove earlier tables, and change them to fit.
 
     Raises
     ------
@@ -74,22 +84,21 @@ def reroute(previous: Previous, engine: Engine, options: EngineOptions, was: Fab
         What is to be kept is not what is asked for: it is another engine's, or takes more VLs.
     """
     from routing.deadlock.proof import prove
-    from routing.engines import ENGINES
     from routing.reroute import Published, Stability
     from routing.reroute import reroute as change
 
-    routing = fabrics.tables_of(previous.tables, was, "--was")
-    if previous.stability != "fresh":
-        _check_same(routing, engine, options, ENGINES)
+    was, routing = earlier
+    if stability != "fresh":
+        _check_same(routing, engine, options)
     before = Published(was, routing, prove(was, routing, threads=options.threads))
-    return change(engine, options, before, fabric, stability=Stability(previous.stability), home=before)
+    return change(engine, options, before, fabric, stability=Stability(stability), home=before)
 
 
-def _check_same(routing: Routing, engine: Engine, options: EngineOptions, known: Container[str]) -> None:
-    made = routing.provenance.engine
-    if made != engine.name and made in known:
+def _check_same(routing: Routing, engine: Engine, options: EngineOptions) -> None:
+    made = engine_of(routing)
+    if made not in (None, engine.name):
         raise OptionError(f"the tables of --previous are those of {made}, not of {engine.name}",
-                          remedy=f"use -e {made}, or --stability fresh to change them all")  # fmt: skip
+                          remedy=f"leave -e out, use -e {made}, or --stability fresh to change them all")  # fmt: skip
     if isinstance(options.vls, int) and routing.vls > options.vls:
         raise OptionError(f"the tables of --previous take {number_of(routing.vls, 'VL')}, --vls says {options.vls}",
                           remedy=f"use --vls {routing.vls}, or --stability fresh to change them all")  # fmt: skip

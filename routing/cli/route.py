@@ -56,7 +56,7 @@ def route(
     \b
     ibnue route torus:4x4x4 -e updn -o tables
     ibnue route ibnetdiscover.out -e updn --vls 4 --root spine1 --root spine2 -o tables
-    ibnue route now.net -e nue --previous tables --was before.net -o new
+    ibnue route now.net --previous tables --was before.net -o new
 
     Exit status 1 if the tables are incomplete or have a credit loop (engines that promise nothing, such as minhop, may
     leave one: their tables are written all the same, and the loop is named).
@@ -72,14 +72,17 @@ def route(
         subnet = fabrics.broken(whole, given.pop("failed"), given.pop("fault_lists"))
         if earlier is not None and earlier.was is not None:
             whole = fabrics.read(earlier.was, lmc=lmc, guid2lid=guid2lid)
+    tables = None if earlier is None else fabrics.tables_of(earlier.tables, whole, "--was")
+    if tables is not None and not is_given("engine_name"):
+        engine = engines.find_engine(previous.engine_of(tables) or engine_name)
     if budget is not None:
         options = within(budget, options, subnet)
     rerouted = None
-    with step(f"routing {subnet.name} with {engine_name}", seconds, "route"):
-        if earlier is None:
+    with step(f"routing {subnet.name} with {engine.name}", seconds, "route"):
+        if earlier is None or tables is None:
             routing = engine.route(subnet, options)
         else:
-            rerouted = previous.reroute(earlier, engine, options, whole, subnet)
+            rerouted = previous.reroute(earlier.stability, (whole, tables), engine, options, subnet)
             routing = rerouted.routing
     with step("proving", seconds, "prove"):
         proof = verify(subnet, routing, engine)
@@ -96,6 +99,11 @@ def route(
     return 0 if proof.certified else FINDING
 
 
+def is_given(option: str) -> bool:
+    """Whether an option of the command under way was given, be it with its default."""
+    return click.get_current_context().get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
+
+
 def within(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptions:
     """The options with the effort that a budget pays for.
 
@@ -106,8 +114,7 @@ def within(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptio
     """
     from routing.engines.budget import effort_within
 
-    source = click.get_current_context().get_parameter_source("effort")
-    if source is not click.core.ParameterSource.DEFAULT:
+    if is_given("effort"):
         raise OptionError("--effort and --budget say the same thing in two ways", remedy="give one of them")
     return replace(options, effort=effort_within(fabric, budget))
 

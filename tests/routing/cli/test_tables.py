@@ -345,6 +345,24 @@ def test_earlier_tables_that_are_not_what_is_asked_for(torus, routed, tmp_path):
     assert json.loads(run(*again, "--stability", "fresh", "--json").stdout)["vls"] == 1
 
 
+def test_earlier_tables_say_which_engine_goes_on(torus, tmp_path):
+    assert run("route", torus, "-e", "lash", "-o", tmp_path / "lash").exit_code == 0
+    less = ["route", torus, "--fail", "sw1.1/2", "--previous", tmp_path / "lash", "--json"]
+    told, named = (json.loads(run(*less, *more).stdout) for more in ([], ["-e", "lash"]))
+    assert (told["engine"], told["rerouted"]) == ("lash", named["rerouted"])
+    assert told["rerouted"]["how"] == "repaired"
+    fresh = json.loads(run(*less, "--stability", "fresh").stdout)
+    assert (fresh["engine"], fresh["rerouted"]["how"]) == ("lash", "fresh")
+    refused = run(*less, "-e", "updn")  # the default, but it was asked for
+    assert_refused(refused, "those of lash, not of updn", "leave -e out")
+
+
+def test_earlier_tables_that_are_not_ours_go_on_with_the_usual_engine(torus, routed):
+    dump = ["route", torus, "--previous", routed / "opensm-lfts.dump", "--fail", "sw1.1/2", "--json"]
+    assert json.loads(run(*dump).stdout)["rerouted"]["how"] == "repaired"
+    assert_refused(run(*dump, "-e", "nothing"), "there is no engine 'nothing'")
+
+
 def test_earlier_tables_with_a_credit_loop_are_not_kept_by_an_engine_that_promises_none(torus, tmp_path):
     loops = tmp_path / "loops"
     assert run("route", torus, "-e", "minhop", "-o", loops).exit_code == 1
