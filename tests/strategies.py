@@ -7,6 +7,7 @@ Everything here is a pure function of its arguments, so a failing seed can be pa
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -183,6 +184,18 @@ def ring_fabric(switches: int, cas: int = 1, *, lmc: int = 0) -> Fabric:
     for row in rows if switches > 1 else []:
         sketch.cable(row, (row + 1) % switches)
     return sketch.build(lmc=lmc)
+
+
+def pair_of_switches(links: Sequence[tuple[int, float]], cas: int) -> Fabric:
+    """Two switches with so many CAs each, and links of these widths and speeds between them."""
+    sketch = Sketch("pair")
+    a, b = sketch.add(NodeKind.SWITCH), sketch.add(NodeKind.SWITCH)
+    for width, speed in links:
+        sketch.cable(a, b, width, speed)
+    for switch in (a, b):
+        for _ in range(cas):
+            sketch.cable(sketch.add(NodeKind.CA), switch)
+    return sketch.build()
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Task runners for tests of the sweep: what a worker does besides, such as die or hang."""
+"""Task runners for tests of the sweep: what a worker does besides, such as die or hang, and what became of it."""
 
 import ctypes
 import os
@@ -8,7 +8,19 @@ import time
 from pathlib import Path
 
 from routing.sweep.results import Result
+from routing.sweep.run import Run
 from routing.sweep.work import offline
+
+
+def finish(ledger, plan, crew, pack, watch=lambda pairs: None):
+    """Do what the ledger does not have."""
+    done = ledger.done()
+    Run(ledger, ledger.begin(""), crew, pack, watch).finish([task for task in plan.tasks if task.id not in done])
+
+
+def begun(folder):
+    """Ids of the tasks that were begun, each as often as it was."""
+    return (folder / "begun").read_text().split()
 
 
 def _mark(settings, task):

@@ -38,7 +38,7 @@ def test_sessions(page, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(routing.__file__).parents[1])}
     for command, shown in steps(page):
         done = subprocess.run(
-            ["bash", "-c", PROLOGUE + command], cwd=tmp_path, env=environment, timeout=100, check=False,
+            ["bash", "-c", PROLOGUE + command], cwd=tmp_path, env=environment, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         assert pattern(shown).fullmatch(done.stdout), f"{command}\n{done.stdout}"

@@ -63,7 +63,7 @@ def _parse(text: str, path: str | Path, lmc: int) -> Fabric:
     if is_net(text):
         return parse_net(text, path, lmc=lmc)
     raise ParseError(
-        "no fabric file of a known format",
+        "no fabric file of a known format" if text.strip() else "an empty file",
         path=path,
         remedy="known are ibsim net files, ibnetdiscover's output, opensm-subnet.lst, JSON and GraphML of ibnue",
     )

@@ -38,7 +38,11 @@ def read_text(path: str | Path) -> str:
         if Path(path).is_dir():
             raise EnvironmentProblem(f"{path}: is a folder (name a file)")
         if not Path(path).is_file():
-            what = "is no regular file (copy it into one)" if Path(path).exists() else "there is no such file"
+            what = (
+                "is no regular file (copy it into one)"
+                if Path(path).exists()
+                else "there is no such file (is the name right?)"
+            )
             raise EnvironmentProblem(f"{path}: {what}")
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -222,6 +222,6 @@ def find_scenario(name: str) -> Scenario:
     if name in known:
         return read_scenario(known[name])
     path = Path(name)
-    if path.suffix == ".toml" and path.is_file():
+    if path.suffix == ".toml" or path.is_file():
         return read_scenario(path)
-    raise OptionError(f"there is no scenario {name!r}", remedy=f"choose one of {', '.join(known)}, or a .toml file")
+    raise OptionError(f"there is no scenario {name!r}", remedy=f"choose one of {', '.join(known)}, or a file")

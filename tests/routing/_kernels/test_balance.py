@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_balance import NO_CHANNEL, SlowBalance
-from strategies import Sketch, fabrics, random_fabric, ring_fabric
+from strategies import fabrics, pair_of_switches, random_fabric, ring_fabric
 
 from routing._kernels.balance import balance
 from routing._kernels.order import grow_order
 from routing.engines.destinations import Destinations, slowness
-from routing.fabric import NodeKind
 from routing.topologies import generate
 
 
@@ -174,29 +173,18 @@ def test_more_passes_are_never_worse():
 @pytest.mark.parametrize("rule", ["shortest", "updown"])
 def test_parallel_links_share_the_load_evenly(rule):
     """Two switches with 8 end ports each: 64 flows one way over 4 links."""
-    fabric = _pair(links=[(4, 10.0)] * 4, cas=8)
+    fabric = pair_of_switches(links=[(4, 10.0)] * 4, cas=8)
     position = None if rule == "shortest" else np.array([[0, 1]], np.int32)
     arguments, options = case(fabric, position=position)
     assert balance(*arguments, **options, threads=1).load.tolist() == [16.0] * 8
 
 
 def test_a_faster_link_takes_more_in_proportion():
-    fabric = _pair(links=[(4, 2.5), (4, 10.0)], cas=5)
+    fabric = pair_of_switches(links=[(4, 2.5), (4, 10.0)], cas=5)
     arguments, options = case(fabric)
     load = balance(*arguments, **options, threads=1).load
     by_speed = sorted(zip(fabric.channels.capacity.tolist(), load.tolist(), strict=True))
     assert [flow for _, flow in by_speed] == [5.0, 5.0, 20.0, 20.0]
-
-
-def _pair(links, cas):
-    sketch = Sketch("pair")
-    a, b = sketch.add(NodeKind.SWITCH), sketch.add(NodeKind.SWITCH)
-    for width, speed in links:
-        sketch.cable(a, b, width, speed)
-    for switch in (a, b):
-        for _ in range(cas):
-            sketch.cable(sketch.add(NodeKind.CA), switch)
-    return sketch.build()
 
 
 def test_without_passes_nothing_is_laid_twice():

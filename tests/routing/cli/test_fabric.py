@@ -1,14 +1,9 @@
 import json
 
 import pytest
-from click.testing import CliRunner
+from command_runs import run
 
-from routing.cli import main
 from routing.topologies import TOPOLOGIES
-
-
-def run(*args):
-    return CliRunner().invoke(main, [str(arg) for arg in args])
 
 
 def test_a_generator_is_described():

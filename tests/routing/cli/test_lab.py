@@ -3,15 +3,10 @@
 import json
 
 import pytest
-from click.testing import CliRunner
+from command_runs import run
 
 from ibsim_fixtures.processes import LabError
-from routing.cli import main
 from routing.cli.command import explain
-
-
-def run(*args, **options):
-    return CliRunner().invoke(main, [str(arg) for arg in args], **options)
 
 
 @pytest.mark.parametrize("deed", ["frobnicate", "unlink", "unlink sw0 one", "unlink sw0 1 2", "show me"])

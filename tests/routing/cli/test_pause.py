@@ -3,13 +3,7 @@
 import json
 
 import pytest
-from click.testing import CliRunner
-
-from routing.cli import main
-
-
-def run(*args):
-    return CliRunner().invoke(main, [str(arg) for arg in args])
+from command_runs import run
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 import json
 
 import pytest
-from click.testing import CliRunner
-
-from routing.cli import main
+from command_runs import run
 
 RULES = """[[rule]]
 name = "cas"
@@ -17,10 +15,6 @@ name = "loops"
 role = "loop"
 hoq_life = 9
 """
-
-
-def run(*args):
-    return CliRunner().invoke(main, [str(arg) for arg in args])
 
 
 @pytest.fixture

@@ -2,14 +2,13 @@
 
 import json
 
-from click.testing import CliRunner
+from command_runs import run as ibnue
 
-from routing.cli import main
 from routing.simulate.scenario import scenarios
 
 
 def run(*args):
-    return CliRunner().invoke(main, ["simulate", *map(str, args)], standalone_mode=True)
+    return ibnue("simulate", *args)
 
 
 def test_list_names_every_scenario():

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from command_runs import run as ibnue
 
 from routing.cli import main
 from routing.sweep.ledger import Ledger
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.lab
 
 
 def run(*args):
-    return CliRunner().invoke(main, ["sweep", *map(str, args), "--lab", "-j", "2"])
+    return ibnue("sweep", *args, "--lab", "-j", "2")
 
 
 def test_faults_under_a_running_opensm(tmp_path):

@@ -4,16 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_runs import run
 
-from routing.cli import main
 from routing.cli.fabrics import read
 from routing.deadlock.mixed import MixedGraphs, Mixture
 from routing.formats.table_files import read_tables
-
-
-def run(*args):
-    return CliRunner().invoke(main, [str(arg) for arg in args])
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def test_drops_and_waits_round_a_loop_name_it(watched):
     for switch in range(5):
         count(ibsim, f"sw{switch}", 3, *((HOQ, 7) if switch % 2 else (WAIT, 70_000_000)))
     count(ibsim, "sw1", 1, HOQ, 3)  # towards a CA: on no loop, and not watched
-    said, problem = (watch := start("--once")).communicate(timeout=60)
+    said, problem = (watch := start("--once")).communicate()
     assert (watch.returncode, problem) == (1, "")
     assert "watched  10 channels" in said
     assert "round 1: 5 channels suspected" in said
@@ -72,7 +72,7 @@ def test_only_what_is_added_while_watching_counts(watched):
     for switch in range(5):
         count(ibsim, f"sw{switch}", 3, HOQ, 7)
     quiet = start("--rounds", 2, "--interval", "0.05", "--json")
-    said, problem = quiet.communicate(timeout=60)
+    said, problem = quiet.communicate()
     assert (quiet.returncode, problem) == (0, "")
     assert json.loads(said) == {"loops": [], "elsewhere": []}
     watch = start("--interval", "0.05", "--json")
@@ -83,7 +83,7 @@ def test_only_what_is_added_while_watching_counts(watched):
         return watch.poll() is not None
 
     assert poll(ended, 60.0)
-    said, problem = watch.communicate(timeout=60)
+    said, problem = watch.communicate()
     assert (watch.returncode, problem) == (1, "")
     (loop,) = json.loads(said)["loops"]
     assert [turn["switch"] for turn, hit in zip(loop["turns"], loop["suspected"], strict=True) if hit] == ["sw4"]
@@ -94,7 +94,7 @@ def test_only_what_is_added_while_watching_counts(watched):
 def test_a_switch_that_does_not_answer_takes_one_line(watched):
     ibsim, start = watched
     ibsim.unlink("sw2")
-    _, problem = (watch := start("--once")).communicate(timeout=120)
+    _, problem = (watch := start("--once")).communicate()
     assert watch.returncode == 2
     assert problem.startswith("ibnue: ")
     assert problem.count("\n") == 1

@@ -10,32 +10,18 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from command_runs import assert_refused, run
 
 import ibsim_fixtures
 import routing
-from routing.cli import main
 from routing.topologies import generate
 from routing.whatif import weak_spots
-
-
-def run(*args):
-    return CliRunner().invoke(main, [str(arg) for arg in args])
 
 
 def records(*args):
     result = run("whatif", *args, "--json")
     assert result.stderr == ""
     return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
-
-
-def assert_refused(result, *told):
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("ibnue: ")
-    assert result.stderr.count("\n") == 1
-    for words in told:
-        assert words in result.stderr
 
 
 def test_every_link_is_what_nobody_has_to_ask_for():
@@ -208,15 +194,13 @@ def test_interrupted_it_leaves_nothing_behind(ending):
         workers = children(process.pid)
         assert len(workers) == 2
         process.send_signal(ending)
-        _, complaint = process.communicate(timeout=60)
+        _, complaint = process.communicate()
     finally:
         process.kill()
     assert process.returncode == (130 if ending == signal.SIGINT else -signal.SIGKILL)
     assert complaint.lstrip() == ("ibnue: interrupted\n" if ending == signal.SIGINT else "")
-    deadline = time.monotonic() + 30
-    while any(Path(f"/proc/{worker}").exists() for worker in workers) and time.monotonic() < deadline:
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):
         time.sleep(0.05)
-    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
 def test_progress_shows_on_a_terminal_alone():
@@ -229,7 +213,7 @@ def test_progress_shows_on_a_terminal_alone():
             seen += chunk
     except OSError:  # the other side is closed
         pass
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate()
     os.close(terminal)
     assert process.returncode == 0
     assert b"breaking" in seen

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from slow_proof import prove_slowly
-from strategies import Sketch, fabrics, random_fabric
+from strategies import Sketch, fabrics, pair_of_switches, random_fabric
 
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.engines import ENGINES
@@ -160,21 +160,9 @@ def test_all_paths_of_a_port_have_one_sl():
 # Speeds and parallel links
 
 
-def _bundle(links, cas=8):
-    """Two switches with CAs, and these (width, speed) links between them."""
-    sketch = Sketch("bundle")
-    a, b = sketch.add(NodeKind.SWITCH), sketch.add(NodeKind.SWITCH)
-    for width, speed in links:
-        sketch.cable(a, b, width, speed)
-    for switch in (a, b):
-        for _ in range(cas):
-            sketch.cable(sketch.add(NodeKind.CA), switch)
-    return sketch.build()
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_parallel_links_carry_the_same(engine):
-    fabric = _bundle([(4, 2.5)] * 4)
+    fabric = pair_of_switches([(4, 2.5)] * 4, cas=8)
     assert channel_loads(fabric, ENGINES[engine].route(fabric, EngineOptions())).tolist() == [16.0] * 8
 
 
@@ -183,7 +171,7 @@ def test_parallel_links_carry_the_same(engine):
     "links", [[(4, 2.5), (4, 10.0)], [(1, 5.0), (4, 5.0)], [(4, 2.5), (4, 2.5), (12, 2.5)]], ids=str
 )
 def test_a_link_carries_in_proportion_to_its_rate(engine, links):
-    fabric = _bundle(links, cas=10)
+    fabric = pair_of_switches(links, cas=10)
     loads = channel_loads(fabric, ENGINES[engine].route(fabric, EngineOptions()))
     assert (loads == 100 * fabric.channels.capacity / (fabric.channels.capacity.sum() / 2)).all()
 

@@ -1,5 +1,6 @@
 import pytest
 
+from routing.sweep.executors import Processes
 from routing.sweep.spec import Block, expand
 from routing.sweep.work import OFFLINE, Batch, pack
 from routing.topologies import generate
@@ -31,3 +32,18 @@ def packer():
         )
 
     return make
+
+
+@pytest.fixture
+def enough(request):
+    """Seconds in which a task ends that does not hang; as many times more as the tests are given by --timeout."""
+    usual = float(request.config.getini("timeout"))
+    return 5.0 * max(1.0, float(request.config.getoption("timeout") or 0.0) / usual)
+
+
+@pytest.fixture(scope="module")
+def crew():
+    """Two worker processes."""
+    workers = Processes(2)
+    yield workers
+    workers.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from sweep_runners import begun, finish
 
 import routing
 from routing.cli import main
@@ -93,15 +94,6 @@ def crew(address):
     workers.close()
 
 
-def finish(ledger, plan, crew, pack):
-    done = ledger.done()
-    Run(ledger, ledger.begin(""), crew, pack, lambda pairs: None).finish([t for t in plan.tasks if t.id not in done])
-
-
-def begun(folder):
-    return (folder / "begun").read_text().split()
-
-
 def test_the_command(address, tmp_path):
     path = tmp_path / "l.db"
     args = ["sweep", "torus:3x3", "-e", "updn", "--links", "all", "--ledger", str(path), "--executor", address]
@@ -137,11 +129,11 @@ def test_a_task_that_kills_its_worker_every_time_is_an_error(plan, packer, crew,
     assert bad == [made.tasks[3]]
 
 
-def test_a_task_that_hangs_is_ended(plan, packer, crew, tmp_path):
+def test_a_task_that_hangs_is_ended(plan, packer, crew, tmp_path, enough):
     made = plan(links="all")
     told = {"folder": tmp_path, "fatal": made.tasks[3].fault, "lock": "held"}
     with Ledger(None) as ledger:
-        finish(ledger, made, crew, packer(made, "sweep_runners:hangs", timeout=5.0, **told))
+        finish(ledger, made, crew, packer(made, "sweep_runners:hangs", timeout=enough, **told))
         results = {record.task: record.result.outcome for record in ledger.records()}
     assert results.pop(made.tasks[3]) == "timed out"
     assert list(results.values()) == ["certified"] * (len(made.tasks) - 1)

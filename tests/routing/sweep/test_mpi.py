@@ -54,8 +54,7 @@ def children(pid):
 
 def ledger_when_free(path):
     """Open it; rank 0 may outlive mpiexec for a moment."""
-    end = time.monotonic() + 60
-    while not is_free(path) and time.monotonic() < end:
+    while not is_free(path):
         time.sleep(0.02)
     return Ledger(path)
 
@@ -70,7 +69,7 @@ def is_free(path):
 
 def test_ranks_do_the_work(tmp_path):
     run = start(*SWEEP, "--executor", "mpi", "--ledger", "l.db", cwd=tmp_path)
-    told, wrong = run.communicate(timeout=100)
+    told, wrong = run.communicate()
     assert run.returncode == 0, wrong
     assert f"certified  {TASKS} of {TASKS}" in told
 
@@ -83,13 +82,13 @@ def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
     while run.poll() is None and not (journal.exists() and journal.stat().st_size > 20_000):
         time.sleep(0.005)
     os.kill(max(children(run.pid)), signal.SIGKILL)
-    run.communicate(timeout=100)
+    run.communicate()
     assert run.returncode != 0
     with ledger_when_free(tmp_path / "l.db") as ledger:
         some = ledger.done()
     assert 0 < len(some) < TASKS + 2 * MORE
     again = start(*args, cwd=tmp_path)
-    told, wrong = again.communicate(timeout=100)
+    told, wrong = again.communicate()
     assert again.returncode == 0, wrong
     with Ledger(tmp_path / "l.db") as ledger:
         records = list(ledger.records())
@@ -103,12 +102,12 @@ def test_cases_that_take_too_long_end_no_rank(tmp_path):
     spec.write_text(quick + "[[block]]\nfabrics = 'torus:4x4'\nlinks = 2\ntimeout = 1e-3\n")
     args = ["sweep", "--spec", "s.toml", "--executor", "mpi", "--ledger", "l.db"]
     run = start(*args, cwd=tmp_path)
-    told, wrong = run.communicate(timeout=100)
+    told, wrong = run.communicate()
     assert run.returncode == 1, wrong
     assert "certified  19 of 22" in told
     assert told.count("took longer than 0.001 s") == 3
     again = start(*args, "--timeout", "100", cwd=tmp_path)
-    told, wrong = again.communicate(timeout=100)
+    told, wrong = again.communicate()
     assert (again.returncode, wrong) == (0, "")
     assert "ran        3 cases" in told
     assert "certified  22 of 22" in told

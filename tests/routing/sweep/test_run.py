@@ -5,28 +5,12 @@ import time
 from concurrent.futures import BrokenExecutor
 
 import pytest
+from sweep_runners import begun, finish
 
 from routing.errors import EnvironmentProblem
 from routing.sweep import run
 from routing.sweep.executors import Processes
 from routing.sweep.ledger import Ledger
-from routing.sweep.run import Run
-
-
-@pytest.fixture(scope="module")
-def crew():
-    workers = Processes(2)
-    yield workers
-    workers.close()
-
-
-def finish(ledger, plan, crew, pack, watch=lambda pairs: None):
-    done = ledger.done()
-    Run(ledger, ledger.begin(""), crew, pack, watch).finish([task for task in plan.tasks if task.id not in done])
-
-
-def begun(folder):
-    return (folder / "begun").read_text().split()
 
 
 def test_every_task_has_its_result(plan, packer, crew):

@@ -7,41 +7,24 @@ import threading
 from pathlib import Path
 
 import pytest
+from sweep_runners import begun, finish
 
-from routing.sweep.executors import Processes
 from routing.sweep.ledger import Ledger
-from routing.sweep.run import Run
 from routing.sweep.timeouts import Beside, perform
 
 
-@pytest.fixture(scope="module")
-def crew():
-    workers = Processes(2)
-    yield workers
-    workers.close()
-
-
-def finish(ledger, plan, crew, pack):
-    done = ledger.done()
-    Run(ledger, ledger.begin(""), crew, pack, lambda pairs: None).finish([t for t in plan.tasks if t.id not in done])
-
-
-def begun(folder):
-    return (folder / "begun").read_text().split()
-
-
 @pytest.mark.parametrize("lock", ["held", "free"])
-def test_a_task_that_hangs_in_c_is_ended_and_the_others_are_not(lock, plan, packer, crew, tmp_path):
+def test_a_task_that_hangs_in_c_is_ended_and_the_others_are_not(lock, plan, packer, crew, tmp_path, enough):
     made = plan(links="all")
     fatal = made.tasks[7]
     told = {"folder": tmp_path, "fatal": fatal.fault, "lock": lock}
     pids = set(crew.pids)
     with Ledger(None) as ledger:
-        finish(ledger, made, crew, packer(made, "sweep_runners:hangs", timeout=5.0, **told))
+        finish(ledger, made, crew, packer(made, "sweep_runners:hangs", timeout=enough, **told))
         results = {record.task: record.result for record in ledger.records()}
         assert set(results) == set(made.tasks)
         late = results.pop(fatal)
-        assert (late.outcome, late.seconds, late.error) == ("timed out", 5.0, "took longer than 5 s")
+        assert (late.outcome, late.seconds, late.error) == ("timed out", enough, f"took longer than {enough:g} s")
         assert {result.outcome for result in results.values()} == {"certified"}
         assert not pids or set(crew.pids) == pids  # no worker was lost
         assert sorted(begun(tmp_path)) == sorted(task.id for task in made.tasks)  # each ran once
@@ -50,9 +33,9 @@ def test_a_task_that_hangs_in_c_is_ended_and_the_others_are_not(lock, plan, pack
     assert begun(tmp_path)[len(made.tasks) :] == [fatal.id]
 
 
-def test_only_what_takes_too_long_is_ended(plan, packer, tmp_path):
+def test_only_what_takes_too_long_is_ended(plan, packer, tmp_path, enough):
     made = plan(links=3)
-    pack = packer(made, "sweep_runners:hangs", timeout=5.0, folder=tmp_path, fatal="intact", lock="free")
+    pack = packer(made, "sweep_runners:hangs", timeout=enough, folder=tmp_path, fatal="intact", lock="free")
     results = perform(pack(made.tasks))
     assert [result.outcome for result in results] == ["timed out", "certified", "certified", "certified"]
     assert not Path((tmp_path / "left").read_text()).exists()  # what it made among the temporary files
