@@ -8,26 +8,16 @@ All figures come from the forwarding tables alone and are the same on every mach
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels import load as kernel
-from routing.errors import OptionError, TableError
+from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.tables import Routing
-
-Table = Routing | npt.NDArray[np.uint8]
-"""A routing, or its LFT alone: engines compare passes before there is a routing."""
-
-Places = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Who sends to whom, int64[P, F] each: places in the order of end ports by switch and port."""
+from routing.flows import Flows, Table, attached, reference_rate
 
 BISECTIONS = 100
-_FLOWS_AT_ONCE = 4_000_000
-_PERMUTATION_STREAM, _SHIFT_STREAM = 0x70657266, 0x73686966
 
 
 def _figure(unit: str) -> dict[str, str]:
@@ -152,7 +142,7 @@ def measure(
     """
     if min(bisections, permutations, shifts or 0) < 0:
         raise OptionError("the number of traffic patterns is negative", remedy="use 0 to leave a figure out")
-    flows = _Flows.of(fabric, routing, threads)
+    flows = Flows.of(fabric, routing, threads)
     loads, hop_count = flows.all_to_all()
     n = len(flows.endports)
     histogram = hop_count[: int(hop_count.nonzero()[0].max(initial=-1)) + 1]
@@ -209,13 +199,7 @@ def channel_loads(fabric: Fabric, routing: Table, *, threads: int = 2) -> npt.ND
     -----
     Cost: O(S L).
     """
-    return _Flows.of(fabric, routing, threads).all_to_all(hops=False)[0]
-
-
-def reference_rate(fabric: Fabric) -> float:
-    """Most common data rate in Gb/s of the links of end ports (the lowest of several; 0 without end ports)."""
-    rates, counts = np.unique(fabric.link_capacity[fabric.endport_link[_attached(fabric)]], return_counts=True)
-    return float(rates[counts.argmax()]) if rates.size else 0.0
+    return Flows.of(fabric, routing, threads).all_to_all(hops=False)[0]
 
 
 def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
@@ -228,7 +212,7 @@ def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
     if not used.any():
         return math.inf
     room = fabric.channels.capacity[used] / loads[used]
-    return float(room.min()) * (len(_attached(fabric)) - 1) / reference_rate(fabric)
+    return float(room.min()) * (len(attached(fabric)) - 1) / reference_rate(fabric)
 
 
 def all_to_all_bound(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
@@ -236,7 +220,7 @@ def all_to_all_bound(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
     total = math.fsum(loads.tolist())
     if total <= 0:
         return math.inf
-    return math.fsum(fabric.channels.capacity.tolist()) / total * (len(_attached(fabric)) - 1) / reference_rate(fabric)
+    return math.fsum(fabric.channels.capacity.tolist()) / total * (len(attached(fabric)) - 1) / reference_rate(fabric)
 
 
 def bisection_share(
@@ -258,7 +242,7 @@ def bisection_share(
     After Hoefler, Schneider, Lumsdaine: Multistage switches are not crossbars (Cluster 2008).  Cost: O(bisections x N x
     hops).
     """
-    flows = _Flows.of(fabric, routing, threads)
+    flows = Flows.of(fabric, routing, threads)
     mean, _ = flows.shares(bisections, lambda first, last: flows.bisections(seed, first, last))
     return _mean(mean)
 
@@ -291,12 +275,6 @@ def _levels(fabric: Fabric) -> npt.NDArray[np.int64]:
     return level
 
 
-def _attached(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Rows of the end ports that have a LID and a switch, in the order of switch and port."""
-    rows = np.flatnonzero((fabric.endport_switch >= 0) & (fabric.endport_lid > 0))
-    return rows[np.lexsort((fabric.endport_switch_port[rows], fabric.endport_switch[rows]))]
-
-
 def _mean(values: npt.NDArray[np.float64]) -> float:
     # numpy's order of adding depends on the processor; fsum is exact.
     return math.fsum(values.tolist()) / values.size if values.size else 0.0
@@ -308,83 +286,3 @@ def _deviation(values: npt.NDArray[np.float64]) -> float:
 
 def _least(shares: npt.NDArray[np.float64]) -> float:
     return float(shares.min()) if shares.size else 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class _Flows:
-    """A fabric with a table, and the traffic patterns that are laid over it."""
-
-    fabric: Fabric
-    routes: kernel.Routes
-    rates: kernel.Rates
-    endports: npt.NDArray[np.int64]
-    threads: int
-
-    @classmethod
-    def of(cls, fabric: Fabric, routing: Table, threads: int) -> _Flows:
-        lft = routing.lft if isinstance(routing, Routing) else routing
-        _check_lft(fabric, lft)
-        unit = reference_rate(fabric) or 1.0
-        rates = kernel.Rates(
-            channel=fabric.channels.capacity / unit,
-            endport=fabric.link_capacity[fabric.endport_link] / unit,
-            endport_switch=fabric.endport_switch,
-            lid_endport=fabric.lids.endport,
-        )
-        routes = kernel.routes_of(fabric, np.ascontiguousarray(lft))
-        return cls(fabric, routes, rates, _attached(fabric), max(threads, 1))
-
-    def all_to_all(self, *, hops: bool = True) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Loads float64[C] and pairs by number of channels float64[S]."""
-        fabric = self.fabric
-        weight = np.zeros(len(fabric.lids), np.int64)
-        lids = np.flatnonzero((fabric.lids.endport >= 0) & (fabric.lids.switch >= 0))
-        weight[lids] = kernel.WHOLE >> fabric.endport_lmc[fabric.lids.endport[lids]].astype(np.int64)
-        sources = np.bincount(fabric.endport_switch[self.endports], minlength=fabric.switches).astype(np.int64)
-        load, hop_count = kernel.all_to_all(self.routes, weight, sources, self.threads, hops=hops)
-        return load / kernel.WHOLE, hop_count / kernel.WHOLE
-
-    def shares(
-        self, patterns: int, pattern: Callable[[int, int], Places]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Mean and least share of each pattern, float64[P]; ``pattern(first, last)`` gives those of a range."""
-        mean, least = np.zeros(patterns), np.zeros(patterns)
-        if len(self.endports) < 2:
-            return mean[:0], least[:0]
-        step = max(1, _FLOWS_AT_ONCE // len(self.endports))
-        for first in range(0, patterns, step):
-            last = min(first + step, patterns)
-            source, target = (self.endports[places] for places in pattern(first, last))
-            # Which of a destination's LIDs a source uses is its own row modulo their number: even, and no draw needed.
-            lmc = self.fabric.endport_lmc[target].astype(np.int64)
-            lid = self.fabric.endport_lid[target] + (source & ((1 << lmc) - 1))
-            mean[first:last], least[first:last] = kernel.flow_shares(
-                self.routes, self.rates, source.astype(np.int32), lid.astype(np.int32), self.threads
-            )
-        return mean, least
-
-    def bisections(self, seed: int, first: int, last: int) -> Places:
-        half = len(self.endports) // 2
-        order = kernel.draw_orders(seed, first, last, len(self.endports)).astype(np.int64)
-        return order[:, :half], order[:, half : 2 * half]
-
-    def permutations(self, seed: int, first: int, last: int) -> Places:
-        order = kernel.draw_orders(seed ^ _PERMUTATION_STREAM, first, last, len(self.endports)).astype(np.int64)
-        return np.broadcast_to(np.arange(len(self.endports)), order.shape), order
-
-    def shift_steps(self, seed: int, shifts: int | None) -> npt.NDArray[np.int64]:
-        others = max(len(self.endports) - 1, 0)
-        order = kernel.draw_orders(seed ^ _SHIFT_STREAM, 0, 1, others)[0].astype(np.int64) + 1
-        return np.sort(order[:shifts])
-
-    def shifts(self, steps: npt.NDArray[np.int64]) -> Places:
-        places = np.arange(len(self.endports))
-        target = (places[None, :] + steps[:, None]) % max(len(places), 1)
-        return np.broadcast_to(places, target.shape), target
-
-
-def _check_lft(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> None:
-    """Raise :class:`~routing.errors.TableError` unless the LFT is uint8[S, L] of this fabric."""
-    wanted = (fabric.switches, len(fabric.lids))
-    if lft.shape != wanted or lft.dtype != np.uint8:
-        raise TableError(f"LFT is {lft.dtype}{lft.shape}, the fabric wants uint8{wanted}")
