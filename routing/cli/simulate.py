@@ -46,7 +46,7 @@ def simulate(
     from routing.simulate.scenario import find_scenario
 
     if listing == (scenario is not None):
-        raise click.UsageError("give a scenario or --list", click.get_current_context())
+        raise click.UsageError("give either a scenario or --list", click.get_current_context())
     if scenario is None:
         return show_list(as_json)
     chosen = find_scenario(scenario)

@@ -18,11 +18,11 @@ from routing.simulate.played import Played, Series
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.setting import (
-    UNTIL,
     channels_of_ways,
     packet_ticks,
     remedies_of,
     switching_of,
+    window_of,
 )
 from routing.simulate.state import Event, Why
 from routing.simulate.traffic import Traffic, shift
@@ -225,9 +225,11 @@ def play_packets(scenario: Scenario, case: Case) -> Played:
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
     )
     packet, run = packet_ticks(scenario), scenario.tables["run"]
-    until = _until(scenario, case)
-    start = min(round(float(case.table.get("from", run.get("from", 0))) * packet), until)
-    step = max(1, round(float(run.get("sample", until / packet / 200)) * packet), until // MOST_POINTS)
+    start, until = window_of(scenario, case)
+    sample = float(run.get("sample", until / packet / 200))
+    if sample <= 0:
+        raise scenario.error(f"points of a chart cannot be {sample:g} packet times apart", "run", "sample")
+    step = max(1, round(sample * packet), until // MOST_POINTS)
     ways = [flow[key] for flow in scenario.flows for key in ("way", "then") if key in flow]
     recorder = _Recorder(simulation, plan, packet, channels_of_ways(plan.network, ways)[:MOST_CHANNELS])
     if start:
@@ -240,11 +242,6 @@ def play_packets(scenario: Scenario, case: Case) -> Played:
     return Played(found, _stated(simulation, case), recorder.series(), events)
 
 
-def _until(scenario: Scenario, case: Case) -> int:
-    usual = scenario.tables["run"].get("until", UNTIL)
-    return round(float(case.table.get("until", usual)) * packet_ticks(scenario))
-
-
 def _at_standstill(scenario: Scenario, case: Case) -> Found:
     """Simulate until nothing moves any more, or to the end; without a series."""
     plan = plan_of(scenario, case)
@@ -252,7 +249,7 @@ def _at_standstill(scenario: Scenario, case: Case) -> Found:
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
     )
     nothing = np.zeros(len(plan.names), np.int64)
-    end = _until(scenario, case)
+    _, end = window_of(scenario, case)
     simulation.run(end, stop_at_standstill=not case.table.get("remedy"))
     return _of_flows(simulation, plan, nothing, end) | _of_switches(simulation)
 
@@ -261,7 +258,9 @@ def play_lock_times(scenario: Scenario, case: Case) -> Played:
     """When does it lock, for each size of buffer, and how much later for each packet that a buffer holds more?"""
     sizes = case.table.get("buffers", [])
     if len(sizes) < 2 or not all(isinstance(size, int | float) for size in sizes):
-        raise scenario.error(f"case {case.name!r} needs two sizes of buffers", *case.where, "buffers")
+        raise scenario.error(
+            f"case {case.name!r} needs two sizes of buffers", *case.where, "buffers", remedy="such as buffers = [4, 8]"
+        )
     times = []
     for size in sizes:
         one = replace(case, table={**case.table, "buffer": size})
@@ -279,6 +278,8 @@ def play_lock_times(scenario: Scenario, case: Case) -> Played:
 def play_seeds(scenario: Scenario, case: Case) -> Played:
     """The same with seed 1, 2, ...: how often does what come out?"""
     count = int(case.table.get("seeds", 100))
+    if count < 1:
+        raise scenario.error(f"{count} is no number of seeds", *case.where, "seeds", remedy="use 1 or more")
     every = [_at_standstill(scenario, replace(case, table={**case.table, "seed": n + 1})) for n in range(count)]
     found: Found = {
         "runs": count,
@@ -294,8 +295,7 @@ def play_seeds(scenario: Scenario, case: Case) -> Played:
 def play_shifts(scenario: Scenario, case: Case) -> Played:
     """Every shift in turn: CA n sends to CA n + 1, then n + 2, and so on; the least that any CA gets in any of them."""
     plan = plan_of(scenario, case)
-    switching, until = switching_of(scenario, case), _until(scenario, case)
-    start = round(float(case.table.get("from", 0)) * packet_ticks(scenario))
+    switching, (start, until) = switching_of(scenario, case), window_of(scenario, case)
     mtu = plan.traffic.mtu
     least = [
         _least_of(plan, shift(plan.network.fabric, by, bytes=mtu, mtu=mtu), switching, start, until)

@@ -27,6 +27,7 @@ from routing.simulate.setting import fabric_of, flows_of, network_of, routing_of
 __all__ = ["PLAYERS", "Played", "Result", "Series", "judge", "play"]
 
 TOLERANCE = 0.03
+OUTCOMES = ("deadlock", "progress", "starvation")
 BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool]], ...] = (("at_least_", operator.ge), ("at_most_", operator.le))
 
 
@@ -204,6 +205,9 @@ def play(scenario: Scenario, case: Case) -> Result:
             unknown[0],
             remedy=f"{case.what} finds {', '.join(played.found)}",
         )
+    outcome = case.expect.get("outcome", OUTCOMES[0])
+    if outcome not in OUTCOMES:
+        raise scenario.error(f"{outcome!r} is no outcome", *case.where, "expect", remedy=f"use {', '.join(OUTCOMES)}")
     wrong = judge(played.found, case.expect)
     return Result(
         scenario.name, case.name, played.stated, played.found, case.expect, wrong, played.series, played.events

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,6 +156,8 @@ def _check_table(file: Toml, table: Mapping[str, Any], kind: str, told: str, *wh
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             wanted = " or ".join(kind.__name__ for kind in types)
             raise file.error(f"{told}: {name} has to be {wanted}, it is {value!r}", *where, name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise file.error(f"{told}: {name} has to be a number, it is {value}", *where, name)
     for name, key in known.items():
         if key.needed and name not in table:
             raise file.error(f"{told}: {name} is missing", *where)
@@ -182,6 +186,10 @@ def read_scenario(path: Path) -> Scenario:
             if not isinstance(row, dict):
                 raise file.error(f"{name} has to be tables, written [[{name}]]", name, number)
             _check_table(file, row, name, f"[[{name}]]", name, number)
+    called = [flow.get("name", f"f{number}") for number, flow in enumerate(flows)]
+    for number, name in enumerate(called):
+        if name in called[:number]:
+            raise file.error(f"two flows are called {name!r}", "flow", number)
     cases = [_case(file, row, "case", number) for number, row in enumerate(document["case"])]
     names = [case.name for case in cases]
     for number, case in enumerate(cases):
@@ -196,6 +204,10 @@ def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
     for part in ("remedy", "graph", "change", "pauses", "chain"):
         if part in row:
             _check_table(file, row[part], part, f"{part} {of_case}", *where, part)
+    for name, value in row["expect"].items():
+        number_wanted = name == "tolerance" or name.startswith(("at_least_", "at_most_"))
+        if number_wanted and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise file.error(f"{name} {of_case} has to be a number, it is {value!r}", *where, "expect", name)
     for number, fault in enumerate(row.get("fault", [])):
         if not isinstance(fault, dict):
             raise file.error(f"fault {of_case} has to be tables", *where, "fault")
@@ -222,6 +234,10 @@ def find_scenario(name: str) -> Scenario:
     if name in known:
         return read_scenario(known[name])
     path = Path(name)
-    if path.suffix == ".toml" or path.is_file():
+    if path.suffix == ".toml" or path.exists():
         return read_scenario(path)
-    raise OptionError(f"there is no scenario {name!r}", remedy=f"choose one of {', '.join(known)}, or a file")
+    near = difflib.get_close_matches(name.lower(), known, 3, 0.6)
+    raise OptionError(
+        f"there is no scenario {name!r}",
+        remedy=f"did you mean {' or '.join(near)}?" if near else "give one of ibnue simulate --list, or a TOML file",
+    )

@@ -37,6 +37,8 @@ PROCESSES = {
 PATTERNS = {"cycle": Pattern.CYCLE, "uniform": Pattern.UNIFORM}
 RULES = {"d-mod-k": d_mod_k}
 PACKET, BUFFER, UNTIL = 2048, 8, 4000
+LONGEST = 1 << 50
+"""Ticks of a run."""
 
 
 def flow_name(number: int, flow: Mapping[str, Any]) -> str:
@@ -50,6 +52,27 @@ def packet_ticks(scenario: Scenario) -> int:
     if size < 1:
         raise scenario.error(f"{size} bytes are no packet", "timing", "packet")
     return -(-int(size) // BLOCK)
+
+
+def window_of(scenario: Scenario, case: Case) -> tuple[int, int]:
+    """Ticks from which on figures are taken, and at which the run ends."""
+    run, packet = scenario.tables["run"], packet_ticks(scenario)
+
+    def said(key: str, usual: float) -> tuple[float, Where]:
+        if key in case.table:
+            return float(case.table[key]), (*case.where, key)
+        return float(run.get(key, usual)), ("run", key)
+
+    (until, end_said), (start, start_said) = said("until", UNTIL), said("from", 0)
+    if not 1 <= until * packet <= LONGEST:
+        raise scenario.error(f"until {until:g} is no end of a run", *end_said, remedy="give packet times, over 0")
+    if not 0 <= start < until:
+        raise scenario.error(
+            f"figures from {start:g} on are none of a run until {until:g}",
+            *start_said,
+            remedy="let from be before until",
+        )
+    return round(start * packet), round(until * packet)
 
 
 def flows_of(scenario: Scenario, case: Case) -> list[Mapping[str, Any]]:
@@ -75,6 +98,7 @@ def fabric_of(scenario: Scenario) -> Fabric:
             if key not in table:
                 raise scenario.error(f"[fabric] needs a generator, or {key}", "fabric")
         cables = [pair(scenario, cable, "fabric", "cables") for cable in table["cables"]]
+        _check_names(scenario, table["switches"], table["cas"])
         fabric = small_fabric(scenario.name, table["switches"], cables, table["cas"], lmc=table.get("lmc", 0))
     where = ("fabric", "failed")
     failed = [
@@ -85,6 +109,20 @@ def fabric_of(scenario: Scenario) -> Fabric:
     for fault in table.get("faults", []):
         fabric = apply_faults(fabric, [parse_fault(str(fault), fabric)])
     return fabric
+
+
+def _check_names(scenario: Scenario, switches: Sequence[object], cas: Mapping[str, object]) -> None:
+    """Raise ParseError unless all devices have names of their own, and CAs a switch each."""
+    seen = set(cas)
+    for name in switches:
+        if not isinstance(name, str):
+            raise scenario.error(f"{name!r} is no name of a switch", "fabric", "switches")
+        if name in seen:
+            raise scenario.error(f"two devices are called {name!r}", "fabric", "switches")
+        seen.add(name)
+    for ca, switch in cas.items():
+        if switch not in switches:
+            raise scenario.error(f"CA {ca!r} is at {switch!r}, and that is no switch", "fabric", "cas")
 
 
 def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str]:

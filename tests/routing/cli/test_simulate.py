@@ -38,13 +38,32 @@ def test_another_outcome_is_a_finding(tmp_path):
 def test_wrong_use_is_one_line():
     for args, told in (
         (["nothing"], "there is no scenario"),
-        ([], "give a scenario"),
+        ([], "give either a scenario"),
         (["--case", "x", "ring-locks"], "no case"),
     ):
         result = run(*args)
         assert result.exit_code == 2
         assert told in result.output
         assert len(result.output.strip().splitlines()) == 1
+
+
+def test_what_is_no_scenario_is_told_with_what_is_wanted(tmp_path):
+    (tmp_path / "notes.txt").write_text("notes")
+    (tmp_path / "folder.toml").mkdir()
+    for name, told in (
+        ("ring-lock", "did you mean ring-locks"),
+        ("Ring-Locks", "did you mean ring-locks"),
+        ("xyzzy", "give one of ibnue simulate --list, or a TOML file"),
+        (tmp_path / "notes.txt", "notes.txt:1: is no TOML"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "folder.toml", "folder.toml"),
+        (tmp_path / "none.toml", "there is no such file"),
+    ):
+        result = run(name)
+        assert result.exit_code == 2
+        assert told in result.output
+        assert len(result.output.strip().splitlines()) == 1
+        assert len(result.output) < 300
 
 
 def test_the_trace_tells_the_election_in_order():
