@@ -41,6 +41,10 @@ COMMANDS: Mapping[str, str] = {
 """Every command with its help line; the module of the same name in this package has a function of that name."""
 
 
+RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
+"""What click says of a text in place of a number, and what it means."""
+
+
 def one_line(text: str) -> str:
     """The text without line breaks, as an error is printed."""
     return " ".join(text.split())
@@ -49,6 +53,8 @@ def one_line(text: str) -> str:
 def usage_line(error: Any) -> str:
     """A usage error in one line, with the command that tells more."""
     told = error.format_message()
+    for words, plain in RANGES:
+        told = told.replace(words, plain)
     path = error.ctx.command_path if error.ctx is not None else "ibnue"
     return f"{told} (see {path} --help)"
 

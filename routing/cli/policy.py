@@ -87,7 +87,14 @@ def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool)
             ("ports", f"{number_of(cabled, 'cabled port')} of switches, {touched} with a rule"),
         ]
     )
+    if not rows:
+        click.echo("the policy has no rule, so every port keeps what it has")
+        return 0
     print_table(["rule", "line", "ports", "decides"], [(r.name, str(r.line), str(n), str(own)) for r, n, own in rows])
+    for rule, ports, own in rows:
+        if not own:
+            why = "later rules override it everywhere" if ports else f"no cabled port of {subnet.name} fits it"
+            click.echo(f"{rule.name} (line {rule.line}) decides nothing: {why}")
     return 0
 
 

@@ -111,7 +111,8 @@ def run(command: Sequence[str]) -> str:
         raise EnvironmentProblem(f"{' '.join(command)} does not end") from None
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise EnvironmentProblem(f"{' '.join(command)}: {said[-1]}")
+        remedy = " (run it as root on a host with an active InfiniBand port)" if "UMAD" in said[-1] else ""
+        raise EnvironmentProblem(f"{' '.join(command)}: {said[-1]}{remedy}")
     return done.stdout
 
 

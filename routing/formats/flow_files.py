@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
 from collections.abc import Iterator
@@ -96,7 +97,9 @@ def _endport(fabric: Fabric, word: str, path: str | Path, line: int) -> tuple[in
     rows = _rows(fabric, word)
     if len(rows) != 1:
         known = f"{len(rows)} end ports are called {word!r}" if rows else f"no CA or router is called {word!r}"
-        remedy = "give the GUID or the LID of the port" if rows else "give a name, GUID or LID of the fabric"
+        near = difflib.get_close_matches(word, dict.fromkeys(fabric.endport_name), 3, 0.5)
+        give = f"did you mean {' or '.join(near)}?" if near else "give a name, GUID or LID of the fabric"
+        remedy = "give the GUID or the LID of the port" if rows else give
         raise ParseError(known, path=path, line=line, remedy=remedy)
     return rows[0], int(fabric.endport_lid[rows[0]])
 

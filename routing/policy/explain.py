@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +77,10 @@ def explain_port(found: PortPolicies, fabric: Fabric, facts: PortFacts, switch: 
     rows = np.flatnonzero(matching_switches(fabric, (switch,)))
     if len(rows) != 1:
         told = f"{len(rows)} switches fit {switch!r}" if len(rows) else f"no switch is called {switch!r}"
-        raise OptionError(told, remedy="give the name or the GUID of one")
+        near = [] if len(rows) else difflib.get_close_matches(switch, fabric.switch_name, 3, 0.5)
+        raise OptionError(
+            told, remedy=f"did you mean {' or '.join(near)}?" if near else "give the name or the GUID of one"
+        )
     row = int(rows[0])
     return Explanation(
         row=row,

@@ -51,3 +51,11 @@ def test_wrong_use_takes_one_line(scenario, tmp_path):
         assert result.exit_code == 2, args
         assert result.stderr.startswith("ibnue: ")
         assert result.stderr.count("\n") == 1
+
+
+def test_a_misspelt_ca_gets_the_nearest_names(tmp_path):
+    run("route", "ring:5", "-o", tmp_path / "out")
+    (tmp_path / "flows.txt").write_text("ca0.0 ca20\n")
+    result = run("pause", "ring:5", tmp_path / "out", "--flows", tmp_path / "flows.txt")
+    assert result.exit_code == 2
+    assert "flows.txt:1: no CA or router is called 'ca20' (did you mean ca2.0" in result.stderr

@@ -76,3 +76,19 @@ def test_wrong_use_takes_one_line(rules, loop, tmp_path):
         assert result.stderr.startswith("ibnue: ")
         assert result.stderr.count("\n") == 1
         assert not result.stdout
+
+
+def test_a_rule_that_decides_nothing_is_told(tmp_path):
+    (tmp_path / "rules.toml").write_text('[[rule]]\nname = "odd"\nspeed = 7\nhoq_life = 3\n[[rule]]\nhoq_life = 4\n')
+    result = run("policy", "check", tmp_path / "rules.toml", "ring:5")
+    assert result.exit_code == 0
+    assert "odd (line 1) decides nothing: no cabled port of ring-5 fits it" in result.stdout
+    assert result.stdout.count("decides nothing") == 1
+    (tmp_path / "rules.toml").write_text("")
+    assert "has no rule" in run("policy", "check", tmp_path / "rules.toml", "ring:5").stdout
+
+
+def test_what_was_meant_is_told(rules, loop):
+    result = run("policy", "explain", rules, "ring:5", "sw9", 1, "--tables", loop)
+    assert "did you mean sw" in result.stderr
+    assert "'x' is not a whole number" in run("policy", "explain", rules, "ring:5", "sw1", "x").stderr

@@ -106,3 +106,13 @@ def test_tables_without_a_loop_leave_nothing_to_watch(tmp_path):
     result = runner.invoke(main, ["watch", "ring:5", str(tmp_path / "out"), "--once"])
     assert result.exit_code == 0, result.output
     assert "nothing to watch" in result.stdout
+
+
+def test_a_host_without_a_port_is_told(tmp_path, monkeypatch):
+    (tmp_path / "perfquery").write_text('#!/bin/sh\necho "can\'t open UMAD port ((null):0)" >&2\nexit 1\n')
+    (tmp_path / "perfquery").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert CliRunner().invoke(main, ["route", "ring:5", "-e", "minhop", "-o", str(tmp_path / "loop")]).exit_code == 1
+    result = CliRunner().invoke(main, ["watch", "ring:5", str(tmp_path / "loop"), "--once"])
+    assert result.exit_code == 2
+    assert "UMAD port ((null):0) (run it as root on a host with an active InfiniBand port)" in result.stderr
