@@ -107,6 +107,8 @@ def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -
                 _exchange(part, target)
             else:
                 part.rename(target)
+        except EnvironmentProblem as problem:  # of a file in the folder, whose name nobody has given
+            raise EnvironmentProblem(str(problem).replace(str(part), str(target))) from None
         finally:
             shutil.rmtree(part, ignore_errors=True)
 

@@ -133,6 +133,16 @@ def test_a_full_disk_says_so():
     assert not Path("/tmp/ibnue-full-test").exists()
 
 
+def test_a_file_that_cannot_be_written_into_the_folder_is_named_as_it_would_be_called(tmp_path):
+    with (
+        pytest.raises(EnvironmentProblem) as told,
+        atomic_directory(tmp_path / "x", marker="m", known={"m"}) as folder,
+    ):
+        write_text_atomically(folder / "none" / "m", "")
+    assert str(told.value).startswith(f"{tmp_path}/x/none/m: cannot be written")
+    assert names_in(tmp_path) == []
+
+
 def test_an_unwritable_folder(tmp_path):
     (tmp_path / "d").mkdir(mode=0o500)
     root = os.geteuid() == 0
