@@ -6,10 +6,12 @@ import gzip
 import io
 import zlib
 from pathlib import Path
+from typing import IO
 
 from routing.errors import EnvironmentProblem, ParseError
 
 _MAX_NUMBER = 64
+_PIECE = 1 << 18
 
 MAX_BYTES = 1 << 29
 """No fabric file comes near it (48K LIDs make some 20 MB); a decompression bomb would."""
@@ -45,15 +47,27 @@ def read_text(path: str | Path) -> str:
             )
             raise EnvironmentProblem(f"{path}: {what}")
         with Path(path).open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = _bounded(file)
     except (OSError, ValueError) as problem:
         raise EnvironmentProblem(f"{path}: {getattr(problem, 'strerror', None) or problem}") from problem
     if data[:2] == b"\x1f\x8b":
         try:
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-                data = packed.read(MAX_BYTES + 1)
+                data = _bounded(packed)
         except (OSError, EOFError, zlib.error) as problem:
             raise ParseError(f"damaged gzip data: {problem}", path=path, remedy="copy the file again") from problem
     if len(data) > MAX_BYTES:
         raise ParseError(f"more than {MAX_BYTES >> 20} MiB of text", path=path, remedy="no fabric is that large")
     return data.decode("utf-8-sig", errors="backslashreplace").replace("\r\n", "\n")
+
+
+def _bounded(file: IO[bytes] | gzip.GzipFile) -> bytes:
+    """All of a file, or a little more than :data:`MAX_BYTES`.
+
+    Not in one read of so many bytes, for which as much memory is set aside however small the file is.
+    """
+    pieces, size = [], 0
+    while size <= MAX_BYTES and (piece := file.read(_PIECE)):
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)

@@ -14,6 +14,7 @@ from routing.errors import IbnueError
 from routing.fabric import Fabric
 from routing.formats.fabric_files import read_fabric, write_fabric
 from routing.formats.guid_files import read_guid2lid, read_guid_lines, read_node_name_map
+from routing.formats.text import read_text
 
 DATA = Path(__file__).parent / "data"
 FABRIC_SAMPLES = [
@@ -164,6 +165,18 @@ def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
         with pytest.raises(IbnueError, match="more than 1 MiB"):
             read_fabric(tmp_path / "bomb.net.gz")
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_small_file_takes_little_memory(tmp_path, packed):
+    """Not as much as the largest file that would be read."""
+    (tmp_path / "f").write_bytes(gzip.compress(b"text\n") if packed else b"text\n")
+    tracemalloc.start()
+    try:
+        assert read_text(tmp_path / "f") == "text\n"
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
 
