@@ -9,7 +9,7 @@ from slow_simulate.oracle import Oracle
 
 from routing.errors import OptionError
 from routing.simulate.network import build_network
-from routing.simulate.options import Breaker, Remedies, Remedy, Switching, lifetime_ticks, option_arrays
+from routing.simulate.options import Arbitration, Breaker, Remedies, Remedy, Switching, lifetime_ticks, option_arrays
 from routing.simulate.run import simulate
 from routing.simulate.state import Event, Why
 from routing.simulate.traffic import traffic_arrays
@@ -25,20 +25,20 @@ def rows(simulation, *events):
     return log[np.isin(log[:, 1], events)]
 
 
-def with_room(network):
+def with_room(network, packets=60):
     """The same with room for many packets from each CA."""
     arrays, room = network.arrays, network.arrays.buffer.copy()
-    room[arrays.src >= arrays.switches] = 60 * PACKET
+    room[arrays.src >= arrays.switches] = packets * PACKET
     return replace(network, arrays=replace(arrays, buffer=room))
 
 
-def blocked_line(remedies):
+def blocked_line(remedies, room=60):
     """A sender over two switches: the cable between them gets credits for two packets, and no more in time."""
     fabric = small_fabric("line", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"})
     routing = tables_of_ways(fabric, [("a", "x", "y", "b")])
     network = build_network(fabric, routing, cycles(2 * PACKET))
     traffic = flows_along(fabric, [("a", "x", "y", "b")])
-    simulation = simulate(with_room(network), traffic, switching=NO_CREDITS, remedies=remedies)
+    simulation = simulate(with_room(network, room), traffic, switching=NO_CREDITS, remedies=remedies)
     return simulation, network.channel_between("x", "y")
 
 
@@ -67,6 +67,23 @@ def test_seven_heads_in_a_row_are_dropped_then_everything_for_eight_lifetimes():
     assert dropped == counters.port_sw_hoq_lifetime_limit_discards[channel] + counters.vl_stalled_discards[channel]
     assert dropped == simulation.totals()["dropped"]
     assert counters.vl_stalled_discards[channel] > 40  # all that waited, and all that came in that time
+
+
+def test_while_a_vl_is_stalled_all_that_comes_is_dropped_and_then_heads_wait_again():
+    """The sender has room for more packets than the whole run brings."""
+    simulation, channel = blocked_line(Remedies(port=Remedy(hoq=LIFETIME, stall_count=7)), room=1_000)
+    simulation.run(30 * LIFETIME)
+    drops = rows(simulation, Event.HOQ_DROP)[:, 0]
+    begin, end = rows(simulation, Event.STALLED, Event.UNSTALLED)[:2, 0].tolist()
+    assert end - begin == 8 * LIFETIME
+    assert not ((drops > begin) & (drops < end + LIFETIME)).any()
+    assert (drops >= end + LIFETIME).sum() == 7
+    again, _ = blocked_line(Remedies(port=Remedy(hoq=LIFETIME, stall_count=7)), room=1_000)
+    for stop in (begin, end - 1):
+        again.run(stop)
+        heads = (stop - 1) // PACKET + 1  # that have come, the first at tick 1
+        lost = again.counters().vl_stalled_discards[channel]
+        assert lost == heads - 2 - 7  # all but two that were sent, and seven dropped as heads
 
 
 def test_a_packet_may_be_in_a_switch_for_so_long():
@@ -143,6 +160,36 @@ def test_deadlock_breaker_keeps_every_flow_going_without_a_drop(detect, release,
     assert len(rows(simulation, Event.FOUND)) > 100  # it locks again and again
     # The figures are those of an oracle; with messages, ports are released one after the other.
     np.testing.assert_allclose(simulation.flows().bytes / 64 / 2_000_000, shares, rtol=0.07)
+
+
+@pytest.mark.parametrize("arbitration", [Arbitration.ARRIVAL, Arbitration.RANDOM])
+def test_deadlock_breaker_keeps_every_flow_going_by_arrival_and_at_random_too(arbitration):
+    detect, release = 100, 10
+    remedy = Remedy(breaker=Breaker.DEADLOCK, detect=detect * PACKET, repeat=PACKET, release=release * PACKET)
+    how = {"switching": Switching(arbitration), "remedies": Remedies(port=remedy, sample=PACKET)}
+    simulation = fig4_simulation(True, 8, wire=16, **how)
+    window, most = (107 + detect + release) * PACKET, 0
+    for stop in range(window, 40 * window, window):
+        before = simulation.flows().bytes
+        for part in range(stop - window, stop + 1, window // 8):
+            simulation.run(part)
+            most = max(most, int((simulation.lanes().occupancy - 8 * PACKET).max()))
+        simulation.run(stop)
+        assert (simulation.flows().bytes > before).all()
+    assert simulation.totals()["dropped"] == 0
+    assert most <= PACKET
+    assert len(rows(simulation, Event.FOUND)) > 100
+
+
+@pytest.mark.parametrize("arbitration", [Arbitration.ARRIVAL, Arbitration.RANDOM])
+def test_dropped_heads_let_the_ring_creep_by_arrival_and_at_random_too(arbitration):
+    remedies = Remedies(port=Remedy(hoq=100 * PACKET, stall_count=0))
+    simulation = fig4_simulation(True, 8, wire=16, switching=Switching(arbitration), remedies=remedies)
+    simulation.run(4_000_000)
+    share = simulation.flows().bytes / 64 / 4_000_000
+    assert share.min() > 0.007
+    assert share.max() < 0.04
+    assert simulation.totals()["dropped"] > 5_000
 
 
 @pytest.mark.parametrize(("detect", "release", "shares"), BREAKER)

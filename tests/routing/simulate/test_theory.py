@@ -1,5 +1,7 @@
 """Figures that are known without simulating."""
 
+from itertools import pairwise, product
+
 import numpy as np
 import pytest
 from sim_cases import PACKET, cycles, fat_tree, fig4_simulation, flows_along, star, torus_dor
@@ -24,11 +26,11 @@ def test_a_single_source_waits_as_a_queue_with_geometric_arrivals(load):
     assert waited == pytest.approx(load * (PACKET - 1) / (2 * (1 - load)), rel=0.03)
 
 
-@pytest.mark.parametrize("load", [0.5, 0.8, 0.9])
-def test_many_sources_wait_as_a_queue_with_random_arrivals(load):
-    fabric, routing, ways = star(32)
+@pytest.mark.parametrize(("sources", "load"), [(32, 0.5), (32, 0.8), (32, 0.9), (16, 0.5), (16, 0.8)])
+def test_many_sources_wait_as_a_queue_with_random_arrivals(sources, load):
+    fabric, routing, ways = star(sources)
     network = build_network(fabric, routing, cycles(8 * PACKET))
-    traffic = flows_along(fabric, ways, process=Process.POISSON, interval=32 * PACKET / load)
+    traffic = flows_along(fabric, ways, process=Process.POISSON, interval=sources * PACKET / load)
     simulation = simulate(network, traffic)
     simulation.run(12_000_000)
     flow = simulation.flows()
@@ -93,6 +95,35 @@ def test_dimension_order_on_a_torus_falls_short_of_the_bisection():
     accepted = (simulation.flows().bytes.sum() - early) / 64 / 64 / 12_000
     assert 0.5 < accepted < 0.9  # 1.0 would be the capacity of the bisection
     assert not simulation.waits().deadlocks
+
+
+def ring_under_more_than_fits(vls, arbitration):
+    """Two CAs a switch, all pairs, shortest ways; on two VLs those over the dateline, s3 to s0, take the second."""
+    switches, cas = [f"s{n}" for n in range(4)], {f"{side}{n}": f"s{n}" for n in range(4) for side in "pq"}
+    fabric = small_fabric("ring4", switches, [(f"s{n}", f"s{(n + 1) % 4}") for n in range(4)], cas)
+    ways, sl = [], {}
+    for start, steps, a, b in product(range(4), (0, 1, 2, -1), "pq", "pq"):
+        if (steps, a) == (0, b):
+            continue
+        stops = [(start + n * (1 if steps > 0 else -1)) % 4 for n in range(abs(steps) + 1)]
+        ways.append((f"{a}{start}", *(f"s{n}" for n in stops), f"{b}{stops[-1]}"))
+        sl[ways[-1][0], ways[-1][-1]] = vls - 1 if {0, 3} in map(set, pairwise(stops)) else 0
+    network = build_network(fabric, tables_of_ways(fabric, ways, vls=vls, sl=sl), cycles(4 * PACKET))
+    traffic = uniform(network, 1.0, process=Process.PERSISTENT)
+    return simulate(network, traffic, switching=Switching(arbitration))
+
+
+@pytest.mark.parametrize("arbitration", list(Arbitration))
+def test_a_ring_of_four_locks_on_one_vl_and_not_with_a_dateline(arbitration):
+    one = ring_under_more_than_fits(1, arbitration)
+    one.run(1_000_000, stop_at_standstill=True)
+    assert one.waits().deadlocks
+    two = ring_under_more_than_fits(2, arbitration)
+    for stop in range(100_000, 1_000_001, 100_000):
+        before = two.flows().bytes
+        two.run(stop)
+        assert (two.flows().bytes > before).all()
+        assert not two.waits().deadlocks
 
 
 @pytest.mark.parametrize("by", range(1, 16))
