@@ -385,7 +385,7 @@ class SlowAdaptive(Sources):
 
     def shelter(self, lane, switch):
         packet = self.shown(lane)
-        end = self.now + (packet.bytes * int(self.net.cost[lane // self.vls]) >> 20)
+        end = self.now + max(packet.bytes * int(self.net.cost[lane // self.vls]) >> 20, 1)
         self.take(lane, max(end, packet.tail))
         packet.lane = None
         self.spare[switch], self.spare_state[switch] = packet, "ready"

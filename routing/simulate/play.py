@@ -14,6 +14,7 @@ import numpy as np
 from routing.deadlock.proof import prove
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import InputError
+from routing.simulate.adaptive_cases import play_adaptive
 from routing.simulate.changes import both_ways
 from routing.simulate.graphs import play_graph
 from routing.simulate.message_types import play_message_types
@@ -168,6 +169,7 @@ PLAYERS: Mapping[str, Player] = {
     "lock-times": play_lock_times,
     "seeds": play_seeds,
     "shifts": play_shifts,
+    "adaptive": play_adaptive,
     "pauses": play_pauses,
     "graph": play_graph,
     "dependencies": play_dependencies,

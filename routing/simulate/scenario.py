@@ -58,6 +58,11 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "engine": Key(TEXT), "vls": Key((int, str)), "remedy": Key(TABLE), "expect": Key(TABLE, True),
         "from": Key(NUMBER), "buffers": Key(LIST), "seeds": Key((int,)), "graph": Key(TABLE), "tables": Key(TEXT),
         "change": Key(TABLE), "wire": Key((int,)), "pauses": Key(TABLE), "fault": Key(LIST), "chain": Key(TABLE),
+        "adaptive": Key(TABLE), "loads": Key(LIST),
+    },
+    "adaptive": {
+        "schemes": Key(LIST, True), "vls": Key((int,)), "ca_vls": Key((int,)), "stay": Key(FLAG), "detect": Key(NUMBER),
+        "repeat": Key(NUMBER), "lasts": Key(NUMBER), "hold": Key(NUMBER), "sample": Key(NUMBER), "step": Key(NUMBER),
     },
     "pauses": {"xoff": Key(NUMBER, True), "xon": Key(NUMBER, True)},
     "fault": {"cable": Key(LIST, True), "at": Key(NUMBER, True), "until": Key(NUMBER), "reroute": Key(LIST)},
@@ -201,7 +206,7 @@ def read_scenario(path: Path) -> Scenario:
 
 def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
     of_case = f"of case {row['name']!r}"
-    for part in ("remedy", "graph", "change", "pauses", "chain"):
+    for part in ("remedy", "graph", "change", "pauses", "chain", "adaptive"):
         if part in row:
             _check_table(file, row[part], part, f"{part} {of_case}", *where, part)
     for name, value in row["expect"].items():

@@ -17,6 +17,7 @@ from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
 from routing.faults import apply_faults, parse_fault
 from routing.formats.toml_text import Where
+from routing.simulate.dimension_order import dimension_order
 from routing.simulate.network import BLOCK, Network, Timing, build_network
 from routing.simulate.options import Arbitration, Breaker, Inputs, Pauses, Remedies, Remedy, Switching
 from routing.simulate.scenario import Case, Scenario
@@ -35,7 +36,7 @@ PROCESSES = {
     "bursty": Process.BURSTY,
 }
 PATTERNS = {"cycle": Pattern.CYCLE, "uniform": Pattern.UNIFORM}
-RULES = {"d-mod-k": d_mod_k}
+RULES = {"d-mod-k": d_mod_k, "dimension-order": dimension_order}
 PACKET, BUFFER, UNTIL = 2048, 8, 4000
 LONGEST = 1 << 50
 """Ticks of a run."""

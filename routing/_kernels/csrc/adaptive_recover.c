@@ -109,7 +109,7 @@ static void shelter(ibn_adaptive *sim, int32_t l)
 {
     const ibn_av_channel *channel = &sim->channel[sim->lane[l].channel];
     int32_t p = ibn_av_shown(sim, l), s = channel->dst;
-    int64_t end = sim->now + (sim->packet[p].bytes * channel->cost >> IBN_COST_BITS);
+    int64_t length = sim->packet[p].bytes * channel->cost >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
     ibn_av_take(sim, l, end > sim->packet[p].tail ? end : sim->packet[p].tail);
     sim->packet[p].lane = IBN_NONE;
     sim->device[s].spare = p;

@@ -1,0 +1,158 @@
+"""What schemes of adaptive routing accept on an 8x8 torus with 4 VLs, over the load and under many conditions.
+
+usage: python -m benchmarks.adaptive [--plot FILE] [--all] [--arrival]
+
+Figures are what a CA gets on average, as a share of its link, from packet time 500 to 2000.  Escape ways are by
+dimension order with a dateline, on two VLs; the others are the adaptive ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
+from routing.simulate.chart import chart
+from routing.simulate.dimension_order import dimension_order
+from routing.simulate.network import BLOCK, Network, Timing, build_network
+from routing.simulate.options import Arbitration
+from routing.simulate.traffic import Flow, Process, Traffic, all_to_all, base_lids, message_interval, uniform
+from routing.topologies import generate
+
+LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+SIZES = ((1, 1), (4, 1), (4, 2), (16, 1), (16, 2), (32, 4))
+"""Blocks of a packet, packets of a buffer."""
+VLS, FROM, UNTIL = 4, 500, 2000
+BITS = 6
+
+
+def torus(blocks: int, packets: int, cas: int) -> Network:
+    """A tick is a cycle; cables and switches take one each."""
+    fabric = generate("torus", ["8x8"], cas=cas)
+    return build_network(fabric, dimension_order(fabric), Timing(1.0, 1, 1, 1.0, blocks * packets), vls=VLS)
+
+
+def any_to_any(network: Network, load: float, blocks: int) -> Traffic:
+    """Uniform."""
+    return uniform(network, load, bytes=BLOCK * blocks, mtu=BLOCK * blocks, process=Process.BERNOULLI)
+
+
+def to_partner(partner: Callable[[int], int], network: Network, load: float, blocks: int) -> Traffic:
+    """CA n, one for each switch, sends to one other; those that are their own partner send nothing."""
+    lids, size = base_lids(network.fabric).tolist(), BLOCK * blocks
+    share = 1 / message_interval(network, 0, load, size)
+    return Traffic(
+        tuple(
+            Flow(n, (lids[partner(n)],), process=Process.BERNOULLI, bytes=size, interval=1.0, probability=share)
+            for n in range(len(lids))
+            if partner(n) != n
+        ),
+        size,
+    )
+
+
+def reversed_bits(n: int) -> int:
+    """The number whose bits are those of n the other way round."""
+    return int(f"{n:0{BITS}b}"[::-1], 2)
+
+
+def transposed(n: int) -> int:
+    """The place with row and column exchanged."""
+    return n % 8 * 8 + n // 8
+
+
+TRAFFIC: Mapping[str, Callable[[Network, float, int], Traffic]] = {
+    "uniform": any_to_any,
+    "bit reversal": functools.partial(to_partner, reversed_bits),
+    "transpose": functools.partial(to_partner, transposed),
+}
+
+
+def adaptive(scheme: Scheme, ca_vls: int, blocks: int, arbitration: Arbitration) -> Adaptive:
+    """Times in packet times: suspected after one, pings of a queue every one, marks of 20, locks of 64."""
+    return Adaptive(
+        scheme, arbitration, ca_vls=ca_vls, detect=blocks, repeat=blocks, lasts=20 * blocks, hold=64 * blocks,
+        sample=max(1, blocks // 2),
+    )  # fmt: skip
+
+
+def accepted(network: Network, traffic: Traffic, how: Adaptive) -> float:
+    """What a CA gets on average."""
+    simulation, packet = simulate_adaptive(network, traffic, how), how.detect
+    simulation.run(FROM * packet)
+    early = simulation.totals()["delivered_bytes"]
+    simulation.run(UNTIL * packet)
+    got = simulation.totals()["delivered_bytes"] - early
+    return got / BLOCK / ((UNTIL - FROM) * packet) / network.fabric.endports
+
+
+def over_load(blocks: int, packets: int, cas: int, ca_vls: int, arbitration: Arbitration) -> dict[str, np.ndarray]:
+    """Each scheme at every load."""
+    network = torus(blocks, packets, cas)
+    curves: dict[str, list[float]] = {scheme.name.lower(): [] for scheme in Scheme}
+    print(f"\n| offered | {' | '.join(curves)} |\n| --- | {'--- | ' * len(curves)}")
+    for load in LOADS:
+        traffic = any_to_any(network, load, blocks)
+        for scheme in Scheme:
+            curves[scheme.name.lower()].append(
+                accepted(network, traffic, adaptive(scheme, ca_vls, blocks, arbitration))
+            )
+        print(f"| {load:.1f} | {' | '.join(f'{curve[-1]:.3f}' for curve in curves.values())} |", flush=True)
+    return {name: np.asarray(curve) for name, curve in curves.items()}
+
+
+def conditions(cas: int, arbitration: Arbitration) -> None:
+    """Load 1 under every condition."""
+    print("\n| traffic | packet | buffer | CA VLs | none | escape | token | bubble | over escape | over token |")
+    print("| --- " * 10 + "|")
+    for name, make in TRAFFIC.items():
+        for blocks, packets in SIZES:
+            if cas > 1 and name != "uniform":
+                continue
+            network = torus(blocks, packets, cas)
+            traffic = make(network, 1.0, blocks)
+            for ca_vls in (1, 2, 4):
+                got = [accepted(network, traffic, adaptive(scheme, ca_vls, blocks, arbitration)) for scheme in Scheme]
+                figures = [f"{share:.3f}" for share in got] + [f"{got[3] / got[n]:.2f}" for n in (1, 2)]
+                print(f"| {name} | {blocks} | {packets} | {ca_vls} | {' | '.join(figures)} |", flush=True)
+
+
+def exchange() -> None:
+    """All-to-all of the 1000 CAs of a 10-ary 3-tree over 4x QDR, one VL; compare with benchmarks.throughput."""
+    fabric = generate("kary-ntree", ["10,3"], speed="QDR")
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, effort=0.1))
+    stop = simulate_adaptive(build_network(fabric, routing, Timing(), vls=1), all_to_all(fabric)).run(1 << 40)
+    share = (fabric.endports - 1) * 2048 / 4.0 / stop.time
+    print(f"\nexchange of {fabric.endports} CAs on a tree: {share:.3f} of the links, {stop.why.name.lower()}")
+
+
+def main() -> None:
+    """Print the tables, draw those over the load."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--plot", type=Path, help="SVG file")
+    parser.add_argument("--all", action="store_true", help="also load 1 under every condition")
+    parser.add_argument("--arrival", action="store_true", help="who has waited longest goes first, not inputs in turn")
+    chosen = parser.parse_args()
+    arbitration = Arbitration.ARRIVAL if chosen.arrival else Arbitration.ROUND_ROBIN
+    panels = [
+        (f"{cas} CA{'s' * (cas > 1)} at a switch, on {ca_vls} VLs: accepted over offered load",
+         over_load(4, 1, cas, ca_vls, arbitration))
+        for cas, ca_vls in ((1, 4), (2, 2), (1, 1))
+    ]  # fmt: skip
+    if chosen.plot:
+        note = "8x8 torus, 4 VLs, uniform traffic, packets of 4 blocks, a packet of buffer for each VL"
+        chosen.plot.write_text(chart("Adaptive routing", note, np.asarray(LOADS), panels))
+    if chosen.all:
+        conditions(1, arbitration)
+        conditions(2, arbitration)
+        exchange()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Cases about adaptive routing: what each scheme carries, load by load, beside fixed tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from routing.simulate.adaptive import Adaptive, AdaptiveSimulation, Scheme, simulate_adaptive
+from routing.simulate.network import BLOCK, Network, build_network, data_vls
+from routing.simulate.played import Played
+from routing.simulate.run import Simulation, simulate
+from routing.simulate.scenario import Case, Scenario
+from routing.simulate.setting import (
+    ARBITRATIONS,
+    UNTIL,
+    fabric_of,
+    flows_of,
+    packet_ticks,
+    routing_of,
+    switching_of,
+    timing_of,
+    traffic_of,
+)
+from routing.simulate.traffic import Traffic
+
+TABLES = "tables"
+"""Among the schemes: no adaptive routing, but the tables alone in the plain simulator."""
+SCHEMES: Mapping[str, Scheme | None] = {TABLES: None, **{scheme.name.lower(): scheme for scheme in Scheme}}
+DETECT, REPEAT, LASTS, HOLD, SAMPLE = 1.0, 1.0, 20.0, 64.0, 0.5
+
+
+def adaptive_of(scenario: Scenario, case: Case, scheme: Scheme) -> Adaptive:
+    """How packets choose in a case; its times are in packet times, but for that of the token's step: ticks."""
+    table, packet = case.table["adaptive"], packet_ticks(scenario)
+
+    def ticks(name: str, usual: float) -> int:
+        return max(1, round(float(table.get(name, usual)) * packet))
+
+    return Adaptive(
+        scheme,
+        scenario.choice("arbitration", case.table.get("arbitration", "round-robin"), ARBITRATIONS),
+        ca_vls=table.get("ca_vls", 1),
+        stay=table.get("stay", False),
+        detect=ticks("detect", DETECT),
+        repeat=ticks("repeat", REPEAT),
+        lasts=ticks("lasts", LASTS),
+        hold=ticks("hold", HOLD),
+        sample=ticks("sample", SAMPLE),
+        step=max(1, round(float(table.get("step", 1)))),
+        seed=case.table.get("seed", scenario.tables["run"].get("seed", 1)),
+    )
+
+
+def _network(scenario: Scenario, case: Case) -> Network:
+    fabric = fabric_of(scenario)
+    routing = routing_of(scenario, case, fabric, flows_of(scenario, case))
+    vls = case.table["adaptive"].get("vls", data_vls(routing) + 1)
+    if not data_vls(routing) <= vls <= 15:
+        raise scenario.error(
+            f"{vls} VLs do not hold tables of {data_vls(routing)}", *case.where, "adaptive", remedy="use up to 15"
+        )
+    return build_network(fabric, routing, timing_of(scenario, case), vls=vls)
+
+
+def _loads(scenario: Scenario, case: Case) -> list[float]:
+    loads = case.table.get("loads", [1.0])
+    if not loads or not all(isinstance(load, int | float) and 0 < load <= 1 for load in loads):
+        raise scenario.error(f"case {case.name!r} needs loads, shares over 0 and up to 1", *case.where, "loads")
+    return [float(load) for load in loads]
+
+
+def _accepted(simulation: AdaptiveSimulation | Simulation, start: int, until: int) -> float:
+    """What a CA gets on average from ``start`` to ``until``, as a share of its link."""
+    simulation.run(start)
+    early = simulation.totals()["delivered_bytes"]
+    simulation.run(until)
+    got = simulation.totals()["delivered_bytes"] - early
+    return got / BLOCK / (until - start) / simulation.network.fabric.endports
+
+
+def play_adaptive(scenario: Scenario, case: Case) -> Played:
+    """Run every scheme at every load.
+
+    Figures: ``accepted`` by scheme at the last load; ``curves`` by scheme at every load; ``peak``, the most of these;
+    ``deadlocked``, schemes with a deadlock for ever at the end; and for every scheme but itself ``bubble_over_...``,
+    how many times as much ``bubble`` accepts at the last load.
+    """
+    if "adaptive" not in case.table:
+        raise scenario.error(f"case {case.name!r} has no table adaptive", *case.where)
+    names, packet = case.table["adaptive"]["schemes"], packet_ticks(scenario)
+    schemes = {name: scenario.choice("scheme", name, SCHEMES) for name in names}
+    network, run = _network(scenario, case), scenario.tables["run"]
+    until = round(float(case.table.get("until", run.get("until", UNTIL))) * packet)
+    start = round(float(case.table.get("from", run.get("from", 0))) * packet)
+    if not 0 <= start < until:
+        raise scenario.error(f"figures are taken from {start} to {until} ticks", *case.where)
+    curves: dict[str, dict[str, float]] = {name: {} for name in names}
+    deadlocked = set()
+    for load in _loads(scenario, case):
+        one = replace(case, table={**case.table, "load": load})
+        traffic = traffic_of(scenario, one, network, flows_of(scenario, case))
+        for name, scheme in schemes.items():
+            simulation = _simulation(scenario, case, network, traffic, scheme)
+            curves[name][f"{load:g}"] = round(_accepted(simulation, start, until), 4)
+            if scheme in (None, Scheme.NONE, Scheme.ESCAPE) and simulation.waits().deadlocks:
+                deadlocked.add(name)
+    accepted = {name: list(curve.values())[-1] for name, curve in curves.items()}
+    found: dict[str, Any] = {
+        "accepted": accepted,
+        "curves": curves,
+        "peak": {name: max(curve.values()) for name, curve in curves.items()},
+        "deadlocked": sorted(deadlocked),
+    }
+    if "bubble" in accepted:
+        found |= {
+            f"bubble_over_{name}": round(accepted["bubble"] / share, 3) if share else None
+            for name, share in accepted.items()
+            if name != "bubble"
+        }
+    stated = {
+        "arbitration": case.table.get("arbitration", "round-robin"),
+        "buffer": f"{network.timing.buffer} blocks",
+        "vls": network.vls,
+        "ca vls": case.table["adaptive"].get("ca_vls", 1),
+        "tables": network.routing.provenance.engine,
+    }
+    return Played(found, stated)
+
+
+def _simulation(
+    scenario: Scenario, case: Case, network: Network, traffic: Traffic, scheme: Scheme | None
+) -> AdaptiveSimulation | Simulation:
+    if scheme is None:
+        return simulate(network, traffic, switching=switching_of(scenario, case))
+    return simulate_adaptive(network, traffic, adaptive_of(scenario, case, scheme))

@@ -1,0 +1,84 @@
+"""Cases of scenarios about adaptive routing: what they find, and those that cannot be."""
+
+import pytest
+
+from routing.errors import InputError
+from routing.simulate.play import play
+from routing.simulate.scenario import read_scenario
+
+CASE = """
+title = "t"
+[fabric]
+generator = "torus:3x3,cas=1"
+[routing]
+rule = "dimension-order"
+[traffic]
+pattern = "uniform"
+process = "bernoulli"
+[timing]
+packet = 128
+switch = 1
+[run]
+until = 400
+from = 100
+[[case]]
+name = "c"
+what = "adaptive"
+loads = [0.2, 0.4]
+adaptive = { schemes = ["tables", "escape", "bubble"] }
+expect = { deadlocked = [] }
+"""
+
+
+def played(tmp_path, text):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    scenario = read_scenario(path)
+    return play(scenario, scenario.cases[0])
+
+
+def test_every_scheme_at_every_load(tmp_path):
+    result = played(tmp_path, CASE)
+    assert result.right
+    assert set(result.found["curves"]) == {"tables", "escape", "bubble"}
+    for name, curve in result.found["curves"].items():
+        assert curve == pytest.approx({"0.2": 0.2, "0.4": 0.4}, rel=0.1)
+        assert result.found["accepted"][name] == curve["0.4"] == result.found["peak"][name]
+    assert result.found["bubble_over_escape"] == pytest.approx(1.0, rel=0.05)
+    assert result.stated["vls"] == 3
+    assert result.stated["tables"] == "dimension-order"
+
+
+def test_a_deadlock_is_told(tmp_path):
+    text = CASE.replace("torus:3x3,cas=1", "torus:4x4,cas=3").replace("[0.2, 0.4]", "[1.0]")
+    text = text.replace('rule = "dimension-order"', 'engine = "updn"\nvls = 1')
+    text = text.replace("[timing]", "[timing]\nbuffer = 1").replace(
+        '["tables", "escape", "bubble"]', '["none"], vls = 1'
+    )
+    result = played(tmp_path, text.replace("deadlocked = []", 'deadlocked = ["none"], peak = { none = 0.0 }'))
+    assert result.right, result.wrong
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"bubble"]', '"balloon"]', "'balloon' is no scheme"),
+        ('"bubble"]', '"bubble"], vls = 1', "1 VLs do not hold tables of 2"),
+        ('"bubble"]', '"bubble"], vls = 2', "escape tables use 2 VLs of 2"),
+        ('"bubble"]', '"bubble"], ca_vls = 9', "CAs cannot send on 9 VLs of 3"),
+        ('"bubble"]', '"bubble"], size = 1', "there is no 'size'"),
+        ("adaptive = {", "remedy = {}\npauses = {", "there is no 'schemes'"),
+        ('adaptive = { schemes = ["tables", "escape", "bubble"] }', "", "has no table adaptive"),
+        ("[0.2, 0.4]", "[0.2, 1.4]", "needs loads"),
+        ("[0.2, 0.4]", "[]", "needs loads"),
+        ("from = 100", "from = 400", "figures are taken from 800 to 800 ticks"),
+        ("torus:3x3,cas=1", "kary-ntree:2,2", "dimension order is for tori"),
+        ("deadlocked", "locked", "expects 'locked'"),
+    ],
+)
+def test_a_case_that_cannot_be_is_refused(tmp_path, old, new, told):
+    assert old in CASE
+    with pytest.raises(InputError, match=told) as caught:
+        played(tmp_path, CASE.replace(old, new))
+    assert "\n" not in str(caught.value)
+    assert caught.value.line is not None
