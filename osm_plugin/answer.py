@@ -22,7 +22,8 @@ ANSWER = np.dtype(
         ("sl2vl_ports", "u4"), ("certified", "u4"), ("lft_at", "u8"), ("hops_at", "u8"), ("sl_at", "u8"),
         ("switch_of_at", "u8"), ("sl2vl_at", "u8"), ("parent_at", "u8"),
         ("up_port_at", "u8"), ("down_port_at", "u8"),
-        ("held_at", "u8"), ("plan", "u8"), ("held", "u4"), ("round_wait", "u4"), ("end", "u8"),
+        ("held_at", "u8"), ("plan", "u8"), ("held", "u4"), ("round_wait", "u4"),
+        ("wait_from", "u4"), ("unused", "u4"), ("end", "u8"),
     ]
 )  # fmt: skip
 
@@ -68,6 +69,7 @@ def write_answer(
     held: npt.NDArray[np.void] | None = None,
     plan: int = 0,
     wait: float = 0.0,
+    wait_from: int = 0,
 ) -> None:
     """Lay the tables into the memory from ``at`` on; the head comes last, so that half an answer is none.
 
@@ -87,8 +89,8 @@ def write_answer(
         Whether the tables are proven free of credit loops: only such are published again when an engine fails.
     held, plan
         :data:`HELD` [N], entries that are not written in the first round, and a number for these rounds.
-    wait
-        Seconds between rounds, besides acknowledgements.
+    wait, wait_from
+        Seconds for which rounds wait, besides acknowledgements, and the first that does; 0: none.
     """
     tree = multicast_tree(fabric, routing, hops)
     parts: dict[str, npt.NDArray[Any]] = {
@@ -111,6 +113,7 @@ def write_answer(
     head["switches"], head["lids"], head["vls"] = fabric.switches, len(fabric.lids), routing.vls
     head["certified"] = certified
     head["held"], head["plan"], head["round_wait"] = len(parts["held_at"]), plan, round(1000 * wait)
+    head["wait_from"] = wait_from
     head["sl_kind"] = sl_kind(fabric, routing)
     head["sl2vl_ports"] = 0 if routing.sl2vl.ndim == 1 else routing.sl2vl.shape[1]
     target = np.frombuffer(memory.view(place), np.uint8)

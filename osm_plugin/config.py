@@ -17,7 +17,7 @@ from routing.formats.toml_text import Toml
 
 LOG_LEVELS = ("error", "info", "debug")
 STABILITIES = ("full", "balanced", "fresh")
-TRANSITIONS = ("rounds", "thorough", "at once")
+TRANSITIONS = ("rounds", "at once")
 
 ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
     "vls": (int, str),
@@ -81,8 +81,7 @@ class PluginConfig:
         What happens to routes that a change of the fabric left whole: "full": they stay; "balanced": they may move for
         the sake of balance; "fresh": every sweep routes anew.
     transitions
-        How tables are written that are not safe in any order: "rounds", where a safe order is quickly found;
-        "thorough", where it takes longer, too; or "at once".
+        How tables are written that are not safe in any order: in "rounds" that are, or "at once".
     round_wait
         Seconds between those rounds before which packets have to leave the fabric.
     policies

@@ -75,11 +75,14 @@ struct ibnue_answer {
     uint64_t held_at;      /* struct ibnue_held[held] */
     uint64_t plan;         /* number of the rounds, to tell how far they got */
     uint32_t held;
-    uint32_t round_wait;   /* milliseconds between rounds, over and above acknowledgements */
+    uint32_t round_wait;   /* milliseconds for which a round waits, over and above acknowledgements ... */
+    uint32_t wait_from;    /* ... from this one on (0: none does) */
+    uint32_t unused;
     uint64_t end;
 };
 
-/* An entry of lft that is not written before its round. */
+/* An entry of lft that is not written before its round.  One that has another port in between is there twice, the later
+ * round first. */
 struct ibnue_held {
     uint32_t row;
     uint16_t lid;

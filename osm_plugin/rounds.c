@@ -60,11 +60,13 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     rounds->count = answer->held;
     rounds->plan = answer->plan;
     rounds->wait_ms = answer->round_wait;
+    rounds->wait_from = answer->wait_from;
     rounds->engine = engine;
     for (uint32_t i = 0; i < rounds->count; i++) {
         struct ibnue_held *entry = rounds->entry + i;
         uint8_t *place = plugin->rows.row[entry->row]->new_lft + entry->lid, port = entry->port;
         entry->port = *place; /* what it is to be from its round on */
+        rounds->left += entry->port != OSM_NO_PATH; /* what is taken out first is there twice */
         *place = again ? OSM_NO_PATH : port;
         rounds->last = entry->round > rounds->last ? entry->round : rounds->last;
     }
@@ -162,14 +164,15 @@ void ibnue_rounds_go_on(struct ibnue_plugin *plugin)
     while (!osm_exit_flag && !(missing = not_acknowledged(plugin))) {
         if (++done == 1)
             SAY(plugin, OSM_LOG_INFO, "%s: round 1 of %u: all but %u entries are written and acknowledged\n",
-                rounds->engine->name, rounds->last, rounds->count);
+                rounds->engine->name, rounds->last, rounds->left);
         else
             SAY(plugin, OSM_LOG_INFO,
                 "%s: round %u of %u: %u entries are written and acknowledged, %.1f ms after the first\n",
                 rounds->engine->name, done, rounds->last, written, milliseconds_since(&start));
         if (done == rounds->last)
             break;
-        let_packets_leave(rounds);
+        if (rounds->wait_from && done + 1 >= rounds->wait_from)
+            let_packets_leave(rounds);
         if (osm_exit_flag)
             break;
         written = write_round(plugin, done + 1);

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from osm_plugin.answer import HELD
 from osm_plugin.state import Kept, fits
-from routing.deadlock.staging import Stages, stage
+from routing.deadlock.stages import Stages
+from routing.deadlock.staging import stage
 from routing.fabric import NO_PORT, Fabric
 from routing.numerals import number_of
 from routing.reroute.ground import moved_masks
@@ -30,30 +31,41 @@ class Change:
         The rounds, each of which is free of credit loops; None: all at once, and it is not known to be.
     asked
         Whether rounds were looked for.
+    replies
+        Whether the rounds are for replies too, if both tables are.
     """
 
     before: Kept
     after: Kept
     stages: Stages | None
     asked: bool
+    replies: bool = True
 
     def describe(self) -> str:
         """How it is written, in a few words for the log."""
-        stages = self.stages
+        stages, aside = self.stages, "" if self.replies else ", replies aside"
         if stages is None:
             return "written at once" + ", for which no safe rounds were found" * self.asked
         if len(stages) == 1:
-            return "safe to write in any order"
+            return f"safe to write in any order{aside}"
         *sizes, last = [np.count_nonzero(stages.round == number) for number in range(1, len(stages) + 1)]
-        pause = ", with a wait before each but the first" * stages.waits
-        entries = f"{', '.join(map(str, sizes))} and {number_of(int(last), 'entry')}"
-        return f"written in {len(stages)} rounds of {entries}{pause}"
+        told = f"written in {len(stages)} rounds of {', '.join(map(str, sizes))} and {number_of(int(last), 'entry')}{aside}"
+        if stages.wait_from:
+            told += f", with a wait before {_which(stages)}"
+        if stages.drained:
+            told += f", {stages.drained} of them out of use for so long"
+        return told
 
 
-def in_rounds(before: Kept, after: Kept, *, wanted: bool, thorough: bool = False, threads: int = 2) -> Change | None:
+def _which(stages: Stages) -> str:
+    """The rounds before which packets leave, in words."""
+    if stages.wait_from == 2:
+        return "each but the first"
+    return "the last" if stages.wait_from == len(stages) else f"each from round {stages.wait_from} on"
+
+
+def in_rounds(before: Kept, after: Kept, *, wanted: bool, threads: int = 2) -> Change | None:
     """The change from tables to others, with its rounds if they are ``wanted``; None where nothing is to be written.
-
-    ``thorough``: large tables are searched at length, too.
 
     Tables of which rounds may be missing count as if those entries led nowhere, and a round that makes it so comes
     before the others: where it was stopped, some switches have old entries and some new ones.
@@ -62,28 +74,34 @@ def in_rounds(before: Kept, after: Kept, *, wanted: bool, thorough: bool = False
         return None
     if not wanted:
         return Change(before, after, None, asked=False)
-    stages = find_stages(before, after, thorough=thorough, threads=threads)
+    stages, replies = find_stages(before, after, threads=threads)
     if stages is not None and before.held is not None and len(stages.round):
-        stages = replace(stages, round=stages.round + np.uint8(1))
+        stages = _one_later(stages)
     if stages is None or len(stages) == 1:
-        return Change(before, after, stages, asked=True)
+        return Change(before, after, stages, asked=True, replies=replies)
     old = in_switches(before, after.fabric)
-    return Change(before, replace(after, held=_held(stages, old)), stages, asked=True)
+    return Change(before, replace(after, held=_held(stages, old)), stages, asked=True, replies=replies)
 
 
-def find_stages(before: Kept, after: Kept, *, thorough: bool, threads: int) -> Stages | None:
-    """Rounds for requests and replies if both tables are proven for both, else for requests alone."""
+def _one_later(stages: Stages) -> Stages:
+    """The same after another round."""
+    off, wait_from = stages.off + (stages.off > 0).astype(np.uint8), stages.wait_from + bool(stages.wait_from)
+    return replace(stages, round=stages.round + np.uint8(1), off=off, wait_from=wait_from)
+
+
+def find_stages(before: Kept, after: Kept, *, threads: int) -> tuple[Stages | None, bool]:
+    """Rounds for requests and replies if both tables are proven for both, else for requests alone; whether for all."""
     fabric, waits = after.fabric, (before.proof.waits, after.proof.waits)
     known = None
     if waits[0] is not None and waits[1] is not None:
         known = moved_masks(waits[0], before.fabric, fabric) | waits[1]
     old = in_switches(before, fabric)
-    strengths = {before.proof.strength, after.proof.strength}
-    for replies in (True, False) if strengths == {"reversible"} else (False,):
-        stages = stage(fabric, old, after.routing, known=known, replies=replies, thorough=thorough, threads=threads)
+    whole = {before.proof.strength, after.proof.strength} == {"reversible"}
+    for replies in (True, False) if whole else (False,):
+        stages = stage(fabric, old, after.routing, known=known, replies=replies, threads=threads)
         if stages is not None:
-            return stages
-    return None
+            return stages, replies or not whole
+    return None, True
 
 
 def in_switches(kept: Kept, fabric: Fabric) -> Routing:
@@ -97,11 +115,18 @@ def in_switches(kept: Kept, fabric: Fabric) -> Routing:
 
 
 def _held(stages: Stages, old: Routing) -> npt.NDArray[np.void]:
-    """The entries of all rounds but the first, as the shim takes them."""
-    late = np.flatnonzero(stages.round > 1)
-    held = np.zeros(len(late), HELD)
-    held["row"], held["lid"], held["round"] = stages.switch[late], stages.lid[late], stages.round[late]
+    """The entries of all rounds but the first, as the shim takes them.
+
+    One that is taken out before its round is there twice: with what it is until its round, then with what it is before
+    it is taken out.
+    """
+    late, out = np.flatnonzero(stages.round > 1), np.flatnonzero(stages.off > 1)
+    held = np.zeros(len(late) + len(out), HELD)
+    which = np.append(late, out)
+    held["row"], held["lid"] = stages.switch[which], stages.lid[which]
+    held["round"] = np.append(stages.round[late], stages.off[out])
     held["port"] = old.lft[held["row"], held["lid"]]
+    held["port"][: len(late)][stages.off[late] > 0] = NO_PORT
     return held
 
 

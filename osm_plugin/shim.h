@@ -78,8 +78,9 @@ struct ibnue_rounds {
     struct ibnue_held *entry; /* with the port that they are to have; NULL: nothing is left */
     struct ibnue_engine *engine;
     uint64_t plan;
-    uint32_t count, wait_ms;
-    unsigned last;
+    uint32_t count, left; /* of what is to be written, and of entries that it is for */
+    uint32_t wait_ms;
+    unsigned last, wait_from; /* rounds; 0: none waits */
 };
 
 /* What was published last, if it was proven free of credit loops: the shared memory as it was then. */

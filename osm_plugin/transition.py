@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from osm_plugin.rounds import Change, in_switches
-from routing.deadlock.staging import Stages
+from routing.deadlock.stages import Stages
 from routing.deadlock.transition import Transition, extent, prove_transition
 from routing.deadlock.update_plan import BLOCK
 from routing.fabric import NO_PORT
@@ -42,12 +42,14 @@ def _staged(change: Change, stages: Stages) -> str | None:
     dropped = int(np.count_nonzero(old.lft[stages.switch, stages.lid] == NO_PORT))
     told = "any-order: no mixture of the tables has a credit loop"
     if len(stages) > 1:
-        between = "packets leave" if stages.waits else "switches acknowledge"
+        between = "packets leave" if stages.wait_from else "switches acknowledge"
         told = f"in rounds: none of {len(stages)} has a credit loop, as {between} between them"
     lids = len(np.unique(stages.lid))
     lines = [f"transition {told}", extent(len(stages.lid), lids, len(blocks))]
     if dropped:
         lines.append(_dropping(dropped))
+    if stages.drained:
+        lines.append(f"{number_of(stages.drained, 'old entry')} out of use for a while, as no mixture is safe")
     return "; ".join(lines)
 
 

@@ -254,12 +254,12 @@ class Worker:
         kept = Kept(fabric, tables, proof, engine.name, key)
         change = self._change_to(kept, config)
         kept = kept if change is None else change.after
-        waits = change is not None and change.stages is not None and change.stages.waits
+        wait_from = 0 if change is None or change.stages is None else change.stages.wait_from
         clock.lap("rounds")
         write_answer(
             self._memory, snapshot.answer_at, fabric, tables, np.ascontiguousarray(proof.hops),
             sequence=snapshot.sequence, certified=proof.certified,
-            held=kept.held, plan=plan_number(kept), wait=config.round_wait * waits,
+            held=kept.held, plan=plan_number(kept), wait=config.round_wait, wait_from=wait_from,
         )  # fmt: skip
         clock.lap("write")
         self._policies.routed(fabric, tables)
@@ -278,8 +278,7 @@ class Worker:
         if kept.engine == BUNDLE or last is None:
             return None
         try:
-            wanted, thorough = config.transitions != "at once", config.transitions == "thorough"
-            return in_rounds(last, kept, wanted=wanted, thorough=thorough, threads=threads_of(config))
+            return in_rounds(last, kept, wanted=config.transitions == "rounds", threads=threads_of(config))
         except Exception:  # proven tables are not kept from a fabric that waits for them
             traceback.print_exc()
             return Change(last, kept, None, asked=True)

@@ -1,4 +1,4 @@
-"""Rounds in which new tables can be written with no more than an acknowledgement between them.
+"""Rounds in which new tables can be written with no more than an acknowledgement between them, where that will do.
 
 A packet comes to a switch before it is written, or after: not both.  So where a switch is written only after others
 have acknowledged theirs, packets that go by its new entry meet the new entries of these.  What packets in flight have
@@ -7,63 +7,23 @@ done before stays, with every channel they may have got to, for all rounds to co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import Dependencies, Slots, trace, trace_endports
-from routing._kernels.mixed import admit_mixed, trace_mixed, write_rounds
-from routing.deadlock.cdg import REPLIES, vl_bits
-from routing.deadlock.entering import Entries, entering
+from routing._kernels.cdg import trace
+from routing._kernels.mixed import write_rounds
+from routing.deadlock.by_column import MOST_FOLLOWED, by_column
 from routing.deadlock.mixed import Bytes, Mixture
+from routing.deadlock.stages import MOST_ROUNDS, Stages
 from routing.deadlock.update_plan import find_plan
-from routing.fabric import NO_PORT, Fabric
+from routing.deadlock.waiting import Columns, Masks, Orders, Waiting
+from routing.fabric import Fabric
 from routing.tables import Routing
 
-MOST_ROUNDS = 8
-"""Rounds that a staged change may have."""
 MOST_SEARCHED = 1 << 18
 """Entries of tables up to which everything is tried that may be worth it; a sweep waits for the answer."""
-MOST_FOLLOWED = 1 << 21
-"""Entries of the columns that change up to which rounds are looked for."""
 NO_HOPS = 254
 """Hops from which on a LID is not reached."""
-
-Masks = npt.NDArray[np.uint32]
-
-
-@dataclass(frozen=True, eq=False)
-class Stages:
-    """When each entry that changes is written.
-
-    Attributes
-    ----------
-    switch, lid
-        int64[N] twice, the entries that change, by LID, then by switch.
-    round
-        uint8[N], from 1 on.  Each round begins when every switch has acknowledged the one before.
-    waits
-        Whether, besides, all packets have to leave that were in the fabric at the last acknowledgement.
-    """
-
-    switch: npt.NDArray[np.int64]
-    lid: npt.NDArray[np.int64]
-    round: npt.NDArray[np.uint8]
-    waits: bool
-
-    def __len__(self) -> int:
-        return int(self.round.max(initial=1))
-
-    def states(self, old: Bytes, new: Bytes) -> Iterator[Bytes]:
-        """uint8[S, L], the forwarding tables after each round."""
-        state = new.copy()
-        state[self.switch, self.lid] = old[self.switch, self.lid]
-        for number in range(1, len(self) + 1):
-            now = self.round == number
-            state[self.switch[now], self.lid[now]] = new[self.switch[now], self.lid[now]]
-            yield state.copy()
 
 
 def stage(
@@ -73,7 +33,6 @@ def stage(
     *,
     known: npt.NDArray[np.uint16] | None = None,
     replies: bool = False,
-    thorough: bool = False,
     threads: int = 2,
 ) -> Stages | None:
     """Rounds in which tables can be replaced without a credit loop on the way, for traffic from or to CAs and routers.
@@ -87,15 +46,13 @@ def stage(
         then tables of which little changes need no pass over what does not.
     replies
         Whether replies count.
-    thorough
-        Look for rounds beside what waits in fact, too, where there are none beside what is ``known`` of large tables.
     threads
         Worker threads; the result is the same with any number.
 
     Returns
     -------
     None where no rounds were found, which does not say that there are none: so where VLs change on the way, where
-    nearly all of large tables changes, or where there is none beside what is ``known`` of large tables.
+    changed SLs close a loop on the old or the new routes, or where nearly all changes.
     A single round: any order is safe.
 
     Raises
@@ -106,41 +63,29 @@ def stage(
     Notes
     -----
     Packets keep the old SL or have the new one, at all times.  A switch is taken to forward by its new table when it
-    has acknowledged it.  Cost: O(S K) for K LIDs of which more than one entry changes, and a topological order; for
-    small tables a pass over all of them if what is ``known`` stands in the way.
+    has acknowledged it.  Cost: :func:`~routing.deadlock.by_column.by_column`; for small tables a pass over all of them
+    if that finds none without a wait.
     """
     mixture = Mixture.of(fabric, old, new)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
         return None
-    lids = _followed(mixture, replies=replies)
-    if len(lids) * fabric.switches > MOST_FOLLOWED:
+    waiting, large = Waiting(mixture, replies=replies, threads=threads), mixture.before.size > MOST_SEARCHED
+    base = _base(waiting, known)
+    stages = None if base is None else by_column(waiting, base)
+    if large or (known is not None and stages is not None and not stages.wait_from):
+        return stages
+    return _searched(waiting, new) or stages
+
+
+def _base(waiting: Waiting, known: npt.NDArray[np.uint16] | None) -> Masks | None:
+    """All that either of the tables alone makes wait, with any SL; None where nearly all of large tables changes."""
+    if known is not None and len(waiting.mixture.sl) == 1:
+        return known.astype(np.uint32)
+    lids = _followed(waiting.mixture, replies=waiting.replies)
+    if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED:
         return None
-    stages = _beside(mixture, lids, known.astype(np.uint32), replies, threads) if known is not None else None
-    if stages is None and (known is None or thorough or mixture.before.size <= MOST_SEARCHED):
-        job = _Stager(mixture, lids, replies, threads)
-        unchanged = job.unchanged()
-        stages = job.at_once(unchanged) or job.with_waits(unchanged) or job.searched(unchanged, new)
-    return stages
-
-
-def _beside(mixture: Mixture, lids: npt.NDArray[np.int64], known: Masks, replies: bool, threads: int) -> Stages | None:
-    """With no wait, beside what either of the tables alone makes wait.
-
-    A LID of which one entry changes has no mixture: a packet goes all the way by the old table or all the way by the
-    new one.  So only the others are followed.
-    """
-    before, after = mixture.columns(lids)
-    changes = before != after
-    alone = (np.count_nonzero(changes, axis=1) == 1) & (len(mixture.sl) == 1)
-    stages = _Stager(mixture, lids[~alone], replies, threads).at_once(known)
-    if stages is None:
-        return None
-    column, switch = np.divmod(np.flatnonzero(changes & alone[:, None]), changes.shape[1])
-    lid, switch = np.append(stages.lid, lids[column]), np.append(stages.switch, switch)
-    place = np.lexsort((switch, lid))
-    return Stages(
-        switch[place], lid[place], np.append(stages.round, np.ones(len(column), np.uint8))[place], waits=False
-    )
+    rest = waiting.unchanged(lids) if known is None else known.astype(np.uint32)
+    return waiting.both(waiting.columns(lids), rest)
 
 
 def _followed(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
@@ -155,38 +100,43 @@ def _followed(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
     return np.union1d(mixture.changed, np.flatnonzero(there & (levels if levels.ndim == 1 else levels.any(axis=0))))
 
 
+def _searched(waiting: Waiting, new: Routing) -> Stages | None:
+    """Rounds beside what waits in fact, which takes a pass over all tables."""
+    lids = _followed(waiting.mixture, replies=waiting.replies)
+    if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED:
+        return None
+    job, unchanged = _Stager(waiting, waiting.columns(lids)), waiting.unchanged(lids)
+    return job.at_once(unchanged) or job.with_waits(unchanged) or job.searched(unchanged, new)
+
+
 class _Stager:
-    def __init__(self, mixture: Mixture, lids: npt.NDArray[np.int64], replies: bool, threads: int) -> None:
-        self._mixture, self._lids, self._replies, self._threads = mixture, lids, replies, threads
-        self._slots = Slots.of(mixture.fabric)
-        self._bits = vl_bits(mixture.sl2vl[0])
-        self._ways = mixture.columns(lids)
-        self._enter = self._entering()
-        self._rounds, self._last = write_rounds(self._slots, self._ways, outward=False)
+    """Rounds for all LIDs that change, or none."""
+
+    def __init__(self, waiting: Waiting, columns: Columns) -> None:
+        self._waiting, self._columns = waiting, columns
+        self._rounds, self._last = write_rounds(waiting.slots, columns.ways, outward=False)
 
     def at_once(self, base: Masks) -> Stages | None:
         """With no wait, beside what waits anyway; None if something does not go."""
+        waiting, columns = self._waiting, self._columns
         if self._last.max(initial=1) == 1:
             waits = base.copy()
-            circles = self._trace(self._ways, waits)
-            if not circles and self._order(waits) is not None:
+            if not waiting.trace(columns, waits) and waiting.order(waits, columns) is not None:
                 return self._stages(self._rounds, waits=False)
-        order = self._order(base)
+        order = waiting.order(base, columns)
         return None if order is None else self._in_turn(base, order)
 
-    def _in_turn(self, base: Masks, order: npt.NDArray[np.int32]) -> Stages | None:
+    def _in_turn(self, base: Masks, order: Orders) -> Stages | None:
         """One LID after the other: nearest switches first where packets could circle, or everywhere."""
         rounds, last = self._rounds, self._last
         for outward in (False, True):
             if last.max(initial=1) > MOST_ROUNDS:
                 return None
-            taken = admit_mixed(
-                self._mixture.fabric, self._slots, self._ways, self._enter, waits=base, order=order, rounds=rounds
-            )
+            taken = self._waiting.admit(self._columns, base, order, rounds)
             if taken.all():
                 return self._stages(rounds, waits=False)
             if not outward:
-                strict, deep = write_rounds(self._slots, self._ways, outward=True)
+                strict, deep = write_rounds(self._waiting.slots, self._columns.ways, outward=True)
                 rounds = np.where(taken[:, None], rounds, strict)
                 last = np.where(taken, last, deep)
         return None
@@ -196,22 +146,24 @@ class _Stager:
         most = int(self._last.max(initial=1))
         if not 1 < most <= MOST_ROUNDS:
             return None
-        before, after = self._ways
+        before, after = self._columns.ways
         for number in range(1, most + 1):
-            ways = (np.where(self._rounds < limit, after, before) for limit in (number, number + 1))
-            waits = unchanged.copy()
-            if self._trace((next(ways), next(ways)), waits) or self._order(waits) is None:
+            low, high = (np.where(self._rounds < limit, after, before) for limit in (number, number + 1))
+            waits, step = unchanged.copy(), self._columns.between(low, high)
+            if self._waiting.trace(step, waits) or self._waiting.order(waits, step) is None:
                 return None
         return self._stages(self._rounds, waits=True)
 
     def searched(self, unchanged: Masks, new: Routing) -> Stages | None:
         """With a wait between rounds and other rounds: what :func:`~routing.deadlock.update_plan.find_plan` finds."""
-        mixture, waits = self._mixture, unchanged.copy()
+        waiting, columns = self._waiting, self._columns
+        mixture, waits = waiting.mixture, unchanged.copy()
+        before = columns.ways[0]
         small = mixture.before.size <= MOST_SEARCHED
-        if not small or self._trace((self._ways[0], self._ways[0]), waits) or self._order(waits) is None:
+        if not small or waiting.trace(columns.between(before, before), waits) or waiting.order(waits, columns) is None:
             return None
         hops = self._hops(new.lft)
-        plan = find_plan(mixture, hops, replies=self._replies, rounds=MOST_ROUNDS, threads=self._threads)
+        plan = find_plan(mixture, hops, replies=waiting.replies, rounds=MOST_ROUNDS, threads=waiting.threads)
         if plan is None:
             return None
         reached, rounds = self._hops(mixture.before) < NO_HOPS, np.zeros(mixture.before.shape[::-1], np.uint8)
@@ -221,48 +173,16 @@ class _Stager:
             reached, earlier = self._hops(state) < NO_HOPS, reached
             if (earlier & ~reached).any():
                 return None
-        return self._stages(rounds[self._lids], waits=True)
+        return self._stages(rounds[columns.lids], waits=True)
 
     def _hops(self, lft: Bytes) -> Bytes:
         """uint8[S, L], as in a proof."""
-        plain = self._mixture.plain()
+        waiting = self._waiting
+        plain = waiting.mixture.plain()
         tables = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)
-        return trace(self._mixture.fabric, tables, self._slots, self._bits, threads=self._threads).hops
-
-    def unchanged(self) -> Masks:
-        """uint32[slots], what the columns that stay make wait."""
-        lft, fabric, plain = self._mixture.before.copy(), self._mixture.fabric, self._mixture.plain()
-        lft[:, self._lids] = NO_PORT
-        rest = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)
-        found = trace(fabric, rest, self._slots, self._bits, threads=self._threads)
-        dep = trace_endports(fabric, rest, self._slots, self._bits, found, threads=self._threads)
-        return np.asarray((dep >> np.uint32(REPLIES if self._replies else 0)) & np.uint32(0xFFFF))
-
-    def _trace(self, ways: tuple[Bytes, Bytes], waits: Masks) -> bool:
-        """Add all that any mixture makes wait; whether packets may circle."""
-        return bool(trace_mixed(self._slots, ways, self._enter, waits, threads=self._threads).any())
+        return trace(waiting.mixture.fabric, tables, waiting.slots, waiting.bits, threads=waiting.threads).hops
 
     def _stages(self, rounds: Bytes, *, waits: bool) -> Stages:
         column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])  # much faster than nonzero of both
-        return Stages(switch, self._lids[column], rounds[column, switch], waits)
-
-    def _order(self, waits: Masks) -> npt.NDArray[np.int32] | None:
-        """int32[V, C], a topological order for each VL that is in use; None if there is none."""
-        channels = self._mixture.fabric.channels
-        used = np.bitwise_or.reduce(waits, initial=0) | np.bitwise_or.reduce(self._enter, axis=None, initial=0)
-        graph = Dependencies(channels.first, channels.dst, self._slots.slot, waits)
-        order, placed = graph.order(np.arange(max(1, int(used).bit_length()), dtype=np.uint8), threads=self._threads)
-        return order if (placed == len(channels)).all() else None
-
-    def _entering(self) -> Masks:
-        """uint32[K, S], VLs of what enters at each switch towards each LID."""
-        fabric, lids = self._mixture.fabric, self._lids
-        enter, places = np.empty((len(lids), fabric.switches), np.uint32), Entries.by_switch(fabric)
-        of_switch = fabric.lids.port[lids] == 0
-        for some in (of_switch, ~of_switch):
-            if some.any():
-                requests, replies = entering(
-                    fabric, places, self._mixture.sl, self._bits, lids[some], switch_pairs=some is not of_switch
-                )
-                enter[some] = requests | replies if self._replies else requests
-        return enter
+        off = np.zeros(len(column), np.uint8)
+        return Stages(switch, self._columns.lids[column], rounds[column, switch], off, 2 if waits else 0)

@@ -65,7 +65,7 @@ def test_a_full_file(tmp_path):
         ("deadline = 0", "'deadline' is 0, wanted seconds over 0"),
         ("deadline = nan", "'deadline' is nan, wanted seconds over 0"),
         ("round_wait = -0.1", "'round_wait' is -0.1, wanted seconds from 0 to 60"),
-        ("transitions = 'twice'", "'transitions' is 'twice' \\(one of rounds, thorough, at once\\)"),
+        ("transitions = 'twice'", "'transitions' is 'twice' \\(one of rounds, at once\\)"),
         ("threads = 1000", "'threads' is 1000"),
         ("log_level = 'loud'", "'log_level' is 'loud' \\(one of error, info, debug\\)"),
         ("deadline = 1\ndeadline = 2", "is no TOML"),

@@ -38,9 +38,9 @@ def path(tmp_path):
 def torus(live, nets, path):
     """Starts OpenSM on a torus; ``wait``: seconds between rounds."""
 
-    def start(engine, wait):
+    def start(engine, wait, size="4x4"):
         toml = f"state_file = '{path}'\nround_wait = {wait}"
-        return live(nets("torus", "4x4", cas=1), f"ibnue-{engine},no_fallback", toml=toml, config=QOS)
+        return live(nets("torus", size, cas=1), f"ibnue-{engine},no_fallback", toml=toml, config=QOS)
 
     return start
 
@@ -64,11 +64,14 @@ def cables(fabric):
         yield fabric.switch_name[fabric.channels.src[channel]], int(fabric.channels.port[channel]), link
 
 
-def worth_rounds(home, *, waits):
-    """The first cable whose loss takes rounds, and the change."""
+def worth_rounds(home, *, waits, drained=False, rounds=2):
+    """The first cable whose loss takes so many rounds, with a wait before the last of them or none, and the change."""
     for device, port, link in cables(home.fabric):
         change = changed(home, home.fabric.without_links([link]), home)
-        if change.stages is not None and len(change.stages) == 2 and change.stages.waits == waits:
+        stages = change.stages
+        if stages is None or len(stages) != rounds or bool(stages.drained) != drained:
+            continue
+        if stages.wait_from == (rounds if waits else 0):
             return (device, port), change
     raise AssertionError("no cable is worth rounds")
 
@@ -150,6 +153,40 @@ def test_every_mixture_of_what_is_read_back_between_rounds_is_free_of_loops(toru
         assert said(lab, "ibnue: transition in rounds: none of 2 has a credit loop, as packets leave between them")
 
 
+def test_lids_for_which_no_order_is_safe_are_out_of_use_between_rounds(torus):
+    with torus("updn", 8) as lab:
+        home = made(lab.fabric(), "updn")
+        cable, change = worth_rounds(home, waits=True, drained=True)
+        (old, *wanted), fabric = states(change)
+        out = change.stages.off == 1
+        place = lab.opensm.mark()
+        pull(lab, cable)
+        late = int((change.stages.round > 1).sum())
+        assert hears(lab, f"round 1 of 2: all but {late} entries are written and acknowledged")
+        between = read(lab.ibsim, fabric, wanted[0])
+        assert (old.lft[change.stages.switch[out], change.stages.lid[out]] != 255).all()
+        assert (between.lft[change.stages.switch[out], change.stages.lid[out]] == 255).all()
+        lab.opensm.wait_for_subnet_up(after=place)
+        after = read(lab.ibsim, fabric, wanted[1])
+        assert [lft_of(t, fabric) for t in (between, after)] == [lft_of(t, fabric) for t in wanted]
+        assert all(free(fabric, *pair) for pair in pairwise([old, between, after]))
+        assert said(lab, f"with a wait before each but the first, {out.sum()} of them out of use for so long")
+        assert said(lab, rf"round 2 of 2: {late} entries are written and acknowledged, 8\d\d\d\.. ms after the first")
+        assert lab.opensm.errors == []
+
+
+def test_packets_are_waited_for_where_acknowledgements_are_not_enough(torus):
+    with torus("updn", 4, "4x4x4") as lab:
+        home = made(lab.fabric(), "updn")
+        cable, change = worth_rounds(home, waits=True, drained=True, rounds=3)
+        lab.unlink(*cable)
+        assert lab.switch_lfts() == expected_lfts(change.after.fabric, change.after.routing)
+        assert said(lab, "entries, with a wait before the last, [0-9]+ of them out of use for so long")
+        assert said(lab, r"round 2 of 3: [0-9]+ entries are written and acknowledged, \d\d?\d?\.\d ms after the first")
+        assert said(lab, r"round 3 of 3: [0-9]+ entries are written and acknowledged, [45]\d\d\d\.. ms after the first")
+        assert lab.opensm.errors == []
+
+
 def test_acknowledgements_are_enough_for_most(torus, path):
     with torus("updn", 30) as lab:
         home = made(lab.fabric(), "updn")
@@ -229,3 +266,25 @@ def test_an_opensm_that_ends_between_rounds_is_followed_by_one_that_goes_on(plug
         assert lft_of(after, fabric) == lft_of(last, fabric)
         assert all(free(fabric, *pair) for pair in pairwise([first, begin, after]))
         assert settled(path)
+
+
+LFT_ATTRIBUTE = 25
+
+
+def test_a_round_that_is_not_acknowledged_waits_for_the_next_sweep(torus, path):
+    with torus("dfsssp", 6) as lab:
+        home = made(lab.fabric(), "dfsssp")
+        cable, change = worth_rounds(home, waits=True)
+        fabric, held = change.after.fabric, change.after.held
+        deaf = fabric.switch_name[held["row"][0]]
+        pull(lab, cable)
+        assert hears(lab, "round 1 of 2: all but [0-9]+ entries are written and acknowledged")
+        lab.ibsim.error(deaf, 100, attribute=LFT_ATTRIBUTE)
+        assert hears(lab, "ERR IBN10: ibnue-dfsssp: round 2 of 2 was not acknowledged by 1 switches")
+        lab.ibsim.error(deaf, 0)
+        lab.opensm.resweep()
+        assert said(lab, f"written in 2 rounds of 0 and {len(held)} entries")
+        assert lab.switch_lfts() == expected_lfts(fabric, change.after.routing) and settled(path)
+        # What switches have then is the start of the next change.
+        lab.relink(*cable)
+        assert lab.switch_lfts() == expected_lfts(home.fabric, home.routing)

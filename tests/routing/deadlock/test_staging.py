@@ -10,7 +10,7 @@ from slow_mixed import MixedWalker, mixed_slowly, transitions
 from slow_proof import request_sl
 
 from routing._kernels.cdg import Slots
-from routing.deadlock import staging
+from routing.deadlock import by_column, staging
 from routing.deadlock.proof import prove
 from routing.deadlock.staging import stage
 from routing.engines import ENGINES
@@ -22,10 +22,10 @@ from routing.tables import Provenance, Routing
 from routing.topologies import generate
 
 
-def waits_slowly(fabric, old, new, states, *, replies, wait):
-    """A graph of what can wait for what (one for each round, if packets leave in between): every packet, every choice.
+def waits_slowly(fabric, old, new, states, *, replies, wait_from=0):
+    """Graphs of what can wait for what, one for each time that packets leave: every packet, every choice.
 
-    What has got to a channel stays there while the rounds go on.
+    What has got to a channel stays there while rounds go on without a wait.
     """
     tables = [replace(old, lft=lft) for lft in [old.lft, *states]]
     graphs, last = [nx.DiGraph() for _ in states], MixedWalker(fabric, old, new)
@@ -38,8 +38,9 @@ def waits_slowly(fabric, old, new, states, *, replies, wait):
         got = set()
         for number, (before, after) in enumerate(pairwise(tables)):
             walker = MixedWalker(fabric, replace(before, sl2vl=old.sl2vl), replace(after, sl2vl=new.sl2vl))
-            graph = graphs[number if wait else 0]
-            got = set() if wait else got
+            waited = max(0, number + 2 - wait_from) if wait_from else 0
+            graph = graphs[waited]
+            got = set() if waited else got
             left = [(switch, *step) for step in walker.steps(switch, port, sl, lid)] + list(got)
             got |= set(left)
             while left:
@@ -76,12 +77,21 @@ def check(fabric, old, new, stages, *, replies=False):
     states = list(stages.states(old.lft, new.lft))
     lids = np.flatnonzero(fabric.lids.switch >= 0)
     assert np.array_equal(states[-1][:, lids], new.lft[:, lids])
-    for graph in waits_slowly(fabric, old, new, states, replies=replies, wait=stages.waits):
+    for graph in waits_slowly(fabric, old, new, states, replies=replies, wait_from=stages.wait_from):
         assert nx.is_directed_acyclic_graph(graph)
     if (prove(fabric, new)).complete:
+        out = set(stages.lid[stages.off > 0].tolist())
         reached = [delivered(fabric, new, lft) for lft in [old.lft, *states]]
         for number in range(1, len(reached)) if len(stages) > 1 else ():
-            assert reached[number - 1] <= reached[number]
+            assert {lid for _, lid in reached[number - 1] - reached[number]} <= out
+
+
+def known_of(fabric, old, new, *, replies):
+    """What both tables are proven to make wait, if they are proven for as much."""
+    proofs = prove(fabric, old), prove(fabric, new)
+    if all(p.waits is not None and (p.strength == "reversible" or not replies) for p in proofs):
+        return proofs[0].waits | proofs[1].waits
+    return None
 
 
 @pytest.mark.parametrize("replies", [False, True])
@@ -90,10 +100,7 @@ def check(fabric, old, new, stages, *, replies=False):
 @given(transitions(max_switches=6, max_cas=1))
 def test_no_packet_closes_a_loop_in_any_round(replies, told, case):
     fabric, old, new = case
-    proofs = prove(fabric, old), prove(fabric, new)
-    known = None
-    if told and all(p.waits is not None and (p.strength == "reversible" or not replies) for p in proofs):
-        known = proofs[0].waits | proofs[1].waits
+    known = known_of(fabric, old, new, replies=replies) if told else None
     stages = stage(fabric, old, new, known=known, replies=replies)
     if stages is not None:
         check(fabric, old, new, stages, replies=replies)
@@ -101,6 +108,47 @@ def test_no_packet_closes_a_loop_in_any_round(replies, told, case):
     free = nx.is_directed_acyclic_graph(mixed)
     fixed = old.sl2vl.ndim == 1 and np.array_equal(old.sl2vl, new.sl2vl)
     assert (stages is not None and len(stages) == 1) == free or not fixed
+
+
+def unmixed_slowly(fabric, old, new, *, replies):
+    """What can wait for what over old entries alone or new ones alone, with the SLs and VLs of both."""
+    graph = nx.DiGraph()
+    for lft in (old.lft, new.lft):
+        one, other = replace(old, lft=lft), replace(new, lft=lft)
+        graph = nx.compose(graph, waits_slowly(fabric, one, other, [lft], replies=replies)[0])
+    return graph
+
+
+@pytest.mark.parametrize("replies", [False, True])
+@pytest.mark.parametrize("told", [False, True])
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(transitions(max_switches=6, max_cas=1))
+def test_large_tables_have_rounds_if_old_and_new_ones_may_wait_together(replies, told, case):
+    fabric, old, new = case
+    known = known_of(fabric, old, new, replies=replies) if told else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staging, "MOST_SEARCHED", 0)
+        patch.setattr(by_column, "DRAINED", 1)
+        stages = stage(fabric, old, new, known=known, replies=replies)
+    if stages is not None:
+        check(fabric, old, new, stages, replies=replies)
+    together = nx.is_directed_acyclic_graph(unmixed_slowly(fabric, old, new, replies=replies))
+    fixed = old.sl2vl.ndim == 1 and np.array_equal(old.sl2vl, new.sl2vl)
+    if fixed and known is None:
+        assert (stages is not None) == together
+    elif fixed and stages is None:
+        assert not nx.is_directed_acyclic_graph(known_graph(fabric, known)) or not together
+
+
+def known_graph(fabric, known):
+    """What is known to wait, channel by channel and VL."""
+    channels, slot = fabric.channels, Slots.of(fabric).slot
+    graph = nx.DiGraph()
+    for c in range(len(channels)):
+        behind = range(channels.first[channels.dst[c]], channels.first[channels.dst[c] + 1])
+        for k, e in enumerate(behind):
+            graph.add_edges_from(((c, vl), (e, vl)) for vl in range(16) if known[slot[c] + k] >> vl & 1)
+    return graph
 
 
 def repaired(kind, size, engine, link):
@@ -119,19 +167,19 @@ def pulled(*case):
 
 
 @pytest.mark.parametrize(
-    ("case", "rounds", "waits"),
+    ("case", "rounds", "wait_from"),
     [
-        (("torus", ["4x4"], "nue", 0), 1, False),
-        (("torus", ["4x4"], "updn", 9), 2, False),
-        (("kary-ntree", ["4", "2"], "nue", 0), 2, False),
-        (("torus", ["4x4"], "dfsssp", 0), 2, True),
+        (("torus", ["4x4"], "nue", 0), 1, 0),
+        (("torus", ["4x4"], "updn", 9), 2, 0),
+        (("kary-ntree", ["4", "2"], "nue", 0), 2, 0),
+        (("torus", ["4x4"], "dfsssp", 0), 2, 2),
     ],
 )
-def test_a_repair_takes_few_rounds(case, rounds, waits):
+def test_a_repair_takes_few_rounds(case, rounds, wait_from):
     fabric, old, new = pulled(*case)
     stages = stage(fabric, old, new)
     check(fabric, old, new, stages)
-    assert (len(stages), stages.waits) == (rounds, waits)
+    assert (len(stages), stages.wait_from) == (rounds, wait_from)
 
 
 def test_a_switch_that_packets_come_back_to_is_written_first():
@@ -147,7 +195,7 @@ def test_the_ghost_case_takes_a_wait(lmc):
     fabric = ring(lmc)
     old, new = up_down(fabric, OLD_ORDER), up_down(fabric, NEW_ORDER)
     stages = stage(fabric, old, new)
-    assert stages.waits and len(stages) == 2
+    assert stages.wait_from == len(stages) == 2
     check(fabric, old, new, stages)
 
 
@@ -162,7 +210,7 @@ def test_loops_of_old_or_new_tables_cannot_be_staged_away():
 def test_nothing_that_changes_is_one_round():
     fabric, old, _ = pulled("torus", ["4x4"], "updn", 9)
     stages = stage(fabric, old, old)
-    assert len(stages) == 1 and len(stages.lid) == 0 and not stages.waits
+    assert len(stages) == 1 and len(stages.lid) == 0 and not stages.wait_from
 
 
 def test_lanes_that_change_on_the_way_are_not_staged():
@@ -194,17 +242,75 @@ def test_columns_with_one_change_need_not_be_followed(case):
     changes = (old.lft != new.lft).sum(axis=0)
     assert (changes == 1).any()
     stages = stage(fabric, old, new, known=known)
-    assert stages is not None and not stages.waits
+    assert stages is not None and not stages.wait_from
     check(fabric, old, new, stages)
     assert (stages.round[changes[stages.lid] == 1] == 1).all()
     assert changed_entries(stages) == changed_entries(stage(fabric, old, new))
 
 
-def test_large_tables_are_searched_at_length_only_when_told(monkeypatch):
-    fabric, old, new = pulled("torus", ["4x4"], "dfsssp", 0)
-    known = np.full(Slots.of(fabric).count, 0xFFFF, np.uint16)  # closes loops, so that nothing goes beside it
-    monkeypatch.setattr(staging, "MOST_SEARCHED", old.lft.size - 1)
-    assert stage(fabric, old, new, known=known) is None
-    stages = stage(fabric, old, new, known=known, thorough=True)
-    assert (len(stages), stages.waits) == (2, True)
+def told_of(*case):
+    """A repair, with what both tables are known to make wait."""
+    home, fabric, found = repaired(*case)
+    known = moved_masks(home.proof.waits, home.fabric, fabric) | found.proof.waits
+    return fabric, translate(home.routing, home.fabric, fabric), found.routing, known
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Has all tables taken for large ones."""
+    monkeypatch.setattr(staging, "MOST_SEARCHED", 0)
+
+
+def test_lids_whose_mixtures_close_loops_are_drained(large):
+    """The old entries go in a round with others, and the new ones come when packets have left."""
+    fabric, old, new, known = told_of("torus", ["5x5"], "nue", 12)
+    stages = stage(fabric, old, new, known=known)
     check(fabric, old, new, stages)
+    out = stages.off > 0
+    assert out.any() and stages.drained == out.sum()
+    assert (stages.off[out] < stages.wait_from).all() and (stages.round[out] >= stages.wait_from).all()
+    assert (old.lft[stages.switch[out], stages.lid[out]] != 255).all()
+    assert (stages.round == 1).sum() > len(stages.round) / 2
+
+
+def test_more_than_is_broken_or_one_in_so_many_entries_is_not_drained(large, monkeypatch):
+    fabric, old, new, known = told_of("torus", ["4x4"], "updn", 5)
+    monkeypatch.setattr(by_column, "MOST_FOLLOWED", 0)  # all that has a mixture is drained
+    monkeypatch.setattr(by_column, "DRAINED", 2 * old.lft.size)
+    stages = stage(fabric, old, new, known=known)
+    assert 0 < stages.drained <= (old.lft[stages.switch, stages.lid] == 255).sum()
+    # The same entries, had the fault not broken any.
+    whole = replace(old, lft=np.where(old.lft == 255, np.uint8(0), old.lft))
+    assert stage(fabric, whole, new, known=known) is None
+    monkeypatch.setattr(by_column, "DRAINED", 1)
+    assert stage(fabric, whole, new, known=known).drained > stages.drained
+
+
+def test_what_is_more_than_is_looked_at_is_drained(large, monkeypatch):
+    fabric, old, new, known = told_of("kary-ntree", ["4", "2"], "updn", 3)
+    mixed = (np.count_nonzero(old.lft != new.lft, axis=0) > 1).sum()
+    assert mixed > 1 and stage(fabric, old, new, known=known).drained == 0
+    monkeypatch.setattr(by_column, "MOST_FOLLOWED", fabric.switches)
+    monkeypatch.setattr(by_column, "DRAINED", 1)
+    stages = stage(fabric, old, new, known=known)
+    check(fabric, old, new, stages)
+    assert len(np.unique(stages.lid[stages.off > 0])) == mixed - 1
+
+
+def test_columns_with_one_change_count_for_nothing_however_many_there_are(large, monkeypatch):
+    fabric, old, new, known = told_of("torus", ["4x4"], "nue", 0)
+    monkeypatch.setattr(by_column, "MOST_FOLLOWED", 0)
+    assert (np.count_nonzero(old.lft != new.lft, axis=0) < 2).all()
+    assert len(stage(fabric, old, new, known=known)) == 1
+
+
+def test_large_tables_whose_old_and_new_entries_cannot_wait_together_have_no_rounds(large):
+    fabric, old, new = pulled("torus", ["4x4"], "dfsssp", 0)
+    known = np.full(Slots.of(fabric).count, 0xFFFF, np.uint16)
+    assert stage(fabric, old, new, known=known) is None
+
+
+def test_threads_do_not_matter_for_large_tables(large):
+    fabric, old, new, known = told_of("torus", ["5x5"], "nue", 12)
+    one, three = (stage(fabric, old, new, known=known, threads=n) for n in (1, 3))
+    assert np.array_equal(one.round, three.round) and np.array_equal(one.off, three.off)

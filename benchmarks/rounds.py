@@ -1,0 +1,96 @@
+"""In how many changes after a lost link, and after its return, safe rounds of writing are found, and what that takes.
+
+Usage: python -m benchmarks.rounds [LINKS]     links that are pulled of each fabric, 24 if not given; 0: all
+
+For each engine: changes that are safe in any order, in rounds with acknowledgements between them, in rounds of which
+some wait for packets to leave, in such rounds with entries out of use for a while, and written at once (of these: where
+SLs change); the most entries that were out of use beside those that were broken; processor milliseconds of all threads
+together, median and most.  Options are those of a sweep of the plugin with 8 VLs.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from benchmarks.reroute import pulled
+from osm_plugin.plan import options_key
+from osm_plugin.rounds import in_rounds
+from osm_plugin.state import Kept
+from osm_plugin.worker import SWEEP_EFFORT
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.fabric import Fabric
+from routing.reroute import Stability, prepare, reroute
+from routing.topologies import generate
+
+CASES = (
+    ("torus 10x10x10, 4 CAs", "torus", "10x10x10", 4, ("nue", "dfsssp")),
+    ("16-ary 3-tree", "kary-ntree", "16,3", 0, ("updn", "dfsssp")),
+    ("torus 4x4x4", "torus", "4x4x4", 1, ("nue", "dfsssp", "updn", "lash")),
+)
+OPTIONS = EngineOptions(effort=SWEEP_EFFORT, vls="auto", port_vls=8)
+
+
+@dataclass
+class Count:
+    """What became of some changes."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    milliseconds: list[float] = field(default_factory=list)
+    out: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, before: Kept, after: Kept, broken: int) -> Kept:
+        """Look for rounds; the tables as they are when all of them are written."""
+        start = time.process_time()
+        change = in_rounds(before, after, wanted=True)
+        self.milliseconds.append(1e3 * (time.process_time() - start))
+        stages = None if change is None else change.stages
+        if stages is None:
+            same = np.array_equal(before.routing.sl, after.routing.sl)
+            self.kinds["at once" if same else "at once, SLs change"] += 1
+        elif len(stages) == 1:
+            self.kinds["any order"] += 1
+        else:
+            self.kinds["out of use" if stages.drained else "waits" if stages.wait_from else "acknowledged"] += 1
+            self.out.append((stages.drained, broken))
+        return replace(after, held=None)
+
+    def line(self) -> str:
+        """All of it."""
+        most, beside = max(self.out, default=(0, 0))
+        kinds = ", ".join(f"{name} {count}" for name, count in sorted(self.kinds.items()))
+        spent = f"{np.median(self.milliseconds):.0f} ms, most {max(self.milliseconds):.0f}"
+        return f"{kinds}; out of use at most {most} (broken {beside}); {spent}"
+
+
+def report(label: str, fabric: Fabric, name: str, links: int) -> None:
+    engine = ENGINES[name]
+    routing = engine.route(fabric, OPTIONS)
+    home = Kept(fabric, routing, prove(fabric, routing), name, options_key(OPTIONS))
+    prepare(home, home)
+    lost, back = Count(), Count()
+    for link in pulled(fabric, links):
+        less = fabric.without_links([link])
+        found = reroute(engine, OPTIONS, home, less, stability=Stability.FULL, home=home)
+        kept = lost.add(home, Kept(less, found.routing, found.proof, name, home.options), found.broken)
+        found = reroute(engine, OPTIONS, kept, fabric, stability=Stability.FULL, home=home)
+        back.add(kept, Kept(fabric, found.routing, found.proof, name, home.options), found.broken)
+    print(f"{label:22} {name:7} lost: {lost.line()}", f"{'':30} back: {back.line()}", sep="\n", flush=True)
+
+
+def main(arguments: list[str]) -> None:
+    links = int(arguments[0]) if arguments else 24
+    for label, kind, size, cas, engines in CASES:
+        fabric = generate(kind, size.split(","), **({"cas": cas} if cas else {}))
+        for name in engines:
+            report(label, fabric, name, links)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
