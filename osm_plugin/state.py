@@ -21,7 +21,7 @@ from routing.deadlock.certificate import Certificate, Strength, check_certificat
 from routing.deadlock.proof import prove
 from routing.errors import IbnueError, TableError
 from routing.fabric import Fabric
-from routing.formats.bundle import Bundle, bundle_routing, read_bundle, write_bundle
+from routing.formats.bundle import Bundle, bundle_in, bundle_routing, write_bundle
 from routing.formats.npz import NpzReader
 from routing.reroute import Published
 from routing.tables import Routing
@@ -83,8 +83,8 @@ def read_state(path: Path, *, threads: int = 2) -> Kept:
     InputError, EnvironmentProblem
         It is not there or cannot be read.
     """
-    bundle = read_bundle(path)
-    with NpzReader(path) as archive:
+    with NpzReader(path) as archive:  # once: the file may be replaced at any time
+        bundle = bundle_in(archive)
         if "state_about" not in archive.names():
             raise TableError("this is a bundle, but no state", path=path)
         about = _about(str(archive.read("state_about", _expect_about)[()]), path)

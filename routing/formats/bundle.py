@@ -177,21 +177,33 @@ def read_bundle(path: str | Path) -> Bundle:
         The file is not there or cannot be read.
     """
     with NpzReader(path) as archive:
-        checker = BundleChecker(path)
-        names = archive.names()
-        found = str(archive.read("format", checker.expect("format"))[()]) if "format" in names else None
-        if found != FORMAT:
-            raise TableError(
-                f"this is {'no bundle' if found is None else f'a bundle of format {found[:40]!r}'}, wanted {FORMAT!r}",
-                path=path, remedy="make it again with this version",
-            )  # fmt: skip
-        extra = sorted(name for name in set(names) - set(KINDS) if not name.startswith(MORE))
-        extra = extra or sorted(name for name in set(names) if names.count(name) > 1)
-        if extra:
-            raise TableError(f"array {extra[0]!r} does not belong into a bundle", path=path, remedy="make it again")
-        arrays = {name: archive.read(name, checker.expect(name)) for name in OWNERS}
-        checker.check_owners(arrays)
-        arrays |= {name: archive.read(name, checker.expect(name)) for name in KINDS if name not in arrays}
+        return bundle_in(archive)
+
+
+def bundle_in(archive: NpzReader) -> Bundle:
+    """The bundle in an open archive, which may hold more under names of its own (:data:`MORE`).
+
+    Raises
+    ------
+    TableError
+        As :func:`read_bundle`.
+    """
+    path = archive.path
+    checker = BundleChecker(path)
+    names = archive.names()
+    found = str(archive.read("format", checker.expect("format"))[()]) if "format" in names else None
+    if found != FORMAT:
+        raise TableError(
+            f"this is {'no bundle' if found is None else f'a bundle of format {found[:40]!r}'}, wanted {FORMAT!r}",
+            path=path, remedy="make it again with this version",
+        )  # fmt: skip
+    extra = sorted(name for name in set(names) - set(KINDS) if not name.startswith(MORE))
+    extra = extra or sorted(name for name in set(names) if names.count(name) > 1)
+    if extra:
+        raise TableError(f"array {extra[0]!r} does not belong into a bundle", path=path, remedy="make it again")
+    arrays = {name: archive.read(name, checker.expect(name)) for name in OWNERS}
+    checker.check_owners(arrays)
+    arrays |= {name: archive.read(name, checker.expect(name)) for name in KINDS if name not in arrays}
     checker.check_tables(arrays)
     return _bundle(arrays, checker.meta(str(arrays["meta"][()])), Path(path))
 

@@ -50,6 +50,21 @@ def rewrite(path, **changed):
         write_npz(file, {name: array for name, array in arrays.items() if array is not None})
 
 
+def test_a_state_that_is_replaced_while_it_is_read_is_the_one_or_the_other(torus, degraded, tmp_path, monkeypatch):
+    path, newer, plain = tmp_path / "state.npz", tmp_path / "newer.npz", NpzReader.read
+    write_state(path, torus)
+    write_state(newer, degraded)
+
+    def read(archive, *what):
+        if newer.exists():
+            newer.replace(path)
+        return plain(archive, *what)
+
+    monkeypatch.setattr(NpzReader, "read", read)
+    assert read_state(path).fabric.digest == torus.fabric.digest
+    assert read_state(path).fabric.digest == degraded.fabric.digest
+
+
 @given(fabrics(max_switches=8))
 @settings(deadline=None, derandomize=True, max_examples=50)
 def test_structures_hold_all_that_counts_of_a_fabric(fabric):
