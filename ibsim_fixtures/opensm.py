@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -311,6 +312,15 @@ class OpenSM:
         if self.returncode is not None:
             raise self._failure(f"OpenSM {self._running().describe_end()}")
         os.kill(self.pid, number)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Have OpenSM do nothing for as long (SIGSTOP); what is sent to it meanwhile waits."""
+        self.signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.signal(signal.SIGCONT)
 
     def wait_for_exit(self, timeout: float | None = None) -> int:
         """Wait for the end of OpenSM (with ``once``, or after a signal); its exit status."""

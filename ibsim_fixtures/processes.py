@@ -27,6 +27,7 @@ PACKAGES: Mapping[str, str] = {
     "ibroute": "infiniband-diags",
     "saquery": "infiniband-diags",
     "smpdump": "infiniband-diags",
+    "sminfo": "infiniband-diags",
     "smpquery": "infiniband-diags",
     "ibdmchk": "ibutils",
 }

@@ -6,6 +6,7 @@ from plugin_lab import expected_lfts, said, sweep_options
 
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin
+from ibsim_fixtures.opensm_log import EventKind
 from ibsim_fixtures.processes import poll
 from ibsim_fixtures.readback import switch_lfts
 from osm_plugin.plan import options_key
@@ -92,11 +93,15 @@ def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, pat
     config.write_text(f"state_file = '{path}'")
     plugin = Plugin("ibnue", options=f"--config {config}", folder=plugin_folder)
     hasty = {"sminfo_polling_timeout": 200, "polling_retry_number": 2}
+    # On ibsim nothing times out: an OpenSM whose question is never answered waits for ever.  So neither asks the other
+    # while that one starts or ends.
     with (
         Ibsim(nets("torus", "4x4", cas=1)) as ibsim,
         OpenSM(ibsim, routing_engine=ENGINE, plugin=plugin, config=hasty) as master,
         OpenSM(ibsim, routing_engine=ENGINE, plugin=plugin, config=hasty, host="ca3.3.0", wait=False) as standby,
     ):
+        with master.paused():
+            standby.wait_for(lambda events: any(e.kind is EventKind.HEAVY_SWEEP for e in events), what="a sweep")
         standby.wait_for(lambda events: any("Entering STANDBY" in e.text for e in events), what="STANDBY")
         assert saved(path, "")
         # Not what any engine would make by itself, and newer than what the standby knows.
@@ -111,7 +116,9 @@ def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, pat
 
         assert poll(taken_by_master, 30)
         place = standby.mark()
-        master.stop()
+        with standby.paused():
+            ibsim.run("sminfo")  # the master answers in turn, so it has answered the standby, too
+            master.stop()
         standby.wait_for_subnet_up(after=place)
         assert switch_lfts(ibsim) == expected
 
