@@ -49,7 +49,8 @@ class Change:
         if len(stages) == 1:
             return f"safe to write in any order{aside}"
         *sizes, last = [np.count_nonzero(stages.round == number) for number in range(1, len(stages) + 1)]
-        told = f"written in {len(stages)} rounds of {', '.join(map(str, sizes))} and {number_of(int(last), 'entry')}{aside}"
+        entries = f"{', '.join(map(str, sizes))} and {number_of(int(last), 'entry')}"
+        told = f"written in {len(stages)} rounds of {entries}{aside}"
         if stages.wait_from:
             told += f", with a wait before {_which(stages)}"
         if stages.drained:
