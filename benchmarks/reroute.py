@@ -40,29 +40,34 @@ def pulled(fabric: Fabric, links: int) -> list[int]:
     return [int(link) for link in (every[:: max(1, len(every) // links)][:links] if links else every)]
 
 
-def report(label: str, fabric: Fabric, engine: str, links: int) -> None:
+def report(label: str, fabric: Fabric, engine: str, count: int) -> None:
     home, full = routed(fabric, engine)
-    options, took, how, ratio, broken = EngineOptions(threads=1), [], Counter[str](), [], 0
+    options, took, how, ratio, broken, changed = EngineOptions(threads=1), [], Counter[str](), [], 0, 0
+    links = pulled(fabric, count)
     start = time.process_time()
     prepare(home, home)
     ready = 1e3 * (time.process_time() - start)
-    for link in pulled(fabric, links):
+    for link in links:
         start = time.process_time()
         less = fabric.without_links([link])
         found = reroute(ENGINES[engine], options, home, less, home=home)
         took.append(1e3 * (time.process_time() - start))
         ratio.append(found.changed / max(1, found.broken))
-        broken += found.broken
-        for mark in ("levels", "by_source", "exact"):
+        broken, changed = broken + found.broken, changed + found.changed
+        for mark in ("levels", "by_source", "cleared", "copied", "exact"):
             how[mark] += bool(found.counts.get(mark))
         how[found.how] += 1
     mid, most = np.median(took), max(took)
+    worst = ", ".join(f"{took[k]:.0f} (link {links[k]})" for k in np.argsort(took)[::-1][:3])
     print(
         f"{label:22} {engine:7} full {full:6.0f} ms; ahead {ready:.0f}; "
         f"one link: median {mid:6.1f} ms (1/{full / mid:.0f}), "
-        f"mean {np.mean(took):6.1f} (1/{full / np.mean(took):.0f}), most {most:6.1f}; "
+        f"mean {np.mean(took):6.1f} (1/{full / np.mean(took):.0f}), "
+        f"p99 {np.percentile(took, 99):6.1f}, most {most:6.1f} (1/{full / most:.1f}); "
         f"{1e3 * len(took) / sum(took):.0f} a second",
-        f"{'':22} broken {broken / len(took):.0f} a link; changed / broken: mean {np.mean(ratio):.2f}, "
+        f"{'':22} longest: {worst}",
+        f"{'':22} broken {broken / len(took):.0f} a link, changed {changed / len(took):.0f}; "
+        f"changed / broken: mean {np.mean(ratio):.2f}, "
         f"most {max(ratio):.2f}; {dict(how)}",
         sep="\n",
         flush=True,

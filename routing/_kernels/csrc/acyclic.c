@@ -6,6 +6,8 @@
 
 #include "internal/keys.h"
 
+enum { MASK = 64 };
+
 int ibn_acyclic_prepare(acyclic *graph, const acyclic_net *net)
 {
     size_t channels = (size_t)net->channels + 1;
@@ -100,6 +102,19 @@ int ibn_acyclic_reaches(acyclic *graph, int32_t lane, int32_t from, int32_t goal
     return 0;
 }
 
+/* Whether a graph of at most 64 nodes, each with the mask of those that follow it, has a cycle. */
+static int has_cycle(uint64_t *after, int32_t size)
+{
+    for (int32_t via = 0; via < size; via++)
+        for (int32_t i = 0; i < size; i++)
+            if (after[i] >> via & 1)
+                after[i] |= after[via];
+    for (int32_t i = 0; i < size; i++)
+        if (after[i] >> i & 1)
+            return 1;
+    return 0;
+}
+
 /* Everything behind `from` that lies before `limit` in the order; -1 if `goal` is behind it. */
 static int32_t look_ahead(acyclic *graph, int32_t lane, int32_t from, int32_t goal)
 {
@@ -179,6 +194,35 @@ static int add(acyclic *graph, int32_t lane, acyclic_step step)
     }
     graph->used[step.turn] |= UINT32_C(1) << lane;
     return 1;
+}
+
+/* Whether turns of a lane, none of which closes a cycle by itself, are known to close one together.  Only as many as fit a
+ * mask are looked at: adding them says for sure.
+ *
+ * A cycle goes from turn to turn: what follows the one reaches what waits in the other, by turns that are in already.
+ * That is looked for from both ends, which comes by far less than an order that is mended for turns of which the last
+ * does not fit. */
+int ibn_acyclic_clash(acyclic *graph, int32_t lane, const acyclic_step *steps, int32_t count)
+{
+    const acyclic_net *net = graph->net;
+    int32_t waiting[MASK], next[MASK], size = 0;
+    uint64_t after[MASK];
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t c = steps[i].channel;
+        if (graph->used[steps[i].turn] >> lane & 1)
+            continue;
+        if (size == MASK)
+            return 0;
+        waiting[size] = c;
+        next[size++] = net->first[net->dst[c]] + steps[i].turn - graph->turn_first[c];
+    }
+    for (int32_t i = 0; i < size; i++) {
+        after[i] = 0;
+        for (int32_t k = 0; k < size; k++)
+            if (k != i && (next[i] == waiting[k] || ibn_acyclic_reaches(graph, lane, next[i], waiting[k])))
+                after[i] |= UINT64_C(1) << k;
+    }
+    return has_cycle(after, size);
 }
 
 /* Adds all turns to a lane, or none of them if they would close a cycle there; says whether they are in.  `steps` is

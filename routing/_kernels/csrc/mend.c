@@ -160,6 +160,10 @@ static bool fits(mend_job *job, int32_t count, int32_t lane)
             job->fresh_count = before;
             return false;
         }
+    if (job->fresh_count > before + 1 && ibn_acyclic_clash(&job->graph, lane, job->steps, count)) {
+        job->fresh_count = before;
+        return false;
+    }
     if (ibn_acyclic_fits(&job->graph, lane, job->steps, count))
         return true;
     job->fresh_count = before;

@@ -79,6 +79,17 @@ def test_up_down_is_mended_on_trees_with_few_searches():
     assert np.median(searches) < len(fabric.channels)
 
 
+@pytest.mark.parametrize("link", [82, 120, 256])
+def test_turns_that_clash_are_found_before_an_order_is_mended_for_them(link):
+    """Trees that fall to pieces try many ways that do not fit: three times as many channels were come by for these."""
+    fabric = generate("torus", ["4x4x4"], cas=4)
+    home = published(fabric, "nue")
+    less = fabric.without_links([link])
+    found = reroute(ENGINES["nue"], OPTIONS, home, less, home=home)
+    check(found, home, less, "nue")
+    assert 0 < found.counts["searches"] < 60 * len(fabric.channels)
+
+
 def test_links_one_after_the_other_until_none_is_left():
     """On this fabric the switch that helped the last time is without a way itself the next time."""
     rng = np.random.default_rng(34)

@@ -36,6 +36,7 @@ int ibn_acyclic_prepare(acyclic *graph, const acyclic_net *net);
 void ibn_acyclic_dispose(acyclic *graph);
 int ibn_acyclic_open(acyclic *graph, int32_t lane, const int32_t *order, int32_t orders);
 int ibn_acyclic_reaches(acyclic *graph, int32_t lane, int32_t from, int32_t goal);
+int ibn_acyclic_clash(acyclic *graph, int32_t lane, const acyclic_step *steps, int32_t count);
 int ibn_acyclic_fits(acyclic *graph, int32_t lane, const acyclic_step *steps, int32_t count);
 
 #endif
