@@ -22,11 +22,11 @@ from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Published, prepare, reroute
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
-MARKS = ("exact", "fewest", "by_source", "rejoined")
+MARKS = ("cleared", "copied", "exact", "fewest", "by_source", "rejoined")
 
 
 def scan(engine: str) -> None:
-    counts, share = Counter[str](), list[float]()
+    counts, share, ratio = Counter[str](), list[float](), list[float]()
     for name, fixture in FIXTURES.items():
         fabric = read_fabric(fixture.path)
         routing = ENGINES[engine].route(fabric, OPTIONS)
@@ -38,6 +38,7 @@ def scan(engine: str) -> None:
             found = reroute(ENGINES[engine], OPTIONS, home, less, home=home)
             counts["nanoseconds"] += time.process_time_ns() - start
             counts.update({found.how: 1, "links": 1, "changed": found.changed, "broken": found.broken})
+            ratio.append(found.changed / max(1, found.broken))
             counts.update(mark for mark in MARKS if found.counts.get(mark))
             counts["endports only"] += found.proof.scope != "all" and home.proof.scope == "all"
             now = all_to_all_share(less, channel_loads(less, found.routing, threads=1))
@@ -48,6 +49,7 @@ def scan(engine: str) -> None:
     milliseconds = counts.pop("nanoseconds") / 1e6
     print(
         f"{engine:7} {dict(counts)}; {milliseconds:.0f} ms; "
+        f"changed / broken: {counts['changed'] / counts['broken']:.2f}, most {max(ratio):.2f}; "
         f"all-to-all share of what it was: mean {np.mean(share):.4f}, least {min(share):.4f}",
         flush=True,
     )

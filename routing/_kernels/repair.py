@@ -11,9 +11,9 @@ import numpy.typing as npt
 from routing._kernels.native import check, ffi, lib, pointer
 from routing.fabric import Channels
 
-MEND, LAY_ANEW, LEAVE = 0, 1, 2
+MEND, LAY_ANEW, LEAVE, CLEAR = 0, 1, 2, 3
 """What to do with a column that has holes."""
-NO_HOLE, MENDED, LAID_ANEW, FAILED = 0, 1, 2, 3
+NO_HOLE, MENDED, LAID_ANEW, FAILED, COPIED = 0, 1, 2, 3, 4
 """What was done."""
 
 
@@ -106,7 +106,8 @@ class Repair:
     sl
         SLs, changed where a way fits on no VL of its own.
     done
-        uint8[L]: NO_HOLE, MENDED, LAID_ANEW or FAILED (then the column is as it was).
+        uint8[L]: NO_HOLE, MENDED, LAID_ANEW, COPIED (the ways of another LID) or FAILED (then the column is as it was,
+        or empty where it was to be cleared).
     holes, filled, moved
         Entries without a route at first; filled; changed although they held.
     visited
@@ -140,7 +141,8 @@ def repair(
     the LID, then with the least ``load`` (int64[C]), such that no turn closes a cycle; what hangs on it comes along.
     Where none is allowed, another switch that hangs on it, or a neighbour, gives way; then SLs change; then what hangs
     on it has to look for itself.  ``lay`` (uint8[L]) says MEND, LAY_ANEW (as a whole, whatever ``wish`` says, if that
-    can be done) or LEAVE for each column.
+    can be done) or LEAVE for each column; or CLEAR: turns that nobody takes on its VLs are let go of, so that ``waits``
+    has less than was given; a column that finds no way even so is laid from nothing, or takes the ways of another LID.
 
     Cost: for every hole what hangs on it times the radix, the hops of its ways out, and searches for cycles; one pass
     over the LFT for the holes and over the slots.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.load import all_to_all, routes_of
-from routing._kernels.repair import FAILED, LAID_ANEW, LAY_ANEW, MEND, Traffic, Waits, repair
+from routing._kernels.repair import CLEAR, COPIED, FAILED, LAID_ANEW, LAY_ANEW, MEND, Traffic, Waits, repair
 from routing.deadlock.cdg import common_lanes, vl_bits
 from routing.deadlock.certificate import Certificate, Scope
 from routing.deadlock.proof import Proof, prove
@@ -31,6 +31,8 @@ from routing.tables import Provenance, Routing
 
 MOST_CHANGES = 3
 """Entries changed for a broken one from which on it is worth the time to look for less."""
+MOST_CLEARED = 64
+"""LIDs that are laid from nothing, as a last resort; with more of them that takes longer than all anew."""
 
 
 def reroute(
@@ -184,7 +186,7 @@ class _Job:
             self.counts["rejoined"], waits = 1, joined
         plan = Attempt(frame, waits, certificate, vl_bit)
         lay = LAY_ANEW if self.stability is Stability.BALANCED else MEND
-        laid, failed, plan = self.attempt(plan, start, lay)
+        laid, failed, plan = self.attempt(plan, start, np.full(start.lft.shape[1], lay, np.uint8))
         if len(failed) and certificate is not None:
             laid, failed, plan = self.attempt_more(plan, laid, failed)
         if len(failed):
@@ -230,7 +232,9 @@ class _Job:
             return None
         return self.result(routing, proof, "repaired", self.reason("repaired", proof))
 
-    def attempt(self, plan: Attempt, start: Routing, lay: int) -> tuple[Routing, npt.NDArray[np.intp], Attempt]:
+    def attempt(
+        self, plan: Attempt, start: Routing, lay: npt.NDArray[np.uint8]
+    ) -> tuple[Routing, npt.NDArray[np.intp], Attempt]:
         """Tables with what could be done, the LIDs for which nothing could, and what may wait for what then."""
         frame, by_switch = plan.frame, start.sl.ndim == 2 and not self.goes_by_lid
         plain = np.zeros(start.lft.shape[1], np.uint8)
@@ -248,14 +252,15 @@ class _Job:
             frame.holes(start.lft),
             wish=frame.holes(self.laid.earlier),
             waits=plan.waits,
-            load=self.load(frame, start) if lay == LAY_ANEW else np.zeros(len(frame.base.channels), np.int64),
-            lay=np.full(start.lft.shape[1], lay, np.uint8),
+            load=self.load(frame, start) if (lay == LAY_ANEW).any() else np.zeros(len(frame.base.channels), np.int64),
+            lay=lay,
         )
         self.counts.setdefault("holes", mended.holes)
         found = {"repaired": mended.filled, "moved": mended.moved, "searches": mended.visited}
         for name, number in found.items():
             self.counts[name] = self.counts.get(name, 0) + number
         self.counts["relaid"] = self.counts.get("relaid", 0) + int(np.count_nonzero(mended.done == LAID_ANEW))
+        self.counts["copied"] = self.counts.get("copied", 0) + int(np.count_nonzero(mended.done == COPIED))
         sl = start.sl if self.goes_by_lid else frame.gathered(mended.sl) if by_switch else mended.sl
         done = replace(start, lft=frame.gathered(mended.lft), sl=sl)
         return done, np.flatnonzero(mended.done == FAILED), replace(plan, waits=mended.waits)
@@ -274,15 +279,19 @@ class _Job:
     ) -> tuple[Routing, npt.NDArray[np.intp], Attempt]:
         """What fits nowhere beside all that may wait by the tables before and by home.
 
-        First by SLs that hang on the source as well; then beside what is left in use only; then without regard to what
-        switches send to switches.
+        First by SLs that hang on the source as well; then on VLs cleared of what nobody takes, if need be as whole
+        columns; then beside what is left in use only; then without regard to what switches send to switches.
         """
         certificate = plan.certificate
         assert certificate is not None
         if laid.sl.ndim == 1 and certificate.strength == "forward" and len(certificate.order) > 1:
             laid = replace(laid, sl=_shaped(laid.sl, laid.lft.shape).copy())
-            laid, failed, plan = self.attempt(plan, laid, MEND)
+            laid, failed, plan = self.attempt(plan, laid, np.full(laid.lft.shape[1], MEND, np.uint8))
             self.counts["by_source"] = 1
+        if 0 < len(failed) <= MOST_CLEARED and plan.waits.position is None:
+            found, left, cleared = self.attempt_cleared(plan, laid, failed)
+            if not len(left):
+                return found, left, cleared
         scopes: tuple[Scope, ...] = ("all", "endports") if certificate.scope == "all" else ("endports",)
         for lifted, scope in itertools.product((False, True), scopes):
             if not len(failed):
@@ -290,6 +299,15 @@ class _Job:
             self.counts["exact"] = self.counts.get("exact", 0) + 1
             laid, failed, plan = self.attempt_exact(plan, laid, failed, scope, lifted=lifted)
         return laid, failed, plan
+
+    def attempt_cleared(
+        self, plan: Attempt, laid: Routing, failed: npt.NDArray[np.intp]
+    ) -> tuple[Routing, npt.NDArray[np.intp], Attempt]:
+        """On VLs cleared of turns that nobody takes; or from nothing, with the entries that they had first."""
+        self.counts["cleared"] = len(failed)
+        lay = np.full(laid.lft.shape[1], MEND, np.uint8)
+        lay[failed] = CLEAR
+        return self.attempt(plan, laid, lay)
 
     def attempt_exact(
         self, plan: Attempt, laid: Routing, failed: npt.NDArray[np.intp], scope: Scope, *, lifted: bool
@@ -304,7 +322,8 @@ class _Job:
         waits = exact_waits(self.fabric, laid, certificate, plan.vl_bit, threads=self.options.threads)
         if waits is None:
             return laid, failed, plan
-        return self.attempt(Attempt(Frame.of(self.fabric, [self.fabric]), waits, certificate, plan.vl_bit), laid, MEND)
+        plan = Attempt(Frame.of(self.fabric, [self.fabric]), waits, certificate, plan.vl_bit)
+        return self.attempt(plan, laid, np.full(laid.lft.shape[1], MEND, np.uint8))
 
     def waits(self, frame: Frame, certificate: Certificate | None) -> tuple[Waits, bool]:
         """What may wait for what, and whether all that home makes wait is among it."""

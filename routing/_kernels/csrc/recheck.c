@@ -169,6 +169,50 @@ int64_t ibn_turns_against(int32_t channels, int32_t vls, const int32_t *first, c
     return count;
 }
 
+/* Whether a packet to a LID takes a VL through a switch. */
+static bool rides(job_t *job, int32_t s, int32_t lid, int32_t lane)
+{
+    job->stamp++;
+    const int32_t tail = queue_behind(job, s, lid, 0);
+    for (int32_t i = 0; i < tail; i++)
+        if (lanes_of(job->t, job->queue[i], lid) >> lane & 1)
+            return true;
+    return false;
+}
+
+/* Whether any packet takes a turn on a VL: a look at the rows of both switches. */
+static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t lane)
+{
+    const recheck_tables *t = job->t;
+    const uint8_t *row = t->lft + (int64_t)t->src[c] * t->lids, *then = t->lft + (int64_t)t->src[next] * t->lids;
+    for (int32_t lid = 0; lid < t->lids; lid++)
+        if (row[lid] == t->port[c] && then[lid] == t->port[next] && t->lid_switch[lid] >= 0
+            && rides(job, t->src[c], lid, lane))
+            return true;
+    return false;
+}
+
+/* Turns that were allowed for and do not climb: those that nobody takes any more are let go of, the others counted. */
+static void recheck_turns(job_t *job)
+{
+    const recheck_tables *t = job->t;
+    for (int32_t c = 0; c < t->channels; c++) {
+        const int32_t behind = t->first[t->dst[c]], size = t->first[t->dst[c] + 1] - behind;
+        uint16_t *turns = job->waits + t->slot[c];
+        for (int32_t k = 0; k < size; k++)
+            for (uint32_t left = turns[k]; left; left &= left - 1) {
+                const int32_t lane = __builtin_ctz(left);
+                const int32_t *place = t->order + (int64_t)lane * t->channels;
+                if (lane < t->vls && place[c] < place[behind + k])
+                    continue;
+                if (is_taken(job, c, behind + k, lane))
+                    job->counts[NOT_CLIMBING]++;
+                else
+                    turns[k] &= (uint16_t)~(1u << lane);
+            }
+    }
+}
+
 int ibn_recheck(const recheck_tables *t, uint16_t *waits, uint8_t *hops, int64_t *counts)
 {
     job_t job = {.t = t, .waits = waits, .hops = hops, .counts = counts};
@@ -182,7 +226,7 @@ int ibn_recheck(const recheck_tables *t, uint16_t *waits, uint8_t *hops, int64_t
         if (first[lid + 1] > first[lid])
             check_column(&job, lid, changes + first[lid], first[lid + 1] - first[lid]);
     if (ready && !t->turns_climb)
-        counts[NOT_CLIMBING] = ibn_turns_against(t->channels, t->vls, t->first, t->dst, t->slot, waits, t->order);
+        recheck_turns(&job);
     free(first);
     free(changes);
     free(job.queue);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum { OK, NO_MEMORY };
-enum { MEND, LAY_ANEW, LEAVE };
-enum { NO_HOLE, MENDED, LAID_ANEW, FAILED };
+enum { MEND, LAY_ANEW, LEAVE, CLEAR };
+enum { NO_HOLE, MENDED, LAID_ANEW, FAILED, COPIED };
 enum { HOLES, FILLED, MOVED, VISITED, COUNTS };
 enum { PATIENCE = 10000 };
 
@@ -143,6 +143,60 @@ static void run(mend_job *job, const uint8_t *lay, const int32_t *first, const i
     }
 }
 
+/* A column without any entry; where it finds no way even so, that of another LID. */
+static uint8_t lay_from_nothing(mend_job *job, const int32_t *holes, int32_t count)
+{
+    job->column++;
+    job->kept_count = 0;
+    job->patience = job->graph.visited + PATIENCE;
+    uint8_t done = ibn_mend_column(job, holes, count) ? MENDED : FAILED;
+    if (done == FAILED) {
+        ibn_mend_restore(job);
+        done = ibn_mend_copy(job) ? COPIED : FAILED;
+    }
+    if (done != FAILED)
+        count_changes(job);
+    return done;
+}
+
+/* Take all entries of a column out; how many, and where. */
+static int32_t take_out(mend_job *job, int32_t lid, int32_t *holes)
+{
+    const repair_fabric *f = job->f;
+    int32_t count = 0;
+    ibn_mend_begin(job, lid);
+    for (int32_t s = 0; s < f->switches; s++)
+        if (s != job->target && f->part[s] == f->part[job->target]) {
+            job->lft[(int64_t)s * f->lids + lid] = NO_ROUTE;
+            holes[count++] = s;
+        }
+    return count;
+}
+
+/* Columns that are mended on cleared VLs, and those of them that were given up, all together from nothing. */
+static int run_cleared(mend_job *job, const uint8_t *lay, const int32_t *first, const int32_t *holes, uint8_t *done)
+{
+    const int32_t lids = job->f->lids;
+    bool *chosen = malloc(((size_t)lids + 1) * sizeof *chosen);
+    int32_t *all = malloc(((size_t)job->f->switches + 1) * sizeof *all), left = 0;
+    for (int32_t lid = 0; chosen && lid < lids; lid++)
+        chosen[lid] = lay[lid] == CLEAR;
+    bool ready = chosen && all && ibn_mend_release(job, chosen);
+    if (ready)
+        run(job, lay, first, holes, done);
+    for (int32_t lid = 0; ready && lid < lids; lid++) {
+        chosen[lid] = lay[lid] == CLEAR && done[lid] == FAILED;
+        left += chosen[lid] && take_out(job, lid, all);
+    }
+    ready = ready && (left == 0 || ibn_mend_release(job, chosen));
+    for (int32_t lid = 0; ready && lid < lids; lid++)
+        if (chosen[lid])
+            done[lid] = lay_from_nothing(job, all, take_out(job, lid, all));
+    free(chosen);
+    free(all);
+    return ready ? OK : NO_MEMORY;
+}
+
 static int run_in_order(mend_job *job, const uint8_t *lay, const int32_t *first, const int32_t *holes, uint16_t *waits,
                         int32_t *order, uint8_t *done)
 {
@@ -152,10 +206,13 @@ static int run_in_order(mend_job *job, const uint8_t *lay, const int32_t *first,
         code = ibn_acyclic_prepare(&job->graph, &job->net);
     if (code == OK && f->vls)
         code = ibn_acyclic_open(&job->graph, f->vls - 1, order, f->vls);
-    if (code == OK) {
-        if (f->vls)
-            move_masks(job, waits, false);
+    if (code == OK && f->vls)
+        move_masks(job, waits, false);
+    if (code == OK && f->vls && memchr(lay, CLEAR, (size_t)f->lids))
+        code = run_cleared(job, lay, first, holes, done);
+    else if (code == OK)
         run(job, lay, first, holes, done);
+    if (code == OK) {
         if (f->vls)
             move_masks(job, waits, true);
         for (int32_t lane = 0; lane < f->vls; lane++)

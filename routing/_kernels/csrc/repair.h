@@ -43,13 +43,17 @@ typedef struct {
 /*
  * Fill the holes of tables: entries of 255 at switches of the part that delivers the LID.
  *
- * lay: uint8 [L]: 0: mend the column, 1: lay it anew as a whole, whatever it was, if that can be done, 2: leave it alone.
- * lft: uint8 [S, L], holes are filled in place; columns that cannot be mended are left as they were.
+ * lay: uint8 [L]: 0: mend the column, 1: lay it anew as a whole, whatever it was, if that can be done, 2: leave it alone;
+ * 3: as 0, where what nobody takes any more on the VLs of such columns is let go of first; those that find no way even so
+ * are taken out, and laid from nothing, or take the ways of another LID.
+ * lft: uint8 [S, L], holes are filled in place; columns that cannot be mended are left as they were,
+ * or without any entry (3).
  * sl: uint8 [L] or [S, L]; where a way fits on no VL of its own it may take another, unless replies count.
  * waits: uint16 [slots], VLs on which each turn may be taken already; what is added goes in.
  * order: int32 [V, C], a topological order of that; kept one.
  * load: int64 [C], flow on each channel; kept up to date.
- * done: uint8 [L]: 0: there was no hole, 1: mended, 2: laid anew, 3: neither could be done.
+ * done: uint8 [L]: 0: there was no hole, 1: mended, 2: laid anew, 3: neither could be done;
+ * 4: mended with the ways of another LID.
  * counts: int64 [4]: holes; holes filled; entries that held and were changed; channels that searches for cycles came by.
  */
 int ibn_repair(const repair_fabric *fabric, const uint8_t *lay, uint8_t *lft, uint8_t *sl, uint16_t *waits, int32_t *order,

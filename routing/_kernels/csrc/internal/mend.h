@@ -25,6 +25,11 @@ typedef struct {
     int32_t turn, lane;
 } admitted;
 
+/* A LID whose ways another may take: followed by this channel, -1: none; and how many entries that would change. */
+typedef struct {
+    int32_t lid, last, changes;
+} donor_ways;
+
 typedef struct {
     int32_t at;
     uint8_t entry, level;
@@ -111,5 +116,11 @@ bool ibn_mend_column(mend_job *job, const int32_t *holes, int32_t count);
 /* All entries of the column at hand from nothing. */
 bool ibn_mend_anew(mend_job *job);
 void ibn_mend_lift_flow(mend_job *job);
+
+/* Clear the VLs of all columns that are to be laid from nothing of turns that nobody takes; false: no memory. */
+bool ibn_mend_release(mend_job *job, const bool *chosen);
+
+/* Give the column at hand the ways of another LID at the same switch, or at one next to it: their turns are in already. */
+bool ibn_mend_copy(mend_job *job);
 
 #endif

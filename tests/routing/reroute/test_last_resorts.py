@@ -1,0 +1,98 @@
+"""Columns that find no way beside all that may wait: on cleared VLs, or by the ways of another LID."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from routing.deadlock.certificate import check_certificate
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import RoutingError
+from routing.reroute import Published, reroute
+from routing.reroute.prove_changes import prove_changes
+from routing.reroute.translate import lay_over
+from routing.topologies import generate
+
+ENGINE = ENGINES["nue"]
+
+
+def published(size, vls, cas=2):
+    fabric = generate("torus", [size], cas=cas)
+    options = EngineOptions(threads=1, effort=0.1, vls=vls)
+    routing = ENGINE.route(fabric, options)
+    return Published(fabric, routing, prove(fabric, routing, threads=1)), options
+
+
+def without(home, options, link):
+    less = home.fabric.without_links([link])
+    found = reroute(ENGINE, options, home, less, home=home)
+    proof = prove(less, found.routing, threads=1)
+    assert proof.complete
+    assert proof.certified
+    check_certificate(less, found.routing, found.proof.certificate, threads=1)
+    return less, found
+
+
+@pytest.mark.parametrize(
+    ("size", "vls", "link"),
+    [("6x6", 2, 19), ("6x6", 2, 32), ("6x6", 1, 23), ("4x4x4", 1, 14)],
+)
+def test_turns_that_nobody_takes_are_let_go_of(size, vls, link):
+    """On few VLs: each of these took a trace of all tables, or tables afresh."""
+    home, options = published(size, vls)
+    less, found = without(home, options, link)
+    assert found.counts["cleared"] > 0
+    assert found.how == "repaired"
+    assert found.counts["proven_by_changes"] == 1
+    assert found.changed <= 3 * found.broken
+    back = reroute(ENGINE, options, Published(less, found.routing, found.proof), home.fabric, home=home)
+    assert back.how == "home"
+    assert np.array_equal(back.routing.lft, home.routing.lft)
+    again = reroute(ENGINE, options, home, less, home=home)
+    assert np.array_equal(again.routing.lft, found.routing.lft)
+    assert np.array_equal(again.routing.sl, found.routing.sl)
+
+
+def test_a_lid_takes_the_ways_of_another():
+    home, options = published("8x8", 2)
+    _, found = without(home, options, 59)
+    assert found.counts["copied"] > 0
+    assert found.how == "repaired"
+    assert 10 * found.changed < home.routing.lft.size
+
+
+def test_one_more_fault_after_a_last_resort():
+    """What was let go of is allowed for no more: the next change is laid beside what is left."""
+    home, options = published("6x6", 2)
+    less, found = without(home, options, 19)
+    before = Published(less, found.routing, found.proof)
+    for link in np.unique(less.channels.link).tolist()[::9]:
+        fewer = less.without_links([link])
+        more = reroute(ENGINE, options, before, fewer, home=home)
+        proof = prove(fewer, more.routing, threads=1)
+        assert proof.complete
+        check_certificate(fewer, more.routing, more.proof.certificate, threads=1)
+
+
+def test_the_short_proof_takes_an_order_for_what_it_shows():
+    """An order with two channels changed over is a proof exactly if all that is taken climbs in it."""
+    home, options = published("4x4x4", 2, cas=1)
+    less, found = without(home, options, int(home.fabric.channels.link[7]))
+    laid, rng = lay_over(home.routing, home.fabric, less), np.random.default_rng(1)
+    taken = {True: 0, False: 0}
+    for _ in range(150):
+        order = found.proof.certificate.order.copy()
+        lane, near = rng.integers(len(order)), rng.integers(order.shape[1] - 40)
+        one, other = np.argsort(order[lane])[near + rng.permutation(40)[:2]]
+        order[lane, [one, other]] = order[lane, [other, one]]
+        short = prove_changes(less, found.routing, home, laid, order)
+        try:
+            check_certificate(less, found.routing, replace(found.proof.certificate, order=order), threads=1)
+            holds = True
+        except RoutingError:
+            holds = False
+        assert (short is not None) == holds
+        taken[holds] += 1
+    assert min(taken.values()) > 20
