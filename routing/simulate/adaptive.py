@@ -64,7 +64,8 @@ class Adaptive:
         That a channel stays marked for the packet that a ping found waiting there; longer than a ping takes round a
         circle.
     hold
-        That it stays so where a circle was found; longer than a bubble takes round it.
+        That it stays so where a circle was found: longer than a bubble takes round it, and not much longer, since what
+        a ping has locked that comes to nothing stops other pings for so long.
     sample
         Between looks for packets that have waited too long (bubble).
     step
@@ -80,7 +81,7 @@ class Adaptive:
     detect: int = 64
     repeat: int = 64
     lasts: int = 256
-    hold: int = 4096
+    hold: int = 512
     sample: int = 8
     step: int = 1
     seed: int = 1

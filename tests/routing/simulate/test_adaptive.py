@@ -27,7 +27,7 @@ def torus(k=8, *, vls=4, buffer=BLOCKS, routing=None):
 def overload(scheme, *, network=None, load=1.0, seed=1, **how):
     network = network or torus()
     traffic = uniform(network, load, bytes=BYTES, mtu=BYTES, process=Process.BERNOULLI)
-    usual = {"ca_vls": network.vls, "detect": BLOCKS, "repeat": BLOCKS, "lasts": 80, "sample": 2}
+    usual = {"ca_vls": network.vls, "detect": BLOCKS, "repeat": BLOCKS, "lasts": 80, "hold": 256, "sample": 2}
     return simulate_adaptive(network, traffic, Adaptive(scheme, seed=seed, **(usual | how)))
 
 
@@ -103,6 +103,20 @@ def test_ways_are_shortest():
     pairs = [(a, b) for a in range(fabric.endports) for b in range(fabric.endports) if a != b]
     expected = sum(2 + hops[fabric.endport_switch[a], fabric.endport_switch[b]] for a, b in pairs)
     assert simulation.totals()["hops"] == expected
+
+
+@pytest.mark.parametrize("scheme", [Scheme.TOKEN, Scheme.BUBBLE])
+@pytest.mark.parametrize(("name", "size"), [("ring", "7"), ("torus", "4x4"), ("torus", "3x3x3"), ("hypercube", "4")])
+def test_what_locks_without_it_goes_on_for_ever(scheme, name, size):
+    fabric = generate(name, [size], cas=3)
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
+    network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, BLOCKS), vls=1)
+    assert overload(Scheme.NONE, network=network).run(20_000, stop_at_standstill=True).why is Why.STANDSTILL
+    simulation, before = overload(scheme, network=network), 0
+    for until in range(1000, 10_001, 1000):
+        simulation.run(until)
+        assert simulation.totals()["delivered"] > before
+        before = simulation.totals()["delivered"]
 
 
 def test_escape_tables_need_vls_of_their_own():
