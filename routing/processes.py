@@ -19,6 +19,9 @@ def cores() -> int:
 def leave_with_parent() -> None:
     """Begin a worker: Ctrl-C is for the parent to hear, and when the parent is gone, however it went, so is this."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if callable(signal.getsignal(number)):  # what the parent does about it is not for a fork of it
+            signal.signal(number, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent.join,), daemon=True).start()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,6 +21,8 @@ from routing.errors import EnvironmentProblem, IbnueError, InputError, NotEnough
 FINDING = 1
 WRONG_USE = 2
 INTERRUPTED = 130
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a command like Ctrl-C does, so that it leaves nothing behind."""
 
 COMMANDS: Mapping[str, str] = {
     "route": "Compute the tables of a fabric, prove them, write them.",
@@ -87,8 +90,32 @@ EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ..
 """What becomes of an exception: its class (the first that fits counts), the exit status, what to print."""
 
 
+class Ended(KeyboardInterrupt):
+    """One of :data:`ENDINGS` has come."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"ended by {signal.Signals(number).name}")
+        self.status = 128 + number
+
+
+def heed_endings() -> None:
+    """Have the signals of :data:`ENDINGS` raise :class:`Ended`, once; those that are ignored (nohup) stay so."""
+
+    def end(number: int, _: object) -> None:
+        for each in heeded:
+            signal.signal(each, signal.SIG_IGN)  # what is being tidied up is tidied up
+        raise Ended(number)
+
+    heeded = [number for number in ENDINGS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in heeded:
+        signal.signal(number, end)
+
+
 def explain(error: BaseException) -> tuple[str, int] | None:
     """What to print about an exception, and the exit status; None for what is a bug and deserves its traceback."""
+    for ended in (error, error.__cause__):  # click makes an Abort of it
+        if isinstance(ended, Ended):
+            return str(ended), ended.status
     for classes, status, line in EXPLANATIONS:
         if isinstance(error, classes):
             return one_line(line(error)), status
@@ -126,6 +153,7 @@ class CommandGroup(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         try:
+            heed_endings()
             status = super().main(args, prog_name or "ibnue", complete_var, standalone_mode=False, **extra)
         except (Exception, KeyboardInterrupt) as error:
             explained = explain(error)

@@ -1,0 +1,93 @@
+"""Commands that are ended by a signal while OpenSM and ibsim run: nothing is left of them."""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from ibsim_fixtures.processes import missing_packages, poll
+from routing.cli import command
+from routing.cli.command import Ended, explain, heed_endings
+
+COMMANDS = {
+    "lab": ["lab", "torus:4x4", *["--do", "show"] * 1000],
+    "soak": ["lab", "torus:4x4", "--soak", "1h"],
+}
+
+
+def test_a_signal_has_its_status_and_its_name():
+    assert explain(Ended(signal.SIGTERM)) == ("ended by SIGTERM", 143)
+
+
+def test_what_is_tidied_up_is_not_ended_again(monkeypatch):
+    monkeypatch.setattr(command, "ENDINGS", (signal.SIGUSR1, signal.SIGUSR2))
+    before = [signal.getsignal(number) for number in command.ENDINGS]
+    try:
+        heed_endings()
+        with pytest.raises(Ended, match="SIGUSR1"):
+            signal.raise_signal(signal.SIGUSR1)
+        signal.raise_signal(signal.SIGUSR2)
+    finally:
+        for number, handler in zip(command.ENDINGS, before, strict=True):
+            signal.signal(number, handler)
+
+
+def test_a_signal_that_is_ignored_stays_so(monkeypatch):
+    monkeypatch.setattr(command, "ENDINGS", (signal.SIGUSR1,))
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        heed_endings()
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def programs(folder):
+    """Process numbers of what has its home in a folder (OpenSM, the worker's OpenSM, ibsim)."""
+
+    def belongs(place):
+        try:
+            return os.fsencode(folder) in place.read_bytes()
+        except OSError:  # gone
+            return False
+
+    return [int(place.parent.name) for place in Path("/proc").glob("[0-9]*/environ") if belongs(place)]
+
+
+def running(folder):
+    """Whether OpenSM is up in a folder or below it."""
+    with contextlib.suppress(OSError):  # one lab follows another
+        return any("SUBNET UP" in log.read_text(errors="replace") for log in folder.rglob("opensm.log"))
+    return False
+
+
+@pytest.mark.lab
+@pytest.mark.skipif(bool(missing_packages()), reason=f"apt install {' '.join(missing_packages())}")
+@pytest.mark.parametrize(
+    ("what", "number"),
+    [
+        ("lab", signal.SIGINT),
+        ("lab", signal.SIGTERM),
+        ("soak", signal.SIGTERM),
+        ("lab", signal.SIGHUP),
+    ],
+)
+def test_nothing_is_left_of_a_lab(python, tmp_path, what, number):
+    process = python("-m", "routing.cli", *COMMANDS[what], TMPDIR=str(tmp_path))
+    try:
+        assert poll(lambda: process.poll() is not None or running(tmp_path), 60)
+        assert process.poll() is None, process.communicate()
+        assert len(programs(tmp_path)) > 2
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert list(tmp_path.iterdir()) == []
+    assert poll(lambda: not programs(tmp_path), 20)
+    if what == "soak":  # ends with what it has found
+        assert process.returncode == 0 and "events" in out
+    else:
+        assert process.returncode == 128 + number
+        assert err.strip().endswith("interrupted" if number == signal.SIGINT else f"ended by {number.name}")
