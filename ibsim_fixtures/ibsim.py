@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ibsim_fixtures.ibsim_text import Client, Device, PortState, clients_of, devices_of, ports_of, records_of
-from ibsim_fixtures.processes import Child, LabError, find_program, find_umad2sim, is_alive, tail
+from ibsim_fixtures.processes import Child, LabError, find_program, find_umad2sim, is_alive, tail, tied
 from routing.errors import InputError, OptionError
 
 _PROMPT = b"sim> "
@@ -360,7 +360,7 @@ class Ibsim:
         # The simulated sysfs is made below the working directory, so that must be a place which is removed.
         try:
             done = subprocess.run(
-                command,
+                tied(command),
                 env=self.environment(host),
                 cwd=self.folder,
                 input=stdin,

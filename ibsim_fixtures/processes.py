@@ -106,6 +106,16 @@ def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
     return "\n".join(f"  {line}" for line in text[-lines:]) if text else f"  ({path.name} is empty)"
 
 
+def tied(command: Sequence[str | Path]) -> list[str]:
+    """A command that the kernel ends when the thread that has started it is gone.
+
+    A test runner that is killed cleans nothing up: ibsim without a console spins on a whole core, and what has asked an
+    ibsim that is gone waits for ever.
+    """
+    setpriv = shutil.which("setpriv")
+    return [*([setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []), *map(str, command)]
+
+
 class Child:
     """A program in a process group of its own, which ends when this process does, however that ends.
 
@@ -132,11 +142,8 @@ class Child:
         stderr: int | IO[bytes] = subprocess.DEVNULL,
     ) -> None:
         self.name = Path(command[0]).name
-        setpriv = shutil.which("setpriv")
-        # A test runner that is killed cleans nothing up, and ibsim without a console spins on a whole core.
-        tied = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
         self.process = subprocess.Popen(
-            [*tied, *map(str, command)],
+            tied(command),
             env=dict(environment),
             cwd=folder,
             stdin=stdin,

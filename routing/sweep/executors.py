@@ -9,12 +9,16 @@ import concurrent.futures
 import contextlib
 import importlib
 import multiprocessing
+import os
+import shutil
+import tempfile
 from abc import ABC, abstractmethod
 from concurrent.futures import BrokenExecutor, CancelledError, Future
+from functools import partial
 from typing import Any
 
 from routing.errors import EnvironmentProblem, OptionError
-from routing.processes import cores, leave_with_parent
+from routing.processes import cores, leave_with_parent, remove_folder
 from routing.sweep.results import Result
 from routing.sweep.timeouts import perform
 from routing.sweep.version import code_version
@@ -72,8 +76,10 @@ class Processes(Workers):
         self._pool = self._started()
 
     def _started(self) -> concurrent.futures.ProcessPoolExecutor:
+        # Workers that are ended remove no folders, so theirs are all in one.
+        self._folder = tempfile.mkdtemp(prefix="ibnue-sweep-")
         return concurrent.futures.ProcessPoolExecutor(
-            self.count, mp_context=self._context, initializer=leave_with_parent
+            self.count, mp_context=self._context, initializer=_begin, initargs=(self._folder,)
         )
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
@@ -109,6 +115,13 @@ class Processes(Workers):
             for process in list((self._pool._processes or {}).values()):
                 process.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        remove_folder(self._folder)
+
+
+def _begin(folder: str) -> None:
+    """Begin a worker whose temporary files go into a folder."""
+    os.environ["TMPDIR"], tempfile.tempdir = folder, None
+    leave_with_parent(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 class Dask(Workers):

@@ -331,7 +331,7 @@ def test_ctrl_c_keeps_what_is_done(python, tmp_path):
 def test_interrupted_it_leaves_no_folders(python, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     run_ = start(python, "torus:4x4", "-e", "nue", "--random", "2000:3", "--timeout", "100", "-j", "2")
-    while run_.poll() is None and len(list(tmp_path.glob("ibnue-sweep-*"))) < 2:
+    while run_.poll() is None and len(list(tmp_path.glob("ibnue-sweep-*/ibnue-sweep-*"))) < 2:
         time.sleep(0.005)
     run_.send_signal(signal.SIGINT)
     run_.communicate()

@@ -92,7 +92,7 @@ def test_demands_from_a_file(ring, tmp_path):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("ca0.0", "1 words"),
+        ("ca0.0", "1 word ("),
         ("ca0.0 ca9.0", "no CA or router is called 'ca9.0'"),
         ("ca0.0 99", "has LID 99"),
         ("ca0.0 0xnought", "0xnought"),
