@@ -35,8 +35,10 @@ class Ground:
         int32[L], uint8[L]: where each LID is delivered, -1: nowhere.
     has_endport
         uint8[S], whether CAs or routers send there.
+    slowness
+        int64[C], what a unit of flow weighs on each channel.
     sources, weight
-        int64[S], int64[L]: flow from each switch is their product (it decides between equals only).
+        int64[S], int64[L]: flow from each switch is their product.
     """
 
     channels: Channels
@@ -46,6 +48,7 @@ class Ground:
     lid_switch: npt.NDArray[np.int32]
     lid_port: npt.NDArray[np.uint8]
     has_endport: npt.NDArray[np.uint8]
+    slowness: npt.NDArray[np.int64]
     sources: npt.NDArray[np.int64]
     weight: npt.NDArray[np.int64]
 
@@ -137,8 +140,10 @@ def repair(
 ) -> Repair:
     """Fill the holes of ``lft`` (uint8[S, L], 255 where a LID of the same part has no route).
 
-    A switch that lost its way takes the channel that ``wish`` (uint8[S, L]) names, or the one with the fewest hops to
-    the LID, then with the least ``load`` (int64[C]), such that no turn closes a cycle; what hangs on it comes along.
+    A switch that lost its way takes the channel that ``wish`` (uint8[S, L]) names, or of the ways that are two hops
+    longer than the shortest at most the one whose fullest channel carries least (``load``, int64[C]), else the
+    shortest, such that no turn closes a cycle; what hangs on it comes along.  Where a column has several holes, or is
+    laid anew, hops go first.
     Where none is allowed, another switch that hangs on it, or a neighbour, gives way; then SLs change; then what hangs
     on it has to look for itself.  ``lay`` (uint8[L]) says MEND, LAY_ANEW (as a whole, whatever ``wish`` says, if that
     can be done) or LEAVE for each column; or CLEAR: turns that nobody takes on its VLs are let go of, so that ``waits``
@@ -149,6 +154,7 @@ def repair(
     """
     lids_at_first, lids_at = _lids_by_switch(ground)
     kept = [np.ascontiguousarray(a) for a in (traffic.level, traffic.vl_bit, ground.sources, ground.weight, wish)]
+    kept.append(np.ascontiguousarray(ground.slowness))
     fabric = _fabric(ground, waits, (lids_at_first, lids_at), kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
     fabric.climb_first = int(waits.position is not None)
@@ -200,7 +206,8 @@ def _fabric(
         setattr(fabric, name, pointer("int32_t *", getattr(ground, name), np.int32))
     fabric.lids_at_first = pointer("int32_t *", lids_at[0], np.int32)
     fabric.lids_at = pointer("int32_t *", lids_at[1], np.int32)
-    level, vl_bit, sources, weight, wish = kept
+    level, vl_bit, sources, weight, wish, slowness = kept
+    fabric.slowness = pointer("int64_t *", slowness, np.int64)
     fabric.wish = pointer("uint8_t *", wish, np.uint8)
     fabric.level, fabric.vl_bit = pointer("uint8_t *", level, np.uint8), pointer("uint16_t *", vl_bit, np.uint16)
     fabric.sources, fabric.weight = pointer("int64_t *", sources, np.int64), pointer("int64_t *", weight, np.int64)

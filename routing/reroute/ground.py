@@ -68,9 +68,7 @@ class Frame:
         fabric, channels = self.fabric, self.base.channels
         alive = np.zeros(len(channels), np.uint8)
         alive[self.channel] = 1
-        lids, endports = fabric.lids, np.zeros(len(fabric.lids), np.int64)
-        owned = lids.endport >= 0
-        endports[owned] = WHOLE >> fabric.endport_lmc[lids.endport[owned]].astype(np.int64)
+        lids = fabric.lids
         here = lids.switch >= 0
         lid_switch = np.full(len(lids), -1, np.int32)
         lid_switch[here] = self.row[lids.switch[here]]
@@ -82,8 +80,9 @@ class Frame:
             lid_switch=lid_switch,
             lid_port=lids.port,
             has_endport=self.spread((fabric.terminals_at > 0).astype(np.uint8), 0),
+            slowness=slowness(channels),
             sources=self.spread(fabric.terminals_at, 0),
-            weight=endports,
+            weight=lid_weights(fabric),
         )
 
     def spread(self, rows: npt.NDArray[Number], missing: int) -> npt.NDArray[Number]:
@@ -101,6 +100,21 @@ class Frame:
     def holes(self, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """The tables of now in rows of the base."""
         return lft if self.whole else self.spread(lft, NO_PORT)
+
+
+def lid_weights(fabric: Fabric) -> npt.NDArray[np.int64]:
+    """int64[L], what each source sends to a LID: its share of :data:`WHOLE`; nothing to the LIDs of switches."""
+    lids, weight = fabric.lids, np.zeros(len(fabric.lids), np.int64)
+    owned = lids.endport >= 0
+    weight[owned] = WHOLE >> fabric.endport_lmc[lids.endport[owned]].astype(np.int64)
+    return weight
+
+
+def slowness(channels: Channels) -> npt.NDArray[np.int64]:
+    """int64[C], what a unit of flow weighs on each channel: 100 on the fastest kind of link, more on slower ones."""
+    capacity = channels.capacity
+    weight: npt.NDArray[np.int64] = np.rint(100 * capacity.max(initial=0.0) / capacity).astype(np.int64)
+    return weight
 
 
 def channel_numbers(fabric: Fabric, base: Fabric) -> npt.NDArray[np.int32]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.load import all_to_all, routes_of
 from routing._kernels.repair import CLEAR, COPIED, FAILED, LAID_ANEW, LAY_ANEW, MEND, Traffic, Waits, repair
 from routing.deadlock.cdg import common_lanes, vl_bits
 from routing.deadlock.certificate import Certificate, Scope
@@ -19,12 +18,12 @@ from routing.fabric import NO_PORT, Fabric
 from routing.numerals import number_of
 from routing.publish import verify
 from routing.reroute.fewest import fewest_entries
-from routing.reroute.ground import Frame, exact_waits
+from routing.reroute.ground import Frame, channel_numbers, exact_waits
 from routing.reroute.home import heal, is_same
 from routing.reroute.levels import with_levels
 from routing.reroute.prove_changes import prove_changes
 from routing.reroute.rejoin import rejoin
-from routing.reroute.standing import Standing, allowed, prepare
+from routing.reroute.standing import Standing, allowed, flow_of, prepare
 from routing.reroute.translate import Laid, lay_over, same_devices
 from routing.reroute.values import How, Published, Rerouted, Stability
 from routing.tables import Provenance, Routing
@@ -252,7 +251,7 @@ class _Job:
             frame.holes(start.lft),
             wish=frame.holes(self.laid.earlier),
             waits=plan.waits,
-            load=self.load(frame, start) if (lay == LAY_ANEW).any() else np.zeros(len(frame.base.channels), np.int64),
+            load=self.load(frame, start, anew=bool((lay == LAY_ANEW).any())),
             lay=lay,
         )
         self.counts.setdefault("holes", mended.holes)
@@ -265,13 +264,19 @@ class _Job:
         done = replace(start, lft=frame.gathered(mended.lft), sl=sl)
         return done, np.flatnonzero(mended.done == FAILED), replace(plan, waits=mended.waits)
 
-    def load(self, frame: Frame, laid: Routing) -> npt.NDArray[np.int64]:
-        """int64[C], flow on each channel of the frame when every end port sends to every other."""
-        routes = routes_of(self.fabric, np.ascontiguousarray(laid.lft))
-        sources = self.fabric.terminals_at
-        flow, _ = all_to_all(routes, frame.ground.weight, sources, self.options.threads, hops=False)
-        load = np.zeros(len(frame.base.channels), np.int64)
-        load[frame.channel] = flow
+    def load(self, frame: Frame, start: Routing, *, anew: bool) -> npt.NDArray[np.int64]:
+        """int64[C], flow on each channel of the frame when every end port sends to every other, by the tables before.
+
+        Where columns are laid ``anew``: by what is laid so far, from which they are taken out one by one.
+        """
+        if anew:
+            flow, number = flow_of(self.fabric, start, threads=self.options.threads), frame.channel
+        elif frame.base is self.before.fabric:
+            return self.standing.load
+        else:
+            flow, number = self.standing.load, channel_numbers(self.before.fabric, frame.base)
+        load, there = np.zeros(len(frame.base.channels), np.int64), number >= 0
+        load[number[there]] = flow[there]
         return load
 
     def attempt_more(

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { RESCUERS = 32, CLIMBING_RESCUES = 400 };
+enum { RESCUERS = 32, CLIMBING_RESCUES = 400, MORE_HOPS = 2 };
 
 /* Hops from a switch to the LID, or -1: it is cut off. */
 static int32_t hops_from(mend_job *job, int32_t s)
@@ -29,9 +29,36 @@ static bool is_better(const way_out *a, const way_out *b)
 {
     if (a->old != b->old)
         return a->old;
+    if (a->near != b->near)
+        return a->near;
+    if (a->near && a->fullest != b->fullest)
+        return a->fullest < b->fullest;
     if (a->hops != b->hops)
         return a->hops < b->hops;
-    return a->load != b->load ? a->load < b->load : a->channel < b->channel;
+    return a->fullest != b->fullest ? a->fullest < b->fullest : a->channel < b->channel;
+}
+
+/* The fullest channel of a way that begins with c; where a column is laid anew, c alone counts. */
+static int64_t fullest_along(const mend_job *job, int32_t c)
+{
+    const repair_fabric *f = job->f;
+    int64_t fullest = job->load[c] * f->slowness[c];
+    while (job->wish && f->dst[c] != job->target) {
+        c = ibn_mend_channel(job, f->dst[c]);
+        const int64_t full = job->load[c] * f->slowness[c];
+        fullest = full > fullest ? full : fullest;
+    }
+    return fullest;
+}
+
+/* Tell the ways that are hardly longer than the shortest; a column that is laid anew takes the shortest alone. */
+static void tell_near(mend_job *job, int32_t count)
+{
+    int32_t least = INT32_MAX;
+    for (int32_t i = 0; i < count; i++)
+        least = job->ways[i].hops < least ? job->ways[i].hops : least;
+    for (int32_t i = 0; i < count; i++)
+        job->ways[i].near = job->ways[i].hops <= least + (job->wish ? MORE_HOPS : 0);
 }
 
 /* The channels by which a switch could go, of `level` hops (0: of any number); *next: the least number above. */
@@ -47,10 +74,11 @@ static int32_t ways_out(mend_job *job, int32_t u, int32_t level, int32_t *next)
         if (further < 0)
             continue;
         if (level == 0 || further + 1 == level)
-            job->ways[count++] = (way_out){c, further + 1, job->load[c], wished == f->port[c]};
+            job->ways[count++] = (way_out){c, further + 1, fullest_along(job, c), wished == f->port[c], false};
         else if (further + 1 > level && further + 1 < *next)
             *next = further + 1;
     }
+    tell_near(job, count);
     return count;
 }
 
@@ -107,7 +135,10 @@ static bool attach(mend_job *job, int32_t u, int32_t level, int32_t *next)
 /* Attach the roots, those that come nearest first; how many are left. */
 static int32_t attach_all(mend_job *job, int32_t count)
 {
-    int32_t level = 1;
+    int32_t level = 1, ignored = INT32_MAX;
+    /* One alone waits for no other, so longer ways are open to it at once. */
+    if (count == 1 && job->wish)
+        return !attach(job, job->roots[0], 0, &ignored);
     while (count > 0 && level < INT32_MAX) {
         int32_t next = INT32_MAX, left = 0;
         for (int32_t i = 0; i < count; i++)

@@ -36,6 +36,7 @@ typedef struct {
     const uint16_t *vl_bit;     /* [16] */
     const uint8_t *wish;        /* [S, L], entries to be preferred */
     const uint8_t *level;       /* [V], an SL that rides each VL, 255: none is to be given away */
+    const int64_t *slowness;    /* [C], what a unit of flow weighs on each channel */
     const int64_t *weight;      /* [L], what a source sends to each LID */
     const int64_t *sources;     /* [S] */
 } repair_fabric;

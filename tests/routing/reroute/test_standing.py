@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import fabrics, random_fabric
+from strategies import Sketch, fabrics, random_fabric
 
 from routing._kernels.cdg import slot_numbers
 from routing._kernels.recheck import turns_against
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
+from routing.fabric import NodeKind
 from routing.reroute import Published, prepare, reroute
 from routing.reroute.ground import channel_numbers, moved_masks
 from routing.reroute.home import heal
@@ -136,3 +137,24 @@ def test_prepared_or_not(engine):
     assert np.array_equal(first.routing.lft, second.routing.lft)
     assert (first.proof.certificate is None) == (second.proof.certificate is None)
     assert prepare(now) is not ready
+
+
+@pytest.mark.parametrize("further", [0, 1])
+def test_load_decides_among_ways_that_are_hardly_longer(further):
+    """From a to b past c, to which many send by b, or by as many switches more that carry next to nothing."""
+    sketch = Sketch("past")
+    a, b, c, *others = (sketch.add(NodeKind.SWITCH) for _ in range(4 + further))
+    for s, t in zip([a, a, c, *others, a], [b, c, b, *others[1:], b, others[0]], strict=True):
+        sketch.cable(s, t)
+    for s in [a, b, b, b, b, *[c] * 6]:
+        sketch.cable(sketch.add(NodeKind.CA), s)
+    fabric = sketch.build()
+    home = published(fabric, "minhop")
+    direct, busy, free = (int(fabric.channels.at_port[a, port]) for port in (1, 2, 3))
+    assert [int(fabric.channels.dst[n]) for n in (direct, busy, free)] == [b, c, others[0]]
+    less = fabric.without_links([int(fabric.channels.link[direct])])
+    found = reroute(ENGINES["minhop"], OPTIONS, home, less, home=home)
+    lids = np.flatnonzero((fabric.lids.switch == b) & (fabric.lids.endport >= 0))
+    lids = lids[home.routing.lft[others[0], lids] == 1]  # what hangs on a gives it no way
+    assert len(lids)
+    assert (found.routing.lft[a, lids] == 3).all()

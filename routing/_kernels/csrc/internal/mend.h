@@ -17,8 +17,8 @@
 
 typedef struct {
     int32_t channel, hops;
-    int64_t load;
-    bool old;
+    int64_t fullest; /* of the channels up to the LID */
+    bool old, near;  /* whether it is the wished one; whether it is hardly longer than the shortest */
 } way_out;
 
 typedef struct {
