@@ -20,7 +20,8 @@ from routing.errors import EnvironmentProblem
 
 HERE = Path(__file__).parent
 SOURCES = (
-    "shim.c", "walk.c", "collect.c", "publish.c", "rounds.c", "settle.c", "last.c", "multicast.c", "policies.c",
+    "shim.c", "embed.c", "worker.c", "walk.c", "collect.c", "route.c", "answer.c", "publish.c", "rounds.c", "settle.c",
+    "last.c", "multicast.c", "policies.c",
 )  # fmt: skip
 HEADERS = ("host.h", "layout.h", "shim.h")
 
@@ -117,6 +118,8 @@ def compile_shim(
         command = [
             compiler, "-std=gnu11", "-O3", "-g", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Wall",
             "-Wextra", "-Wno-unused-parameter", "-Wno-unused-function", "-Wno-missing-field-initializers",
+            # What the plugin lacks must not come to light in a running OpenSM, which provides some of its symbols.
+            "-Werror=implicit-function-declaration",
             f'-DIBNUE_PYTHON="{build.executable}"', f'-DIBNUE_ENGINES="{names}"',
             f"-I{HERE}", *(f"-I{place}" for place in (*include, *build.include)),
             str(glue), *(str(HERE / source) for source in SOURCES), "-o", str(library),

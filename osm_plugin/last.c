@@ -49,7 +49,8 @@ static int same_subnet(const uint8_t *one, const uint8_t *other)
            !memcmp(one + a->cable_at, other + b->cable_at, a->cables * sizeof(struct ibnue_cable));
 }
 
-static int as_it_was(const struct ibnue_engine *engine)
+/* Whether there are tables for the subnet as it is. */
+int ibnue_last_holds(const struct ibnue_engine *engine)
 {
     struct ibnue_walk walk;
     char why[IBNUE_WHY];
@@ -66,19 +67,4 @@ static int as_it_was(const struct ibnue_engine *engine)
     free(now);
     ibnue_walk_close(&walk);
     return same;
-}
-
-/* Publish them again.  Returns 0, or -1 if there are none for the subnet as it is. */
-int ibnue_last_again(struct ibnue_engine *engine)
-{
-    const struct ibnue_last *last = &engine->last;
-    char why[IBNUE_WHY];
-
-    if (!as_it_was(engine) || ibnue_tables_fit(engine->plugin, &last->answer, last->bytes, why) ||
-        ibnue_publish(engine, &last->answer, last->bytes, why))
-        return -1;
-    ibnue_settle_later(engine, &last->answer, 1);
-    if (last->unfinished)
-        ibnue_rounds_begin(engine, &last->answer, last->bytes, 1);
-    return 0;
 }

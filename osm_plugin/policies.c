@@ -7,15 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include <opensm/osm_log.h>
 
 #include "host.h"
 
 #define PORTS 256
-#define SAY(plugin, level, ...) osm_log(&(plugin)->osm->log, level, __VA_ARGS__)
-
 /* A port that answers a request but does not take a value is asked so often, and then that value is left alone until
  * the rules want another one, or the port has been down. */
 #define TRIES 3

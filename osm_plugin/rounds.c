@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include <opensm/osm_log.h>
 #include <opensm/osm_ucast_mgr.h>
 
 #include "host.h"
@@ -20,23 +18,10 @@
 /* OpenSM exports it and declares it in no header that is installed. */
 extern int wait_for_pending_transactions(osm_stats_t *stats) __attribute__((weak));
 
-#define SAY(plugin, level, ...) osm_log(&(plugin)->osm->log, level, __VA_ARGS__)
-
 void ibnue_rounds_drop(struct ibnue_plugin *plugin)
 {
     free(plugin->rounds.entry);
     plugin->rounds = (struct ibnue_rounds){.entry = NULL};
-}
-
-int ibnue_rounds_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer, const uint8_t *bytes)
-{
-    const struct ibnue_held *entry = (const struct ibnue_held *)(bytes + answer->held_at);
-
-    for (uint32_t i = 0; i < answer->held; i++)
-        if (entry[i].row >= answer->switches || entry[i].lid >= answer->lids || entry[i].round < 2 ||
-            (entry[i].port != OSM_NO_PATH && entry[i].port >= plugin->rows.row[entry[i].row]->num_ports))
-            return 0;
-    return 1;
 }
 
 /* Put the entries back that are for later.  `again`: nobody knows how far these rounds got before, so that what is
@@ -85,13 +70,6 @@ static uint32_t not_acknowledged(const struct ibnue_plugin *plugin)
     return count;
 }
 
-static double milliseconds_since(const struct timespec *start)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return 1e3 * (double)(now.tv_sec - start->tv_sec) + 1e-6 * (double)(now.tv_nsec - start->tv_nsec);
-}
-
 /* Until packets have left that were under way at the last acknowledgement. */
 static void let_packets_leave(const struct ibnue_rounds *rounds)
 {
@@ -99,7 +77,7 @@ static void let_packets_leave(const struct ibnue_rounds *rounds)
     double left;
 
     clock_gettime(CLOCK_MONOTONIC, &start);
-    while ((left = rounds->wait_ms - milliseconds_since(&start)) > 0 && !osm_exit_flag) {
+    while ((left = rounds->wait_ms - ibnue_ms_since(&start)) > 0 && !osm_exit_flag) {
         if (left < SLICE_MS)
             slice.tv_nsec = (long)(left * 1e6) + 1;
         nanosleep(&slice, NULL);
@@ -168,7 +146,7 @@ void ibnue_rounds_go_on(struct ibnue_plugin *plugin)
         else
             SAY(plugin, OSM_LOG_INFO,
                 "%s: round %u of %u: %u entries are written and acknowledged, %.1f ms after the first\n",
-                rounds->engine->name, done, rounds->last, written, milliseconds_since(&start));
+                rounds->engine->name, done, rounds->last, written, ibnue_ms_since(&start));
         if (done == rounds->last)
             break;
         if (rounds->wait_from && done + 1 >= rounds->wait_from)

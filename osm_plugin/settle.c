@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <opensm/osm_log.h>
-
 /* Note that tables were published, those in the shared memory or the engine's last ones. */
 void ibnue_settle_later(struct ibnue_engine *engine, const struct ibnue_answer *answer, int from_last)
 {
@@ -95,7 +93,7 @@ void ibnue_settle(struct ibnue_plugin *plugin)
     service = ibnue_service_hold(left->engine);
     if (bytes && service && service->switches == left->answer.switches &&
         set_hops(left->engine, &left->answer, bytes + left->answer.hops_at, service))
-        osm_log(&plugin->osm->log, OSM_LOG_ERROR, "ERR IBNE: no memory for hops; multicast may lack some\n");
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBNE: no memory for hops; multicast may lack some\n");
     ibnue_service_release(left->engine);
     CL_PLOCK_RELEASE(&plugin->osm->lock);
     ibnue_settle_memory(plugin);

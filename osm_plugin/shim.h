@@ -5,10 +5,12 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* First of all of OpenSM's: it switches members of osm_subn_opt_t on, and the headers that need it leave it out. */
 #include <opensm/osm_config.h>
 
+#include <opensm/osm_log.h>
 #include <opensm/osm_opensm.h>
 
 #include "layout.h"
@@ -18,6 +20,8 @@
 #define IBNUE_TOKEN 0x1b0e
 #define IBNUE_PENDING 0x1b0f
 #define IBNUE_HIDDEN __attribute__((visibility("hidden")))
+
+#define SAY(plugin, level, ...) osm_log(&(plugin)->osm->log, level, __VA_ARGS__)
 
 /* The memory shared with the worker of the moment.  A new worker gets new memory, and with it a new generation. */
 struct ibnue_memory {
@@ -122,21 +126,38 @@ struct ibnue_plugin {
     struct ibnue_policies *policies; /* what ports are wished to have, as last said */
 };
 
+static inline double ibnue_ms_since(const struct timespec *start)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return 1e3 * (double)(now.tv_sec - start->tv_sec) + 1e-6 * (double)(now.tv_nsec - start->tv_nsec);
+}
+
 /* walk.c, collect.c: the subnet as arrays.  All that return something return 0, or -1 with the reason in `why`. */
 IBNUE_HIDDEN int ibnue_walk_open(struct ibnue_plugin *plugin, struct ibnue_walk *walk, char *why);
 IBNUE_HIDDEN void ibnue_walk_close(struct ibnue_walk *walk);
 IBNUE_HIDDEN void ibnue_walk_ahead(const struct ibnue_walk *walk, uint32_t device);
 IBNUE_HIDDEN int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node);
 IBNUE_HIDDEN void ibnue_request_write(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, uint8_t *bytes);
+
+/* embed.c */
+IBNUE_HIDDEN int ibnue_python_start(char *why);
+
+/* worker.c: the memory shared with the worker, and waiting for it. */
 IBNUE_HIDDEN int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, size_t least, char *why);
 IBNUE_HIDDEN void ibnue_memory_prepare(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_memory_unmap(struct ibnue_memory *memory);
+IBNUE_HIDDEN int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note);
 
-/* publish.c: from the answer into OpenSM. */
+/* answer.c: what the worker answers, checked. */
+IBNUE_HIDDEN uint64_t ibnue_sl_bytes(const struct ibnue_answer *answer);
+IBNUE_HIDDEN uint64_t ibnue_sl2vl_bytes(const struct ibnue_answer *answer);
 IBNUE_HIDDEN int ibnue_answer_check(const struct ibnue_plugin *plugin, struct ibnue_answer *copy, char *why);
 IBNUE_HIDDEN int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
                                   const uint8_t *bytes, char *why);
 IBNUE_HIDDEN size_t ibnue_answer_extent(const struct ibnue_answer *answer);
+
+/* publish.c: from a checked answer into OpenSM. */
 IBNUE_HIDDEN int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                                char *why);
 IBNUE_HIDDEN void ibnue_spread_port0(const struct ibnue_plugin *plugin);
@@ -148,12 +169,11 @@ IBNUE_HIDDEN const struct ibnue_service *ibnue_service_hold(struct ibnue_engine 
 IBNUE_HIDDEN void ibnue_service_release(struct ibnue_engine *engine);
 IBNUE_HIDDEN int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid);
 
-/* shim.c */
-IBNUE_HIDDEN int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note);
+/* route.c: an engine as OpenSM calls it. */
+IBNUE_HIDDEN int ibnue_engine_set_up(struct osm_routing_engine *re, struct osm_opensm *osm);
+IBNUE_HIDDEN int ibnue_same_layout(const osm_opensm_t *osm);
 
 /* rounds.c: tables that are written bit by bit. */
-IBNUE_HIDDEN int ibnue_rounds_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
-                                  const uint8_t *bytes);
 IBNUE_HIDDEN void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer,
                                      const uint8_t *bytes, int again);
 IBNUE_HIDDEN void ibnue_rounds_go_on(struct ibnue_plugin *plugin);
@@ -165,7 +185,7 @@ IBNUE_HIDDEN void ibnue_policies_drop(struct ibnue_plugin *plugin);
 
 /* last.c: what an engine that fails falls back on. */
 IBNUE_HIDDEN void ibnue_last_keep(struct ibnue_engine *engine, const struct ibnue_answer *answer);
-IBNUE_HIDDEN int ibnue_last_again(struct ibnue_engine *engine);
+IBNUE_HIDDEN int ibnue_last_holds(const struct ibnue_engine *engine);
 IBNUE_HIDDEN void ibnue_last_drop(struct ibnue_engine *engine);
 
 /* settle.c: what can wait until the tables are on their way. */

@@ -1,0 +1,52 @@
+/* Python inside of OpenSM.  It is used to keep the worker process, and for nothing that OpenSM calls from its SA threads. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "shim.h"
+
+/* OpenSM opens plugins without RTLD_GLOBAL, and extension modules look for Python's symbols among the global ones. */
+static int show_python(char *why)
+{
+    Dl_info python;
+
+    if (!dladdr((void *)(uintptr_t)&Py_IsInitialized, &python) || !python.dli_fname) {
+        snprintf(why, IBNUE_WHY, "cannot tell where libpython is");
+        return -1;
+    }
+    if (!dlopen(python.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD)) {
+        snprintf(why, IBNUE_WHY, "cannot make the symbols of %s visible: %s", python.dli_fname, dlerror());
+        return -1;
+    }
+    return 0;
+}
+
+/* Start Python as the interpreter of the virtual environment would start, deaf to PYTHON* variables and to signals. */
+int ibnue_python_start(char *why)
+{
+    PyConfig config;
+    PyStatus status;
+
+    if (show_python(why))
+        return -1;
+    if (Py_IsInitialized())
+        return 0;
+    PyConfig_InitIsolatedConfig(&config);
+    config.install_signal_handlers = 0;
+    config.pathconfig_warnings = 0;
+    status = PyConfig_SetBytesString(&config, &config.program_name, IBNUE_PYTHON);
+    if (!PyStatus_Exception(status))
+        status = PyConfig_SetBytesString(&config, &config.executable, IBNUE_PYTHON);
+    if (!PyStatus_Exception(status))
+        status = Py_InitializeFromConfig(&config);
+    PyConfig_Clear(&config);
+    if (PyStatus_Exception(status)) {
+        snprintf(why, IBNUE_WHY, "Python (%s) does not start: %s", IBNUE_PYTHON,
+                 status.err_msg ? status.err_msg : "no reason given");
+        return -1;
+    }
+    PyEval_SaveThread(); /* every thread takes the lock for itself from here on */
+    return 0;
+}
