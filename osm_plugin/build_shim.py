@@ -20,8 +20,8 @@ from routing.errors import EnvironmentProblem
 
 HERE = Path(__file__).parent
 SOURCES = (
-    "shim.c", "embed.c", "worker.c", "walk.c", "collect.c", "route.c", "answer.c", "publish.c", "rounds.c", "settle.c",
-    "last.c", "multicast.c", "policies.c",
+    "plugin.c", "embed.c", "worker.c", "walk.c", "collect.c", "route.c", "answer.c", "publish.c", "rounds.c",
+    "settle.c", "last.c", "multicast.c", "policies.c",
 )  # fmt: skip
 HEADERS = ("host.h", "layout.h", "shim.h")
 

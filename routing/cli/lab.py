@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tempfile
@@ -10,19 +9,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from routing.cli import engines, fabrics, findings
 from routing.cli.command import FINDING
+from routing.cli.deeds import do, foresee, last_sweep, typed
 from routing.cli.output import json_option, phase, print_facts, print_json
-from routing.errors import InputError, OptionError
-from routing.numerals import decimal, number_of
+from routing.errors import InputError
+from routing.numerals import number_of
 
 if TYPE_CHECKING:
     from ibsim_fixtures.lab import Lab
-    from ibsim_fixtures.opensm_log import Sweep
     from routing.cli.live import State
     from routing.fabric import Fabric
 
@@ -46,7 +45,6 @@ IDLE_WITH = {
     "opensm_engine": {"engine_name"},
 }
 """What would have no part in what is done, by the option that says otherwise."""
-HELP = "unlink DEVICE [PORT], relink DEVICE [PORT], show, quit"
 
 
 @click.command()
@@ -158,6 +156,7 @@ def live(
     import numpy as np
 
     from ibsim_fixtures.lab import Lab
+    from routing.cli.lab_setting import settings
     from routing.cli.live import look
 
     with tempfile.TemporaryDirectory(prefix="ibnue-lab-") as folder, ExitStack() as stack:
@@ -181,30 +180,6 @@ def live(
             yield state if policies is None else with_ports(opened, state)
 
 
-def settings(
-    folder: Path, fabric: Fabric, engine: str, opensm_engine: str | None, policies: Path | None = None
-) -> dict[str, Any]:
-    """Write the fabric, build the plugin; what the lab has to be told."""
-    from routing.formats.fabric_files import write_net
-
-    net = folder / "fabric.net"
-    write_net(fabric, net)
-    told: dict[str, Any] = {"net_path": net, "config": {"qos": True}}
-    if opensm_engine is not None and policies is None:
-        return {**told, "routing_engine": f"{opensm_engine},no_fallback"}
-    from ibsim_fixtures.opensm import Plugin
-    from osm_plugin.install import PLUGIN, install
-
-    built = install(libdir=folder)
-    options = ""
-    if policies is not None:
-        (folder / "ibnue.toml").write_text(f"policies = {json.dumps(str(policies.absolute()))}\n")
-        options = f"--config {folder / 'ibnue.toml'}"
-    plugin = Plugin(PLUGIN, options=options, folder=folder, environment=built.environment)
-    routing_engine = f"{PLUGIN}-{engine}" if opensm_engine is None else opensm_engine
-    return {**told, "routing_engine": f"{routing_engine},no_fallback", "plugin": plugin}
-
-
 def with_ports(opened: Lab, state: State) -> State:
     """The state with what the plugin says of ports; it says so after SUBNET UP, once in every sweep."""
     from ibsim_fixtures.processes import poll
@@ -215,73 +190,6 @@ def with_ports(opened: Lab, state: State) -> State:
     sweeps = len(re.findall(r"-> SUBNET UP$", opened.opensm.log_path.read_text(errors="replace"), re.MULTILINE))
     poll(lambda: len(lines()) >= sweeps, opened.ibsim.timeout)
     return replace(state, ports=lines()[-1] if lines() else "nothing was set: see OpenSM's log")
-
-
-def typed() -> Iterator[str]:
-    """Deeds from standard input, with a prompt on a terminal."""
-    watched = sys.stdin.isatty()
-    while True:
-        if watched:
-            click.echo(f"({HELP})\n> ", nl=False, err=True)
-        line = sys.stdin.readline()
-        if not line or line.strip() in ("quit", "exit"):
-            return
-        if line.strip():
-            yield line.strip()
-
-
-def parse(deed: str) -> tuple[str, str, int | None]:
-    """A deed as its word, device and port ("" and None where there is none).
-
-    Raises
-    ------
-    OptionError
-        No such deed.
-    """
-    match deed.split():
-        case [("show" | "quit") as word]:
-            return word, "", None
-        case [("unlink" | "relink") as word, device]:
-            return word, device, None
-        case [("unlink" | "relink") as word, device, port] if (number := decimal(port)) is not None:
-            return word, device, number
-    raise OptionError(f"{deed!r} cannot be done", remedy=HELP)
-
-
-def foresee(deed: str, fabric: Fabric) -> None:
-    """See that a deed can be done, before anything is started for it.
-
-    Raises
-    ------
-    OptionError
-        No such deed, device or cable.
-    """
-    from routing.faults import parse_fault
-
-    _, device, port = parse(deed)
-    if device:
-        parse_fault(device if port is None else f"{device}/{port}", fabric)
-
-
-def do(opened: Lab, deed: str) -> Sweep:
-    """Do a deed; the sweep that it led to.
-
-    Raises
-    ------
-    InputError
-        No such deed, device or port.
-    """
-    word, device, port = parse(deed)
-    if word == "show":
-        return last_sweep(opened)
-    return opened.unlink_live(device, port) if word == "unlink" else opened.relink_live(device, port)
-
-
-def last_sweep(opened: Lab) -> Sweep:
-    """The latest sweep; there is one, as the lab waits for it when it starts."""
-    sweep = opened.sweep
-    assert sweep is not None
-    return sweep
 
 
 def show(state: State, headline: str) -> None:

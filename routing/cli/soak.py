@@ -74,7 +74,7 @@ def soak(
     """Run a soak, show it, write its ledger; the exit status."""
     from ibsim_fixtures.lab import Lab
     from ibsim_fixtures.soak import Soak, summary
-    from routing.cli.lab import settings
+    from routing.cli.lab_setting import settings
 
     events, seconds = length(text)
     asked = engine if opensm_engine is None else f"OpenSM's {opensm_engine}"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal/nue.h"
+#include "internal/nue_job.h"
 #include "internal/random.h"
 #include "parallel.h"
 

@@ -2,7 +2,7 @@
  * few others as have to so that all of it fits together. */
 #include <string.h>
 
-#include "internal/nue.h"
+#include "internal/nue_job.h"
 
 /* For every switch of the part, the channel that leads towards the root on the escape tree. */
 static void aim(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t root)

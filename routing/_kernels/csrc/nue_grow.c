@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal/nue.h"
+#include "internal/nue_job.h"
 #include "internal/random.h"
 
 #define TAKEN 1e12 /* what it costs to go where another LID of the same port goes: more than any way */

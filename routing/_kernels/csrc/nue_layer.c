@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal/nue.h"
+#include "internal/nue_job.h"
 
 #define FEW 64 /* numbers for which inserting is faster than sorting */
 

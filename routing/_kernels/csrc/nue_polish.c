@@ -1,6 +1,6 @@
 /* The last touch: while a channel is as full as the fullest, move single switches' next hops off it where their layers
  * allow it and the sum of all weights gets smaller. */
-#include "internal/nue.h"
+#include "internal/nue_job.h"
 
 #define ROUNDS 64
 

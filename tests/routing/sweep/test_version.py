@@ -35,7 +35,7 @@ def test_the_same_sources_are_the_same_code_anywhere(tmp_path):
 
 def test_live_results_are_of_the_plugin_and_the_lab_too(tmp_path):
     elsewhere(tmp_path)
-    for name in ("osm_plugin/worker.py", "osm_plugin/shim.c", "ibsim_fixtures/lab.py"):
+    for name in ("osm_plugin/worker.py", "osm_plugin/plugin.c", "ibsim_fixtures/lab.py"):
         offline, live = told(tmp_path)
         with (tmp_path / name).open("a") as file:
             file.write("\n")

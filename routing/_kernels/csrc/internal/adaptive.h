@@ -5,6 +5,8 @@
 #ifndef IBNUE_INTERNAL_ADAPTIVE_H
 #define IBNUE_INTERNAL_ADAPTIVE_H
 
+#include <stddef.h>
+
 #include "../sim_adaptive.h"
 #include "sim_flow.h"
 
@@ -99,7 +101,8 @@ struct ibn_adaptive {
 };
 
 #pragma GCC visibility push(hidden)
-/* adaptive_run.c */
+/* adaptive_events.c */
+int ibn_av_more(void **array, int32_t made, size_t size);
 void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32_t value);
 int32_t ibn_av_new_packet(ibn_adaptive *sim);
 void ibn_av_free_packet(ibn_adaptive *sim, int32_t p);

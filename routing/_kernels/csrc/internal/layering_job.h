@@ -89,14 +89,19 @@ static inline int ibn_by_load(const void *a, const void *b)
     return x->channel - y->channel;
 }
 
+/* layering_place.c */
 void ibn_measure_hops(layering_job *job);
 int ibn_collect(layering_job *job, int32_t target, int32_t from);
 int32_t ibn_place(layering_job *job, int32_t lanes, int avoid, int32_t start);
+/* layering_ways.c */
 int64_t ibn_place_ways(layering_job *job, int32_t lanes, int avoid, int counted);
+/* layering_pairs.c */
 int32_t ibn_between(layering_job *job, int32_t a, int32_t b, double *flow);
 void ibn_measure_lengths(layering_job *job);
 int64_t ibn_place_pairs(layering_job *job, int32_t lanes, int avoid, int counted);
+/* layering_ease.c */
 void ibn_ease(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind);
+/* layering_even.c */
 int ibn_even_out(layering_job *job);
 
 #endif

@@ -4,8 +4,8 @@
  * switch that a enters; its slot is slot_first[a] + (place of b among the channels of that switch).  It is USED while a
  * tree of the layer has it (counted, so that what was laid can be lifted) or the escape tree does; every other one is free
  * unless it would close a cycle of used ones, which is remembered for a while as BLOCKED. */
-#ifndef IBNUE_INTERNAL_NUE_H
-#define IBNUE_INTERNAL_NUE_H
+#ifndef IBNUE_INTERNAL_NUE_JOB_H
+#define IBNUE_INTERNAL_NUE_JOB_H
 
 #include "../nue.h"
 #include "lane.h"

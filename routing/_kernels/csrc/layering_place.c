@@ -1,0 +1,75 @@
+/* One unit of the layering kernel: the turns of its ways, and the lane that takes them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal/layering_job.h"
+
+void ibn_measure_hops(layering_job *job)
+{
+    int32_t switches = job->net.switches;
+    for (int32_t t = 0; t < job->ways->targets; t++) {
+        uint16_t *hops = job->hops + (int64_t)t * switches;
+        const uint8_t *next = job->next + (int64_t)t * switches;
+        memset(hops, 0xFF, (size_t)switches * sizeof *hops);
+        hops[job->ways->root[t]] = 0;
+        for (int32_t u = 0; u < switches; u++) {
+            int32_t far = 0, v = u;
+            for (; hops[v] == NO_WAY && next[v] != NO_CHANNEL; far++)
+                v = job->net.dst[job->net.first[v] + next[v]];
+            if (hops[v] == NO_WAY)
+                continue;
+            far += hops[v];
+            for (v = u; hops[v] == NO_WAY; v = job->net.dst[job->net.first[v] + next[v]])
+                hops[v] = (uint16_t)far--;
+        }
+    }
+}
+
+/* Adds the turns of a way to the unit, its first hop over `from`. */
+int ibn_collect(layering_job *job, int32_t target, int32_t from)
+{
+    int32_t root = job->ways->root[target], c = from;
+    if (job->steps + job->net.switches > job->room) {
+        job->room = 2 * job->room + job->net.switches;
+        acyclic_step *more = realloc(job->step, (size_t)job->room * sizeof *more);
+        if (!more)
+            return job->failed = 1;
+        job->step = more;
+    }
+    while (job->net.dst[c] != root) {
+        int32_t v = job->net.dst[c], k = job->next[(int64_t)target * job->net.switches + v];
+        job->step[job->steps++] = (acyclic_step){.channel = c, .turn = job->graph.turn_first[c] + k};
+        c = job->net.first[v] + k;
+    }
+    return 0;
+}
+
+/* The first lane below `lanes`, from `start` on, that takes the whole unit and is not to be avoided for any of its turns;
+ * -1 if none. */
+int32_t ibn_place(layering_job *job, int32_t lanes, int avoid, int32_t start)
+{
+    if (job->graph.visited > job->budget)
+        return -1;
+    uint32_t open = lanes >= 32 ? EVERY : (UINT32_C(1) << lanes) - 1, has = EVERY;
+    for (int32_t i = 0; i < job->steps; i++) {
+        int32_t turn = job->step[i].turn;
+        has &= job->graph.used[turn];
+        open &= ~(avoid ? job->graph.blocked[turn] | job->ways->avoid[turn] : job->graph.blocked[turn]);
+    }
+    for (int32_t i = 0; i < lanes && has & open; i++)
+        if (has & open & UINT32_C(1) << (start + i) % lanes)
+            return (start + i) % lanes;
+    for (int32_t i = 0; i < lanes && open; i++) {
+        int32_t lane = (start + i) % lanes;
+        if (!(open >> lane & 1))
+            continue;
+        if (ibn_acyclic_open(&job->graph, lane, job->ways->order, job->ways->orders)) {
+            job->failed = 1;
+            return -1;
+        }
+        if (ibn_acyclic_fits(&job->graph, lane, job->step, job->steps))
+            return lane;
+        open &= ~(UINT32_C(1) << lane);
+    }
+    return -1;
+}

@@ -1,0 +1,60 @@
+"""No module needs itself: imports make no circle, those inside of functions included."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("routing", "osm_plugin", "ibsim_fixtures", "benchmarks")
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def for_types_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def imported(node: ast.AST, modules: set[str]) -> Iterator[str]:
+    """Modules that are imported anywhere in `node` when it runs."""
+    if for_types_only(node):
+        return
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if alias.name in modules)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        for alias in node.names:
+            inner = f"{node.module}.{alias.name}"
+            if inner in modules or node.module in modules:
+                yield inner if inner in modules else node.module
+    for child in ast.iter_child_nodes(node):
+        yield from imported(child, modules)
+
+
+def imports(sources: dict[str, str]) -> "nx.DiGraph[str]":
+    graph = nx.DiGraph()
+    graph.add_nodes_from(sources)
+    for name, text in sources.items():
+        graph.add_edges_from((name, other) for other in imported(ast.parse(text), set(sources)))
+    return graph
+
+
+def circles(graph: "nx.DiGraph[str]") -> list[list[str]]:
+    return [sorted(part) for part in nx.strongly_connected_components(graph) if len(part) > 1]
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    files = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+    graph = imports({module_name(path): path.read_text() for path in files})
+    assert graph.number_of_edges() > len(files)
+    assert circles(graph) == []
+
+
+def test_a_circle_through_a_function_is_seen():
+    told = {"a.one": "def late():\n    from a.two import x\n", "a.two": "from a import one\n", "a": ""}
+    assert circles(imports(told)) == [["a.one", "a.two"]]
+    told["a.one"] = "if TYPE_CHECKING:\n    from a.two import x\n"
+    assert circles(imports(told)) == []
