@@ -68,10 +68,7 @@ def route(
     engine, options = engines.find_engine(engine_name), engines.collect(given)
     seconds: dict[str, float] = {}
     with step(f"reading {fabric}", seconds, "read"):
-        whole = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
-        subnet = fabrics.broken(whole, given.pop("failed"), given.pop("fault_lists"))
-        if earlier is not None and earlier.was is not None:
-            whole = fabrics.read(earlier.was, lmc=lmc, guid2lid=guid2lid)
+        subnet, whole = read(fabric, earlier, given, lmc=lmc, guid2lid=guid2lid)
     tables = None if earlier is None else fabrics.tables_of(earlier.tables, whole, "--was")
     if tables is not None and not is_given("engine_name"):
         engine = engines.find_engine(previous.engine_of(tables) or engine_name)
@@ -97,6 +94,17 @@ def route(
         print_facts(facts(result))
         findings.print_findings(proof)
     return 0 if proof.certified else FINDING
+
+
+def read(
+    fabric: str, earlier: previous.Previous | None, given: dict[str, Any], *, lmc: int, guid2lid: Path | None
+) -> tuple[Fabric, Fabric]:
+    """The fabric without what has failed, and the one that earlier tables are of; takes the faults out of ``given``."""
+    whole = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+    subnet = fabrics.broken(whole, given.pop("failed"), given.pop("fault_lists"))
+    if earlier is not None and earlier.was is not None:
+        whole = fabrics.read(earlier.was, lmc=lmc, guid2lid=guid2lid)
+    return subnet, whole
 
 
 def is_given(option: str) -> bool:

@@ -17,13 +17,11 @@ import numpy.typing as npt
 from routing._kernels.adaptive import CHANNEL_COUNTERS, AdaptiveArrays, AdaptiveHandle
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError
+from routing.simulate.clock import Clock
 from routing.simulate.escape import FAR, check_escape, entering
 from routing.simulate.network import Network, data_vls
 from routing.simulate.options import Arbitration
-from routing.simulate.state import Stop, Why
 from routing.simulate.traffic import FOREVER, Process, Traffic, traffic_arrays
-
-MOST_EVENTS = 10_000_000_000
 
 
 class Scheme(enum.IntEnum):
@@ -198,7 +196,7 @@ class AdaptiveCounters:
     saved: npt.NDArray[np.int64]
 
 
-class AdaptiveSimulation:
+class AdaptiveSimulation(Clock):
     """The state of a run.  Make one with :func:`simulate_adaptive`.
 
     Attributes
@@ -211,36 +209,8 @@ class AdaptiveSimulation:
         self.network = network
         self.traffic = traffic
         self.adaptive = adaptive
-        self._handle = AdaptiveHandle(
-            network.arrays, adaptive_arrays(network, adaptive), traffic_arrays(network, traffic)
-        )
-        self._now = 0
-
-    @property
-    def now(self) -> int:
-        """The tick that the run has come to."""
-        return self._now
-
-    def run(self, until: int, *, events: int = MOST_EVENTS, stop_at_standstill: bool = False) -> Stop:
-        """Go on to a tick; see :meth:`routing.simulate.run.Simulation.run`.
-
-        Raises
-        ------
-        OptionError
-            The tick is in the past.
-        KernelError
-            Out of memory, or the sums of packets or credits do not come out (a bug).
-        """
-        if not self._now <= until < FOREVER:
-            raise OptionError(f"cannot run to tick {until}, it is {self._now}")
-        why, time, handled = self._handle.run(until, events, stop_at_standstill=stop_at_standstill)
-        self._now = max(time, 0)
-        self.check()
-        return Stop(Why(why), self._now, handled)
-
-    def totals(self) -> dict[str, int]:
-        """Sums over everything, by the names in ``routing._kernels.adaptive.TOTALS``."""
-        return self._handle.totals()
+        arrays = adaptive_arrays(network, adaptive)
+        super().__init__(AdaptiveHandle(network.arrays, arrays, traffic_arrays(network, traffic)))
 
     def check(self) -> None:
         """Raise KernelError unless every packet and every block of credit is accounted for.

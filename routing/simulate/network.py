@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.simulate import NetworkArrays
+from routing._kernels.running import NetworkArrays
 from routing.errors import OptionError, TableError
 from routing.fabric import NO_PORT, Fabric
 from routing.tables import Routing

@@ -7,21 +7,19 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels import simulate as kernel
+from routing._kernels.simulate import Handle
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError, RoutingError, TableError
 from routing.numerals import number_of
+from routing.simulate.clock import MOST_EVENTS, Clock
 from routing.simulate.network import Network
 from routing.simulate.options import Remedies, Switching, option_arrays
 from routing.simulate.reach import check_routes
 from routing.simulate.state import Counters, FlowCounts, Lanes, Stop, Why
-from routing.simulate.traffic import FOREVER, Traffic, traffic_arrays
-
-MOST_EVENTS = 10_000_000_000
-"""A run that has not been told a number of events ends after this many."""
+from routing.simulate.traffic import Traffic, traffic_arrays
 
 
-class Simulation:
+class Simulation(Clock):
     """The state of a run.  Make one with :func:`simulate`.
 
     Attributes
@@ -29,6 +27,8 @@ class Simulation:
     network, traffic, switching, remedies
         What it was made of.
     """
+
+    _handle: Handle
 
     def __init__(self, network: Network, traffic: Traffic, switching: Switching, remedies: Remedies) -> None:
         self.network = network
@@ -41,39 +41,7 @@ class Simulation:
             if remedies_need_distances(remedies)
             else replace(network.arrays, distance=np.zeros((0, 0), np.uint8))
         )
-        self._handle = kernel.Handle(arrays, option_arrays(network, switching, remedies, traffic.mtu), flows)
-        self._now = 0
-
-    @property
-    def now(self) -> int:
-        """The tick that the run has come to."""
-        return self._now
-
-    def run(self, until: int, *, events: int = MOST_EVENTS, stop_at_standstill: bool = False) -> Stop:
-        """Go on to a tick (everything of that tick has then happened).
-
-        Parameters
-        ----------
-        until
-            The tick, not before the present one.
-        events
-            Stop after about this many more events.
-        stop_at_standstill
-            Stop as soon as no data will move again by itself, even if limits on lifetimes or a breaker would help.
-
-        Raises
-        ------
-        OptionError
-            The tick is in the past.
-        KernelError
-            Out of memory, or the sums of packets or credits do not come out (a bug).
-        """
-        if not self._now <= until < FOREVER:
-            raise OptionError(f"cannot run to tick {until}, it is {self._now}")
-        why, time, handled = self._handle.run(until, events, stop_at_standstill=stop_at_standstill)
-        self._now = max(time, 0)
-        self.check()
-        return Stop(Why(why), self._now, handled)
+        super().__init__(Handle(arrays, option_arrays(network, switching, remedies, traffic.mtu), flows))
 
     def run_to_end(self, *, limit: int, events: int = MOST_EVENTS) -> Stop:
         """Run until all traffic is delivered.
@@ -93,10 +61,6 @@ class Simulation:
                 f" the last one moved at tick {totals['last_move']}"
             )
         return stop
-
-    def totals(self) -> dict[str, int]:
-        """Sums over everything, by the names in ``routing._kernels.simulate.TOTALS``."""
-        return self._handle.totals()
 
     def check(self) -> None:
         """Raise KernelError unless every packet and every block of credit is accounted for.

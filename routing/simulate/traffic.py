@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.simulate import FLOW_NUMBERS, FLOW_REALS, TrafficArrays
+from routing._kernels.running import FLOW_NUMBERS, FLOW_REALS, TrafficArrays
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.numerals import number_of

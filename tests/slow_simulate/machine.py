@@ -27,58 +27,26 @@ from slow_simulate.sources import Sources
 from slow_simulate.switches import Switches
 from slow_simulate.told import Told
 
+COUNTERS = (
+    "bytes", "packets", "wait", "discards", "hoq", "lifetime", "stalled", "overrun", "relay", "control", "down",
+)  # fmt: skip
+
 
 class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Told):
     def __init__(self, network, options, traffic):
         self.net, self.opt, self.traffic = network, options, traffic
         self.count, self.vls = len(network.src), network.vls
-        lanes = self.count * self.vls
         self.now, self.events = -1, []
-        self.buffer = [int(blocks) for blocks in network.buffer.reshape(-1)]
-        self.fctbs, self.fccl = [0] * lanes, list(self.buffer)
-        self.held, self.flying, self.returning, self.unsent = [0] * lanes, [0] * lanes, [0] * lanes, [0] * lanes
-        self.stalled, self.dropped_in_row, self.timed = [False] * lanes, [0] * lanes, [False] * lanes
-        self.turn, self.lane_since, self.lane_sent = [0] * lanes, [0] * lanes, [-1] * lanes
-        self.only, self.let_go, self.let_go_input = [None] * lanes, [0] * lanes, [0] * lanes
-        self.hidden, self.shown = [deque() for _ in range(lanes)], [False] * lanes
-        self.busy, self.carry, self.since = [0] * self.count, [0] * self.count, [0] * self.count
-        self.next_vl = [0] * self.count
-        self.tables = [SimpleNamespace(at=[0, 0], left=[0, 0], limit=0) for _ in range(self.count)]
-        names = (
-            "bytes",
-            "packets",
-            "wait",
-            "discards",
-            "hoq",
-            "lifetime",
-            "stalled",
-            "overrun",
-            "relay",
-            "control",
-            "down",
-        )
-        self.counters = [dict.fromkeys(names, 0) for _ in range(self.count)]
-        self.log, self.picks = [], 0
-        self.at_port = {(int(s), int(p)): c for c, (s, p) in enumerate(zip(network.src, network.src_port, strict=True))}
-        self.in_index = {}
-        for c in range(self.count):
-            ports = [p for s, p in self.at_port if s == network.dst[c]]
-            self.in_index[c] = sorted(ports).index(int(network.dst_port[c]))
         self.lft, self.sl2vl = network.lft.copy(), network.sl2vl.copy()
+        self.log, self.picks = [], 0
         self.totals = dict.fromkeys(("injected", "delivered", "dropped", "hops"), 0)
+        self.start_lanes()
+        self.start_channels()
         self.start_breakers()
         self.start_pauses()
         self.start_faults()
         self.flows = [self.make_flow(f) for f in range(len(traffic.numbers))]
-        self.inputs = [
-            sum(1 for s, _ in self.at_port if s == network.src[c])
-            if network.src[c] < network.switches
-            else sum(1 for flow in self.flows if flow.channel == c)
-            for c in range(self.count)
-        ]
-        self.queues = {
-            (c, vl, i): deque() for c in range(self.count) for vl in range(self.vls) for i in range(self.inputs[c])
-        }
+        self.start_queues()
         for flow in self.flows:
             self.next_due(flow, 0)
             self.prepare(flow)
@@ -86,6 +54,39 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Told):
             self.at(options.sample_period, SAMPLE, 0)
         if options.fcp_period:
             self.at(options.fcp_period, FCP, 0)
+
+    def start_lanes(self):
+        lanes = self.count * self.vls
+        self.buffer = [int(blocks) for blocks in self.net.buffer.reshape(-1)]
+        self.fctbs, self.fccl = [0] * lanes, list(self.buffer)
+        self.held, self.flying, self.returning, self.unsent = [0] * lanes, [0] * lanes, [0] * lanes, [0] * lanes
+        self.stalled, self.dropped_in_row, self.timed = [False] * lanes, [0] * lanes, [False] * lanes
+        self.turn, self.lane_since, self.lane_sent = [0] * lanes, [0] * lanes, [-1] * lanes
+        self.only, self.let_go, self.let_go_input = [None] * lanes, [0] * lanes, [0] * lanes
+        self.hidden, self.shown = [deque() for _ in range(lanes)], [False] * lanes
+
+    def start_channels(self):
+        self.busy, self.carry, self.since = [0] * self.count, [0] * self.count, [0] * self.count
+        self.next_vl = [0] * self.count
+        self.tables = [SimpleNamespace(at=[0, 0], left=[0, 0], limit=0) for _ in range(self.count)]
+        self.counters = [dict.fromkeys(COUNTERS, 0) for _ in range(self.count)]
+        ports = zip(self.net.src, self.net.src_port, strict=True)
+        self.at_port = {(int(s), int(p)): c for c, (s, p) in enumerate(ports)}
+        self.in_index = {}
+        for c in range(self.count):
+            ports = [p for s, p in self.at_port if s == self.net.dst[c]]
+            self.in_index[c] = sorted(ports).index(int(self.net.dst_port[c]))
+
+    def start_queues(self):
+        self.inputs = [
+            sum(1 for s, _ in self.at_port if s == self.net.src[c])
+            if self.net.src[c] < self.net.switches
+            else sum(1 for flow in self.flows if flow.channel == c)
+            for c in range(self.count)
+        ]
+        self.queues = {
+            (c, vl, i): deque() for c in range(self.count) for vl in range(self.vls) for i in range(self.inputs[c])
+        }
 
     def at(self, time, kind, subject, value=0):
         assert time > self.now

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from slow_numbers import fraction, key_of, number
 
-from routing._kernels.simulate import FLOW_NUMBERS, FLOW_REALS
+from routing._kernels.running import FLOW_NUMBERS, FLOW_REALS
 from slow_simulate.kinds import BERNOULLI, BURSTY, CYCLE, HOTSPOT, INJECT, PERSISTENT, POISSON, TRACE
 
 

@@ -1,8 +1,6 @@
 /* Packets that move: from a CA, through switches, to a CA. */
 #include "internal/adaptive.h"
 
-#define BLOCK 64
-
 /* A packet's head has come to a switch. */
 void ibn_av_arrive(ibn_adaptive *sim, int32_t p)
 {
@@ -67,11 +65,9 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
         sim->device[d].spare = IBN_NONE;
         ibn_av_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0); /* its neighbours know */
     } else {
-        packet->entered = sim->now;
         sim->injected++;
         sim->injected_bytes += packet->bytes;
-        sim->flow[packet->flow].sent_packets++;
-        sim->flow[packet->flow].sent_bytes += packet->bytes;
+        ibn_flow_sent(&sim->flow[packet->flow], packet, sim->now);
     }
 }
 
@@ -239,19 +235,12 @@ void ibn_av_serve(ibn_adaptive *sim, int32_t d)
 void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
-    ibn_flow *flow = &sim->flow[packet->flow];
-    int64_t latency = sim->now - packet->born;
     if (packet->lane != IBN_NONE) {
         sim->lane[packet->lane].flying -= packet->blocks;
         sim->lane[packet->lane].credits += packet->blocks;
         ibn_av_touch(sim, sim->channel[packet->channel].src);
     }
-    flow->packets++;
-    flow->bytes_got += packet->bytes;
-    flow->latency += latency;
-    flow->network += sim->now - packet->entered;
-    if (latency > flow->worst)
-        flow->worst = latency;
+    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now);
     sim->delivered++;
     sim->delivered_bytes += packet->bytes;
     ibn_av_free_packet(sim, p);
@@ -261,36 +250,18 @@ void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
 void ibn_av_prepare(ibn_adaptive *sim, int32_t f)
 {
     ibn_flow *flow = &sim->flow[f];
-    if (flow->head != IBN_NONE)
+    int next = ibn_flow_next(flow, sim->lists, sim->trace, sim->now);
+    if (next == FLOW_LATER)
+        ibn_av_at(sim, flow->due, AV_INJECT, f, 0);
+    if (next != FLOW_NOW)
         return;
-    if (!flow->left) {
-        if (flow->made >= flow->messages || flow->due >= flow->stop)
-            return;
-        if (flow->due > sim->now) {
-            if (!flow->called)
-                ibn_av_at(sim, flow->due, AV_INJECT, f, 0);
-            flow->called = 1;
-            return;
-        }
-        if (sim->now >= flow->stop && flow->process == PROCESS_PERSISTENT)
-            return;
-        ibn_flow_begin(flow, sim->lists, sim->trace, sim->now);
-    }
     int32_t p = ibn_av_new_packet(sim);
     if (p == IBN_NONE)
         return;
     ibn_packet *packet = &sim->packet[p];
-    packet->bytes = (uint16_t)(flow->left < flow->mtu ? flow->left : flow->mtu);
-    packet->blocks = (uint16_t)((packet->bytes + BLOCK - 1) / BLOCK);
-    flow->left -= packet->bytes;
-    packet->last = flow->left == 0;
-    packet->born = flow->born;
-    packet->tail = packet->entered = sim->now;
-    packet->flow = f;
-    packet->channel = packet->lane = packet->next = IBN_NONE;
-    packet->lid = (uint16_t)flow->lid;
+    ibn_flow_cut(flow, f, packet, p, sim->now);
+    packet->next = IBN_NONE;
     packet->sl = 0;
     packet->headed = (int64_t)f << 40 | (flow->sent_packets & 0xFFFFFFFFFF);
-    flow->head = p;
     ibn_av_touch(sim, sim->channel[flow->channel].src);
 }

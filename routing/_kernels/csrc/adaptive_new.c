@@ -79,9 +79,8 @@ static void set_flows(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
 {
     for (int32_t f = 0; f < sim->flows; f++) {
         ibn_flow *flow = &sim->flow[f];
-        ibn_flow_set(flow, traffic->numbers + (int64_t)f * IBN_FLOW_NUMBERS, traffic->reals + (int64_t)f * IBN_FLOW_REALS);
-        flow->key = ibn_flow_key(sim->options.seed, flow);
-        flow->head = IBN_NONE;
+        ibn_flow_set(flow, traffic, f);
+        ibn_flow_start(flow, sim->options.seed, sim->trace);
         sim->device[sim->channel[flow->channel].src].flows++;
     }
     for (int32_t d = 1; d < sim->devices; d++)
@@ -91,7 +90,6 @@ static void set_flows(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
     for (int32_t f = 0; f < sim->flows; f++) {
         ibn_av_device *device = &sim->device[sim->channel[sim->flow[f].channel].src];
         sim->by_device[device->flows_first + device->flows++] = f;
-        ibn_flow_due(&sim->flow[f], sim->trace, 0);
         ibn_av_prepare(sim, f);
     }
 }

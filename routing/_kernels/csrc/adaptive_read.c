@@ -5,11 +5,9 @@
 
 static int64_t in_flight(const ibn_adaptive *sim)
 {
-    int64_t count = sim->packets_made;
+    int64_t count = sim->packets_made - ibn_flow_pressing(sim->flow, sim->flows);
     for (int32_t p = sim->packet_free; p != IBN_NONE; p = sim->packet[p].next)
         count--;
-    for (int32_t f = 0; f < sim->flows; f++)
-        count -= sim->flow[f].head != IBN_NONE;
     return count;
 }
 

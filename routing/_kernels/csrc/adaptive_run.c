@@ -113,21 +113,13 @@ static void happen(ibn_adaptive *sim)
         handle(sim, sim->later[i].kind, sim->later[i].subject, sim->later[i].value);
 }
 
-static int wants_to_send(const ibn_adaptive *sim)
-{
-    for (int32_t f = 0; f < sim->flows; f++)
-        if (sim->flow[f].head != IBN_NONE)
-            return 1;
-    return 0;
-}
-
 /* Run to a time, to a number of events, or to an end; told: why, when, events handled. */
 int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told)
 {
     int64_t reason = STOP_TIME, most = sim->handled + events;
     while (sim->now < until) {
         if (!sim->moving && (stop_at_standstill || !sim->pending || sim->injected == sim->delivered)) {
-            int over = sim->injected == sim->delivered && !wants_to_send(sim);
+            int over = sim->injected == sim->delivered && !ibn_flow_pressing(sim->flow, sim->flows);
             if (over || stop_at_standstill || !sim->pending) {
                 reason = over ? STOP_EMPTY : STOP_STANDSTILL;
                 if (!over && !stop_at_standstill)

@@ -1,4 +1,5 @@
 /* Which packet a channel sends next: a VL, then an input; and what sending it changes. */
+#include "internal/sim_flow.h"
 #include "internal/sim_queue.h"
 
 #define VLARB_ENTRIES 64
@@ -201,11 +202,9 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
 IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int plain)
 {
     if (packet->lane == IBN_NONE) {
-        packet->entered = sim->now;
         sim->injected++;
         sim->injected_bytes += packet->bytes;
-        sim->flow[packet->flow].sent_packets++;
-        sim->flow[packet->flow].sent_bytes += packet->bytes;
+        ibn_flow_sent(&sim->flow[packet->flow], packet, sim->now);
         return;
     }
     sim->lane[packet->lane].held -= packet->blocks;

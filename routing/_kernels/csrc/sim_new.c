@@ -157,7 +157,7 @@ static void set_traffic(ibn_sim *sim, const ibn_sim_traffic *traffic)
     sim->lists = copy(traffic->lists, 4 * traffic->listed, &sim->failed);
     sim->trace = copy(traffic->trace, 24 * traffic->traced, &sim->failed);
     for (int32_t f = 0; f < sim->flows && !sim->failed; f++)
-        ibn_flow_set(&sim->flow[f], traffic->numbers + (int64_t)f * IBN_FLOW_NUMBERS, traffic->reals + (int64_t)f * IBN_FLOW_REALS);
+        ibn_flow_set(&sim->flow[f], traffic, f);
 }
 
 static void set_events(ibn_sim *sim)

@@ -1,5 +1,5 @@
 /* What is told of a simulation: counters, lanes, flows, packets, who waits for whom, and whether the sums come out. */
-#include "internal/sim.h"
+#include "internal/sim_flow.h"
 
 #include <string.h>
 
@@ -13,10 +13,7 @@ static int64_t free_packets(const ibn_sim *sim)
 
 static int64_t in_flight(const ibn_sim *sim)
 {
-    int64_t at_sources = 0;
-    for (int32_t f = 0; f < sim->flows; f++)
-        at_sources += sim->flow[f].head != IBN_NONE;
-    return sim->packets_made - free_packets(sim) - at_sources;
+    return sim->packets_made - free_packets(sim) - ibn_flow_pressing(sim->flow, sim->flows);
 }
 
 /* Lanes whose blocks do not add up to their buffer. */

@@ -2,7 +2,7 @@
  *
  * What happens in one tick does not depend on the order in which it is handled: the first kinds of events commute, the
  * later ones are sorted, and channels are arbitrated when all is done. */
-#include "internal/sim.h"
+#include "internal/sim_flow.h"
 
 #include <string.h>
 
@@ -180,7 +180,7 @@ int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_sta
     int64_t reason = STOP_TIME, most = sim->handled + events;
     for (;;) {
         int64_t inside = sim->injected - sim->delivered - sim->dropped, time;
-        if (!sim->moving && !inside && !ibn_sim_wants_to_send(sim)) {
+        if (!sim->moving && !inside && !ibn_flow_pressing(sim->flow, sim->flows)) {
             reason = STOP_EMPTY;
             break;
         }

@@ -1,4 +1,5 @@
 /* A packet at a switch: looked up, queued for its output, taken out again; and what a CA receives. */
+#include "internal/sim_flow.h"
 #include "internal/sim_queue.h"
 
 #define NO_VL 15
@@ -114,8 +115,6 @@ static inline void deliver(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
     ibn_lane *lane = &sim->lane[packet->lane];
-    ibn_flow *flow = &sim->flow[packet->flow];
-    int64_t latency = sim->now - packet->born;
     lane->flying -= packet->blocks;
     lane->fccl += (uint32_t)packet->blocks;
     if (lane->waiting && sim->channel[packet->channel].busy <= sim->now)
@@ -125,13 +124,7 @@ static inline void deliver(ibn_sim *sim, int32_t p)
         ibn_sim_gone(sim, p);
         return;
     }
-    flow->packets++;
-    flow->bytes_got += packet->bytes;
-    flow->messages_got += packet->last;
-    flow->latency += latency;
-    flow->network += sim->now - packet->entered;
-    if (latency > flow->worst)
-        flow->worst = latency;
+    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now);
     sim->delivered++;
     sim->delivered_bytes += packet->bytes;
     ibn_free_packet(sim, p);

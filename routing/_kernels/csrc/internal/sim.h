@@ -332,7 +332,6 @@ void ibn_sim_arbitrate(ibn_sim *sim);
 /* sim_source.c */
 void ibn_sim_prepare(ibn_sim *sim, int32_t f);
 void ibn_sim_start_flows(ibn_sim *sim);
-int ibn_sim_wants_to_send(const ibn_sim *sim);
 /* sim_drop.c */
 void ibn_sim_arm(ibn_sim *sim, int32_t lane);
 void ibn_sim_head(ibn_sim *sim, int32_t lane);

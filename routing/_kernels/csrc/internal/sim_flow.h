@@ -1,4 +1,6 @@
-/* Flows: when the next message of a CA is due, and where it goes.
+/* Flows: when the next message of a CA is due, where it goes, its packets, and what of them has come.
+ *
+ * Both simulations have their traffic from here.
  *
  * Message n of a flow draws numbers 4n to 4n+3 of a stream that belongs to the CA's channel and the flow's place there,
  * so that no CA's traffic depends on another's. */
@@ -11,10 +13,15 @@
 
 #define IBN_FLOW_NUMBERS 17
 #define IBN_FLOW_REALS 6
+#define IBN_BLOCK 64 /* bytes */
 
-/* From a row of numbers and one of reals, as the wrapper lays them out. */
-static inline void ibn_flow_set(ibn_flow *flow, const int64_t *n, const double *r)
+enum { FLOW_NOTHING, FLOW_LATER, FLOW_NOW };
+
+/* Flow number f of what the wrapper lays out: a row of numbers and one of reals. */
+static inline void ibn_flow_set(ibn_flow *flow, const ibn_sim_traffic *traffic, int64_t f)
 {
+    const int64_t *n = traffic->numbers + f * IBN_FLOW_NUMBERS;
+    const double *r = traffic->reals + f * IBN_FLOW_REALS;
     flow->channel = (int32_t)n[0];
     flow->index = (int32_t)n[1];
     flow->process = (int32_t)n[2];
@@ -107,10 +114,78 @@ static inline void ibn_flow_begin(ibn_flow *flow, const int32_t *lists, const in
     ibn_flow_due(flow, trace, n + 1);
 }
 
-/* The stream of a flow's random numbers. */
-static inline uint64_t ibn_flow_key(uint64_t seed, const ibn_flow *flow)
+/* Before the first message. */
+static inline void ibn_flow_start(ibn_flow *flow, uint64_t seed, const int64_t *trace)
 {
-    return ibn_key(seed, 1, (uint64_t)flow->channel << 20 | (uint64_t)flow->index);
+    flow->key = ibn_key(seed, 1, (uint64_t)flow->channel << 20 | (uint64_t)flow->index);
+    flow->head = IBN_NONE;
+    ibn_flow_due(flow, trace, 0);
+}
+
+/* Is a packet to be cut?  FLOW_NOW: yes; FLOW_LATER: the next message has a time, which the caller comes back at;
+ * FLOW_NOTHING: one stands at the CA's port already, or somebody comes back, or no message is left. */
+static inline int ibn_flow_next(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
+{
+    if (flow->head != IBN_NONE)
+        return FLOW_NOTHING;
+    if (flow->left)
+        return FLOW_NOW;
+    if (flow->made >= flow->messages || flow->due >= flow->stop)
+        return FLOW_NOTHING;
+    if (flow->due > now) {
+        int called = flow->called;
+        flow->called = 1;
+        return called ? FLOW_NOTHING : FLOW_LATER;
+    }
+    if (now >= flow->stop && flow->process == PROCESS_PERSISTENT)
+        return FLOW_NOTHING;
+    ibn_flow_begin(flow, lists, trace, now);
+    return FLOW_NOW;
+}
+
+/* Cut packet p, of flow f, from the message, and put it in front of the CA's port. */
+static inline void ibn_flow_cut(ibn_flow *flow, int32_t f, ibn_packet *packet, int32_t p, int64_t now)
+{
+    packet->bytes = (uint16_t)(flow->left < flow->mtu ? flow->left : flow->mtu);
+    packet->blocks = (uint16_t)((packet->bytes + IBN_BLOCK - 1) / IBN_BLOCK);
+    flow->left -= packet->bytes;
+    packet->last = flow->left == 0;
+    packet->born = flow->born;
+    packet->tail = now;
+    packet->flow = f;
+    packet->channel = packet->lane = IBN_NONE;
+    packet->lid = (uint16_t)flow->lid;
+    flow->head = p;
+}
+
+/* A packet begins to leave its CA. */
+static inline void ibn_flow_sent(ibn_flow *flow, ibn_packet *packet, int64_t now)
+{
+    packet->entered = now;
+    flow->sent_packets++;
+    flow->sent_bytes += packet->bytes;
+}
+
+/* Its tail has come to where it should. */
+static inline void ibn_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_t now)
+{
+    int64_t latency = now - packet->born;
+    flow->packets++;
+    flow->bytes_got += packet->bytes;
+    flow->messages_got += packet->last;
+    flow->latency += latency;
+    flow->network += now - packet->entered;
+    if (latency > flow->worst)
+        flow->worst = latency;
+}
+
+/* How many flows have a packet that could not leave its CA yet. */
+static inline int64_t ibn_flow_pressing(const ibn_flow *flow, int32_t flows)
+{
+    int64_t count = 0;
+    for (int32_t f = 0; f < flows; f++)
+        count += flow[f].head != IBN_NONE;
+    return count;
 }
 
 #endif
