@@ -19,11 +19,14 @@ def drain_times(
     Two bounds hold then, and the smaller one counts:
 
     - The buffer that channel c leads to, full of packets for destination d, moves on once every ``g(c, d)`` packet
-      times of the last link: the product, over the switches from there to d, of the number of inputs that send to d.
+      times: the product, over the switches from there to d, of the number of inputs that send to d.
       The up to ``n(c)`` inputs that use c take turns for that buffer, so that the head of each waits at most ``n(c)`` x
       the largest ``g(c, d)`` packet times, and one more for the packet that is just being sent.  It grows with every
       switch on the way: service in turn is that unfair.
-    - When everybody has sent a burst, the last link has taken it all in after as many times a burst takes on it.
+    - When everybody has sent a burst, it has all arrived after as many times a burst takes.
+
+    The packet time is that of the slowest link on the ways to the destination: it paces the buffers before it, and a
+    packet that comes in slowly holds up the link by which it leaves.
 
     Parameters
     ----------
@@ -50,9 +53,11 @@ def drain_times(
     for lid in np.flatnonzero((lids.switch >= 0) & (lids.endport >= 0)).tolist():
         target, last = int(lids.switch[lid]), int(lids.port[lid])
         tree = _Tree(fabric, routing, lid)
-        packet = 8e-9 * packet_bytes / float(fabric.link_capacity[fabric.endport_link[lids.endport[lid]]])
         here = np.flatnonzero(tree.sends & (tree.level > 0))
         via = tree.channel[here]
+        ends = fabric.endport_link[[*tree.local, lids.endport[lid]]]
+        slowest = min(channels.capacity[via].min(initial=np.inf), fabric.link_capacity[ends].min())
+        packet = 8e-9 * packet_bytes / float(slowest)
         waits[here, channels.port[via]] = np.maximum(
             waits[here, channels.port[via]], packet * tree.gap[channels.dst[via]]
         )

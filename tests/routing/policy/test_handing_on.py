@@ -27,6 +27,8 @@ PACKET = 8e-9 * 4096 / 8  # one of 4096 bytes at 8 Gb/s
 def waits_slowly(fabric, routing, burst=65536):
     """Drain times by walking every packet: inputs by switch and destination, then products along the ways."""
     lids, channels = fabric.lids, fabric.channels
+    ends = zip(fabric.link_device.tolist(), fabric.link_port.tolist(), fabric.link_capacity.tolist(), strict=True)
+    capacity = {end: rate for device, port, rate in ends for end in zip(device, port, strict=True)}
     own = [lid for lid in range(len(lids)) if lids.endport[lid] >= 0 and lids.switch[lid] >= 0]
     users, worst, longest, total = defaultdict(set), *(defaultdict(float) for _ in range(3))
     for lid in own:
@@ -47,7 +49,8 @@ def waits_slowly(fabric, routing, burst=65536):
         for way in ways:
             for at, into, _ in way:
                 feeding[at].add(into)
-        rate = fabric.link_capacity[fabric.endport_link[lids.endport[lid]]]
+        hops = {(at, port) for way in ways for at, _, port in way} | {(at, into) for way in ways for at, into, _ in way}
+        rate = min((capacity[hop] for hop in hops), default=1.0)
         for way in ways:
             gap = 8e-9 * 4096 / rate
             for at, into, port in reversed(way):
@@ -78,10 +81,15 @@ def test_drain_times_of_a_ring(ring):
     st.integers(0, 1000),
     st.booleans(),
     st.sampled_from([256, 4096, 65536]),
+    st.booleans(),
 )
-def test_drain_times_of_walked_packets(name, seed, gaps, burst):
+def test_drain_times_of_walked_packets(name, seed, gaps, burst, mixed):
+    """On links that are all alike, and on some that are slower than others."""
     args = [*name[1:], "3"] if name[0] == "random-regular" else list(name[1:])
     fabric = generate(name[0], args)
+    if mixed:
+        widths = np.random.default_rng(seed).choice([1, 4, 12], fabric.links)
+        fabric = replace(fabric, link_width=widths.astype(fabric.link_width.dtype))
     lft, _ = shortest(fabric, seed)
     if gaps:
         rng = np.random.default_rng(seed)

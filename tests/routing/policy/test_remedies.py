@@ -5,6 +5,7 @@ import pytest
 
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
+from routing.faults import apply_faults, parse_fault
 from routing.policy import hoq_code, lay_over, loop_channels, port_facts, read_policy
 from routing.policy.drain import drain_times
 from routing.policy.remedies import remedies_of
@@ -88,10 +89,22 @@ def test_values_in_ticks(ring, write):
     assert found.sample == 2500
 
 
-@pytest.mark.parametrize(("name", "args"), [("mesh", ["5"]), ("kary-ntree", ["2", "3"]), ("mesh", ["3x3"])])
-def test_no_congestion_outlasts_the_drain_time(name, args):
-    """All send to one for ever; lifetimes of the drain time drop nothing, much shorter ones do."""
+@pytest.mark.parametrize(
+    ("name", "args", "slow"),
+    [
+        ("mesh", ["5"], None),
+        ("kary-ntree", ["2", "3"], None),
+        ("mesh", ["3x3"], None),
+        ("mesh", ["5"], "degrade sw0/3 1x"),
+        ("mesh", ["5"], "degrade sw4/1 1x"),
+        ("mesh", ["3x3"], "degrade sw0.1/1 1x"),
+    ],
+)
+def test_no_congestion_outlasts_the_drain_time(name, args, slow):
+    """All send to one for ever; lifetimes of the drain time drop nothing, much shorter ones do; with a slow link too."""
     fabric = generate(name, args)
+    if slow is not None:
+        fabric = apply_faults(fabric, [parse_fault(slow, fabric)])
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
     network = build_network(fabric, routing, TIMING)
     target = int(fabric.endport_lid[0])
