@@ -14,7 +14,6 @@ from routing.deadlock.cdg import dependency_graph
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.numerals import number_of
 from routing.policy.model import (
     OPENSM_HOQ,
     OPENSM_LEAF_HOQ,
@@ -234,8 +233,10 @@ def _check_ports(rule: Rule, policy: Policy, facts: PortFacts, rows: npt.NDArray
     there = np.asarray(facts.exists[rows].any(axis=0))
     missing = [port for port in rule.select.ports if not there[port]]
     if missing:
+        count = int(rows.sum())
+        whose = f"none of its {count} switches has" if count > 1 else "its switch has not"
         raise OptionError(
-            f"{rule.name} names port {missing[0]}, which none of its {number_of(int(rows.sum()), 'switch')} has",
+            f"{rule.name} names port {missing[0]}, which {whose}",
             path=policy.path,
             line=rule.line_of("ports"),
             remedy=f"ports go up to {int(np.flatnonzero(there).max(initial=0))} there",

@@ -34,10 +34,12 @@ from routing.rates import SPEED_OF
 _SELECTS = ("switch", "ports", "role", "speed")
 _SETS = ("hoq_life", "vl_stall_count", "loop_breaker", "deadlock_breaker")
 _KEYS = ("name", *_SELECTS, *_SETS, "override")
-_TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s)")
+_TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s)", re.ASCII)
 _POWER = {"ns": -9, "us": -6, "ms": -3, "s": 0}
-_SPEED = re.compile(r"(<=|>=|<|>|=)?\s*(\d+(?:\.\d+)?)")
-_RANGE = re.compile(r"\s*(\d{1,3})\s*(?:-\s*(\d{1,3})\s*)?")
+_LONGEST = 1e6
+"""Seconds of the longest time that is one: more than a week."""
+_SPEED = re.compile(r"(<=|>=|<|>|=)?\s*(\d+(?:\.\d+)?)", re.ASCII)
+_RANGE = re.compile(r"\s*(\d{1,3})\s*(?:-\s*(\d{1,3})\s*)?", re.ASCII)
 _LAST_PORT = 254
 
 
@@ -139,9 +141,10 @@ def _hoq_life(value: Any, place: _Place) -> int:
 
 def _seconds(value: Any, key: str, place: _Place) -> float:
     found = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None or float(found[1]) == 0:
+    seconds = 0.0 if found is None else float(f"{found[1]}e{_POWER[found[2]]}")
+    if not 0.0 < seconds <= _LONGEST:
         place.refuse(f"{key} is {value!r}", key, 'write a time such as "100us" or "2ms"')
-    return float(f"{found[1]}e{_POWER[found[2]]}")
+    return seconds
 
 
 def _breaker(value: Any, kind: BreakerKind, key: str, place: _Place) -> Breaker:

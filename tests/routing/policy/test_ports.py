@@ -129,7 +129,7 @@ def test_a_later_rule_may_override(lay, ring):
 
 @pytest.mark.parametrize(
     ("select", "told"),
-    [("switch = 'sw9'", "no switch fits 'sw9'"), ("switch = 'sw1'\nports = '4-6'", "port 5, which none of its 1")],
+    [("switch = 'sw9'", "no switch fits 'sw9'"), ("switch = 'sw1'\nports = '4-6'", "port 5, which its switch has not")],
 )
 def test_unknown_ports_are_an_error_but_for_a_running_fabric(lay, select, told):
     text = f"[[rule]]\nvl_stall_count = 2\n[[rule]]\n{select}\nhoq_life = 9\n"
