@@ -101,7 +101,7 @@ def test_values_in_ticks(ring, write):
     ],
 )
 def test_no_congestion_outlasts_the_drain_time(name, args, slow):
-    """All send to one for ever; lifetimes of the drain time drop nothing, much shorter ones do; with a slow link too."""
+    """All send to one for ever; lifetimes of the drain time drop nothing, much shorter ones do; slow links or not."""
     fabric = generate(name, args)
     if slow is not None:
         fabric = apply_faults(fabric, [parse_fault(slow, fabric)])
