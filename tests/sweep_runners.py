@@ -59,13 +59,33 @@ def dies(fabric, tasks, settings):
 
 
 def slow(fabric, tasks, settings):
-    """Takes long enough for somebody to come and kill it."""
+    """Takes long enough for somebody to come and kill what hands out the work."""
     results = []
     for task in tasks:
         _mark(settings, task)
         time.sleep(0.05)
         results.append(Result(task.id, "certified"))
     return results
+
+
+def victim(folder):
+    """The process that waits to be killed, once there is one."""
+    while not (folder / "victim").exists() or not (told := (folder / "victim").read_text()):
+        time.sleep(0.01)
+    return int(told)
+
+
+def waits_for_death(fabric, tasks, settings):
+    """The first worker that gets here says which it is, and goes no further."""
+    for task in tasks:
+        _mark(settings, task)
+        try:
+            with (Path(settings["folder"]) / "victim").open("x") as told:
+                told.write(str(os.getpid()))
+        except FileExistsError:
+            continue
+        signal.pause()
+    return offline(fabric, tasks, settings)
 
 
 def raises(fabric, tasks, settings):

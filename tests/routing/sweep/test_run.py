@@ -1,11 +1,10 @@
 import os
 import signal
 import threading
-import time
 from concurrent.futures import BrokenExecutor
 
 import pytest
-from sweep_runners import begun, finish
+from sweep_runners import begun, finish, victim
 
 from routing.errors import EnvironmentProblem
 from routing.sweep import run
@@ -94,15 +93,10 @@ def closed_pipe(*_):
 def test_workers_killed_from_outside(plan, packer, crew, tmp_path):
     made = plan(links="all")
 
-    def kill():
-        while not (tmp_path / "begun").exists():
-            time.sleep(0.01)
-        os.kill(crew.pids[0], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=lambda: os.kill(victim(tmp_path), signal.SIGKILL))
     killer.start()
     with Ledger(None) as ledger:
-        finish(ledger, made, crew, packer(made, "sweep_runners:slow", folder=tmp_path))
+        finish(ledger, made, crew, packer(made, "sweep_runners:waits_for_death", folder=tmp_path))
         assert len(list(ledger.records())) == len(made.tasks)
     killer.join()
     assert len(begun(tmp_path)) > len(made.tasks)
