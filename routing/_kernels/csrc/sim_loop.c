@@ -23,7 +23,7 @@ static const ibn_fifo *queues_of(const ibn_sim *sim, int32_t c, int32_t l)
 }
 
 /* Can all that waits for a lane at one of the inputs go another way? */
-int ibn_sim_can_reroute(const ibn_sim *sim, int32_t l)
+static int can_reroute(const ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
     const ibn_fifo *queue = queues_of(sim, c, l);
@@ -37,6 +37,19 @@ int ibn_sim_can_reroute(const ibn_sim *sim, int32_t l)
             return 1;
     }
     return 0;
+}
+
+/* The number that a lane sends of its own in a round. */
+void ibn_sim_draw(ibn_sim *sim, int32_t l, int32_t round)
+{
+    ibn_watch *watch = &sim->watch[l];
+    uint64_t number = ibn_number(ibn_key(sim->options.seed, 5, (uint64_t)l), (uint64_t)round) >> 32;
+    watch->round = round;
+    watch->sends = 0;
+    watch->own = (uint32_t)number % (UINT32_MAX - 1);
+    if (sim->breaker[l / sim->vls] == BREAKER_LOOP && !sim->options.no_alternative && !can_reroute(sim, l))
+        watch->own = UINT32_MAX; /* passes on what it receives, and is never chosen */
+    watch->spuid = watch->own;
 }
 
 /* Move the flows that wait at one input for a lane; how many could not be moved. */

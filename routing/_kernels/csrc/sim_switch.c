@@ -4,25 +4,6 @@
 
 #define NO_VL 15
 
-/* A packet is lost that is in no queue any more. */
-void ibn_sim_gone(ibn_sim *sim, int32_t p)
-{
-    const ibn_packet *packet = &sim->packet[p];
-    sim->dropped++;
-    sim->dropped_bytes += packet->bytes;
-    sim->flow[packet->flow].dropped++;
-    ibn_free_packet(sim, p);
-}
-
-/* The same, and its room comes back. */
-void ibn_sim_lose(ibn_sim *sim, int32_t p)
-{
-    const ibn_packet *packet = &sim->packet[p];
-    int64_t when = packet->tail > sim->now ? packet->tail : sim->now;
-    ibn_give_back(sim, packet->channel, packet->lane, packet->blocks, when, 0);
-    ibn_sim_gone(sim, p);
-}
-
 /* Put a packet into the queue of its output; 0 if it had nowhere to go. */
 IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
 {

@@ -241,6 +241,8 @@ void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event);
 void ibn_sim_heap_pop(ibn_sim *sim);
 int32_t ibn_sim_gather(ibn_sim *sim, int32_t place);
 void ibn_sim_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d);
+int32_t ibn_sim_new_clcm(ibn_sim *sim);
+void ibn_sim_drop_clcm(ibn_sim *sim, int32_t message);
 int ibn_sim_more_packets(ibn_sim *sim);
 
 static inline int ibn_moves(int kind)
@@ -325,6 +327,7 @@ static inline void ibn_free_packet(ibn_sim *sim, int32_t p)
 void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to);
 void ibn_sim_deliver(ibn_sim *sim, int32_t from, int32_t to);
 void ibn_sim_expose(ibn_sim *sim, int32_t lane);
+/* sim_lose.c */
 void ibn_sim_lose(ibn_sim *sim, int32_t p);
 void ibn_sim_gone(ibn_sim *sim, int32_t p);
 /* sim_arbiter.c */
@@ -347,21 +350,20 @@ int ibn_sim_may_resume(const ibn_sim *sim, int32_t lane);
 int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port);
 /* sim_drop.c */
 void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t lane, int32_t input);
-/* sim_breaker.c, sim_loop.c, sim_deadlock.c */
-void ibn_sim_sample(ibn_sim *sim);
-void ibn_sim_clcm(ibn_sim *sim, int32_t lane, int32_t episode);
-void ibn_sim_control(ibn_sim *sim, int32_t message);
-int32_t ibn_sim_new_clcm(ibn_sim *sim);
-void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t lane);
-void ibn_sim_drop_clcm(ibn_sim *sim, int32_t message);
+/* sim_clcm.c */
 int ibn_sim_still_suspected(const ibn_sim *sim, int32_t lane);
 int ibn_sim_wants(const ibn_sim *sim, int32_t lane_in, int32_t lane_out);
-int ibn_sim_can_reroute(const ibn_sim *sim, int32_t lane);
-void ibn_sim_draw(ibn_sim *sim, int32_t lane, int32_t round);
 uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device);
+void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t lane);
+/* sim_loop.c, sim_deadlock.c */
+void ibn_sim_draw(ibn_sim *sim, int32_t lane, int32_t round);
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message);
 void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message);
 void ibn_sim_rule_end(ibn_sim *sim, int32_t lane_out, int32_t lane_in);
+/* sim_breaker.c */
+void ibn_sim_sample(ibn_sim *sim);
+void ibn_sim_clcm(ibn_sim *sim, int32_t lane, int32_t episode);
+void ibn_sim_control(ibn_sim *sim, int32_t message);
 #pragma GCC visibility pop
 
 #endif

@@ -1,0 +1,40 @@
+/* What both breakers ask of a lane, and how a control message of theirs goes out. */
+#include "internal/sim.h"
+
+#define CLCM_BYTES 64
+#define CLCM_ENTRY_BYTES 8
+
+/* The flag is as old as the last sample; the lane may have sent since. */
+int ibn_sim_still_suspected(const ibn_sim *sim, int32_t l)
+{
+    int64_t before = sim->now - sim->detect[l / sim->vls];
+    const ibn_lane *lane = &sim->lane[l];
+    return sim->watch[l].suspected && lane->waiting && sim->watch[l].since <= before && lane->sent <= before;
+}
+
+/* Is a packet from the buffer of one lane waiting for the other? */
+int ibn_sim_wants(const ibn_sim *sim, int32_t lane_in, int32_t lane_out)
+{
+    int32_t c = lane_out / sim->vls, input = sim->channel[lane_in / sim->vls].in_index;
+    const ibn_channel *channel = &sim->channel[c];
+    int32_t p = sim->queue[channel->queues + (lane_out - c * sim->vls) * channel->inputs + input].head;
+    while (p != IBN_NONE && sim->packet[p].lane != lane_in)
+        p = sim->packet[p].next;
+    return p != IBN_NONE;
+}
+
+/* A number that identifies a switch in Deadlock Breaker's messages. */
+uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device)
+{
+    return (uint32_t)(ibn_number(ibn_key(sim->options.seed, 6, (uint64_t)device), 0) >> 32);
+}
+
+void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t l)
+{
+    ibn_clcm *clcm = &sim->clcm[message];
+    int32_t c = l / sim->vls;
+    clcm->lane = l;
+    sim->counters[c].control += CLCM_BYTES + CLCM_ENTRY_BYTES * clcm->count;
+    ibn_sim_note(sim, LOG_CLCM, l, clcm->spuid, clcm->phase, clcm->index);
+    ibn_at(sim, sim->now + sim->channel[c].wire + sim->options.control_delay, EV_CONTROL, message, 0);
+}
