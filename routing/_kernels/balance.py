@@ -125,18 +125,11 @@ def balance(
     options.hop_cost, options.bisection = hop_cost, int(bisection)
     point(options, rank=rank, position=position)
     result = Balanced(
-        next_channel=np.full((count, switches), 255, np.uint8),
-        load=np.zeros(len(channels)),
-        worst=np.zeros(passes + 1),
+        next_channel=np.full((count, switches), 255, np.uint8), load=np.zeros(len(channels)), worst=np.zeros(passes + 1)
     )
     check(
         lib.ibn_balance(
-            network,
-            aims,
-            options,
-            pointer("uint8_t *", result.next_channel, "u1"),
-            pointer("double *", result.load, "f8"),
-            pointer("double *", result.worst, "f8"),
+            network, aims, options, pointer(result.next_channel), pointer(result.load), pointer(result.worst)
         )
     )
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Fabric
 
 
@@ -33,20 +33,7 @@ def climb(
     tables.lids, tables.channels, tables.vls = lft.shape[1], len(channels), len(order)
     tables.ports = 0 if sl2vl.ndim == 1 else sl2vl.shape[1]
     tables.threads = threads
-    tables.lft = pointer("uint8_t *", kept[0], np.uint8)
-    tables.at_port = pointer("int32_t *", channels.at_port, np.int32)
-    tables.dst = pointer("int32_t *", channels.dst, np.int32)
-    tables.dst_port = pointer("uint8_t *", channels.dst_port, np.uint8)
-    tables.sl2vl = pointer("uint8_t *", kept[1], np.uint8)
-    tables.order = pointer("int32_t *", kept[2], np.int32)
-    check(
-        lib.ibn_climb(
-            tables,
-            len(fault),
-            pointer("int32_t *", kept[3], np.int32),
-            pointer("uint8_t *", kept[4], np.uint8),
-            pointer("uint16_t *", kept[5], np.uint16),
-            pointer("int32_t *", fault, np.int32),
-        )
-    )
+    point(tables, lft=kept[0], sl2vl=kept[1], order=kept[2])
+    point(tables, at_port=channels.at_port, dst=channels.dst, dst_port=channels.dst_port)
+    check(lib.ibn_climb(tables, len(fault), pointer(kept[3]), pointer(kept[4]), pointer(kept[5]), pointer(fault)))
     return fault

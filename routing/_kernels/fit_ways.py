@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import slot_numbers
 from routing._kernels.native import check, ffi, lib, point, pointer
 from routing._kernels.repair import Waits
+from routing._kernels.slots import slot_numbers
 from routing.fabric import Channels
 
 NO_LANE = 255
@@ -79,13 +79,5 @@ def fit_ways(
     point(ways, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
     point(ways, into_first=channels.into_first, at_port=channels.at_port, slot=slot, lid_switch=lid_switch, lft=lft)
     point(ways, open=is_open, way_first=groups.first, way_from=groups.source, way_to=groups.lid, start=groups.start)
-    check(
-        lib.ibn_fit_ways(
-            ways,
-            pointer("uint16_t *", masks, np.uint16),
-            pointer("int32_t *", order, np.int32),
-            left,
-            pointer("uint8_t *", lane, np.uint8),
-        )
-    )
+    check(lib.ibn_fit_ways(ways, pointer(masks), pointer(order), left, pointer(lane)))
     return lane, Waits(masks, order), left[0]

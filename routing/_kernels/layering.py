@@ -138,13 +138,5 @@ def layering(
     result = ffi.new("ibn_layers *")
     trees, loads = next_channel.copy(), load.copy()
     layer = np.empty((switches, switches) if mutual else (targets, switches), np.uint8)
-    check(
-        lib.ibn_layering(
-            ways,
-            pointer("uint8_t *", trees, "u1"),
-            pointer("double *", loads, "f8"),
-            pointer("uint8_t *", layer, "u1"),
-            result,
-        )
-    )
+    check(lib.ibn_layering(ways, pointer(trees), pointer(loads), pointer(layer), result))
     return Layers(trees, loads, layer, **{name: getattr(result, name) for name in COUNTS})

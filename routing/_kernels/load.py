@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Fabric
 
 WHOLE = 128
@@ -47,11 +47,8 @@ def routes_of(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> Routes:
         raise TypeError(f"kernel wants an LFT of shape {(fabric.switches, len(lids))}, got {lft.shape}")
     struct = ffi.new("struct ibn_routes *")
     struct.switches, struct.lids, struct.channels = fabric.switches, len(lids), len(channels)
-    struct.lft = pointer("uint8_t *", lft, np.uint8)
-    struct.at_port = pointer("int32_t *", channels.at_port, np.int32)
-    struct.channel_dst = pointer("int32_t *", channels.dst, np.int32)
-    struct.lid_switch = pointer("int32_t *", lids.switch, np.int32)
-    struct.lid_port = pointer("uint8_t *", lids.port, np.uint8)
+    point(struct, lft=lft, at_port=channels.at_port, channel_dst=channels.dst)
+    point(struct, lid_switch=lids.switch, lid_port=lids.port)
     return Routes(lft, (channels.at_port, channels.dst, lids.switch, lids.port), struct)
 
 
@@ -102,11 +99,11 @@ def all_to_all(
     check(
         lib.ibn_all_to_all(
             routes.pointer,
-            pointer("int64_t *", lid_weight, np.int64),
-            pointer("int64_t *", sources, np.int64),
+            pointer(lid_weight),
+            pointer(sources),
             threads,
-            pointer("int64_t *", load, np.int64),
-            pointer("int64_t *", hop_count, np.int64) if hops else ffi.NULL,
+            pointer(load),
+            pointer(hop_count if hops else None),
         )
     )
     return load, hop_count
@@ -170,17 +167,17 @@ def flow_shares(
     check(
         lib.ibn_flow_shares(
             routes.pointer,
-            pointer("double *", rates.channel, np.float64),
-            pointer("int32_t *", rates.endport_switch, np.int32),
-            pointer("double *", rates.endport, np.float64),
-            pointer("int32_t *", rates.lid_endport, np.int32),
+            pointer(rates.channel),
+            pointer(rates.endport_switch),
+            pointer(rates.endport),
+            pointer(rates.lid_endport),
             patterns,
             flows,
-            pointer("int32_t *", source, np.int32),
-            pointer("int32_t *", target_lid, np.int32),
+            pointer(source),
+            pointer(target_lid),
             threads,
-            pointer("double *", mean, np.float64),
-            pointer("double *", least, np.float64),
+            pointer(mean),
+            pointer(least),
         )
     )
     return mean, least
@@ -192,5 +189,5 @@ def draw_orders(seed: int, first: int, last: int, n: int) -> npt.NDArray[np.int3
     The same on every machine (SplitMix64, Fisher-Yates); each order has a stream of its own.
     """
     order = np.zeros((last - first, n), np.int32)
-    lib.ibn_draw_orders(seed & (1 << 64) - 1, first, last, n, pointer("int32_t *", order, np.int32))
+    lib.ibn_draw_orders(seed & (1 << 64) - 1, first, last, n, pointer(order))
     return order

@@ -18,12 +18,7 @@ def longest_way(channels: Channels, next_channel: npt.NDArray[np.uint8]) -> int:
     longest = ffi.new("int32_t *")
     check(
         lib.ibn_longest_way(
-            switches,
-            pointer("int32_t *", channels.first, "i4"),
-            pointer("int32_t *", channels.dst, "i4"),
-            trees,
-            pointer("uint8_t *", next_channel, "u1"),
-            longest,
+            switches, pointer(channels.first), pointer(channels.dst), trees, pointer(next_channel), longest
         )
     )
     return int(longest[0])

@@ -78,15 +78,15 @@ def mirror(
     check(
         lib.ibn_mirror(
             switches,
-            pointer("int32_t *", trunks.first, "i4"),
-            pointer("int32_t *", trunks.dst, "i4"),
-            pointer("int32_t *", trunks.reverse, "i4"),
-            pointer("double *", trunks.slowness, "f8"),
-            pointer("double *", sources, "f8"),
+            pointer(trunks.first),
+            pointer(trunks.dst),
+            pointer(trunks.reverse),
+            pointer(trunks.slowness),
+            pointer(sources),
             passes,
             seed,
-            pointer("uint8_t *", following, "u1"),
-            pointer("double *", load, "f8"),
+            pointer(following),
+            pointer(load),
             worst,
         )
     )
@@ -128,12 +128,5 @@ def spread(
     point(fabric, first=channels.first, dst=channels.dst, trunk=trunks.of, trunk_first=trunks.first)
     point(fabric, root=root, at_first=at_first, at=at, slowness=slowness, sources=sources, share=share)
     following, load = np.empty((len(root), switches), np.uint8), np.empty(len(channels))
-    check(
-        lib.ibn_spread(
-            fabric,
-            pointer("uint8_t *", hop, "u1"),
-            pointer("uint8_t *", following, "u1"),
-            pointer("double *", load, "f8"),
-        )
-    )
+    check(lib.ibn_spread(fabric, pointer(hop), pointer(following), pointer(load)))
     return following, load

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import Slots
 from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.slots import Slots
 from routing.fabric import Fabric
 
 Bytes = npt.NDArray[np.uint8]
@@ -47,10 +47,7 @@ def trace_mixed(
     circles = np.zeros(len(ways[0]), np.uint8)
     check(
         lib.ibn_mixed_trace(
-            tables,
-            pointer("uint32_t *", _of_shape(enter, ways[0].shape), np.uint32),
-            pointer("uint32_t *", _of_shape(dep, (slots.count,)), np.uint32),
-            pointer("uint8_t *", circles, np.uint8),
+            tables, pointer(_of_shape(enter, ways[0].shape)), pointer(_of_shape(dep, (slots.count,))), pointer(circles)
         )
     )
     del kept
@@ -96,17 +93,15 @@ def trace_mixed_lanes(
     xport[x], xin[x] = channels.port, channels.dst_port
     whole = [np.ascontiguousarray(table) for table in sl2vl]
     lanes.ports, lanes.vls, lanes.entries = whole[0].shape[1], dep.shape[1], len(entries[0])
-    lanes.sl2vl_before, lanes.sl2vl_after = (pointer("uint8_t *", table, np.uint8) for table in whole)
-    lanes.xport, lanes.xin = pointer("uint8_t *", xport, np.uint8), pointer("uint8_t *", xin, np.uint8)
-    lanes.entry_switch = pointer("int32_t *", entries[0], np.int32)
-    lanes.entry_port = pointer("uint8_t *", entries[1], np.uint8)
+    point(lanes, sl2vl_before=whole[0], sl2vl_after=whole[1], xport=xport, xin=xin)
+    point(lanes, entry_switch=entries[0], entry_port=entries[1])
     check(
         lib.ibn_mixed_trace_lanes(
             tables,
             lanes,
-            pointer("uint16_t *", _of_shape(enter, (len(ways[0]), len(entries[0]))), np.uint16),
-            pointer("uint16_t *", _of_shape(dep, (slots.count, lanes.vls)), np.uint16),
-            pointer("uint8_t *", circles, np.uint8),
+            pointer(_of_shape(enter, (len(ways[0]), len(entries[0])))),
+            pointer(_of_shape(dep, (slots.count, lanes.vls))),
+            pointer(circles),
         )
     )
     del kept
@@ -149,9 +144,9 @@ def admit_mixed(
         lib.ibn_mixed_admit(
             tables,
             net,
-            pointer("uint32_t *", _of_shape(enter, ways[0].shape), np.uint32),
-            ffi.NULL if rounds is None else pointer("uint8_t *", _of_shape(rounds, ways[0].shape), np.uint8),
-            pointer("uint8_t *", taken, np.uint8),
+            pointer(_of_shape(enter, ways[0].shape)),
+            pointer(None if rounds is None else _of_shape(rounds, ways[0].shape)),
+            pointer(taken),
         )
     )
     del kept
@@ -177,11 +172,7 @@ def write_rounds(slots: Slots, ways: tuple[Bytes, Bytes], *, outward: bool) -> t
     """
     tables, kept = _native(slots, ways, 1)
     rounds, last = np.zeros(ways[0].shape, np.uint8), np.zeros(len(ways[0]), np.uint8)
-    check(
-        lib.ibn_mixed_rounds(
-            tables, int(outward), pointer("uint8_t *", rounds, np.uint8), pointer("uint8_t *", last, np.uint8)
-        )
-    )
+    check(lib.ibn_mixed_rounds(tables, int(outward), pointer(rounds), pointer(last)))
     del kept
     return rounds, last
 
@@ -199,8 +190,6 @@ def _native(slots: Slots, ways: tuple[Bytes, Bytes], threads: int) -> tuple[Any,
     tables.columns, tables.switches = before.shape
     tables.slots, tables.threads = slots.count, threads if before.size > SMALL else 1
     kept = [np.ascontiguousarray(before), np.ascontiguousarray(_of_shape(after, before.shape))]
-    tables.before, tables.after = (pointer("uint8_t *", array, np.uint8) for array in kept)
-    tables.exit = pointer("uint8_t *", slots.exit, np.uint8)
-    tables.xfirst, tables.xdst = (pointer("int32_t *", a, np.int32) for a in (slots.xfirst, slots.xdst))
-    tables.dep_first = pointer("int32_t *", slots.dep_first, np.int32)
+    point(tables, before=kept[0], after=kept[1])
+    point(tables, exit=slots.exit, xfirst=slots.xfirst, xdst=slots.xdst, dep_first=slots.dep_first)
     return tables, kept

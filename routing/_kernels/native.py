@@ -12,6 +12,8 @@ from routing.errors import KernelError
 
 __all__ = ["check", "ffi", "grouped", "lib", "point", "pointer"]
 
+_INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int32", "int64")
+_POINTERS = {np.dtype(name): f"{name}_t *" for name in _INTEGERS} | {np.dtype("float64"): "double *"}
 _MEANING = {1: "out of memory", 2: "could not start a thread"}
 
 
@@ -27,14 +29,22 @@ def check(code: int) -> None:
         raise KernelError(f"kernel failed: {_MEANING.get(code, f'code {code}')}")
 
 
-def pointer(ctype: str, array: npt.NDArray[Any], dtype: npt.DTypeLike) -> Any:
-    """Pointer to the data of a C-contiguous array of exactly this dtype (``ctype`` such as ``"int32_t *"``).
+def pointer(array: npt.NDArray[Any] | None) -> Any:
+    """Pointer to the data of a C-contiguous array, typed by its dtype; None is NULL.
 
-    The caller keeps the array alive for as long as the kernel runs.
+    cffi holds the type against that of the argument or of the struct's field.  The caller keeps the array alive for as
+    long as the kernel runs.
+
+    Raises
+    ------
+    TypeError
+        The array is not contiguous, or of a type that no kernel takes.
     """
-    if array.dtype != np.dtype(dtype) or not array.flags.c_contiguous:
-        raise TypeError(f"kernel wants C-contiguous {np.dtype(dtype)}, got {array.dtype}")
-    return ffi.cast(ctype, array.ctypes.data)
+    if array is None:
+        return ffi.NULL
+    if array.dtype not in _POINTERS or not array.flags.c_contiguous:
+        raise TypeError(f"kernels want C-contiguous numbers, got {array.dtype}")
+    return ffi.cast(_POINTERS[array.dtype], array.ctypes.data)
 
 
 def point(struct: Any, **arrays: npt.NDArray[Any] | None) -> None:
@@ -47,11 +57,8 @@ def point(struct: Any, **arrays: npt.NDArray[Any] | None) -> None:
     TypeError
         An array of another type, or one that is not contiguous.
     """
-    types = {name: field.type for name, field in ffi.typeof(struct).item.fields}
     for name, array in arrays.items():
-        wanted = types[name]
-        dtype = np.dtype(wanted.item.cname.removesuffix("_t"))
-        setattr(struct, name, ffi.NULL if array is None else pointer(wanted.cname, array, dtype))
+        setattr(struct, name, pointer(array))
 
 
 def grouped(key: npt.NDArray[np.integer[Any]], count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:

@@ -101,11 +101,11 @@ def grow(
             network,
             aims,
             options,
-            pointer("uint8_t *", result.next_channel, "u1"),
-            pointer("int32_t *", result.layer, "i4"),
-            pointer("int32_t *", result.escaped, "i4"),
-            pointer("double *", result.load, "f8"),
-            pointer("double *", result.worst, "f8"),
+            pointer(result.next_channel),
+            pointer(result.layer),
+            pointer(result.escaped),
+            pointer(result.load),
+            pointer(result.worst),
         )
     )
     return result

@@ -21,12 +21,7 @@ def grow_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float)
     position = np.empty(len(key), np.int32)
     check(
         lib.ibn_grow_order(
-            len(key),
-            pointer("int32_t *", channels.first, "i4"),
-            pointer("int32_t *", channels.dst, "i4"),
-            pointer("double *", key, "f8"),
-            pull,
-            pointer("int32_t *", position, "i4"),
+            len(key), pointer(channels.first), pointer(channels.dst), pointer(key), pull, pointer(position)
         )
     )
     return position
@@ -41,13 +36,7 @@ def mean_distance(channels: Channels, weight: npt.NDArray[np.int64], *, threads:
     mean = np.empty((layers, switches))
     check(
         lib.ibn_mean_distance(
-            switches,
-            pointer("int32_t *", channels.first, "i4"),
-            pointer("int32_t *", channels.dst, "i4"),
-            layers,
-            pointer("int64_t *", weight, "i8"),
-            threads,
-            pointer("double *", mean, "f8"),
+            switches, pointer(channels.first), pointer(channels.dst), layers, pointer(weight), threads, pointer(mean)
         )
     )
     return mean

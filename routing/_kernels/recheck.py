@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import slot_numbers
 from routing._kernels.native import check, ffi, grouped, lib, point, pointer
+from routing._kernels.slots import slot_numbers
 from routing.fabric import Channels, Fabric
 
 
@@ -78,14 +78,7 @@ def recheck(
     c.turns_climb = int(turns_climb)
     point(c, **arrays)
     waits, hops, counts = waits.copy(), hops.copy(), np.zeros(3, np.int64)
-    check(
-        lib.ibn_recheck(
-            c,
-            pointer("uint16_t *", waits, np.uint16),
-            pointer("uint8_t *", hops, np.uint8),
-            pointer("int64_t *", counts, np.int64),
-        )
-    )
+    check(lib.ibn_recheck(c, pointer(waits), pointer(hops), pointer(counts)))
     return Rechecked(waits, hops, *counts.tolist())
 
 
@@ -98,10 +91,10 @@ def turns_against(channels: Channels, waits: npt.NDArray[np.uint16], order: npt.
     found: int = lib.ibn_turns_against(
         len(channels),
         len(order),
-        pointer("int32_t *", channels.first, np.int32),
-        pointer("int32_t *", channels.dst, np.int32),
-        pointer("int32_t *", slot, np.int32),
-        pointer("uint16_t *", waits, np.uint16),
-        pointer("int32_t *", order, np.int32),
+        pointer(channels.first),
+        pointer(channels.dst),
+        pointer(slot),
+        pointer(waits),
+        pointer(order),
     )
     return found

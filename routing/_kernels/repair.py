@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Channels
 
 MEND, LAY_ANEW, LEAVE, CLEAR = 0, 1, 2, 3
@@ -26,7 +26,7 @@ class Ground:
     channels
         Channels, dead ones among them.
     slot
-        int32[C], the first slot of each (:func:`routing._kernels.cdg.slot_numbers`).
+        int32[C], the first slot of each (:func:`routing._kernels.slots.slot_numbers`).
     alive
         uint8[C].
     part
@@ -165,14 +165,14 @@ def repair(
     check(
         lib.ibn_repair(
             fabric,
-            pointer("uint8_t *", lay, np.uint8),
-            pointer("uint8_t *", lft, np.uint8),
-            pointer("uint8_t *", sl, np.uint8),
-            pointer("uint16_t *", masks, np.uint16),
-            pointer("int32_t *", order, np.int32),
-            pointer("int64_t *", load, np.int64),
-            pointer("uint8_t *", done, np.uint8),
-            pointer("int64_t *", counts, np.int64),
+            pointer(lay),
+            pointer(lft),
+            pointer(sl),
+            pointer(masks),
+            pointer(order),
+            pointer(load),
+            pointer(done),
+            pointer(counts),
         )
     )
     return Repair(lft, sl, Waits(masks, order, waits.position), load, done, *counts.tolist())
@@ -196,19 +196,10 @@ def _fabric(
     fabric = ffi.new("repair_fabric *")
     fabric.switches, fabric.lids = len(ground.part), len(ground.lid_switch)
     fabric.channels, fabric.slots, fabric.vls = len(channels), len(waits.masks), len(waits.order)
-    for name in ("first", "src", "dst", "into", "into_first", "at_port"):
-        setattr(fabric, name, pointer("int32_t *", getattr(channels, name), np.int32))
-    fabric.port = pointer("uint8_t *", channels.port, np.uint8)
-    fabric.slot = pointer("int32_t *", ground.slot, np.int32)
-    for name in ("alive", "lid_port", "has_endport"):
-        setattr(fabric, name, pointer("uint8_t *", getattr(ground, name), np.uint8))
-    for name in ("part", "lid_switch"):
-        setattr(fabric, name, pointer("int32_t *", getattr(ground, name), np.int32))
-    fabric.lids_at_first = pointer("int32_t *", lids_at[0], np.int32)
-    fabric.lids_at = pointer("int32_t *", lids_at[1], np.int32)
     level, vl_bit, sources, weight, wish, slowness = kept
-    fabric.slowness = pointer("int64_t *", slowness, np.int64)
-    fabric.wish = pointer("uint8_t *", wish, np.uint8)
-    fabric.level, fabric.vl_bit = pointer("uint8_t *", level, np.uint8), pointer("uint16_t *", vl_bit, np.uint16)
-    fabric.sources, fabric.weight = pointer("int64_t *", sources, np.int64), pointer("int64_t *", weight, np.int64)
+    point(fabric, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into, port=channels.port)
+    point(fabric, into_first=channels.into_first, at_port=channels.at_port)
+    point(fabric, slot=ground.slot, alive=ground.alive, has_endport=ground.has_endport, part=ground.part)
+    point(fabric, lid_switch=ground.lid_switch, lid_port=ground.lid_port, lids_at_first=lids_at[0], lids_at=lids_at[1])
+    point(fabric, level=level, vl_bit=vl_bit, sources=sources, weight=weight, wish=wish, slowness=slowness)
     return fabric

@@ -18,7 +18,6 @@ FLOW_NUMBERS = (
 FLOW_REALS = ("mean", "factor", "burst", "gap", "hot", "spare")
 
 Ints = npt.NDArray[np.int64]
-_TYPES = {"i4": "int32_t *", "i8": "int64_t *", "u1": "uint8_t *", "f8": "double *"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +93,7 @@ def fill(struct: Any, arrays: object) -> list[npt.NDArray[Any]]:
         if isinstance(value, np.ndarray):
             value = np.ascontiguousarray(value)
             kept.append(value)
-            value = pointer(_TYPES[value.dtype.str[1:]], value, value.dtype) if value.size else ffi.NULL
+            value = pointer(value if value.size else None)
         setattr(struct, field.name, value)
     return kept
 
@@ -151,13 +150,13 @@ class Running:
     def run(self, until: int, events: int, *, stop_at_standstill: bool) -> tuple[int, int, int]:
         """Why it stopped (0 time, 1 nothing left, 2 standstill, 3 events), when, events handled so far."""
         told = np.zeros(3, np.int64)
-        place = pointer("int64_t *", told, "i8")
+        place = pointer(told)
         check(self._function("run")(self._sim, until, events, int(stop_at_standstill), place))
         return int(told[0]), int(told[1]), int(told[2])
 
     def _rows(self, name: str, count: int, names: tuple[str, ...]) -> Ints:
         rows = np.zeros((count, len(names)), np.int64)
-        self._function(name)(self._sim, pointer("int64_t *", rows, "i8"))
+        self._function(name)(self._sim, pointer(rows))
         return rows
 
     def totals(self) -> dict[str, int]:
@@ -184,9 +183,9 @@ class Running:
     def waits(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
         """int32[n] who waits, int32[n] for whom, bool[N V] who can move: lanes, by what is in their buffer."""
         moves = np.zeros(self._vertices(), np.uint8)
-        can_move = pointer("uint8_t *", moves, "u1")
+        can_move = pointer(moves)
         count = self._function("waits")(self._sim, 0, ffi.NULL, ffi.NULL, can_move)
         waiter, awaited = np.zeros(count, np.int32), np.zeros(count, np.int32)
-        places = pointer("int32_t *", waiter, "i4"), pointer("int32_t *", awaited, "i4")
+        places = pointer(waiter), pointer(awaited)
         self._function("waits")(self._sim, count, *places, can_move)
         return waiter, awaited, moves.astype(bool)

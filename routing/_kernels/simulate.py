@@ -96,19 +96,19 @@ class Handle(Running):
         """int64[n, 6], what breakers and drops wrote from that row on, by ``LOG_FIELDS``."""
         count = self.totals()["logged"] - start
         rows = np.zeros((max(count, 0), len(LOG_FIELDS)), np.int64)
-        lib.ibn_sim_log(self._sim, start, len(rows), pointer("int64_t *", rows, "i8"))
+        lib.ibn_sim_log(self._sim, start, len(rows), pointer(rows))
         return rows
 
     def packets(self) -> Ints:
         """int64[n, 7], the packets that wait in switches, by ``PACKET_FIELDS``."""
         rows = np.zeros((lib.ibn_sim_packets(self._sim, 0, ffi.NULL), len(PACKET_FIELDS)), np.int64)
-        lib.ibn_sim_packets(self._sim, len(rows), pointer("int64_t *", rows, "i8"))
+        lib.ibn_sim_packets(self._sim, len(rows), pointer(rows))
         return rows
 
     def lft(self) -> npt.NDArray[np.uint8]:
         """uint8[S, L], the forwarding tables as they are now."""
         lft = np.zeros(self._tables["lft"], np.uint8)
-        lib.ibn_sim_get_lft(self._sim, pointer("uint8_t *", lft, "u1"))
+        lib.ibn_sim_get_lft(self._sim, pointer(lft))
         return lft
 
     def set_table(self, name: str, table: npt.NDArray[np.uint8]) -> None:
@@ -116,7 +116,7 @@ class Handle(Running):
         if table.shape != self._tables[name]:
             raise TypeError(f"{name} has to be {self._tables[name]}, got {table.shape}")
         table = np.ascontiguousarray(table)
-        getattr(lib, f"ibn_sim_set_{name}")(self._sim, pointer("uint8_t *", table, "u1"))
+        getattr(lib, f"ibn_sim_set_{name}")(self._sim, pointer(table))
 
     def fail(self, channel: int) -> int:
         """Take both directions of a link down; the packets lost on it and waiting for it, -1 if it is down already."""

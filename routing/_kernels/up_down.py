@@ -23,12 +23,7 @@ def up_down(
     tables = (getattr(channels, name) for name in ("first", "src", "dst", "into", "into_first"))
     check(
         lib.ibn_up_down(
-            switches,
-            *(pointer("int32_t *", table, np.int32) for table in tables),
-            pointer("int32_t *", slot, np.int32),
-            pointer("uint16_t *", waits, np.uint16),
-            pointer("int32_t *", position, np.int32),
-            placed,
+            switches, *(pointer(table) for table in tables), pointer(slot), pointer(waits), pointer(position), placed
         )
     )
     return position if placed[0] == switches else None

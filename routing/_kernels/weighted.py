@@ -39,11 +39,7 @@ def weighted(
     load = np.zeros(len(channels))
     check(
         lib.ibn_weighted(
-            network_of(channels, slowness, sources),
-            targets_of(targets),
-            first_weight,
-            pointer("uint8_t *", trees, "u1"),
-            pointer("double *", load, "f8"),
+            network_of(channels, slowness, sources), targets_of(targets), first_weight, pointer(trees), pointer(load)
         )
     )
     return Balanced(trees, load, np.array([(load * slowness).max(initial=0.0)]))

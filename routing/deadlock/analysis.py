@@ -8,16 +8,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import (
-    Dependencies,
-    LaneTrace,
-    Slots,
-    Trace,
-    trace,
-    trace_endports,
-    trace_lanes,
-    trace_lanes_endports,
-)
+from routing._kernels.cdg import Trace, trace, trace_endports
+from routing._kernels.cdg_lanes import LaneTrace, trace_lanes, trace_lanes_endports
+from routing._kernels.dependencies import Dependencies
+from routing._kernels.slots import Slots
 from routing.deadlock.cdg import (
     REPLIES,
     DependencyGraph,

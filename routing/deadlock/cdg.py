@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels import digraph
-from routing._kernels.cdg import Slots, trace, trace_endports, trace_lanes, trace_lanes_endports
+from routing._kernels.cdg import trace, trace_endports
+from routing._kernels.cdg_lanes import trace_lanes, trace_lanes_endports
+from routing._kernels.slots import Slots
 from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
 

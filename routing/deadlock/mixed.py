@@ -16,18 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import (
-    NOTHING,
-    Dependencies,
-    LaneTrace,
-    Slots,
-    Trace,
-    trace,
-    trace_endports,
-    trace_lanes,
-    trace_lanes_endports,
-)
+from routing._kernels.cdg import Trace, trace, trace_endports
+from routing._kernels.cdg_lanes import LaneTrace, trace_lanes, trace_lanes_endports
+from routing._kernels.dependencies import Dependencies
 from routing._kernels.mixed import admit_mixed, trace_mixed, trace_mixed_lanes
+from routing._kernels.slots import NOTHING, Slots
 from routing.deadlock.analysis import Cycle
 from routing.deadlock.cdg import (
     REPLIES,

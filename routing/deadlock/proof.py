@@ -52,7 +52,7 @@ class Proof:
         Time taken.
     waits
         uint16[slots], for each turn the VLs on which the certificate's traffic may take it, in the numbering of
-        :class:`routing._kernels.cdg.Slots`; the certificate's order is one of all these.  None if there is no
+        :class:`routing._kernels.slots.Slots`; the certificate's order is one of all these.  None if there is no
         certificate, or if VLs change on the way.
     """
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import Dependencies, Slots, trace, trace_endports
+from routing._kernels.cdg import trace, trace_endports
+from routing._kernels.dependencies import Dependencies
 from routing._kernels.mixed import admit_mixed, trace_mixed
+from routing._kernels.slots import Slots
 from routing.deadlock.cdg import REPLIES, vl_bits
 from routing.deadlock.entering import Entries, entering
 from routing.deadlock.mixed import Bytes, Mixture

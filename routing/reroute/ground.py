@@ -10,9 +10,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import Dependencies, Slots, slot_numbers, trace, trace_endports
+from routing._kernels.cdg import trace, trace_endports
+from routing._kernels.dependencies import Dependencies
 from routing._kernels.load import WHOLE
 from routing._kernels.repair import Ground, Waits
+from routing._kernels.slots import Slots, slot_numbers
 from routing._kernels.up_down import climbing, up_down
 from routing.deadlock.cdg import REPLIES
 from routing.deadlock.certificate import Certificate

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import fabrics
 
-from routing._kernels.cdg import slot_numbers
 from routing._kernels.fit_ways import NO_LANE, Groups, fit_ways
 from routing._kernels.repair import Waits
+from routing._kernels.slots import slot_numbers
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.topologies import generate

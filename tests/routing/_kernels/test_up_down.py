@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import fabrics
 
-from routing._kernels.cdg import slot_numbers
+from routing._kernels.slots import slot_numbers
 from routing._kernels.up_down import climbing, up_down
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES

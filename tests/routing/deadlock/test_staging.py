@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from slow_mixed import MixedWalker, mixed_slowly, transitions
 from slow_proof import request_sl
 
-from routing._kernels.cdg import Slots
+from routing._kernels.slots import Slots
 from routing.deadlock import by_column, staging
 from routing.deadlock.proof import prove
 from routing.deadlock.staging import stage

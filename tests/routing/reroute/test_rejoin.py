@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import fabrics
 
 from ibsim_fixtures.catalogue import FIXTURES
-from routing._kernels.cdg import slot_numbers
+from routing._kernels.slots import slot_numbers
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import Sketch, fabrics, random_fabric
 
-from routing._kernels.cdg import slot_numbers
 from routing._kernels.recheck import turns_against
+from routing._kernels.slots import slot_numbers
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions

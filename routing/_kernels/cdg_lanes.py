@@ -1,0 +1,149 @@
+"""Kernel wrapper: follow every route where the VL may change on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.cdg import Tables, goes_by_lid
+from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.slots import Slots
+from routing.fabric import Fabric
+from routing.tables import DATA_VLS, Routing
+
+
+@dataclass(frozen=True, eq=False)
+class LaneTrace:
+    """What following every route shows where the VL may change on the way.
+
+    Attributes
+    ----------
+    hops, undelivered, split, circling
+        As in :class:`Trace`.
+    dep
+        uint16[slots, V]: for each turn and each VL before it, the VLs after it.
+    to_endports
+        uint16[slots, V], the same on the way to CAs and routers only.
+    lanes
+        Mask of the VLs in use.
+    dropped
+        Pairs (switch, LID) whose route is there, but some sender at the switch sends on an SL that is dropped.
+    """
+
+    hops: npt.NDArray[np.uint8]
+    dep: npt.NDArray[np.uint16]
+    to_endports: npt.NDArray[np.uint16]
+    undelivered: int
+    split: int
+    circling: int
+    lanes: int
+    dropped: int
+
+
+def trace_lanes(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, threads: int) -> LaneTrace:
+    """Follow every route where the VL hangs on in-port and out-port as well; ``replies``: count them in.
+
+    Cost: O(S L k) time for k SLs that share a channel towards one LID (L^2 on top for replies or where SLs go by the
+    LID of the sender); V times the memory of :func:`trace`.
+    """
+    hops = np.empty(routing.lft.shape, np.uint8)
+    dep = np.zeros((2, slots.count, _lanes(routing)), np.uint16)
+    tables = Tables(fabric, routing, slots, threads, switch_pairs=True)
+    undelivered, split, circling, used, dropped = _run_lanes(
+        tables, fabric, routing, slots, replies=replies, hops=hops, dep=dep
+    )
+    np.bitwise_or(dep[0], dep[1], out=dep[1])
+    return LaneTrace(hops, dep[1], dep[0], undelivered, split, circling, used, dropped)
+
+
+def trace_lanes_endports(
+    fabric: Fabric, routing: Routing, slots: Slots, found: LaneTrace, *, replies: bool, threads: int
+) -> npt.NDArray[np.uint16]:
+    """uint16[slots, V], the dependencies of a trace, with replies or not, without what switches send to switches.
+
+    Cost: as :func:`trace_lanes`, for the LIDs of switches.
+    """
+    dep = np.zeros((2, *found.dep.shape), np.uint16)
+    tables = Tables(fabric, routing, slots, threads, switch_pairs=False)
+    _run_lanes(tables, fabric, routing, slots, replies=replies, hops=None, dep=dep)
+    return np.asarray(found.to_endports | dep[1])
+
+
+def _lanes(routing: Routing) -> int:
+    """Highest VL in the tables + 1."""
+    return int(routing.sl2vl[routing.sl2vl < DATA_VLS].max(initial=0)) + 1
+
+
+def _run_lanes(
+    tables: Tables,
+    fabric: Fabric,
+    routing: Routing,
+    slots: Slots,
+    *,
+    replies: bool,
+    hops: npt.NDArray[np.uint8] | None,
+    dep: npt.NDArray[np.uint16],
+) -> list[int]:
+    lanes = ffi.new("cdg_lanes *")
+    lanes.ports, lanes.vls = routing.sl2vl.shape[1], dep.shape[2]
+    channels, x = fabric.channels, np.arange(len(fabric.channels)) + 2 * fabric.channels.src
+    xport, xin = np.zeros(len(slots.xdst), np.uint8), np.zeros(len(slots.xdst), np.uint8)
+    xport[x], xin[x] = channels.port, channels.dst_port
+    switch, port, lid = _senders(fabric, routing)
+    repliers = _repliers(fabric, routing)
+    lanes.senders, lanes.repliers = len(switch), len(repliers) if replies else 0
+    tables.point(lanes, sl2vl=routing.sl2vl, xport=xport, xin=xin, replier=repliers)
+    tables.point(lanes, sender_switch=switch, sender_port=port, sender_lid=lid)
+    counts = np.zeros(5, np.int64)
+    check(lib.ibn_cdg_trace_lanes(tables.c, lanes, pointer(hops), pointer(dep), pointer(counts)))
+    return list(counts.tolist())
+
+
+def _senders(
+    fabric: Fabric, routing: Routing
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """Switch, in-port and LID of all that send requests.
+
+    One for each LID where SLs go by the sender's LID; else one for each port, less those that a switch treats alike:
+    for them stands a CA or router, if there is one among them.
+    """
+    lids = fabric.lids
+    if goes_by_lid(fabric, routing):
+        lid = np.flatnonzero(lids.switch >= 0)
+        return lids.switch[lid], lids.port[lid], lid.astype(np.int32)
+    here = fabric.endport_switch >= 0
+    switch = np.concatenate([fabric.endport_switch[here], np.arange(fabric.switches, dtype=np.int32)])
+    port = np.concatenate([fabric.endport_switch_port[here], np.zeros(fabric.switches, np.uint8)])
+    alike = switch.astype(np.int64) * 256 + _like(routing, switch, port)
+    _, one = np.unique(alike, return_index=True)
+    return switch[one], port[one], np.zeros(len(one), np.int32)
+
+
+def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
+    """LIDs whose replies differ: all, or, where the SL hangs on the LID alone, one for each SL and in-port.
+
+    For several that do not differ stands that of a CA or router, if there is one among them.
+    """
+    lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
+    if routing.sl.ndim == 2:
+        return lid
+    lid = lid[np.argsort(fabric.lids.port[lid] == 0, kind="stable")]
+    switch, port = fabric.lids.switch[lid], fabric.lids.port[lid]
+    alike = (switch.astype(np.int64) * 256 + _like(routing, switch, port)) * 16 + routing.sl[lid]
+    _, one = np.unique(alike, return_index=True)
+    return lid[one]
+
+
+def _like(routing: Routing, switch: npt.NDArray[np.int32], port: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """For each (switch, in-port) a port of that switch, the same for neighbours in order whose SL2VL rows are equal."""
+    by_port = np.lexsort((port, switch))
+    s, p = switch[by_port], port[by_port]
+    rows = routing.sl2vl[s, p].reshape(len(s), -1)
+    new = np.ones(len(s), bool)
+    new[1:] = (s[1:] != s[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
+    first = np.maximum.accumulate(np.where(new, np.arange(len(s)), 0))
+    like = np.empty(len(s), np.uint8)
+    like[by_port] = p[first]
+    return like
