@@ -10,8 +10,10 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
 
 REMOVE_SECONDS = 5.0
 """How long a folder may resist."""
@@ -41,6 +43,55 @@ def leave_with_parent(tidy: Callable[[], None] | None = None) -> None:
 
     if parent is not None:
         threading.Thread(target=_follow, args=(wait,), daemon=True).start()
+
+
+class HeldSignals:
+    """Keeps what signals raise out of the middle of things: it is raised in :meth:`heard` alone, or when this ends.
+
+    An exception that comes while :mod:`concurrent.futures` has a lock leaves it locked, and the pool's own thread waits
+    for it for ever.  Outside the main thread, which alone hears signals, this does nothing.
+    """
+
+    def __enter__(self) -> HeldSignals:
+        self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+        self._came: list[int] = []
+        self._open = False
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._handlers[number] = handler
+                    signal.signal(number, self._come)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._handlers.items():
+            if signal.getsignal(number) == self._come:  # a handler that has been told may have set another
+                signal.signal(number, handler)
+        if error is None:
+            self._tell()
+
+    def _come(self, number: int, _: FrameType | None) -> None:
+        self._came.append(number)
+        if self._open:
+            self._tell()
+
+    def _tell(self) -> None:
+        while self._came:
+            number = self._came.pop(0)
+            self._handlers[number](number, None)
+
+    @contextlib.contextmanager
+    def heard(self) -> Iterator[None]:
+        """While this thread does nothing but wait."""
+        self._open = True
+        try:
+            self._tell()
+            yield
+        finally:
+            self._open = False
 
 
 def remove_folder(folder: str) -> None:

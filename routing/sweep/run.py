@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 
 from routing.errors import EnvironmentProblem
+from routing.processes import HeldSignals
 from routing.sweep.executors import Workers
 from routing.sweep.ledger import Ledger
 from routing.sweep.results import Result
@@ -98,6 +100,8 @@ class Run:
     def __init__(self, ledger: Ledger, number: int, workers: Workers, packed: Packed, watch: Watch) -> None:
         self._ledger, self._number, self._workers, self._packed, self._watch = ledger, number, workers, packed, watch
         self._under_way: dict[Future[list[Result]], tuple[Task, ...]] = {}
+        self._finished: SimpleQueue[Future[list[Result]]] = SimpleQueue()
+        self._signals = HeldSignals()
         self._suspects = Suspects()
         self._alone = False
         self._deaths_in_a_row = 0
@@ -111,13 +115,13 @@ class Run:
             The workers are gone for good, or the ledger cannot be written; what is in the ledger stays.
         """
         queue = Queue(tasks)
-        while queue or self._under_way or self._suspects.waiting:
-            lost = self._hand_out(queue)
-            if not lost:
-                finished, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
-                lost = self._collect(finished, queue)
-            if lost:
-                self._recover(lost, queue)
+        with self._signals:
+            while queue or self._under_way or self._suspects.waiting:
+                lost = self._hand_out(queue)
+                if not lost:
+                    lost = self._collect(self._wait(), queue)
+                if lost:
+                    self._recover(lost, queue)
 
     def _hand_out(self, queue: Queue) -> list[tuple[Task, ...]]:
         """Keep the workers busy; suspects go alone.  What could not be handed out since workers died."""
@@ -128,12 +132,22 @@ class Run:
 
     def _submit(self, batch: tuple[Task, ...]) -> bool:
         try:
-            self._under_way[self._workers.submit(self._packed(batch))] = batch
+            future = self._workers.submit(self._packed(batch))
         except Exception as error:
             if not self._workers.died(error):
                 raise
             return False
+        self._under_way[future] = batch
+        future.add_done_callback(self._finished.put)
         return True
+
+    def _wait(self) -> list[Future[list[Result]]]:
+        """At least one that is finished, of those under way."""
+        with self._signals.heard():
+            found = [self._finished.get()]
+        while not self._finished.empty():
+            found.append(self._finished.get())
+        return found
 
     def _next(self, queue: Queue) -> tuple[Task, ...] | None:
         """The next batch to hand out, if there is one and its time has come."""
@@ -166,8 +180,8 @@ class Run:
     def _recover(self, lost: list[tuple[Task, ...]], queue: Queue) -> None:
         """Go on after workers died."""
         if self._workers.together:
-            wait(self._under_way)
-            lost += self._collect(list(self._under_way), queue)
+            while self._under_way:
+                lost += self._collect(self._wait(), queue)
         self._deaths_in_a_row += 1
         if self._deaths_in_a_row > PATIENCE:
             raise EnvironmentProblem(f"workers died {PATIENCE} times in a row without a result (out of memory?)")

@@ -10,6 +10,7 @@ from routing.errors import EnvironmentProblem
 from routing.sweep import run
 from routing.sweep.executors import Processes
 from routing.sweep.ledger import Ledger
+from routing.sweep.run import AHEAD
 
 
 def test_every_task_has_its_result(plan, packer, crew):
@@ -100,6 +101,33 @@ def test_workers_killed_from_outside(plan, packer, crew, tmp_path):
         assert len(list(ledger.records())) == len(made.tasks)
     killer.join()
     assert len(begun(tmp_path)) > len(made.tasks)
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises, also where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_comes_between_things(plan, packer, crew, interruptible):
+    # In the middle of a future's method it would leave a lock behind that the pool's own thread needs.
+    handed = []
+
+    class Interrupted:
+        count, together = 2, True
+
+        def submit(self, batch):
+            os.kill(os.getpid(), signal.SIGINT)
+            handed.append(crew.submit(batch))
+            return handed[-1]
+
+    made = plan(links="all")
+    with Ledger(None) as ledger, pytest.raises(KeyboardInterrupt):
+        finish(ledger, made, Interrupted(), packer(made))
+    assert len(handed) == AHEAD * Interrupted.count
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_runner_that_raises_is_an_error_in_one_line(plan, packer, crew):

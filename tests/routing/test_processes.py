@@ -1,0 +1,79 @@
+import os
+import signal
+import threading
+
+import pytest
+
+from routing.processes import HeldSignals
+
+
+@pytest.fixture(autouse=True)
+def interruptible():
+    """Ctrl-C raises, also where the tests run in the background, and what tests set is set back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_signals_are_heard_where_one_waits():
+    done = []
+    with pytest.raises(KeyboardInterrupt), HeldSignals() as signals:
+        os.kill(os.getpid(), signal.SIGINT)
+        done.append("held")
+        with signals.heard():
+            done.append("too late")
+    assert done == ["held"]
+
+
+def test_a_signal_that_comes_while_one_waits_is_heard_at_once():
+    with HeldSignals() as signals:
+        with signals.heard(), pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        assert not signals._came
+
+
+def test_a_signal_that_nothing_waited_for_is_heard_at_the_end():
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        with HeldSignals():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append("held")
+        done.append("too late")
+    assert done == ["held"]
+
+
+def test_an_error_is_not_hidden_by_a_signal():
+    with pytest.raises(OSError, match="full"), HeldSignals():
+        os.kill(os.getpid(), signal.SIGINT)
+        raise OSError("full")
+
+
+def test_handlers_are_those_of_before_unless_they_set_others():
+    def once(number, frame):
+        signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, once)
+    with HeldSignals():
+        pass
+    assert signal.getsignal(signal.SIGTERM) is once
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    with pytest.raises(KeyboardInterrupt), HeldSignals() as signals, signals.heard():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+
+
+def test_outside_the_main_thread_nothing_is_held():
+    seen = []
+
+    def run():
+        with HeldSignals() as signals, signals.heard():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert seen == [signal.getsignal(signal.SIGINT)]
