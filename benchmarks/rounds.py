@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from benchmarks.reroute import pulled
+from osm_plugin.options import SWEEP_EFFORT
 from osm_plugin.plan import options_key
 from osm_plugin.rounds import in_rounds
 from osm_plugin.state import Kept
-from osm_plugin.worker import SWEEP_EFFORT
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from ibsim_fixtures.processes import poll
-from osm_plugin.worker import SWEEP_EFFORT
+from osm_plugin.options import SWEEP_EFFORT
 from routing.engines.base import EngineOptions
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from osm_plugin.config import read_config
+from osm_plugin.options import SWEEP_EFFORT, options_of
 from osm_plugin.snapshot import Snapshot
-from osm_plugin.worker import SWEEP_EFFORT, options_of
 from routing.engines.budget import effort_within
 from routing.errors import OptionError
 from routing.topologies import generate
