@@ -74,6 +74,11 @@ def engine_options(command: Command) -> Command:
     return command
 
 
+def is_given(option: str) -> bool:
+    """Whether an option of the command under way was given, be it with its default."""
+    return click.get_current_context().get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
+
+
 def find_engine(name: str) -> Engine:
     """The engine of that name.
 

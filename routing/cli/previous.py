@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from routing.cli import engines
 from routing.errors import OptionError
 from routing.numerals import number_of
 
@@ -73,6 +74,17 @@ def engine_of(routing: Routing) -> str | None:
     return made if made in ENGINES else None
 
 
+def engine_for(routing: Routing, name: str) -> Engine:
+    """The engine that goes on with earlier tables: ``name`` if ``-e`` was given, else the one that made them.
+
+    Raises
+    ------
+    OptionError
+        There is no engine of that name.
+    """
+    return engines.find_engine(name if engines.is_given("engine_name") else engine_of(routing) or name)
+
+
 def reroute(
     stability: str, earlier: tuple[Fabric, Routing], engine: Engine, options: EngineOptions, fabric: Fabric
 ) -> Rerouted:
@@ -89,18 +101,25 @@ def reroute(
 
     was, routing = earlier
     if stability != "fresh":
-        _check_same(routing, engine, options)
+        check_same(routing, engine, options, "--previous")
     before = Published(was, routing, prove(was, routing, threads=options.threads))
     return change(engine, options, before, fabric, stability=Stability(stability), home=before)
 
 
-def _check_same(routing: Routing, engine: Engine, options: EngineOptions) -> None:
+def check_same(routing: Routing, engine: Engine, options: EngineOptions, option: str) -> None:
+    """Refuse to go on with tables, named by ``option``, that are not what is asked for.
+
+    Raises
+    ------
+    OptionError
+        They are another engine's, or take more VLs.
+    """
     made = engine_of(routing)
     if made not in (None, engine.name):
-        raise OptionError(f"the tables of --previous are those of {made}, not of {engine.name}",
+        raise OptionError(f"the tables of {option} are those of {made}, not of {engine.name}",
                           remedy=f"leave -e out, use -e {made}, or --stability fresh to change them all")  # fmt: skip
     if isinstance(options.vls, int) and routing.vls > options.vls:
-        raise OptionError(f"the tables of --previous take {number_of(routing.vls, 'VL')}, --vls says {options.vls}",
+        raise OptionError(f"the tables of {option} take {number_of(routing.vls, 'VL')}, --vls says {options.vls}",
                           remedy=f"use --vls {routing.vls}, or --stability fresh to change them all")  # fmt: skip
 
 

@@ -70,8 +70,8 @@ def route(
     with step(f"reading {fabric}", seconds, "read"):
         subnet, whole = read(fabric, earlier, given, lmc=lmc, guid2lid=guid2lid)
     tables = None if earlier is None else fabrics.tables_of(earlier.tables, whole, "--was")
-    if tables is not None and not is_given("engine_name"):
-        engine = engines.find_engine(previous.engine_of(tables) or engine_name)
+    if tables is not None:
+        engine = previous.engine_for(tables, engine_name)
     if budget is not None:
         options = within(budget, options, subnet)
     rerouted = None
@@ -107,11 +107,6 @@ def read(
     return subnet, whole
 
 
-def is_given(option: str) -> bool:
-    """Whether an option of the command under way was given, be it with its default."""
-    return click.get_current_context().get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
-
-
 def within(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptions:
     """The options with the effort that a budget pays for.
 
@@ -122,7 +117,7 @@ def within(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptio
     """
     from routing.engines.budget import effort_within
 
-    if is_given("effort"):
+    if engines.is_given("effort"):
         raise OptionError("--effort and --budget say the same thing in two ways", remedy="give one of them")
     return replace(options, effort=effort_within(fabric, budget))
 

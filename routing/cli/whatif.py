@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from routing.cli import engines, fabrics, findings
+from routing.cli import engines, fabrics, findings, previous
 from routing.cli.command import FINDING
 from routing.cli.numbers import Number
 from routing.cli.output import phase, plain, print_facts, print_table
@@ -21,7 +21,9 @@ from routing.errors import InputError, OptionError
 from routing.numerals import decimal, number_of
 
 if TYPE_CHECKING:
+    from routing.engines.base import Engine, EngineOptions
     from routing.fabric import Fabric
+    from routing.tables import Routing
     from routing.whatif import Baseline, Effect, Limits, Scenario
 
 KINDS = ("link", "ca-link", "switch", "ca", "degrade", "swap", "group")
@@ -76,7 +78,8 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
               help="The faults of a list file, each by itself.")  # fmt: skip
 @click.option("--together", is_flag=True, help="Those of --fault and --list all at the same time.")
 @click.option("--tables", type=click.Path(path_type=Path),
-              help="The tables in the switches; those that the engine makes if not given.")  # fmt: skip
+              help="The tables in the switches, those that the engine makes if not given; without -e the engine is "
+              "the one that made them.")  # fmt: skip
 @click.option("--stability", type=click.Choice(["full", "balanced", "fresh"]), default="full", show_default=True,
               help="What mended tables may change: nothing that holds, destinations that broke, all.")  # fmt: skip
 @click.option("--max-loss", type=Number(0, 1), metavar="SHARE",
@@ -115,8 +118,10 @@ def whatif(
     with phase(f"reading {fabric}"):
         subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
     scenarios = list(choose(subnet, seed=seed, together=together, **chosen))
-    with phase(f"routing {subnet.name} with {engine_name}"):
-        routing = None if tables is None else read(tables, subnet)
+    routing = None
+    if tables is not None:
+        routing, engine = read(tables, subnet, engine_name, options, stability)
+    with phase(f"routing {subnet.name} with {engine.name}"):
         baseline = Baseline.of(subnet, engine, options, routing=routing, stability=Stability(stability))
     limits = Limits(max_loss, "certified" in required, "connected" in required)
     jobs = jobs or cores()
@@ -146,11 +151,23 @@ def check_company(chosen: Mapping[str, Any], together: bool) -> None:
             raise OptionError(f"--{name} is about --random", remedy="add --random 100, or leave it out")
 
 
-def read(tables: Path, fabric: Fabric) -> Any:
-    """The tables in the switches."""
+def read(
+    tables: Path, fabric: Fabric, engine_name: str, options: EngineOptions, stability: str
+) -> tuple[Routing, Engine]:
+    """The tables in the switches, and the engine that mends them.
+
+    Raises
+    ------
+    OptionError
+        They are not what is asked for: another engine's, or with more VLs.
+    """
     from routing.formats.table_files import read_tables
 
-    return read_tables(tables, fabric)
+    routing = read_tables(tables, fabric)
+    engine = previous.engine_for(routing, engine_name)
+    if stability != "fresh":
+        previous.check_same(routing, engine, options, "--tables")
+    return routing, engine
 
 
 def choose(

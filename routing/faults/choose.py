@@ -159,6 +159,16 @@ class Lottery:
             )
         return rng.sample(candidates, wanted)
 
+    def share(self, seed: int | str, rate: float) -> list[Fault]:
+        """A share of all that can break, but at least one thing; none where there is nothing.
+
+        Raises
+        ------
+        OptionError
+            A rate beyond 0 to 1.
+        """
+        return self.draw(seed, rate=rate) or self.draw(seed, count=min(1, len(self.draw(seed, rate=1.0))))
+
 
 def _other_links(fabric: Fabric) -> list[Fault]:
     inner = set(between_switches(fabric).tolist())

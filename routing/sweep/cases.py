@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.faults import Fault, FaultKind, parse_fault, random_faults
+from routing.faults import Fault, FaultKind, Lottery, parse_fault, random_faults
 
 INTACT = "intact"
 _SAMPLE = re.compile(r"([0-9]{1,18})(?::(?:([0-9]{1,18})|([0-9]+(?:\.[0-9]*)?)%))?", re.ASCII)
@@ -97,5 +97,4 @@ def faults_of(text: str, fabric: Fabric) -> Sequence[Fault]:
     kinds, seed = drawn[3].split(","), drawn[4]
     if not drawn[2]:
         return random_faults(fabric, seed=seed, count=int(drawn[1]), kinds=kinds)
-    some = random_faults(fabric, seed=seed, rate=float(drawn[1]) / 100.0, kinds=kinds)
-    return some or random_faults(fabric, seed=seed, count=1, kinds=kinds)
+    return Lottery.of(fabric, kinds).share(seed, float(drawn[1]) / 100.0)

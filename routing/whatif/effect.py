@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from routing.engines.base import Engine, EngineOptions
+from routing.deadlock.proof import Proof, prove
+from routing.engines.base import Engine, EngineOptions, Promise
 from routing.errors import RoutingError
 from routing.fabric import Fabric
 from routing.faults import apply_faults
@@ -53,11 +54,14 @@ class Baseline:
         Raises
         ------
         RoutingError, OptionError
-            What the engine and the proof say.
+            What the engine and the proof say; also tables that leave out routes, or have a credit loop where the engine
+            promises none.
         """
         if routing is None:
             routing = engine.route(fabric, options)
-        proof = verify(fabric, routing, engine, threads=options.threads)
+            proof = verify(fabric, routing, engine, threads=options.threads)
+        else:
+            proof = _proven(fabric, routing, engine, options.threads)
         return cls(engine, options, Published(fabric, routing, proof), stability)
 
     @cached_property
@@ -164,6 +168,17 @@ def effect_of(baseline: Baseline, scenario: Scenario) -> Effect:
         how=mended.how,
         reason=mended.reason,
     )
+
+
+def _proven(fabric: Fabric, routing: Routing, engine: Engine, threads: int) -> Proof:
+    """The proof of tables that are in the switches, if they hold what the engine promises that is to mend them."""
+    proof = prove(fabric, routing, threads=threads)
+    if not proof.complete:
+        raise RoutingError(f"the tables leave out routes: {proof.unreachable.describe()[0]} (ibnue check says more)")
+    if engine.promise is Promise.DEADLOCK_FREE and proof.credit_loop is not None:
+        loop = proof.credit_loop.describe()[0].rstrip(":")
+        raise RoutingError(f"the tables have a {loop}, and {engine.name} mends none (ibnue check says more)")
+    return proof
 
 
 def _a2a(fabric: Fabric, routing: Routing, threads: int) -> float:

@@ -45,12 +45,12 @@ def sampled(
     kinds: Sequence[str] = ("link",),
     groups: Sequence[Fault] = (),
 ) -> list[Scenario]:
-    """Random scenarios, each of ``together`` faults or of a share ``rate`` of all that can break.
+    """Random scenarios, each of ``together`` faults or of a share ``rate`` of all that can break, at least one thing.
 
     ``kinds`` and ``groups`` are those of :func:`routing.faults.random_faults`.
 
     The same fault may come in several scenarios, and the same scenario may come twice; a longer list begins with a
-    shorter one.
+    shorter one.  Where nothing can break, there is no scenario of a share.
 
     Raises
     ------
@@ -60,4 +60,10 @@ def sampled(
     if not 0 <= count <= MOST:
         raise OptionError(f"{count} scenarios", remedy=f"use 0 to {MOST:,}")
     lottery = Lottery.of(fabric, kinds, groups)
-    return [Scenario(tuple(lottery.draw(f"{seed}/{number}", count=together, rate=rate))) for number in range(count)]
+    if rate is None or together is not None:
+        drawn = (lottery.draw(f"{seed}/{number}", count=together, rate=rate) for number in range(count))
+    elif not lottery.draw(seed, rate=1.0):
+        return []
+    else:
+        drawn = (lottery.share(f"{seed}/{number}", rate) for number in range(count))
+    return [Scenario(tuple(faults)) for faults in drawn]

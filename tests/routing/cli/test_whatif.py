@@ -14,6 +14,7 @@ from command_runs import assert_refused, run
 
 import ibsim_fixtures
 import routing
+from routing.sweep.cases import faults_of
 from routing.topologies import generate
 from routing.whatif import weak_spots
 
@@ -104,6 +105,52 @@ def test_tables_that_are_in_the_switches(tmp_path):
     assert records(*fresh, "--tables", tmp_path / "tables") == records(*fresh)
     other = run("whatif", "torus:3x3", "--tables", tmp_path / "none")
     assert_refused(other, "none: there is no such")
+
+
+def test_tables_are_mended_by_the_engine_that_made_them(tmp_path):
+    """Without -e, as ibnue route --previous does; tables of another engine or with more VLs are refused."""
+    assert run("route", "torus:3x3", "-e", "nue", "-o", tmp_path / "tables").exit_code == 0
+    told = ["torus:3x3", "--tables", tmp_path / "tables", "--links", 1]
+    assert "engine        nue, " in run("whatif", *told).stdout
+    assert records(*told) == records(*told, "-e", "nue")
+    assert_refused(run("whatif", *told, "-e", "updn"), "the tables of --tables are those of nue, not of updn")
+    assert_refused(run("whatif", *told, "--vls", 2), "the tables of --tables take 8 VLs, --vls says 2")
+    assert records(*told, "-e", "updn", "--stability", "fresh")[0] == 0
+
+
+def test_tables_with_a_loop_are_for_an_engine_that_may_have_one(tmp_path):
+    assert run("route", "ring:5", "-e", "minhop", "-o", tmp_path / "tables").exit_code == 1
+    dump = ["ring:5", "--tables", tmp_path / "tables" / "opensm-lfts.dump", "--links", 1]
+    assert records("ring:5", "--tables", tmp_path / "tables", "--links", 1)[0] == 0
+    refused = run("whatif", *dump)
+    assert refused.exit_code == 1
+    assert refused.stderr == (
+        "ibnue: the tables have a credit loop of 5 channels on VL 0, closed by requests, and updn mends none"
+        " (ibnue check says more)\n"
+    )
+    assert records(*dump, "-e", "minhop")[0] == 0
+
+
+def test_tables_with_holes_are_refused(tmp_path):
+    assert run("route", "ring:5", "-o", tmp_path / "tables").exit_code == 0
+    dump = tmp_path / "tables" / "opensm-lfts.dump"
+    lines = dump.read_text().splitlines(keepends=True)
+    hole = next(row for row, line in enumerate(lines) if line.startswith("0x0006 "))
+    (tmp_path / "holes.dump").write_text("".join(lines[:hole] + lines[hole + 1 :]))
+    refused = run("whatif", "ring:5", "--tables", tmp_path / "holes.dump")
+    assert refused.exit_code == 1
+    assert "the tables leave out routes: " in refused.stderr
+
+
+def test_a_share_is_at_least_one_thing():
+    """Also on a fabric of which one percent is nothing; the same things as in a sweep."""
+    _, told = records("torus:3x3", "--random", "3:1%", "--random", "2:0.5%", "--kinds", "switch,link")
+    assert [len(record["faults"]) for record in told] == [1] * 5
+    fabric = generate("torus", ["3x3"])
+    for number in range(3):
+        swept = faults_of(f"random 1% switch,link 1/{number}", fabric)
+        assert told[number]["faults"] == [str(fault) for fault in swept]
+    assert records("mesh:1", "--random", "3:1%") == (0, [])
 
 
 @pytest.mark.parametrize(
