@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from routing.sweep.spec import Block, Plan
     from routing.sweep.work import Batch
 
+
+RUNNING = ("shard", "executor", "jobs", "timeout")
+"""Parameters that say how cases are run, and nothing where there are none to run."""
 
 LAB = "routing.cli.sweep_lab:run"
 """The runner of live tasks, which loads OpenSM's lab."""
@@ -143,6 +146,8 @@ def sweep(
     from routing.sweep.summary import compare, lines
 
     with ExitStack() as stack:
+        if against is None and named(["tolerance"]):
+            raise OptionError("--tolerance is about --against", remedy="add --against LEDGER, or leave it out")
         plan = planned(given, shard, timeout)
         if plan is None and (path is None or retry_errors):
             raise OptionError("there is nothing to do", remedy="name fabrics, a --spec or a --ledger")
@@ -195,6 +200,8 @@ def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) 
     elif "--kinds" in named(given) and not given["samples"]:
         raise OptionError("--kinds is about --random", remedy="add --random 100, or leave it out")
     if given["spec"] is None and not given["fabric_names"]:
+        for name in named(RUNNING):
+            raise OptionError(f"{name} is for fabrics, and there are none", remedy="name a FABRIC")
         return None
     blocks = [block(given)] if given["spec"] is None else read_spec(given["spec"])
     if timeout is not None:
@@ -203,8 +210,8 @@ def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) 
         return expand(blocks, fabrics.read, part)
 
 
-def named(given: Mapping[str, Any]) -> list[str]:
-    """Those of some options that stand on the command line."""
+def named(given: Collection[str]) -> list[str]:
+    """Those of some parameters that stand on the command line."""
     context = click.get_current_context()
     return [
         max(param.opts, key=len)
@@ -239,6 +246,8 @@ def run(
     from routing.sweep.executors import workers
     from routing.sweep.run import Run
 
+    if not plan.tasks:  # an empty shard leaves a ledger too, so that all shards can be merged
+        ledger.begin(f"0 of 0 tasks, {executor}")
     done = ledger.done(without=again)
     todo = [task for task in plan.tasks if task.id not in done]
     if not todo:

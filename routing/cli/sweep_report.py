@@ -79,7 +79,7 @@ def show(report: Report, *, by_fabric: bool) -> None:
     print_table(columns, [row(line) for line in report.lines], texts=len(columns) - 7)
     print_facts(facts(report))
     for record in report.failures[:NAMED]:
-        click.echo(f"{record.result.outcome}: {record.task}: {record.result.error or ''}".rstrip(": "))
+        click.echo(f"{record.result.outcome}: {record.task}: {record.result.error or ''}".removesuffix(": "))
     if len(report.failures) > NAMED:
         click.echo(f"... and {len(report.failures) - NAMED} more")
     regressions = () if report.compared is None else report.compared.regressions

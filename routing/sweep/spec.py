@@ -11,10 +11,10 @@ from typing import Any
 
 from routing.errors import InputError, OptionError, ParseError
 from routing.fabric import Fabric
-from routing.faults import Fault, every_link, every_switch
+from routing.faults import Fault, every_link, every_switch, parse_fault
 from routing.formats.toml_text import Toml
 from routing.numerals import decimal
-from routing.sweep.cases import INTACT, RandomFaults, faults_of, text_of
+from routing.sweep.cases import INTACT, RandomFaults, text_of
 from routing.sweep.tasks import MODES, Shard, Target, Task
 
 LONGEST = 1e6
@@ -94,7 +94,7 @@ class Block:
                 chosen = some(single(fabric), wanted, f"single {key}, and {fabric.name}")
             yield from map(text_of, chosen)
         with self.told("faults"):
-            named = [fault for text in self.faults for fault in faults_of(text, fabric)]
+            named = [parse_fault(text, fabric) for text in self.faults]
         yield from map(text_of, named)
         with self.told("random"):
             for text in self.random:
@@ -248,6 +248,8 @@ class _Reader:
         fabrics = tuple(name for text in self.listed("fabrics", (), str) for name in self.files(text))
         if not fabrics:
             raise self.error("a block names no fabric", "fabrics", 'fabrics = ["torus:4x4x4"]')
+        if "kinds" in self.told and not self.told.get("random"):
+            raise self.error("kinds is about random cases, and there are none", "kinds", 'random = "100:2"')
         return Block(
             fabrics=fabrics,
             engines=self.listed("engines", ("updn",), str),

@@ -19,7 +19,7 @@ class Line:
     Attributes
     ----------
     fabric, target, mode
-        What they have in common; "" for all fabrics.
+        What they have in common; "" for all fabrics, and with the beginning of the digest where several have the name.
     cases
         How many.
     outcomes
@@ -50,12 +50,19 @@ class Line:
 
 
 def lines(records: Iterable[Record], *, by_fabric: bool = False) -> list[Line]:
-    """The summary, in the order in which engines (and fabrics) turn up."""
+    """The summary, in the order in which engines (and fabrics) turn up.
+
+    Fabrics of the same name are told apart by the beginning of their digest.
+    """
     groups: dict[tuple[str, str, str], list[Record]] = {}
-    for record in records:
+    kept = list(records)
+    called: dict[str, set[str]] = {}
+    for record in kept:
+        called.setdefault(record.task.fabric, set()).add(record.task.digest)
+    for record in kept:
         task = record.task
-        key = (task.fabric if by_fabric else "", str(task.target), task.mode)
-        groups.setdefault(key, []).append(record)
+        name = task.fabric if len(called[task.fabric]) == 1 else f"{task.fabric} ({task.digest[:8]})"
+        groups.setdefault((name if by_fabric else "", str(task.target), task.mode), []).append(record)
     return [_line(*key, group) for key, group in groups.items()]
 
 

@@ -14,6 +14,7 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Objective
 from routing.errors import OptionError
 from routing.numerals import decimal
+from routing.tables import DATA_VLS
 
 Value = int | float | str | bool
 Options = tuple[tuple[str, Value], ...]
@@ -23,8 +24,25 @@ MODES = ("fresh", "balanced", "full", "lab")
 what the intact fabric had with that stability, or by a real OpenSM."""
 
 
+def _whole(text: str) -> int:
+    number = decimal(text)
+    if number is None:
+        raise ValueError(text)
+    return number
+
+
 def _vls(text: str) -> int | str:
-    return text if text in ("min", "auto") else int(text)
+    if text in ("min", "auto"):
+        return text
+    if not 1 <= _whole(text) <= DATA_VLS:
+        raise ValueError(text)
+    return _whole(text)
+
+
+def _number(text: str) -> float:
+    if "_" in text:
+        raise ValueError(text)
+    return float(text)
 
 
 def _flag(text: str) -> bool:
@@ -34,10 +52,10 @@ def _flag(text: str) -> bool:
 READERS: Mapping[str, Callable[[str], Value]] = MappingProxyType(
     {
         "vls": _vls,
-        "port_vls": int,
-        "first_vl": int,
-        "passes": int,
-        "effort": float,
+        "port_vls": _whole,
+        "first_vl": _whole,
+        "passes": _whole,
+        "effort": _number,
         "objective": lambda text: Objective(text).value,
         "partition": str,
         "reversible": _flag,
@@ -82,6 +100,8 @@ class Target:
             key = key.strip().replace("-", "_")
             if key not in READERS:
                 raise OptionError(f"a sweep sets no option {key!r}", remedy=f"options: {', '.join(READERS)}")
+            if key in options:
+                raise OptionError(f"{key} is given twice", remedy=f"as in {name}:vls=4,effort=0.1")
             try:
                 options[key] = READERS[key](value.strip())
             except (ValueError, KeyError):

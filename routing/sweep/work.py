@@ -171,7 +171,7 @@ def judge(engine: Engine, proof: Proof) -> tuple[str, str | None]:
         return "wrong", _line(proof.unreachable.describe())
     assert proof.credit_loop is not None
     outcome = "wrong" if engine.promise is Promise.DEADLOCK_FREE else "loop"
-    return outcome, _line(proof.credit_loop.describe()[:1])
+    return outcome, _line(proof.credit_loop.describe()[:1]).rstrip(":")
 
 
 def _line(lines: Sequence[str]) -> str:

@@ -47,7 +47,8 @@ def test_every_single_fault(tmp_path):
 def test_what_is_not_certified_is_named():
     result = run("torus:3x3", "-e", "minhop", "--links", 2, "-j", 1)
     assert result.exit_code == 1
-    assert "loop: torus-3x3 minhop: intact: credit loop" in result.stdout
+    assert "loop: torus-3x3 minhop: intact: credit loop of " in result.stdout
+    assert "closed by requests\n" in result.stdout
 
 
 def test_a_refusal_is_a_result():
@@ -84,6 +85,21 @@ def test_shards_and_their_merger(tmp_path):
     merged = [word for n in (1, 2, 3) for word in ("--merge", tmp_path / f"{n}.db")]
     result = told(run(*args, "--ledger", tmp_path / "all.db", *merged, "--json"))
     assert (result["tasks"], result["ran"]) == (whole, 0)
+
+
+def test_an_empty_shard_leaves_a_ledger_that_can_be_merged(tmp_path):
+    shards = [["ring:5", "--shard", f"{n}/2", "--ledger", tmp_path / f"{n}.db", "-j", 1, "--json"] for n in (1, 2)]
+    assert sorted(told(run(*shard))["tasks"] for shard in shards) == [0, 1]
+    merged = [word for n in (1, 2) for word in ("--merge", tmp_path / f"{n}.db")]
+    assert told(run("--ledger", tmp_path / "all.db", *merged, "--json"))["tasks"] == 1
+
+
+def test_fabrics_of_one_name_have_lines_of_their_own():
+    args = ["ring:5", "ring:5,cas=2", "ring:4", "-j", 1]
+    names = [line["fabric"] for line in told(run(*args, "--by-fabric", "--json"))["lines"]]
+    assert sorted(name.partition(" (")[0] for name in names) == ["ring-4", "ring-5", "ring-5"]
+    assert len(set(names)) == 3
+    assert "ring-4" in names
 
 
 def test_a_spec(tmp_path):
@@ -135,6 +151,8 @@ def test_a_spec(tmp_path):
         ("[[block]]\nfabrics = ['ring:4']\nrandom = '5:200%'", "s.toml:3: '5:200%' is no sample"),
         ("[[block]]\nfabrics = ['ring:4']\nrandom = '5:99'", "s.toml:3: 99 random faults"),
         ("[[block]]\nfabrics = ['ring:4']\nrandom = '5'\nkinds = 'weather'", "weather"),
+        ("[[block]]\nfabrics = ['ring:4']\nkinds = 'link'", "s.toml:3: kinds is about random cases"),
+        ("[[block]]\nfabrics = ['ring:4']\nengines = 'nue:vls=99'", "s.toml:3: '99' is no value of vls"),
         ("[[block]]\nfabrics = ['ring:4']\nfaults = 'sw9/1'", "s.toml:3: ring-4 has no device 'sw9'"),
         ("[[block]]\nfabrics = ['ring:4']\nmodes = 'quick'", "s.toml:3: 'quick' is no mode"),
         ("[[block]]\nfabrics = ['ring:4']\n\nengines = [\n'nue',\n'dfssp']", "s.toml:4: there is no engine 'dfssp'"),
@@ -169,6 +187,14 @@ def test_specs_that_are_none(text, word, tmp_path):
         (["ring:4", "--random", "5", "--kinds", "weather"], "weather"),
         (["ring:4", "--links", "many"], "many"),
         (["ring:4", "--kinds", "switch"], "--kinds is about --random"),
+        (["ring:4", "--fault", "random 1..2% link 1/1"], "ring-4 has no device 'random 1..2% link 1'"),
+        (["ring:4", "--fault", "random 1e-5 link 1/1"], "no device"),
+        (["ring:4", "--fault", "intact"], "ring-4 has no device 'intact'"),
+        (["ring:4", "-e", "nue:vls=99"], "'99' is no value of vls"),
+        (["ring:4", "-e", "nue:vls=\u0663"], "is no value of vls"),
+        (["ring:4", "-e", "nue:effort=1_0"], "'1_0' is no value of effort"),
+        (["ring:4", "-e", "nue:vls=2,vls=4"], "vls is given twice"),
+        (["ring:4", "--tolerance", "0.1"], "--tolerance is about --against"),
         (["ring:4", "--executor", "pigeons"], "'pigeons' is no executor"),
         (["ring:4", "--executor", "mpi"], "mpi"),
         (["ring:4", "--spec", "s.toml"], "FABRIC or --spec"),
@@ -180,6 +206,10 @@ def test_specs_that_are_none(text, word, tmp_path):
         (["ring:4", "--lab", "--stability", "full"], "--lab has no --stability"),
         (["--ledger", "nowhere.db"], "no such ledger"),
         (["--ledger", "nowhere.db", "--links", "all"], "--links is for fabrics"),
+        (["--ledger", "nowhere.db", "--shard", "1/3"], "--shard is for fabrics"),
+        (["--ledger", "nowhere.db", "--timeout", "3"], "--timeout is for fabrics"),
+        (["--ledger", "nowhere.db", "-j", "1"], "--jobs is for fabrics"),
+        (["--ledger", "nowhere.db", "--executor", "mpi"], "--executor is for fabrics"),
         (["ring:4", "--against", "nowhere.db"], "no such ledger"),
         (["ring:4", "--merge", "nowhere.db"], "no such ledger"),
     ],
