@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from strategies import fabrics, pull_links, random_fabric, ring_fabric, split_fabrics
 
 from routing.fabric import NodeKind
@@ -73,14 +74,14 @@ def test_ring():
     assert between_switches(ring_fabric(1)) == 0
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@examples(40)
 @given(fabrics())
 def test_fabrics_are_connected(fabric):
     assert parts(fabric) == 1
     assert (fabric.lids.switch[fabric.switch_lid] == np.arange(fabric.switches)).all()
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@examples(40)
 @given(split_fabrics())
 def test_split_fabrics_are_split(fabric):
     assert parts(fabric) > 1

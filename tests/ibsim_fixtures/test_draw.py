@@ -6,7 +6,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from strategies import fabrics
 
 from ibsim_fixtures.catalogue import FIXTURES, FOLDER
@@ -76,7 +77,7 @@ def test_page_is_up_to_date():
     assert page.index(BEGIN) < page.index("ring-4.svg") < page.index(END)
 
 
-@settings(deadline=None, derandomize=True, max_examples=25)
+@examples(25)
 @given(fabrics(connected=False))
 def test_any_fabric_can_be_drawn(fabric):
     text = picture(fabric, "circle", "<a & b>")

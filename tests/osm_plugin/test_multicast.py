@@ -6,7 +6,8 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from strategies import fabrics, random_fabric
 
 from osm_plugin.multicast import multicast_tree
@@ -50,7 +51,7 @@ def turns_of_tree(fabric, tree):
     return {(c, d) for row, c in into for d in used.get(row, []) if d != int(channels.reverse[c])}
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabric=fabrics(connected=False))
 def test_it_is_a_tree_of_real_cables_that_spans_every_part(fabric):
     _, tree = tree_of(fabric)
@@ -68,7 +69,7 @@ def test_it_is_a_tree_of_real_cables_that_spans_every_part(fabric):
     assert nx.is_forest(graph) and nx.number_connected_components(graph) == parts
 
 
-@settings(deadline=None, derandomize=True, max_examples=25)
+@examples(25)
 @given(fabric=fabrics(min_switches=3))
 def test_beside_up_down_multicast_closes_no_credit_loop(fabric):
     routing, tree = tree_of(fabric)

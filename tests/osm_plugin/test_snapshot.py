@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from plugin_request import arrays_of, lay
 from strategies import fabrics, random_fabric
 
@@ -60,7 +61,7 @@ def test_structures_are_laid_out_as_the_compiler_lays_them_out(tmp_path):
         assert f"IBNUE_{name}_MAGIC UINT64_C({magic:#x})" in text
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabric=fabrics(connected=False))
 def test_the_fabric_comes_out_as_it_went_in(fabric):
     found = fabric_from_arrays(*arrays_of(fabric))

@@ -3,7 +3,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics
 
@@ -66,7 +67,7 @@ def test_a_state_that_is_replaced_while_it_is_read_is_the_one_or_the_other(torus
 
 
 @given(fabrics(max_switches=8))
-@settings(deadline=None, derandomize=True, max_examples=50)
+@examples(50)
 def test_structures_hold_all_that_counts_of_a_fabric(fabric):
     again = fabric_from_arrays(*fabric_to_arrays(fabric), fabric.switches)
     assert again.digest == fabric.digest
@@ -96,7 +97,7 @@ def test_the_same_state_gives_the_same_bytes(tmp_path, torus):
 
 
 @given(st.integers(0, 1 << 20), st.integers(1, 255))
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 def test_a_damaged_state_is_refused_or_means_what_it_meant(tmp_path_factory, place, flip):
     path = tmp_path_factory.mktemp("state") / "s.npz"
     kept = kept_tables(generate("ring", ["4"], cas=1), "updn")

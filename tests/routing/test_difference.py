@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routing.difference import compare, tables_of_bundle, tables_of_fabric
@@ -32,7 +33,7 @@ def routed(fabric, engine="minhop"):
     return tables_of_fabric(fabric, ENGINES[engine].route(fabric, EngineOptions()))
 
 
-@settings(deadline=None, derandomize=True, max_examples=25)
+@examples(25)
 @given(strategies.fabrics(), st.integers(0, 1 << 30))
 def test_paths_as_walked(fabric, seed):
     before = routed(fabric)
@@ -52,7 +53,7 @@ def test_paths_as_walked(fabric, seed):
     assert sum(count for _, count in found.changed_by_switch) == found.entries_changed
 
 
-@settings(deadline=None, derandomize=True, max_examples=25)
+@examples(25)
 @given(strategies.fabrics())
 def test_nothing_differs_from_itself(fabric):
     tables = routed(fabric)
@@ -101,7 +102,7 @@ def test_service_levels(form):
     assert compare(before, changed[0]).sls_changed == (None if form == "by source LID" else 0)
 
 
-@settings(deadline=None, derandomize=True, max_examples=25)
+@examples(25)
 @given(strategies.fabrics(), st.integers(0, 1 << 30))
 def test_blocks_as_opensm_counts_them(fabric, seed):
     rng = np.random.default_rng(seed)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Sketch, fabrics, random_fabric
 
@@ -14,7 +15,7 @@ def cut(fabric, part):
     return int((part[fabric.channels.src] != part[fabric.channels.dst]).sum()) // 2
 
 
-@settings(deadline=None, derandomize=True, max_examples=80)
+@examples(80)
 @given(fabrics(min_switches=0, max_switches=30, connected=False), st.integers(1, 15), st.integers(0, 2**31 - 1))
 def test_every_switch_is_in_one_of_the_regions(fabric, count, seed):
     part = regions(fabric, count, seed=seed)

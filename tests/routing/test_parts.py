@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from strategies import fabrics, random_fabric
 
 from routing.errors import FabricError
@@ -24,7 +25,7 @@ def parts(fabric):
     return found
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@examples(200)
 @given(fabric=fabrics(connected=False))
 def test_connected_parts_are_those_that_a_search_finds(fabric):
     assert fabric.component.dtype == np.int32 and np.array_equal(fabric.component, parts(fabric))

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, random_fabric, ring_fabric
 
@@ -29,7 +30,7 @@ from routing.quality import (
 from routing.tables import Provenance, Routing, identity_sl2vl
 from routing.topologies import generate
 
-MODEST = settings(deadline=None, derandomize=True, max_examples=60)
+MODEST = examples(60)
 WORD = (1 << 64) - 1
 
 

@@ -4,7 +4,8 @@ from itertools import pairwise, product
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_balance import NO_CHANNEL, SlowBalance
 from strategies import fabrics, pair_of_switches, random_fabric, ring_fabric
@@ -44,7 +45,7 @@ def cases(draw, **limits):
     return fabric, rule, *case(fabric, **options)
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@examples(200)
 @given(cases(min_switches=0, max_switches=9, max_cas=3))
 def test_kernel_does_what_the_twin_does(drawn):
     _, _, arguments, options = drawn
@@ -96,7 +97,7 @@ def ways(fabric, tree, root):
             yield start, way
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@examples(100)
 @given(cases(max_switches=24, max_cas=3))
 def test_trees_keep_their_rule_and_loads_are_their_sum(drawn):
     fabric, rule, (channels, weights, sources, targets), options = drawn
@@ -144,7 +145,7 @@ def test_seeds_change_something():
     assert not np.array_equal(*trees)
 
 
-@settings(deadline=None, derandomize=True, max_examples=30)
+@examples(30)
 @given(cases(max_switches=9, max_cas=3))
 def test_laying_again_never_makes_the_sum_of_weights_worse(drawn):
     _, _, arguments, options = drawn

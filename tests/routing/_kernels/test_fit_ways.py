@@ -2,7 +2,8 @@
 
 import networkx
 import numpy as np
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics
 
@@ -63,7 +64,7 @@ def random_groups(rng, fabric, count):
     return Groups(first, source, lid, rng.integers(0, VLS, count).astype(np.uint8))
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@examples(40)
 @given(fabrics(min_switches=2, max_switches=8), st.integers(0, 10_000))
 def test_the_kernel_chooses_what_networkx_chooses(fabric, seed):
     rng = np.random.default_rng(seed)

@@ -3,7 +3,8 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_layers import SlowLayers, loads, way
 from strategies import fabrics, random_fabric
@@ -36,7 +37,7 @@ def cases(draw):
     return fabric, options
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@examples(150)
 @given(cases())
 def test_kernel_does_what_the_twin_does(drawn):
     fabric, options = drawn
@@ -63,7 +64,7 @@ def graph_of_layer(channels, root, trees, layer, number, *, mutual, counted):
     return graph
 
 
-@settings(deadline=None, derandomize=True, max_examples=80)
+@examples(80)
 @given(
     fabrics(connected=False, min_switches=2, max_switches=12, max_cas=3),
     st.booleans(),

@@ -1,5 +1,6 @@
 import numpy as np
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_balance import NO_CHANNEL
 from strategies import fabrics
@@ -22,7 +23,7 @@ def slow_longest(channels, trees):
     return most
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(connected=False, min_switches=0, max_switches=12, max_cas=2), st.integers(0, 100))
 def test_longest_way_is_that_of_the_twin(fabric, seed):
     key = np.random.default_rng(seed).random(fabric.switches)

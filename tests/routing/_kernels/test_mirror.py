@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_layers import loads, way
 from strategies import fabrics, random_fabric
@@ -24,7 +25,7 @@ def hops(trunks, tree, start, root):
     return found
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@examples(100)
 @given(fabrics(connected=False, min_switches=0, max_switches=14, max_cas=3), st.integers(0, 4), st.integers(0, 2**40))
 def test_ways_are_shortest_and_loads_are_theirs(fabric, passes, seed):
     trunks, sources = Trunks.among(fabric.channels, slowness(fabric)), flows(fabric)
@@ -63,7 +64,7 @@ def test_later_passes_make_it_better():
     assert worst[2] < worst[0]
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(connected=False, min_switches=1, max_switches=10, max_cas=3))
 def test_lids_take_turns_on_parallel_channels(fabric):
     channels, slow, destinations = fabric.channels, slowness(fabric), Destinations.of(fabric)

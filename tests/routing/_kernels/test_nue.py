@@ -1,7 +1,8 @@
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_nue import SlowNue
 from strategies import fabrics, random_fabric, ring_fabric
@@ -62,7 +63,7 @@ CASES = st.tuples(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@examples(100)
 @given(CASES, st.integers(0, 1 << 30))
 def test_first_pass_is_that_of_the_twin(case, seed):
     fabric, layers, kind = case
@@ -93,7 +94,7 @@ def test_the_twin_backtracks_and_escapes_alike(number, kind):
     assert grown.load.tolist() == slow.load
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@examples(150)
 @given(CASES, st.integers(0, 5), st.sampled_from([0.0, 0.1]))
 def test_no_layer_has_a_cycle_and_loads_are_those_of_the_trees(case, passes, hop_cost):
     fabric, layers, kind = case
@@ -135,7 +136,7 @@ def test_passes_end_when_nothing_is_gained():
     assert grow(*asked, **seeds, passes=50, seed=1, threads=1).worst[10:].tolist() == [0.0] * 41
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@examples(100)
 @given(fabrics(max_switches=20, connected=False), st.integers(1, 4), st.integers(0, 100))
 def test_mean_distance(fabric, layers, seed):
     weight = np.random.default_rng(seed).integers(0, 3, (layers, fabric.switches))

@@ -1,7 +1,8 @@
 from collections import Counter
 
 import numpy as np
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, random_fabric
 
@@ -25,7 +26,7 @@ def grow_slowly(channels, key, pull):
 KEYS = st.one_of(st.floats(-4, 4), st.integers(0, 3).map(float))  # the second makes ties
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@examples(150)
 @given(fabrics(min_switches=0, max_switches=20, connected=False), st.sampled_from([0.0, 0.3, 1.0]), st.data())
 def test_kernel_does_what_the_twin_does(fabric, pull, data):
     key = data.draw(st.lists(KEYS, min_size=fabric.switches, max_size=fabric.switches), label="keys")
@@ -33,7 +34,7 @@ def test_kernel_does_what_the_twin_does(fabric, pull, data):
     assert position.tolist() == grow_slowly(fabric.channels, key, pull)
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(max_switches=40, connected=False), st.sampled_from([0.0, 1.0]), st.integers(0, 1000))
 def test_every_switch_but_the_first_of_its_part_has_an_earlier_neighbour(fabric, pull, seed):
     key = np.random.default_rng(seed).random(fabric.switches)

@@ -3,7 +3,8 @@
 import itertools
 
 import numpy as np
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics
 
@@ -39,7 +40,7 @@ def slow_up_down(fabric, slot, waits):
         left &= busy
 
 
-@settings(deadline=None, derandomize=True, max_examples=80)
+@examples(80)
 @given(fabrics(connected=False, min_switches=0, max_switches=9), st.integers(0, 1000), st.floats(0.0, 0.4))
 def test_an_order_is_found_wherever_there_is_one(fabric, seed, share):
     slot, count = slot_numbers(fabric.channels)
@@ -53,7 +54,7 @@ def test_an_order_is_found_wherever_there_is_one(fabric, seed, share):
         )
 
 
-@settings(deadline=None, derandomize=True, max_examples=30)
+@examples(30)
 @given(fabrics(connected=False, min_switches=1, max_switches=9), st.integers(0, 1000))
 def test_turns_climb_that_lead_up_then_down(fabric, seed):
     channels = fabric.channels

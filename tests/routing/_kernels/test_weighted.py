@@ -1,6 +1,7 @@
 import networkx as nx
 import numpy as np
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_layers import way
 from strategies import fabrics
@@ -9,7 +10,7 @@ from routing._kernels.weighted import weighted
 from routing.engines.destinations import Destinations, slowness
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@examples(100)
 @given(
     fabrics(connected=False, min_switches=0, max_switches=9, max_cas=3, max_lmc=1), st.sampled_from([0.5, 1.0, 20.0])
 )

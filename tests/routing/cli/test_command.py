@@ -90,9 +90,17 @@ def test_completion_script(shell):
         ("ibnue check --req", "plain,--require"),
     ],
 )
-def test_completion_completes(python, words, offered):
-    """What the script calls when the user presses the tab key."""
+def test_completion_completes(words, offered):
+    completed = CliRunner().invoke(main, [], prog_name="ibnue", env=pressed(words))
+    assert offered in completed.stdout.split(), completed.output
+
+
+def pressed(words):
+    """What the script says when the user presses the tab key."""
     place = str(len(words.split()) - 1)
-    pressed = {"_IBNUE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": place}
-    out, err = python("-c", "from routing.cli import main; main(prog_name='ibnue')", **pressed).communicate()
-    assert offered in out.split(), err
+    return {"_IBNUE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": place}
+
+
+def test_completion_in_a_process_of_its_own(python):
+    out, err = python("-m", "routing.cli", **pressed("ibnue comp")).communicate()
+    assert "plain,completion" in out.split(), err

@@ -17,6 +17,7 @@ from command_runs import run as ibnue
 
 import routing
 from routing.cli import main
+from routing.sweep import spec
 from routing.sweep.ledger import Ledger
 from routing.sweep.version import code_version
 
@@ -138,7 +139,7 @@ def test_a_spec(tmp_path):
         ("[[block]]\nfabrics = ['ring:4']\nlinks = 'some'", "s.toml:3: links is neither all nor a number"),
         ("[[block]]\nfabrics = ['ring:4']\nlinks = 5", "s.toml:3: 5 single links, and ring-4 has 4"),
         ("[[block]]\nfabrics = ['ring:4']\nlinks = " + "9" * 5000, "s.toml: holds a number of thousands of digits"),
-        ("[[block]]\nfabrics = ['ring:4']\nrandom = '999999999'", "s.toml:1: over 1,000,000 cases"),
+        ("[[block]]\nfabrics = ['ring:4']\nrandom = '999999999'", "s.toml:1: over 1,000 cases"),
         ("[[block]]\nfabrics = ['ring:4']\nseeds = ['one']", "s.toml:3: seeds has a value that is no int"),
         ("[[block]]\nfabrics = ['ring:4']\nseeds = -1", "s.toml:3: -1 is no seed"),
         ("[[block]]\nfabrics = ['ring:4']\nseeds = []", "s.toml:3: seeds is empty"),
@@ -158,7 +159,8 @@ def test_a_spec(tmp_path):
         ("[[block]]\nfabrics = ['ring:4']\n\nengines = [\n'nue',\n'dfssp']", "s.toml:4: there is no engine 'dfssp'"),
     ],
 )
-def test_specs_that_are_none(text, word, tmp_path):
+def test_specs_that_are_none(text, word, tmp_path, monkeypatch):
+    monkeypatch.setattr(spec, "MOST", 1000)
     (tmp_path / "s.toml").write_text(text)
     assert_refused(run("--spec", tmp_path / "s.toml", "--ledger", tmp_path / "l.db"), word)
     assert not (tmp_path / "l.db").exists()
@@ -176,12 +178,9 @@ def test_specs_that_are_none(text, word, tmp_path):
         (["ring:4", "--seeds", "5-1"], "no list of seeds"),
         (["ring:4", "--seeds", "9" * 5000], "no list of seeds"),
         (["ring:4", "--seeds", "1-99999999999"], "'1-99999999999' means over 1,000,000 seeds"),
-        (["ring:4", "--seeds", "1-999999,2-999999"], "means over 1,000,000 seeds"),
-        (["ring:4", "--seeds", "0-999999", "--links", "1"], "over 1,000,000 cases"),
         (["ring:4", "--links", "5"], "5 single links, and ring-4 has 4 (use all"),
         (["ring:5", "ring:4", "--switches", "5"], "5 single switches, and ring-4 has 4 (use all"),
         (["ring:4", "--links", "9" * 5000], "neither a number nor all"),
-        (["ring:4", "--random", "999999999"], "over 1,000,000 cases"),
         (["ring:4", "--random", "9" * 5000], "is no sample"),
         (["ring:4", "--random", "5:99"], "99 random faults"),
         (["ring:4", "--random", "5", "--kinds", "weather"], "weather"),
@@ -221,6 +220,21 @@ def test_wrong_use(args, word, tmp_path, monkeypatch):
     if "--ledger" not in args:
         assert_refused(run(*args, "--ledger", "new.db"), word if args else "no such ledger")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["--seeds", "1-999,2-999"], "means over 1,000 seeds"),
+        (["--seeds", "0-999", "--links", "1"], "over 1,000 cases"),
+        (["--random", "999999999"], "over 1,000 cases"),
+    ],
+)
+def test_more_than_there_may_be(args, word, monkeypatch):
+    assert spec.MOST == 1_000_000
+    monkeypatch.setattr(spec, "MOST", 1000)
+    assert_refused(run("ring:4", *args), word)
+    assert_refused(run("ring:4", *args, "--ledger", "new.db"), word)
 
 
 def test_ledgers_that_cannot_be_used(tmp_path):

@@ -1,7 +1,8 @@
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from slow_proof import Walker, prove_slowly, routed, shortest_cycle, shortest_path_tables
 from strategies import random_fabric
 
@@ -17,7 +18,7 @@ def graphs(slow, strength):
     return slow.both if strength == "reversible" else slow.requests
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@examples(150)
 @given(routed())
 def test_proof_agrees_with_walking_every_packet(case):
     fabric, routing = case
@@ -45,7 +46,7 @@ def climbs(fabric, certificate, graph):
     return all(order[v, number[s, p]] < order[w, number[t, q]] for (s, p, v), (t, q, w) in graph.edges)
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@examples(100)
 @given(routed())
 def test_certificate_orders_every_dependency(case):
     fabric, routing = case
@@ -68,7 +69,7 @@ def takes(walker, traffic, before, after, scope):
     return (before, after) in zip(at, at[1:] + at[-1:], strict=False)
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@examples(100)
 @given(routed())
 def test_traffic_of_a_witness_takes_its_turn(case):
     fabric, routing = case

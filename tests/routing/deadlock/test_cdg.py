@@ -2,7 +2,8 @@ import itertools
 
 import networkx as nx
 import numpy as np
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_proof import prove_slowly, routed, shortest_cycle
 
@@ -32,7 +33,7 @@ def as_networkx(n, source, target):
     return graph
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@examples(200)
 @given(digraphs())
 def test_order_and_shortest_cycle_agree_with_networkx(case):
     n, source, target = case
@@ -49,7 +50,7 @@ def test_order_and_shortest_cycle_agree_with_networkx(case):
     assert all(slow.has_edge(a, b) for a, b in zip(cycle, cycle[1:] + cycle[:1], strict=True))
 
 
-@settings(deadline=None, derandomize=True, max_examples=50)
+@examples(50)
 @given(digraphs())
 def test_search_that_may_end_early_finds_no_less_than_was_asked(case):
     slow = shortest_cycle(as_networkx(*case))
@@ -73,7 +74,7 @@ def test_values_for_other_libraries():
     assert sorted(graph.to_networkx().edges) == [((0, 0), (1, 0)), ((1, 0), (2, 0)), ((1, 1), (2, 1)), ((2, 1), (1, 1))]
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(routed())
 def test_dependencies_are_those_of_walked_packets(case):
     fabric, routing = case

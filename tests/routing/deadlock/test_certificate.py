@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from slow_proof import prove_slowly, routed, shortest_path_tables
 from strategies import random_fabric
 
@@ -28,7 +29,7 @@ def accepts(fabric, routing, certificate):
     return True
 
 
-@settings(deadline=None, derandomize=True, max_examples=120)
+@examples(120)
 @given(routed())
 def test_what_is_proved_is_accepted(case):
     fabric, routing = case
@@ -44,7 +45,7 @@ def test_what_is_proved_is_accepted(case):
         assert not accepts(fabric, routing, replace(proof.certificate, scope="all"))
 
 
-@settings(deadline=None, derandomize=True, max_examples=120)
+@examples(120)
 @given(routed())
 def test_a_random_order_is_judged_as_networkx_does(case):
     fabric, routing = case

@@ -1,7 +1,8 @@
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from slow_mixed import MixedWalker, mixed_slowly, transitions
 
 from routing.deadlock.mixed import MixedGraphs, Mixture
@@ -20,7 +21,7 @@ def named(fabric, graph):
 
 @pytest.mark.parametrize("replies", [False, True])
 @pytest.mark.parametrize("scope", ["all", "endports"])
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(transitions(max_switches=6))
 def test_dependencies_are_those_of_every_packet_walked(replies, scope, case):
     fabric, old, new = case
@@ -29,7 +30,7 @@ def test_dependencies_are_those_of_every_packet_walked(replies, scope, case):
     assert named(fabric, found) == set(mixed_slowly(fabric, old, new, replies=replies, scope=scope).edges)
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(transitions(max_switches=6))
 def test_circles_are_those_of_the_mixed_entries(case):
     fabric, old, new = case
@@ -40,7 +41,7 @@ def test_circles_are_those_of_the_mixed_entries(case):
     assert circling & followed == {lid for lid in followed if walker.circles(lid)}
 
 
-@settings(deadline=None, derandomize=True, max_examples=20)
+@examples(20)
 @given(transitions(max_switches=6))
 def test_threads_do_not_matter(case):
     fabric, old, new = case
@@ -52,7 +53,7 @@ def test_threads_do_not_matter(case):
 
 
 @pytest.mark.parametrize("replies", [False, True])
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(transitions(max_switches=5, wrong=False, max_cas=1))
 def test_columns_are_admitted_as_long_as_there_is_no_cycle(replies, case):
     fabric, old, new = case

@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routing.deadlock.pause import Flow, Flows, analyse_pauses, max_min, pauses
@@ -152,7 +153,7 @@ def networks(draw):
     return {f"f{n}": draw(paths) for n in range(draw(st.integers(1, 5)))}
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@examples(150)
 @given(networks(), st.randoms(use_true_random=False))
 def test_random_flows(paths, rng):
     """Rates fit at the end, flows never gain on their way, no order counts, and the cycle is one of networkx's."""
@@ -177,7 +178,7 @@ def test_random_flows(paths, rng):
     assert again.verdict == found.verdict
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@examples(200)
 @given(st.lists(st.fractions(0, 2, max_denominator=12), min_size=1, max_size=6), st.fractions(0, 3, max_denominator=12))
 def test_max_min_by_its_definition(demands, room):
     """All that fits is given out; whoever has less than another has what he wants."""

@@ -4,8 +4,9 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
+from examples import examples
 from ghosts import NEW_ORDER, OLD_ORDER, ring, up_down
-from hypothesis import given, settings
+from hypothesis import given
 from slow_mixed import MixedWalker, mixed_slowly, transitions
 from slow_proof import request_sl
 
@@ -96,7 +97,7 @@ def known_of(fabric, old, new, *, replies):
 
 @pytest.mark.parametrize("replies", [False, True])
 @pytest.mark.parametrize("told", [False, True])
-@settings(deadline=None, derandomize=True, max_examples=40)
+@examples(40)
 @given(transitions(max_switches=6, max_cas=1))
 def test_no_packet_closes_a_loop_in_any_round(replies, told, case):
     fabric, old, new = case
@@ -121,7 +122,7 @@ def unmixed_slowly(fabric, old, new, *, replies):
 
 @pytest.mark.parametrize("replies", [False, True])
 @pytest.mark.parametrize("told", [False, True])
-@settings(deadline=None, derandomize=True, max_examples=40)
+@examples(40)
 @given(transitions(max_switches=6, max_cas=1))
 def test_large_tables_have_rounds_if_old_and_new_ones_may_wait_together(replies, told, case):
     fabric, old, new = case

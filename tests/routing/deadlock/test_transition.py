@@ -5,8 +5,9 @@ from itertools import combinations, compress, pairwise, permutations, product
 import networkx as nx
 import numpy as np
 import pytest
+from examples import examples
 from ghosts import NEW_ORDER, OLD_ORDER, ring, up_down
-from hypothesis import given, settings
+from hypothesis import given
 from slow_mixed import mixed_slowly, transitions
 from slow_proof import prove_slowly
 
@@ -66,7 +67,7 @@ def test_double_scheme_of_the_ghost_case_is_safe_in_each_step(ghosts):
             assert prove(fabric, flow.routing).certified
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(transitions(max_switches=6, wrong=False))
 def test_verdict_agrees_with_walking_every_packet(case):
     fabric, old, new = case
@@ -171,7 +172,7 @@ def test_senders_that_keep_their_old_service_level_count_on_the_new_routes():
     assert min(lanes_of_the_second) == found.drain.above == 2
 
 
-@settings(deadline=None, derandomize=True, max_examples=25)
+@examples(25)
 @given(transitions(max_switches=5, max_cas=1, wrong=False))
 def test_steps_of_the_double_scheme_agree_with_walking_what_is_under_way(case):
     fabric, old, new = case

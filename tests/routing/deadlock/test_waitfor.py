@@ -5,7 +5,8 @@ from itertools import pairwise, permutations, product
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routing.deadlock.cdg import dependency_graph
@@ -249,7 +250,7 @@ def snapshots(draw):
     return n, waits, draw(st.lists(st.sampled_from([False, False, False, True]), min_size=n, max_size=n))
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@examples(400)
 @given(snapshots())
 def test_networkx_agrees(case):
     """Reachable sets one by one, and knots by their definition."""

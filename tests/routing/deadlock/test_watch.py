@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_proof import routed
 
@@ -126,7 +127,7 @@ def test_congestion_points_at_no_loop(torus):
     assert loops_pointed_at(*torus, np.zeros(0, np.int32)).loops == ()
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@examples(40)
 @given(routed(), st.integers(0, 10_000), st.sampled_from([0.1, 0.4, 1.0]))
 def test_loops_are_cycles_of_the_dependencies(case, seed, share):
     """Every loop named is one, no two name the same channel as new, and every suspected channel is accounted for."""

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, random_fabric, ring_fabric
 
@@ -24,7 +25,7 @@ def all_to_all(fabric, routing):
     return measure(fabric, routing, bisections=1, shifts=1, permutations=1).all_to_all
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(
     fabrics(connected=False, min_switches=0, max_switches=14, max_cas=3),
     st.sampled_from(LAYERED),
@@ -44,7 +45,7 @@ def test_random_and_broken_fabrics_are_certified(fabric, engine, vls, objective)
         assert proof.strength == "reversible"
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(
     fabrics(connected=False, min_switches=0, max_switches=14, max_cas=3), st.sampled_from(["sssp", "dfsssp", "lash"])
 )
@@ -57,7 +58,7 @@ def test_ways_are_shortest(fabric, engine):
         assert np.array_equal(np.where(np.isfinite(expected), expected, 255), hops[:, lid])
 
 
-@settings(deadline=None, derandomize=True, max_examples=30)
+@examples(30)
 @given(fabrics(connected=False, min_switches=0, max_switches=12, max_cas=2))
 def test_lash_has_one_sl_both_ways_between_two_switches(fabric):
     routing = ENGINES["lash"].route(fabric, EngineOptions(effort=0.1))

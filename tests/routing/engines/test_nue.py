@@ -3,7 +3,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Sketch, fabrics, pull_links, random_fabric, ring_fabric
 
@@ -18,7 +19,7 @@ from routing.quality import measure
 from routing.topologies import generate
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@examples(150)
 @given(fabrics(max_switches=24, connected=False), st.integers(1, 15), st.sampled_from([None, "none"]))
 def test_certified_on_any_fabric_with_any_number_of_vls(fabric, vls, partition):
     routing = ENGINES["nue"].route(fabric, EngineOptions(vls=vls, partition=partition, effort=0.02))
@@ -140,7 +141,7 @@ def test_roots_are_refused():
         ENGINES["nue"].route(ring_fabric(4), EngineOptions(roots=("sw0",)))
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(max_switches=20, connected=False), st.integers(1, 8), st.sampled_from(["nue", "updn"]))
 def test_reversible_tables_are_reversible(fabric, vls, engine):
     routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, reversible=True, effort=0.02))

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, pull_links, random_fabric
 
@@ -25,7 +26,7 @@ def roots_of(fabric, parent):
     return np.array(ends)
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@examples(100)
 @given(fabrics(max_switches=20, connected=False), st.integers(1, 4), st.sampled_from(["region", "order"]))
 def test_escape_trees_span_each_connected_part(fabric, layers, kind):
     destinations = Destinations.of(fabric)

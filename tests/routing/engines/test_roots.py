@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, ring_fabric
 
@@ -108,7 +109,7 @@ def is_joined(fabric, position):
     return late.sum() == len(np.unique(fabric.component))
 
 
-@settings(deadline=None, derandomize=True, max_examples=80)
+@examples(80)
 @given(fabrics(max_switches=20, connected=False), st.data())
 def test_any_roots_make_an_order_that_serves(fabric, data):
     roots = data.draw(st.lists(st.integers(0, fabric.switches - 1), min_size=1, max_size=6, unique=True))
@@ -118,7 +119,7 @@ def test_any_roots_make_an_order_that_serves(fabric, data):
     assert position[roots[0]] == 0
 
 
-@settings(deadline=None, derandomize=True, max_examples=30)
+@examples(30)
 @given(fabrics(max_switches=12, connected=False), st.integers(1, 4), st.data())
 def test_updn_with_any_roots_is_certified(fabric, vls, data):
     roots = data.draw(st.lists(st.sampled_from(fabric.switch_name), min_size=1, max_size=4, unique=True))

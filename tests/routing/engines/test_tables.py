@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from slow_proof import prove_slowly
 from strategies import Sketch, fabrics, pair_of_switches, random_fabric
@@ -36,7 +37,7 @@ def only_known_parts(fabric, routing):
     return np.array_equal(routing.lft != 255, part[:, None] == home[None, :])
 
 
-@settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@examples(60, suppress_health_check=[HealthCheck.too_slow])
 @given(fabrics(max_switches=16, connected=False, max_lmc=3), OBJECTIVES, st.integers(0, 99))
 def test_every_way_of_minhop_is_a_shortest(fabric, objective, seed):
     engine = ENGINES["minhop"]
@@ -52,7 +53,7 @@ def test_every_way_of_minhop_is_a_shortest(fabric, objective, seed):
 VLS = st.sampled_from(["auto", "min", 1, 2, 3, 4, 5, 6, 7, 8])
 
 
-@settings(deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@examples(50, suppress_health_check=[HealthCheck.too_slow])
 @given(fabrics(max_switches=14, connected=False, max_lmc=3), VLS, OBJECTIVES, st.integers(0, 99))
 def test_updn_is_certified_on_everything(fabric, vls, objective, seed):
     engine = ENGINES["updn"]
@@ -64,7 +65,7 @@ def test_updn_is_certified_on_everything(fabric, vls, objective, seed):
         assert proof.strength == "reversible"
 
 
-@settings(deadline=None, derandomize=True, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@examples(25, suppress_health_check=[HealthCheck.too_slow])
 @given(fabrics(max_switches=8, max_cas=2, connected=False), VLS, OBJECTIVES)
 def test_no_channel_waits_for_itself_by_walking_every_packet_of_updn(fabric, vls, objective):
     """By LFT, SL and SL2VL alone, with networkx: nothing that the engine or the proof knows."""
@@ -123,7 +124,7 @@ def _neighbours(fabric, switch):
     return fabric.channels.dst[fabric.channels.first[switch] : fabric.channels.first[switch + 1]].tolist()
 
 
-@settings(deadline=None, derandomize=True, max_examples=25)
+@examples(25)
 @given(st.integers(0, 1000), st.integers(1, 3), st.integers(0, 4))
 def test_paths_of_a_port_are_spread_evenly_over_next_switches(seed, lmc, passes):
     fabric = random_fabric(seed, switches=10, degree=5, cas=1, parallel=2, lmc=lmc)

@@ -3,7 +3,8 @@
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, random_fabric, ring_fabric
 
@@ -86,7 +87,7 @@ def same(one, other):
         assert equal, field
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(connected=False), st.sets(st.sampled_from(KINDS), min_size=1), st.integers(0, 1000), st.data())
 def test_what_is_left(fabric, kinds, seed, data):
     faults = []

@@ -1,7 +1,8 @@
 """Faults by name."""
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, ring_fabric
 
@@ -22,7 +23,7 @@ from routing.faults import (
 RING = ring_fabric(4, cas=2)  # sw0 is cabled to sw1 at port 3 and to sw3 at port 4
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@examples(40)
 @given(fabrics(connected=False), st.integers(0, 1000))
 def test_a_fault_is_read_back_from_its_name(fabric, seed):
     faults = [*every_link(fabric, cas=True), *every_switch(fabric), *every_ca(fabric)]
@@ -113,7 +114,7 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@examples(300)
 @given(st.lists(WORDS, max_size=7).map("".join) | st.text(max_size=20))
 def test_any_text_is_a_fault_or_refused_in_one_line(text):
     try:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from routing_cases import tables
 from strategies import fabrics, pull_links, random_fabric
@@ -38,7 +39,7 @@ def relabelled(fabric: Fabric, shift: int) -> Fabric:
     )
 
 
-@settings(deadline=None, derandomize=True, max_examples=30)
+@examples(30)
 @given(fabrics(max_switches=8), st.sampled_from(["lid", "switch", "pair"]), st.booleans(), st.booleans(),
        st.sampled_from(["all", "endports"]))  # fmt: skip
 def test_what_is_written_is_read(tmp_path_factory, fabric, sl_form, per_port, certified, scope):
@@ -249,7 +250,7 @@ def test_every_truncation_is_refused(tmp_path, good):
             read_bundle(path)
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@examples(300)
 @given(st.integers(0, 1 << 20), st.binary(min_size=1, max_size=12))
 def test_damage_never_gives_a_traceback(tmp_path_factory, good, where, what):
     data = bytearray(good.read_bytes())

@@ -6,7 +6,8 @@ import re
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from routing_cases import tables
 from strategies import fabrics, random_fabric, ring_fabric
@@ -16,7 +17,7 @@ from routing.formats import fdbs, guid_lists, lid_matrix, path_sl, sl2vl_dump
 from routing.formats.lid_map import lid_owner
 from routing.tables import identity_sl2vl
 
-SMALL = settings(deadline=None, derandomize=True, max_examples=30)
+SMALL = examples(30)
 
 
 @SMALL
@@ -239,7 +240,7 @@ def test_bad_lines_are_refused_with_their_place(tmp_path, written, name, old, ne
     assert "\n" not in str(caught.value) and str(tmp_path / name) in str(caught.value)
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@examples(300)
 @given(st.sampled_from(sorted(READERS)), st.data())
 def test_any_damage_is_read_or_refused(tmp_path_factory, written, name, data):
     folder, fabric = written

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import networkx
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from strategies import fabrics, ring_fabric
 
 from routing.errors import EnvironmentProblem, IbnueError, InputError, OptionError
@@ -29,7 +30,7 @@ def test_every_sample_in_every_format(tmp_path, sample, suffix):
     assert (again.switch_name, again.terminal_name) == (fabric.switch_name, fabric.terminal_name)
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(connected=False))
 def test_json_and_graphml_hold_everything(fabric):
     for again in (parse_json(json_text(fabric), "x"), parse_graphml(graphml_text(fabric), "x")):

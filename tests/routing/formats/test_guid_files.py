@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, ring_fabric
 
@@ -103,7 +104,7 @@ def test_read_fabric_takes_a_guid2lid():
     assert fabric.switch_lid.tolist() == found.switch_lid.tolist()
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@examples(40)
 @given(fabrics(connected=False), st.randoms(use_true_random=False))
 def test_written_guid2lid_restores_any_lids(tmp_path_factory, fabric, rng):
     path = tmp_path_factory.mktemp("lids") / "guid2lid"

@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from strategies import fabrics
 
 from ibsim_fixtures.ibsim import Ibsim
@@ -216,7 +217,7 @@ def test_wrong_files_are_named_with_their_line(text):
     assert str(caught.value).endswith(")")  # the remedy
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(connected=False))
 def test_written_and_read_back(fabric):
     again = net(net_text(fabric))
@@ -326,7 +327,7 @@ def test_ibsim_makes_the_same_of_the_example(tmp_path):
 
 
 @pytest.mark.lab
-@settings(deadline=None, derandomize=True, max_examples=12)
+@examples(12)
 @given(fabrics(connected=False))
 def test_ibsim_makes_the_same_of_what_we_write(tmp_path_factory, fabric):
     path = tmp_path_factory.mktemp("net") / "a.net"

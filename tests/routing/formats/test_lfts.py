@@ -3,7 +3,8 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from routing_cases import tables
 from strategies import Sketch, fabrics, random_fabric, ring_fabric
@@ -25,7 +26,7 @@ def slow_read(text):
     return table
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@examples(40)
 @given(fabrics(max_switches=8, connected=False), st.booleans())
 def test_what_is_written_is_read(tmp_path_factory, fabric, named):
     path = tmp_path_factory.mktemp("l") / "lfts"
@@ -143,7 +144,7 @@ LINES = st.one_of(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@examples(300)
 @given(st.lists(LINES, max_size=20), st.binary(max_size=20))
 def test_any_text_is_read_or_refused(tmp_path_factory, lines, tail):
     path = tmp_path_factory.getbasetemp() / "fuzz"

@@ -7,7 +7,8 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from examples import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from routing.errors import IbnueError
@@ -95,7 +96,7 @@ def outcome(read, path):
 
 
 @pytest.mark.parametrize("name", FABRIC_SAMPLES)
-@settings(deadline=None, derandomize=True, max_examples=150)
+@examples(150)
 @given(damage=st.lists(damages(), min_size=1, max_size=3))
 def test_damaged_fabric_files(samples, name, damage):
     data = (samples / name).read_bytes()
@@ -107,7 +108,7 @@ def test_damaged_fabric_files(samples, name, damage):
 
 
 @pytest.mark.parametrize("name", GUID_READERS)
-@settings(deadline=None, derandomize=True, max_examples=100)
+@examples(100)
 @given(damage=st.lists(damages(), min_size=1, max_size=3))
 def test_damaged_guid_files(samples, name, damage):
     data = GUID_SAMPLES[name]
@@ -118,7 +119,7 @@ def test_damaged_guid_files(samples, name, damage):
     outcome(GUID_READERS[name], path)
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@examples(200)
 @given(
     start=st.sampled_from(
         [b"", b"{", b"<a>", b"{ SW Ports:", b'Switch\t2 "S-0000000000000001"\t\t# "', b'Hca 1 "h"\n', b"\x1f\x8b"]

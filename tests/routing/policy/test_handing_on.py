@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from routing_cases import shortest
 
@@ -75,7 +76,7 @@ def test_drain_times_of_a_ring(ring):
     assert np.allclose(waits, waits_slowly(fabric, routing))
 
 
-@settings(deadline=None, derandomize=True, max_examples=25)
+@examples(25)
 @given(
     st.sampled_from([("torus", "3x3"), ("random-regular", "8"), ("kary-ntree", "2", "3"), ("mesh", "4x2")]),
     st.integers(0, 1000),

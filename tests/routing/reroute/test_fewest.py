@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics
 
@@ -68,7 +69,7 @@ def all_arrive(fabric, lft):
     return True
 
 
-@settings(deadline=None, derandomize=True, max_examples=80)
+@examples(80)
 @given(fabrics(min_switches=2, max_switches=9), st.sampled_from(["minhop", "updn"]), st.integers(0, 10_000))
 def test_no_fewer_could_change_for_one_link(fabric, engine, seed):
     routing, links = ENGINES[engine].route(fabric, OPTIONS), np.unique(fabric.channels.link)
@@ -94,7 +95,7 @@ def test_trees_that_have_to_turn_around(link):
     assert 2.9 * laid.broken < changed <= 3 * laid.broken
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(min_switches=2, max_switches=9), st.integers(0, 10_000))
 def test_all_holes_of_several_links_are_filled(fabric, seed):
     routing, rng = ENGINES["updn"].route(fabric, OPTIONS), np.random.default_rng(seed)

@@ -3,7 +3,8 @@
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics
 
@@ -54,7 +55,7 @@ def valleys(frame, masks, position, *, alive):
     return found
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@examples(150)
 @given(fabrics(min_switches=2, max_switches=9), st.integers(0, 10_000))
 def test_all_reach_one_top_by_turns_that_lead_up_then_down(fabric, seed):
     home = published(fabric)

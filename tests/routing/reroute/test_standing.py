@@ -3,7 +3,8 @@
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Sketch, fabrics, random_fabric
 
@@ -52,7 +53,7 @@ def pulled(fabric, seed, most=4):
     return fabric.without_links(rng.permutation(links)[: rng.integers(0, most)].tolist())
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(connected=False, min_switches=1, max_switches=8), st.integers(0, 1000))
 def test_masks_follow_their_turns(fabric, seed):
     less, other, masks = pulled(fabric, seed), pulled(fabric, seed + 1), some_masks(fabric, seed)
@@ -63,7 +64,7 @@ def test_masks_follow_their_turns(fabric, seed):
         assert got == {turn: had.get(turn, 0) for turn in got}
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@examples(40)
 @given(fabrics(connected=False, min_switches=1, max_switches=8), st.integers(0, 1000))
 def test_turns_that_do_not_climb_are_counted(fabric, seed):
     masks, channels = some_masks(fabric, seed), fabric.channels
@@ -75,7 +76,7 @@ def test_turns_that_do_not_climb_are_counted(fabric, seed):
     assert turns_against(channels, masks, order) == against
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(connected=False, min_switches=0, max_switches=9), st.integers(0, 1000))
 def test_parts_are_those_of_networkx(fabric, seed):
     less = pulled(fabric, seed, most=9)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, random_fabric, ring_fabric
 
@@ -49,7 +50,7 @@ def slow_translate(routing, old, new):
     return lft
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@examples(40)
 @given(fabric=fabrics(max_switches=8, max_lmc=1), data=st.data())
 def test_like_the_slow_one(fabric, data):
     pulled = data.draw(st.sets(st.integers(0, max(0, fabric.links - 1)), max_size=3)) if fabric.links else set()

@@ -4,7 +4,8 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_adaptive import SlowAdaptive
 
@@ -83,7 +84,7 @@ def any_behaviour(rng, scheme, network):
 
 
 @pytest.mark.parametrize("scheme", list(Scheme))
-@settings(deadline=None, derandomize=True, max_examples=10)
+@examples(10)
 @given(st.integers(0, 1 << 30))
 def test_anything_small(scheme, seed):
     rng = random.Random(seed)

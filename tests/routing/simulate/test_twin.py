@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from sim_cases import fig4, flows_along
 from slow_simulate import NEVER, Slow
@@ -97,7 +98,7 @@ def any_behaviour(rng, blocks):
     )  # fmt: skip
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(st.integers(0, 1 << 30))
 def test_anything_small(seed):
     rng = random.Random(seed)
@@ -108,7 +109,7 @@ def test_anything_small(seed):
     both(network, Traffic(flows, packet), *any_behaviour(rng, blocks), stops=(30, 31, 200, 700))
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(st.integers(0, 1 << 30))
 def test_pauses_in_anything_small(seed):
     rng = random.Random(seed)
@@ -130,7 +131,7 @@ def test_pauses_in_anything_small(seed):
         assert not fast.counters().buffer_overrun_errors.any()
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(st.integers(0, 1 << 30))
 def test_faults_in_anything_small(seed):
     rng = random.Random(seed)

@@ -4,7 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routing.errors import FabricError, OptionError
@@ -163,7 +164,7 @@ def calls(draw):
     return name, draw(st.lists(sizes, min_size=count, max_size=count))
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@examples(150)
 @given(calls(), st.fixed_dictionaries({}, optional={"cas": st.integers(-1, 9), "redundancy": st.integers(0, 5)}))
 def test_any_arguments_make_a_fabric_or_a_complaint(call, options):
     name, args = call
@@ -176,7 +177,7 @@ def test_any_arguments_make_a_fabric_or_a_complaint(call, options):
     assert fabric.links == len(fabric.channels) // 2 + fabric.endports
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(st.sampled_from(sorted(TOPOLOGIES)), st.lists(st.text("0123456789x, -+٣e.", max_size=6), max_size=3))
 def test_no_text_gives_another_error(name, args):
     try:

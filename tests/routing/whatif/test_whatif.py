@@ -7,7 +7,8 @@ import os
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, random_fabric, ring_fabric
 
@@ -83,7 +84,7 @@ def apart(before, after):
     return connected and not cut, len(new), tuple(cut), sum(n * (n - 1) for n in ends)
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(connected=False), st.integers(0, 100), st.integers(1, 4))
 def test_what_comes_apart(fabric, seed, together):
     kinds = ("link", "ca-link", "switch", "ca", "swap")
@@ -95,7 +96,7 @@ def test_what_comes_apart(fabric, seed, together):
         assert (found.connected, found.parts, found.cut_off, found.pairs) == apart(fabric, after), scenario.name
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(connected=False))
 def test_bridges_and_articulation_points(fabric):
     graph = networkx.MultiGraph()
