@@ -69,6 +69,8 @@ class Traffic:
         Whether what switches send to switches does not.
     level
         uint8[V]: an SL for each VL that ways may be moved to, 255: none.
+    by_parts
+        Whether each part of a tree may be moved by itself.
     """
 
     sl: npt.NDArray[np.uint8]
@@ -76,6 +78,7 @@ class Traffic:
     replies: bool
     endports_only: bool
     level: npt.NDArray[np.uint8]
+    by_parts: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +118,8 @@ class Repair:
         Entries without a route at first; filled; changed although they held.
     visited
         Channels that searches for cycles came by.
+    by_parts
+        Trees that went over to other VLs part by part.
     """
 
     lft: npt.NDArray[np.uint8]
@@ -126,6 +131,7 @@ class Repair:
     filled: int
     moved: int
     visited: int
+    by_parts: int
 
 
 def repair(
@@ -144,8 +150,9 @@ def repair(
     longer than the shortest at most the one whose fullest channel carries least (``load``, int64[C]), else the
     shortest, such that no turn closes a cycle; what hangs on it comes along.  Where a column has several holes, or is
     laid anew, hops go first.
-    Where none is allowed, another switch that hangs on it, or a neighbour, gives way; then SLs change; then what hangs
-    on it has to look for itself.  ``lay`` (uint8[L]) says MEND, LAY_ANEW (as a whole, whatever ``wish`` says, if that
+    Where none is allowed, another switch that hangs on it, or a neighbour, gives way; then SLs change, of all that goes
+    on a VL together or of parts; then those for which that does not do are left behind and look for ways of their own,
+    at last all that hangs on it.  ``lay`` (uint8[L]) says MEND, LAY_ANEW (as a whole, whatever ``wish`` says, if that
     can be done) or LEAVE for each column; or CLEAR: turns that nobody takes on its VLs are let go of, so that ``waits``
     has less than was given; a column that finds no way even so is laid from nothing, or takes the ways of another LID.
 
@@ -158,10 +165,10 @@ def repair(
     fabric = _fabric(ground, waits, (lids_at_first, lids_at), kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
     fabric.climb_first = int(waits.position is not None)
-    fabric.endports_only = int(traffic.endports_only)
+    fabric.endports_only, fabric.by_parts = int(traffic.endports_only), int(traffic.by_parts)
     lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl, order="C")
     masks, order = np.array(waits.masks, order="C"), np.array(waits.order, np.int32, order="C")
-    done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(4, np.int64)
+    done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(5, np.int64)
     check(
         lib.ibn_repair(
             fabric,

@@ -80,6 +80,8 @@ def reroute(
     found, problem = job.run()
     if "rejoined" in job.counts and _is_much(found):
         found = _lesser(found, replace(job, counts={}, rejoins=False).run()[0])
+    if "by_parts" in job.counts and _is_much(found):
+        found = _lesser(found, replace(job, counts={}, by_parts=False).run()[0])
     if _is_much(found) or (found is not None and _scope(found) > _scope(before)):
         found = _lesser(found, replace(job, counts={}).run_fewest())
     return found if found is not None else _fresh(engine, options, fabric, laid, problem)
@@ -154,6 +156,7 @@ class _Job:
     standing: Standing
     counts: dict[str, int] = field(default_factory=dict)
     rejoins: bool = True  # whether switches may change places where one has lost its last link up
+    by_parts: bool = True  # whether each part of a tree may change its SL by itself
 
     def run(self) -> tuple[Rerouted | None, str]:
         """The tables, or None and why there are none."""
@@ -244,6 +247,7 @@ class _Job:
             replies=certificate is not None and certificate.strength == "reversible",
             endports_only=certificate is not None and certificate.scope == "endports",
             level=self.standing.level if certificate is not None else np.zeros(0, np.uint8),
+            by_parts=self.by_parts and self.before.routing.sl.ndim == 2,  # where SLs went by source before
         )
         mended = repair(
             frame.ground,
@@ -260,6 +264,8 @@ class _Job:
             self.counts[name] = self.counts.get(name, 0) + number
         self.counts["relaid"] = self.counts.get("relaid", 0) + int(np.count_nonzero(mended.done == LAID_ANEW))
         self.counts["copied"] = self.counts.get("copied", 0) + int(np.count_nonzero(mended.done == COPIED))
+        if mended.by_parts:
+            self.counts["by_parts"] = self.counts.get("by_parts", 0) + mended.by_parts
         sl = start.sl if self.goes_by_lid else frame.gathered(mended.sl) if by_switch else mended.sl
         done = replace(start, lft=frame.gathered(mended.lft), sl=sl)
         return done, np.flatnonzero(mended.done == FAILED), replace(plan, waits=mended.waits)

@@ -53,7 +53,7 @@ class Rerouted:
         Why it took that, in one line.
     counts
         Entries by what was done to them: "repaired", "moved" (they held, but had to give way), "healed" (back as at
-        home), "levels" (SLs that changed), "searches" and the like.
+        home), "levels" (SLs that changed), "by_parts" (trees that went over to several VLs), "searches" and the like.
     """
 
     routing: Routing

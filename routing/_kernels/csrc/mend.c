@@ -1,6 +1,8 @@
 /* What hangs on a switch towards a LID, and whether it may take a channel: see internal/mend.h. */
 #include "internal/mend.h"
 
+#include <string.h>
+
 /* Remember what a switch had in the column at hand before anything was changed there. */
 void ibn_mend_keep(mend_job *job, int32_t s)
 {
@@ -41,7 +43,7 @@ static uint32_t lanes_of_replies(const mend_job *job, int32_t s)
 }
 
 /* VLs on which a switch, and all that is cabled to it, sends to the LID at hand. */
-static uint32_t lanes_of(const mend_job *job, int32_t s)
+uint32_t ibn_mend_lanes_of(const mend_job *job, int32_t s)
 {
     const repair_fabric *f = job->f;
     const bool mute = f->endports_only && f->lid_port[job->lid] == 0 && !f->has_endport[s];
@@ -71,7 +73,7 @@ void ibn_mend_gather(mend_job *job, int32_t root)
     }
     job->hanging = tail;
     for (int32_t i = 0; i < tail; i++) {
-        job->lanes[i] = f->vls ? (uint16_t)lanes_of(job, job->queue[i]) : 0;
+        job->lanes[i] = f->vls ? (uint16_t)ibn_mend_lanes_of(job, job->queue[i]) : 0;
         job->flow[i] = f->sources[job->queue[i]] * f->weight[job->lid];
     }
     for (int32_t i = tail - 1; i > 0; i--) {
@@ -79,6 +81,18 @@ void ibn_mend_gather(mend_job *job, int32_t root)
         job->lanes[parent] |= job->lanes[i];
         job->flow[parent] += job->flow[i];
     }
+}
+
+/* The turns behind channel c, put after `count` others; how many there are then. */
+int32_t ibn_mend_trunk(mend_job *job, int32_t c, int32_t count)
+{
+    const repair_fabric *f = job->f;
+    for (int32_t s = f->dst[c]; s != job->target; s = f->dst[c]) {
+        const int32_t next = ibn_mend_channel(job, s);
+        job->steps[count++] = (acyclic_step){c, job->graph.turn_first[c] + next - f->first[s]};
+        c = next;
+    }
+    return count;
 }
 
 /* The turns that what is queued takes on one VL at its first, if that takes channel c, and behind; put after `count`
@@ -93,12 +107,7 @@ static int32_t turns_of(mend_job *job, int32_t c, int32_t lane, int32_t count)
             const int32_t e = job->through[i];
             job->steps[count++] = (acyclic_step){e, turn_first[e] + c - f->first[f->src[c]]};
         }
-    for (int32_t s = f->dst[c]; s != job->target; s = f->dst[c]) {
-        const int32_t next = ibn_mend_channel(job, s);
-        job->steps[count++] = (acyclic_step){c, turn_first[c] + next - f->first[s]};
-        c = next;
-    }
-    return count - had;
+    return ibn_mend_trunk(job, c, count) - had;
 }
 
 /* Take out what the last attempt put in. */
@@ -110,6 +119,26 @@ void ibn_mend_take_back(mend_job *job)
     }
 }
 
+/* Remember a turn that closes a cycle while something is in on trial; without room for that, the cycle is forgotten. */
+static void note_shut(mend_job *job, int32_t turn, int32_t lane)
+{
+    if (!job->on_trial)
+        return;
+    if (job->shut_count < job->shut_room)
+        job->shut[job->shut_count++] = (admitted){turn, lane};
+    else
+        job->graph.blocked[turn] &= ~(UINT32_C(1) << lane);
+}
+
+/* Forget the turns that were found to close a cycle since there were `had` of them. */
+void ibn_mend_open_again(mend_job *job, int32_t had)
+{
+    while (job->shut_count > had) {
+        const admitted a = job->shut[--job->shut_count];
+        job->graph.blocked[a.turn] &= ~(UINT32_C(1) << a.lane);
+    }
+}
+
 /* Whether a turn closes a cycle by itself.  Most that do are found out here, since that is looked for from both ends. */
 static bool is_shut(mend_job *job, acyclic_step step, int32_t lane)
 {
@@ -117,8 +146,7 @@ static bool is_shut(mend_job *job, acyclic_step step, int32_t lane)
     if (!ibn_acyclic_reaches(&job->graph, lane, next, step.channel))
         return false;
     job->graph.blocked[step.turn] |= UINT32_C(1) << lane;
-    if (job->on_trial)
-        job->shut[job->shut_count++] = (admitted){step.turn, lane};
+    note_shut(job, step.turn, lane);
     return true;
 }
 
@@ -143,7 +171,7 @@ static bool climb(mend_job *job, int32_t count, int32_t lane)
 }
 
 /* Whether `count` steps fit on a VL; they are in then. */
-static bool fits(mend_job *job, int32_t count, int32_t lane)
+bool ibn_mend_fits(mend_job *job, int32_t count, int32_t lane)
 {
     const uint32_t bit = UINT32_C(1) << lane;
     if (job->only_climbing)
@@ -167,9 +195,9 @@ static bool fits(mend_job *job, int32_t count, int32_t lane)
     if (ibn_acyclic_fits(&job->graph, lane, job->steps, count))
         return true;
     job->fresh_count = before;
-    for (int32_t i = 0; job->on_trial && i < count; i++)
+    for (int32_t i = 0; i < count; i++)
         if (job->graph.blocked[job->steps[i].turn] & bit)
-            job->shut[job->shut_count++] = (admitted){job->steps[i].turn, lane};
+            note_shut(job, job->steps[i].turn, lane);
     return false;
 }
 
@@ -191,24 +219,30 @@ static int32_t other_lane(mend_job *job, int32_t c, int32_t lane)
 {
     const int32_t count = whole_ways(job, c, lane);
     for (int32_t other = 0; other < job->f->vls; other++)
-        if (other != lane && job->f->level[other] != NO_LEVEL && fits(job, count, other))
+        if (other != lane && job->f->level[other] != NO_LEVEL && ibn_mend_fits(job, count, other))
             return other;
     return -1;
 }
 
+/* Note that all that is queued and goes on one VL goes over to another. */
+static void go_over(mend_job *job, int32_t lane, int32_t other)
+{
+    for (int32_t i = 0; i < job->hanging; i++)
+        if (ibn_mend_lanes_of(job, job->queue[i]) >> lane & 1)
+            job->goes[i] = (int8_t)other;
+}
+
 /* Give another SL to the switches in the queue whose VL has to change. */
-static void shift_levels(mend_job *job, const int8_t *to)
+static void shift_levels(mend_job *job)
 {
     const repair_fabric *f = job->f;
     for (int32_t i = 0; i < job->hanging; i++) {
         uint8_t *sl = job->sl + (int64_t)job->queue[i] * f->lids + job->lid;
-        const uint32_t bit = f->vl_bit[*sl];
-        const int32_t lane = bit ? __builtin_ctz(bit) : 0;
-        if (!bit || to[lane] < 0)
+        if (job->goes[i] < 0 || f->vl_bit[*sl] >> job->goes[i] & 1)
             continue;
         ibn_mend_keep(job, job->queue[i]);
         job->shifted[job->shifted_count++] = (kept_entry){job->queue[i], 0, *sl};
-        *sl = f->level[to[lane]];
+        *sl = f->level[job->goes[i]];
     }
 }
 
@@ -228,25 +262,48 @@ static bool is_hopeless(const mend_job *job, int32_t c, int32_t lane)
     return false;
 }
 
+/* Whether what is queued and goes on one VL finds another by channel c, or several, or may be left behind. */
+static bool changes_lane(mend_job *job, int32_t c, int32_t lane)
+{
+    const int32_t other = other_lane(job, c, lane);
+    if (other >= 0)
+        go_over(job, lane, other);
+    return other >= 0 || (job->scatters && (ibn_mend_scatter(job, c, lane) || job->stray_count < job->most_strays));
+}
+
+/* Whether each VL takes what is queued and goes on it by channel c, or that finds others; *shifted: whether any does. */
+static bool lanes_admit(mend_job *job, int32_t c, bool *shifted)
+{
+    for (int32_t lane = 0; lane < job->f->vls; lane++) {
+        if (!(job->lanes[0] >> lane & 1)
+            || (!is_hopeless(job, c, lane) && ibn_mend_fits(job, turns_of(job, c, lane, 0), lane)))
+            continue;
+        if (!job->free_lanes || !changes_lane(job, c, lane))
+            return false;
+        *shifted = true;
+        /* What went over may be in the way of others, and be taken back. */
+        job->on_trial = true;
+    }
+    return true;
+}
+
 /* Whether all that is queued may go by channel c without closing a cycle; the turns are in then, else none is. */
 bool ibn_mend_admits(mend_job *job, int32_t c)
 {
-    int8_t to[MOST_LANES];
+    const bool outer = job->on_trial;
+    const int32_t had = job->shut_count;
     bool shifted = false;
     job->fresh_count = 0;
-    for (int32_t lane = 0; lane < job->f->vls; lane++) {
-        to[lane] = -1;
-        if (!(job->lanes[0] >> lane & 1)
-            || (!is_hopeless(job, c, lane) && fits(job, turns_of(job, c, lane, 0), lane)))
-            continue;
-        to[lane] = job->free_lanes ? (int8_t)other_lane(job, c, lane) : -1;
-        if (to[lane] < 0) {
-            ibn_mend_take_back(job);
-            return false;
-        }
-        shifted = true;
+    memset(job->goes, STAYS, job->free_lanes ? (size_t)job->hanging : 0);
+    const bool admitted = lanes_admit(job, c, &shifted) && (!shifted || ibn_mend_leave(job));
+    job->on_trial = outer;
+    if (!outer)
+        ibn_mend_open_again(job, had);
+    if (!admitted)
+        ibn_mend_take_back(job);
+    else if (shifted) {
+        shift_levels(job);
+        ibn_mend_gather(job, job->queue[0]);
     }
-    if (shifted)
-        shift_levels(job, to);
-    return true;
+    return admitted;
 }

@@ -178,10 +178,7 @@ static bool follows(mend_job *job, int32_t root)
     job->fresh = trial;
     job->fresh_count = tried;
     ibn_mend_take_back(job);
-    while (job->shut_count > 0) {
-        const admitted a = job->shut[--job->shut_count];
-        job->graph.blocked[a.turn] &= ~(UINT32_C(1) << a.lane);
-    }
+    ibn_mend_open_again(job, 0);
     return false;
 }
 
@@ -199,6 +196,7 @@ static bool rescued_by(mend_job *job, int32_t root, int32_t x)
     int32_t ignored = INT32_MAX;
     const uint8_t held = ibn_mend_entry(job, x);
     const bool hung = job->cut_off[x] == job->stamp;
+    const int32_t strays = job->stray_count;
     if (!hung)
         cut(job, x);
     ibn_mend_set(job, x, NO_ROUTE);
@@ -219,6 +217,7 @@ static bool rescued_by(mend_job *job, int32_t root, int32_t x)
         add_flow(job, x, -flow);
         ibn_mend_set(job, x, NO_ROUTE);
         shift_back(job);
+        ibn_mend_call_back(job, strays);
         cut(job, x);
     }
     ibn_mend_set(job, x, held);
@@ -281,7 +280,30 @@ static int32_t rescue_all(mend_job *job, int32_t count)
     return count;
 }
 
-/* Roots may change SLs, if nothing else helps; how many are left. */
+/* Whether trees may change their SLs part by part, and there is still time for it. */
+static bool may_scatter(const mend_job *job)
+{
+    return job->f->by_parts && job->f->sl_by_switch && !job->f->replies && job->parts_patience > 0;
+}
+
+/* Let trees change their SLs part by part, all of them but `strays`. */
+static void begin_parts(mend_job *job, int32_t strays)
+{
+    job->free_lanes = job->scatters = true;
+    job->most_strays = strays < MOST_STRAYS ? strays : MOST_STRAYS;
+    job->patience = job->graph.visited + PATIENCE;
+    job->parts_patience += job->graph.visited;
+}
+
+static void end_parts(mend_job *job)
+{
+    job->free_lanes = job->scatters = false;
+    job->most_strays = 0;
+    job->parts_patience -= job->graph.visited;
+}
+
+/* Roots may change SLs, if nothing else helps: all that goes on a VL together, then each part by itself; how many are
+ * left. */
 static int32_t attach_on_other_lanes(mend_job *job, int32_t count)
 {
     if (count == 0 || !job->f->sl_by_switch || job->f->replies)
@@ -289,12 +311,20 @@ static int32_t attach_on_other_lanes(mend_job *job, int32_t count)
     job->free_lanes = true;
     count = rescue_all(job, attach_all(job, count));
     job->free_lanes = false;
+    if (count > 0 && may_scatter(job)) {
+        const int32_t had = count;
+        begin_parts(job, 0);
+        count = rescue_all(job, attach_all(job, count));
+        end_parts(job);
+        job->counts[BY_PARTS] += had - count;
+    }
     return count;
 }
 
 void ibn_mend_begin(mend_job *job, int32_t lid)
 {
     job->lid = lid;
+    job->stray_count = 0;
     job->target = job->f->lid_switch[lid];
     job->stamp++;
 }
@@ -353,6 +383,36 @@ static int32_t split(mend_job *job, int32_t count)
     return -1;
 }
 
+/* Whether a root finds a way on other VLs for all that hangs on it but a few, `most` in the column. */
+static bool is_let_in_without(mend_job *job, int32_t root, int32_t most)
+{
+    int32_t ignored = INT32_MAX;
+    begin_parts(job, most);
+    const bool found = attach(job, root, 0, &ignored) || rescue(job, root);
+    end_parts(job);
+    return found;
+}
+
+/* One that finds no way leaves those behind that keep it from one, as few as will do; they look for their own then.  How
+ * many roots there are then, -1: that helps none. */
+static int32_t leave_behind(mend_job *job, int32_t count)
+{
+    static const int32_t more[] = {1, 3, 8};
+    const int32_t had = job->stray_count;
+    int32_t found = -1;
+    for (size_t k = 0; k < sizeof more / sizeof *more && had < MOST_STRAYS && found < 0; k++)
+        for (int32_t i = 0; i < count && found < 0 && may_scatter(job); i++)
+            found = is_let_in_without(job, job->roots[i], had + more[k]) ? i : -1;
+    if (found < 0)
+        return -1;
+    const int32_t strays = job->stray_count - had;
+    job->counts[BY_PARTS]++;
+    memmove(job->roots + found + strays, job->roots + found + 1, (size_t)(count - found - 1) * sizeof *job->roots);
+    for (int32_t k = 0; k < strays; k++)
+        job->roots[found + k] = job->strays[had + k].at;
+    return count - 1 + strays;
+}
+
 /* Split the trees of roots as far as it takes; how many find no way even so. */
 static int32_t attach_pieces(mend_job *job, int32_t count)
 {
@@ -363,7 +423,7 @@ static int32_t attach_pieces(mend_job *job, int32_t count)
                 job->roots[left++] = job->roots[i];
         const bool stuck = left == count;
         count = left;
-        if (stuck && (count = split(job, left)) < 0)
+        if (stuck && (count = leave_behind(job, left)) < 0 && (count = split(job, left)) < 0)
             return left;
     }
     return 0;

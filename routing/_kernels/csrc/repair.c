@@ -8,8 +8,6 @@
 enum { OK, NO_MEMORY };
 enum { MEND, LAY_ANEW, LEAVE, CLEAR };
 enum { NO_HOLE, MENDED, LAID_ANEW, FAILED, COPIED };
-enum { HOLES, FILLED, MOVED, VISITED, COUNTS };
-enum { PATIENCE = 10000 };
 
 static void count_changes(mend_job *job)
 {
@@ -96,24 +94,28 @@ static bool prepare(mend_job *job)
     job->hopeless = calloc(size, sizeof *job->hopeless);
     job->helps = calloc(size, sizeof *job->helps);
     job->steep = calloc(size, sizeof *job->steep);
+    job->goes = malloc(size * sizeof *job->goes);
+    job->needs = malloc(size * sizeof *job->needs);
+    job->strays = malloc(MOST_STRAYS * sizeof *job->strays);
     job->kept = malloc(size * sizeof *job->kept);
     job->touched = calloc(size, sizeof *job->touched);
     job->steps = malloc((size + 256) * sizeof *job->steps);
     job->fresh = malloc((size + 256) * MOST_LANES * sizeof *job->fresh);
     job->spare = malloc((size + 256) * MOST_LANES * sizeof *job->spare);
-    job->shut = malloc((size + 256) * MOST_LANES * MOST_LANES * sizeof *job->shut);
+    job->shut_room = (int32_t)(size + 256) * MOST_LANES * MOST_LANES;
+    job->shut = malloc((size_t)job->shut_room * sizeof *job->shut);
     job->shifted = malloc(2 * size * sizeof *job->shifted);
     job->ways = malloc(256 * sizeof *job->ways);
     job->others = malloc(256 * sizeof *job->others);
     return job->cut_off && job->known && job->hops && job->queue && job->through && job->lanes && job->flow && job->place
-           && job->roots && job->members && job->helper && job->helps && job->hopeless && job->steep && job->kept && job->touched && job->steps
+           && job->roots && job->members && job->helper && job->helps && job->hopeless && job->steep && job->goes && job->needs && job->strays && job->kept && job->touched && job->steps
            && job->fresh && job->spare && job->shut && job->shifted && job->ways && job->others;
 }
 
 static void dispose(mend_job *job)
 {
     void *all[] = {job->cut_off, job->known, job->hops, job->queue, job->through, job->lanes, job->flow, job->place,
-                   job->roots, job->members, job->helper, job->helps, job->hopeless, job->steep, job->kept, job->touched, job->steps, job->fresh,
+                   job->roots, job->members, job->helper, job->helps, job->hopeless, job->steep, job->goes, job->needs, job->strays, job->kept, job->touched, job->steps, job->fresh,
                    job->spare, job->shut, job->shifted, job->ways, job->others};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
@@ -227,7 +229,7 @@ static int run_in_order(mend_job *job, const uint8_t *lay, const int32_t *first,
 int ibn_repair(const repair_fabric *f, const uint8_t *lay, uint8_t *lft, uint8_t *sl, uint16_t *waits, int32_t *order,
                int64_t *load, uint8_t *done, int64_t *counts)
 {
-    mend_job job = {.f = f, .lft = lft, .sl = sl, .load = load, .counts = counts};
+    mend_job job = {.f = f, .lft = lft, .sl = sl, .load = load, .counts = counts, .parts_patience = PARTS_PATIENCE};
     job.net = (acyclic_net){.switches = f->switches, .channels = f->channels, .first = f->first, .src = f->src,
                             .dst = f->dst, .into = f->into, .into_first = f->into_first};
     memset(counts, 0, COUNTS * sizeof *counts);

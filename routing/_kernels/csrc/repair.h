@@ -17,6 +17,7 @@ typedef struct {
     int32_t sl_by_switch;       /* 0: sl is [L]; 1: [S, L] */
     int32_t replies;            /* whether replies count, too */
     int32_t endports_only;      /* whether what switches send to switches does not */
+    int32_t by_parts;           /* whether each part of a tree may change its SL by itself, if SLs go by switch */
     int32_t climb_first;        /* whether ways that climb in the order go before shorter ones */
     const int32_t *first;       /* [S + 1] */
     const int32_t *src;         /* [C] */
@@ -55,7 +56,8 @@ typedef struct {
  * load: int64 [C], flow on each channel; kept up to date.
  * done: uint8 [L]: 0: there was no hole, 1: mended, 2: laid anew, 3: neither could be done;
  * 4: mended with the ways of another LID.
- * counts: int64 [4]: holes; holes filled; entries that held and were changed; channels that searches for cycles came by.
+ * counts: int64 [5]: holes; holes filled; entries that held and were changed; channels that searches for cycles came by;
+ * trees that went over to other VLs part by part.
  */
 int ibn_repair(const repair_fabric *fabric, const uint8_t *lay, uint8_t *lft, uint8_t *sl, uint16_t *waits, int32_t *order,
                int64_t *load, uint8_t *done, int64_t *counts);

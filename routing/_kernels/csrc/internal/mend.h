@@ -14,6 +14,15 @@
 #define NO_ROUTE 255
 #define NO_LEVEL 255
 #define MOST_LANES 16
+#define MOST_STRAYS 24
+#define PATIENCE 10000 /* channels that searches may come by before no more switches are asked to give way */
+#define PARTS_PATIENCE 400000 /* the same, before no more trees change their SLs part by part */
+
+enum { HOLES, FILLED, MOVED, VISITED, BY_PARTS, COUNTS }; /* what is counted */
+
+#define STAYS (-1) /* one that is queued keeps its VL, */
+#define LOOKS (-2) /* still looks for one, */
+#define LEFT (-3)  /* or is left behind */
 
 typedef struct {
     int32_t channel, hops;
@@ -69,9 +78,15 @@ typedef struct {
     admitted *fresh, *spare; /* what the attempt at hand has added; room for another */
     int32_t fresh_count;
     admitted *shut;        /* turns found to close a cycle while something is in on trial */
-    int32_t shut_count;
+    int32_t shut_count, shut_room;
     bool on_trial;
     bool free_lanes;       /* whether SLs may change */
+    bool scatters;         /* whether each part of a tree may change its SL by itself */
+    int64_t parts_patience; /* channels that searches may still come by for that */
+    int8_t *goes;          /* [S] the VL to which each that is queued goes over, or one of the above */
+    uint8_t *needs;        /* [S] */
+    kept_entry *strays;    /* [MOST_STRAYS] those that were left behind in the column at hand, and their entries */
+    int32_t stray_count, most_strays;
     uint16_t wanted;       /* VLs of the root that is being helped */
     int32_t *helps, rescue; /* [S] number of the last rescue in which a switch could help */
     int32_t rescues;       /* tried in the column at hand while only turns that climb are taken */
@@ -102,6 +117,13 @@ void ibn_mend_set(mend_job *job, int32_t s, uint8_t port);
 void ibn_mend_keep(mend_job *job, int32_t s);
 void ibn_mend_restore(mend_job *job);
 void ibn_mend_gather(mend_job *job, int32_t root);
+uint32_t ibn_mend_lanes_of(const mend_job *job, int32_t s);
+int32_t ibn_mend_trunk(mend_job *job, int32_t c, int32_t count);
+bool ibn_mend_fits(mend_job *job, int32_t count, int32_t lane);
+void ibn_mend_open_again(mend_job *job, int32_t had);
+bool ibn_mend_scatter(mend_job *job, int32_t c, int32_t lane);
+bool ibn_mend_leave(mend_job *job);
+void ibn_mend_call_back(mend_job *job, int32_t had);
 bool ibn_mend_admits(mend_job *job, int32_t c);
 bool ibn_mend_note_helpers(mend_job *job);
 bool ibn_mend_may_follow(const mend_job *job, int32_t root, int32_t x, int32_t next);
