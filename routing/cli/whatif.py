@@ -16,8 +16,8 @@ import click
 from routing.cli import engines, fabrics, findings, previous
 from routing.cli.command import FINDING
 from routing.cli.numbers import Number
-from routing.cli.output import phase, plain, print_facts, print_table
-from routing.errors import InputError, OptionError
+from routing.cli.output import phase, plain, print_facts, print_table, tell
+from routing.errors import OptionError
 from routing.numerals import decimal, number_of
 
 if TYPE_CHECKING:
@@ -200,10 +200,7 @@ def choose(
         yield from sampled(fabric, count, seed=seed, together=several, rate=rate, kinds=kinds, groups=cards)
     told = [parse_fault(text, fabric) for text in named]
     for path in lists:
-        listed = read_faults(path, fabric)
-        if not listed:
-            raise InputError("names no fault", path=path, remedy="write one a line, such as 'S1/3'")
-        told += listed
+        told += read_faults(path, fabric)
     yield from ([Scenario(tuple(told))] if together and told else alone(told))
 
 
@@ -302,6 +299,6 @@ def pace(count: int, seconds: float, jobs: int) -> tuple[str, str]:
 def print_limits(limits: Limits, beyond: Sequence[Effect]) -> None:
     """Which scenarios go beyond what the site puts up with."""
     for effect in beyond[:NAMED]:
-        click.echo(f"beyond {' and '.join(limits.exceeded(effect))}: {effect.fault}")
+        tell(f"beyond {' and '.join(limits.exceeded(effect))}: {effect.fault}")
     if len(beyond) > NAMED:
-        click.echo(f"... and {len(beyond) - NAMED} more")
+        tell(f"... and {len(beyond) - NAMED} more")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from routing.engines.base import EngineOptions
-from routing.errors import OptionError
+from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
 from routing.formats.guid_files import read_guid_list
 
@@ -16,12 +16,17 @@ def named_roots(fabric: Fabric, options: EngineOptions) -> list[int]:
     OptionError
         A name or GUID that no switch of the fabric has, or that several have.
     ParseError
-        The file does not follow its format.
+        The file does not follow its format, or names nothing.
     """
     wanted = [_row(fabric, root) for root in options.roots]
     if options.root_guid_file is not None:
         by_guid = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
-        for guid in read_guid_list(options.root_guid_file):
+        listed = read_guid_list(options.root_guid_file)
+        if not listed:
+            raise ParseError(
+                "names no switch", path=options.root_guid_file, remedy="leave the file out, and roots are found"
+            )
+        for guid in listed:
             if guid not in by_guid:
                 raise OptionError(
                     f"no switch has GUID {guid:#018x}",

@@ -47,7 +47,7 @@ def read_faults(path: str | Path, fabric: Fabric) -> list[Fault]:
     Raises
     ------
     ParseError
-        A line that means nothing on this fabric: with file, line and remedy.
+        A line that means nothing on this fabric: with file, line and remedy; or no fault at all.
     EnvironmentProblem
         The file cannot be read.
     """
@@ -60,6 +60,8 @@ def read_faults(path: str | Path, fabric: Fabric) -> list[Fault]:
             faults.append(reader.fault(told))
         except OptionError as error:
             raise ParseError(error.problem, path=path, line=number, remedy=error.remedy) from None
+    if not faults:
+        raise ParseError("names no fault", path=path, remedy="write one a line, such as 'S1/3'")
     return faults
 
 

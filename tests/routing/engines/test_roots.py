@@ -62,6 +62,12 @@ def test_an_unknown_root_is_one_line(name, said):
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["", "# none yet\n"])
+def test_a_file_without_roots_is_refused(text, tmp_path):
+    with pytest.raises(ParseError, match=r"names no switch \(leave the file out, and roots are found\)$"):
+        firsts(root_guid_file=written(tmp_path, text))
+
+
 def test_a_name_of_several_switches_is_one_line():
     fabric = replace(TREE, switch_name=("twin",) * TREE.switches)
     with pytest.raises(OptionError, match=r"^27 switches are named 'twin' \(name the root by its GUID\)$"):
@@ -91,11 +97,6 @@ def test_a_bad_line_in_a_file_is_told_with_its_number(tmp_path, line):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(EnvironmentProblem, match="there is no such file"):
         firsts(root_guid_file=tmp_path / "none")
-
-
-def test_an_empty_file_names_no_root(tmp_path):
-    path = written(tmp_path, "# nobody yet\n")
-    assert firsts(root_guid_file=path) == firsts()
 
 
 # What roots do to an order

@@ -138,6 +138,14 @@ def test_a_list_file(tmp_path):
     assert [fault.name for fault in read_faults(path, RING)] == ["sw0/3 - sw1/3", "sw2", "group card: sw1/1-2"]
 
 
+@pytest.mark.parametrize("text", ["", "\n \n", "# nothing tonight\n"])
+def test_a_list_file_that_names_nothing_is_refused(text, tmp_path):
+    path = tmp_path / "faults.txt"
+    path.write_text(text)
+    with pytest.raises(ParseError, match=r"faults.txt: names no fault \(write one a line"):
+        read_faults(path, RING)
+
+
 def test_a_list_file_names_the_line(tmp_path):
     path = tmp_path / "faults.txt"
     path.write_text("sw0/3\nsw00/3\n")
