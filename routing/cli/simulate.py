@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from routing.cli.command import FINDING
-from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+from routing.cli.output import json_option, phase, print_facts, print_json, print_table, tell
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 @click.option("--list", "listing", is_flag=True, help="List the scenarios and end.")
 @click.option("--case", "names", multiple=True, metavar="NAME", help="Only this case; may be given several times.")
 @click.option("--plot", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="Write a chart of buffers and throughput over time for every case, as SVG.")  # fmt: skip
+              help="Write a chart of every case as SVG: buffers and throughput over time, or what comes "
+              "through over load.")  # fmt: skip
 @click.option("--trace", is_flag=True, help="Tell what drops and breakers did, and when.")
 @json_option
 def simulate(
@@ -86,9 +87,9 @@ def show_list(as_json: bool) -> int:
 def show_events(result: Result) -> None:
     """One line for each, with its packet time."""
     if result.events:
-        click.echo(f"\n{result.case}:")
+        tell(f"\n{result.case}:")
     for time, text in result.events:
-        click.echo(f"{time:10.2f}  {text}")
+        tell(f"{time:10.2f}  {text}")
 
 
 def as_dict(result: Result, *, trace: bool) -> dict[str, Any]:
@@ -147,25 +148,41 @@ def show(scenario: Scenario, results: list[Result]) -> None:
     print_table(["case", "given", "found", ""], rows, texts=4)
     for result in results:
         for line in result.wrong:
-            click.echo(f"{result.case}: {line}")
+            tell(f"{result.case}: {line}")
 
 
 def write_charts(folder: Path, results: list[Result]) -> None:
-    """One SVG for each case that has something to show."""
+    """One SVG for each case that has something to show; says which have not."""
     from routing.formats.atomic import make_folder, write_text_atomically
-    from routing.simulate.chart import chart
 
     make_folder(folder)
     for result in results:
-        if result.series is None:
+        picture = picture_of(result)
+        if picture is None:
+            tell(f"no chart of {result.case}: it is about nothing over time or load", err=True)
             continue
+        name = "".join(letter if letter.isalnum() else "-" for letter in result.case)
+        write_text_atomically(folder / f"{result.scenario}-{name}.svg", picture)
+
+
+def picture_of(result: Result) -> str | None:
+    """A chart of what happened over time, or of what came through over offered load; None if there is neither."""
+    import numpy as np
+
+    from routing.simulate.chart import chart
+
+    title = f"{result.scenario}: {result.case}"
+    given = short({k: v for k, v in result.stated.items() if v != "none"})
+    if result.series is not None:
         panels = (
             ("packets in the buffer at the end of a channel", result.series.buffers),
             ("throughput of flows, share of a link", result.series.throughput),
         )
-        given = short({k: v for k, v in result.stated.items() if v != "none"})
-        name = "".join(letter if letter.isalnum() else "-" for letter in result.case)
-        picture = chart(
-            f"{result.scenario}: {result.case}", f"{given}; time in packet times", result.series.time, panels
-        )
-        write_text_atomically(folder / f"{result.scenario}-{name}.svg", picture)
+        return chart(title, f"{given}; time in packet times", result.series.time, panels)
+    lines = {name: sorted((float(load), share) for load, share in curve.items())
+             for name, curve in result.found.get("curves", {}).items()}  # fmt: skip
+    if min(map(len, lines.values()), default=0) < 2:
+        return None
+    loads = np.array([load for load, _ in next(iter(lines.values()))])
+    accepted = {name: np.array([share for _, share in line]) for name, line in lines.items()}
+    return chart(title, f"{given}; over offered load", loads, [("accepted, share of a CA's link", accepted)])
