@@ -11,7 +11,7 @@ import click
 
 from routing.cli import fabrics, findings
 from routing.cli.command import FINDING
-from routing.cli.output import json_option, phase, print_facts, print_json
+from routing.cli.output import json_option, phase, print_facts, print_json, tell
 from routing.errors import FalseCertificate
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ def check(
         rows.append(("message types", chain_text(chain)))
     print_facts([*rows, *([] if carried is None else [("certificate", f"that in the bundle {carried}")])])
     for assumption in assumed if isinstance(assumed, list) else ():
-        click.echo(f"the files do not say, so it is assumed: {assumption}")
+        tell(f"the files do not say, so it is assumed: {assumption}")
     findings.print_findings(proof)
     if require == "reversible" and proof.credit_loop is None and proof.reversible_loop is not None:
-        click.echo("\n".join(proof.reversible_loop.describe()))
+        tell("\n".join(proof.reversible_loop.describe()))
     return 0 if good else FINDING
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +17,13 @@ from typing import Any
 import click
 
 from routing import __version__
+from routing.cli.output import shown
 from routing.errors import EnvironmentProblem, IbnueError, InputError, NotEnoughVLs
 
 FINDING = 1
 WRONG_USE = 2
 INTERRUPTED = 130
+READER_GONE = 128 + signal.SIGPIPE
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command like Ctrl-C does, so that it leaves nothing behind."""
 
@@ -50,7 +53,7 @@ RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a 
 
 def one_line(text: str) -> str:
     """The text without line breaks, as an error is printed."""
-    return " ".join(text.split())
+    return shown(" ".join(text.split()))
 
 
 def usage_line(error: Any) -> str:
@@ -98,6 +101,28 @@ class Ended(KeyboardInterrupt):
         self.status = 128 + number
 
 
+class ReaderGone(Exception):
+    """Nobody reads standard output any more."""
+
+
+def is_read() -> bool:
+    """Whether somebody may still read what goes to standard output."""
+    try:
+        place = sys.stdout.fileno()
+    except (OSError, ValueError):  # there is no such file
+        return True
+    watched = select.poll()
+    watched.register(place, 0)
+    return not any(event & select.POLLERR for _, event in watched.poll(0))
+
+
+def forget_output() -> None:
+    """Let what is left to be written go nowhere, rather than fail when Python ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 def heed_endings() -> None:
     """Have the signals of :data:`ENDINGS` raise :class:`Ended`, once; those that are ignored (nohup) stay so."""
 
@@ -124,6 +149,15 @@ def explain(error: BaseException) -> tuple[str, int] | None:
 
 class CommandGroup(click.Group):
     """Imports the module of a command when that command is wanted, so that ``ibnue --help`` loads none of them."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would end with the status of a finding
+            if is_read():
+                raise
+            raise ReaderGone from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order in which they are listed."""
@@ -155,6 +189,9 @@ class CommandGroup(click.Group):
         try:
             heed_endings()
             status = super().main(args, prog_name or "ibnue", complete_var, standalone_mode=False, **extra)
+        except ReaderGone:
+            forget_output()
+            sys.exit(READER_GONE)
         except (Exception, KeyboardInterrupt) as error:
             explained = explain(error)
             if explained is None:

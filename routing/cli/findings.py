@@ -7,8 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from routing.cli.output import tell
 from routing.numerals import number_of
 
 if TYPE_CHECKING:
@@ -57,12 +56,12 @@ def print_findings(proof: Proof) -> None:
     A loop that only switch-to-switch traffic closes takes one line.
     """
     for line in proof.unreachable.describe():
-        click.echo(line)
+        tell(line)
     if proof.credit_loop is not None:
         for line in proof.credit_loop.describe():
-            click.echo(line)
+            tell(line)
     if proof.switch_loop is not None:
-        click.echo(_in_one_line(proof.switch_loop))
+        tell(_in_one_line(proof.switch_loop))
 
 
 def _in_one_line(loop: CreditLoop) -> str:

@@ -16,7 +16,7 @@ import click
 from routing.cli import engines, fabrics, findings
 from routing.cli.command import FINDING
 from routing.cli.deeds import do, foresee, last_sweep, typed
-from routing.cli.output import json_option, phase, print_facts, print_json
+from routing.cli.output import json_option, phase, print_facts, print_json, shown, tell
 from routing.errors import InputError
 from routing.numerals import number_of
 
@@ -175,7 +175,7 @@ def live(
             except InputError as error:
                 if not sys.stdin.isatty():
                     raise
-                click.echo(str(error), err=True)
+                tell(str(error), err=True)
                 continue
             yield state if policies is None else with_ports(opened, state)
 
@@ -195,7 +195,7 @@ def with_ports(opened: Lab, state: State) -> State:
 def show(state: State, headline: str) -> None:
     """A state, line by line; the headline is that of the first one."""
     sweep = state.sweep
-    click.secho(headline if state.since is None else state.deed, bold=True)
+    click.secho(shown(headline if state.since is None else state.deed), bold=True)
     routed = "kept its tables" if sweep.engine is None else f"routed with {sweep.engine}"
     took = "" if sweep.routing_seconds is None else f" in {1000 * sweep.routing_seconds:.0f} ms"
     rows = [
@@ -212,4 +212,4 @@ def show(state: State, headline: str) -> None:
         rows.append(("changed", f"{changed}; the tables are those of the start" if state.returned else changed))
     print_facts([*rows, *findings.facts(state.proof)])
     findings.print_findings(state.proof)
-    click.echo()
+    tell()

@@ -17,6 +17,21 @@ PIPE_WIDTH = 200
 """Columns of a table that no terminal limits."""
 
 
+def shown(text: str) -> str:
+    """The text with escapes for what a terminal would obey or not show, since names come from the fabric."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def tell(text: str = "", *, err: bool = False) -> None:
+    """Print a line, or several, for people."""
+    click.echo(shown(text), err=err)
+
+
 def json_option(command: Command) -> Command:
     """Give a command the option ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")(command)
@@ -43,7 +58,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     rows = list(facts)
     wide = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
-        click.echo(f"{name:<{wide}}  {value}".rstrip())
+        tell(f"{name:<{wide}}  {value}".rstrip())
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1) -> None:
@@ -56,7 +71,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts:
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number < texts else "right", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(shown, row))
     width = None if Console().is_terminal else PIPE_WIDTH
     console = Console(highlight=False, markup=False, width=width)
     with console.capture() as printed:
@@ -75,9 +90,9 @@ def phase(text: str) -> Iterator[None]:
     if not console.is_terminal:
         yield
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        progress.add_task(text, total=None)
+        progress.add_task(shown(text), total=None)
         yield
 
 

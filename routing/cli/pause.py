@@ -11,7 +11,7 @@ import click
 
 from routing.cli import fabrics
 from routing.cli.command import FINDING
-from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+from routing.cli.output import json_option, phase, print_facts, print_json, print_table, tell
 from routing.numerals import number_of
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _print(found: PauseAnalysis, *, trace: bool) -> None:
         ]
     )
     for link, following in zip(found.cycle, [*found.cycle[1:], *found.cycle[:1]], strict=True):
-        click.echo(f"  {names[link]} waits for {names[following]}")
+        tell(f"  {names[link]} waits for {names[following]}")
     if trace:
         for number, iteration in enumerate(found.iterations, 1):
             _print_iteration(flows, number, iteration)
@@ -127,7 +127,7 @@ def _print(found: PauseAnalysis, *, trace: bool) -> None:
 def _print_iteration(flows: Flows, number: int, iteration: Iteration) -> None:
     from routing.deadlock.pause import pauses
 
-    click.echo(f"iteration {number}{', which fits' if iteration.fits else ''}")
+    tell(f"iteration {number}{', which fits' if iteration.fits else ''}")
     rows = [
         (flow.name, _joined(fair), _short(rate))
         for flow, fair, rate in zip(flows.flows, iteration.fair, iteration.rates, strict=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from routing.cli import fabrics, findings
-from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+from routing.cli.output import json_option, phase, print_facts, print_json, print_table, tell
 from routing.numerals import number_of
 
 if TYPE_CHECKING:
@@ -88,13 +88,13 @@ def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool)
         ]
     )
     if not rows:
-        click.echo("the policy has no rule, so every port keeps what it has")
+        tell("the policy has no rule, so every port keeps what it has")
         return 0
     print_table(["rule", "line", "ports", "decides"], [(r.name, str(r.line), str(n), str(own)) for r, n, own in rows])
     for rule, ports, own in rows:
         if not own:
             why = "later rules override it everywhere" if ports else f"no cabled port of {subnet.name} fits it"
-            click.echo(f"{rule.name} (line {rule.line}) decides nothing: {why}")
+            tell(f"{rule.name} (line {rule.line}) decides nothing: {why}")
     return 0
 
 

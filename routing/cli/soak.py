@@ -10,10 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import click
-
 from routing.cli.command import FINDING
-from routing.cli.output import phase, print_facts, print_json
+from routing.cli.output import phase, print_facts, print_json, tell
 from routing.errors import EnvironmentProblem, OptionError
 from routing.numerals import number_of
 
@@ -91,14 +89,14 @@ def soak(
                 if book is not None:
                     book.write(json.dumps(outcome.as_object()) + "\n")
                 if not as_json:
-                    click.echo(line(outcome))
+                    tell(line(outcome))
         found = summary(outcomes)
         if book is not None:
             book.write(json.dumps({"summary": asdict(found)}) + "\n")
     if as_json:
         print_json({**head, "events": [outcome.as_object() for outcome in outcomes], "summary": asdict(found)})
     else:
-        click.echo()
+        tell()
         print_facts(facts(found))
     return 0 if all(outcome.good for outcome in outcomes) else FINDING
 

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from routing.cli.output import print_facts, print_table
+from routing.cli.output import print_facts, print_table, tell
 from routing.numerals import number_of
 
 if TYPE_CHECKING:
@@ -79,14 +77,14 @@ def show(report: Report, *, by_fabric: bool) -> None:
     print_table(columns, [row(line) for line in report.lines], texts=len(columns) - 7)
     print_facts(facts(report))
     for record in report.failures[:NAMED]:
-        click.echo(f"{record.result.outcome}: {record.task}: {record.result.error or ''}".removesuffix(": "))
+        tell(f"{record.result.outcome}: {record.task}: {record.result.error or ''}".removesuffix(": "))
     if len(report.failures) > NAMED:
-        click.echo(f"... and {len(report.failures) - NAMED} more")
+        tell(f"... and {len(report.failures) - NAMED} more")
     regressions = () if report.compared is None else report.compared.regressions
     for worse in regressions[:NAMED]:
-        click.echo(f"worse: {worse.about}: {worse.what} {worse.before} -> {worse.after}")
+        tell(f"worse: {worse.about}: {worse.what} {worse.before} -> {worse.after}")
     if len(regressions) > NAMED:
-        click.echo(f"... and {len(regressions) - NAMED} more")
+        tell(f"... and {len(regressions) - NAMED} more")
 
 
 def row(line: Line) -> list[str]:

@@ -11,7 +11,7 @@ import click
 
 from routing.cli import fabrics, findings
 from routing.cli.command import FINDING
-from routing.cli.output import json_option, phase, print_facts, print_json
+from routing.cli.output import json_option, phase, print_facts, print_json, tell
 from routing.numerals import number_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def show(fabric: Fabric, found: Transition) -> None:
     """All of it as text."""
     print_facts(facts(fabric, found))
     for line in (*found.describe(), *steps(found.drain)):
-        click.echo(line)
+        tell(line)
 
 
 def facts(fabric: Fabric, found: Transition) -> Iterator[tuple[str, str]]:

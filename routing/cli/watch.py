@@ -15,7 +15,7 @@ import click
 from routing.cli import fabrics, findings
 from routing.cli.command import FINDING
 from routing.cli.numbers import Number
-from routing.cli.output import json_option, phase, print_facts, print_json
+from routing.cli.output import json_option, phase, print_facts, print_json, tell
 from routing.errors import EnvironmentProblem
 from routing.numerals import number_of
 
@@ -72,7 +72,7 @@ def watch(
     if as_json:
         print_json(as_object(subnet, told))
     elif not len(watched):
-        click.echo("these tables have no credit loop, so there is nothing to watch (--all: everything)")
+        tell("these tables have no credit loop, so there is nothing to watch (--all: everything)")
     return FINDING if told.loops else 0
 
 
@@ -120,11 +120,11 @@ def show(fabric: Fabric, number: int, watched: int, added: Readings, told: Point
     """One round."""
     if number == 1:
         print_facts([("fabric", findings.fabric_line(fabric)), ("watched", number_of(watched, "channel"))])
-    click.echo(f"round {number}: {number_of(len(added.suspected), 'channel')} suspected")
+    tell(f"round {number}: {number_of(len(added.suspected), 'channel')} suspected")
     for pointed in told.loops:
-        click.echo("\n".join(pointed.describe()))
+        tell("\n".join(pointed.describe()))
     for channel in told.elsewhere:
-        click.echo(f"suspected, but on no credit loop: {channel_name(fabric, channel)}")
+        tell(f"suspected, but on no credit loop: {channel_name(fabric, channel)}")
 
 
 def channel_name(fabric: Fabric, channel: int) -> str:
