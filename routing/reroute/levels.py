@@ -32,8 +32,10 @@ def with_levels(
     *,
     level: npt.NDArray[np.uint8],
     threads: int,
-) -> Routing | None:
+) -> tuple[Routing, npt.NDArray[np.int32]] | None:
     """The same tables, with SLs by which they are as safe as the earlier ones; None if the VLs do not hold them.
+
+    With them comes an order (int32[V, C]) in which all that they make wait climbs.
 
     Ways that are what they were keep their SLs.  Each of the others, the longest first, takes the first VL from its own
     on that closes no cycle with what is there; if replies count, together with the ways back, which ride the same SL.
@@ -56,7 +58,8 @@ def with_levels(
     """
     counted, given_away = _counted(fabric, certificate), np.flatnonzero(level != NO_LANE)
     moved = _moved(fabric, routing, earlier, replies=certificate.strength == "reversible") & counted
-    lane = np.searchsorted(1 << np.arange(SLS), vl_bit[np.broadcast_to(routing.sl, moved.shape)]).astype(np.uint8)
+    lane_of = np.searchsorted(1 << np.arange(SLS), vl_bit).astype(np.uint8)
+    lane = lane_of[np.broadcast_to(routing.sl, moved.shape)]
     still = counted & ~moved & between(fabric)
     busy = np.bincount(lane[still], minlength=SLS)[given_away]
     emptiest = given_away[np.argsort(busy, kind="stable")]
@@ -88,8 +91,8 @@ class _Search:
 
     def place(
         self, cleared: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_], emptiest: int, budget: int
-    ) -> tuple[Routing | None, npt.NDArray[np.bool_], int]:
-        """SLs for all that has moved, or None; what found no VL; what is left of the budget.
+    ) -> tuple[tuple[Routing, npt.NDArray[np.int32]] | None, npt.NDArray[np.bool_], int]:
+        """SLs for all that has moved, with an order, or None; what found no VL; what is left of the budget.
 
         Those of ``first`` go first, and to the emptiest VL; then others that are ``cleared`` off theirs, and go back
         only if no other takes them; then the rest.
@@ -104,7 +107,7 @@ class _Search:
         own = self.lane[at, lid]
         turn = np.repeat(np.arange(3), [len(part[0]) for part in parts])
         start = np.choose(turn, [np.full_like(own, emptiest), (own + 1) % len(self.level), own]).astype(np.uint8)
-        given, _, budget = fit_ways(
+        given, placed, budget = fit_ways(
             self.fabric.channels,
             self.fabric.lids.switch,
             self.routing.lft,
@@ -117,10 +120,10 @@ class _Search:
         if left.any():
             return None, left, budget
         if (given == own).all():
-            return self.routing, left, budget
+            return (self.routing, placed.order), left, budget
         new = sl.copy()
         new[at, lid] = np.where(given == own, new[at, lid], self.level[given])
-        return replace(self.routing, sl=new, vls_needed=self.routing.vls), left, budget
+        return (replace(self.routing, sl=new, vls_needed=self.routing.vls), placed.order), left, budget
 
     def groups(self, at: npt.NDArray[np.int32], lid: npt.NDArray[np.int32], start: npt.NDArray[np.uint8]) -> Groups:
         """Each way by itself; if replies count, with the ways from its LID's switch to all LIDs where it begins."""
@@ -138,7 +141,7 @@ class _Search:
 
     def waits(self, sl: npt.NDArray[np.uint8], without: npt.NDArray[np.bool_]) -> Waits | None:
         """What waits for what by all other ways; None if that cannot be said."""
-        unused = np.setdiff1d(np.arange(SLS), sl)
+        unused = np.flatnonzero(np.bincount(sl.ravel(), minlength=SLS) == 0)
         if not len(unused):
             return None
         bit = self.vl_bit.copy()
@@ -176,7 +179,9 @@ def _longest_first(
     fabric: Fabric, routing: Routing, which: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Source and LID of each of these ways."""
-    lid, at = np.nonzero(which.T)
+    columns = np.flatnonzero(which.any(axis=0))
+    nth, at = np.nonzero(which[:, columns].T)
+    lid = columns[nth]
     channels, target, s = fabric.channels, fabric.lids.switch[lid], at.copy()
     hops, on = np.zeros(len(at), np.int32), np.arange(len(at))
     while len(on := on[s[on] != target[on]]):

@@ -215,7 +215,7 @@ class _Job:
         filled, counted = start.lft == NO_PORT, lft != start.lft
         self.counts["repaired"] = self.counts["holes"] = int(np.count_nonzero(filled & counted))
         self.counts["moved"] = int(np.count_nonzero(~filled & counted))
-        laid = with_levels(
+        fitted = with_levels(
             self.fabric,
             replace(start, lft=lft),
             self.laid.routing,
@@ -224,12 +224,13 @@ class _Job:
             level=self.standing.level,
             threads=self.options.threads,
         )
-        if laid is None:
+        if fitted is None:
             return None
+        laid, order = fitted
         self.counts["levels"] = int(np.count_nonzero(laid.sl != _shaped(start.sl, laid.sl.shape)))
         self.counts["by_source"], self.counts["fewest"] = laid.sl.ndim - start.sl.ndim, 1
         routing = replace(laid, provenance=self.provenance())
-        proof = prove(self.fabric, routing, threads=self.options.threads)
+        proof = self.proven(routing, order)
         if not proof.complete or not _as_strong(proof, certificate) or proof.scope not in ("all", certificate.scope):
             return None
         return self.result(routing, proof, "repaired", self.reason("repaired", proof))
@@ -350,15 +351,12 @@ class _Job:
     def judge(self, laid: Routing, plan: Attempt) -> tuple[Rerouted | None, str]:
         """Prove what came of it."""
         routing, certificate = replace(laid, provenance=self.provenance()), self.before.proof.certificate
-        proof = None
+        order, same_order = None, False
         if plan.certificate is not None and "exact" not in self.counts:
             known = self.standing.waits if plan.frame.base is self.standing.base and self.standing.climbing else None
             same_order = known is not None and np.array_equal(known.order, plan.waits.order)
             order = plan.waits.order[:, plan.frame.channel]
-            proof = prove_changes(self.fabric, routing, self.before, self.laid, order, turns_climb=same_order)
-            self.counts["proven_by_changes"] = int(proof is not None)
-        if proof is None:
-            proof = prove(self.fabric, routing, threads=self.options.threads)
+        proof = self.proven(routing, order, turns_climb=same_order)
         if not proof.complete:
             return None, "what was repaired is not complete"
         if plan.certificate is not None and certificate is not None and not _as_strong(proof, certificate):
@@ -367,6 +365,14 @@ class _Job:
         if how == "unchanged" and self.counts.get("healed"):
             how = "home"
         return self.result(routing, proof, how, self.reason(how, proof)), ""
+
+    def proven(self, routing: Routing, order: npt.NDArray[np.int32] | None, *, turns_climb: bool = False) -> Proof:
+        """By what has changed, if there is an order (int32[V, C]) that shows it, else as a whole."""
+        proof = None
+        if order is not None:
+            proof = prove_changes(self.fabric, routing, self.before, self.laid, order, turns_climb=turns_climb)
+            self.counts["proven_by_changes"] = int(proof is not None)
+        return proof if proof is not None else prove(self.fabric, routing, threads=self.options.threads)
 
     def reason(self, how: How, proof: Proof) -> str:
         """What it took, in one line."""

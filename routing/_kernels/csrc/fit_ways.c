@@ -82,6 +82,7 @@ static uint8_t place(fit_job *job, int32_t start)
     for (int32_t i = 0; i < vls; i++) {
         const int32_t lane = (start + i) % vls;
         if (job->ways->open[lane] && !is_blocked(job, lane)
+            && !ibn_acyclic_clash(&job->graph, lane, job->step, job->steps)
             && ibn_acyclic_fits(&job->graph, lane, job->step, job->steps))
             return (uint8_t)lane;
     }

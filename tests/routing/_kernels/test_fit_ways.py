@@ -2,6 +2,7 @@
 
 import networkx
 import numpy as np
+import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,12 +57,17 @@ def masks_of(fabric, graphs):
     return masks
 
 
-def random_groups(rng, fabric, count):
-    size = rng.integers(1, 4, count)
+def random_groups(rng, fabric, count, most=3):
+    size = rng.integers(1, most + 1, count)
     first = np.append(0, np.cumsum(size)).astype(np.int32)
     source = rng.integers(0, fabric.switches, first[-1]).astype(np.int32)
     lid = rng.choice(np.flatnonzero(fabric.lids.switch >= 0), first[-1]).astype(np.int32)
     return Groups(first, source, lid, rng.integers(0, VLS, count).astype(np.uint8))
+
+
+def nothing_waits(fabric):
+    order = np.tile(np.arange(len(fabric.channels), dtype=np.int32), (VLS, 1))
+    return Waits(np.zeros(slot_numbers(fabric.channels)[1], np.uint16), order)
 
 
 @examples(40)
@@ -71,12 +77,7 @@ def test_the_kernel_chooses_what_networkx_chooses(fabric, seed):
     lft = ENGINES["minhop"].route(fabric, EngineOptions(threads=1, effort=0.0)).lft.copy()
     lost = rng.random(lft.shape) < 0.02
     lft[lost & (fabric.lids.switch != np.arange(fabric.switches)[:, None])] = 255
-    graphs = [networkx.DiGraph() for _ in range(VLS)]
-    for graph in graphs:
-        graph.add_nodes_from(range(len(fabric.channels)))
-    nothing = np.zeros(slot_numbers(fabric.channels)[1], np.uint16)
-    order = np.tile(np.arange(len(fabric.channels), dtype=np.int32), (VLS, 1))
-    waits = Waits(nothing, order)
+    graphs, waits = [networkx.DiGraph() for _ in range(VLS)], nothing_waits(fabric)
     for allowed in (np.ones(VLS, bool), rng.random(VLS) < 0.7):
         groups = random_groups(rng, fabric, 20)
         found, waits, _ = fit_ways(fabric.channels, fabric.lids.switch, lft, groups, waits=waits, allowed=allowed)
@@ -84,6 +85,21 @@ def test_the_kernel_chooses_what_networkx_chooses(fabric, seed):
         assert np.array_equal(waits.masks, masks_of(fabric, graphs))
         for vl, graph in enumerate(graphs):
             assert all(waits.order[vl, c] < waits.order[vl, n] for c, n in graph.edges)
+
+
+@pytest.mark.parametrize(("kind", "size"), [("ring", "9"), ("torus", "4x4"), ("torus", "3x3x3"), ("hypercube", "4")])
+def test_ways_that_close_a_cycle_together_only(kind, size):
+    """Groups of many ways: no turn of theirs is in the way of what is there, but several are, one behind the other."""
+    fabric, rng = generate(kind, [size]), np.random.default_rng(3)
+    lft = ENGINES["minhop"].route(fabric, EngineOptions(threads=1, effort=0.0)).lft
+    for most in (2, 4, 8, 16, 40):
+        groups, graphs = random_groups(rng, fabric, 24, most), [networkx.DiGraph() for _ in range(VLS)]
+        waits = nothing_waits(fabric)
+        found, waits, _ = fit_ways(
+            fabric.channels, fabric.lids.switch, lft, groups, waits=waits, allowed=np.ones(VLS, bool)
+        )
+        assert found.tolist() == slow_fit_ways(fabric, lft, groups, graphs, np.ones(VLS, bool))
+        assert np.array_equal(waits.masks, masks_of(fabric, graphs))
 
 
 def test_a_budget_that_is_used_up_places_nothing_more():

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics
 
@@ -92,7 +93,7 @@ def test_the_same_at_any_number_of_threads():
         assert np.array_equal(found[0].routing.sl, other.routing.sl)
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(fabrics(min_switches=4, max_switches=12), st.integers(1, 4), st.integers(0, 10_000))
 def test_any_links_of_any_fabric_on_few_vls(fabric, vls, seed):
     rng, links = np.random.default_rng(seed), np.unique(fabric.channels.link)

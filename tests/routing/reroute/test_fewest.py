@@ -1,5 +1,7 @@
 """The fewest entries that can change: against the lightest tree of all, for whatever was lost."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from examples import examples
@@ -8,10 +10,16 @@ from hypothesis import strategies as st
 from strategies import fabrics
 
 from ibsim_fixtures.catalogue import FIXTURES
+from routing.deadlock.cdg import common_lanes, vl_bits
+from routing.deadlock.certificate import check_certificate
+from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.formats.fabric_files import read_fabric
+from routing.reroute import Published
 from routing.reroute.fewest import between, fewest_entries
+from routing.reroute.levels import with_levels
+from routing.reroute.prove_changes import prove_changes
 from routing.reroute.translate import lay_over
 from routing.topologies import generate
 
@@ -120,3 +128,23 @@ def test_a_circle_is_broken_only_where_a_hole_leads_through_it():
     assert all_arrive(fabric, fewest_entries(fabric, lft))
     lft[3, lid] = port[3, 2]
     assert np.array_equal(fewest_entries(fabric, lft), lft)
+
+
+@pytest.mark.parametrize("link", [1, 40, 77])
+def test_the_order_that_comes_with_new_sls_is_a_proof(link):
+    """What has changed climbs in it, so that nothing else has to be walked, and the checker says the same."""
+    fabric = generate("torus", ["4x4x4"], cas=1)
+    routing = ENGINES["dfsssp"].route(fabric, EngineOptions(threads=1, effort=0.1))
+    home = Published(fabric, routing, prove(fabric, routing, threads=1))
+    certificate = home.proof.certificate
+    less = fabric.without_links([int(np.unique(fabric.channels.link)[link])])
+    laid, vl_bit = lay_over(routing, fabric, less), vl_bits(common_lanes(routing))
+    tables = replace(laid.routing, lft=fewest_entries(less, laid.routing.lft))
+    level = np.arange(len(certificate.order), dtype=np.uint8)
+    assert (vl_bit[level] == 1 << level).all()
+    found, order = with_levels(less, tables, laid.routing, certificate, vl_bit, level=level, threads=1)
+    short = prove_changes(less, found, home, laid, order)
+    assert short is not None
+    assert prove(less, found, threads=1).complete
+    check_certificate(less, found, short.certificate, threads=1)
+    assert prove_changes(less, found, home, laid, np.ascontiguousarray(order[:, ::-1])) is None
