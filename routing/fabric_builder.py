@@ -16,6 +16,7 @@ import numpy as np
 
 from routing.errors import FabricError
 from routing.fabric import MAX_UNICAST_LID, Fabric, NodeKind
+from routing.lids import give_lids
 
 MAX_SWITCH_PORTS = 254
 
@@ -85,17 +86,13 @@ class FabricBuilder:
             GUID 0 or over 64 bits, a GUID (or, with ``unique_name``, a name) that is there already, more ports than
             InfiniBand allows.
         """
-        if not 0 < guid < 1 << 64:
-            raise self._error(f"GUID {guid:#x} of {name!r} is no 64-bit GUID", place, "give it one from 1 to 2^64-1")
-        if guid in self._by_guid:
-            other = self._devices[self._by_guid[guid]].name
-            raise self._error(f"GUID {guid:#x} of {name!r} belongs to {other!r} already", place, "GUIDs are unique")
+        handle = len(self._devices)
+        self._check_guid(handle, guid, name, place)
         if unique_name and name in self._by_name:
             raise self._error(f"there is a node {name!r} already", place, "rename one of the two")
         limit = MAX_SWITCH_PORTS if kind is NodeKind.SWITCH else 254
         if not 0 < ports <= limit:
             raise self._error(f"{name!r} has {ports} ports", place, f"a node has 1 to {limit}")
-        handle = len(self._devices)
         self._devices.append(_Device(kind, guid, name, ports, place))
         self._by_guid[guid] = handle
         self._by_name.setdefault(name, handle)
@@ -118,18 +115,18 @@ class FabricBuilder:
             GUID 0 or over 64 bits, or a GUID that another device has.
         """
         changed = self._devices[device]
-        if not 0 < guid < 1 << 64:
-            raise self._error(
-                f"GUID {guid:#x} of {changed.name!r} is no 64-bit GUID", place, "give it one from 1 to 2^64-1"
-            )
-        if self._by_guid.get(guid, device) != device:
-            other = self._devices[self._by_guid[guid]].name
-            raise self._error(
-                f"GUID {guid:#x} of {changed.name!r} belongs to {other!r} already", place, "GUIDs are unique"
-            )
+        self._check_guid(device, guid, changed.name, place)
         del self._by_guid[changed.guid]
         changed.guid = guid
         self._by_guid[guid] = device
+
+    def _check_guid(self, device: int, guid: int, name: str, place: Place) -> None:
+        """Raise FabricError unless a device may have that node GUID."""
+        if not 0 < guid < 1 << 64:
+            raise self._error(f"GUID {guid:#x} of {name!r} is no 64-bit GUID", place, "give it one from 1 to 2^64-1")
+        if self._by_guid.get(guid, device) != device:
+            other = self._devices[self._by_guid[guid]].name
+            raise self._error(f"GUID {guid:#x} of {name!r} belongs to {other!r} already", place, "GUIDs are unique")
 
     def described(self, device: int) -> tuple[NodeKind, str, int]:
         """Kind, name and number of ports of a device."""
@@ -332,28 +329,3 @@ class FabricBuilder:
     @staticmethod
     def _error(problem: str, place: Place, remedy: str) -> FabricError:
         return FabricError(problem, path=place.path, line=place.line, remedy=remedy)
-
-
-def give_lids(
-    switch_lid: list[int], endport_lid: list[tuple[int, int]], lmc: int
-) -> tuple[list[int], list[tuple[int, int]]]:
-    """Give the lowest free LIDs to those that have none."""
-    used = {lid for lid in switch_lid if lid}
-    for lid, own in endport_lid:
-        used.update(range(lid, lid + (1 << own)) if lid else ())
-
-    def free(step: int) -> Iterator[int]:
-        lid = step
-        while lid + step - 1 <= MAX_UNICAST_LID:
-            if used.isdisjoint(range(lid, lid + step)):
-                used.update(range(lid, lid + step))
-                yield lid
-            lid += step
-        raise FabricError(
-            f"the fabric needs more LIDs than the {MAX_UNICAST_LID} unicast LIDs there are",
-            remedy=f"use an LMC under {lmc}" if lmc else "split the fabric into subnets",
-        )
-
-    single, block = free(1), free(1 << lmc)
-    switch_lid = [lid or next(single) for lid in switch_lid]
-    return switch_lid, [(lid, own) if lid else (next(block), lmc) for lid, own in endport_lid]

@@ -14,9 +14,9 @@ import numpy as np
 
 from routing.errors import ParseError
 from routing.fabric import MAX_UNICAST_LID, Fabric
-from routing.fabric_builder import give_lids
 from routing.formats.guid_lists import write_guid2lid, write_guid_list
 from routing.formats.text import c_number, read_text
+from routing.lids import give_lids
 
 __all__ = [
     "GuidLine", "LidRange", "apply_guid2lid", "apply_node_names", "read_guid2lid", "read_guid_lines", "read_guid_list",
