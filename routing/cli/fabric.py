@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--cas", type=int, metavar="N", help="CAs on each switch that carries any.")
 @click.option("--redundancy", type=int, metavar="N", help="Parallel links for each link.")
 @click.option("--width", type=int, metavar="LANES", help="Lanes of every link: 1, 2, 4, 8 or 12.")
-@click.option("--speed", metavar="SPEED", help="SDR, DDR, QDR, FDR, EDR, HDR or NDR.")
+@click.option("--speed", metavar="SPEED", help="SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR.")
 @click.option("--seed", type=int, help="Of random topologies.")
 @click.option("--name", help="Name of the fabric.")
 @click.option("--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs assigned.")
@@ -83,10 +83,10 @@ def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, gu
     OptionError
         Options of a generator with a file, or of a file with a generator.
     """
-    from routing.topologies import TOPOLOGIES
-
-    if source in TOPOLOGIES and not Path(source).exists():
-        return fabrics.generated(source, arguments, guid2lid, lmc=lmc, **chosen)
+    made = fabrics.generator_of(source)
+    if made is not None:
+        name, words = made
+        return fabrics.generated(name, [*words, *arguments], guid2lid, lmc=lmc, **chosen)
     if arguments or chosen:
         what = arguments[0] if arguments else "--" + next(iter(chosen))
         raise OptionError(f"{what} belongs to a generator, and {source!r} is none", remedy="ibnue fabric --list")

@@ -99,8 +99,16 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return [*names, CompletionItem(incomplete, type="file")]
 
 
-def generated(name: str, words: Sequence[str], guid2lid: Path | None, **options: Any) -> Fabric:
-    """The fabric of a generator, whose GUIDs no file of LIDs can know.
+def generator_of(text: str) -> tuple[str, list[str]] | None:
+    """Name and words of ``generator:argument,argument,option=value``; None where it names a file, or no generator."""
+    from routing.topologies import TOPOLOGIES
+
+    name, _, rest = text.partition(":")
+    return None if Path(text).exists() or name not in TOPOLOGIES else (name, rest.split(",") if rest else [])
+
+
+def generated(name: str, words: Sequence[str], guid2lid: Path | None, /, *, lmc: int = 0, **options: Any) -> Fabric:
+    """The fabric of a generator, whose GUIDs no file of LIDs can know; LMC 0 is that of no option.
 
     Raises
     ------
@@ -111,7 +119,7 @@ def generated(name: str, words: Sequence[str], guid2lid: Path | None, **options:
 
     if guid2lid is not None:
         raise OptionError("--guid2lid needs a fabric file", remedy="a generator's GUIDs are its own")
-    return from_words(name, words, **options)
+    return from_words(name, words, **options, **({"lmc": lmc} if lmc else {}))
 
 
 def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
@@ -126,10 +134,11 @@ def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
     """
     from routing.topologies import TOPOLOGIES
 
-    name, colon, rest = text.partition(":")
-    if not Path(text).exists() and name in TOPOLOGIES:
-        return generated(name, rest.split(",") if rest else [], guid2lid, lmc=lmc)
+    made = generator_of(text)
+    if made is not None:
+        return generated(*made, guid2lid, lmc=lmc)
     if not Path(text).exists():
+        name, colon, _ = text.partition(":")
         near = difflib.get_close_matches(name, TOPOLOGIES, 1)
         hint = f"did you mean {near[0]}:...?" if near and colon else "a generator is written like torus:4x4x4,cas=1"
         raise InputError("no such file or generator", path=text, remedy=hint)

@@ -62,6 +62,8 @@ class Topology:
         How many arguments it takes; empty: any number.
     lists
         Each argument is a list of its own; otherwise ``4x3``, ``4,3`` and ``4 3`` are the same.
+    random
+        Whether it looks at the seed.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Topology:
     build: Callable[[Lists, TopologyOptions], Fabric]
     counts: tuple[int, ...] = ()
     lists: bool = False
+    random: bool = False
 
 
 def _sizes(make: Callable[[Sequence[int], TopologyOptions], Fabric]) -> Callable[[Lists, TopologyOptions], Fabric]:
@@ -128,7 +131,13 @@ _ALL = (
     Topology("slimfly", "Q", "2 Q^2 switches of diameter 2, Q a prime power", ("5",), _numbers(slimfly), (1,)),
     Topology("kautz", "D K", "words of K letters, D arcs out of each", ("3", "2"), _numbers(kautz), (2,)),
     Topology(
-        "random-regular", "N D", "N switches with D random links each", ("16", "4"), _numbers(random_regular), (2,)
+        "random-regular",
+        "N D",
+        "N switches with D random links each",
+        ("16", "4"),
+        _numbers(random_regular),
+        (2,),
+        random=True,
     ),
     Topology("full-mesh", "N", "N switches, all linked to each other", ("6",), _numbers(full_mesh), (1,)),
 )
@@ -174,22 +183,27 @@ def from_words(name: str, words: Sequence[str], /, **options: Any) -> Fabric:
     Raises
     ------
     OptionError
-        An unknown generator or option, an option twice, a wrong number of arguments, a value that makes no fabric.
+        An unknown generator or option, an option twice, a wrong number of arguments, a value that makes no fabric, a
+        seed where nothing is random.
     """
     arguments = [word for word in words if "=" not in word]
-    given: set[str] = set()
     for word in words:
         key, equals, value = word.partition("=")
         if equals:
-            if key.strip() in given:
-                raise OptionError(f"{key.strip()} is given twice", remedy="give it once")
-            given.add(key.strip())
-            options[key.strip().replace("-", "_")] = _number_or_text(value.strip())
+            option = key.strip().replace("-", "_")
+            if option in options:
+                raise OptionError(f"{option} is given twice", remedy="give it once")
+            options[option] = value.strip() if option == "name" else _number_or_text(value.strip())
+    if "seed" in options and name in TOPOLOGIES and not TOPOLOGIES[name].random:
+        random = ", ".join(topology.name for topology in _ALL if topology.random)
+        raise OptionError(f"nothing of a {name} is random", remedy=f"leave the seed out; it is for {random}")
     return generate(name, arguments, **options)
 
 
 def _number_or_text(value: str) -> int | float | str:
     """An int or a float where the text is one, else the text."""
+    if "_" in value or not value.isascii():
+        return value
     with contextlib.suppress(ValueError):
         return int(value)
     with contextlib.suppress(ValueError):

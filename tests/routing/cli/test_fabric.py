@@ -16,6 +16,13 @@ def test_a_generator_is_described():
 def test_one_word_means_the_same_as_words_and_options():
     words = json.loads(run("fabric", "kary-ntree", 4, 2, "--redundancy", 2, "--speed", "EDR", "--json").stdout)
     assert json.loads(run("fabric", "kary-ntree:4,2,redundancy=2,speed=EDR", "--json").stdout) == words
+    assert json.loads(run("fabric", "kary-ntree:4", 2, "redundancy=2", "--speed", "EDR", "--json").stdout) == words
+
+
+@pytest.mark.parametrize("name", ["a b", "7", "1e3", "a=b", 'quoted "so"', "\u00fc#x"])
+def test_names_are_as_they_are_given(name):
+    for words in (["torus", "4x4", "--name", name], [f"torus:4x4,name={name}"]):
+        assert json.loads(run("fabric", *words, "--json").stdout)["name"] == name
 
 
 def test_written_and_read_again(tmp_path):
@@ -48,7 +55,14 @@ def test_listed_examples_work(topology):
         (["torus", "4xfour"], "whole numbers"),
         (["torus", "4x4", "--lmc", "9"], "--lmc"),
         (["torus", "300x300"], "LIDs"),
-        (["torus:4x4", "--cas", "3"], "--cas"),
+        (["torus:4x4,cas=3", "--cas", "3"], "cas is given twice"),
+        (["torus", "4x4", "cas=3", "--cas", "0"], "cas is given twice"),
+        (["torus:4x4,lmc=1", "--lmc", "2"], "lmc is given twice"),
+        (["torus:4x4,cas=1_0"], "cas is '1_0'"),
+        (
+            ["torus", "4x4", "--seed", "2"],
+            "nothing of a torus is random (leave the seed out; it is for random-regular)",
+        ),
         ([], "SOURCE"),
     ],
 )
