@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -85,6 +85,17 @@ def engine_for(routing: Routing, name: str) -> Engine:
     return engines.find_engine(name if engines.is_given("engine_name") else engine_of(routing) or name)
 
 
+def options_for(routing: Routing, options: EngineOptions) -> EngineOptions:
+    """The options to go on with: without ``--first-vl`` the VLs that earlier tables keep for others stay kept."""
+    return options if engines.is_given("first_vl") else replace(options, first_vl=_first_vl(routing))
+
+
+def _first_vl(routing: Routing) -> int:
+    """The first VL of earlier tables; 0 if they do not say."""
+    first = routing.provenance.options.get("first_vl", 0)
+    return first if isinstance(first, int) else 0
+
+
 def reroute(
     stability: str, earlier: tuple[Fabric, Routing], engine: Engine, options: EngineOptions, fabric: Fabric
 ) -> Rerouted:
@@ -93,7 +104,7 @@ def reroute(
     Raises
     ------
     OptionError
-        What is to be kept is not what is asked for: it is another engine's, or takes more VLs.
+        What is to be kept is not what is asked for (:func:`check_same`), or not proven for replies where these count.
     """
     from routing.deadlock.proof import prove
     from routing.reroute import Published, Stability
@@ -103,6 +114,9 @@ def reroute(
     if stability != "fresh":
         check_same(routing, engine, options, "--previous")
     before = Published(was, routing, prove(was, routing, threads=options.threads))
+    if stability != "fresh" and options.reversible and before.proof.strength == "forward":
+        raise OptionError("the tables of --previous are not proven for replies, as --reversible asks",
+                          remedy="leave it out, or --stability fresh to change them all")  # fmt: skip
     return change(engine, options, before, fabric, stability=Stability(stability), home=before)
 
 
@@ -112,15 +126,24 @@ def check_same(routing: Routing, engine: Engine, options: EngineOptions, option:
     Raises
     ------
     OptionError
-        They are another engine's, or take more VLs.
+        They are another engine's, or take more VLs or others.
     """
     made = engine_of(routing)
     if made not in (None, engine.name):
         raise OptionError(f"the tables of {option} are those of {made}, not of {engine.name}",
                           remedy=f"leave -e out, use -e {made}, or --stability fresh to change them all")  # fmt: skip
-    if isinstance(options.vls, int) and routing.vls > options.vls:
-        raise OptionError(f"the tables of {option} take {number_of(routing.vls, 'VL')}, --vls says {options.vls}",
-                          remedy=f"use --vls {routing.vls}, or --stability fresh to change them all")  # fmt: skip
+    first = _first_vl(routing)
+    if options.first_vl != first:
+        raise OptionError(f"the tables of {option} begin at VL {first}, --first-vl says {options.first_vl}",
+                          remedy="leave it out, or --stability fresh to change them all")  # fmt: skip
+    vls = routing.vls - first
+    if isinstance(options.vls, int) and vls > options.vls:
+        raise OptionError(f"the tables of {option} take {number_of(vls, 'VL')}, --vls says {options.vls}",
+                          remedy=f"use --vls {vls}, or --stability fresh to change them all")  # fmt: skip
+    if options.vls == "auto" and routing.vls > options.port_vls and engines.is_given("port_vls"):
+        last = routing.vls - 1
+        raise OptionError(f"the tables of {option} take VLs up to {last}, --port-vls says {options.port_vls}",
+                          remedy=f"use --port-vls {routing.vls}, or --stability fresh to change them all")  # fmt: skip
 
 
 def facts(found: Rerouted) -> Iterator[tuple[str, str]]:

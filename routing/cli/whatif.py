@@ -120,7 +120,7 @@ def whatif(
     scenarios = list(choose(subnet, seed=seed, together=together, **chosen))
     routing = None
     if tables is not None:
-        routing, engine = read(tables, subnet, engine_name, options, stability)
+        routing, engine, options = read(tables, subnet, engine_name, options, stability)
     with phase(f"routing {subnet.name} with {engine.name}"):
         baseline = Baseline.of(subnet, engine, options, routing=routing, stability=Stability(stability))
     limits = Limits(max_loss, "certified" in required, "connected" in required)
@@ -153,21 +153,21 @@ def check_company(chosen: Mapping[str, Any], together: bool) -> None:
 
 def read(
     tables: Path, fabric: Fabric, engine_name: str, options: EngineOptions, stability: str
-) -> tuple[Routing, Engine]:
-    """The tables in the switches, and the engine that mends them.
+) -> tuple[Routing, Engine, EngineOptions]:
+    """The tables in the switches, and the engine that mends them with its options.
 
     Raises
     ------
     OptionError
-        They are not what is asked for: another engine's, or with more VLs.
+        They are not what is asked for: another engine's, or with more VLs or others.
     """
     from routing.formats.table_files import read_tables
 
     routing = read_tables(tables, fabric)
-    engine = previous.engine_for(routing, engine_name)
+    engine, options = previous.engine_for(routing, engine_name), previous.options_for(routing, options)
     if stability != "fresh":
         previous.check_same(routing, engine, options, "--tables")
-    return routing, engine
+    return routing, engine, options
 
 
 def choose(

@@ -9,7 +9,7 @@ from typing import Any
 
 from routing.deadlock.proof import Proof, prove
 from routing.engines.base import Engine, EngineOptions, Promise
-from routing.errors import RoutingError
+from routing.errors import OptionError, RoutingError
 from routing.fabric import Fabric
 from routing.faults import apply_faults
 from routing.publish import verify
@@ -61,7 +61,7 @@ class Baseline:
             routing = engine.route(fabric, options)
             proof = verify(fabric, routing, engine, threads=options.threads)
         else:
-            proof = _proven(fabric, routing, engine, options.threads)
+            proof = _proven(fabric, routing, engine, options)
         return cls(engine, options, Published(fabric, routing, proof), stability)
 
     @cached_property
@@ -170,14 +170,16 @@ def effect_of(baseline: Baseline, scenario: Scenario) -> Effect:
     )
 
 
-def _proven(fabric: Fabric, routing: Routing, engine: Engine, threads: int) -> Proof:
+def _proven(fabric: Fabric, routing: Routing, engine: Engine, options: EngineOptions) -> Proof:
     """The proof of tables that are in the switches, if they hold what the engine promises that is to mend them."""
-    proof = prove(fabric, routing, threads=threads)
+    proof = prove(fabric, routing, threads=options.threads)
     if not proof.complete:
         raise RoutingError(f"the tables leave out routes: {proof.unreachable.describe()[0]} (ibnue check says more)")
     if engine.promise is Promise.DEADLOCK_FREE and proof.credit_loop is not None:
         loop = proof.credit_loop.describe()[0].rstrip(":")
         raise RoutingError(f"the tables have a {loop}, and {engine.name} mends none (ibnue check says more)")
+    if options.reversible and proof.strength == "forward":
+        raise OptionError("the tables are not proven for replies, which are to count", remedy="leave --reversible out")
     return proof
 
 

@@ -324,6 +324,8 @@ def test_options_that_need_earlier_tables(torus, option):
 def test_earlier_tables_that_are_not_what_is_asked_for(torus, routed, tmp_path):
     """They would be kept as they are, so it has to be said."""
     assert_refused(run("route", torus, "--previous", routed, "-e", "nue"), "those of updn, not of nue", "-e updn")
+    few = run("route", torus, "--previous", routed, "--port-vls", 4)
+    assert_refused(few, "take VLs up to 7, --port-vls says 4 (use --port-vls 8,")
     assert run("route", torus, "-e", "nue", "-o", tmp_path / "nue").exit_code == 0
     again = ["route", torus, "-e", "nue", "--previous", tmp_path / "nue", "--vls", 1]
     assert_refused(run(*again), "take 8 VLs, --vls says 1", "--stability fresh")
@@ -368,3 +370,26 @@ def test_what_carries_nothing_has_no_share(tmp_path):
     result = run("quality", "full-mesh:1", tmp_path / "t")
     assert "no channel carries anything" in result.stdout
     assert "inf" not in result.stdout
+
+
+def test_earlier_tables_keep_the_vls_that_are_for_others(torus, tmp_path):
+    """Their first VL is that of what comes after, also where the engine has to begin anew."""
+    made = ["route", torus, "-e", "nue", "--vls", 2, "--first-vl", 3, "-o", tmp_path / "tables"]
+    assert run(*made).exit_code == 0
+    again = ["route", torus, "--previous", tmp_path / "tables"]
+    assert_refused(run(*again, "--first-vl", 0), "begin at VL 3, --first-vl says 0")
+    assert_refused(run(*again, "--vls", 1), "take 2 VLs, --vls says 1 (use --vls 2,")
+    for stability in ("full", "fresh"):
+        less = [*again, "--vls", 2, "--fail", "sw1.1/2", "--stability", stability, "-o", tmp_path / stability]
+        assert run(*less).exit_code == 0
+        with np.load(tmp_path / stability / "ibnue.npz") as found:
+            assert (int(found["sl"].min()), int(found["vls"])) == (3, 5)
+
+
+def test_earlier_tables_have_to_be_safe_for_replies_where_these_count(torus, tmp_path):
+    assert run("route", torus, "-e", "nue", "-o", tmp_path / "tables").exit_code == 0
+    again = ["route", torus, "--previous", tmp_path / "tables", "--reversible"]
+    assert_refused(run(*again), "the tables of --previous are not proven for replies")
+    assert_refused(run("whatif", torus, "--tables", tmp_path / "tables", "--reversible"), "not proven for replies")
+    fresh = run(*again, "--stability", "fresh", "--json")
+    assert json.loads(fresh.stdout)["strength"] == "reversible"
