@@ -42,6 +42,9 @@ def diff(
 
     if fabric is None and fabric_b is not None:
         raise OptionError("--fabric-b needs --fabric", remedy="name the fabric of A too")
+    if fabric is None and (lmc or guid2lid is not None):
+        name = "--lmc" if lmc else "--guid2lid"
+        raise OptionError(f"{name} is about --fabric", remedy="add --fabric FABRIC, or leave it out")
     with phase("comparing"):
         before = load(a, fabric, lmc, guid2lid)
         after = load(b, fabric_b or fabric, lmc, guid2lid)

@@ -55,6 +55,8 @@ def fabric(
     ibnue fabric --list
     """
     if as_list:
+        if source is not None:
+            raise click.UsageError(f"give either {source!r} or --list", click.get_current_context())
         list_generators(as_json)
         return 0
     if source is None:

@@ -48,6 +48,8 @@ def simulate(
 
     if listing == (scenario is not None):
         raise click.UsageError("give either a scenario or --list", click.get_current_context())
+    if listing and (names or plot is not None or trace):
+        raise click.UsageError("--list runs nothing", click.get_current_context())
     if scenario is None:
         return show_list(as_json)
     chosen = find_scenario(scenario)

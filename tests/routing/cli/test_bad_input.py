@@ -149,6 +149,11 @@ def test_nan_is_no_number(monkeypatch, folder, option, words):
         ("watch torus:3x3 tables --once --rounds 2", "--once reads once"),
         ("check torus:3x3 pipe", "pipe: is no regular file"),
         ("fabric pipe", "pipe: is no regular file"),
+        ("diff tables tables --lmc 3", "--lmc is about --fabric"),
+        ("diff tables tables --guid2lid nowhere", "--guid2lid is about --fabric"),
+        ("simulate --list --trace", "--list runs nothing"),
+        ("simulate --list --case a", "--list runs nothing"),
+        ("fabric --list torus", "give either 'torus' or --list"),
     ],
 )
 def test_what_cannot_be_served_is_refused(monkeypatch, folder, words, why):
