@@ -191,7 +191,7 @@ def _blocks(held: npt.NDArray[np.uint8], after: Routing, row_after: npt.NDArray[
     whole = np.full((2, len(after.lft), width), NO_PORT, np.uint8)
     whole[0, row_after, : held.shape[1]] = held
     whole[1, :, : after.lft.shape[1]] = after.lft
-    held, wanted = whole.reshape(2, len(after.lft), -1, LFT_BLOCK)
+    held, wanted = whole.reshape(2, len(after.lft), width // LFT_BLOCK, LFT_BLOCK)
     filled = (wanted != NO_PORT).any(axis=2)
     return int(filled.sum()), int(((held != wanted).any(axis=2)).sum())
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from routing.difference import compare, tables_of_bundle, tables_of_fabric
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
+from routing.faults import apply_faults, every_switch
 from routing.formats.bundle import read_bundle, write_bundle
 from routing.publish import verify
 from routing.topologies import generate
@@ -60,6 +61,15 @@ def test_nothing_differs_from_itself(fabric):
     found = compare(tables, tables)
     assert found.same
     assert found.paths_changed == 0
+
+
+def test_no_switch_is_left():
+    whole = generate("ring", ["3"])
+    bare = apply_faults(whole, every_switch(whole))
+    assert compare(routed(bare), routed(bare)).same
+    found = compare(routed(whole), routed(bare))
+    assert (found.blocks, found.blocks_changed, len(found.switches_gone)) == (0, 0, 3)
+    assert compare(routed(bare), routed(whole)).blocks_changed == 3
 
 
 def test_switches_and_lids_follow_their_guids():
