@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source", required=False)
+@click.argument("source", required=False, shell_complete=fabrics.complete)
 @click.argument("arguments", nargs=-1)
 @click.option("--list", "as_list", is_flag=True, help="List the generators and their arguments.")
 @click.option("--cas", type=int, metavar="N", help="CAs on each switch that carries any.")

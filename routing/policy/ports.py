@@ -213,16 +213,20 @@ def _ports_of(rule: Rule, policy: Policy, fabric: Fabric, facts: PortFacts) -> n
 def matching_switches(fabric: Fabric, patterns: tuple[str, ...]) -> npt.NDArray[np.bool_]:
     """bool[S]: switches whose name, or GUID as 0x and 16 digits, fits one of the patterns (``*``, ``?``, ``[...]``).
 
-    A pattern of a GUID without such signs may leave out leading zeros.
+    A pattern of a GUID without such signs may leave out leading zeros.  What is the name of a switch as it stands is that
+    name and no pattern.
     """
     guids = [f"0x{guid:016x}" for guid in fabric.switch_guid.tolist()]
     found = np.zeros(fabric.switches, bool)
     for pattern in patterns:
-        wanted, lower = pattern, pattern.lower()
+        if pattern in fabric.switch_name:
+            found |= np.fromiter((name == pattern for name in fabric.switch_name), bool, fabric.switches)
+            continue
+        lower = pattern.lower()
         if lower.startswith("0x") and lower[2:].strip("0123456789abcdef") == "" and len(lower) > 2:
             lower = f"0x{int(lower, 16):016x}"
         fits = (
-            fnmatch.fnmatchcase(name, wanted) or fnmatch.fnmatchcase(guid, lower)
+            fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(guid, lower)
             for name, guid in zip(fabric.switch_name, guids, strict=True)
         )
         found |= np.fromiter(fits, bool, fabric.switches)
@@ -284,11 +288,12 @@ def _check_conflict(
         if earlier < 0 or dict(policy.rules[earlier].values)[what] == wanted:
             continue
         where = np.argwhere(ports & (number == earlier))
+        more = f" and {len(where) - 1} more" if len(where) > 1 else ""
         switch, port = where[0].tolist()
         other = policy.rules[earlier]
         raise OptionError(
             f"{rule.name} and {other.name} (line {other.line}) set {what} of {fabric.switch_name[switch]} port {port}"
-            f" and {len(where) - 1} more to different values",
+            f"{more} to different values",
             path=policy.path,
             line=rule.line_of(what, "deadlock_breaker", "loop_breaker"),
             remedy="select fewer ports, or write override = true in the later rule",

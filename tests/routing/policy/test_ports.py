@@ -102,6 +102,21 @@ def test_rules_that_differ_are_an_error(lay):
     assert "override = true" in told
 
 
+def test_one_port_that_two_rules_differ_about(lay):
+    with pytest.raises(OptionError, match=r"set hoq_life of sw3 port 1 to different values"):
+        lay(f"{GENERAL}[[rule]]\nswitch = 'sw3'\nports = 1\nhoq_life = 4\n")
+
+
+def test_a_name_is_itself_whatever_signs_are_in_it(lay, ring):
+    """Also if, read as a pattern, it would be another switch."""
+    fabric = replace(ring[0], switch_name=("sw[1]", "sw1", "sw*", "a", "b"))
+    for name, row in (("sw[1]", 0), ("sw1", 1), ("sw*", 2)):
+        found = lay(f"[[rule]]\nswitch = '{name}'\nhoq_life = 4\n", fabric=fabric)
+        assert np.flatnonzero(found.selected[0].any(axis=1)).tolist() == [row]
+        assert explain_port(found, fabric, port_facts(fabric), name, 1).row == row
+    assert lay("[[rule]]\nswitch = 's*'\nhoq_life = 4\n", fabric=fabric).selected[0].any(axis=1).sum() == 3
+
+
 def test_breakers_contradict_one_another_too(lay):
     with pytest.raises(OptionError, match="set breaker of sw0 port 1"):
         lay("[[rule]]\nloop_breaker = true\n[[rule]]\ndeadlock_breaker = true\n")
