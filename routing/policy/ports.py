@@ -213,8 +213,8 @@ def _ports_of(rule: Rule, policy: Policy, fabric: Fabric, facts: PortFacts) -> n
 def matching_switches(fabric: Fabric, patterns: tuple[str, ...]) -> npt.NDArray[np.bool_]:
     """bool[S]: switches whose name, or GUID as 0x and 16 digits, fits one of the patterns (``*``, ``?``, ``[...]``).
 
-    A pattern of a GUID without such signs may leave out leading zeros.  What is the name of a switch as it stands is that
-    name and no pattern.
+    A pattern of a GUID without such signs may leave out leading zeros.  What is the name of a switch as it stands is no
+    pattern.
     """
     guids = [f"0x{guid:016x}" for guid in fabric.switch_guid.tolist()]
     found = np.zeros(fabric.switches, bool)
