@@ -54,7 +54,7 @@ def report(label: str, fabric: Fabric, engine: str, count: int) -> None:
         took.append(1e3 * (time.process_time() - start))
         ratio.append(found.changed / max(1, found.broken))
         broken, changed = broken + found.broken, changed + found.changed
-        for mark in ("levels", "by_source", "cleared", "copied", "exact"):
+        for mark in ("levels", "by_parts", "by_source", "cleared", "copied", "exact", "fewest"):
             how[mark] += bool(found.counts.get(mark))
         how[found.how] += 1
     mid, most = np.median(took), max(took)

@@ -22,7 +22,7 @@ from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Published, prepare, reroute
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
-MARKS = ("cleared", "copied", "exact", "fewest", "by_source", "rejoined")
+MARKS = ("by_parts", "cleared", "copied", "exact", "fewest", "by_source", "rejoined")
 
 
 def scan(engine: str) -> None:

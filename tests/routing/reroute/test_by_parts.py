@@ -83,6 +83,21 @@ def test_where_parts_are_in_each_others_way_trees_stay_together(size, vls, cas, 
     assert found.changed <= most <= 3 * found.broken
 
 
+@pytest.mark.slow
+def test_links_of_a_large_torus_on_which_large_trees_hang():
+    """Each took the fewest entries, or more than three for a broken one, before parts went by themselves."""
+    fabric = generate("torus", ["10x10x10"], cas=4)
+    options = EngineOptions()
+    routing = ENGINE.route(fabric, options)
+    home = Published(fabric, routing, prove(fabric, routing))
+    for link in (215, 240, 687, 1830, 2530, 3300, 5631, 6393):
+        _, found = without(home, options, [link])
+        assert found.how == "repaired"
+        assert found.changed <= 3 * found.broken
+        assert found.counts["proven_by_changes"] == 1
+        assert "fewest" not in found.counts
+
+
 def test_the_same_at_any_number_of_threads():
     home, _ = published(generate("torus", ["8x8"], cas=2), 2)
     less = home.fabric.without_links([3])
