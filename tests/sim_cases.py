@@ -90,3 +90,28 @@ def fat_tree(down, spines):
         if a != b
     ]
     return fabric, tables_of_ways(fabric, ways)
+
+
+ADAPTIVE = """
+title = "t"
+[fabric]
+generator = "torus:3x3,cas=1"
+[routing]
+rule = "dimension-order"
+[traffic]
+pattern = "uniform"
+process = "bernoulli"
+[timing]
+packet = 128
+switch = 1
+[run]
+until = 400
+from = 100
+[[case]]
+name = "c"
+what = "adaptive"
+loads = [0.2, 0.4]
+adaptive = { schemes = ["tables", "escape", "bubble"] }
+expect = { deadlocked = [] }
+"""
+"""A scenario with one case of adaptive routing."""

@@ -3,6 +3,7 @@
 import json
 
 from command_runs import run as ibnue
+from sim_cases import ADAPTIVE
 
 from routing.simulate.scenario import scenarios
 
@@ -26,26 +27,7 @@ def test_a_scenario_comes_out_and_leaves_charts(tmp_path):
     assert "polyline" in (tmp_path / charts[0]).read_text()
 
 
-ADAPTIVE = """
-title = "t"
-[fabric]
-generator = "torus:3x3,cas=1"
-[routing]
-rule = "dimension-order"
-[traffic]
-pattern = "uniform"
-process = "bernoulli"
-[timing]
-packet = 128
-switch = 1
-[run]
-until = 200
-[[case]]
-name = "curves"
-what = "adaptive"
-loads = [0.4, 0.2]
-adaptive = { schemes = ["escape", "bubble"] }
-expect = { deadlocked = [] }
+ONE_LOAD = """
 [[case]]
 name = "one load"
 what = "adaptive"
@@ -56,16 +38,16 @@ expect = { deadlocked = [] }
 
 
 def test_adaptive_cases_leave_a_chart_over_load_or_say_that_there_is_none(tmp_path):
-    (tmp_path / "mine.toml").write_text(ADAPTIVE)
+    (tmp_path / "mine.toml").write_text(ADAPTIVE.replace("[0.2, 0.4]", "[0.4, 0.2]") + ONE_LOAD)
     result = run(tmp_path / "mine.toml", "--plot", tmp_path / "charts", "--json")
     assert result.exit_code == 0, result.output
     assert result.stderr == "no chart of one load: it is about nothing over time or load\n"
     assert len(json.loads(result.stdout)["cases"]) == 2
     (chart,) = (tmp_path / "charts").iterdir()
-    assert chart.name == "mine-curves.svg"
+    assert chart.name == "mine-c.svg"
     drawn = chart.read_text()
     assert "over offered load" in drawn
-    assert drawn.count("<polyline") == 2
+    assert drawn.count("<polyline") == 3
 
 
 def test_another_outcome_is_a_finding(tmp_path):

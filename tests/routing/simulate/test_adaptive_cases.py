@@ -1,33 +1,11 @@
 """Cases of scenarios about adaptive routing: what they find, and those that cannot be."""
 
 import pytest
+from sim_cases import ADAPTIVE as CASE
 
 from routing.errors import InputError
 from routing.simulate.play import play
 from routing.simulate.scenario import read_scenario
-
-CASE = """
-title = "t"
-[fabric]
-generator = "torus:3x3,cas=1"
-[routing]
-rule = "dimension-order"
-[traffic]
-pattern = "uniform"
-process = "bernoulli"
-[timing]
-packet = 128
-switch = 1
-[run]
-until = 400
-from = 100
-[[case]]
-name = "c"
-what = "adaptive"
-loads = [0.2, 0.4]
-adaptive = { schemes = ["tables", "escape", "bubble"] }
-expect = { deadlocked = [] }
-"""
 
 
 def played(tmp_path, text):
