@@ -36,6 +36,7 @@ PACKAGES: Mapping[str, str] = {
 PROGRAMS = ("ibsim", "libumad2sim.so", "opensm", "smpquery")
 """What every use of the lab needs, by one program of each package; ibdmchk is wanted by those who ask it."""
 
+_UNLESS_ALONE = '[ "$PPID" = "$0" ] && exec "$@"'
 _UMAD2SIM_PLACES = ("/usr/lib/*/umad2sim", "/usr/lib/umad2sim", "/usr/lib64/umad2sim", "/usr/local/lib*/umad2sim")
 
 
@@ -113,7 +114,9 @@ def tied(command: Sequence[str | Path]) -> list[str]:
     ibsim that is gone waits for ever.
     """
     setpriv = shutil.which("setpriv")
-    return [*([setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []), *map(str, command)]
+    # Who has gone before the kernel was told is not waited for.
+    first = [setpriv, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", _UNLESS_ALONE, str(os.getpid())] if setpriv else []
+    return [*first, *map(str, command)]
 
 
 class Child:
