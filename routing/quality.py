@@ -68,7 +68,8 @@ class Quality:
     bisection_mean, bisection_least
         Effective bisection bandwidth: mean share over all flows of random bisections, and that of the worst bisection.
     shift_mean, shift_least, permutation_mean, permutation_least
-        Mean share over cyclic shifts and over random permutations, and the least share of any of their flows.
+        Mean share over cyclic shifts and over random permutations, and the least share of any of their flows.  NaN, as
+        of bisections, where there is no pattern: none was asked for, or no two end ports are there.
     levels
         Load between the levels of a tree.
     """
@@ -94,7 +95,7 @@ class Quality:
     levels: tuple[LevelUse, ...] = field(metadata=_figure("flows on a channel"))
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values for JSON; a share without limit (no channel carries anything) becomes None."""
+        """Plain values for JSON; a share without limit (no channel carries anything) becomes None, and so does NaN."""
         return {name: _plain(value) for name, value in asdict(self).items()}
 
 
@@ -164,11 +165,11 @@ def measure(
         load_deviation=_deviation(loads),
         all_to_all=all_to_all_share(fabric, loads),
         bound=all_to_all_bound(fabric, loads),
-        bisection_mean=_mean(bisection_mean),
+        bisection_mean=_mean_share(bisection_mean),
         bisection_least=_least(bisection_mean),
-        shift_mean=_mean(shift_mean),
+        shift_mean=_mean_share(shift_mean),
         shift_least=_least(shift_least),
-        permutation_mean=_mean(random_mean),
+        permutation_mean=_mean_share(random_mean),
         permutation_least=_least(random_least),
         levels=level_use(fabric, loads),
     )
@@ -226,7 +227,7 @@ def all_to_all_bound(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
 def bisection_share(
     fabric: Fabric, routing: Table, *, seed: int = 1, bisections: int = BISECTIONS, threads: int = 2
 ) -> float:
-    """Effective bisection bandwidth: mean share of the flows of random bisections.
+    """Effective bisection bandwidth: mean share of the flows of random bisections; NaN without two end ports.
 
     In each, the end ports are split at random into two halves, and each of the first sends to one of the second.  A
     flow gets the capacity of the fullest channel on its way divided by the flows on it, and never more than its two end
@@ -244,7 +245,7 @@ def bisection_share(
     """
     flows = Flows.of(fabric, routing, threads)
     mean, _ = flows.shares(bisections, lambda first, last: flows.bisections(seed, first, last))
-    return _mean(mean)
+    return _mean_share(mean)
 
 
 def level_use(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[LevelUse, ...]:
@@ -284,5 +285,9 @@ def _deviation(values: npt.NDArray[np.float64]) -> float:
     return math.sqrt(_mean((values - _mean(values)) ** 2))
 
 
+def _mean_share(shares: npt.NDArray[np.float64]) -> float:
+    return _mean(shares) if shares.size else math.nan
+
+
 def _least(shares: npt.NDArray[np.float64]) -> float:
-    return float(shares.min()) if shares.size else 0.0
+    return float(shares.min()) if shares.size else math.nan

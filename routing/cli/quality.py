@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,12 @@ def decimals(*values: float) -> list[str]:
 
 def facts(figures: Quality) -> list[tuple[str, str]]:
     """The figures, line by line."""
+    patterns = {
+        "bisection": (figures.bisection_mean, figures.bisection_least),
+        "shift": (figures.shift_mean, figures.shift_least),
+        "permutation": (figures.permutation_mean, figures.permutation_least),
+    }
+    measured = [(name, shares) for name, shares in patterns.items() if not math.isnan(shares[0])]
     spread = ", ".join(f"{hops}: {pairs:.0f}" for hops, pairs in enumerate(figures.hops_histogram))
     load = f"{figures.load_mean:.1f} mean, {figures.load_max:.1f} most, {figures.load_deviation:.1f} deviation"
     return [
@@ -86,9 +93,7 @@ def facts(figures: Quality) -> list[tuple[str, str]]:
         ("hops", f"{figures.hops_mean:.2f} mean, {figures.hops_max} most; pairs by hops: {spread}"),
         ("load", f"{load} (flows on a channel when all send to all)"),
         ("all-to-all", findings.share(figures.all_to_all, f"; {figures.bound:.3f} if the load were even")),
-        ("bisection", f"{figures.bisection_mean:.3f} mean, {figures.bisection_least:.3f} least"),
-        ("shift", f"{figures.shift_mean:.3f} mean, {figures.shift_least:.3f} least"),
-        ("permutation", f"{figures.permutation_mean:.3f} mean, {figures.permutation_least:.3f} least"),
+        *((name, f"{mean:.3f} mean, {least:.3f} least") for name, (mean, least) in measured),
     ]
 
 

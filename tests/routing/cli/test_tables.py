@@ -393,3 +393,15 @@ def test_earlier_tables_have_to_be_safe_for_replies_where_these_count(torus, tmp
     assert_refused(run("whatif", torus, "--tables", tmp_path / "tables", "--reversible"), "not proven for replies")
     fresh = run(*again, "--stability", "fresh", "--json")
     assert json.loads(fresh.stdout)["strength"] == "reversible"
+
+
+def test_patterns_that_are_not_asked_for_have_no_figures(torus, routed):
+    """And not 0, which would say that nothing gets through."""
+    result = run("quality", torus, routed, "--patterns", 0)
+    assert [name for name in ("bisection", "shift", "permutation", "all-to-all") if name in result.stdout] == [
+        "all-to-all"
+    ]
+    assert json.loads(run("quality", torus, routed, "--patterns", 0, "--json").stdout)["shift_mean"] is None
+    told = json.loads(run("route", torus, "--json").stdout)["quality"]
+    assert told["permutation_least"] is told["shift_mean"] is None
+    assert told["bisection_mean"] > 0
