@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from routing.fabric import Fabric
 from routing.faults.choose import link_faults
+from routing.faults.model import device_names
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class Separation:
     parts
         Connected parts of the switches.
     cut_off
-        Names of the CAs and routers that survive, and have lost the larger part of what they were connected to.
+        The CAs and routers that survive, and have lost the larger part of what they were connected to: by name, or by
+        node GUID where several have that name.
     endports, pairs
         End ports with a LID on a switch, and their ordered pairs that lie in one part.
     """
@@ -59,7 +61,7 @@ def separation(before: Fabric, after: Fabric) -> Separation:
     return Separation(
         connected=not cut.size and pieces,
         parts=1 + int(after.component.max(initial=-1)),
-        cut_off=tuple(before.terminal_name[row] for row in cut.tolist()),
+        cut_off=tuple(device_names(before, (before.switches + cut).tolist())) if cut.size else (),
         endports=int(numbers.sum()),
         pairs=int((numbers * (numbers - 1)).sum()),
     )

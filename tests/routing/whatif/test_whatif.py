@@ -279,3 +279,11 @@ def test_limits():
     assert Limits(max_loss=0.7, certified=True).exceeded(effect) == []
     assert Limits(max_loss=0.6, connected=True).exceeded(effect) == ["max-loss", "connected"]
     assert np.isfinite(effect.loss)
+
+
+def test_cut_off_are_named_so_that_one_knows_which():
+    """By GUID where several have the name, as faults do."""
+    whole = dataclasses.replace(generate("ring", ["4"]), terminal_name=("node", "node", "other", ""))
+    told = [separation(whole, apply_faults(whole, [fault])).cut_off for fault in every_switch(whole)]
+    guids = [f"0x{guid:016x}" for guid in whole.terminal_guid.tolist()]
+    assert told == [(guids[0],), (guids[1],), ("other",), (guids[3],)]
