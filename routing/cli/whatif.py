@@ -113,7 +113,7 @@ def whatif(
         name: given.pop(name) for name in ("links", "switches", "cas", "samples", "kinds", "groups", "named", "lists")
     }
     together, seed = given.pop("together"), given["seed"]
-    check_company(chosen, together)
+    check_company(chosen, together, as_json)
     engine, options = engines.find_engine(engine_name), engines.collect(given)
     with phase(f"reading {fabric}"):
         subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
@@ -141,11 +141,13 @@ def whatif(
     return FINDING if beyond else 0
 
 
-def check_company(chosen: Mapping[str, Any], together: bool) -> None:
+def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> None:
     """Refuse options that would do nothing, since that which they are about is missing."""
     source = click.get_current_context().get_parameter_source
     if together and not (chosen["named"] or chosen["lists"]):
         raise OptionError("--together is about --fault and --list", remedy="name faults, or leave it out")
+    if as_json and source("worst") is click.core.ParameterSource.COMMANDLINE:
+        raise OptionError("--worst is about the table, and --json has every scenario", remedy="give one of the two")
     for name in ("kinds", "groups"):
         if source(name) is click.core.ParameterSource.COMMANDLINE and not chosen["samples"]:
             raise OptionError(f"--{name} is about --random", remedy="add --random 100, or leave it out")
@@ -259,6 +261,7 @@ def names(every: Sequence[str]) -> str:
 
 def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
     """The summary, line by line."""
+    from routing.faults.model import device_names
     from routing.whatif import hurt, weak_spots
     from routing.whatif.connection import link_names
 
@@ -267,7 +270,7 @@ def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, 
     yield "fabric", findings.fabric_line(before.fabric)
     yield "engine", f"{baseline.engine.name}, {number_of(before.routing.vls, 'VL')}, all-to-all {share(baseline.a2a)}"
     yield "bridges", names(link_names(before.fabric, links)) or "none"
-    yield "cut switches", names([before.fabric.switch_name[row] for row in switches]) or "none"
+    yield "cut switches", names(device_names(before.fabric, switches)) or "none"
     if not effects:
         yield "scenarios", "none: there is nothing of what was asked for that could break"
         return

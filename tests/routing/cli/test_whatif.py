@@ -160,6 +160,7 @@ def test_a_share_is_at_least_one_thing():
         (["--random", "3:x"], "'3:x' is no sample"),
         (["--random", "3:500%"], "'3:500%' is no sample"),
         (["--together"], "--together is about --fault and --list"),
+        (["--json", "--worst", "3"], "--worst is about the table, and --json has every scenario"),
         (["--kinds", "switch", "--links", "1"], "--kinds is about --random"),
         (["--groups", "cards.txt"], "--groups is about --random"),
         (["--kinds", "cable"], "'cable' is none of link, ca-link"),
@@ -267,3 +268,13 @@ def test_progress_shows_on_a_terminal_alone():
     assert b"/18" in seen
     assert b"breaking" not in out
     assert b"hurts most" in out
+
+
+def test_weak_spots_of_one_name_go_by_guid(tmp_path):
+    nets = [
+        'Switch 4 "a" # "x"\n[1] "b"[1]',
+        'Switch 4 "b" # "x"\n[1] "a"[1]\n[2] "c"[1]',
+        'Switch 4 "c" # "x"\n[1] "b"[2]',
+    ]
+    (tmp_path / "f.net").write_text("\n\n".join(nets) + "\n")
+    assert "cut switches  1: 0x0000000000200001\n" in run("whatif", tmp_path / "f.net", "-j", 1).stdout
