@@ -186,6 +186,7 @@ def test_specs_that_are_none(text, word, tmp_path, monkeypatch):
         (["ring:4", "--random", "5", "--kinds", "weather"], "weather"),
         (["ring:4", "--links", "many"], "many"),
         (["ring:4", "--kinds", "switch"], "--kinds is about --random"),
+        (["ring:4", "--random", "5", "--kinds", "link,group"], "a sweep draws no groups"),
         (["ring:4", "--fault", "random 1..2% link 1/1"], "ring-4 has no device 'random 1..2% link 1'"),
         (["ring:4", "--fault", "random 1e-5 link 1/1"], "no device"),
         (["ring:4", "--fault", "intact"], "ring-4 has no device 'intact'"),
