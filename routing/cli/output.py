@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,13 +39,15 @@ def json_option(command: Command) -> Command:
 
 
 def plain(value: Any) -> Any:
-    """The value in types that JSON knows: arrays as lists, numpy's numbers as Python's."""
+    """The value in types that JSON knows: arrays as lists, numpy's numbers as Python's, None for infinite ones."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item) for item in value]
     if hasattr(value, "tolist"):
-        return value.tolist()
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 

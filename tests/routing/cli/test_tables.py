@@ -405,3 +405,10 @@ def test_patterns_that_are_not_asked_for_have_no_figures(torus, routed):
     told = json.loads(run("route", torus, "--json").stdout)["quality"]
     assert told["permutation_least"] is told["shift_mean"] is None
     assert told["bisection_mean"] > 0
+
+
+def test_shares_without_limit_are_null_in_a_comparison(tmp_path):
+    assert run("route", "full-mesh:1", "-o", tmp_path / "t").exit_code == 0
+    result = run("diff", tmp_path / "t", tmp_path / "t", "--fabric", "full-mesh:1", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["loads"]["all_to_all"] == [None, None]
