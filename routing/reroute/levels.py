@@ -17,10 +17,10 @@ from routing.reroute.ground import exact_waits
 from routing.tables import Routing
 
 SLS = 16
-MOST_CLEARED, MOST_WAYS = 4, 100_000
-"""VLs that may be cleared for ways that close a cycle on every one, and ways that may look for a VL then."""
-LOOKS = 5_000_000
-"""Channels that all searches for cycles may come by: less than a second."""
+MOST_WAYS = 400_000
+"""Ways that may look for a VL where others are cleared for ways that close a cycle on every one."""
+LOOKS = 30_000_000
+"""Channels that all searches for cycles may come by: about a second."""
 
 
 def with_levels(
@@ -39,7 +39,7 @@ def with_levels(
 
     Ways that are what they were keep their SLs.  Each of the others, the longest first, takes the first VL from its own
     on that closes no cycle with what is there; if replies count, together with the ways back, which ride the same SL.
-    Where that does not do, the VL with the fewest other ways is cleared of them first, then the next, up to four.
+    Where that does not do, the VL with the fewest other ways is cleared of them first, then the next, up to all but one.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def with_levels(
     emptiest = given_away[np.argsort(busy, kind="stable")]
     search = _Search(fabric, routing, certificate, vl_bit, level, lane, moved, threads)
     first, budget = np.zeros_like(moved), LOOKS
-    for clear in range(min(MOST_CLEARED + 1, len(emptiest))):
+    for clear in range(len(emptiest)):
         cleared = still & np.isin(lane, emptiest[:clear])
         if clear and np.count_nonzero(cleared | moved) > MOST_WAYS:
             return None

@@ -17,7 +17,7 @@ from routing.engines.base import Engine, EngineOptions, Promise
 from routing.fabric import NO_PORT, Fabric
 from routing.numerals import number_of
 from routing.publish import verify
-from routing.reroute.fewest import fewest_entries
+from routing.reroute.fewest import between, fewest_entries
 from routing.reroute.ground import Frame, channel_numbers, exact_waits
 from routing.reroute.home import heal, is_same
 from routing.reroute.levels import with_levels
@@ -32,6 +32,8 @@ MOST_CHANGES = 3
 """Entries changed for a broken one from which on it is worth the time to look for less."""
 MOST_CLEARED = 64
 """LIDs that are laid from nothing, as a last resort; with more of them that takes longer than all anew."""
+MOST_HOLES = 10_000
+"""Entries that are missing where the fewest changes are looked for; with more of them that, too, takes longer."""
 
 
 def reroute(
@@ -211,6 +213,8 @@ class _Job:
         if certificate is None or row is None or self.goes_by_lid or self.stability is not Stability.FULL:
             return None
         start = self.beginning(with_home=self.standing.with_home)
+        if np.count_nonzero((start.lft == NO_PORT) & between(self.fabric)) > MOST_HOLES:
+            return None
         lft = fewest_entries(self.fabric, start.lft)
         filled, counted = start.lft == NO_PORT, lft != start.lft
         self.counts["repaired"] = self.counts["holes"] = int(np.count_nonzero(filled & counted))

@@ -16,7 +16,7 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.formats.fabric_files import read_fabric
-from routing.reroute import Published
+from routing.reroute import Published, reroute
 from routing.reroute.fewest import between, fewest_entries
 from routing.reroute.levels import with_levels
 from routing.reroute.prove_changes import prove_changes
@@ -148,3 +148,14 @@ def test_the_order_that_comes_with_new_sls_is_a_proof(link):
     assert prove(less, found, threads=1).complete
     check_certificate(less, found, short.certificate, threads=1)
     assert prove_changes(less, found, home, laid, np.ascontiguousarray(order[:, ::-1])) is None
+
+
+def test_twenty_links_at_once_are_worth_more_than_one_cleared_vl():
+    fabric = generate("kary-ntree", ["10", "3"], cas=11)
+    routing = ENGINES["dfsssp"].route(fabric, OPTIONS)
+    home = Published(fabric, routing, prove(fabric, routing))
+    gone = np.random.default_rng(3).choice(np.unique(fabric.channels.link), 20, replace=False)
+    found = reroute(ENGINES["dfsssp"], OPTIONS, home, fabric.without_links(gone.tolist()), home=home)
+    assert found.how == "repaired" and "fewest" in found.counts
+    assert found.changed <= 3 * found.broken
+    assert found.proof.certificate is not None and found.proof.scope == home.proof.scope
