@@ -39,7 +39,7 @@ def with_levels(
 
     Ways that are what they were keep their SLs.  Each of the others, the longest first, takes the first VL from its own
     on that closes no cycle with what is there; if replies count, together with the ways back, which ride the same SL.
-    Where that does not do, the VL with the fewest other ways is cleared of them first, then the next, up to all but one.
+    Where that does not do, the VL with the fewest other ways is cleared of them first, then the next, to all but one.
 
     Parameters
     ----------
