@@ -121,7 +121,7 @@ def _settled(engine: Engine, before: Published, fabric: Fabric, home: Published 
             return Rerouted(home.routing, home.proof, laid.broken, changed, "home", reason, {"healed": changed})
         return Rerouted(home.routing, home.proof, 0, 0, "unchanged", reason="the tables are those without faults")
     if home is None and laid.broken == 0 and is_same(before.fabric, fabric):
-        return Rerouted(before.routing, before.proof, 0, 0, "unchanged", "the fabric is as it was")
+        return Rerouted(before.routing, before.proof, 0, 0, "unchanged", "every cable is where it was")
     return None
 
 
@@ -380,7 +380,8 @@ class _Job:
 
     def reason(self, how: How, proof: Proof) -> str:
         """What it took, in one line."""
-        took = [_REASONS[how]]
+        cut_off = how == "unchanged" and self.laid.broken > 0
+        took = ["entries to what is cut off were taken out, all others hold" if cut_off else _REASONS[how]]
         if self.counts.get("fewest"):
             took.append("the fewest that can change")
         if self.counts.get("levels"):

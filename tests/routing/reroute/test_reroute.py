@@ -225,3 +225,19 @@ def test_a_switch_that_helps_another_does_not_look_for_a_way_twice():
     lost = ("sw1.6/8", "sw1.0/7", "sw2.2/8", "sw2.2/5", "sw2.0/5", "sw2.1/7")
     broken = apply_faults(fabric, [parse_fault(f"link {name}", fabric) for name in lost])
     check(reroute(ENGINES["updn"], options, home, broken, home=home), home, broken, "updn")
+
+
+def test_what_is_cut_off_is_not_said_to_hold():
+    fabric = generate("torus", ["3x3"])
+    home = published(fabric, "updn")
+    apart = fabric.without_links(np.unique(fabric.channels.link).tolist())
+    found = reroute(ENGINES["updn"], OPTIONS, home, apart, home=home)
+    assert found.how == "unchanged" and found.broken == found.changed > 0
+    assert found.reason == "entries to what is cut off were taken out, all others hold"
+
+
+def test_a_slower_link_is_where_it_was():
+    fabric = generate("torus", ["3x3"])
+    home = published(fabric, "updn")
+    slower = apply_faults(fabric, [parse_fault("degrade sw0.0/2 1x SDR", fabric)]).fabric
+    assert reroute(ENGINES["updn"], OPTIONS, home, slower).reason == "every cable is where it was"
