@@ -239,5 +239,5 @@ def test_what_is_cut_off_is_not_said_to_hold():
 def test_a_slower_link_is_where_it_was():
     fabric = generate("torus", ["3x3"])
     home = published(fabric, "updn")
-    slower = apply_faults(fabric, [parse_fault("degrade sw0.0/2 1x SDR", fabric)]).fabric
+    slower = apply_faults(fabric, [parse_fault("degrade sw0.0/2 1x SDR", fabric)])
     assert reroute(ENGINES["updn"], OPTIONS, home, slower).reason == "every cable is where it was"
