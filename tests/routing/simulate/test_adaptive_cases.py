@@ -47,7 +47,7 @@ def test_a_deadlock_is_told(tmp_path):
         ('"bubble"]', '"bubble"], size = 1', "there is no 'size'"),
         ("adaptive = {", "remedy = {}\npauses = {", "there is no 'schemes'"),
         ('adaptive = { schemes = ["tables", "escape", "bubble"] }', "", "has no table adaptive"),
-        ("[0.2, 0.4]", "[0.2, 1.4]", "needs loads"),
+        ("[0.2, 0.4]", "[0.2, 1.4]", "cannot be 1.4"),
         ("[0.2, 0.4]", "[]", "needs loads"),
         ("from = 100", "from = 400", "figures are taken from 800 to 800 ticks"),
         ("torus:3x3,cas=1", "kary-ntree:2,2", "dimension order is for tori"),

@@ -1,8 +1,8 @@
 """The scenarios that come with the package come out as they say; files that cannot be are refused."""
 
 import pytest
+from sim_files import refusal
 
-from routing.errors import InputError
 from routing.simulate.play import judge, play
 from routing.simulate.scenario import find_scenario, read_scenario, scenarios
 from routing.simulate.setting import fabric_of
@@ -81,8 +81,8 @@ expect = { outcome = "progress" }
         ('switches = ["a", "b"]', 'switches = ["a", 3, "b"]', "3 is no name of a switch"),
         ('y = "b" }', 'y = ["b"] }', "CA 'y' is at"),
         ("[[case]]", '[[flow]]\nname = "f0"\nway = ["y", "b", "a", "x"]\n[[case]]', "two flows are called 'f0'"),
-        ('name = "c"', 'name = "c"\nuntil = -3', "until -3 is no end of a run"),
-        ('name = "c"', 'name = "c"\nuntil = 1e300', "until 1e[+]300 is no end of a run"),
+        ('name = "c"', 'name = "c"\nuntil = -3', "until cannot be -3"),
+        ('name = "c"', 'name = "c"\nuntil = 1e300', "until cannot be 1e[+]300"),
         ('name = "c"', 'name = "c"\nfrom = 9000', "figures from 9000 on are none of a run until 4000"),
         ('name = "c"', 'name = "c"\nbuffer = inf', "buffer has to be a number, it is inf"),
         ('name = "c"', 'name = "c"\nload = nan', "load has to be a number, it is nan"),
@@ -99,15 +99,7 @@ expect = { outcome = "progress" }
 )
 def test_a_scenario_that_cannot_be_is_refused(tmp_path, old, new, told):
     assert old in RING
-    path = tmp_path / "mine.toml"
-    path.write_text(RING.replace(old, new))
-    with pytest.raises(InputError, match=told) as caught:
-        scenario = read_scenario(path)
-        for case in scenario.cases:
-            play(scenario, case)
-    assert "\n" not in str(caught.value)
-    assert caught.value.path == str(path)
-    assert caught.value.line is not None
+    refusal(tmp_path, RING.replace(old, new), told)
 
 
 PATTERNS = """
@@ -156,12 +148,12 @@ def _write(path, text):
     ("old", "new", "told"),
     [
         ('"shift"', '"sideways"', "no pattern of traffic"),
-        ('"shift"', '"uniform"\nload = 2.0', "no load"),
+        ('"shift"', '"uniform"\nload = 2.0', "load cannot be 2.0"),
         ('engine = "updn"', 'engine = "updn"\nvls = 99', "99"),
         ("kary-ntree:2,2", "klein-bottle:2,2", "no topology"),
         ('name = "c"', 'name = "c"\nwhat = "wonder"', "no thing to do"),
         ('name = "c"', 'name = "c"\n[case.remedy]\nbreaker = "deadlock"', "breaker needs a time"),
-        ('name = "c"', 'name = "c"\n[case.remedy]\nhoq = -3', "negative"),
+        ('name = "c"', 'name = "c"\n[case.remedy]\nhoq = -3', "hoq cannot be -3"),
     ],
 )
 def test_patterns_that_cannot_be_are_refused(tmp_path, old, new, told):
@@ -172,6 +164,4 @@ def test_patterns_that_cannot_be_are_refused(tmp_path, old, new, told):
         lines = lines.replace('expect = { outcome = "progress" }\n', "").replace(
             'name = "c"', 'name = "c"\nexpect = { outcome = "progress" }'
         )
-    scenario = read_scenario(_write(tmp_path / "mine.toml", lines))
-    with pytest.raises(InputError, match=told):
-        play(scenario, scenario.cases[0])
+    refusal(tmp_path, lines, told)

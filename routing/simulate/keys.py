@@ -1,0 +1,164 @@
+"""What may stand in the tables of a scenario: the names, their types, and how much each number may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from routing.formats.toml_text import Toml
+
+MOST_DIGITS = 24
+"""Of a number that an error repeats."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What may stand under a name in a table of a scenario.
+
+    Attributes
+    ----------
+    types
+        Of the value.
+    needed
+        Whether it has to be there.
+    least, most
+        Of a number.  The bounds keep everything made of it within the kernels' integers; what depends on other keys is
+        looked at where it is used.
+    item
+        What stands in a list; None: looked at where it is used.
+    """
+
+    types: tuple[type, ...]
+    needed: bool = False
+    least: float = -math.inf
+    most: float = math.inf
+    item: Key | None = None
+
+
+NUMBER, TEXT, LIST, TABLE, FLAG, WHOLE = (int, float), (str,), (list,), (dict,), (bool,), (int,)
+LONGEST = 10**12
+"""Packet times: with the largest packet 10^15 ticks, eight times which is far from the end of an int64."""
+LOAD = Key(NUMBER, least=1e-6, most=1)
+TIME = Key(NUMBER, least=0, most=LONGEST)
+NEEDED_TIME = Key(NUMBER, True, 0, LONGEST)
+SEED = Key(WHOLE, least=0, most=2**31 - 1)
+ROOM = Key(NUMBER, least=0, most=2048)
+NEEDED_ROOM = Key(NUMBER, True, 0, 2048)
+DELAY = Key(WHOLE, least=0, most=2**30 - 1)
+BYTES = Key(WHOLE, least=1, most=2**30)
+VLS = Key((int, str), least=1, most=15)
+ROUNDS = Key(WHOLE, least=0, most=2**31 - 1)
+NAMES = Key(LIST, item=Key(TEXT))
+
+TABLES: Mapping[str, Mapping[str, Key]] = {
+    "": {
+        "title": Key(TEXT, True), "source": Key(TEXT), "about": Key(TEXT), "fabric": Key(TABLE),
+        "routing": Key(TABLE), "timing": Key(TABLE), "flow": Key(LIST), "traffic": Key(TABLE), "run": Key(TABLE),
+        "case": Key(LIST, True),
+    },
+    "fabric": {
+        "generator": Key(TEXT), "switches": Key(LIST), "cables": Key(LIST), "cas": Key(TABLE), "failed": Key(LIST),
+        "faults": NAMES, "lmc": Key(WHOLE, least=0, most=7),
+    },
+    "routing": {
+        "engine": Key(TEXT), "vls": VLS, "fill": Key(FLAG), "ways": Key(LIST, item=NAMES), "seed": SEED,
+        "rule": Key(TEXT),
+    },
+    "timing": {"packet": Key(WHOLE, least=1, most=0xFFFF), "wire": DELAY, "switch": DELAY, "buffer": ROOM},
+    "flow": {
+        "name": Key(TEXT), "way": NAMES, "then": NAMES, "from": Key(TEXT), "to": Key((str, list), item=Key(TEXT)),
+        "sl": Key(WHOLE, least=0, most=15), "process": Key(TEXT), "pattern": Key(TEXT), "load": LOAD,
+        "burst": Key(NUMBER, least=1, most=10**4), "message": BYTES, "messages": Key(WHOLE, least=1, most=10**15),
+        "start": TIME, "stop": TIME,
+    },
+    "traffic": {
+        "pattern": Key(TEXT, True), "process": Key(TEXT), "load": LOAD, "message": BYTES,
+        "by": Key(WHOLE, least=-(2**31), most=2**31 - 1), "rounds": Key(WHOLE, least=1, most=10**9), "hot": NAMES,
+        "hot_share": Key(NUMBER, least=0, most=1),
+    },
+    "run": {"until": TIME, "from": TIME, "sample": TIME, "seed": SEED},
+    "case": {
+        "name": Key(TEXT, True), "what": Key(TEXT), "arbitration": Key(TEXT), "inputs": Key(TEXT),
+        "buffer": ROOM, "load": LOAD, "seed": SEED, "until": TIME, "without": NAMES,
+        "engine": Key(TEXT), "vls": VLS, "remedy": Key(TABLE), "expect": Key(TABLE, True),
+        "from": TIME, "buffers": Key(LIST, item=ROOM), "seeds": Key(WHOLE, least=0, most=10**6), "graph": Key(TABLE),
+        "tables": Key(TEXT), "change": Key(TABLE), "wire": DELAY, "pauses": Key(TABLE), "fault": Key(LIST),
+        "chain": Key(TABLE), "adaptive": Key(TABLE), "loads": Key(LIST, item=LOAD),
+    },
+    "adaptive": {
+        "schemes": Key(LIST, True, item=Key(TEXT)), "vls": Key(WHOLE, least=1, most=15),
+        "ca_vls": Key(WHOLE, least=1, most=15), "stay": Key(FLAG), "detect": TIME, "repeat": TIME, "lasts": TIME,
+        "hold": TIME, "sample": TIME, "step": TIME,
+    },
+    "pauses": {"xoff": NEEDED_ROOM, "xon": NEEDED_ROOM},
+    "fault": {"cable": Key(LIST, True), "at": NEEDED_TIME, "until": TIME, "reroute": Key(LIST, item=TIME)},
+    "graph": {
+        "waits": Key(LIST), "movable": NAMES, "grid": Key(LIST), "around": Key(FLAG), "one_way": Key(FLAG),
+        "turns": NAMES,
+    },
+    "chain": {
+        "channels": Key(WHOLE, True, 0, 10**6), "escape": Key(LIST, True, item=Key(NUMBER, least=0, most=10**6)),
+        "usable": Key(WHOLE, least=1, most=10**6),
+    },
+    "change": {"how": Key(TEXT, True), "at": NEEDED_TIME, "every": TIME, "order": NAMES},
+    "remedy": {
+        "hoq": TIME, "stall_count": ROUNDS, "lifetime": TIME, "breaker": Key(TEXT),
+        "detect": TIME, "repeat": TIME, "release": TIME, "extra": Key(WHOLE, least=0, most=2048 * 64),
+        "sample": TIME, "move_others": Key(FLAG), "release_packets": Key(WHOLE, least=1, most=2**15 - 1),
+        "rounds": ROUNDS,
+    },
+}  # fmt: skip
+"""Every table of the format.  What is expected is up to what a case does, see :mod:`routing.simulate.play`."""
+
+EXPECTED = Key(NUMBER, least=-1e18, most=1e18)
+"""A number among what is expected."""
+TOLERANCE = Key(NUMBER, least=0, most=1)
+
+
+def check_table(file: Toml, table: Mapping[str, Any], kind: str, told: str, *where: str | int) -> None:
+    """Raise ParseError for a name that is not in a kind of table, a value that cannot be, or what is missing."""
+    known = TABLES[kind]
+    for name, value in table.items():
+        if name not in known:
+            raise file.error(f"{told}: there is no {name!r}; there are {', '.join(known)}", *where, name)
+        check_value(file, value, known[name], f"{told}: {name}", *where, name)
+    for name, key in known.items():
+        if key.needed and name not in table:
+            raise file.error(f"{told}: {name} is missing", *where)
+
+
+def check_value(file: Toml, value: object, key: Key, told: str, *where: str | int) -> None:
+    """Raise ParseError unless a value is of a right type, and its numbers are within their bounds."""
+    if not isinstance(value, key.types) or (isinstance(value, bool) and bool not in key.types):
+        wanted = " or ".join(kind.__name__ for kind in key.types)
+        raise file.error(f"{told} has to be {wanted}, it is {shown(value)}", *where)
+    if isinstance(value, int | float):
+        remedy = f"use {shown(key.least)} to {shown(key.most)}"
+        if not -math.inf < value < math.inf:
+            raise file.error(f"{told} has to be a number, it is {value}", *where, remedy=remedy)
+        if not key.least <= value <= key.most:
+            raise file.error(f"{told} cannot be {shown(value)}", *where, remedy=remedy)
+    elif isinstance(value, list) and key.item is not None:
+        for number, item in enumerate(value):
+            check_value(file, item, key.item, f"{told}, number {number + 1},", *where, number)
+
+
+def check_expected(file: Toml, value: object, told: str, *where: str | int) -> None:
+    """Raise ParseError where a number, however deep in what is expected, is none that can come out."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            check_expected(file, item, f"{name} of {told}", *where, name)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            check_expected(file, item, told, *where, number)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        check_value(file, value, EXPECTED, told, *where)
+
+
+def shown(value: object) -> str:
+    """A value in an error; the first digits of a long number."""
+    text = repr(value)
+    long = isinstance(value, int) and len(text) > MOST_DIGITS
+    return f"{text[:MOST_DIGITS]}... ({len(text)} digits)" if long else text

@@ -1,0 +1,25 @@
+"""Scenario files that are refused."""
+
+import re
+
+import pytest
+
+from routing.errors import InputError
+from routing.simulate.play import play
+from routing.simulate.scenario import read_scenario
+
+
+def refusal(folder, text, told=""):
+    """The error that reading and playing a scenario ends with: one line that names the file and a line of it."""
+    path = folder / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        scenario = read_scenario(path)
+        for case in scenario.cases:
+            play(scenario, case)
+    error = caught.value
+    assert "\n" not in str(error)
+    assert error.path == str(path)
+    assert error.line is not None
+    assert re.search(told, str(error)), str(error)
+    return error
