@@ -10,11 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.deadlock.double_scheme import double_scheme
+from routing.errors import ParseError
 from routing.simulate.link_faults import Do, link_actions
 from routing.simulate.network import Network, build_network
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
-from routing.simulate.setting import fabric_of, flows_of, network_of, packet_ticks, routing_of, timing_of, traffic_of
+from routing.simulate.setting import (
+    fabric_of,
+    flows_of,
+    network_of,
+    packet_ticks,
+    routing_of,
+    timing_of,
+    traffic_of,
+    window_of,
+)
 from routing.simulate.traffic import FOREVER, Flow, Traffic
 from routing.simulate.ways import lids_of
 from routing.tables import Routing
@@ -114,7 +124,15 @@ class _Change:
     def __init__(self, scenario: Scenario, case: Case, flows: FlowTables) -> None:
         self._scenario, self._case, self._flows = scenario, case, flows
         if scenario.tables["traffic"] or not all("way" in flow for flow in flows):
-            raise scenario.error(f"case {case.name!r} changes tables, so every flow needs a way")
+            raise scenario.error(f"case {case.name!r} changes tables, so every flow needs a way", *case.where, "change")
+        for key in ("engine", "rule"):
+            if key in scenario.tables["routing"] or key in case.table:
+                raise scenario.error(
+                    f"case {case.name!r} changes tables from way to then, and they are those of the {key}",
+                    *case.where,
+                    "change",
+                    remedy=f"leave {key} out",
+                )
         self._fabric = fabric_of(scenario)
         chosen = both_ways(flows)
         self._old = routing_of(scenario, case, self._fabric, flows)
@@ -130,7 +148,22 @@ class _Change:
         )  # fmt: skip
 
     def plan(self, names: Sequence[str]) -> Plan:
-        return self._how(tuple(names))
+        plan = self._how(tuple(names))
+        if np.array_equal(self._old.lft, self._new.lft):
+            raise self._error("changes tables, and they stay as they are", remedy="give a flow another way with then")
+        _, end = window_of(self._scenario, self._case)
+        if plan.actions[-1].tick >= end:
+            packet = packet_ticks(self._scenario)
+            raise self._error(
+                f"changes tables until {plan.actions[-1].tick / packet:g}, and runs until {end / packet:g}",
+                remedy="let the run go on for longer",
+            )
+        return plan
+
+    def _error(self, problem: str, *, remedy: str) -> ParseError:
+        return self._scenario.error(
+            f"case {self._case.name!r} {problem}", *self._case.where, "change", "at", remedy=remedy
+        )
 
     def _plan(self, names: tuple[str, ...], actions: Sequence[Action], vls: int | None = None) -> Plan:
         network = build_network(self._fabric, self._old, timing_of(self._scenario, self._case), vls=vls)

@@ -15,7 +15,7 @@ from routing.reroute import Published, reroute
 from routing.simulate.network import Network
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
-from routing.simulate.setting import cable_between, packet_ticks, pair
+from routing.simulate.setting import cable_between, packet_ticks, pair, window_of
 
 Do = Callable[[Simulation], None]
 
@@ -37,7 +37,8 @@ def link_actions(scenario: Scenario, case: Case, network: Network) -> list[tuple
     Raises
     ------
     ParseError
-        A cable that is not there, a link that comes up before it goes down, re-routing without an engine.
+        A cable that is not there, a link that comes up before it goes down, re-routing without an engine, what would
+        happen only when the run is over.
     """
     moments = _moments(scenario, case, network.fabric)
     writers = _writers(scenario, case, network, moments)
@@ -53,6 +54,7 @@ def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
         where = (*case.where, "fault", number)
         link = cable_between(scenario, fabric, pair(scenario, table["cable"], *where), *where)
         at = float(table["at"])
+        _check_within(scenario, case, table, *where)
         found.append(_Moment(round(at * packet), link, True))
         if "until" in table:
             if table["until"] <= at:
@@ -60,6 +62,22 @@ def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
             found.append(_Moment(round(float(table["until"]) * packet), link, False))
         found += [_Moment(round(float(time) * packet), None, False) for time in table.get("reroute", [])]
     return sorted(found, key=lambda moment: moment.tick)
+
+
+def _check_within(scenario: Scenario, case: Case, fault: Mapping[str, Any], *where: str | int) -> None:
+    """Raise ParseError for a time of a fault that the run does not come to."""
+    _, end = window_of(scenario, case)
+    packet = packet_ticks(scenario)
+    for key in ("at", "until", "reroute"):
+        times = fault.get(key, [])
+        for time in times if isinstance(times, list) else [times]:
+            if round(float(time) * packet) >= end:
+                raise scenario.error(
+                    f"{key} {time:g} is not within a run until {end / packet:g}",
+                    *where,
+                    key,
+                    remedy="let the run go on for longer, or leave it out",
+                )
 
 
 def _switch(network: Network, link: int, down: bool) -> Do:

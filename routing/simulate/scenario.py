@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from routing.errors import OptionError, ParseError
 from routing.formats.toml_text import Toml, Where
+from routing.simulate.idle_keys import PACKETS, check_idle
 from routing.simulate.keys import TOLERANCE, check_expected, check_table, check_value
 
 FOLDER = Path(__file__).parent / "scenarios"
@@ -121,6 +122,7 @@ def read_scenario(path: Path) -> Scenario:
     for number, case in enumerate(cases):
         if case.name in names[:number]:
             raise file.error("two cases have the same name", *case.where, "name")
+    check_idle(file)
     title, source, about = (str(document.get(name, "")) for name in ("title", "source", "about"))
     return Scenario(path.stem, file, title, source, about, tables, tuple(flows), tuple(cases))
 
@@ -141,7 +143,7 @@ def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
         if not isinstance(fault, dict):
             raise file.error(f"fault {of_case} has to be tables", *where, "fault")
         check_table(file, fault, "fault", f"fault {of_case}", *where, "fault", number)
-    return Case(row["name"], row.get("what", "packets"), row, row["expect"], where)
+    return Case(row["name"], row.get("what", PACKETS), row, row["expect"], where)
 
 
 def scenarios() -> dict[str, Path]:

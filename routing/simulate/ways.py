@@ -186,11 +186,16 @@ def tables_of_ways(
     Raises
     ------
     OptionError
-        A cable that is not there, or two ways that want different ports of a switch towards the same CA.
+        A cable that is not there, a CA on the way, or two ways that want different ports of a switch
+        towards the same CA.
     """
     lids = len(fabric.lids)
     lft = np.full((fabric.switches, lids), NO_PORT, np.uint8)
     for way in ways:
+        for name in way[1:-1]:
+            if name in fabric.terminal_name:
+                raise OptionError(f"a way passes {name!r}, and that is no switch", remedy="let CAs be its ends alone")
+        _port_to(fabric, way[0], way[1])
         own = lids_of(fabric, way[-1])
         for near, far in pairwise(way[1:]):
             port, switch = _port_to(fabric, near, far), fabric.switch_name.index(near)

@@ -1,0 +1,208 @@
+"""Keys of a scenario that would do nothing where they stand: whoever wrote them expected something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from routing.errors import ParseError
+from routing.formats.toml_text import Toml
+
+Table = Mapping[str, Any]
+
+PACKETS = "packets"
+"""What a case does unless it says otherwise."""
+_ALWAYS = {"name", "what", "expect"}
+_TABLES = _ALWAYS | {"without", "engine", "vls"}
+_RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until"}
+READ_BY: Mapping[str, set[str]] = {
+    PACKETS: _RUN | {"load", "seed", "from", "remedy", "change", "fault"},
+    "lock-times": (_RUN | {"load", "seed", "remedy", "buffers"}) - {"buffer"},
+    "seeds": _RUN | {"load", "remedy", "seeds"},
+    "shifts": _RUN | {"seed", "from"},
+    "adaptive": _RUN | {"seed", "from", "loads", "adaptive"},
+    "pauses": _TABLES,
+    "graph": _ALWAYS | {"graph"},
+    "dependencies": _TABLES | {"tables"},
+    "message-types": _ALWAYS | {"chain"},
+    "tables": _TABLES,
+}
+"""Keys of a case that have an effect, by what it does."""
+
+SENDING = {"from", "to", "process", "pattern", "load", "burst", "message", "messages", "start", "stop"}
+"""Keys of a flow that say what it sends."""
+PATTERN_KEYS: Mapping[str, set[str]] = {
+    "all-to-all": {"pattern", "message", "rounds"},
+    "shift": {"pattern", "message", "by"},
+    "uniform": {"pattern", "message", "process", "load"},
+    "hotspot": {"pattern", "message", "process", "load", "hot", "hot_share"},
+}
+BREAKER_KEYS: Mapping[str, set[str]] = {
+    "detect": {"loop", "deadlock"},
+    "repeat": {"loop", "deadlock"},
+    "sample": {"loop", "deadlock"},
+    "release": {"deadlock"},
+    "extra": {"deadlock"},
+    "move_others": {"loop"},
+    "release_packets": {"loop"},
+    "rounds": {"loop"},
+}
+SCHEME_KEYS: Mapping[str, set[str]] = {
+    "ca_vls": {"none", "escape", "token", "bubble"},
+    "stay": {"escape"},
+    "detect": {"token", "bubble"},
+    "repeat": {"bubble"},
+    "lasts": {"bubble"},
+    "hold": {"bubble"},
+    "sample": {"bubble"},
+    "step": {"token"},
+}
+CHANGE_KEYS: Mapping[str, set[str]] = {
+    "every": {"one by one", "drained", "double scheme"},
+    "order": {"one by one"},
+}
+
+
+def check_idle(file: Toml) -> None:
+    """Raise ParseError for the first key that would do nothing.
+
+    Parameters
+    ----------
+    file
+        A scenario whose tables have known names and values of the right types.  Words that stand for nothing, such as
+        another ``what``, are left to those who look them up.
+    """
+    document = file.table
+    cases = document["case"]
+    _check_fabric(file, document.get("fabric", {}))
+    _check_routing(file, document.get("routing", {}), any("engine" in case for case in cases))
+    if document.get("traffic"):
+        _check_traffic(file, document["traffic"])
+    for number, flow in enumerate(document.get("flow", [])):
+        _check_flow(file, flow, number)
+    for number, case in enumerate(cases):
+        _check_case(file, case, number)
+
+
+def _idle(file: Toml, *where: str | int, why: str, remedy: str = "leave it out") -> ParseError:
+    return file.error(f"{where[-1]} does nothing {why}", *where, remedy=remedy)
+
+
+def _check_fabric(file: Toml, fabric: Table) -> None:
+    for key in ("switches", "cables", "cas", "lmc"):
+        if "generator" in fabric and key in fabric:
+            raise _idle(file, "fabric", key, why="beside a generator", remedy="leave one of the two out")
+
+
+def _check_routing(file: Toml, routing: Table, engine_later: bool) -> None:
+    """``engine_later``: a case has an engine, which takes the place of a rule or of ways."""
+    leading = next((key for key in ("engine", "rule") if key in routing), None)
+    for key in ("rule", "fill", "ways"):
+        if key in routing and leading not in (None, key):
+            raise _idle(file, "routing", key, why=f"beside {leading}", remedy="leave one of the two out")
+    if "seed" in routing and "engine" not in routing and not engine_later:
+        raise _idle(file, "routing", "seed", why="without an engine")
+    if "vls" in routing and leading == "rule" and not engine_later:
+        raise _idle(file, "routing", "vls", why="beside rule")
+
+
+def _check_traffic(file: Toml, traffic: Table) -> None:
+    pattern = traffic["pattern"]
+    for key in traffic:
+        if key not in PATTERN_KEYS.get(pattern, traffic):
+            raise _idle(file, "traffic", key, why=f"for {pattern}")
+    if "load" in traffic and _persistent(traffic):
+        raise _idle_load(file, "traffic", "load")
+
+
+def _persistent(sender: Table) -> bool:
+    return bool(sender.get("process", "persistent") == "persistent")
+
+
+def _idle_load(file: Toml, *where: str | int) -> ParseError:
+    remedy = 'give what is sent a process, such as "poisson"'
+    return _idle(file, *where, why="where all is sent as fast as it can be", remedy=remedy)
+
+
+def _check_flow(file: Toml, flow: Table, number: int) -> None:
+    where, document = ("flow", number), file.table
+    if document.get("traffic") and not any(case.get("what") == "pauses" for case in document["case"]):
+        for key in flow:
+            if key in SENDING:
+                raise _idle(file, *where, key, why="beside [traffic]", remedy="leave one of the two out")
+    for key in ("from", "to"):
+        if key in flow and "way" in flow:
+            raise _idle(file, *where, key, why="beside way", remedy="leave one of the two out")
+    for key in ("then", "sl"):
+        if key in flow and "way" not in flow:
+            raise _idle(file, *where, key, why="without a way", remedy="give the flow a way")
+    for key in ("engine", "rule"):
+        if "sl" in flow and key in document.get("routing", {}):
+            raise _idle(file, *where, "sl", why=f"beside {key} of [routing]")
+    if "burst" in flow and flow.get("process") != "bursty":
+        raise _idle(file, *where, "burst", why="for this process", remedy='use process = "bursty"')
+    if "load" in flow and _persistent(flow):
+        raise _idle_load(file, *where, "load")
+    _check_then(file, flow, number)
+
+
+def _check_then(file: Toml, flow: Table, number: int) -> None:
+    """The way after a change has to be of the same pair of CAs."""
+    way, then = flow.get("way"), flow.get("then")
+    if not way or then is None:
+        return
+    if not then or (way[0], way[-1]) != (then[0], then[-1]):
+        told = f"from {then[0]} to {then[-1]}" if then else "nowhere"
+        raise file.error(
+            f"way goes from {way[0]} to {way[-1]}, then {told}",
+            "flow",
+            number,
+            "then",
+            remedy="let both have the same ends",
+        )
+
+
+def _check_case(file: Toml, case: Table, number: int) -> None:
+    where, what, routing = ("case", number), case.get("what", PACKETS), file.table.get("routing", {})
+    for key in case:
+        if key not in READ_BY.get(what, case):
+            others = " or ".join(f'"{kind}"' for kind, keys in READ_BY.items() if key in keys)
+            raise _idle(file, *where, key, why=f"for {what}", remedy=f"leave it out, or use what = {others}")
+    if "vls" in case and "rule" in routing and "engine" not in {**routing, **case}:
+        raise _idle(file, *where, "vls", why="beside rule of [routing]")
+    for key in ("load", "loads"):
+        if key in case and not _listens_to_load(file.table, case):
+            raise _idle_load(file, *where, key)
+    _check_words(file, case, "remedy", {case.get("remedy", {}).get("breaker", "none")}, BREAKER_KEYS, *where)
+    _check_words(file, case, "change", {case.get("change", {}).get("how")}, CHANGE_KEYS, *where)
+    schemes = set(case.get("adaptive", {}).get("schemes", []))
+    _check_words(file, case, "adaptive", schemes, SCHEME_KEYS, *where)
+    for key in ("inputs", "pauses"):
+        if what == "adaptive" and key in case and "tables" not in schemes:
+            raise _idle(file, *where, key, why='without "tables" among the schemes')
+    if "stall_count" in case.get("remedy", {}) and not case["remedy"].get("hoq"):
+        raise _idle(file, *where, "remedy", "stall_count", why="without hoq", remedy="give hoq a time")
+    for key in ("turns", "around", "one_way"):
+        if key in case.get("graph", {}) and "grid" not in case["graph"]:
+            raise _idle(file, *where, "graph", key, why="without a grid", remedy="give grid two sides")
+
+
+def _listens_to_load(document: Table, case: Table) -> bool:
+    """Whether anything that is sent goes by a load."""
+    if document.get("traffic"):
+        pattern = document["traffic"]["pattern"]
+        return "load" in PATTERN_KEYS.get(pattern, {"load"}) and not _persistent(document["traffic"])
+    without = case.get("without", [])
+    names = ((flow.get("name", f"f{number}"), flow) for number, flow in enumerate(document.get("flow", [])))
+    return not all(_persistent(flow) for name, flow in names if name not in without)
+
+
+def _check_words(
+    file: Toml, case: Table, part: str, words: Iterable[object], read_by: Mapping[str, set[str]], *where: str | int
+) -> None:
+    """Raise ParseError for a key of a part of a case that none of the words there looks at."""
+    for key in case.get(part, {}):
+        readers = read_by.get(key)
+        if readers is not None and readers.isdisjoint(words):
+            told = " and ".join(sorted(map(str, words)))
+            raise _idle(file, *where, part, key, why=f"for {told}", remedy=f"it is of {', '.join(sorted(readers))}")
