@@ -258,7 +258,7 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
     trip = 2 * arrays.wire[inside].astype(np.int64) + arrays.switch_delay[arrays.dst[inside]]
     comes = -(-(trip << COST_BITS) // (arrays.cost[inside] * BLOCK))
     need = int(pauses.xoff - 1 + -(-mtu // BLOCK) + comes.max(initial=0))
-    room = int(arrays.buffer[inside].min(initial=need))
+    room = int(arrays.buffer[inside].astype(np.int64).min(initial=need))
     if room < need:
         raise OptionError(
             f"buffers of {number_of(room, 'block')} overflow, with pauses from {pauses.xoff} on",

@@ -109,3 +109,8 @@ def test_a_flow_of_traffic_has_bounds_too(tmp_path):
 def test_lids_of_a_fabric_have_bounds(tmp_path):
     for value in ("-1", BIG, "8"):
         refusal(tmp_path, written("case", "").replace("[[flow]]", f"lmc = {value}\n[[flow]]", 1), "lmc cannot be")
+
+
+def test_pauses_over_the_longest_cable_need_a_buffer_that_none_is(tmp_path):
+    text = written("timing", f"wire = {2**30 - 1}").replace('name = "c"', 'name = "c"\npauses = { xoff = 4, xon = 2 }')
+    refusal(tmp_path, text, "overflow, with pauses")
