@@ -57,6 +57,8 @@ class _Recorder:
     got: list[npt.NDArray[np.int64]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     """Packets under way that a change had to wait for and did not."""
+    done: int = 0
+    """Actions of the plan so far."""
 
     def look(self) -> None:
         now = self.simulation.now / self.packet
@@ -70,14 +72,14 @@ class _Recorder:
 
     def run(self, until: int, step: int) -> None:
         self.look()
-        for action in self.plan.actions:
+        for action in self.plan.actions[self.done :]:
             if action.tick > until:
                 break
-            if action.tick >= self.simulation.now:
-                self._steps(action.tick, step)
-                if action.drained is not None:
-                    self.left.append(self._under_way(action.drained))
-                action.do(self.simulation)
+            self._steps(action.tick, step)
+            if action.drained is not None:
+                self.left.append(self._under_way(action.drained))
+            action.do(self.simulation)
+            self.done += 1
         self._steps(until, step)
 
     def _steps(self, until: int, step: int) -> None:

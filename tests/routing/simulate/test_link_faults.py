@@ -152,3 +152,9 @@ def test_faults_of_a_scenario(tmp_path, old, new, told):
     path.write_text(SCENARIO.replace(old, new))
     with pytest.raises(InputError, match=told):
         play(read_scenario(path), read_scenario(path).cases[0])
+
+
+def test_a_link_goes_down_once_where_figures_begin(tmp_path):
+    (tmp_path / "mine.toml").write_text(SCENARIO.replace('name = "c"', 'name = "c"\nfrom = 10'))
+    scenario = read_scenario(tmp_path / "mine.toml")
+    assert play(scenario, scenario.cases[0]).right
