@@ -8,6 +8,17 @@ from routing.errors import InputError
 from routing.simulate.play import play
 from routing.simulate.scenario import read_scenario
 
+TWO_SWITCHES = """
+title = "t"
+[fabric]
+switches = ["a", "b"]
+cables = [["a", "b"]]
+cas = { x = "a", y = "b" }
+[[flow]]
+way = ["x", "a", "b", "y"]
+"""
+"""A scenario up to its cases: one flow over one cable; keys put behind it are the flow's."""
+
 
 def refusal(folder, text, told=""):
     """The error that reading and playing a scenario ends with: one line that names the file and a line of it."""

@@ -1,17 +1,12 @@
 """Numbers of a scenario that no run can have are refused in one line, before anything runs."""
 
 import pytest
-from sim_files import refusal
+from sim_files import TWO_SWITCHES, refusal
 
 BIG = "1" + 20 * "0"
-EVERYTHING = """
-title = "t"
-[fabric]
-switches = ["a", "b"]
-cables = [["a", "b"]]
-cas = { x = "a", y = "b" }
-[[flow]]
-way = ["x", "a", "b", "y"]
+EVERYTHING = (
+    TWO_SWITCHES
+    + """\
 process = "bursty"
 @flow
 [timing]
@@ -25,6 +20,7 @@ name = "c"
 @case
 expect = { outcome = "progress" }
 """
+)
 
 
 def written(place, line):

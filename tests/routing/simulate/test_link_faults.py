@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sim_cases import PACKET, cycles, fig4_simulation, flows_along
+from sim_files import TWO_SWITCHES
 
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -118,19 +119,15 @@ def test_links_that_cannot_fail_or_come_up_are_refused():
         simulation.fail_link(int(simulation.network.arrays.reverse[channel]))
 
 
-SCENARIO = """
-title = "t"
-[fabric]
-switches = ["a", "b"]
-cables = [["a", "b"]]
-cas = { x = "a", y = "b" }
-[[flow]]
-way = ["x", "a", "b", "y"]
+SCENARIO = (
+    TWO_SWITCHES
+    + """\
 [[case]]
 name = "c"
 fault = [{ cable = ["a", "b"], at = 10, until = 20 }]
 expect = { outcome = "progress", at_least_link_down_discards = 5 }
 """
+)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The scenarios that come with the package come out as they say; files that cannot be are refused."""
 
 import pytest
-from sim_files import refusal
+from sim_files import TWO_SWITCHES, refusal
 
 from routing.simulate.play import judge, play
 from routing.simulate.scenario import find_scenario, read_scenario, scenarios
@@ -32,18 +32,14 @@ def test_another_outcome_is_told():
     )
 
 
-RING = """
-title = "t"
-[fabric]
-switches = ["a", "b"]
-cables = [["a", "b"]]
-cas = { x = "a", y = "b" }
-[[flow]]
-way = ["x", "a", "b", "y"]
+RING = (
+    TWO_SWITCHES
+    + """\
 [[case]]
 name = "c"
 expect = { outcome = "progress" }
 """
+)
 
 
 @pytest.mark.parametrize(
