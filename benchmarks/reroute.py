@@ -1,16 +1,19 @@
-"""Times re-routing after one lost link, with its proof, beside a full route of the same engine with its proof.
+"""Times re-routing after one lost link or switch, with its proof, beside a full route with its proof.
 
 Milliseconds of processor time of all threads together, the making of the faulty fabric included; what is made once for
 each set of tables, ahead of the fault, is timed apart.
 
-Usage: python -m benchmarks.reroute [LINKS]     links that are pulled of each fabric, 24 if not given; 0: all
+Usage: python -m benchmarks.reroute [LINKS]              links that are pulled of each fabric, 24 if not given; 0: all
+       python -m benchmarks.reroute --switches [NUMBER]  the same of switches that go with all that hangs on them
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,6 +21,7 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
+from routing.faults import apply_faults, every_switch
 from routing.reroute import Published, prepare, reroute
 from routing.topologies import generate
 
@@ -36,37 +40,48 @@ def routed(fabric: Fabric, engine: str) -> tuple[Published, float]:
 
 
 def pulled(fabric: Fabric, links: int) -> list[int]:
-    every = np.unique(fabric.channels.link)
-    return [int(link) for link in (every[:: max(1, len(every) // links)][:links] if links else every)]
+    return some(np.unique(fabric.channels.link).tolist(), links)
 
 
-def report(label: str, fabric: Fabric, engine: str, count: int) -> None:
+def some(every: Sequence[int], count: int) -> list[int]:
+    """So many, evenly; 0: all."""
+    return list(every[:: max(1, len(every) // count)][:count] if count else every)
+
+
+def without(fabric: Fabric, what: str, number: int) -> Fabric:
+    if what == "link":
+        return fabric.without_links([number])
+    return apply_faults(fabric, every_switch(fabric)[number : number + 1])
+
+
+def report(label: str, fabric: Fabric, engine: str, what: str, count: int) -> None:
+    """What losing each of some links or switches takes."""
+    lost = pulled(fabric, count) if what == "link" else some(range(fabric.switches), count)
     home, full = routed(fabric, engine)
     options, took, how, ratio, broken, changed = EngineOptions(threads=1), [], Counter[str](), [], 0, 0
-    links = pulled(fabric, count)
     start = time.process_time()
     prepare(home, home)
     ready = 1e3 * (time.process_time() - start)
-    for link in links:
+    for one in lost:
         start = time.process_time()
-        less = fabric.without_links([link])
+        less = without(fabric, what, one)
         found = reroute(ENGINES[engine], options, home, less, home=home)
         took.append(1e3 * (time.process_time() - start))
         ratio.append(found.changed / max(1, found.broken))
         broken, changed = broken + found.broken, changed + found.changed
-        for mark in ("levels", "by_parts", "by_source", "cleared", "copied", "exact", "fewest"):
+        for mark in ("levels", "by_parts", "by_source", "cleared", "copied", "exact", "fewest", "proven_by_changes"):
             how[mark] += bool(found.counts.get(mark))
         how[found.how] += 1
     mid, most = np.median(took), max(took)
-    worst = ", ".join(f"{took[k]:.0f} (link {links[k]})" for k in np.argsort(took)[::-1][:3])
+    worst = ", ".join(f"{took[k]:.0f} ({what} {lost[k]})" for k in np.argsort(took)[::-1][:3])
     print(
         f"{label:22} {engine:7} full {full:6.0f} ms; ahead {ready:.0f}; "
-        f"one link: median {mid:6.1f} ms (1/{full / mid:.0f}), "
+        f"one {what}: median {mid:6.1f} ms (1/{full / mid:.0f}), "
         f"mean {np.mean(took):6.1f} (1/{full / np.mean(took):.0f}), "
         f"p99 {np.percentile(took, 99):6.1f}, most {most:6.1f} (1/{full / most:.1f}); "
         f"{1e3 * len(took) / sum(took):.0f} a second",
         f"{'':22} longest: {worst}",
-        f"{'':22} broken {broken / len(took):.0f} a link, changed {changed / len(took):.0f}; "
+        f"{'':22} broken {broken / len(took):.0f} a {what}, changed {changed / len(took):.0f}; "
         f"changed / broken: mean {np.mean(ratio):.2f}, "
         f"most {max(ratio):.2f}; {dict(how)}",
         sep="\n",
@@ -75,11 +90,14 @@ def report(label: str, fabric: Fabric, engine: str, count: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    links = int(arguments[0]) if arguments else 24
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--switches", action="store_true")
+    parser.add_argument("number", nargs="?", type=int, default=24)
+    asked = parser.parse_args(arguments)
     for label, kind, size, cas, engines in CASES:
         fabric = generate(kind, size.split(","), **({"cas": cas} if cas else {}))
         for engine in engines:
-            report(label, fabric, engine, links)
+            report(label, fabric, engine, "switch" if asked.switches else "link", asked.number)
 
 
 if __name__ == "__main__":

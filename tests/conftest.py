@@ -1,5 +1,16 @@
+import signal
 from importlib.metadata import entry_points
+
+import pytest
 
 # In a clone that is not installed, the plugin has no entry point to be found by.
 _INSTALLED = any(entry.name == "ibnue_lab" for entry in entry_points(group="pytest11"))
 pytest_plugins = [] if _INSTALLED else ["ibsim_fixtures.pytest_plugin"]
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises, also where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

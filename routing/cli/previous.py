@@ -85,15 +85,36 @@ def engine_for(routing: Routing, name: str) -> Engine:
     return engines.find_engine(name if engines.is_given("engine_name") else engine_of(routing) or name)
 
 
-def options_for(routing: Routing, options: EngineOptions) -> EngineOptions:
-    """The options to go on with: without ``--first-vl`` the VLs that earlier tables keep for others stay kept."""
-    return options if engines.is_given("first_vl") else replace(options, first_vl=_first_vl(routing))
+def options_for(routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions) -> EngineOptions:
+    """The options to go on with, by what earlier tables say where an option does not.
+
+    Without ``--first-vl`` the VLs that they keep for others stay kept; without ``--root`` their roots stay roots, as
+    far as these are in their fabric.
+    """
+    if not engines.is_given("first_vl"):
+        options = replace(options, first_vl=_first_vl(routing))
+    if engine_of(routing) == engine.name and not (engines.is_given("roots") or engines.is_given("root_guid_file")):
+        options = replace(
+            options, roots=tuple(_guid_text(int(fabric.switch_guid[row])) for row in _roots(routing, fabric))
+        )
+    return options
 
 
 def _first_vl(routing: Routing) -> int:
     """The first VL of earlier tables; 0 if they do not say."""
     first = routing.provenance.options.get("first_vl", 0)
     return first if isinstance(first, int) else 0
+
+
+def _roots(routing: Routing, fabric: Fabric) -> list[int]:
+    """The switches that were named as roots of earlier tables, as far as they are there."""
+    named = routing.provenance.options.get("roots")
+    row = {_guid_text(int(guid)): row for row, guid in enumerate(fabric.switch_guid)}
+    return [row[guid] for guid in map(str, named) if guid in row] if isinstance(named, list) else []
+
+
+def _guid_text(guid: int) -> str:
+    return f"{guid:#018x}"
 
 
 def reroute(
@@ -112,7 +133,7 @@ def reroute(
 
     was, routing = earlier
     if stability != "fresh":
-        check_same(routing, engine, options, "--previous")
+        check_same(routing, was, engine, options, "--previous")
     before = Published(was, routing, prove(was, routing, threads=options.threads))
     if stability != "fresh" and options.reversible and before.proof.strength == "forward":
         raise OptionError("the tables of --previous are not proven for replies, as --reversible asks",
@@ -120,18 +141,21 @@ def reroute(
     return change(engine, options, before, fabric, stability=Stability(stability), home=before)
 
 
-def check_same(routing: Routing, engine: Engine, options: EngineOptions, option: str) -> None:
-    """Refuse to go on with tables, named by ``option``, that are not what is asked for.
+def check_same(routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions, option: str) -> None:
+    """Refuse to go on with tables of a fabric, named by ``option``, that are not what is asked for.
 
     Raises
     ------
     OptionError
-        They are another engine's, or take more VLs or others.
+        They are another engine's, have other roots, or take more VLs or others.
+    ParseError
+        The file of roots does not follow its format, or names nothing.
     """
     made = engine_of(routing)
     if made not in (None, engine.name):
         raise OptionError(f"the tables of {option} are those of {made}, not of {engine.name}",
                           remedy=f"leave -e out, use -e {made}, or --stability fresh to change them all")  # fmt: skip
+    check_roots(routing, fabric, options, option)
     first = _first_vl(routing)
     if options.first_vl != first:
         raise OptionError(f"the tables of {option} begin at VL {first}, --first-vl says {options.first_vl}",
@@ -144,6 +168,18 @@ def check_same(routing: Routing, engine: Engine, options: EngineOptions, option:
         last = routing.vls - 1
         raise OptionError(f"the tables of {option} take VLs up to {last}, --port-vls says {options.port_vls}",
                           remedy=f"use --port-vls {routing.vls}, or --stability fresh to change them all")  # fmt: skip
+
+
+def check_roots(routing: Routing, fabric: Fabric, options: EngineOptions, option: str) -> None:
+    """Refuse to go on with tables that have other roots than those that are asked for."""
+    from routing.engines.roots import named_roots
+
+    has, wanted = _roots(routing, fabric), named_roots(fabric, options)
+    if has != wanted:
+        names, others = (", ".join(fabric.switch_name[row] for row in rows) for rows in (has, wanted))
+        were = f"have the roots {names}, not {others}" if has else f"were made without roots, not from {others}"
+        raise OptionError(f"the tables of {option} {were}",
+                          remedy="leave them out, or --stability fresh to change all tables")  # fmt: skip
 
 
 def facts(found: Rerouted) -> Iterator[tuple[str, str]]:

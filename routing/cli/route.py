@@ -71,7 +71,8 @@ def route(
         subnet, whole = read(fabric, earlier, given, lmc=lmc, guid2lid=guid2lid)
     tables = None if earlier is None else fabrics.tables_of(earlier.tables, whole, "--was")
     if tables is not None:
-        engine, options = previous.engine_for(tables, engine_name), previous.options_for(tables, options)
+        engine = previous.engine_for(tables, engine_name)
+        options = previous.options_for(tables, whole, engine, options)
     if budget is not None:
         options = within(budget, options, subnet)
     rerouted = None

@@ -8,6 +8,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,11 +128,12 @@ def whatif(
     jobs = jobs or cores()
     started = time.perf_counter()
     effects = []
-    for effect in watched(explore(baseline, scenarios, jobs=jobs), len(scenarios)):
-        effects.append(effect)
-        if as_json:
-            record = {**effect.as_dict(), "exceeded": limits.exceeded(effect)}
-            click.echo(json.dumps(plain(record), allow_nan=False))
+    with closing(explore(baseline, scenarios, jobs=jobs)) as found:  # also where a signal ends what is done here
+        for effect in watched(found, len(scenarios)):
+            effects.append(effect)
+            if as_json:
+                record = {**effect.as_dict(), "exceeded": limits.exceeded(effect)}
+                click.echo(json.dumps(plain(record), allow_nan=False))
     seconds = time.perf_counter() - started
     beyond = [effect for effect in effects if limits.exceeded(effect)]
     if not as_json:
@@ -166,9 +168,10 @@ def read(
     from routing.formats.table_files import read_tables
 
     routing = read_tables(tables, fabric)
-    engine, options = previous.engine_for(routing, engine_name), previous.options_for(routing, options)
+    engine = previous.engine_for(routing, engine_name)
+    options = previous.options_for(routing, fabric, engine, options)
     if stability != "fresh":
-        previous.check_same(routing, engine, options, "--tables")
+        previous.check_same(routing, fabric, engine, options, "--tables")
     return routing, engine, options
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from routing.engines.base import EngineOptions
 from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
@@ -37,7 +40,34 @@ def named_roots(fabric: Fabric, options: EngineOptions) -> list[int]:
     return list(dict.fromkeys(wanted))
 
 
+def roots_left(fabric: Fabric, options: EngineOptions, earlier: Sequence[Fabric]) -> EngineOptions:
+    """The options without roots that were switches of an earlier fabric and are gone; those that are left stay roots.
+
+    Raises
+    ------
+    ParseError
+        The file does not follow its format.
+    """
+    listed = [] if options.root_guid_file is None else read_guid_list(options.root_guid_file)
+    named = [*options.roots, *(f"{guid:#018x}" for guid in listed)]
+    gone = [not _rows(fabric, root) and any(_rows(before, root) for before in earlier) for root in named]
+    if not any(gone):
+        return options
+    left = tuple(root for root, lost in zip(named, gone, strict=True) if not lost)
+    return replace(options, roots=left, root_guid_file=None)
+
+
 def _row(fabric: Fabric, root: str) -> int:
+    rows = _rows(fabric, root)
+    if len(rows) == 1:
+        return rows[0]
+    if rows:
+        raise OptionError(f"{len(rows)} switches are named {root!r}", remedy="name the root by its GUID")
+    raise OptionError(f"no switch is named {root!r}", remedy="name a switch, or give its node GUID as 0x...")
+
+
+def _rows(fabric: Fabric, root: str) -> list[int]:
+    """Switches of that name, or else of that GUID."""
     rows = [row for row, name in enumerate(fabric.switch_name) if name == root]
     if not rows and root.lower().startswith("0x"):
         try:
@@ -45,8 +75,4 @@ def _row(fabric: Fabric, root: str) -> int:
         except ValueError:
             guid = -1
         rows = [row for row, own in enumerate(fabric.switch_guid.tolist()) if own == guid]
-    if len(rows) == 1:
-        return rows[0]
-    if rows:
-        raise OptionError(f"{len(rows)} switches are named {root!r}", remedy="name the root by its GUID")
-    raise OptionError(f"no switch is named {root!r}", remedy="name a switch, or give its node GUID as 0x...")
+    return rows

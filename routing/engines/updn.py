@@ -74,6 +74,8 @@ class UpDown:
         lft = forwarding_tables(fabric, destinations, trees)
         seconds = {"order": found - start, "balance": time.perf_counter() - found}
         first = {"first_switches": [fabric.switch_name[int(order.argmin())] for order in position if order.size]}
+        if roots := named_roots(fabric, options):
+            first["roots"] = [f"{int(guid):#018x}" for guid in fabric.switch_guid[roots]]
         return Routing(
             lft=lft,
             **lanes(sl, vls, options),

@@ -14,9 +14,11 @@ from routing.deadlock.proof import Proof
 from routing.deadlock.reach import Unreachable
 from routing.fabric import Fabric
 from routing.reroute.ground import moved_masks
-from routing.reroute.translate import Laid
+from routing.reroute.translate import Laid, take
 from routing.reroute.values import Published
 from routing.tables import Routing
+
+NO_HOPS = 255
 
 
 def prove_changes(
@@ -34,8 +36,8 @@ def prove_changes(
     for.  So it is enough to walk all others, hop by hop, and to see that these turns climb in the new order, too,
     unless that was seen before (``turns_climb``).  The repair's word is taken for nothing.
 
-    It is for fabrics in one part whose switches and LIDs are all in place, and gives a certificate of the strength and
-    scope of before.
+    It is for fabrics in one part whose switches and LIDs were all there before, in the same places, and gives a
+    certificate of the strength and scope of before.  What is gone sends nothing and is sent nothing.
     """
     start = time.perf_counter()
     certificate, waits = before.proof.certificate, before.proof.waits
@@ -55,7 +57,7 @@ def prove_changes(
         replies=replies,
         endports_only=certificate.scope == "endports",
         waits=moved_masks(waits, before.fabric, fabric),
-        hops=before.proof.hops,
+        hops=_hops(fabric, before, laid),
         turns_climb=turns_climb,
     )
     if found.lost or found.not_climbing:
@@ -70,10 +72,24 @@ def prove_changes(
 
 
 def _is_plain(fabric: Fabric, before: Published, laid: Laid) -> bool:
+    lids, lanes, were = fabric.lids, common_lanes(laid.routing), common_lanes(before.routing)
     return (
-        laid.in_place
+        laid.nothing_new
+        and not (fabric.terminals_at[before.fabric.terminals_at[laid.row] == 0]).any()
+        and not ((lids.endport >= 0) & (lids.switch < 0)).any()
         and fabric.component.max(initial=0) == 0
         and before.proof.complete
         and before.proof.unreachable == Unreachable()
-        and bool((laid.routing.sl2vl == before.routing.sl2vl).all())
+        and lanes is not None
+        and were is not None
+        and np.array_equal(lanes, were)
     )
+
+
+def _hops(fabric: Fabric, before: Published, laid: Laid) -> npt.NDArray[np.uint8]:
+    """uint8[S, L], the hops of before in the rows and columns of now; 255 to LIDs that nobody delivers."""
+    hops = before.proof.hops
+    if laid.in_place:
+        return hops
+    column = np.where(fabric.lids.switch < 0, np.int64(-1), laid.column)
+    return take(take(hops, laid.row, 0, NO_HOPS), column, 1, NO_HOPS)

@@ -14,6 +14,7 @@ from routing.deadlock.cdg import common_lanes, vl_bits
 from routing.deadlock.certificate import Certificate, Scope
 from routing.deadlock.proof import Proof, prove
 from routing.engines.base import Engine, EngineOptions, Promise
+from routing.engines.roots import roots_left
 from routing.fabric import NO_PORT, Fabric
 from routing.numerals import number_of
 from routing.publish import verify
@@ -33,7 +34,7 @@ MOST_CHANGES = 3
 MOST_CLEARED = 64
 """LIDs that are laid from nothing, as a last resort; with more of them that takes longer than all anew."""
 MOST_HOLES = 10_000
-"""Entries that are missing where the fewest changes are looked for; with more of them that, too, takes longer."""
+"""Entries that are missing where the fewest changes are looked for; with more of them VLs for the ways take longer."""
 
 
 def reroute(
@@ -53,7 +54,8 @@ def reroute(
     Parameters
     ----------
     engine, options
-        What made the earlier tables; a fresh run of it is what is left where nothing less will do.
+        What made the earlier tables; a fresh run of it is what is left where nothing less will do.  It goes on with the
+        named roots that are left.
     before
         The tables that are in the switches.
     fabric
@@ -72,8 +74,9 @@ def reroute(
         The earlier tables do not fit their fabric.
     """
     laid = lay_over(before.routing, before.fabric, fabric)
+    earlier = [there.fabric for there in (before, home) if there is not None]
     if stability is Stability.FRESH:
-        return _fresh(engine, options, fabric, laid, "asked for")
+        return _fresh(engine, roots_left(fabric, options, earlier), fabric, laid, "asked for")
     settled = _settled(engine, before, fabric, home, laid)
     if settled is not None:
         return settled
@@ -86,7 +89,7 @@ def reroute(
         found = _lesser(found, replace(job, counts={}, by_parts=False).run()[0])
     if _is_much(found) or (found is not None and _scope(found) > _scope(before)):
         found = _lesser(found, replace(job, counts={}).run_fewest())
-    return found if found is not None else _fresh(engine, options, fabric, laid, problem)
+    return found if found is not None else _fresh(engine, roots_left(fabric, options, earlier), fabric, laid, problem)
 
 
 def _is_much(found: Rerouted | None) -> bool:
@@ -201,7 +204,7 @@ class _Job:
     def beginning(self, *, with_home: bool) -> Routing:
         """What holds of the tables before, with the columns of home that hold again if those may come back."""
         start, home = deliver(self.laid.routing, self.fabric), self.home
-        if home is None or not with_home:
+        if home is None or home is self.before or not with_home:
             return start
         apart = self.standing.apart if self.laid.in_place and same_devices(home.fabric, self.fabric) else None
         start, self.counts["healed"] = heal(start, home, self.fabric, apart)

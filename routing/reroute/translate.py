@@ -30,6 +30,8 @@ class Laid:
         Entries that were there and no longer hold.
     in_place
         Whether switches, LIDs and where these are delivered are all the same as before.
+    nothing_new
+        Whether all switches were there before, and all LIDs that are delivered, at the same ports.  Others may be gone.
     """
 
     routing: Routing
@@ -38,6 +40,7 @@ class Laid:
     column: npt.NDArray[np.int64]
     broken: int
     in_place: bool
+    nothing_new: bool
 
 
 def translate(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Routing:
@@ -67,10 +70,10 @@ def lay_over(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Laid:
         return _in_place(routing, old_fabric, fabric)
     row = old_rows(old_fabric, fabric)
     column = old_columns(lid_owner(old_fabric), lid_owner(fabric))
-    earlier = _take(_take(routing.lft, column, 1, NO_PORT), row, 0, NO_PORT)
+    earlier = take(take(routing.lft, column, 1, NO_PORT), row, 0, NO_PORT)
     held = earlier.copy()
     _drop_lost_channels(held, row, old_fabric, fabric)
-    same_place = _drop_moved_lids(held, row, column, old_fabric, fabric)
+    same_place, none_new = _drop_moved_lids(held, row, column, old_fabric, fabric)
     if fabric.component.max(initial=0) > 0:
         _drop_apart(held, fabric, np.arange(len(fabric.lids)))
     broken = 0 if held is earlier else int(np.count_nonzero(earlier != held))
@@ -78,7 +81,7 @@ def lay_over(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Laid:
     levels = _levels(routing, old_fabric, fabric, row, column)
     moved = replace(routing, lft=held, sl=levels, sl2vl=_lanes(routing, fabric, row))
     moved.check_shapes(fabric)
-    return Laid(moved, earlier, row, column, broken, same)
+    return Laid(moved, earlier, row, column, broken, same, nothing_new=none_new and bool((row >= 0).all()))
 
 
 def same_devices(one: Fabric, other: Fabric) -> bool:
@@ -108,7 +111,7 @@ def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Laid:
     broken = int(np.count_nonzero(held[:, nowhere] != NO_PORT))
     held[:, nowhere] = NO_PORT
     broken += drop_lost(held, old_fabric, fabric, column)
-    return Laid(replace(routing, lft=held), routing.lft, row, column, broken, in_place=True)
+    return Laid(replace(routing, lft=held), routing.lft, row, column, broken, in_place=True, nothing_new=True)
 
 
 def drop_lost(held: npt.NDArray[np.uint8], old_fabric: Fabric, fabric: Fabric, lid: npt.NDArray[np.intp]) -> int:
@@ -142,7 +145,7 @@ def old_rows(old_fabric: Fabric, fabric: Fabric) -> npt.NDArray[np.int32]:
     return np.where(known, place, -1).astype(np.int32)
 
 
-def _take(
+def take(
     table: npt.NDArray[np.uint8], number: npt.NDArray[np.signedinteger], axis: int, missing: int
 ) -> npt.NDArray[np.uint8]:
     """Rows or columns by their earlier number; ``missing`` where that is -1."""
@@ -152,7 +155,8 @@ def _take(
         shape = list(table.shape)
         shape[axis] = len(number)
         return np.full(shape, missing, table.dtype)
-    taken: npt.NDArray[np.uint8] = np.take(table, np.maximum(number, 0), axis=axis)
+    in_place = len(number) == table.shape[axis] and bool(((number < 0) | (number == np.arange(len(number)))).all())
+    taken: npt.NDArray[np.uint8] = table.copy() if in_place else np.take(table, np.maximum(number, 0), axis=axis)
     np.moveaxis(taken, axis, 0)[number < 0] = missing
     return taken
 
@@ -193,10 +197,10 @@ def _drop_moved_lids(
     column: npt.NDArray[np.int64],
     old_fabric: Fabric,
     fabric: Fabric,
-) -> bool:
+) -> tuple[bool, bool]:
     """Columns of LIDs that are delivered by another switch, or by none; entries by which none delivers any more.
 
-    Whether every LID is delivered where it was.
+    Whether every LID is delivered where it was, and whether all are that are delivered.
     """
     old, now = old_fabric.lids, fabric.lids
     known = column >= 0
@@ -209,7 +213,8 @@ def _drop_moved_lids(
     held[:, (place != now.switch) | (now.switch < 0)] = NO_PORT
     other_port = at[(place[at] >= 0) & (place[at] == now.switch[at]) & (port[at] != now.port[at])]
     held[place[other_port], other_port] = NO_PORT
-    return bool((place == now.switch).all() and (port == now.port).all())
+    same, here = (place == now.switch) & (port == now.port), now.switch >= 0
+    return bool(same.all()), bool(same[here].all())
 
 
 def _levels(
@@ -220,12 +225,12 @@ def _levels(
     column: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.uint8]:
     sl, columns = routing.sl, _with_siblings(fabric, column)
-    by_column = _take(sl, columns, sl.ndim - 1, 0)
+    by_column = take(sl, columns, sl.ndim - 1, 0)
     if sl.ndim == 1:
         return by_column
     if len(sl) == old_fabric.switches:
-        return _take(by_column, _with_neighbours(fabric, row), 0, 0)
-    return _take(by_column, columns, 0, 0)
+        return take(by_column, _with_neighbours(fabric, row), 0, 0)
+    return take(by_column, columns, 0, 0)
 
 
 def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -257,7 +262,7 @@ def _lanes(routing: Routing, fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.
     table = routing.sl2vl
     if table.ndim == 1:
         return table
-    table = _take(table, np.maximum(row, 0), 0, 0)
+    table = take(table, np.maximum(row, 0), 0, 0)
     ports = 1 + int(fabric.switch_ports.max(initial=0))
     had = table.shape[1]
     if ports <= had:

@@ -17,6 +17,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Future
 from functools import partial
 from typing import Any
 
+from routing import pools
 from routing.errors import EnvironmentProblem, OptionError
 from routing.processes import cores, leave_with_parent, remove_folder
 from routing.sweep.results import Result
@@ -88,12 +89,9 @@ class Processes(Workers):
         Raises
         ------
         BrokenExecutor
-            A worker died, if need be just now: then the pool closes its pipes while another worker is being started.
+            A worker died.
         """
-        try:
-            return self._pool.submit(perform, batch)
-        except OSError as error:
-            raise BrokenExecutor(f"a worker could not be started: {error}") from error
+        return pools.submit(self._pool, perform, batch)
 
     def died(self, error: BaseException) -> bool:
         """Whether the pool is broken, which one dead process is enough for."""
@@ -111,10 +109,7 @@ class Processes(Workers):
 
     def close(self, *, now: bool = False) -> None:
         """End the processes."""
-        if now:
-            for process in list((self._pool._processes or {}).values()):
-                process.kill()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        pools.end(self._pool, now=now)
         remove_folder(self._folder)
 
 

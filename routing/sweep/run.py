@@ -11,10 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
-from queue import SimpleQueue
 
 from routing.errors import EnvironmentProblem
-from routing.processes import HeldSignals
+from routing.pools import AHEAD, UnderWay
 from routing.sweep.executors import Workers
 from routing.sweep.ledger import Ledger
 from routing.sweep.results import Result
@@ -24,8 +23,6 @@ from routing.sweep.work import LIVES, Batch, given_up
 BATCH_SECONDS = 0.5
 """How long a batch should take: long beside the cost of handing it out, short beside what a kill may lose."""
 FIRST_BATCH, LARGEST_BATCH = 2, 200
-AHEAD = 2
-"""Batches under way for each worker, so that none waits for the next."""
 PATIENCE = 20
 """Deaths of workers in a row, without a result between them, after which something else must be wrong."""
 
@@ -99,9 +96,7 @@ class Run:
 
     def __init__(self, ledger: Ledger, number: int, workers: Workers, packed: Packed, watch: Watch) -> None:
         self._ledger, self._number, self._workers, self._packed, self._watch = ledger, number, workers, packed, watch
-        self._under_way: dict[Future[list[Result]], tuple[Task, ...]] = {}
-        self._finished: SimpleQueue[Future[list[Result]]] = SimpleQueue()
-        self._signals = HeldSignals()
+        self._under_way: UnderWay[tuple[Task, ...], list[Result]] = UnderWay()
         self._suspects = Suspects()
         self._alone = False
         self._deaths_in_a_row = 0
@@ -115,11 +110,11 @@ class Run:
             The workers are gone for good, or the ledger cannot be written; what is in the ledger stays.
         """
         queue = Queue(tasks)
-        with self._signals:
+        with self._under_way.signals:
             while queue or self._under_way or self._suspects.waiting:
                 lost = self._hand_out(queue)
                 if not lost:
-                    lost = self._collect(self._wait(), queue)
+                    lost = self._collect(self._under_way.wait(), queue)
                 if lost:
                     self._recover(lost, queue)
 
@@ -137,17 +132,8 @@ class Run:
             if not self._workers.died(error):
                 raise
             return False
-        self._under_way[future] = batch
-        future.add_done_callback(self._finished.put)
+        self._under_way.add(future, batch)
         return True
-
-    def _wait(self) -> list[Future[list[Result]]]:
-        """At least one that is finished, of those under way."""
-        with self._signals.heard():
-            found = [self._finished.get()]
-        while not self._finished.empty():
-            found.append(self._finished.get())
-        return found
 
     def _next(self, queue: Queue) -> tuple[Task, ...] | None:
         """The next batch to hand out, if there is one and its time has come."""
@@ -159,11 +145,12 @@ class Run:
         self._alone = False
         return queue.take() if queue and len(self._under_way) < AHEAD * self._workers.count else None
 
-    def _collect(self, finished: Iterable[Future[list[Result]]], queue: Queue) -> list[tuple[Task, ...]]:
+    def _collect(
+        self, finished: Iterable[tuple[Future[list[Result]], tuple[Task, ...]]], queue: Queue
+    ) -> list[tuple[Task, ...]]:
         """Keep what came in; batches whose workers died."""
         lost = []
-        for future in finished:
-            batch = self._under_way.pop(future)
+        for future, batch in finished:
             error = future.exception() if not future.cancelled() else CancelledError()
             if error is None:
                 pairs = list(zip(batch, future.result(), strict=True))
@@ -181,7 +168,7 @@ class Run:
         """Go on after workers died."""
         if self._workers.together:
             while self._under_way:
-                lost += self._collect(self._wait(), queue)
+                lost += self._collect(self._under_way.wait(), queue)
         self._deaths_in_a_row += 1
         if self._deaths_in_a_row > PATIENCE:
             raise EnvironmentProblem(f"workers died {PATIENCE} times in a row without a result (out of memory?)")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from dataclasses import replace
 
 from routing.errors import EnvironmentProblem
+from routing.pools import AHEAD, UnderWay, end, submit
 from routing.processes import leave_with_parent
 from routing.whatif.effect import Baseline, Effect, effect_of
 from routing.whatif.scenarios import Scenario
@@ -19,8 +20,10 @@ _baseline: list[Baseline] = []
 """In a worker process, what it was started for: one baseline, set once, before its first task."""
 
 
-def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1) -> Iterator[Effect]:
+def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1) -> Generator[Effect, None, None]:
     """The effect of each scenario, in their order.
+
+    Worker processes end with it: when all is done, when a signal raises something, or when it is closed.
 
     Parameters
     ----------
@@ -45,26 +48,43 @@ def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1)
     return _over_processes(baseline, scenarios, jobs)
 
 
-def _over_processes(baseline: Baseline, scenarios: Sequence[Scenario], jobs: int) -> Iterator[Effect]:
+def _over_processes(baseline: Baseline, scenarios: Sequence[Scenario], jobs: int) -> Generator[Effect, None, None]:
     fabric = baseline.published.fabric
     single = replace(baseline, options=replace(baseline.options, threads=1))
     _ = single.a2a, single.separation, fabric.channels, fabric.lids  # computed once, inherited by all
     entries = max(1, fabric.switches * len(fabric.lids))
     share = max(1, len(scenarios) // (4 * jobs))
     at_once = max(1, min(_MOST_AT_ONCE, _ENTRIES_AT_ONCE // entries, share))
+    batches = [scenarios[first : first + at_once] for first in range(0, len(scenarios), at_once)]
     # Forked, so that workers inherit the tables instead of reading megabytes from a pipe; nothing here has threads yet.
-    executor = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _begin, (single,))
-    effects = executor.map(_effect, scenarios, chunksize=at_once)
-    return _drained(executor, effects)
-
-
-def _drained(executor: ProcessPoolExecutor, effects: Iterator[Effect]) -> Iterator[Effect]:
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _begin, (single,))
+    finished = False
     try:
-        yield from effects
-    except BrokenProcessPool:
+        yield from _in_order(pool, batches, jobs)
+        finished = True
+    except BrokenExecutor:
         raise EnvironmentProblem("a worker process died, perhaps for lack of memory (use fewer --jobs)") from None
     finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+        end(pool, now=not finished)
+
+
+def _in_order(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Scenario]], jobs: int) -> Iterator[Effect]:
+    """The effects of each batch when its turn has come; signals are held but for the times in which others go on."""
+    under_way, came = UnderWay[int, list[Effect]](), dict[int, Future[list[Effect]]]()
+    waiting = iter(enumerate(batches))
+
+    def hand_out() -> None:
+        for number, batch in itertools.islice(waiting, max(0, AHEAD * jobs - len(under_way))):
+            under_way.add(submit(pool, _effects, batch), number)
+
+    for turn in range(len(batches)):
+        with under_way.signals:
+            hand_out()
+            while turn not in came:
+                came.update((number, future) for future, number in under_way.wait())
+                hand_out()
+            effects = came.pop(turn).result()
+        yield from effects
 
 
 def _begin(baseline: Baseline) -> None:
@@ -73,5 +93,5 @@ def _begin(baseline: Baseline) -> None:
     _baseline.append(baseline)
 
 
-def _effect(scenario: Scenario) -> Effect:
-    return effect_of(_baseline[0], scenario)
+def _effects(scenarios: Sequence[Scenario]) -> list[Effect]:
+    return [effect_of(_baseline[0], scenario) for scenario in scenarios]

@@ -15,6 +15,7 @@ void ibn_mend_set(mend_job *job, int32_t s, uint8_t port)
 {
     ibn_mend_keep(job, s);
     job->lft[(int64_t)s * job->f->lids + job->lid] = port;
+    job->taken[s].column = 0;
 }
 
 /* Put back what the column at hand was. */
@@ -23,6 +24,7 @@ void ibn_mend_restore(mend_job *job)
     for (int32_t i = 0; i < job->kept_count; i++) {
         const int64_t at = (int64_t)job->kept[i].at * job->f->lids + job->lid;
         job->lft[at] = job->kept[i].entry;
+        job->taken[job->kept[i].at].column = 0;
         if (job->f->sl_by_switch)
             job->sl[at] = job->kept[i].level;
     }
@@ -60,7 +62,7 @@ void ibn_mend_gather(mend_job *job, int32_t root)
         const int32_t u = job->queue[head];
         for (int32_t i = f->into_first[u]; i < f->into_first[u + 1]; i++) {
             const int32_t e = f->into[i], y = f->src[e];
-            if (!f->alive[e] || ibn_mend_entry(job, y) != f->port[e])
+            if (ibn_mend_channel(job, y) != e)
                 continue;
             job->through[tail] = e;
             job->queue[tail++] = y;

@@ -197,13 +197,14 @@ static bool rescued_by(mend_job *job, int32_t root, int32_t x)
     const uint8_t held = ibn_mend_entry(job, x);
     const bool hung = job->cut_off[x] == job->stamp;
     const int32_t strays = job->stray_count;
-    if (!hung)
+    if (hung)
+        ibn_mend_gather(job, x);
+    else
         cut(job, x);
     ibn_mend_set(job, x, NO_ROUTE);
     const int32_t count = ways_out(job, x, 0, &ignored);
     memcpy(job->others, job->ways, (size_t)count * sizeof *job->others);
     for (int32_t i = 0; i < count; i++) {
-        ibn_mend_gather(job, x);
         job->shifted_count = 0;
         const int32_t c = job->others[i].channel;
         if (job->f->port[c] == held || (!hung && !ibn_mend_may_follow(job, root, x, c)) || !ibn_mend_admits(job, c))

@@ -7,7 +7,7 @@
 
 enum { OK, NO_MEMORY };
 enum { WALKED, LOST, NOT_CLIMBING, COUNTS };
-enum { BLOCK = 64, MOST_HOPS = 254 };
+enum { BLOCK = 64, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
     int32_t at, moved; /* switch; whether its entry is another, not its SL alone */
@@ -111,6 +111,12 @@ static void check_column(job_t *job, int32_t lid, const change *changes, int32_t
         walk(job, job->queue[i], lid);
 }
 
+/* Whether the entry is another than it was; one that leads nowhere never is what it was. */
+static bool has_moved(const recheck_tables *t, int64_t at)
+{
+    return t->lft[at] != t->was[at] || t->lft[at] == NO_PORT;
+}
+
 /* Hand every difference between two rows to the columns: counted, or put in place; whether there is one. */
 static bool compare_rows(const recheck_tables *t, int32_t s, int32_t *first, change *changes)
 {
@@ -118,12 +124,12 @@ static bool compare_rows(const recheck_tables *t, int32_t s, int32_t *first, cha
     bool differs = false;
     for (int32_t from = 0; from < t->lids; from += BLOCK) {
         const size_t size = t->lids - from < BLOCK ? (size_t)(t->lids - from) : BLOCK;
-        if (!memcmp(t->lft + row + from, t->was + row + from, size)
+        if (!memcmp(t->lft + row + from, t->was + row + from, size) && !memchr(t->lft + row + from, NO_PORT, size)
             && !memcmp(t->sl + sl_row + from, t->sl_was + sl_row + from, size))
             continue;
         differs = true;
         for (int32_t lid = from; lid < from + (int32_t)size; lid++) {
-            const bool moved = t->lft[row + lid] != t->was[row + lid];
+            const bool moved = has_moved(t, row + lid);
             if (t->lid_switch[lid] < 0 || (!moved && t->sl[sl_row + lid] == t->sl_was[sl_row + lid]))
                 continue;
             if (changes)

@@ -99,6 +99,7 @@ static bool prepare(mend_job *job)
     job->strays = malloc(MOST_STRAYS * sizeof *job->strays);
     job->kept = malloc(size * sizeof *job->kept);
     job->touched = calloc(size, sizeof *job->touched);
+    job->taken = calloc(size, sizeof *job->taken);
     job->steps = malloc((size + 256) * sizeof *job->steps);
     job->fresh = malloc((size + 256) * MOST_LANES * sizeof *job->fresh);
     job->spare = malloc((size + 256) * MOST_LANES * sizeof *job->spare);
@@ -108,14 +109,14 @@ static bool prepare(mend_job *job)
     job->ways = malloc(256 * sizeof *job->ways);
     job->others = malloc(256 * sizeof *job->others);
     return job->cut_off && job->known && job->hops && job->queue && job->through && job->lanes && job->flow && job->place
-           && job->roots && job->members && job->helper && job->helps && job->hopeless && job->steep && job->goes && job->needs && job->strays && job->kept && job->touched && job->steps
+           && job->roots && job->members && job->helper && job->helps && job->hopeless && job->steep && job->goes && job->needs && job->strays && job->kept && job->touched && job->taken && job->steps
            && job->fresh && job->spare && job->shut && job->shifted && job->ways && job->others;
 }
 
 static void dispose(mend_job *job)
 {
     void *all[] = {job->cut_off, job->known, job->hops, job->queue, job->through, job->lanes, job->flow, job->place,
-                   job->roots, job->members, job->helper, job->helps, job->hopeless, job->steep, job->goes, job->needs, job->strays, job->kept, job->touched, job->steps, job->fresh,
+                   job->roots, job->members, job->helper, job->helps, job->hopeless, job->steep, job->goes, job->needs, job->strays, job->kept, job->touched, job->taken, job->steps, job->fresh,
                    job->spare, job->shut, job->shifted, job->ways, job->others};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);

@@ -386,6 +386,40 @@ def test_earlier_tables_keep_the_vls_that_are_for_others(torus, tmp_path):
             assert (int(found["sl"].min()), int(found["vls"])) == (3, 5)
 
 
+def test_earlier_tables_keep_their_roots(torus, tmp_path):
+    """Those of what comes after are the same, also where the engine begins anew; others are refused."""
+    roots = ["--root", "sw1.1", "--root", "sw2.2"]
+    assert run("route", torus, *roots, "-o", tmp_path / "tables").exit_code == 0
+    again = ["route", torus, "--previous", tmp_path / "tables"]
+    assert run(*again, *roots).exit_code == 0
+    told = "the tables of --previous have the roots sw1.1, sw2.2, not sw0.2 (leave them out, or --stability fresh"
+    assert_refused(run(*again, "--root", "sw0.2"), told)
+    assert_refused(run(*again, "--root", "sw9.9"), "no switch is named 'sw9.9'")
+    (tmp_path / "roots").write_text("0x10\n")
+    assert_refused(run(*again, "--root-guid-file", tmp_path / "roots"), "no switch has GUID 0x0000000000000010")
+    assert_refused(
+        run("whatif", torus, "--tables", tmp_path / "tables", "--root", "sw0.2"), "the tables of --tables have"
+    )
+    fresh = ["--stability", "fresh", "--json"]
+    assert first_switches(*again, *fresh) == {"sw1.1"}
+    assert first_switches(*again, *fresh, "--root", "sw0.2") == {"sw0.2"}
+    assert first_switches(*again, *fresh, "--fail", "sw1.1") == {"sw2.2"}
+    assert first_switches(*again, *fresh, "--fail", "sw1.1", *roots) == {"sw2.2"}
+
+
+def test_earlier_tables_without_roots_are_not_kept_where_some_are_asked_for(torus, routed):
+    told = "the tables of --previous were made without roots, not from sw1.1 (leave them out, or --stability fresh"
+    assert_refused(run("route", torus, "--previous", routed, "--root", "sw1.1"), told)
+    dump = ["route", torus, "--previous", routed / "opensm-lfts.dump", "--root", "sw1.1"]
+    assert_refused(run(*dump), "were made without roots")
+
+
+def first_switches(*words):
+    result = run(*words)
+    assert result.exit_code == 0, result.stderr
+    return set(json.loads(result.stdout)["options"]["first_switches"])
+
+
 def test_earlier_tables_have_to_be_safe_for_replies_where_these_count(torus, tmp_path):
     assert run("route", torus, "-e", "nue", "-o", tmp_path / "tables").exit_code == 0
     again = ["route", torus, "--previous", tmp_path / "tables", "--reversible"]

@@ -118,6 +118,14 @@ def test_tables_are_mended_by_the_engine_that_made_them(tmp_path):
     assert records(*told, "-e", "updn", "--stability", "fresh")[0] == 0
 
 
+def test_a_root_may_be_what_breaks():
+    """The others go on as roots."""
+    status, told = records("torus:3x3", "--root", "sw1.1", "--switches", "all", "--stability", "fresh")
+    assert status == 0
+    assert {record["how"] for record in told} == {"fresh"}
+    assert all(record["certified"] for record in told)
+
+
 def test_tables_with_a_loop_are_for_an_engine_that_may_have_one(tmp_path):
     assert run("route", "ring:5", "-e", "minhop", "-o", tmp_path / "tables").exit_code == 1
     dump = ["ring:5", "--tables", tmp_path / "tables" / "opensm-lfts.dump", "--links", 1]

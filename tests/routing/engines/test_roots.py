@@ -10,7 +10,9 @@ from strategies import fabrics, ring_fabric
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.engines.orders import breadth_first, top_switches
+from routing.engines.roots import named_roots, roots_left
 from routing.errors import EnvironmentProblem, OptionError, ParseError
+from routing.faults import apply_faults, every_switch
 from routing.publish import verify
 from routing.quality import channel_loads
 from routing.topologies import generate
@@ -97,6 +99,28 @@ def test_a_bad_line_in_a_file_is_told_with_its_number(tmp_path, line):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(EnvironmentProblem, match="there is no such file"):
         firsts(root_guid_file=tmp_path / "none")
+
+
+def test_roots_that_are_gone_are_left_out(tmp_path):
+    path = written(tmp_path, f"{GUIDS[2]:#x}\n{GUIDS[4]:#x}\n")
+    options = EngineOptions(roots=(TREE.switch_name[7], f"{GUIDS[8]:#x}"), root_guid_file=path)
+    every = every_switch(TREE)
+    less = apply_faults(TREE, [every[2], every[8]])
+    left = roots_left(less, options, [TREE])
+    assert (left.roots, left.root_guid_file) == ((TREE.switch_name[7], f"{GUIDS[4]:#018x}"), None)
+    assert named_roots(less, left) == [row(less, GUIDS[7]), row(less, GUIDS[4])]
+    assert roots_left(TREE, options, [less]) is options
+    assert roots_left(less, EngineOptions(roots=("nobody",)), [TREE]).roots == ("nobody",)
+
+
+def row(fabric, guid):
+    return fabric.switch_guid.tolist().index(guid)
+
+
+def test_roots_go_with_the_tables(tmp_path):
+    options = EngineOptions(roots=(TREE.switch_name[7],), root_guid_file=written(tmp_path, f"{GUIDS[2]:#x}\n"))
+    made = ENGINES["updn"].route(TREE, options).provenance.options
+    assert made["roots"] == [f"{GUIDS[7]:#018x}", f"{GUIDS[2]:#018x}"]
 
 
 # What roots do to an order

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import slow_fewest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,6 +114,47 @@ def test_all_holes_of_several_links_are_filled(fabric, seed):
     lft = fewest_entries(less, held)
     assert all_arrive(less, lft)
     assert np.count_nonzero(lft != held) >= least_changes(less, held)
+
+
+def assert_same_as_slow(fabric, held):
+    fast = fewest_entries(fabric, held)
+    assert np.array_equal(fast, slow_fewest.fewest_entries(fabric, held))
+    assert all_arrive_who_have_to(fabric, held, fast)
+
+
+def all_arrive_who_have_to(fabric, held, lft):
+    """Each hole has a way, whatever circles there are besides."""
+    for s, lid in np.argwhere((held == 255) & between(fabric)).tolist():
+        at, left = s, fabric.switches
+        while at != fabric.lids.switch[lid] and left >= 0:
+            at, left = int(fabric.channels.dst[fabric.channels.at_port[at, lft[at, lid]]]), left - 1
+        if left < 0:
+            return False
+    return True
+
+
+@examples(80)
+@given(fabrics(min_switches=2, max_switches=14, connected=False), st.integers(0, 10_000), st.floats(0.0, 1.0))
+def test_the_same_bytes_as_slow_and_obvious(fabric, seed, share):
+    """Tables of an engine in which entries are missing, and others lead anywhere: in circles, to CAs, nowhere."""
+    rng, held = np.random.default_rng(seed), ENGINES["minhop"].route(fabric, OPTIONS).lft.copy()
+    wrong = rng.random(held.shape) < share * rng.random()
+    held[wrong] = rng.integers(0, 1 + int(fabric.switch_ports.max()), int(wrong.sum()))
+    held[rng.random(held.shape) < share * rng.random()] = 255
+    assert_same_as_slow(fabric, held)
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "gone"), [("torus", "4x4x4", 15), ("kary-ntree", "3,3", 12), ("random-regular", "40,3", 6)]
+)
+def test_the_same_bytes_on_large_fabrics(kind, size, gone):
+    """Where many entries of a column are missing, and none beside them leads to its LID."""
+    fabric = generate(kind, size.split(","), cas=1)
+    rng, links = np.random.default_rng(gone), np.unique(fabric.channels.link)
+    less = fabric.without_links(rng.choice(links, gone, replace=False).tolist())
+    held = lay_over(ENGINES["dfsssp"].route(fabric, OPTIONS), fabric, less).routing.lft
+    held[:, int(fabric.switch_lid[3])] = 255
+    assert_same_as_slow(less, held)
 
 
 def test_a_circle_is_broken_only_where_a_hole_leads_through_it():

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from strategies import random_fabric
 
+from routing._kernels.slots import Slots
+from routing.deadlock.cdg import possible_turns
 from routing.deadlock.certificate import check_certificate
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Promise
-from routing.faults import apply_faults, every_switch, parse_fault
+from routing.faults import apply_faults, every_ca, every_switch, parse_fault
 from routing.reroute import Published, Stability, reroute
 from routing.reroute.prove_changes import prove_changes
 from routing.reroute.translate import lay_over
@@ -145,12 +147,20 @@ def test_nothing_changed_nothing_done():
     assert found.routing is home.routing
 
 
+LOSSES = {
+    "link": lambda fabric: fabric.without_links([int(fabric.channels.link[5])]),
+    "switch": lambda fabric: apply_faults(fabric, every_switch(fabric)[4:5]),
+    "CA and switch": lambda fabric: apply_faults(fabric, [*every_ca(fabric)[2:3], *every_switch(fabric)[4:5]]),
+}
+
+
 @pytest.mark.parametrize("engine", ["nue", "dfsssp", "lash"])
-def test_the_short_proof_says_what_the_long_one_says(engine):
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_short_proof_says_what_the_long_one_says(engine, loss):
     """For tables with one entry turned at random: an order of the right ones shows the wrong ones to nobody."""
     fabric = random_fabric(3, 9, 4)
     before = published(fabric, engine)
-    less = fabric.without_links([int(fabric.channels.link[5])])
+    less = LOSSES[loss](fabric)
     found = reroute(ENGINES[engine], OPTIONS, before, less)
     laid, rng, refused = lay_over(before.routing, fabric, less), np.random.default_rng(1), 0
     order = found.proof.certificate.order
@@ -170,6 +180,40 @@ def test_the_short_proof_says_what_the_long_one_says(engine):
         assert np.array_equal(short.hops, long.hops)
         check_certificate(less, turned, short.certificate, threads=1)
     assert refused > 20
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_short_proof_sees_entries_that_were_left_out(loss):
+    fabric = random_fabric(3, 9, 4)
+    before = published(fabric, "nue")
+    less = LOSSES[loss](fabric)
+    found, laid = reroute(ENGINES["nue"], OPTIONS, before, less), lay_over(before.routing, fabric, less)
+    order = found.proof.certificate.order
+    assert found.counts["proven_by_changes"] == 1
+    for row, lid in np.argwhere((laid.routing.lft == 255) & (found.routing.lft != 255)).tolist():
+        lft = found.routing.lft.copy()
+        lft[row, lid] = 255
+        assert prove_changes(less, replace(found.routing, lft=lft), before, laid, order) is None
+
+
+@pytest.mark.parametrize("engine", ["nue", "updn", "lash"])
+def test_a_lost_switch_is_proven_by_what_changes_and_a_new_one_as_a_whole(engine):
+    fabric = FABRICS["torus"]()
+    home = published(fabric, engine)
+    assert home.proof.strength == ("forward" if engine == "nue" else "reversible")
+    for fault in every_switch(fabric)[::5]:
+        less = apply_faults(fabric, [fault])
+        found = reroute(ENGINES[engine], OPTIONS, home, less, home=home)
+        assert found.counts["proven_by_changes"] == 1
+        whole = prove(less, found.routing, threads=1)
+        assert np.array_equal(found.proof.hops, whole.hops)
+        assert found.proof.unreachable == whole.unreachable
+        turns = possible_turns(less, Slots.of(less))[:, 2]
+        assert not (whole.waits & ~found.proof.waits)[turns].any()
+        laid = lay_over(found.routing, less, fabric)
+        assert not laid.nothing_new
+        before, order = Published(less, found.routing, found.proof), home.proof.certificate.order
+        assert prove_changes(fabric, home.routing, before, laid, order) is None
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))

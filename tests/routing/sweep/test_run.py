@@ -7,10 +7,10 @@ import pytest
 from sweep_runners import begun, finish, victim
 
 from routing.errors import EnvironmentProblem
+from routing.pools import AHEAD
 from routing.sweep import run
 from routing.sweep.executors import Processes
 from routing.sweep.ledger import Ledger
-from routing.sweep.run import AHEAD
 
 
 def test_every_task_has_its_result(plan, packer, crew):
@@ -101,14 +101,6 @@ def test_workers_killed_from_outside(plan, packer, crew, tmp_path):
         assert len(list(ledger.records())) == len(made.tasks)
     killer.join()
     assert len(begun(tmp_path)) > len(made.tasks)
-
-
-@pytest.fixture
-def interruptible():
-    """Ctrl-C raises, also where the tests run in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupt_comes_between_things(plan, packer, crew, interruptible):

@@ -2,7 +2,10 @@
 
 import dataclasses
 import math
+import multiprocessing
 import os
+import signal
+from concurrent.futures import ProcessPoolExecutor
 
 import networkx
 import numpy as np
@@ -17,10 +20,11 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import EnvironmentProblem, NotEnoughVLs, OptionError
 from routing.faults import Fault, FaultKind, apply_faults, every_ca, every_link, every_switch, parse_fault
+from routing.pools import AHEAD
 from routing.quality import measure
 from routing.reroute import Stability
 from routing.topologies import generate
-from routing.whatif import Baseline, Limits, Scenario, alone, effect_of, explore, hurt, sampled, weak_spots
+from routing.whatif import Baseline, Limits, Scenario, alone, effect_of, explore, hurt, pool, sampled, weak_spots
 from routing.whatif.connection import separation
 
 ONE_THREAD = EngineOptions(threads=1)
@@ -253,6 +257,36 @@ def test_a_worker_that_dies_is_no_traceback():
     base = Baseline.of(fabric, Dies(), ONE_THREAD, stability=Stability.FRESH)
     with pytest.raises(EnvironmentProblem, match="a worker process died"):
         list(explore(base, alone(every_link(fabric)), jobs=2))
+
+
+def test_an_interrupt_comes_between_things(interruptible, monkeypatch):
+    # In the middle of a future's method it would leave a lock behind that the pool's own thread needs.
+    handed = []
+
+    class Interrupted(ProcessPoolExecutor):
+        def submit(self, *work):
+            os.kill(os.getpid(), signal.SIGINT)
+            handed.append(super().submit(*work))
+            return handed[-1]
+
+    monkeypatch.setattr(pool, "ProcessPoolExecutor", Interrupted)
+    fabric = ring_fabric(20)
+    with pytest.raises(KeyboardInterrupt):
+        list(explore(baseline(fabric), alone(every_link(fabric)), jobs=2))
+    assert len(handed) == AHEAD * 2
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert not multiprocessing.active_children()
+
+
+def test_who_takes_an_effect_hears_signals(interruptible):
+    fabric = ring_fabric(4)
+    effects = explore(baseline(fabric), alone(every_link(fabric)), jobs=2)
+    next(effects)
+    children = multiprocessing.active_children()
+    assert children
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    effects.close()
+    assert not any(child.is_alive() for child in children)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -24,6 +24,11 @@ enum { HOLES, FILLED, MOVED, VISITED, BY_PARTS, COUNTS }; /* what is counted */
 #define LOOKS (-2) /* still looks for one, */
 #define LEFT (-3)  /* or is left behind */
 
+/* What a switch takes in a column; of others it says nothing. */
+typedef struct {
+    int32_t column, channel;
+} taken_channel;
+
 typedef struct {
     int32_t channel, hops;
     int64_t fullest; /* of the channels up to the LID */
@@ -74,6 +79,7 @@ typedef struct {
     int32_t kept_count;
     int32_t *touched;      /* [S] number of the column in which an entry was kept */
     int32_t column;        /* number of the column at hand, from 1 */
+    taken_channel *taken;  /* [S] */
     acyclic_step *steps;   /* [S + 256] */
     admitted *fresh, *spare; /* what the attempt at hand has added; room for another */
     int32_t fresh_count;
@@ -99,11 +105,15 @@ static inline uint8_t ibn_mend_entry(const mend_job *job, int32_t s)
     return job->lft[(int64_t)s * job->f->lids + job->lid];
 }
 
-/* The channel that a switch takes, or -1. */
+/* The channel that a switch takes, or -1.  It is looked up once in a column: rows of tables are far apart. */
 static inline int32_t ibn_mend_channel(const mend_job *job, int32_t s)
 {
-    int32_t c = job->f->at_port[(int64_t)s * 256 + ibn_mend_entry(job, s)];
-    return c >= 0 && job->f->alive[c] ? c : -1;
+    taken_channel *taken = &job->taken[s];
+    if (taken->column != job->column) {
+        const int32_t c = job->f->at_port[(int64_t)s * 256 + ibn_mend_entry(job, s)];
+        *taken = (taken_channel){job->column, c >= 0 && job->f->alive[c] ? c : -1};
+    }
+    return taken->channel;
 }
 
 /* Whether a turn is known to close a cycle, or does not climb where it has to. */
