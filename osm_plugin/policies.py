@@ -20,6 +20,8 @@ from routing.tables import Provenance, Routing, identity_sl2vl
 
 POLICIES = "policies"
 """What the shim asks for instead of an engine."""
+_NAMED = 3
+"""So many of the idle parts of rules are named in a line."""
 REQUEST_MAGIC, ANSWER_MAGIC = 0x31716C7065756E69, 0x31616C7065756E69
 
 POLICY_REQUEST = np.dtype([("magic", "u8"), ("lids", "u4"), ("unused", "u4")])
@@ -55,7 +57,9 @@ class PolicyDesk:
             remark = f", {number_of(int(on_loop.sum()), 'channel')} on credit loops{remark}"
         found = lay_over(policy, fabric, port_facts(fabric, on_loop), strict=False)
         write_answer(memory, snapshot.answer_at, found, sequence=snapshot.sequence)
-        idle = "".join(f"; idle: {why}" for why in found.idle)
+        idle = "".join(f"; idle: {why}" for why in found.idle[:_NAMED])
+        if len(found.idle) > _NAMED:
+            idle += f" and {len(found.idle) - _NAMED} more"
         return f"{Path(policy.path).name}: {number_of(len(policy.rules), 'rule')}{remark}{idle}"
 
     def _tables(self, fabric: Fabric, lft: npt.NDArray[np.uint8]) -> tuple[Routing, str]:

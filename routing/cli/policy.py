@@ -69,13 +69,10 @@ def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool)
     The first thing wrong is an error (exit status 2) with file, line and remedy.  Otherwise the ports of each rule are
     counted.
     """
-    import numpy as np
-
     subnet, facts, found = lay(policy_file, fabric, tables)
-    rows = []
-    for number, rule in enumerate(found.policy.rules):
-        decided = np.stack([found.number[what] == number for what, _ in rule.values]).any(axis=0)
-        rows.append((rule, int(found.selected[number].sum()), int(decided.sum())))
+    rows = [
+        (rule, len(found.selected[number]), found.decides(number)) for number, rule in enumerate(found.policy.rules)
+    ]
     touched, cabled = int(found.touched.sum()), int(facts.cabled.sum())
     if as_json:
         rules = [{"name": r.name, "line": r.line, "ports": ports, "decides": own} for r, ports, own in rows]

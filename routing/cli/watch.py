@@ -20,7 +20,8 @@ from routing.errors import EnvironmentProblem
 from routing.numerals import number_of
 
 if TYPE_CHECKING:
-    from routing.deadlock.watch import Pointers, Readings
+    from routing.deadlock.counters import Readings
+    from routing.deadlock.watch import Pointers
     from routing.fabric import Fabric
 
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
               help="Between two readings.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(1), metavar="N", help="Stop after N; without it, when a loop is found.")
 @click.option("--once", is_flag=True, help="Read once, and judge what the counters hold since they were reset.")
+@click.option("--reset", is_flag=True, help="First empty the counters of ports of which one is full.")
 @click.option("--all", "everywhere", is_flag=True, help="All channels between switches, not only those on loops.")
 @json_option
 def watch(
@@ -40,6 +42,7 @@ def watch(
     interval: float,
     rounds: int | None,
     once: bool,
+    reset: bool,
     everywhere: bool,
     as_json: bool,
 ) -> int:
@@ -49,8 +52,9 @@ def watch(
     the LIDs that the switches have now (the output of ibnetdiscover has).  Exit status 1 if suspected channels are on a
     credit loop.
     """
-    if once and rounds is not None:
-        raise click.UsageError("--once reads once: give it or --rounds", click.get_current_context())
+    if once and (rounds is not None or reset):
+        other = "--rounds" if rounds is not None else "--reset"
+        raise click.UsageError(f"--once reads once: give it or {other}", click.get_current_context())
     import numpy as np
 
     from routing.deadlock.watch import Pointers, loops_pointed_at
@@ -62,31 +66,35 @@ def watch(
         routing = read_tables(tables, subnet)
         on_loop = loop_channels(subnet, routing)
     watched = np.arange(len(on_loop), dtype=np.int32) if everywhere else np.flatnonzero(on_loop).astype(np.int32)
-    told = Pointers((), ())
-    for number, added in enumerate(rounds_of(subnet, watched, interval, rounds, once=once), 1):
-        told = loops_pointed_at(subnet, routing, added.suspected)
+    told, unjudged = Pointers((), ()), watched[:0]
+    number_of_rounds = 0 if once else rounds
+    for number, added in enumerate(rounds_of(subnet, watched, interval, number_of_rounds, reset=reset), 1):
+        told, unjudged = loops_pointed_at(subnet, routing, added.suspected), added.unjudged
         if not as_json:
             show(subnet, number, len(watched), added, told)
         if told.loops and rounds is None:
             break
     if as_json:
-        print_json(as_object(subnet, told))
+        print_json(as_object(subnet, told, unjudged.tolist()))
     elif not len(watched):
         tell("these tables have no credit loop, so there is nothing to watch (--all: everything)")
     return FINDING if told.loops else 0
 
 
-def rounds_of(fabric: Fabric, watched: Any, interval: float, rounds: int | None, *, once: bool) -> Iterator[Readings]:
-    """What was added in every round; nothing if there is nothing to watch."""
-    from routing.deadlock.watch import read_channels
+def rounds_of(fabric: Fabric, watched: Any, interval: float, rounds: int | None, *, reset: bool) -> Iterator[Readings]:
+    """What was added in every round (0: what the counters hold, once); nothing if there is nothing to watch."""
+    from routing.deadlock.counters import check_lids, empty_counters, read_channels
 
     if not len(watched):
         return
     with phase("reading counters"):
+        check_lids(fabric, watched, run)
         before = read_channels(fabric, watched, run)
-    if once:
+        if reset and before.full.any():
+            empty_counters(fabric, before, run)
+            before = read_channels(fabric, watched, run)
+    if rounds == 0:
         yield before
-        return
     for _ in itertools.repeat(None) if rounds is None else range(rounds):
         time.sleep(interval)
         with phase("reading counters"):
@@ -121,6 +129,10 @@ def show(fabric: Fabric, number: int, watched: int, added: Readings, told: Point
     if number == 1:
         print_facts([("fabric", findings.fabric_line(fabric)), ("watched", number_of(watched, "channel"))])
     tell(f"round {number}: {number_of(len(added.suspected), 'channel')} suspected")
+    if len(added.unjudged):
+        first = channel_name(fabric, int(added.unjudged[0]))
+        more = f" and {len(added.unjudged) - 1} more" if len(added.unjudged) > 1 else ""
+        tell(f"not judged, as a counter is full and says no more (--reset empties it): {first}{more}")
     for pointed in told.loops:
         tell("\n".join(pointed.describe()))
     for channel in told.elsewhere:
@@ -133,10 +145,11 @@ def channel_name(fabric: Fabric, channel: int) -> str:
     return f"{fabric.switch_name[channels.src[channel]]} port {int(channels.port[channel])}"
 
 
-def as_object(fabric: Fabric, told: Pointers) -> dict[str, Any]:
+def as_object(fabric: Fabric, told: Pointers, unjudged: Sequence[int]) -> dict[str, Any]:
     """For ``--json``: the last round."""
     loops = [
         {"suspected": list(pointed.suspected), "turns": [dataclasses.asdict(turn) for turn in pointed.loop.turns]}
         for pointed in told.loops
     ]
-    return {"loops": loops, "elsewhere": [channel_name(fabric, channel) for channel in told.elsewhere]}
+    others = {"elsewhere": told.elsewhere, "unjudged": unjudged}
+    return {"loops": loops, **{what: [channel_name(fabric, number) for number in of] for what, of in others.items()}}

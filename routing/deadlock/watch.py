@@ -1,4 +1,4 @@
-"""Counters that grow, and the credit loop that they point at.
+"""The credit loop that counters of switches point at.
 
 A deadlock shows in the counters of switches: ports drop what has waited too long at the head of a queue, or have
 something to send and do not send.  So does congestion; but only a deadlock shows all the way round a credit loop.
@@ -6,7 +6,7 @@ something to send and do not send.  So does congestion; but only a deadlock show
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import igraph
@@ -17,86 +17,12 @@ from routing.deadlock.cdg import DependencyGraph, dependency_graph
 from routing.deadlock.waitfor import WaitFor
 from routing.deadlock.witness import CreditLoop, credit_loop
 from routing.fabric import Fabric
-from routing.formats.perf_counters import parse_counters
 from routing.numerals import number_of
 from routing.tables import Routing
 
-COUNTERS = ("PortSwHOQLifetimeLimitDiscards", "PortXmitWait", "PortXmitData")
 _FOLLOWED, _OTHER = 1.0, 1000.0
 """What a suspected channel, and any other, costs a loop: first come loops with few others, then short ones."""
 _LOOPS = 8
-STANDS = 100
-"""A port stands still that waits for so many ticks for each word it sends: management packets pass a lock on VL 15."""
-
-
-@dataclass(frozen=True, eq=False)
-class Readings:
-    """Counters of channels' out-ports.
-
-    Attributes
-    ----------
-    channel
-        int32[N], which channels.
-    hoq_discards, xmit_wait, xmit_data
-        int64[N]: packets dropped at the head of a queue; ticks with something to send and nothing sent; words sent.
-    """
-
-    channel: npt.NDArray[np.int32]
-    hoq_discards: npt.NDArray[np.int64]
-    xmit_wait: npt.NDArray[np.int64]
-    xmit_data: npt.NDArray[np.int64]
-
-    def since(self, before: Readings) -> Readings:
-        """What was added to earlier readings of the same channels; a counter that fell was reset in between."""
-
-        def added(now: npt.NDArray[np.int64], then: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-            return np.where(now < then, now, now - then)
-
-        return Readings(
-            self.channel,
-            added(self.hoq_discards, before.hoq_discards),
-            added(self.xmit_wait, before.xmit_wait),
-            added(self.xmit_data, before.xmit_data),
-        )
-
-    @property
-    def suspected(self) -> npt.NDArray[np.int32]:
-        """Channels that dropped at the head of a queue, or that waited and sent next to nothing, ascending."""
-        stands = (self.xmit_wait > 0) & (self.xmit_wait >= STANDS * self.xmit_data)
-        return np.sort(self.channel[(self.hoq_discards > 0) | stands])
-
-
-def read_channels(fabric: Fabric, channels: npt.NDArray[np.int32], run: Callable[[Sequence[str]], str]) -> Readings:
-    """Read the counters of channels with perfquery.
-
-    Parameters
-    ----------
-    fabric
-        With the LIDs that the switches have now.
-    channels
-        int32[N].
-    run
-        Runs a command and gives what it prints.
-
-    Raises
-    ------
-    ParseError
-        A port does not answer, or does not count.
-
-    Notes
-    -----
-    Cost: two processes a channel, 10 ms each.
-    """
-    rows = []
-    for channel in channels.tolist():
-        where = [str(fabric.switch_lid[fabric.channels.src[channel]]), str(fabric.channels.port[channel])]
-        found: Mapping[str, int] = {
-            **parse_counters(run(["perfquery", *where]), *COUNTERS[1:]),
-            **parse_counters(run(["perfquery", "--xmtdisc", *where]), COUNTERS[0]),
-        }
-        rows.append([found[name] for name in COUNTERS])
-    table = np.array(rows, np.int64).reshape(-1, len(COUNTERS))
-    return Readings(channels, *(table[:, k] for k in range(len(COUNTERS))))
 
 
 @dataclass(frozen=True)

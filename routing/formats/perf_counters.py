@@ -1,26 +1,37 @@
-"""What perfquery prints: counters of a port by name."""
+"""What perfquery prints: counters of ports by name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from routing.errors import ParseError
 
 _COUNTER = re.compile(r"^([A-Z][A-Za-z0-9]*):\.*(\d+|0x[0-9a-fA-F]+)$", re.MULTILINE)
+_HEAD = re.compile(r"^#.*\bport (\d+)(?: \(CapMask: (0x[0-9a-fA-F]+))?.*$", re.MULTILINE)
 
 
-def parse_counters(text: str, *names: str) -> Mapping[str, int]:
-    """Counters in the output of ``perfquery``, with or without ``--xmtdisc``.
+def parse_counters(text: str, ports: Iterable[int], *names: str) -> dict[int, Mapping[str, int]]:
+    """Counters by port and name in the output of ``perfquery`` of one switch, whatever it was asked for.
+
+    ``CapMask``, what the port's PerfMgt ClassPortInfo says that it can, stands among them where perfquery tells it.
 
     Raises
     ------
     ParseError
-        One of ``names`` is not there: perfquery failed, or the port does not count that.
+        One of ``names`` is not there for one of ``ports``: perfquery failed, or the port does not count that.
     """
-    found = {name: int(value, 0) for name, value in _COUNTER.findall(text)}
-    for name in names:
-        if name not in found:
-            told = " ".join(text.split())[:120]
-            raise ParseError(f"perfquery gave no {name}: {told}", remedy="try perfquery for that port by hand")
+    heads = list(_HEAD.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    found: dict[int, Mapping[str, int]] = {}
+    for head, end in zip(heads, ends, strict=False):
+        counters = _COUNTER.findall(text, head.end(), end)
+        told = {name: int(value, 0) for name, value in [("CapMask", head[2]), *counters] if value}
+        found[int(head[1])] = told
+    for port in ports:
+        for name in names:
+            if name not in found.get(port, {}):
+                said = " ".join(text.split())[:120]
+                remedy = "try perfquery for that port by hand"
+                raise ParseError(f"perfquery gave no {name} of port {port}: {said}", remedy=remedy)
     return found

@@ -19,6 +19,11 @@ else:  # pragma: no cover
     import tomli as tomllib
 
 _AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_OPEN, _CLOSED = ("[", "{"), ("]", "}")
+_TOKEN = re.compile(
+    r""""{3}(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|#[^\n]*|[][{}\n]""", re.DOTALL
+)
+"""Strings and comments, in which brackets and ends of lines mean nothing, and what means something outside of them."""
 
 Where = tuple[str | int, ...]
 """Keys and numbers (from 0) that lead to a value: ``("rule", 2, "ports")``."""
@@ -121,23 +126,22 @@ def _lines(text: str) -> dict[Where, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Headers and pairs of a text that is TOML, each with its line: the fewest lines that are TOML by themselves."""
-    lines = text.split("\n")
-    begin = 0
-    while begin < len(lines):
-        end = begin + 1
-        while end < len(lines) and not _is_toml("\n".join(lines[begin:end])):
-            end += 1
-        yield begin + 1, "\n".join(lines[begin:end])
-        begin = end
+    """Headers and pairs of a text that is TOML, each with its line: they end with the line that leaves no bracket open.
 
-
-def _is_toml(text: str) -> bool:
-    try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return False
-    return True
+    Cost: one walk over the text.
+    """
+    begin, first, line, depth = 0, 1, 1, 0
+    for token in _TOKEN.finditer(text):
+        found = token[0]
+        line += found.count("\n")
+        if found in _OPEN:
+            depth += 1
+        elif found in _CLOSED:
+            depth -= 1
+        elif found == "\n" and not depth:
+            yield first, text[begin : token.start()]
+            begin, first = token.end(), line
+    yield first, text[begin:]
 
 
 def _home(header: Any, arrays: dict[Where, int]) -> Where:

@@ -1,7 +1,8 @@
 """Policies per port: rules that say how long packets may wait at a port, and what looks after deadlocks there."""
 
+from routing.policy.facts import PortFacts, loop_channels, port_facts
 from routing.policy.model import Breaker, Policy, Rule, Selector, Speed, hoq_code, hoq_seconds
-from routing.policy.ports import PortFacts, PortPolicies, lay_over, loop_channels, port_facts
+from routing.policy.ports import PortPolicies, lay_over
 from routing.policy.rule_file import read_policy
 
 __all__ = [

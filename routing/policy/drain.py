@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.fabric import Fabric
-from routing.policy.ports import PORTS
+from routing.policy.facts import PORTS
 from routing.tables import Routing
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +10,10 @@ import numpy as np
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.policy.model import OPENSM_HOQ, OPENSM_LEAF_HOQ, OPENSM_STALL, PROPERTIES, Property, value_text
-from routing.policy.ports import PortFacts, PortPolicies, matching_switches
+from routing.policy.facts import PortFacts
+from routing.policy.model import OPENSM_STALL, PROPERTIES, Property, value_text
+from routing.policy.ports import PortPolicies
+from routing.policy.selection import SwitchNames
 
 
 @dataclass(frozen=True)
@@ -74,14 +75,13 @@ def explain_port(found: PortPolicies, fabric: Fabric, facts: PortFacts, switch: 
     OptionError
         No switch of that name or GUID, or several.
     """
-    rows = np.flatnonzero(matching_switches(fabric, (switch,)))
-    if len(rows) != 1:
-        told = f"{len(rows)} switches fit {switch!r}" if len(rows) else f"no switch is called {switch!r}"
-        near = [] if len(rows) else difflib.get_close_matches(switch, fabric.switch_name, 3, 0.5)
-        raise OptionError(
-            told, remedy=f"did you mean {' or '.join(near)}?" if near else "give the name or the GUID of one"
-        )
-    row = int(rows[0])
+    names, give = SwitchNames(fabric), "give the name or the GUID of one"
+    rows = names.fitting(switch)
+    if not rows:
+        raise OptionError(f"no switch is called {switch!r}", remedy=names.remedy(switch, give))
+    if len(rows) > 1:
+        raise OptionError(f"{len(rows)} switches fit {switch!r}", remedy=give)
+    row = rows[0]
     return Explanation(
         row=row,
         switch=fabric.switch_name[row],
@@ -108,11 +108,11 @@ def _setting(found: PortPolicies, facts: PortFacts, what: Property, row: int, po
     rule = found.rule(what, row, port)
     if rule is None:
         return Setting(what, _default(facts, what, row, port), None, None, ())
-    number = found.policy.rules.index(rule)
+    number = int(found.number[what][row, port])
     earlier = [
         (other.name, other.line, value_text(what, dict(other.values)[what]))
         for index, other in enumerate(found.policy.rules[:number])
-        if found.selected[index, row, port] and what in dict(other.values)
+        if found.selects(index, row, port) and what in dict(other.values)
     ]
     value = dict(rule.values)[what]
     changed = tuple(told for told in earlier if told[2] != value_text(what, value))
@@ -122,7 +122,5 @@ def _setting(found: PortPolicies, facts: PortFacts, what: Property, row: int, po
 def _default(facts: PortFacts, what: Property, row: int, port: int) -> str:
     if what == "breaker":
         return "none, as no rule sets one"
-    usual = OPENSM_STALL
-    if what == "hoq_life":
-        usual = OPENSM_LEAF_HOQ if facts.role["ca-facing"][row, port] else OPENSM_HOQ
+    usual = int(facts.opensm_hoq[row, port]) if what == "hoq_life" else OPENSM_STALL
     return f"left to OpenSM, whose default is {value_text(what, usual)}"

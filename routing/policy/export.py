@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from routing.fabric import Fabric
 from routing.formats.atomic import make_folder, write_text_atomically
+from routing.policy.facts import PortFacts
 from routing.policy.model import (
     OPENSM_HOQ,
     OPENSM_LEAF_HOQ,
@@ -20,7 +21,7 @@ from routing.policy.model import (
     Breaker,
     hoq_seconds,
 )
-from routing.policy.ports import PortFacts, PortPolicies
+from routing.policy.ports import PortPolicies
 
 FORMAT = "ibnue-switch-policy/1"
 

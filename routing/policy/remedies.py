@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from routing.fabric import Fabric
-from routing.policy.model import OPENSM_HOQ, OPENSM_LEAF_HOQ, OPENSM_STALL
-from routing.policy.ports import PortFacts, PortPolicies
+from routing.policy.facts import PortFacts
+from routing.policy.model import OPENSM_STALL
+from routing.policy.ports import PortPolicies
 from routing.simulate.options import Breaker, Remedies, Remedy, lifetime_ticks
 
 _KINDS = {"none": Breaker.NONE, "loop": Breaker.LOOP, "deadlock": Breaker.DEADLOCK}
@@ -32,11 +33,10 @@ def remedies_of(
     """
     ports = {}
     for switch, port in np.argwhere(facts.cabled).tolist():
-        usual = OPENSM_LEAF_HOQ if facts.role["ca-facing"][switch, port] else OPENSM_HOQ
         life, stall = int(found.hoq_life[switch, port]), int(found.vl_stall_count[switch, port])
         breaker = found.breaker(switch, port)
         ports[switch, port] = Remedy(
-            hoq=lifetime_ticks(usual if life < 0 else life, tick),
+            hoq=lifetime_ticks(int(facts.opensm_hoq[switch, port]) if life < 0 else life, tick),
             stall_count=OPENSM_STALL if stall < 0 else stall,
             breaker=_KINDS[breaker.kind],
             detect=round(breaker.detect_time / tick),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from routing.policy.model import (
     Speed,
     Value,
     hoq_code,
+    seconds_text,
 )
 from routing.rates import SPEED_OF
 
@@ -41,6 +43,8 @@ _LONGEST = 1e6
 _SPEED = re.compile(r"(<=|>=|<|>|=)?\s*(\d+(?:\.\d+)?)", re.ASCII)
 _RANGE = re.compile(r"\s*(\d{1,3})\s*(?:-\s*(\d{1,3})\s*)?", re.ASCII)
 _LAST_PORT = 254
+_LONG = 60
+"""Characters of a value in a complaint."""
 
 
 @dataclass(frozen=True)
@@ -81,22 +85,29 @@ def read_policy(path: str | Path) -> Policy:
         raise file.error(problem, strange[0] if strange else "rule", remedy="begin every rule with [[rule]]")
     places = [_Place(file, ("rule", number)) for number in range(len(rules))]
     read = [_rule(table, place, number) for number, (table, place) in enumerate(zip(rules, places, strict=True), 1)]
-    names = [rule.name for rule in read]
-    for number, rule in enumerate(read):
-        if rule.name in names[:number]:
-            places[number].refuse(f"two rules are called {rule.name!r}", "name", "give each a name of its own")
+    names = set[str]()
+    for rule, place in zip(read, places, strict=True):
+        if rule.name in names:
+            place.refuse(f"two rules are called {_told(rule.name)}", "name", "give each a name of its own")
+        names.add(rule.name)
     return Policy(str(path), tuple(read))
+
+
+def _told(value: Any) -> str:
+    """A value as it is written, or its beginning where that is long."""
+    text = repr(value) if isinstance(value, str | int | float | list | dict) else str(value)
+    return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 
 def _rule(table: Mapping[str, Any], place: _Place, number: int) -> Rule:
     for key in table:
         if key not in _KEYS:
-            place.refuse(f"unknown key {key!r}", key, f"known are {', '.join(_KEYS)}")
+            place.refuse(f"unknown key {_told(key)}", key, f"known are {', '.join(_KEYS)}")
     name, override = table.get("name", f"rule {number}"), table.get("override", False)
-    if not isinstance(name, str) or not name:
-        place.refuse(f"name is {name!r}", "name", "write a text")
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > _LONG:
+        place.refuse(f"name is {_told(name)}", "name", f"write a text of one line, {_LONG} characters at most")
     if not isinstance(override, bool):
-        place.refuse(f"override is {override!r}", "override", "write true or false")
+        place.refuse(f"override is {_told(override)}", "override", "write true or false")
     values = _values(table, place)
     if not values:
         place.refuse(f"{name} sets nothing", remedy=f"set {', '.join(_SETS[:-1])} or {_SETS[-1]}")
@@ -110,7 +121,8 @@ def _values(table: Mapping[str, Any], place: _Place) -> dict[Property, Value]:
     if "hoq_life" in table:
         values["hoq_life"] = _hoq_life(table["hoq_life"], place)
     if "vl_stall_count" in table:
-        values["vl_stall_count"] = _whole(table["vl_stall_count"], 1, STALL_MOST, "vl_stall_count", place)
+        stall = table["vl_stall_count"]
+        values["vl_stall_count"] = _whole(stall, (1, STALL_MOST), "vl_stall_count", place, "; 0 is undefined")
     breakers = [key for key in ("loop_breaker", "deadlock_breaker") if key in table]
     if len(breakers) > 1:
         place.refuse("a rule sets one breaker, not both", breakers[1], "leave one of them out")
@@ -120,10 +132,10 @@ def _values(table: Mapping[str, Any], place: _Place) -> dict[Property, Value]:
     return values
 
 
-def _whole(value: Any, least: int, most: int, key: str, place: _Place) -> int:
+def _whole(value: Any, bounds: tuple[int, int], key: str, place: _Place, more: str = "") -> int:
+    least, most = bounds
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        why = "; 0 is undefined" if key == "vl_stall_count" and value == 0 else ""
-        place.refuse(f"{key} is {value!r}", key, f"write a whole number from {least} to {most}{why}")
+        place.refuse(f"{key} is {_told(value)}", key, f"write a whole number from {least} to {most}{more}")
     return value
 
 
@@ -131,19 +143,19 @@ def _hoq_life(value: Any, place: _Place) -> int:
     if value == "never":
         return HOQ_NEVER
     if not isinstance(value, str):
-        return _whole(value, 0, HOQ_MOST, "hoq_life", place)
-    seconds = _seconds(value, "hoq_life", place)
+        return _whole(value, (0, HOQ_MOST), "hoq_life", place, ', a time such as "2ms", or "never"')
+    seconds = _seconds(value, "hoq_life", place, f', a number from 0 to {HOQ_MOST} without quotes, or "never"')
     try:
         return hoq_code(seconds)
     except OptionError as error:
         place.refuse(error.problem, "hoq_life", error.remedy)
 
 
-def _seconds(value: Any, key: str, place: _Place) -> float:
+def _seconds(value: Any, key: str, place: _Place, more: str = "") -> float:
     found = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
     seconds = 0.0 if found is None else float(f"{found[1]}e{_POWER[found[2]]}")
     if not 0.0 < seconds <= _LONGEST:
-        place.refuse(f"{key} is {value!r}", key, 'write a time such as "100us" or "2ms"')
+        place.refuse(f"{key} is {_told(value)}", key, f'write a time such as "100us" or "2ms"{more}')
     return seconds
 
 
@@ -153,21 +165,23 @@ def _breaker(value: Any, kind: BreakerKind, key: str, place: _Place) -> Breaker:
     table = {} if value is True else value
     known = ("on", *list(BREAKER_TIMES)[: 2 if kind == "loop" else 3], *(() if kind == "loop" else ("extra_mtus",)))
     if not isinstance(table, dict):
-        place.refuse(f"{key} is {value!r}", key, f"write true, false or a table of {', '.join(known)}")
+        place.refuse(f"{key} is {_told(value)}", key, f"write true, false or a table of {', '.join(known)}")
+    inner = place.within(key)
     for part in table:
         if part not in known:
-            place.refuse(f"unknown key {part!r} of {key}", key, f"known are {', '.join(known)}")
+            inner.refuse(f"unknown key {_told(part)} of {key}", part, f"known are {', '.join(known)}")
     if not isinstance(table.get("on", True), bool):
-        place.refuse(f"on is {table['on']!r}", key, "write true or false")
+        inner.refuse(f"on is {_told(table['on'])}", "on", "write true or false")
     if not table.get("on", True):
         return Breaker("none")
-    inner = place.within(key)
     times = {
         name: _seconds(table[name], name, inner) if name in table else usual for name, usual in BREAKER_TIMES.items()
     }
-    extra = _whole(table.get("extra_mtus", 1), 1, EXTRA_MOST, "extra_mtus", inner)
+    extra = _whole(table.get("extra_mtus", 1), (1, EXTRA_MOST), "extra_mtus", inner)
     if times["check_period"] > times["detect_time"]:
-        place.refuse(f"check_period of {key} is longer than detect_time", key, "check at least once while detecting")
+        shorter = "detect_time" if "check_period" not in table else "check_period"
+        told = f"check_period of {key} ({seconds_text(times['check_period'])}) is longer than detect_time"
+        inner.refuse(told, shorter, "check at least once while detecting")
     return Breaker(kind, times["detect_time"], times["check_period"], times["release_period"], extra)
 
 
@@ -175,7 +189,7 @@ def _selector(table: Mapping[str, Any], place: _Place) -> Selector:
     roles = _texts(table, "role", place)
     for role in roles:
         if role not in ROLES:
-            place.refuse(f"unknown role {role!r}", "role", f"known are {', '.join(ROLES)}")
+            place.refuse(f"unknown role {_told(role)}", "role", f"known are {', '.join(ROLES)}")
     return Selector(
         switches=_texts(table, "switch", place),
         ports=_ports(table["ports"], place) if "ports" in table else (),
@@ -188,7 +202,7 @@ def _texts(table: Mapping[str, Any], key: str, place: _Place) -> tuple[str, ...]
     found = table.get(key, [])
     texts = [found] if isinstance(found, str) else found
     if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts) or found == "":
-        place.refuse(f"{key} is {found!r}", key, "write a text or a list of texts")
+        place.refuse(f"{key} is {_told(found)}", key, "write a text or a list of texts")
     if key in table and not texts:
         place.refuse(f"{key} is empty", key, "leave it out to mean all")
     return tuple(texts)
@@ -197,7 +211,7 @@ def _texts(table: Mapping[str, Any], key: str, place: _Place) -> tuple[str, ...]
 def _ports(value: Any, place: _Place) -> tuple[int, ...]:
     ports: set[int] = set()
     wrong: Callable[[], NoReturn] = lambda: place.refuse(  # noqa: E731
-        f"ports is {value!r}", "ports", f'write numbers from 1 to {_LAST_PORT}, as [1, 2] or "1-4,7"'
+        f"ports is {_told(value)}", "ports", f'write numbers from 1 to {_LAST_PORT}, as [1, 2] or "1-4,7"'
     )
     words = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
     for word in words:
@@ -218,6 +232,8 @@ def _speed(value: Any, place: _Place) -> Speed:
         return Speed(lane=SPEED_OF[value.upper()])
     text = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
     found = _SPEED.fullmatch(text.strip()) if isinstance(text, str) else None
-    if found is None:
-        place.refuse(f"speed is {value!r}", "speed", 'write a name such as "EDR", or Gb/s such as 100 or ">=100"')
-    return Speed(found[1] or "=", float(found[2]))
+    gigabits = 0.0 if found is None else float(found[2])
+    if found is None or not 0.0 < gigabits < math.inf:
+        known = 'write a name such as "EDR", or Gb/s over 0 such as 100 or ">=100"'
+        place.refuse(f"speed is {_told(value)}", "speed", known)
+    return Speed(found[1] or "=", gigabits)

@@ -13,6 +13,7 @@ from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.numerals import number_of
 from routing.policy.drain import drain_times
+from routing.policy.facts import PortFacts, loop_channels, port_facts
 from routing.policy.model import (
     BREAKER_TIMES,
     HOQ_NEVER,
@@ -24,7 +25,6 @@ from routing.policy.model import (
     hoq_seconds,
     seconds_text,
 )
-from routing.policy.ports import PortFacts, loop_channels, port_facts
 from routing.tables import Routing
 
 MARGIN = 2.0

@@ -108,3 +108,16 @@ def test_no_rules_are_an_error(ring, memory):
     lay(ring[0], ring[1].lft, memory)
     with pytest.raises(InputError, match="no rules"):
         PolicyDesk().answer(memory, read_request(memory.view()), PluginConfig())
+
+
+def test_a_few_of_what_is_idle_are_named(ring, memory, tmp_path):
+    """The line has to fit the shim's buffer of 1024 bytes, and still say how much it is."""
+    lay(ring[0], ring[1].lft, memory)
+    names = [f"spine-{number}" for number in range(39)] + ["x" * 5000]
+    for few, count in ((names[:2], 2), ([names[39], *names[:39]], 40)):
+        (tmp_path / "rules.toml").write_text(f"[[rule]]\nhoq_life = 9\nswitch = {few}\n".replace("'", '"'))
+        _, note = answered(PolicyDesk(), memory, tmp_path / "rules.toml")
+        assert len(note) < 400
+        assert note.startswith("rules.toml: 1 rule; idle: line 1: no switch fits '")
+        assert note.count("no switch fits") == min(count, 3)
+        assert note.endswith(" and 37 more" if count == 40 else "'spine-1'")

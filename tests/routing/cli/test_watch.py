@@ -1,7 +1,9 @@
 """``ibnue watch`` on a simulated fabric whose counters are set by hand."""
 
+import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +16,7 @@ from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM
 from ibsim_fixtures.processes import missing_packages, poll
 from routing.cli import main
-from routing.formats.fabric_files import write_net
+from routing.formats.fabric_files import read_fabric, write_net
 from routing.topologies import generate
 
 
@@ -33,8 +35,8 @@ def watched(tmp_path):
         paths = [str(Path(routing.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**ibsim.environment(), "PYTHONPATH": os.pathsep.join(paths)}
 
-        def start(*options):
-            command = ["watch", tmp_path / "live.txt", opensm.folder, *options]
+        def start(*options, of=(tmp_path / "live.txt", opensm.folder)):
+            command = ["watch", *of, *options]
             return subprocess.Popen(
                 [sys.executable, "-m", "routing.cli", *map(str, command)], cwd=tmp_path, env=environment, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -49,6 +51,7 @@ def count(ibsim, switch, port, counter, value):
 
 
 HOQ, WAIT = "PortXmitDiscardDetails.PortSwHOQLifetimeLimitDiscards", "PortCounters.PortXmitWait"
+DATA, WIDE_DATA = "PortCounters.PortXmitData", "PortCountersExtended.PortXmitData"
 
 
 @pytest.mark.lab
@@ -74,7 +77,7 @@ def test_only_what_is_added_while_watching_counts(watched):
     quiet = start("--rounds", 2, "--interval", "0.05", "--json")
     said, problem = quiet.communicate()
     assert (quiet.returncode, problem) == (0, "")
-    assert json.loads(said) == {"loops": [], "elsewhere": []}
+    assert json.loads(said) == {"loops": [], "elsewhere": [], "unjudged": []}
     watch = start("--interval", "0.05", "--json")
     value = iter(range(8, 10_000))
 
@@ -88,6 +91,51 @@ def test_only_what_is_added_while_watching_counts(watched):
     (loop,) = json.loads(said)["loops"]
     assert [turn["switch"] for turn, hit in zip(loop["turns"], loop["suspected"], strict=True) if hit] == ["sw4"]
     assert {turn["port"] for turn in loop["turns"]} == {2}
+
+
+@pytest.mark.lab
+def test_full_counters_are_told_and_emptied(watched, tmp_path):
+    """Words sent have 64 bits, so that a full counter of 32 is no standstill; ticks of waiting have not."""
+    ibsim, start = watched
+    count(ibsim, "sw1", 2, DATA, 0xFFFFFFFF)
+    count(ibsim, "sw1", 2, WIDE_DATA, 1 << 40)
+    count(ibsim, "sw1", 2, WAIT, 1 << 30)
+    said, problem = (watch := start("--once", "--json")).communicate()
+    assert (watch.returncode, problem) == (0, "")
+    assert json.loads(said) == {"loops": [], "elsewhere": [], "unjudged": []}
+    for switch in range(5):
+        count(ibsim, f"sw{switch}", 3, WAIT, 0xFFFFFFFF)
+    said, problem = (watch := start("--rounds", 1, "--interval", "0.05")).communicate()
+    assert (watch.returncode, problem) == (0, "")
+    assert "not judged, as a counter is full and says no more (--reset empties it): sw0 port 3 and 4 more\n" in said
+    lid = int(read_fabric(tmp_path / "live.txt").switch_lid[4])
+    watch = start("--interval", "0.05", "--reset")
+    assert poll(lambda: "PortXmitWait:....................4294967295" not in ibsim.run("perfquery", lid, 3), 60.0)
+    value = itertools.cycle(range(70_000_000, 1 << 32, 70_000_000))
+
+    def ended():
+        step = next(value)
+        for switch in range(5):
+            count(ibsim, f"sw{switch}", 3, WAIT, step)
+        return watch.poll() is not None
+
+    assert poll(ended, 60.0)
+    said, problem = watch.communicate()
+    assert (watch.returncode, problem) == (1, "")
+    # A round may read while the five counters are being set.
+    assert re.search("[1-5] of 5 channels suspected: credit loop of 5 channels on VL 0", said)
+
+
+@pytest.mark.lab
+def test_lids_of_other_switches_take_one_line(watched, tmp_path):
+    """The LIDs that a generator gives are not those that OpenSM gave."""
+    _, start = watched
+    assert CliRunner().invoke(main, ["route", "ring:5", "-e", "minhop", "-o", str(tmp_path / "loop")]).exit_code == 1
+    _, problem = (watch := start("--once", of=("ring:5", tmp_path / "loop"))).communicate()
+    assert watch.returncode == 2
+    assert problem.count("\n") == 1
+    assert re.search(r"LID \d is 0x[0-9a-f]{16}, and not sw\d \(0x000000000020000\d\)", problem)
+    assert "give what ibnetdiscover finds now" in problem
 
 
 @pytest.mark.lab

@@ -1,5 +1,7 @@
 """Suspected channels and the loops that they point at; what perfquery prints."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from examples import examples
@@ -8,23 +10,28 @@ from hypothesis import strategies as st
 from slow_proof import routed
 
 from routing.deadlock.cdg import dependency_graph
+from routing.deadlock.counters import Readings, check_lids, empty_counters, read_channels
 from routing.deadlock.waitfor import WaitFor
-from routing.deadlock.watch import Readings, loops_pointed_at, read_channels
+from routing.deadlock.watch import loops_pointed_at
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
-from routing.errors import ParseError
+from routing.errors import FabricError, ParseError
 from routing.formats.perf_counters import parse_counters
 from routing.topologies import generate
 
-PLAIN = """# Port counters: Lid 4 port 2 (CapMask: 0x1300)
-PortSelect:......................2
+PLAIN = """# Port counters: Lid 4 port {port} (CapMask: {capabilities})
+PortSelect:......................{port}
 CounterSelect:...................0x0000
 PortXmitDiscards:................5
 PortXmitData:....................{data}
 PortXmitWait:....................{wait}
 """
-DETAILS = """# PortXmitDiscardDetails counters: Lid 4 port 2
-PortSelect:......................2
+WIDE = """# Port extended counters: Lid 4 port {port} (CapMask: 0x1300 CapMask2: 0x0000000)
+PortSelect:......................{port}
+PortXmitData:....................{data}
+"""
+DETAILS = """# PortXmitDiscardDetails counters: Lid 4 port {port}
+PortSelect:......................{port}
 PortSwLifetimeLimitDiscards:.....1
 PortSwHOQLifetimeLimitDiscards:..{hoq}
 """
@@ -46,36 +53,76 @@ def channels_of(pointed):
     return [turn.channel for turn in pointed.loop.turns]
 
 
+def plain(port, data, wait, capabilities="0x1000"):
+    return PLAIN.format(port=port, data=data, wait=wait, capabilities=capabilities)
+
+
 def test_counters_of_perfquery():
-    text = PLAIN.format(data=12, wait=3) + DETAILS.format(hoq=7)
-    found = parse_counters(text, "PortXmitData", "PortSwHOQLifetimeLimitDiscards")
-    assert (found["PortXmitData"], found["PortXmitWait"], found["PortSwHOQLifetimeLimitDiscards"]) == (12, 3, 7)
-    assert found["CounterSelect"] == 0
-    with pytest.raises(ParseError, match="gave no PortXmitWait: timeout"):
-        parse_counters("timeout on Lid 4\n", "PortXmitWait")
+    text = plain(2, 12, 3) + plain(7, 5, 6, "0x1300")
+    found = parse_counters(text, (2, 7), "PortXmitData", "PortXmitWait")
+    assert [found[port]["PortXmitData"] for port in (2, 7)] == [12, 5]
+    assert [found[port]["PortXmitWait"] for port in (2, 7)] == [3, 6]
+    assert [found[port]["CapMask"] for port in (2, 7)] == [0x1000, 0x1300]
+    assert found[2]["CounterSelect"] == 0
+    for said, ports in (("timeout on Lid 4\n", (1,)), (text, (2, 3)), (DETAILS.format(port=2, hoq=7), (2,))):
+        with pytest.raises(ParseError, match=f"gave no PortXmitWait of port {ports[-1]}: "):
+            parse_counters(said, ports, "PortXmitWait")
 
 
-def test_readings_by_channel(ring):
+class Switches:
+    """What perfquery and smpquery say of switches: data by port, waits and drops by LID, in the width of the ports."""
+
+    def __init__(self, fabric, wide):
+        self.fabric, self.wide, self.asked = fabric, wide, []
+
+    def __call__(self, command):
+        self.asked.append(command)
+        if command[0] == "smpquery":
+            (row,) = np.flatnonzero(self.fabric.switch_lid == int(command[-1])).tolist()
+            return f"# Node info: Lid {command[-1]}\nGuid:.......0x{self.fabric.switch_guid[row]:016x}\n"
+        lid, ports = int(command[-2]), [int(port) for port in command[-1].split(",")]
+        if "--xmtdisc" in command:
+            return DETAILS.format(port=ports[0], hoq=lid)
+        if "-x" in command:
+            return "".join(WIDE.format(port=port, data=(1 << 40) + port) for port in ports)
+        capabilities = "0x1300" if self.wide else "0x1100"
+        return "".join(plain(port, min((port - 1) << 31, 0xFFFFFFFF), lid + port, capabilities) for port in ports)
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_readings_by_channel(ring, wide):
+    """One call for all ports of a switch, of drops one for each; 64 bits where ports count so many."""
     fabric = ring[0]
-    asked = []
-
-    def run(command):
-        asked.append(command)
-        lid, port = int(command[-2]), int(command[-1])
-        return DETAILS.format(hoq=lid) if "--xmtdisc" in command else PLAIN.format(data=port, wait=lid + port)
-
-    wanted = np.array([3, 8], np.int32)
+    run = Switches(fabric, wide)
+    wanted = np.array([8, 3, 9], np.int32)
     found = read_channels(fabric, wanted, run)
     lids, ports = fabric.switch_lid[fabric.channels.src[wanted]], fabric.channels.port[wanted]
+    assert found.channel.tolist() == wanted.tolist()
     assert found.hoq_discards.tolist() == lids.tolist()
-    assert found.xmit_data.tolist() == ports.tolist()
     assert found.xmit_wait.tolist() == (lids.astype(int) + ports).tolist()
-    assert len(asked) == 4
+    assert found.xmit_data.tolist() == [
+        (1 << 40) + port if wide else {2: 1 << 31, 3: 0xFFFFFFFF}[port] for port in ports.tolist()
+    ]
+    assert found.full.tolist() == [[False] * 3, [False] * 3, [not wide and port == 3 for port in ports.tolist()]]
+    assert len(run.asked) == 3 + (4 if wide else 2)
+    assert ["perfquery", "-l", str(lids[0]), "2,3"] in run.asked
 
 
-def readings(*rows):
+def test_lids_that_are_of_other_switches_are_told(ring):
+    fabric = ring[0]
+    check_lids(fabric, np.arange(10, dtype=np.int32), Switches(fabric, wide=True))
+    moved = replace(fabric, switch_lid=np.roll(fabric.switch_lid, 1))
+    with pytest.raises(FabricError, match="LID 5 is 0x0000000000200004, and not sw0") as error:
+        check_lids(moved, np.arange(10, dtype=np.int32), Switches(fabric, wide=True))
+    assert "ibnetdiscover" in error.value.remedy
+
+
+def readings(*rows, full=()):
     table = np.array(rows, np.int64)
-    return Readings(np.arange(len(rows), dtype=np.int32), table[:, 0], table[:, 1], table[:, 2])
+    mask = np.zeros((3, len(rows)), bool)
+    for place in full:
+        mask[place] = True
+    return Readings(np.arange(len(rows), dtype=np.int32), table[:, 0], table[:, 1], table[:, 2], mask)
 
 
 def test_who_is_suspected():
@@ -85,6 +132,33 @@ def test_who_is_suspected():
     added = now.since(before)
     assert added.hoq_discards.tolist() == [1, 0, 0, 0, 0, 0, 2]
     assert added.suspected.tolist() == [0, 1, 2, 6]
+    assert added.unjudged.tolist() == []
+
+
+def test_counters_that_are_full_say_no_more():
+    """Sent data that cannot grow is no standstill; what is full all the time hides what was added."""
+    most = 0xFFFFFFFF
+    before = readings((0, 10, most), (0, 10, most - 1), (0, most, 50), (65535, 0, 50), (0, 9, most), (0, most, 7),
+                      full=[(2, 0), (1, 2), (0, 3), (2, 4), (1, 5)])  # fmt: skip
+    now = readings((0, 999, most), (0, 999, most), (0, most, 50), (65535, 0, 60), (0, 999, 3), (1, most, 7),
+                   full=[(2, 0), (2, 1), (1, 2), (0, 3), (1, 5)])  # fmt: skip
+    added = now.since(before)
+    assert added.suspected.tolist() == [4, 5]  # reset in between; dropped at the head
+    assert added.unjudged.tolist() == [0, 1, 2, 3]
+    # Since they were reset, what is full says at least that much.
+    assert now.suspected.tolist() == [2, 3, 4, 5]
+    assert now.unjudged.tolist() == []
+    assert readings((0, most, 10**9), (0, 7, most), full=[(1, 0), (2, 1)]).unjudged.tolist() == [0]
+
+
+def test_full_counters_are_emptied(ring):
+    fabric = ring[0]
+    run = Switches(fabric, wide=False)
+    found = read_channels(fabric, np.array([2, 9], np.int32), run)
+    run.asked.clear()
+    empty_counters(fabric, found, lambda command: run.asked.append(command) or "")
+    lid, port = str(fabric.switch_lid[fabric.channels.src[9]]), str(fabric.channels.port[9])
+    assert run.asked == [["perfquery", "-R", lid, port], ["perfquery", "--xmtdisc", "-R", lid, port]]
 
 
 def test_a_loop_that_is_suspected_all_the_way_round(ring):

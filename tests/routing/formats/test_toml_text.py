@@ -1,10 +1,14 @@
 from pathlib import Path
 
 import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ibsim_fixtures
 import routing
 from routing.errors import ParseError
+from routing.formats import toml_text
 from routing.formats.toml_text import Toml
 
 TEXT = """# a comment with [[rule]] in it
@@ -106,3 +110,36 @@ def test_every_value_of_the_files_that_are_shipped_is_found(path):
     for where in places(file.table):
         assert isinstance(where[-1], int) or where[-1] in lines[file.lines[where] - 1]
     assert len(file.lines) > len(file.table)
+
+
+@st.composite
+def statements(draw, depth=2):
+    """A value of TOML, over several lines where it may be."""
+    plain = ["1", "2.5e3", "true", "1979-05-27T07:32:00Z", "'[# '", '"]\\"{"', '"""\n[a]\\""""""', "'''}\n'''''"]
+    if not depth or draw(st.booleans()):
+        return draw(st.sampled_from(plain))
+    inner = draw(st.lists(statements(depth=depth - 1), max_size=3))
+    if draw(st.booleans()):
+        between = draw(st.sampled_from([", ", ",\n", ", # ]\n"]))
+        return f"[{between.join(inner)}{between if inner else ''}]"
+    flat = [value for value in inner if "\n" not in value or value[:3] in ("'''", '"""')]
+    return f"{{ {', '.join(f'k{n} = {value}' for n, value in enumerate(flat))} }}"
+
+
+@examples(200)
+@given(st.lists(st.tuples(statements(), st.sampled_from(["", " # [", "\n", "\n# x = [\n"])), max_size=6))
+def test_keys_stand_where_their_statements_begin(parts):
+    text, lines = "", []
+    for number, (value, after) in enumerate(parts):
+        lines.append(1 + text.count("\n"))
+        text += f"key{number} = {value}{after}\n"
+    file = Toml.of(text, "x.toml")
+    assert [file.line(f"key{number}") for number in range(len(parts))] == lines
+
+
+def test_long_arrays_take_one_walk(monkeypatch):
+    read, loads = [], toml_text.tomllib.loads
+    monkeypatch.setattr(toml_text.tomllib, "loads", lambda text: read.append(len(text)) or loads(text))
+    text = "a = [\n" + "".join(f"  {number}, # one\n" for number in range(3000)) + "]\nb = 1\n"
+    assert Toml({}, text, "x.toml").line("b") == 3003
+    assert sum(read) <= len(text)

@@ -18,6 +18,11 @@ def at(mask):
     return {tuple(place) for place in np.argwhere(mask).tolist()}
 
 
+def ports_of(found, rule=0):
+    """Those that a rule selects, by row of the switch and number."""
+    return {divmod(place, 256) for place in found.selected[rule].tolist()}
+
+
 @pytest.mark.parametrize(
     ("select", "ports"),
     [
@@ -38,7 +43,7 @@ def at(mask):
 )
 def test_ports_of_a_rule(lay, select, ports):
     found = lay(f"[[rule]]\n{select}\nhoq_life = 9\n")
-    assert at(found.selected[0]) == at(found.hoq_life == 9) == at(found.touched) == ports
+    assert ports_of(found) == at(found.hoq_life == 9) == at(found.touched) == ports
     assert (found.vl_stall_count == -1).all()
 
 
@@ -84,13 +89,9 @@ GENERAL = "[[rule]]\nname = 'all'\nhoq_life = 9\n"
 
 def test_rules_that_say_the_same_agree(lay):
     found = lay(f"{GENERAL}[[rule]]\nname = 'again'\nswitch = 'sw0'\nhoq_life = 9\nvl_stall_count = 2\n")
-    assert (found.hoq_life[port_mask(found)] == 9).all()
+    assert {int(found.hoq_life[port]) for port in ports_of(found)} == {9}
     assert found.rule("hoq_life", 0, 1).name == "again"
     assert found.rule("hoq_life", 1, 1).name == "all"
-
-
-def port_mask(found):
-    return found.selected[0]
 
 
 def test_rules_that_differ_are_an_error(lay):
@@ -112,9 +113,10 @@ def test_a_name_is_itself_whatever_signs_are_in_it(lay, ring):
     fabric = replace(ring[0], switch_name=("sw[1]", "sw1", "sw*", "a", "b"))
     for name, row in (("sw[1]", 0), ("sw1", 1), ("sw*", 2)):
         found = lay(f"[[rule]]\nswitch = '{name}'\nhoq_life = 4\n", fabric=fabric)
-        assert np.flatnonzero(found.selected[0].any(axis=1)).tolist() == [row]
+        assert {switch for switch, _ in ports_of(found)} == {row}
         assert explain_port(found, fabric, port_facts(fabric), name, 1).row == row
-    assert lay("[[rule]]\nswitch = 's*'\nhoq_life = 4\n", fabric=fabric).selected[0].any(axis=1).sum() == 3
+    found = lay("[[rule]]\nswitch = 's*'\nhoq_life = 4\n", fabric=fabric)
+    assert {switch for switch, _ in ports_of(found)} == {0, 1, 2}
 
 
 def test_breakers_contradict_one_another_too(lay):
@@ -143,18 +145,31 @@ def test_a_later_rule_may_override(lay, ring):
 
 
 @pytest.mark.parametrize(
-    ("select", "told"),
-    [("switch = 'sw9'", "no switch fits 'sw9'"), ("switch = 'sw1'\nports = '4-6'", "port 5, which its switch has not")],
+    ("select", "told", "held"),
+    [
+        ("switch = 'sw9'", "no switch fits 'sw9'", set()),
+        ("switch = ['sw1', 'sw9']", "no switch fits 'sw9'", {(1, 1), (1, 2), (1, 3), (1, 4)}),
+        ("switch = 'sw1'\nports = '4-6'", "port 5, which its switch has not", {(1, 4)}),
+        ("switch = ['sw9', 'sw1']\nports = 40", "no switch fits 'sw9'", set()),
+    ],
 )
-def test_unknown_ports_are_an_error_but_for_a_running_fabric(lay, select, told):
+def test_what_is_nowhere_is_an_error_but_in_a_running_fabric(lay, select, told, held):
+    """There a switch may be down, and the rule holds for the others."""
     text = f"[[rule]]\nvl_stall_count = 2\n[[rule]]\n{select}\nhoq_life = 9\n"
     with pytest.raises(OptionError, match=told) as error:
         lay(text)
-    assert error.value.line == 4 + select.count("\n")
+    assert error.value.line == (5 if told.startswith("port") else 4)
     found = lay(text, strict=False)
-    assert (found.hoq_life == -1).all()
+    assert at(found.hoq_life == 9) == held
     assert (found.vl_stall_count[found.touched] == 2).all()
     assert found.idle[0].startswith("line 3: ")
+    assert told in found.idle[0]
+
+
+def test_names_that_are_nearly_right_are_told(lay):
+    for name, remedy in (("SW0", "did you mean sw0"), ("0x2*", "GUIDs as 0x and 16 digits")):
+        with pytest.raises(OptionError, match=remedy):
+            lay(f"[[rule]]\nswitch = '{name}'\nhoq_life = 9\n")
 
 
 @pytest.mark.parametrize(

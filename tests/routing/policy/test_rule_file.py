@@ -86,6 +86,16 @@ def test_a_breaker_with_the_usual_times(write, breaker):
         ("switch = ['']", "switch is ['']", "text"),
         ("speed = 'fast'", "speed is 'fast'", "EDR"),
         ("speed = true", "speed is True", "EDR"),
+        ("speed = 0", "speed is 0", "over 0"),
+        ("speed = '<0.0'", "speed is '<0.0'", "over 0"),
+        (f"speed = '>={'9' * 400}'", "speed is '>=999", "over 0"),
+        ("hoq_life = 12.0", "hoq_life is 12.0", '"never"'),
+        ("hoq_life = '12'", "hoq_life is '12'", "0 to 31 without quotes"),
+        ("hoq_life = 2020-01-01", "hoq_life is 2020-01-01", "0 to 31"),
+        (f"ports = [{'1, ' * 5000}300]", "ports is [1, 1, ", "1 to 254"),
+        ("name = '  '", "name is '  '", "text"),
+        ('name = "a\\nb"', "name is 'a\\nb'", "one line"),
+        (f"name = '{'x' * 5000}'", "name is 'xxx", "60 characters"),
         ("override = 1", "override is 1", "true or false"),
         ("name = ''", "name is ''", "text"),
         ("deadlock_breaker = 3", "deadlock_breaker is 3", "true, false or a table"),
@@ -104,6 +114,7 @@ def test_what_cannot_be_is_refused_where_it_stands(write, line, told, remedy):
     with pytest.raises(ParseError) as error:
         read_policy(path)
     assert told in error.value.problem
+    assert len(error.value.problem) < 120
     assert remedy in str(error.value.remedy)
     wrong = 3 + usual.count("\n") + line.count("\n")
     assert str(error.value).startswith(f"{path}:{wrong}: ")
@@ -124,6 +135,23 @@ def test_files_that_are_none(write, text, line, told):
         read_policy(write(text))
     assert told in str(error.value)
     assert error.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("on = 3", "on is 3"),
+        ("detect = '1ms'", "unknown key 'detect' of deadlock_breaker"),
+        ("check_period = '1s'", "check_period of deadlock_breaker (1 s) is longer than detect_time"),
+        ("detect_time = '1us'", "check_period of deadlock_breaker (10 us) is longer than detect_time"),
+        ("extra_mtus = 0", "extra_mtus is 0"),
+    ],
+)
+def test_keys_of_a_breaker_are_refused_where_they_stand(write, key, told):
+    path = write(f"[[rule]]\nname = 'a'\n[rule.deadlock_breaker]\nrelease_period = '1ms'\n{key}\n")
+    with pytest.raises(ParseError) as error:
+        read_policy(path)
+    assert str(error.value).startswith(f"{path}:5: {told}")
 
 
 def test_other_files(write, tmp_path):

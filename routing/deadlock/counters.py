@@ -1,0 +1,160 @@
+"""Counters of switches that grow where packets stand still."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import FabricError
+from routing.fabric import Fabric
+from routing.formats.perf_counters import parse_counters
+
+COUNTERS = ("PortSwHOQLifetimeLimitDiscards", "PortXmitWait", "PortXmitData")
+_WIDTH = {"PortSwHOQLifetimeLimitDiscards": 16, "PortXmitWait": 32, "PortXmitData": 32}
+"""Bits of counters, which stay at their largest number; those of PortCountersExtended have 64."""
+_EXTENDED = 0x0600
+"""Bits of CapMask: the port has PortCountersExtended (IsExtendedWidthSupported, IsExtendedWidthSupportedNoIETF)."""
+STANDS = 100
+"""A port stands still that waits for so many ticks for each word it sends: management packets pass a lock on VL 15."""
+
+_GUID = re.compile(r"^Guid:\.*(0x[0-9a-fA-F]+)$", re.MULTILINE)
+
+Run = Callable[[Sequence[str]], str]
+"""Runs a command and gives what it prints."""
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """Counters of channels' out-ports, or what was added to them.
+
+    Attributes
+    ----------
+    channel
+        int32[N], which channels.
+    hoq_discards, xmit_wait, xmit_data
+        int64[N]: packets dropped at the head of a queue; ticks with something to send and nothing sent; words sent.
+    full
+        bool[3, N], in the order of :data:`COUNTERS`: a counter stands at its largest number, so that it was so much, or
+        any number more.
+    """
+
+    channel: npt.NDArray[np.int32]
+    hoq_discards: npt.NDArray[np.int64]
+    xmit_wait: npt.NDArray[np.int64]
+    xmit_data: npt.NDArray[np.int64]
+    full: npt.NDArray[np.bool_]
+
+    def since(self, before: Readings) -> Readings:
+        """What was added to earlier readings of the same channels; a counter that fell was reset in between."""
+
+        def added(now: npt.NDArray[np.int64], then: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            return np.where(now < then, now, now - then)
+
+        return Readings(
+            self.channel,
+            added(self.hoq_discards, before.hoq_discards),
+            added(self.xmit_wait, before.xmit_wait),
+            added(self.xmit_data, before.xmit_data),
+            self.full,
+        )
+
+    @property
+    def suspected(self) -> npt.NDArray[np.int32]:
+        """Channels that dropped at the head of a queue, or that waited and sent next to nothing, ascending."""
+        return np.sort(self.channel[(self.hoq_discards > 0) | (self._waited & ~self.full[2])])
+
+    @property
+    def unjudged(self) -> npt.NDArray[np.int32]:
+        """Channels that are not suspected, and might be if a full counter of theirs could say more, ascending."""
+        dropped = self.full[0] | (self.hoq_discards > 0)
+        maybe = dropped | self.full[1] | self._waited
+        return np.setdiff1d(self.channel[maybe], self.suspected)
+
+    @property
+    def _waited(self) -> npt.NDArray[np.bool_]:
+        return (self.xmit_wait > 0) & (self.xmit_wait >= STANDS * self.xmit_data)
+
+
+def check_lids(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> None:
+    """Ask the switches of channels who they are: counters behind a stale LID would be those of others.
+
+    Raises
+    ------
+    FabricError
+        A LID belongs to somebody else.
+
+    Notes
+    -----
+    Cost: a process a switch.
+    """
+    for switch in np.unique(fabric.channels.src[channels]).tolist():
+        lid, guid = int(fabric.switch_lid[switch]), f"0x{int(fabric.switch_guid[switch]):016x}"
+        found = _GUID.search(run(["smpquery", "nodeinfo", str(lid)]))
+        if found is None or int(found[1], 16) != int(guid, 16):
+            raise FabricError(
+                f"LID {lid} is {found[1] if found else 'nobody'}, and not {fabric.switch_name[switch]} ({guid})",
+                remedy="give what ibnetdiscover finds now",
+            )
+
+
+def read_channels(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> Readings:
+    """Read the counters of channels with perfquery.
+
+    Parameters
+    ----------
+    fabric
+        With the LIDs that the switches have now.
+    channels
+        int32[N].
+    run
+        Runs a command.
+
+    Raises
+    ------
+    ParseError
+        A port does not answer, or does not count.
+
+    Notes
+    -----
+    Cost: a process a channel and two a switch, 10 ms each.
+    """
+    src, port = fabric.channels.src[channels], fabric.channels.port[channels]
+    values = np.zeros((len(COUNTERS), len(channels)), np.int64)
+    full = np.zeros(values.shape, bool)
+    for switch in np.unique(src).tolist():
+        lid, at = str(fabric.switch_lid[switch]), np.flatnonzero(src == switch)
+        found = _switch_counters(lid, sorted(port[at].tolist()), run)
+        for number in at.tolist():
+            for row, counter in enumerate(COUNTERS):
+                values[row, number], full[row, number] = found[int(port[number])][counter]
+    return Readings(channels, values[0], values[1], values[2], full)
+
+
+def _switch_counters(lid: str, ports: list[int], run: Run) -> dict[int, dict[str, tuple[int, bool]]]:
+    """By port and counter: its value, and whether it is full."""
+    discards, *others = COUNTERS
+    plain = parse_counters(run(["perfquery", "-l", lid, ",".join(map(str, ports))]), ports, *others)
+    wide = [port for port in ports if plain[port].get("CapMask", 0) & _EXTENDED]
+    extended: dict[int, Mapping[str, int]] = {}
+    if wide:
+        extended = parse_counters(run(["perfquery", "-x", "-l", lid, ",".join(map(str, wide))]), wide, others[-1])
+    found = {}
+    for port in ports:
+        drops = parse_counters(run(["perfquery", "--xmtdisc", lid, str(port)]), [port], discards)
+        narrow = {**plain[port], **drops[port]}
+        told = {name: (narrow[name], narrow[name] >= (1 << _WIDTH[name]) - 1) for name in COUNTERS}
+        told |= {name: (value, False) for name, value in extended.get(port, {}).items() if name in COUNTERS}
+        found[port] = told
+    return found
+
+
+def empty_counters(fabric: Fabric, found: Readings, run: Run) -> None:
+    """Reset the counters of channels of which one is full."""
+    for channel in found.channel[found.full.any(axis=0)].tolist():
+        where = [str(fabric.switch_lid[fabric.channels.src[channel]]), str(fabric.channels.port[channel])]
+        run(["perfquery", "-R", *where])
+        run(["perfquery", "--xmtdisc", "-R", *where])

@@ -1,0 +1,81 @@
+"""What rules can ask of the ports of a fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.cdg import dependency_graph
+from routing.deadlock.waitfor import WaitFor
+from routing.fabric import Fabric
+from routing.policy.model import OPENSM_HOQ, OPENSM_LEAF_HOQ, Role
+from routing.tables import Routing
+
+PORTS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class PortFacts:
+    """What rules can ask of the ports of switches.
+
+    Attributes
+    ----------
+    exists, cabled
+        bool[S, 256]: the switch has that external port; something is cabled to it.
+    role
+        bool[S, 256] by role, only of cabled ports.  "leaf" and "core" are of the switch (has end ports, has none),
+        "ca-facing" and "switch-facing" of the cable, "loop" of the channel that leaves by the port.
+    rate, lane
+        float64[S, 256], data rate of the link in Gb/s and signalling rate of a lane; 0 where nothing is cabled.
+    loops_known
+        Whether tables were there to look for loops.
+    """
+
+    exists: npt.NDArray[np.bool_]
+    cabled: npt.NDArray[np.bool_]
+    role: Mapping[Role, npt.NDArray[np.bool_]]
+    rate: npt.NDArray[np.float64]
+    lane: npt.NDArray[np.float64]
+    loops_known: bool
+
+    @cached_property
+    def opensm_hoq(self) -> npt.NDArray[np.int16]:
+        """int16[S, 256], OpenSM's default of HOQLife: one towards CAs and routers, another one elsewhere."""
+        return np.where(self.role["ca-facing"], OPENSM_LEAF_HOQ, OPENSM_HOQ).astype(np.int16)
+
+
+def loop_channels(fabric: Fabric, routing: Routing, *, threads: int = 2) -> npt.NDArray[np.bool_]:
+    """bool[C]: channels that are on a credit loop of the tables on any VL (requests from or to CAs and routers)."""
+    graph = dependency_graph(fabric, routing, switch_pairs=False, threads=threads)
+    return np.asarray(WaitFor.of_dependencies(graph).on_cycle.reshape(graph.vls, graph.channels).any(axis=0))
+
+
+def port_facts(fabric: Fabric, on_loop: npt.NDArray[np.bool_] | None = None) -> PortFacts:
+    """What is known of every port; ``on_loop`` is :func:`loop_channels`, where there are tables.  Cost: O(S + K)."""
+    shape = (fabric.switches, PORTS)
+    exists = np.arange(PORTS) <= fabric.switch_ports[:, None]
+    exists[:, 0] = False
+    cabled, to_switch = np.zeros(shape, bool), np.zeros(shape, bool)
+    rate, lane = np.zeros(shape), np.zeros(shape)
+    for near, far in ((0, 1), (1, 0)):
+        cables = np.flatnonzero(fabric.link_device[:, near] < fabric.switches)
+        at = fabric.link_device[cables, near], fabric.link_port[cables, near]
+        cabled[at] = True
+        to_switch[at] = fabric.link_device[cables, far] < fabric.switches
+        rate[at], lane[at] = fabric.link_capacity[cables], fabric.link_speed[cables]
+    loop, channels = np.zeros(shape, bool), fabric.channels
+    if on_loop is not None:
+        loop[channels.src[on_loop], channels.port[on_loop]] = True
+    leaf = cabled & (fabric.terminals_at > 0)[:, None]
+    role: dict[Role, npt.NDArray[np.bool_]] = {
+        "leaf": leaf,
+        "core": cabled & ~leaf,
+        "ca-facing": cabled & ~to_switch,
+        "switch-facing": cabled & to_switch,
+        "loop": loop,
+    }
+    return PortFacts(exists, cabled, role, rate, lane, on_loop is not None)

@@ -1,0 +1,143 @@
+"""Which ports of a fabric a rule is for."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import OptionError
+from routing.fabric import Fabric
+from routing.policy.facts import PORTS, PortFacts
+from routing.policy.model import Policy, Rule, Speed
+
+_GUID = re.compile(r"0x[0-9a-f]+", re.ASCII)
+_SIGNS = frozenset("*?[")
+_LONG = 60
+"""Characters of a pattern in a complaint."""
+
+
+class SwitchNames:
+    """The switches of a fabric by name and GUID.
+
+    Parameters
+    ----------
+    fabric
+        Whose switches.
+    """
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._name = fabric.switch_name
+        self._guid = fabric.switch_guid.tolist()
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for row, name in enumerate(self._name):
+            found.setdefault(name, []).append(row)
+        return found
+
+    @cached_property
+    def _by_guid(self) -> dict[int, int]:
+        return {guid: row for row, guid in enumerate(self._guid)}
+
+    @cached_property
+    def _guid_text(self) -> list[str]:
+        return [f"0x{guid:016x}" for guid in self._guid]
+
+    def fitting(self, pattern: str) -> list[int]:
+        """Switches whose name, or GUID as 0x and 16 digits, fits a pattern (``*``, ``?``, ``[...]``), ascending.
+
+        A GUID without such signs may leave out leading zeros.  What is the name of a switch as it stands is no pattern.
+        """
+        if pattern in self._by_name:
+            return self._by_name[pattern]
+        lower = pattern.lower()
+        if _GUID.fullmatch(lower):
+            row = self._by_guid.get(int(lower, 16))
+            return [] if row is None else [row]
+        if _SIGNS.isdisjoint(pattern):
+            return []
+        fits = (
+            fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(guid, lower)
+            for name, guid in zip(self._name, self._guid_text, strict=True)
+        )
+        return [row for row, fit in enumerate(fits) if fit]
+
+    def remedy(self, pattern: str, otherwise: str) -> str:
+        """Names that are like one that is nowhere, else something else to do."""
+        alike = {name.lower(): name for name in self._by_name}
+        near = difflib.get_close_matches(pattern.lower(), alike, 3, 0.5)
+        return f"did you mean {' or '.join(alike[name] for name in near)}?" if near else otherwise
+
+
+def ports_of(
+    rule: Rule, policy: Policy, names: SwitchNames, facts: PortFacts, *, strict: bool
+) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
+    """The cabled ports that a rule is for, and what it names that is not there.
+
+    Returns
+    -------
+    int64[N], ``switch * 256 + port``, ascending; and, without ``strict``, a text for each pattern that no switch fits,
+    and for ports that none of the switches has.
+
+    Raises
+    ------
+    OptionError
+        A rule for loops where there are no tables; with ``strict``, what is not there.
+    """
+    select, missing = rule.select, list[str]()
+    if "loop" in select.roles and not facts.loops_known:
+        raise OptionError(
+            f"{rule.name} is for ports on credit loops, but there are no tables to find them in",
+            path=policy.path,
+            line=rule.line_of("role"),
+            remedy="give --tables",
+        )
+    rows = np.arange(len(facts.cabled))
+    if select.switches:
+        fits = {pattern: names.fitting(pattern) for pattern in select.switches}
+        rows = np.unique(np.array([row for some in fits.values() for row in some], np.int64))
+        missing += [f"no switch fits {pattern[:_LONG]!r}" for pattern, some in fits.items() if not some]
+        if strict and missing:
+            nowhere = next(pattern for pattern, some in fits.items() if not some)
+            remedy = names.remedy(nowhere, "a pattern is of names such as leaf-*, or of GUIDs as 0x and 16 digits")
+            raise OptionError(missing[0], path=policy.path, line=rule.line_of("switch"), remedy=remedy)
+    found = facts.cabled[rows]
+    if select.ports:
+        missing += _missing_ports(rule, policy, facts.exists[rows], strict=strict)
+        found = found & np.isin(np.arange(PORTS), select.ports)
+    for role in select.roles:
+        found = found & facts.role[role][rows]
+    if select.speed is not None:
+        found = found & _of_speed(facts, select.speed, rows)
+    at, port = np.nonzero(found)
+    return rows[at] * PORTS + port, tuple(missing)
+
+
+def _missing_ports(rule: Rule, policy: Policy, exists: npt.NDArray[np.bool_], *, strict: bool) -> list[str]:
+    there = np.asarray(exists.any(axis=0))
+    missing = [port for port in rule.select.ports if not there[port]]
+    if not missing or not len(exists):
+        return []
+    whose = f"none of its {len(exists)} switches has" if len(exists) > 1 else "its switch has not"
+    problem = f"{rule.name} names port {missing[0]}, which {whose}"
+    if strict:
+        remedy = f"ports go up to {int(np.flatnonzero(there).max(initial=0))} there"
+        raise OptionError(problem, path=policy.path, line=rule.line_of("ports"), remedy=remedy)
+    return [problem]
+
+
+def _of_speed(facts: PortFacts, speed: Speed, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Within four percent, so that 56 means what 4xFDR carries."""
+    if speed.lane is not None:
+        return np.asarray(np.abs(facts.lane[rows] - speed.lane) <= 0.01 * speed.lane)
+    rate = facts.rate[rows]
+    near = np.abs(rate - speed.gigabits) <= 0.04 * speed.gigabits
+    below, above = rate < speed.gigabits, rate > speed.gigabits
+    table = {"=": near, "<": below & ~near, "<=": below | near, ">": above & ~near, ">=": above | near}
+    return np.asarray(table[speed.relation])
