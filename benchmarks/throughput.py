@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import dataclasses
+import importlib.util
 import multiprocessing
 import sys
 import tempfile
@@ -30,11 +31,12 @@ from routing.engines.base import EngineOptions
 from routing.errors import IbnueError
 from routing.fabric import Fabric
 from routing.formats.fabric_files import write_net
+from routing.numerals import decimal
 from routing.simulate.network import build_network
 from routing.simulate.run import simulate
 from routing.simulate.state import Why
 from routing.simulate.traffic import all_to_all, senders
-from routing.tables import Routing
+from routing.tables import DATA_VLS, Routing
 
 MESSAGE = 2048
 VLS = 8
@@ -149,13 +151,38 @@ def listed(text: str) -> list[str]:
     return [part for part in text.split(",") if part]
 
 
+def our_engines(text: str) -> list[str]:
+    for engine in listed(text):
+        kind, slash, vls = engine.partition("/")
+        if kind not in ENGINES:
+            raise argparse.ArgumentTypeError(f"{kind!r} is no engine; there are {', '.join(ENGINES)}")
+        if slash and not 1 <= (decimal(vls) or 0) <= DATA_VLS:
+            raise argparse.ArgumentTypeError(f"{engine!r} has no number of VLs from 1 to {DATA_VLS}")
+    return listed(text)
+
+
+def processes(text: str) -> int:
+    if not decimal(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes")
+    return int(text)
+
+
+def chart(text: str) -> Path:
+    path = Path(text)
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{path.parent} is no folder")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise argparse.ArgumentTypeError("a chart needs matplotlib")
+    return path
+
+
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__.splitlines()[0])
     parser.add_argument("fabrics", nargs="*", metavar="FABRIC", help=f"of {', '.join(PUBLISHED)}; default: all")
-    parser.add_argument("--ours", type=listed, default=list(OURS), help="name[/VLs], with commas")
+    parser.add_argument("--ours", type=our_engines, default=list(OURS), help="name[/VLs], with commas")
     parser.add_argument("--opensm", type=listed, default=list(OPENSM), help="engines of OpenSM, with commas")
-    parser.add_argument("--plot", type=Path, help="an SVG or PNG file to draw (needs matplotlib)")
-    parser.add_argument("-j", "--jobs", type=int, default=2)
+    parser.add_argument("--plot", type=chart, help="an SVG or PNG file to draw (needs matplotlib)")
+    parser.add_argument("-j", "--jobs", type=processes, default=2)
     arguments = parser.parse_args(words)
     arguments.fabrics = arguments.fabrics or list(PUBLISHED)
     if unknown := sorted(set(arguments.fabrics) - set(PUBLISHED)):
@@ -163,6 +190,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments.opensm and (missing := missing_packages()):
         print(f"OpenSM's engines are left out: apt install {' '.join(missing)}", file=sys.stderr)
         arguments.opensm = []
+    if not (arguments.ours or arguments.opensm):
+        parser.error("no engine is left to run")
     found = []
     for result in results(arguments):
         found.append(result)

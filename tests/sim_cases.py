@@ -49,7 +49,7 @@ def fig4_simulation(extra, packets, *, switching=PLAIN, remedies=NOTHING, wire=1
     return simulate(network, flows_along(fabric, ways, **how), switching=switching, remedies=remedies)
 
 
-def pause_ring(flows, room, *, wire=16, switch=1):
+def pause_ring(flows, room, *, wire=16, switch=1, **how):
     """The ring of four of scenario 4 (two flows) or 5 (three), with buffers of so many blocks: network and traffic."""
     switches = ("S1", "S2", "S3", "S4")
     cas = {"a": "S1", "c": "S3", "e": "S2", "to_f": "S4", "to_g": "S2", "to_b": "S3"}
@@ -57,7 +57,7 @@ def pause_ring(flows, room, *, wire=16, switch=1):
     fabric = small_fabric("ring", switches, [(switches[n], switches[(n + 1) % 4]) for n in range(4)], cas)
     network = build_network(fabric, tables_of_ways(fabric, ways), cycles(PACKET, wire=wire, switch=switch))
     room = np.full_like(network.arrays.buffer, room)  # more than InfiniBand's 2048 blocks, too
-    return replace(network, arrays=replace(network.arrays, buffer=room)), flows_along(fabric, ways)
+    return replace(network, arrays=replace(network.arrays, buffer=room)), flows_along(fabric, ways, **how)
 
 
 PAUSE_LINKS = (("S1", "S2"), ("S2", "S3"), ("S3", "S4"), ("S4", "S1"), ("a", "S1"), ("c", "S3"))

@@ -119,6 +119,7 @@ class SlowAdaptive(Sources):
         flow.latency += self.now - packet.born
         flow.in_network += self.now - packet.entered
         flow.worst = max(flow.worst, self.now - packet.born)
+        self.not_under_way(flow)
         self.totals["delivered"] += 1
 
     # What is where.

@@ -18,13 +18,16 @@ PROLOGUE = f'ibnue() {{ {shlex.quote(sys.executable)} -m routing.cli "$@"; }}\n'
 
 
 def steps(page):
-    """Every command of a page with the output that it shows."""
+    """Every command of a page with the output that it shows; lines behind ``> `` go on with the command."""
     for block in FENCE.findall(page.read_text()):
         for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = step.partition("\n")
             while command.endswith("\\"):
                 more, _, output = output.partition("\n")
                 command = f"{command[:-1]}{more}"
+            while output.startswith("> "):
+                more, _, output = output.partition("\n")
+                command = f"{command}\n{more[2:]}"
             yield command, output
 
 

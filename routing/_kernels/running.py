@@ -13,7 +13,7 @@ from routing.errors import KernelError
 
 FLOW_NUMBERS = (
     "channel", "index", "process", "pattern", "list", "count", "self", "hot_list", "hot_count", "bytes", "mtu",
-    "sl_row", "start", "stop", "messages", "slot", "spare",
+    "sl_row", "start", "stop", "messages", "slot", "window",
 )  # fmt: skip
 FLOW_REALS = ("mean", "factor", "burst", "gap", "hot", "spare")
 

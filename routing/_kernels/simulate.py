@@ -94,8 +94,9 @@ class Handle(Running):
 
     def log(self, start: int = 0) -> Ints:
         """int64[n, 6], what breakers and drops wrote from that row on, by ``LOG_FIELDS``."""
-        count = self.totals()["logged"] - start
-        rows = np.zeros((max(count, 0), len(LOG_FIELDS)), np.int64)
+        logged = self.totals()["logged"]
+        start = min(start, logged)
+        rows = np.zeros((logged - start, len(LOG_FIELDS)), np.int64)
         lib.ibn_sim_log(self._sim, start, len(rows), pointer(rows))
         return rows
 

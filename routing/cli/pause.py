@@ -142,8 +142,11 @@ def _joined(rates: Sequence[Fraction]) -> str:
 
 
 def _short(value: Fraction) -> str:
-    """A fraction while it is readable, else a decimal."""
-    return str(value) if value.denominator < 1000 else f"{float(value):.3g}"
+    """A fraction while it is readable, else a decimal; what is nearly one is not rounded to it."""
+    if value.denominator < 1000:
+        return str(value)
+    rounded = f"{float(value):.3g}"
+    return rounded if rounded != "1" else f"1 {'-' if value < 1 else '+'} {abs(float(1 - value)):.2g}"
 
 
 def _as_object(found: PauseAnalysis) -> dict[str, Any]:

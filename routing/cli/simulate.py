@@ -141,7 +141,8 @@ def told(result: Result) -> str:
 
 def show(scenario: Scenario, results: list[Result]) -> None:
     """Everything as text."""
-    print_facts([("scenario", f"{scenario.name}: {scenario.title}"), ("source", scenario.source)])
+    source = [("source", scenario.source)] if scenario.source else []
+    print_facts([("scenario", f"{scenario.name}: {scenario.title}"), *source])
     rows = [
         (result.case, short({k: v for k, v in result.stated.items() if v != "none"}), told(result),
          "as expected" if result.right else "OTHERWISE")

@@ -179,7 +179,7 @@ class PauseAnalysis:
         """Of each flow, at the end.  They are those of this analysis; a network may do better."""
         return self.iterations[-1].rates
 
-    @property
+    @cached_property
     def pause(self) -> tuple[Fraction, ...]:
         """Probability that each link is paused, at the end."""
         return pauses(self.flows, self.iterations[-1])

@@ -87,17 +87,16 @@ class WaitFor:
         Raises
         ------
         OptionError
-            Lengths that differ, or a number out of range.
+            Lengths that differ, what is no whole number, or is out of range.
         """
-        source, target = np.asarray(waiter, np.int32).reshape(-1), np.asarray(awaited, np.int32).reshape(-1)
+        if vertices < 0:
+            raise OptionError(f"there cannot be {vertices} vertices")
+        source, target = _vertices(waiter, vertices), _vertices(awaited, vertices)
         free = np.zeros(vertices, bool) if can_move is None else np.asarray(can_move, bool)
         if len(source) != len(target):
             raise OptionError(f"{len(source)} waiters and {len(target)} awaited", remedy="give as many of each")
         if free.shape != (vertices,):
             raise OptionError(f"can_move has shape {free.shape}, there are {vertices} vertices")
-        for numbers in (source, target):
-            if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < vertices:
-                raise OptionError(f"a vertex is not among 0 to {vertices - 1}")
         return cls(source, target, free)
 
     @classmethod
@@ -180,8 +179,23 @@ class WaitFor:
         """The reachable set of a vertex, ascending: whom it waits for, over any number of others.
 
         The vertex itself is in it only if it is on a cycle.  Cost: O(n + N).
+
+        Raises
+        ------
+        OptionError
+            There is no such vertex.
         """
+        _vertices([vertex], len(self))
         found = set(self.graph.subcomponent(vertex, mode="out"))
         if not self.on_cycle[vertex]:
             found.remove(vertex)
         return tuple(sorted(found))
+
+
+def _vertices(numbers: npt.ArrayLike, vertices: int) -> npt.NDArray[np.int32]:
+    """Numbers of vertices, looked at before they are cut to 32 bits."""
+    found = np.asarray(numbers).reshape(-1)
+    whole = found.dtype.kind in "iu" or not len(found)
+    if not whole or (len(found) and not 0 <= int(found.min()) <= int(found.max()) < vertices):
+        raise OptionError(f"a vertex is not among 0 to {vertices - 1}")
+    return found.astype(np.int32)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import shlex
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
-
 from routing.deadlock.pause import Flows
 from routing.deadlock.pause_flows import Demand
+from routing.endports import find_endport
 from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
 from routing.formats.text import read_text
-from routing.numerals import decimal, number_of
+from routing.numerals import number_of
 
 _RATE = re.compile(r"[0-9]{1,9}(?:/[0-9]{1,9}|\.[0-9]{1,9})?", re.ASCII)
 
@@ -88,33 +86,10 @@ def _lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
 
 def _endport(fabric: Fabric, word: str, path: str | Path, line: int) -> tuple[int, int]:
     """Row of an end port, and the LID to reach it by."""
-    lid = decimal(word)
-    if lid is not None:
-        row = int(fabric.lids.endport[lid]) if lid < len(fabric.lids) else -1
-        if row < 0:
-            raise ParseError(f"no CA or router has LID {word}", path=path, line=line, remedy="name one of the fabric")
-        return row, lid
-    rows = _rows(fabric, word)
-    if len(rows) != 1:
-        known = f"{len(rows)} end ports are called {word!r}" if rows else f"no CA or router is called {word!r}"
-        near = difflib.get_close_matches(word, dict.fromkeys(fabric.endport_name), 3, 0.5)
-        give = f"did you mean {' or '.join(near)}?" if near else "give a name, GUID or LID of the fabric"
-        remedy = "give the GUID or the LID of the port" if rows else give
-        raise ParseError(known, path=path, line=line, remedy=remedy)
-    return rows[0], int(fabric.endport_lid[rows[0]])
-
-
-def _rows(fabric: Fabric, word: str) -> list[int]:
-    rows = [row for row, name in enumerate(fabric.endport_name) if name == word]
-    if rows or not word.lower().startswith("0x"):
-        return rows
     try:
-        guid = int(word, 16)
-    except ValueError:
-        return []
-    by_port = np.flatnonzero(fabric.endport_guid == guid).tolist()
-    by_node = np.flatnonzero(fabric.terminal_guid[fabric.endport_terminal] == guid).tolist()
-    return by_port or by_node
+        return find_endport(fabric, word)
+    except OptionError as error:
+        raise ParseError(error.problem, path=path, line=line, remedy=error.remedy) from None
 
 
 def _rate(word: str, path: str | Path, line: int) -> Fraction:

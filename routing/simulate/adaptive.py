@@ -17,11 +17,12 @@ import numpy.typing as npt
 from routing._kernels.adaptive import CHANNEL_COUNTERS, AdaptiveArrays, AdaptiveHandle
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError
+from routing.simulate.bounds import LONGEST, whole
 from routing.simulate.clock import Clock
 from routing.simulate.escape import FAR, check_escape, entering
 from routing.simulate.network import Network, data_vls
-from routing.simulate.options import Arbitration
-from routing.simulate.traffic import FOREVER, Process, Traffic, traffic_arrays
+from routing.simulate.options import MOST_SEED, Arbitration
+from routing.simulate.traffic import Process, Traffic, traffic_arrays
 
 
 class Scheme(enum.IntEnum):
@@ -136,11 +137,14 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         A time that cannot be, or escape ways that cannot (:func:`routing.simulate.escape.check_escape`).
     """
     for name in ("detect", "repeat", "lasts", "hold", "sample", "step"):
-        if not 1 <= getattr(adaptive, name) < FOREVER:
-            raise OptionError(f"{name} is {getattr(adaptive, name)} ticks", remedy="use at least 1")
-    if adaptive.arbitration is Arbitration.RANDOM or adaptive.seed < 0:
+        if not whole(getattr(adaptive, name), 1, LONGEST):
+            raise OptionError(f"{name} is {getattr(adaptive, name)!r} ticks", remedy="use 1 to 2^58")
+    if not isinstance(adaptive.scheme, Scheme):
+        raise OptionError(f"{adaptive.scheme!r} is no scheme", remedy="use a Scheme")
+    in_order = adaptive.arbitration in (Arbitration.ROUND_ROBIN, Arbitration.ARRIVAL)
+    if not in_order or not whole(adaptive.seed, 0, MOST_SEED):
         raise OptionError("adaptive routing serves inputs in turn or by arrival, with a seed from 0 on")
-    if not 1 <= adaptive.ca_vls <= network.vls:
+    if not whole(adaptive.ca_vls, 1, network.vls):
         raise OptionError(f"CAs cannot send on {adaptive.ca_vls} VLs of {network.vls}")
     count = adaptive_vls_of(network, adaptive)
     if adaptive.scheme is Scheme.ESCAPE:

@@ -7,20 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from routing.simulate.adaptive import Adaptive, AdaptiveSimulation, Scheme, simulate_adaptive
+from routing.simulate.ground import fabric_of, routing_of
 from routing.simulate.network import BLOCK, Network, build_network, data_vls
-from routing.simulate.played import Played
+from routing.simulate.played import Played, tables_stated
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.setting import (
     ARBITRATIONS,
     UNTIL,
-    fabric_of,
     flows_of,
     packet_ticks,
-    routing_of,
     switching_of,
     timing_of,
     traffic_of,
+    window_stated,
 )
 from routing.simulate.traffic import Traffic
 
@@ -60,7 +60,7 @@ def _network(scenario: Scenario, case: Case) -> Network:
         raise scenario.error(
             f"{vls} VLs do not hold tables of {data_vls(routing)}", *case.where, "adaptive", remedy="use up to 15"
         )
-    return build_network(fabric, routing, timing_of(scenario, case), vls=vls)
+    return build_network(fabric, routing, timing_of(scenario, case, fabric), vls=vls)
 
 
 def _loads(scenario: Scenario, case: Case) -> list[float]:
@@ -123,7 +123,8 @@ def play_adaptive(scenario: Scenario, case: Case) -> Played:
         "buffer": f"{network.timing.buffer} blocks",
         "vls": network.vls,
         "ca vls": case.table["adaptive"].get("ca_vls", 1),
-        "tables": network.routing.provenance.engine,
+        **tables_stated(network.routing),
+        **window_stated(scenario, case),
     }
     return Played(found, stated)
 

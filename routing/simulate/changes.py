@@ -10,20 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.deadlock.double_scheme import double_scheme
+from routing.endports import endport_names
 from routing.errors import ParseError
+from routing.simulate.ground import fabric_of, routing_of
 from routing.simulate.link_faults import Do, link_actions
 from routing.simulate.network import Network, build_network
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.setting import (
-    fabric_of,
     flows_of,
     network_of,
     packet_ticks,
-    routing_of,
+    span_of,
     timing_of,
     traffic_of,
-    window_of,
 )
 from routing.simulate.traffic import FOREVER, Flow, Traffic
 from routing.simulate.ways import lids_of
@@ -104,7 +104,8 @@ def plan_of(scenario: Scenario, case: Case) -> Plan:
         return _Change(scenario, case, flows).plan(names)
     network, traffic = network_of(scenario, case)
     if scenario.tables["traffic"]:
-        names = [network.fabric.endport_name[flow.source] for flow in traffic.flows]
+        names_of = endport_names(network.fabric)
+        names = [names_of[flow.source] for flow in traffic.flows]
     actions = tuple(Action(tick, do) for tick, do in link_actions(scenario, case, network))
     return Plan(network, traffic, tuple(range(len(names))), tuple(names), actions)
 
@@ -125,10 +126,10 @@ class _Change:
         self._scenario, self._case, self._flows = scenario, case, flows
         if scenario.tables["traffic"] or not all("way" in flow for flow in flows):
             raise scenario.error(f"case {case.name!r} changes tables, so every flow needs a way", *case.where, "change")
-        for key in ("engine", "rule"):
+        for key, told in (("engine", "the engine"), ("rule", "the rule"), ("tables", "files")):
             if key in scenario.tables["routing"] or key in case.table:
                 raise scenario.error(
-                    f"case {case.name!r} changes tables from way to then, and they are those of the {key}",
+                    f"case {case.name!r} changes tables from way to then, and they are those of {told}",
                     *case.where,
                     "change",
                     remedy=f"leave {key} out",
@@ -151,7 +152,7 @@ class _Change:
         plan = self._how(tuple(names))
         if np.array_equal(self._old.lft, self._new.lft):
             raise self._error("changes tables, and they stay as they are", remedy="give a flow another way with then")
-        _, end = window_of(self._scenario, self._case)
+        _, end = span_of(self._scenario, self._case)
         if plan.actions[-1].tick >= end:
             packet = packet_ticks(self._scenario)
             raise self._error(
@@ -166,7 +167,7 @@ class _Change:
         )
 
     def _plan(self, names: tuple[str, ...], actions: Sequence[Action], vls: int | None = None) -> Plan:
-        network = build_network(self._fabric, self._old, timing_of(self._scenario, self._case), vls=vls)
+        network = build_network(self._fabric, self._old, timing_of(self._scenario, self._case, self._fabric), vls=vls)
         traffic = traffic_of(self._scenario, self._case, network, self._flows)
         return Plan(network, traffic, tuple(range(len(names))), names, tuple(actions))
 

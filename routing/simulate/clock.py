@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 from routing._kernels.running import Running
 from routing.errors import OptionError
+from routing.simulate.bounds import whole
 from routing.simulate.state import Stop, Why
 from routing.simulate.traffic import FOREVER
 
@@ -41,12 +42,14 @@ class Clock(ABC):
         Raises
         ------
         OptionError
-            The tick is in the past.
+            The tick is in the past, or the number of events below 0.
         KernelError
             Out of memory, or the sums of packets or credits do not come out (a bug).
         """
-        if not self._now <= until < FOREVER:
-            raise OptionError(f"cannot run to tick {until}, it is {self._now}")
+        if not whole(until, self._now, FOREVER - 1):
+            raise OptionError(f"cannot run to tick {until!r}, it is {self._now}")
+        if not whole(events, 0, FOREVER - 1):
+            raise OptionError(f"cannot stop after {events} more events", remedy="use 0 or more")
         why, time, handled = self._handle.run(until, events, stop_at_standstill=stop_at_standstill)
         self._now = max(time, 0)
         self.check()

@@ -117,4 +117,9 @@ def _next_step(network: Network, step: _Step, adaptive_vls: int, *, stay: bool) 
         )
     flat = arrays.sl2vl.ndim == 1
     vl = arrays.sl2vl[step.level] if flat else arrays.sl2vl[step.at, step.in_port, port, step.level]
+    dropped = np.flatnonzero(vl >= network.vls - adaptive_vls)
+    if len(dropped):
+        switch, lid = fabric.switch_name[int(step.at[dropped[0]])], int(step.lid[dropped[0]])
+        told = f"an escape way to LID {lid} ends at {switch}, by a VL that is none"
+        raise OptionError(told, remedy="use whole tables")
     return _Step(to, step.lid, arrays.dst_port[out].astype(np.int64), step.level, out * network.vls + adaptive_vls + vl)

@@ -7,6 +7,7 @@ from typing import Any
 
 from routing.errors import ParseError
 from routing.formats.toml_text import Toml
+from routing.simulate.idle_tables import check_unread
 
 Table = Mapping[str, Any]
 
@@ -16,11 +17,11 @@ _ALWAYS = {"name", "what", "expect"}
 _TABLES = _ALWAYS | {"without", "engine", "vls"}
 _RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until"}
 READ_BY: Mapping[str, set[str]] = {
-    PACKETS: _RUN | {"load", "seed", "from", "remedy", "change", "fault"},
-    "lock-times": (_RUN | {"load", "seed", "remedy", "buffers"}) - {"buffer"},
-    "seeds": _RUN | {"load", "remedy", "seeds"},
+    PACKETS: _RUN | {"load", "window", "seed", "from", "remedy", "change", "fault"},
+    "lock-times": (_RUN | {"load", "window", "seed", "remedy", "buffers"}) - {"buffer"},
+    "seeds": _RUN | {"load", "window", "remedy", "seeds"},
     "shifts": _RUN | {"seed", "from"},
-    "adaptive": _RUN | {"seed", "from", "loads", "adaptive"},
+    "adaptive": _RUN | {"window", "seed", "from", "loads", "adaptive"},
     "pauses": _TABLES,
     "graph": _ALWAYS | {"graph"},
     "dependencies": _TABLES | {"tables"},
@@ -29,13 +30,13 @@ READ_BY: Mapping[str, set[str]] = {
 }
 """Keys of a case that have an effect, by what it does."""
 
-SENDING = {"from", "to", "process", "pattern", "load", "burst", "message", "messages", "start", "stop"}
+SENDING = {"from", "to", "process", "pattern", "load", "burst", "message", "messages", "window", "start", "stop"}
 """Keys of a flow that say what it sends."""
 PATTERN_KEYS: Mapping[str, set[str]] = {
-    "all-to-all": {"pattern", "message", "rounds"},
-    "shift": {"pattern", "message", "by"},
-    "uniform": {"pattern", "message", "process", "load"},
-    "hotspot": {"pattern", "message", "process", "load", "hot", "hot_share"},
+    "all-to-all": {"pattern", "message", "window", "rounds"},
+    "shift": {"pattern", "message", "window", "by"},
+    "uniform": {"pattern", "message", "window", "process", "load"},
+    "hotspot": {"pattern", "message", "window", "process", "load", "hot", "hot_share"},
 }
 BREAKER_KEYS: Mapping[str, set[str]] = {
     "detect": {"loop", "deadlock"},
@@ -82,6 +83,7 @@ def check_idle(file: Toml) -> None:
         _check_flow(file, flow, number)
     for number, case in enumerate(cases):
         _check_case(file, case, number)
+    check_unread(file, [{"what": PACKETS, **case} for case in cases])
 
 
 def _idle(file: Toml, *where: str | int, why: str, remedy: str = "leave it out") -> ParseError:
@@ -89,21 +91,27 @@ def _idle(file: Toml, *where: str | int, why: str, remedy: str = "leave it out")
 
 
 def _check_fabric(file: Toml, fabric: Table) -> None:
-    for key in ("switches", "cables", "cas", "lmc"):
-        if "generator" in fabric and key in fabric:
-            raise _idle(file, "fabric", key, why="beside a generator", remedy="leave one of the two out")
+    for leading, told, others in (
+        ("file", "a file", ("generator", "switches", "cables", "cas")),
+        ("generator", "a generator", ("switches", "cables", "cas", "lmc")),
+    ):
+        for key in others:
+            if leading in fabric and key in fabric:
+                raise _idle(file, "fabric", key, why=f"beside {told}", remedy="leave one of the two out")
+    if "guid2lid" in fabric and "file" not in fabric:
+        raise _idle(file, "fabric", "guid2lid", why="without a file")
 
 
 def _check_routing(file: Toml, routing: Table, engine_later: bool) -> None:
-    """``engine_later``: a case has an engine, which takes the place of a rule or of ways."""
-    leading = next((key for key in ("engine", "rule") if key in routing), None)
-    for key in ("rule", "fill", "ways"):
+    """``engine_later``: a case has an engine, which takes the place of a rule, of files or of ways."""
+    leading = next((key for key in ("engine", "tables", "rule") if key in routing), None)
+    for key in ("tables", "rule", "fill", "ways"):
         if key in routing and leading not in (None, key):
             raise _idle(file, "routing", key, why=f"beside {leading}", remedy="leave one of the two out")
     if "seed" in routing and "engine" not in routing and not engine_later:
         raise _idle(file, "routing", "seed", why="without an engine")
-    if "vls" in routing and leading == "rule" and not engine_later:
-        raise _idle(file, "routing", "vls", why="beside rule")
+    if "vls" in routing and leading in ("rule", "tables") and not engine_later:
+        raise _idle(file, "routing", "vls", why=f"beside {leading}")
 
 
 def _check_traffic(file: Toml, traffic: Table) -> None:
@@ -136,7 +144,7 @@ def _check_flow(file: Toml, flow: Table, number: int) -> None:
     for key in ("then", "sl"):
         if key in flow and "way" not in flow:
             raise _idle(file, *where, key, why="without a way", remedy="give the flow a way")
-    for key in ("engine", "rule"):
+    for key in ("engine", "tables", "rule"):
         if "sl" in flow and key in document.get("routing", {}):
             raise _idle(file, *where, "sl", why=f"beside {key} of [routing]")
     if "burst" in flow and flow.get("process") != "bursty":
@@ -168,8 +176,11 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
         if key not in READ_BY.get(what, case):
             others = " or ".join(f'"{kind}"' for kind, keys in READ_BY.items() if key in keys)
             raise _idle(file, *where, key, why=f"for {what}", remedy=f"leave it out, or use what = {others}")
-    if "vls" in case and "rule" in routing and "engine" not in {**routing, **case}:
-        raise _idle(file, *where, "vls", why="beside rule of [routing]")
+    for key in ("tables", "rule"):
+        if "vls" in case and key in routing and "engine" not in {**routing, **case}:
+            raise _idle(file, *where, "vls", why=f"beside {key} of [routing]")
+    if what == "dependencies" and case.get("tables") in ("new", "both"):
+        _check_new_ways(file, case, *where, "tables")
     for key in ("load", "loads"):
         if key in case and not _listens_to_load(file.table, case):
             raise _idle_load(file, *where, key)
@@ -185,6 +196,16 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
     for key in ("turns", "around", "one_way"):
         if key in case.get("graph", {}) and "grid" not in case["graph"]:
             raise _idle(file, *where, "graph", key, why="without a grid", remedy="give grid two sides")
+
+
+def _check_new_ways(file: Toml, case: Table, *where: str | int) -> None:
+    """Raise ParseError where the tables of a case's old and new ways are the same."""
+    routing = file.table.get("routing", {})
+    made = [key for key in ("engine", "rule", "tables") if key in routing] + ["engine"] * ("engine" in case)
+    if made:
+        raise _idle(file, *where, why=f"beside {made[-1]}, which takes no ways", remedy="leave one of the two out")
+    if not any("then" in flow for flow in file.table.get("flow", [])):
+        raise _idle(file, *where, why="where no flow has another way", remedy="give one a way with then")
 
 
 def _listens_to_load(document: Table, case: Table) -> bool:

@@ -49,6 +49,7 @@ NEEDED_ROOM = Key(NUMBER, True, 0, 2048)
 DELAY = Key(WHOLE, least=0, most=2**30 - 1)
 BYTES = Key(WHOLE, least=1, most=2**30)
 VLS = Key((int, str), least=1, most=15)
+WINDOW = Key(WHOLE, least=1, most=10**15)
 ROUNDS = Key(WHOLE, least=0, most=2**31 - 1)
 NAMES = Key(LIST, item=Key(TEXT))
 
@@ -59,24 +60,24 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "case": Key(LIST, True),
     },
     "fabric": {
-        "generator": Key(TEXT), "switches": Key(LIST), "cables": Key(LIST), "cas": Key(TABLE), "failed": Key(LIST),
-        "faults": NAMES, "lmc": Key(WHOLE, least=0, most=7),
+        "file": Key(TEXT), "guid2lid": Key(TEXT), "generator": Key(TEXT), "switches": Key(LIST), "cables": Key(LIST),
+        "cas": Key(TABLE), "failed": Key(LIST), "faults": NAMES, "lmc": Key(WHOLE, least=0, most=7),
     },
     "routing": {
-        "engine": Key(TEXT), "vls": VLS, "fill": Key(FLAG), "ways": Key(LIST, item=NAMES), "seed": SEED,
-        "rule": Key(TEXT),
+        "engine": Key(TEXT), "tables": Key(TEXT), "vls": VLS, "fill": Key(FLAG), "ways": Key(LIST, item=NAMES),
+        "seed": SEED, "rule": Key(TEXT),
     },
     "timing": {"packet": Key(WHOLE, least=1, most=0xFFFF), "wire": DELAY, "switch": DELAY, "buffer": ROOM},
     "flow": {
         "name": Key(TEXT), "way": NAMES, "then": NAMES, "from": Key(TEXT), "to": Key((str, list), item=Key(TEXT)),
         "sl": Key(WHOLE, least=0, most=15), "process": Key(TEXT), "pattern": Key(TEXT), "load": LOAD,
         "burst": Key(NUMBER, least=1, most=10**4), "message": BYTES, "messages": Key(WHOLE, least=1, most=10**15),
-        "start": TIME, "stop": TIME,
+        "window": WINDOW, "start": TIME, "stop": TIME,
     },
     "traffic": {
         "pattern": Key(TEXT, True), "process": Key(TEXT), "load": LOAD, "message": BYTES,
         "by": Key(WHOLE, least=-(2**31), most=2**31 - 1), "rounds": Key(WHOLE, least=1, most=10**9), "hot": NAMES,
-        "hot_share": Key(NUMBER, least=0, most=1),
+        "hot_share": Key(NUMBER, least=0, most=1), "window": WINDOW,
     },
     "run": {"until": TIME, "from": TIME, "sample": TIME, "seed": SEED},
     "case": {
@@ -86,6 +87,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "from": TIME, "buffers": Key(LIST, item=ROOM), "seeds": Key(WHOLE, least=0, most=10**6), "graph": Key(TABLE),
         "tables": Key(TEXT), "change": Key(TABLE), "wire": DELAY, "pauses": Key(TABLE), "fault": Key(LIST),
         "chain": Key(TABLE), "adaptive": Key(TABLE), "loads": Key(LIST, item=LOAD),
+        "window": WINDOW,
     },
     "adaptive": {
         "schemes": Key(LIST, True, item=Key(TEXT)), "vls": Key(WHOLE, least=1, most=15),

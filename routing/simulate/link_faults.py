@@ -12,10 +12,11 @@ from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
 from routing.publish import verify
 from routing.reroute import Published, reroute
+from routing.simulate.ground import cable_between, enough_vls, pair
 from routing.simulate.network import Network
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
-from routing.simulate.setting import cable_between, packet_ticks, pair, window_of
+from routing.simulate.setting import packet_ticks, span_of
 
 Do = Callable[[Simulation], None]
 
@@ -66,7 +67,7 @@ def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
 
 def _check_within(scenario: Scenario, case: Case, fault: Mapping[str, Any], *where: str | int) -> None:
     """Raise ParseError for a time of a fault that the run does not come to."""
-    _, end = window_of(scenario, case)
+    _, end = span_of(scenario, case)
     packet = packet_ticks(scenario)
     for key in ("at", "until", "reroute"):
         times = fault.get(key, [])
@@ -107,7 +108,8 @@ def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Mo
     for number, moment in enumerate(moments):
         if moment.link is None:
             fabric = network.fabric.without_links(down)
-            found = reroute(engine, options, before, fabric)
+            with enough_vls(scenario, *case.where, "fault"):
+                found = reroute(engine, options, before, fabric)
             before = Published(fabric, found.routing, found.proof)
             writers[number] = _write(found.routing.lft, np.atleast_2d(found.routing.sl))
         else:

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.running import NetworkArrays
+from routing.endports import find_device
 from routing.errors import OptionError, TableError
 from routing.fabric import NO_PORT, Fabric
-from routing.tables import Routing
+from routing.simulate.bounds import real, whole
+from routing.tables import DATA_VLS, Routing
 
 BLOCK = 64
 """Bytes of a credit."""
@@ -18,6 +20,9 @@ MOST_BLOCKS = 2048
 """Blocks that a receiver can offer at most: FCCL - FCTBS is a 12-bit difference, and half of it is an error."""
 COST_BITS = 20
 LONGEST_TICKS = 1 << 30
+LEAST_TICK = 1e-15
+LEAST_BLOCK = BLOCK / (1 << COST_BITS)
+"""Ticks of a block at least: a byte takes a whole number of 2^-20 ticks."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,19 @@ class Timing:
     buffer: int = 128
 
     def __post_init__(self) -> None:
+        most = LONGEST_TICKS - 1
+        block = self.block is None or real(self.block, LEAST_BLOCK, most)
         for value, what, fits, remedy in (
-            (self.tick, "length of a tick in seconds", 0 < self.tick <= 1, "use 1e-9"),
-            (self.wire, "delay of a cable in ticks", 1 <= self.wire < LONGEST_TICKS, "use at least 1"),
-            (self.switch, "delay of a switch in ticks", 0 <= self.switch < LONGEST_TICKS, "use 0 or more"),
-            (self.block or 1.0, "number of ticks for a block", 0 < (self.block or 1.0) < LONGEST_TICKS, "use 1"),
-            (self.buffer, "number of blocks of a buffer", 1 <= self.buffer <= MOST_BLOCKS, f"use 1 to {MOST_BLOCKS}"),
+            (self.tick, "length of a tick in seconds", real(self.tick, LEAST_TICK, 1), "use 1e-9"),
+            (self.wire, "delay of a cable in ticks", whole(self.wire, 1, most), f"use 1 to {most}"),
+            (self.switch, "delay of a switch in ticks", whole(self.switch, 0, most), f"use 0 to {most}"),
+            (self.block, "number of ticks for a block", block, f"use {LEAST_BLOCK:g} to {most}"),
+            (
+                self.buffer,
+                "number of blocks of a buffer",
+                whole(self.buffer, 1, MOST_BLOCKS),
+                f"use 1 to {MOST_BLOCKS}",
+            ),
         ):
             if not fits:
                 raise OptionError(f"{value!r} is no {what}", remedy=remedy)
@@ -99,18 +111,14 @@ class Network:
         return f"{self.channel_name(lane // self.vls)} VL {lane % self.vls}"
 
     def channel_between(self, near: str, far: str) -> int:
-        """The first channel between two devices, by their names.
+        """The first channel between two devices, by their names or GUIDs.
 
         Raises
         ------
         OptionError
             There is no such device or cable.
         """
-        names = (*self.fabric.switch_name, *self.fabric.terminal_name)
-        for name in (near, far):
-            if name not in names:
-                raise OptionError(f"there is no device {name!r}")
-        ends = names.index(near), names.index(far)
+        ends = find_device(self.fabric, near), find_device(self.fabric, far)
         found = np.flatnonzero((self.arrays.src == ends[0]) & (self.arrays.dst == ends[1]))
         if not len(found):
             raise OptionError(f"there is no cable between {near} and {far}")
@@ -140,6 +148,8 @@ class Network:
             channel = int(out[0])
             flat = arrays.sl2vl.ndim == 1
             vl = int(arrays.sl2vl[level] if flat else arrays.sl2vl[device, in_port, port, level])
+            if vl >= self.vls:
+                break  # VL 15: switches drop it
             lanes.append(channel * self.vls + vl)
         raise TableError(f"LID {lid} is not reached from {self.fabric.endport_name[endport]}")
 
@@ -182,6 +192,12 @@ def _cost(fabric: Fabric, timing: Timing, link: npt.NDArray[np.int64]) -> npt.ND
         ticks_per_byte = np.full(len(link), timing.block / BLOCK)
     else:
         ticks_per_byte = 8.0 / (fabric.link_capacity[link] * 1e9) / timing.tick
+        least, most = (float(found(initial=1.0)) * BLOCK for found in (ticks_per_byte.min, ticks_per_byte.max))
+        if not LEAST_BLOCK <= least <= most < LONGEST_TICKS:
+            raise OptionError(
+                f"ticks of {timing.tick:g} s are none for links that take {least:g} to {most:g} of them for a block",
+                remedy="use 1e-9",
+            )
     return np.asarray(np.maximum(np.rint(ticks_per_byte * (1 << COST_BITS)), 1), np.int64)
 
 
@@ -220,6 +236,8 @@ def build_network(
     ------
     TableError
         The tables do not fit.
+    OptionError
+        No number of VLs, or ticks that are too long or too short for the links.
 
     Notes
     -----
@@ -227,6 +245,8 @@ def build_network(
     """
     routing.check_shapes(fabric)
     count = data_vls(routing) if vls is None else vls
+    if not whole(count, 1, DATA_VLS):
+        raise OptionError(f"{count!r} is no number of VLs", remedy=f"use 1 to {DATA_VLS}")
     channels = _channels(fabric)
     number = len(channels["src"])
     if number and int(channels["src_port"].max()) >= NO_PORT:

@@ -11,7 +11,9 @@ import numpy as np
 from routing._kernels.simulate import VLARB_WIDTH, OptionArrays
 from routing.errors import OptionError
 from routing.numerals import number_of
-from routing.simulate.network import BLOCK, COST_BITS, Network
+from routing.simulate.bounds import LONGEST, real, whole
+from routing.simulate.network import BLOCK, COST_BITS, LEAST_TICK, Network
+from routing.tables import DATA_VLS
 
 HOQ_UNIT = 4.096e-6
 """Seconds of the lifetime limits: they are 4.096 us x 2^n."""
@@ -21,7 +23,10 @@ STALL_MULTIPLE = 8
 """Head-of-queue lifetimes that a stalled VL drops everything."""
 NO_LIMIT = 255
 TABLE_ENTRIES = 64
+MOST, MOST_SEED = (1 << 31) - 1, (1 << 63) - 1
 WHEEL_BITS = (10, 16)
+MOST_ROOM = 1 << 26
+"""Bytes of the most that a breaker can add to a buffer."""
 
 
 class Arbitration(enum.IntEnum):
@@ -58,10 +63,12 @@ def lifetime_ticks(value: int, tick: float) -> int:
     Raises
     ------
     OptionError
-        The value does not fit 5 bits.
+        The value does not fit 5 bits, or a tick takes no time.
     """
-    if not 0 <= value < 32:
+    if not whole(value, 0, 31):
         raise OptionError(f"{value!r} is no lifetime limit", remedy="use 0 to 31; 20 and more mean none")
+    if not real(tick, LEAST_TICK, 1):
+        raise OptionError(f"a tick of {tick!r} s takes no time", remedy="use seconds over 0")
     return 0 if value >= HOQ_NEVER else max(1, round(HOQ_UNIT * 2**value / tick))
 
 
@@ -90,9 +97,10 @@ class VLArb:
             A table too long, a value out of range, a VL in use that no entry ever serves.
         """
         for entries in (self.high, self.low):
-            if len(entries) > TABLE_ENTRIES or any(not (0 <= vl < 15 and 0 <= w < 256) for vl, w in entries):
+            fits = all(whole(vl, 0, DATA_VLS - 1) and whole(weight, 0, 255) for vl, weight in entries)
+            if len(entries) > TABLE_ENTRIES or not fits:
                 raise OptionError("a VL arbitration table has over 64 entries, or a VL or weight that cannot be")
-        if not 0 <= self.limit <= NO_LIMIT:
+        if not whole(self.limit, 0, NO_LIMIT):
             raise OptionError(f"{self.limit!r} is no high limit", remedy="use 0 to 255")
         served = {vl for vl, weight in (*self.high, *self.low) if weight}
         for vl in range(vls):
@@ -230,27 +238,41 @@ def _remedy_of(network: Network, remedies: Remedies) -> list[Remedy]:
     return chosen
 
 
-def _check_remedies(remedies: Remedies, each: set[Remedy]) -> None:
+def _check_whole(what: str, value: int, least: int, most: int) -> None:
+    """Raise OptionError where a value is no whole number within bounds."""
+    if not whole(value, least, most):
+        raise OptionError(f"{what} is {value!r}", remedy=f"use a whole number from {least} to {most}")
+
+
+def _check_remedies(remedies: Remedies, each: set[Remedy], mtu: int) -> None:
     for remedy in each:
-        if min(remedy.hoq, remedy.stall_count, remedy.detect) < 0 or min(remedy.repeat, remedy.release) < 1:
-            raise OptionError("a time of a remedy is negative, or a period is 0")
-        if remedy.breaker is not Breaker.NONE and (remedy.detect < 1 or remedies.sample < 1):
-            raise OptionError("a breaker needs a time to suspect a port after, and a sampling period")
-        if remedy.breaker is Breaker.DEADLOCK and remedy.extra < BLOCK:
-            raise OptionError("Deadlock Breaker needs room for a packet more")
-    if remedies.rounds < 0:
-        raise OptionError("a round of a breaker has a negative number of messages")
-    if remedies.control_delay < 1 or not 1 <= remedies.release_packets < 1 << 15 or remedies.lifetime < 0:
-        raise OptionError("a control message takes at least a tick, and a master lets at least a packet go")
+        if not isinstance(remedy.breaker, Breaker):
+            raise OptionError(f"{remedy.breaker!r} is no breaker", remedy="use a Breaker")
+        if remedy.breaker is not Breaker.NONE and remedy.detect == 0:
+            raise OptionError("a breaker needs a time to suspect a port after", remedy="set detect")
+        for name, lowest in (("hoq", 0), ("detect", 0), ("repeat", 1), ("release", 1)):
+            _check_whole(f"{name} of a remedy", getattr(remedy, name), lowest, LONGEST)
+        _check_whole("stall_count of a remedy", remedy.stall_count, 0, MOST)
+        deadlock = remedy.breaker is Breaker.DEADLOCK
+        _check_whole(
+            "room that Deadlock Breaker adds for a packet more", remedy.extra, mtu if deadlock else 0, MOST_ROOM
+        )
+    for name, lowest in (("lifetime", 0), ("sample", 1), ("control_delay", 1)):
+        _check_whole(f"{name} of remedies", getattr(remedies, name), lowest, LONGEST)
+    _check_whole("rounds of remedies", remedies.rounds, 0, MOST)
+    _check_whole("release_packets of remedies", remedies.release_packets, 1, (1 << 15) - 1)
 
 
 def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: set[Breaker], mtu: int) -> None:
     """Raise OptionError where pauses cannot be, or buffers have no room for what comes before a pause is heard."""
-    if not 0 <= pauses.xon < pauses.xoff:
+    numbers = all(real(blocks, -MOST, MOST) for blocks in (pauses.xoff, pauses.xon))
+    if numbers and not 0 <= pauses.xon < pauses.xoff:
         raise OptionError(
             f"pauses begin at {number_of(pauses.xoff, 'block')} and end at {pauses.xon}",
             remedy="let xoff be over xon, from 0 on",
         )
+    for name in ("xoff", "xon"):
+        _check_whole(f"{name} of pauses", getattr(pauses, name), 0, MOST)
     if fcp_period or Breaker.DEADLOCK in breakers:
         raise OptionError("flow control packets and Deadlock Breaker are of credits, and pauses take their place")
     arrays = network.arrays
@@ -269,7 +291,7 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
 def _wheel_bits(network: Network, mtu: int) -> int:
     """log2 of the ticks that a packet's events lie ahead, and some more."""
     arrays = network.arrays
-    slowest = int(arrays.cost.max(initial=1)) * mtu >> 20
+    slowest = int(arrays.cost.max(initial=1)) * int(mtu) >> 20
     ahead = slowest + int(arrays.wire.max(initial=1)) + int(arrays.switch_delay.max(initial=0))
     least, most = WHEEL_BITS
     return min(max((4 * ahead).bit_length(), least), most)
@@ -283,10 +305,12 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
     OptionError
         A value that cannot be, a port that is not there.
     """
-    if switching.fcp_period < 0 or switching.seed < 0:
-        raise OptionError("the period of flow control packets or the seed is negative")
+    _check_whole("fcp_period", switching.fcp_period, 0, LONGEST)
+    _check_whole("seed", switching.seed, 0, MOST_SEED)
+    if not isinstance(switching.arbitration, Arbitration) or not isinstance(switching.inputs, Inputs):
+        raise OptionError(f"switches cannot be {switching.arbitration!r} and {switching.inputs!r}")
     each = _remedy_of(network, remedies)
-    _check_remedies(remedies, set(each))
+    _check_remedies(remedies, set(each), mtu)
     kinds = {remedy.breaker for remedy in each}
     if switching.pauses is not None:
         _check_pauses(network, switching.pauses, switching.fcp_period, kinds, mtu)

@@ -14,18 +14,19 @@ from routing.simulate.changes import Plan, plan_of
 from routing.simulate.events import describe
 from routing.simulate.network import BLOCK
 from routing.simulate.options import Switching
-from routing.simulate.played import Played, Series
+from routing.simulate.played import Played, Series, tables_stated
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.setting import (
     channels_of_ways,
     packet_ticks,
     remedies_of,
+    span_of,
     switching_of,
-    window_of,
+    window_stated,
 )
 from routing.simulate.state import Event, Why
-from routing.simulate.traffic import Traffic, shift
+from routing.simulate.traffic import Traffic, senders, shift
 
 MOST_POINTS = 2000
 MOST_CHANNELS = 64
@@ -194,11 +195,14 @@ def _over_time(recorder: _Recorder, start: float) -> Found:
     network, late = recorder.simulation.network, np.asarray(recorder.time) > start
     rooms, shares = np.asarray(recorder.taken, float)[late] / recorder.packet, recorder.shares()[late]
     fullest, pauses = rooms.max(axis=0, initial=0.0), recorder.simulation.lanes().pauses.sum(axis=1)
+    most, told = dict[str, float](), dict[str, int]()  # of all cables between two devices
+    for n, c in enumerate(recorder.channels):
+        name = network.way_name(c)
+        most[name] = max(most.get(name, 0.0), round(float(fullest[n]), 2))
+        told[name] = told.get(name, 0) + int(pauses[c])
     return {
-        "pauses": {
-            network.way_name(c): int(pauses[c]) for c in recorder.channels if recorder.simulation.switching.pauses
-        },
-        "fullest": {network.way_name(c): round(float(fullest[n]), 2) for n, c in enumerate(recorder.channels)},
+        "pauses": told if recorder.simulation.switching.pauses else {},
+        "fullest": most,
         "fullest_of_all": round(float(fullest.max(initial=0.0)), 2),
         "least_at_any_time": round(float(shares.min(initial=1.0)), 4),
         "least_total_at_any_time": round(float(shares.sum(axis=1).min(initial=float(shares.shape[1]))), 4),
@@ -206,7 +210,7 @@ def _over_time(recorder: _Recorder, start: float) -> Found:
     }
 
 
-def _stated(simulation: Simulation, case: Case) -> Found:
+def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
     """What an outcome depends on."""
     switching = simulation.switching
     stated = {
@@ -215,8 +219,11 @@ def _stated(simulation: Simulation, case: Case) -> Found:
         "buffer": number_of(simulation.network.timing.buffer, "block"),
         "seed": switching.seed,
         **({} if switching.pauses is None else {"pauses": case.table["pauses"]}),
+        **window_stated(scenario, case),
         "remedy": case.table.get("remedy", {}) or "none",
     }
+    if "tables" in scenario.tables["routing"] and "engine" not in case.table:
+        stated |= tables_stated(simulation.network.routing)
     return stated | {part: case.table[part] for part in ("change", "fault") if part in case.table}
 
 
@@ -227,13 +234,12 @@ def play_packets(scenario: Scenario, case: Case) -> Played:
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
     )
     packet, run = packet_ticks(scenario), scenario.tables["run"]
-    start, until = window_of(scenario, case)
+    start, until = span_of(scenario, case)
     sample = float(run.get("sample", until / packet / 200))
     if sample <= 0:
         raise scenario.error(f"points of a chart cannot be {sample:g} packet times apart", "run", "sample")
     step = max(1, round(sample * packet), until // MOST_POINTS)
-    ways = [flow[key] for flow in scenario.flows for key in ("way", "then") if key in flow]
-    recorder = _Recorder(simulation, plan, packet, channels_of_ways(plan.network, ways)[:MOST_CHANNELS])
+    recorder = _Recorder(simulation, plan, packet, _shown(scenario, plan))
     if start:
         recorder.run(start, step)
     early, sent = by_name(plan, simulation.flows().bytes), simulation.counters().port_xmit_pkts
@@ -241,17 +247,29 @@ def play_packets(scenario: Scenario, case: Case) -> Played:
     found = _of_flows(simulation, plan, early, until - start) | _of_switches(simulation)
     found |= _over_time(recorder, start / packet) | {"links_used": _links_used(simulation, sent)}
     events = tuple((round(tick / packet, 2), text) for tick, text in describe(simulation, MOST_EVENTS))
-    return Played(found, _stated(simulation, case), recorder.series(), events)
+    return Played(found, _stated(scenario, case, simulation), recorder.series(), events)
 
 
-def _at_standstill(scenario: Scenario, case: Case) -> Found:
+def _shown(scenario: Scenario, plan: Plan) -> list[int]:
+    """Channels of a chart: those of ways that are written, else those that flows take by the tables, else any."""
+    ways = [flow[key] for flow in scenario.flows for key in ("way", "then") if key in flow]
+    if ways or scenario.tables["traffic"]:
+        return channels_of_ways(plan.network, ways)[:MOST_CHANNELS]
+    network, found = plan.network, dict[int, None]()
+    for flow in plan.traffic.flows:
+        own = int(network.fabric.endport_lid[flow.source])
+        for lid in (lid for lid in flow.destinations if lid != own and len(found) < MOST_CHANNELS):
+            found.update(dict.fromkeys(lane // network.vls for lane in network.lanes_of_way(flow.source, lid)))
+    return list(found)[:MOST_CHANNELS] or channels_of_ways(network, [])[:MOST_CHANNELS]
+
+
+def _at_standstill(scenario: Scenario, case: Case, plan: Plan) -> Found:
     """Simulate until nothing moves any more, or to the end; without a series."""
-    plan = plan_of(scenario, case)
     simulation = simulate(
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
     )
     nothing = np.zeros(len(plan.names), np.int64)
-    _, end = window_of(scenario, case)
+    _, end = span_of(scenario, case)
     simulation.run(end, stop_at_standstill=not case.table.get("remedy"))
     return _of_flows(simulation, plan, nothing, end) | _of_switches(simulation)
 
@@ -266,7 +284,7 @@ def play_lock_times(scenario: Scenario, case: Case) -> Played:
     times = []
     for size in sizes:
         one = replace(case, table={**case.table, "buffer": size})
-        times.append(_at_standstill(scenario, one)["stopped"])
+        times.append(_at_standstill(scenario, one, plan_of(scenario, one))["stopped"])
     found: Found = {
         "stopped": {f"{size:g}": time for size, time in zip(sizes, times, strict=True)},
         "locked": sum(time is not None for time in times),
@@ -282,7 +300,8 @@ def play_seeds(scenario: Scenario, case: Case) -> Played:
     count = int(case.table.get("seeds", 100))
     if count < 1:
         raise scenario.error(f"{count} is no number of seeds", *case.where, "seeds", remedy="use 1 or more")
-    every = [_at_standstill(scenario, replace(case, table={**case.table, "seed": n + 1})) for n in range(count)]
+    plan = plan_of(scenario, case)
+    every = [_at_standstill(scenario, replace(case, table={**case.table, "seed": n + 1}), plan) for n in range(count)]
     found: Found = {
         "runs": count,
         "outcomes": dict(Counter(str(one["outcome"]) for one in every)),
@@ -297,11 +316,11 @@ def play_seeds(scenario: Scenario, case: Case) -> Played:
 def play_shifts(scenario: Scenario, case: Case) -> Played:
     """Every shift in turn: CA n sends to CA n + 1, then n + 2, and so on; the least that any CA gets in any of them."""
     plan = plan_of(scenario, case)
-    switching, (start, until) = switching_of(scenario, case), window_of(scenario, case)
+    switching, (start, until) = switching_of(scenario, case), span_of(scenario, case)
     mtu = plan.traffic.mtu
     least = [
         _least_of(plan, shift(plan.network.fabric, by, bytes=mtu, mtu=mtu), switching, start, until)
-        for by in range(1, len(plan.network.fabric.endport_name))
+        for by in range(1, len(senders(plan.network.fabric)))
     ]
     found = {"shifts": len(least), "least": round(min(least), 4), "mean": round(float(np.mean(least)), 4)}
     return Played(found, {"arbitration": switching.arbitration.name.lower().replace("_", "-")})

@@ -13,17 +13,18 @@ import numpy as np
 
 from routing.deadlock.proof import prove
 from routing.deadlock.waitfor import WaitFor
-from routing.errors import InputError
+from routing.errors import BrokenPromise, FalseCertificate, InputError, RoutingError
 from routing.simulate.adaptive_cases import play_adaptive
 from routing.simulate.changes import both_ways
 from routing.simulate.graphs import play_graph
+from routing.simulate.ground import fabric_of, routing_of
 from routing.simulate.message_types import play_message_types
 from routing.simulate.network import Network
 from routing.simulate.packets import play_lock_times, play_packets, play_seeds, play_shifts
-from routing.simulate.played import Played, Series
+from routing.simulate.played import Played, Series, tables_stated
 from routing.simulate.rates import play_pauses
 from routing.simulate.scenario import Case, Scenario
-from routing.simulate.setting import fabric_of, flows_of, network_of, routing_of
+from routing.simulate.setting import flows_of, network_of
 
 __all__ = ["PLAYERS", "Played", "Result", "Series", "judge", "play"]
 
@@ -116,7 +117,7 @@ def play_tables(scenario: Scenario, case: Case) -> Played:
     routing = routing_of(scenario, case, fabric, flows_of(scenario, case))
     loop = prove(fabric, routing, threads=1).credit_loop
     found = {"credit_loop": loop is not None, "loop": [] if loop is None else loop.describe()}
-    return Played(found, {"tables": routing.provenance.engine})
+    return Played(found, tables_stated(routing))
 
 
 def _ring(waits: WaitFor, network: Network) -> str:
@@ -160,7 +161,7 @@ def play_dependencies(scenario: Scenario, case: Case) -> Played:
         "lanes": len({lane for pair in ordered for lane in pair}),
         "dependencies": len(ordered),
     }
-    return Played(found, {"tables": network.routing.provenance.engine} | ({"of": which} if which != "old" else {}))
+    return Played(found, tables_stated(network.routing) | ({"of": which} if which != "old" else {}))
 
 
 Player = Callable[[Scenario, Case], Played]
@@ -195,6 +196,10 @@ def play(scenario: Scenario, case: Case) -> Result:
             raise
         # What the case says, or what it makes of the rest of the file.
         raise scenario.error(error.problem, *case.where, remedy=error.remedy) from None
+    except (BrokenPromise, FalseCertificate):  # of an engine, and not of the file
+        raise
+    except RoutingError as error:
+        raise scenario.error(f"case {case.name!r}: {error}", *case.where, remedy="change what the case runs") from None
     unknown = [
         name for name in case.expect
         if name != "tolerance" and name.removeprefix("at_least_").removeprefix("at_most_") not in played.found

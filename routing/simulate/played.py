@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from routing.tables import Routing
+
 
 @dataclass(frozen=True, eq=False)
 class Series:
@@ -49,3 +51,10 @@ class Played:
     stated: Mapping[str, Any]
     series: Series | None = None
     events: tuple[tuple[float, str], ...] = ()
+
+
+def tables_stated(routing: Routing) -> dict[str, str]:
+    """Whose tables they are, and what was assumed where their files do not say."""
+    assumed = routing.provenance.options.get("assumed")
+    told = {"assumed": "; ".join(map(str, assumed))} if isinstance(assumed, list) and assumed else {}
+    return {"tables": routing.provenance.engine, **told}

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 from routing.deadlock.pause import analyse_pauses, pauses
 from routing.deadlock.pause_flows import Demand, flows_along
+from routing.fabric import Fabric
+from routing.simulate.ground import fabric_of, routing_of
 from routing.simulate.played import Played
 from routing.simulate.scenario import Case, Scenario
-from routing.simulate.setting import fabric_of, flows_of, routing_of
-from routing.simulate.ways import endport_of, lid_of
+from routing.simulate.setting import ends_of, flows_of
+from routing.simulate.ways import way_by_tables
+
+
+def _demand(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> Demand:
+    source, targets = ends_of(scenario, fabric, flow)
+    if len(targets) != 1:
+        where = scenario.flow_at(flow, "to")
+        raise scenario.error(f"flow {flow['name']!r} goes to {len(targets)} CAs", *where, remedy="let it go to one")
+    return Demand(source, targets[0])
 
 
 def play_pauses(scenario: Scenario, case: Case) -> Played:
@@ -19,18 +31,17 @@ def play_pauses(scenario: Scenario, case: Case) -> Played:
     along its links, rates after stage 2 (``rates``) by flow, pause probabilities by link (``"S1 > S2"``).
     """
     flows = flows_of(scenario, case)
-    for flow in flows:
-        if "way" not in flow:
-            raise scenario.error(f"flow {flow['name']!r} has no way", remedy="the analysis needs the way of each flow")
     fabric = fabric_of(scenario)
     routing = routing_of(scenario, case, fabric, flows)
-    demands = [Demand(endport_of(fabric, flow["way"][0]), lid_of(fabric, flow["way"][-1])) for flow in flows]
+    demands = [_demand(scenario, fabric, flow) for flow in flows]
     analysis = analyse_pauses(flows_along(fabric, routing, demands))
     names = [str(flow["name"]) for flow in flows]
     link = {
         number: f"{near} > {far}"
-        for flow, way in zip(analysis.flows.flows, (flow["way"] for flow in flows), strict=True)
-        for number, (near, far) in zip(flow.links, pairwise(way), strict=True)
+        for flow, demand in zip(analysis.flows.flows, demands, strict=True)
+        for number, (near, far) in zip(
+            flow.links, pairwise(way_by_tables(fabric, routing, demand.source, demand.lid)), strict=True
+        )
     }
     fair, rates, paused = {}, {}, {}
     for number, now in enumerate(analysis.iterations, start=1):

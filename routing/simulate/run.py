@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +12,15 @@ from routing._kernels.simulate import Handle
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError, RoutingError, TableError
 from routing.numerals import number_of
+from routing.simulate.bounds import whole
 from routing.simulate.clock import MOST_EVENTS, Clock
 from routing.simulate.network import Network
 from routing.simulate.options import Remedies, Switching, option_arrays
 from routing.simulate.reach import check_routes
 from routing.simulate.state import Counters, FlowCounts, Lanes, Stop, Why
-from routing.simulate.traffic import Traffic, traffic_arrays
+from routing.simulate.traffic import FOREVER, Traffic, traffic_arrays
+
+MOST_SL = 15
 
 
 class Simulation(Clock):
@@ -91,7 +95,15 @@ class Simulation(Clock):
         return FlowCounts(*self._handle.flows().T)
 
     def log(self, start: int = 0) -> npt.NDArray[np.int64]:
-        """int64[n, 6] from row ``start`` on: tick, :class:`routing.simulate.state.Event`, and its four numbers."""
+        """int64[n, 6] from row ``start`` on: tick, :class:`routing.simulate.state.Event`, and its four numbers.
+
+        Raises
+        ------
+        OptionError
+            ``start`` is below 0.
+        """
+        if not whole(start, 0, math.inf):
+            raise OptionError(f"the log has no row {start}", remedy="rows count from 0")
         return self._handle.log(start)
 
     def packets(self) -> npt.NDArray[np.int64]:
@@ -130,7 +142,15 @@ class Simulation(Clock):
         self._set("sl2vl", sl2vl)
 
     def set_sl(self, sl: npt.NDArray[np.uint8]) -> None:
-        """Change the service levels that CAs give to packets from now on."""
+        """Change the service levels that CAs give to packets from now on.
+
+        Raises
+        ------
+        TableError
+            The shape is not that of the tables, or a service level is over 15.
+        """
+        if int(sl.max(initial=0)) > MOST_SL:
+            raise TableError(f"SL {int(sl.max())} is over {MOST_SL}")
         self._set("sl", np.atleast_2d(sl))
 
     def _set(self, name: str, table: npt.NDArray[np.uint8]) -> None:
@@ -180,13 +200,21 @@ class Simulation(Clock):
             raise OptionError(f"{self.network.channel_name(channel)} is not down")
 
     def _check_channel(self, channel: int) -> None:
-        if not 0 <= channel < self.network.channels:
-            raise OptionError(f"there is no channel {channel}")
+        if not whole(channel, 0, self.network.channels - 1):
+            raise OptionError(f"there is no channel {channel!r}")
 
     def stop_flow(self, flow: int, at: int) -> None:
-        """No message of the flow begins at that tick or later."""
-        if not 0 <= flow < len(self.traffic.flows):
-            raise OptionError(f"there is no flow {flow}")
+        """No message of the flow begins at that tick or later.
+
+        Raises
+        ------
+        OptionError
+            There is no such flow, or tick.
+        """
+        if not whole(at, 0, FOREVER):
+            raise OptionError(f"there is no tick {at!r}")
+        if not whole(flow, 0, len(self.traffic.flows) - 1):
+            raise OptionError(f"there is no flow {flow!r}")
         self._handle.stop_flow(flow, at)
 
 

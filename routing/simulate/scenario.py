@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from routing.errors import OptionError, ParseError
+from routing.errors import EnvironmentProblem, InputError, OptionError, ParseError
 from routing.formats.toml_text import Toml, Where
 from routing.simulate.idle_keys import PACKETS, check_idle
 from routing.simulate.keys import TOLERANCE, check_expected, check_table, check_value
@@ -77,6 +78,36 @@ class Scenario:
         """An error about the file, or a value in it."""
         return self.file.error(problem, *where, remedy=remedy)
 
+    @contextmanager
+    def placed(self, *where: str | int, remedy: str | None = None) -> Iterator[None]:
+        """Have errors within name a place in the file, unless they name a line themselves.
+
+        Parameters
+        ----------
+        where
+            Of what is looked at.
+        remedy
+            Instead of the errors' own.
+
+        Raises
+        ------
+        ParseError
+            In place of an error that names no line.
+        """
+        try:
+            yield
+        except InputError as error:
+            if error.line is not None:
+                raise
+            problem = error.problem if error.path is None else f"{error.path}: {error.problem}"
+            raise self.error(problem, *where, remedy=remedy or error.remedy) from None
+        except EnvironmentProblem as error:
+            raise self.error(str(error), *where) from None
+
+    def flow_at(self, flow: Mapping[str, Any], key: str) -> Where:
+        """Where a key of a flow of :func:`routing.simulate.setting.flows_of` stands."""
+        return ("flow", [flow_name(number, one) for number, one in enumerate(self.flows)].index(flow["name"]), key)
+
     def choice(self, what: str, text: object, choices: Mapping[str, Value]) -> Value:
         """What a word stands for.
 
@@ -88,6 +119,11 @@ class Scenario:
         if not isinstance(text, str) or text not in choices:
             raise self.error(f"{text!r} is no {what}", remedy=f"use {', '.join(choices)}")
         return choices[text]
+
+
+def flow_name(number: int, flow: Mapping[str, Any]) -> str:
+    """What a flow is called in results."""
+    return str(flow.get("name", f"f{number}"))
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -113,7 +149,7 @@ def read_scenario(path: Path) -> Scenario:
             if not isinstance(row, dict):
                 raise file.error(f"{name} has to be tables, written [[{name}]]", name, number)
             check_table(file, row, name, f"[[{name}]]", name, number)
-    called = [flow.get("name", f"f{number}") for number, flow in enumerate(flows)]
+    called = [flow_name(number, flow) for number, flow in enumerate(flows)]
     for number, name in enumerate(called):
         if name in called[:number]:
             raise file.error(f"two flows are called {name!r}", "flow", number)

@@ -12,19 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from routing.engines import ENGINES
-from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
-from routing.faults import apply_faults, parse_fault
 from routing.formats.toml_text import Where
-from routing.simulate.dimension_order import dimension_order
+from routing.numerals import number_of
+from routing.simulate.ground import check_length, fabric_of, routing_of
 from routing.simulate.network import BLOCK, Network, Timing, build_network
 from routing.simulate.options import Arbitration, Breaker, Inputs, Pauses, Remedies, Remedy, Switching
-from routing.simulate.scenario import Case, Scenario
-from routing.simulate.traffic import FOREVER, Flow, Pattern, Process, Traffic, all_to_all, base_lids, shift, uniform
-from routing.simulate.ways import d_mod_k, endport_of, lid_of, small_fabric, tables_of_ways
-from routing.tables import Routing
-from routing.topologies import from_words
+from routing.simulate.scenario import Case, Scenario, flow_name
+from routing.simulate.traffic import (
+    FOREVER,
+    Flow,
+    Pattern,
+    Process,
+    Traffic,
+    all_to_all,
+    base_lids,
+    message_interval,
+    shift,
+    uniform,
+    within,
+)
+from routing.simulate.ways import endport_of, lid_of
 
 ARBITRATIONS = {"round-robin": Arbitration.ROUND_ROBIN, "arrival": Arbitration.ARRIVAL, "random": Arbitration.RANDOM}
 INPUTS = {"voq": Inputs.VOQ, "fifo": Inputs.FIFO}
@@ -36,15 +44,9 @@ PROCESSES = {
     "bursty": Process.BURSTY,
 }
 PATTERNS = {"cycle": Pattern.CYCLE, "uniform": Pattern.UNIFORM}
-RULES = {"d-mod-k": d_mod_k, "dimension-order": dimension_order}
 PACKET, BUFFER, UNTIL = 2048, 8, 4000
 LONGEST = 1 << 50
 """Ticks of a run."""
-
-
-def flow_name(number: int, flow: Mapping[str, Any]) -> str:
-    """What a flow is called in results."""
-    return str(flow.get("name", f"f{number}"))
 
 
 def packet_ticks(scenario: Scenario) -> int:
@@ -55,7 +57,7 @@ def packet_ticks(scenario: Scenario) -> int:
     return -(-int(size) // BLOCK)
 
 
-def window_of(scenario: Scenario, case: Case) -> tuple[int, int]:
+def span_of(scenario: Scenario, case: Case) -> tuple[int, int]:
     """Ticks from which on figures are taken, and at which the run ends."""
     run, packet = scenario.tables["run"], packet_ticks(scenario)
 
@@ -88,119 +90,56 @@ def flows_of(scenario: Scenario, case: Case) -> list[Mapping[str, Any]]:
     return [dict(flow, name=name) for name, flow in zip(names, scenario.flows, strict=True) if name not in left_out]
 
 
-def fabric_of(scenario: Scenario) -> Fabric:
-    """The fabric, failed cables taken out."""
-    table = scenario.tables["fabric"]
-    if "generator" in table:
-        name, _, rest = table["generator"].partition(":")
-        fabric = from_words(name, [word for word in rest.split(",") if word])
-    else:
-        for key in ("switches", "cables", "cas"):
-            if key not in table:
-                raise scenario.error(f"[fabric] needs a generator, or {key}", "fabric")
-        cables = [pair(scenario, cable, "fabric", "cables") for cable in table["cables"]]
-        _check_names(scenario, table["switches"], table["cas"])
-        fabric = small_fabric(scenario.name, table["switches"], cables, table["cas"], lmc=table.get("lmc", 0))
-    where = ("fabric", "failed")
-    failed = [
-        cable_between(scenario, fabric, pair(scenario, cable, *where), *where) for cable in table.get("failed", [])
-    ]
-    if failed:
-        fabric = fabric.without_links(failed)
-    for fault in table.get("faults", []):
-        fabric = apply_faults(fabric, [parse_fault(str(fault), fabric)])
-    return fabric
-
-
-def _check_names(scenario: Scenario, switches: Sequence[object], cas: Mapping[str, object]) -> None:
-    """Raise ParseError unless all devices have names of their own, and CAs a switch each."""
-    seen = set(cas)
-    for name in switches:
-        if not isinstance(name, str):
-            raise scenario.error(f"{name!r} is no name of a switch", "fabric", "switches")
-        if name in seen:
-            raise scenario.error(f"two devices are called {name!r}", "fabric", "switches")
-        seen.add(name)
-    for ca, switch in cas.items():
-        if switch not in switches:
-            raise scenario.error(f"CA {ca!r} is at {switch!r}, and that is no switch", "fabric", "cas")
-
-
-def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str]:
-    """The names of a cable's two ends."""
-    if not isinstance(cable, list) or len(cable) != 2 or not all(isinstance(end, str) for end in cable):
-        raise scenario.error(f"{cable!r} is no cable", *where, remedy='write ["sw1", "sw2"]')
-    return cable[0], cable[1]
-
-
-def cable_between(scenario: Scenario, fabric: Fabric, ends: tuple[str, str], *where: str | int) -> int:
-    """The first cable between two devices; ``where`` its ends are named in the file."""
-    for link, (a, b) in enumerate(fabric.link_device.tolist()):
-        if {fabric.device_name(a), fabric.device_name(b)} == set(ends):
-            return link
-    raise scenario.error(f"there is no cable between {ends[0]} and {ends[1]}", *where)
-
-
-def routing_of(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[Mapping[str, Any]]) -> Routing:
-    """Tables: an engine's, or those that hold the ways of the flows."""
-    table = {
-        **scenario.tables["routing"],
-        **{name: case.table[name] for name in ("engine", "vls") if name in case.table},
-    }
-
-    def said(key: str) -> Where:
-        return (*(case.where if key in case.table else ("routing",)), key)
-
-    if "rule" in table and "engine" not in table:
-        return scenario.choice("rule for tables", table["rule"], RULES)(fabric)
-    if "engine" in table:
-        if table["engine"] not in ENGINES:
-            raise scenario.error(
-                f"there is no engine {table['engine']!r}", *said("engine"), remedy=f"use {', '.join(ENGINES)}"
-            )
-        options = EngineOptions(vls=table.get("vls", "auto"), seed=table.get("seed", 1), threads=1)
-        return ENGINES[table["engine"]].route(fabric, options)
-    ways = [flow["way"] for flow in flows if "way" in flow] + table.get("ways", [])
-    if any(len(way) < 3 or not all(isinstance(name, str) for name in way) for way in ways):
-        raise scenario.error("a way goes from a CA over switches to a CA, all by name")
-    sl = {(flow["way"][0], flow["way"][-1]): flow.get("sl", 0) for flow in flows if "way" in flow}
-    vls = table.get("vls", 1)
-    if not isinstance(vls, int) or not 1 <= vls <= 15:
-        raise scenario.error(f"{vls!r} is no number of VLs for ways", *said("vls"))
-    return tables_of_ways(fabric, ways, vls=vls, sl=sl, fill=table.get("fill", not ways))
-
-
-def timing_of(scenario: Scenario, case: Case) -> Timing:
-    """A tick is a cycle, a block takes one."""
+def timing_of(scenario: Scenario, case: Case, fabric: Fabric) -> Timing:
+    """A tick is a cycle, in which the fastest link takes a block; links take as long as their rates say."""
     table, packet = scenario.tables["timing"], packet_ticks(scenario)
     buffer = case.table.get("buffer", table.get("buffer", BUFFER))
     wire = case.table.get("wire", table.get("wire", 1))
-    return Timing(1.0, wire, table.get("switch", 0), 1.0, round(buffer * packet))
+    fastest = float(fabric.link_capacity.max(initial=0.0)) * 1e9 / 8 or 1.0
+    return Timing(BLOCK / fastest, wire, table.get("switch", 0), None, round(buffer * packet))
 
 
-def _flow(scenario: Scenario, fabric: Fabric, table: Mapping[str, Any], load: float | None) -> Flow:
+def ends_of(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> tuple[int, list[int]]:
+    """Row of the end port that a flow comes from, and the LIDs that it goes to.
+
+    Raises
+    ------
+    ParseError
+        An end that is not said, or that the fabric does not have.
+    """
+    if "way" in flow:
+        check_length(scenario, flow["way"], *scenario.flow_at(flow, "way"))
+        near, far, source, targets = "way", "way", flow["way"][0], flow["way"][-1:]
+    elif "from" in flow and "to" in flow:
+        near, far, source = "from", "to", flow["from"]
+        targets = [flow["to"]] if isinstance(flow["to"], str) else flow["to"]
+    else:
+        raise scenario.error(f"flow {flow['name']!r} needs a way, or from and to", *scenario.flow_at(flow, "name"))
+    with scenario.placed(*scenario.flow_at(flow, near)):
+        row = endport_of(fabric, source)
+    with scenario.placed(*scenario.flow_at(flow, far)):
+        return row, [lid_of(fabric, target) for target in targets]
+
+
+def _flow(scenario: Scenario, network: Network, table: Mapping[str, Any], load: float | None) -> Flow:
     """One of ``[[flow]]``."""
     packet = packet_ticks(scenario)
     size = table.get("message", scenario.tables["timing"].get("packet", PACKET))
-    if "way" in table:
-        source, targets = table["way"][0], [table["way"][-1]]
-    elif "from" in table and "to" in table:
-        source, targets = table["from"], [table["to"]] if isinstance(table["to"], str) else table["to"]
-    else:
-        raise scenario.error(f"flow {table['name']!r} needs a way, or from and to")
+    source, targets = ends_of(scenario, network.fabric, table)
     process = scenario.choice("process", table.get("process", "persistent"), PROCESSES)
     share = float(load if load is not None else table.get("load", 1.0))
     if not 0 < share <= 1:
         raise scenario.error(f"{share} is no load of flow {table['name']!r}", remedy="use a share of a link")
-    length, burst = size / BLOCK, float(table.get("burst", 1.0))
+    length, burst = message_interval(network, source, 1.0, size), float(table.get("burst", 1.0))
     bursty = process is Process.BURSTY
     return Flow(
-        source=endport_of(fabric, source),
-        destinations=tuple(lid_of(fabric, target) for target in targets),
+        source=source,
+        destinations=tuple(targets),
         pattern=scenario.choice("pattern", table.get("pattern", "cycle"), PATTERNS),
         process=process,
         bytes=size,
         messages=table.get("messages"),
+        window=table.get("window"),
         interval=length if bursty else 1.0 if process is Process.BERNOULLI else length / share,
         probability=min(1.0, share / length) if process is Process.BERNOULLI else 1.0,
         burst=burst,
@@ -211,12 +150,31 @@ def _flow(scenario: Scenario, fabric: Fabric, table: Mapping[str, Any], load: fl
 
 
 def traffic_of(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
+    """The flows, or the pattern of ``[traffic]``, within the window of the case, if it tells one."""
+    traffic = _sent(scenario, case, network, flows)
+    window = _window(scenario, case)
+    return traffic if window is None else within(traffic, window)
+
+
+def _window(scenario: Scenario, case: Case) -> int | None:
+    """Packets of every flow that may be under way at once, if the case or ``[traffic]`` tells it."""
+    window: int | None = case.table.get("window", scenario.tables["traffic"].get("window"))
+    return window
+
+
+def window_stated(scenario: Scenario, case: Case) -> dict[str, str]:
+    """The same, for what a result depends on."""
+    window = _window(scenario, case)
+    return {} if window is None else {"window": number_of(window, "packet")}
+
+
+def _sent(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
     """The flows, or the pattern of ``[traffic]``."""
     mtu = scenario.tables["timing"].get("packet", PACKET)
     load = case.table.get("load")
     table = scenario.tables["traffic"]
     if not table:
-        return Traffic(tuple(_flow(scenario, network.fabric, flow, load) for flow in flows), mtu)
+        return Traffic(tuple(_flow(scenario, network, flow, load) for flow in flows), mtu)
     size = table.get("message", mtu)
     share = float(load if load is not None else table.get("load", 1.0))
     if table["pattern"] == "all-to-all":
@@ -226,7 +184,9 @@ def traffic_of(scenario: Scenario, case: Case, network: Network, flows: Sequence
     scenario.choice(
         "pattern of traffic", table["pattern"], dict.fromkeys(("all-to-all", "shift", "uniform", "hotspot"))
     )
-    hot = tuple(lid_of(network.fabric, name) for name in table.get("hot", [])) or tuple(base_lids(network.fabric)[:1])
+    with scenario.placed("traffic", "hot"):
+        hot = tuple(lid_of(network.fabric, name) for name in table.get("hot", []))
+    hot = hot or tuple(base_lids(network.fabric)[:1].tolist())
     return uniform(
         network,
         share,
@@ -287,7 +247,7 @@ def network_of(
     """
     flows = flows_of(scenario, case) if flows is None else flows
     fabric = fabric_of(scenario)
-    network = build_network(fabric, routing_of(scenario, case, fabric, flows), timing_of(scenario, case))
+    network = build_network(fabric, routing_of(scenario, case, fabric, flows), timing_of(scenario, case, fabric))
     return network, traffic_of(scenario, case, network, flows)
 
 

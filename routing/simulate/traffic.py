@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,13 @@ from routing._kernels.running import FLOW_NUMBERS, FLOW_REALS, TrafficArrays
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.numerals import number_of
+from routing.simulate.bounds import LONGEST_MEAN, real, whole
 from routing.simulate.network import BLOCK, Network
 
 FOREVER = 1 << 62
 MOST_BYTES = 1 << 30
 MOST_PACKET = 0xFFFF
+LEAST_LOAD = 1e-6
 
 
 class Process(enum.IntEnum):
@@ -71,6 +73,9 @@ class Flow:
         Mean messages of a burst, mean ticks between bursts.
     hot, hot_share
         LIDs of the hotspot, the probability of going there.
+    window
+        How many of its packets may be under way at once, None: any number. The next one is in front of the port a tick
+        after one has come, or has been lost.
     start, stop
         First tick, and the tick at which it begins no more messages.
     trace
@@ -83,6 +88,7 @@ class Flow:
     process: Process = Process.PERSISTENT
     bytes: int = 2048
     messages: int | None = None
+    window: int | None = None
     interval: float = 1.0
     probability: float = 1.0
     burst: float = 1.0
@@ -113,33 +119,54 @@ class Traffic:
 def _check(flow: Flow, number: int, fabric: Fabric) -> None:
     """Raise OptionError for a flow that cannot be."""
     what = f"flow {number}"
-    if not 0 <= flow.source < fabric.endports:
+    if not whole(flow.source, 0, fabric.endports - 1):
         raise OptionError(f"{what}: there is no end port {flow.source}")
+    if not isinstance(flow.pattern, Pattern) or not isinstance(flow.process, Process):
+        raise OptionError(f"{what}: {flow.pattern!r} of {flow.process!r}", remedy="use a Pattern and a Process")
     own = int(fabric.endport_lid[flow.source])
     tracing = flow.process is Process.TRACE
     aims = [lid for _, lid, _ in flow.trace] if tracing else [*flow.destinations, *flow.hot]
     owner = fabric.lids.endport
     for lid in aims:
-        if not 0 < lid < len(owner) or owner[lid] < 0:
+        if not whole(lid, 1, len(owner) - 1) or owner[lid] < 0:
             raise OptionError(f"{what}: no CA or router has LID {lid}")
     if not [lid for lid in aims if lid != own]:
         raise OptionError(f"{what}: it sends to nobody", remedy="give it a destination other than its source")
+    if not tracing:
+        _check_destinations(flow, own, what)
     if own in flow.hot or (tracing and own in aims):
         raise OptionError(f"{what}: {fabric.endport_name[flow.source]} sends to itself", remedy="leave its own LID out")
     sizes = [size for _, _, size in flow.trace] if tracing else [flow.bytes]
     times = [time for time, _, _ in flow.trace]
     for fits, problem in (
-        (all(0 < size <= MOST_BYTES for size in sizes), "a message has no bytes, or more than 2^30"),
-        (flow.interval > 0 and math.isfinite(flow.interval), "the interval is not over 0"),
-        (0 < flow.probability <= 1, "the probability is not within 0 to 1"),
-        (flow.burst >= 1 and flow.gap >= 0, "bursts have less than one message, or gaps are negative"),
-        (0 <= flow.hot_share <= 1 and (flow.hot or not flow.hot_share), "the hotspot's share cannot be"),
-        (0 <= flow.start <= flow.stop, "it stops before it starts, or starts before 0"),
-        (flow.messages is None or flow.messages > 0, "it has no messages"),
-        (times == sorted(times) and min(times, default=0) >= 0, "its trace is not in order of time"),
+        (all(whole(size, 1, MOST_BYTES) for size in sizes), "a message has no bytes, or more than 2^30"),
+        (real(flow.interval, 0, LONGEST_MEAN) and flow.interval > 0, "the interval is not over 0, up to 2^50"),
+        (real(flow.probability, 0, 1) and flow.probability > 0, "the probability is not within 0 to 1"),
+        (real(flow.burst, 1, LONGEST_MEAN), "bursts have less than one message, or more than 2^50"),
+        (real(flow.gap, 0, LONGEST_MEAN), "gaps are negative, or over 2^50"),
+        (real(flow.hot_share, 0, 1) and (flow.hot or not flow.hot_share), "the hotspot's share cannot be"),
+        (
+            whole(flow.stop, 0, FOREVER) and whole(flow.start, 0, flow.stop),
+            "it stops before it starts, or starts before 0",
+        ),
+        (flow.messages is None or whole(flow.messages, 1, FOREVER), "it has no messages, or more than 2^62"),
+        (flow.window is None or whole(flow.window, 1, FOREVER), "its window lets no packet out, or is over 2^62"),
+        (all(whole(time, 0, FOREVER) for time in times), "its trace has times that cannot be"),
+        (times == sorted(times), "its trace is not in order of time"),
     ):
         if not fits:
             raise OptionError(f"{what}: {problem}")
+    if flow.process is Process.BERNOULLI and max(1, round(flow.interval)) / flow.probability > LONGEST_MEAN:
+        raise OptionError(f"{what}: a message is due after more than 2^50 ticks", remedy="use a larger probability")
+
+
+def _check_destinations(flow: Flow, own: int, what: str) -> None:
+    """Raise OptionError where a message may be due that goes to nobody."""
+    if flow.destinations.count(own) > 1:
+        raise OptionError(f"{what}: its own LID is among the destinations twice", remedy="leave it out")
+    always_hot = flow.pattern is Pattern.HOTSPOT and flow.hot_share == 1
+    if not always_hot and all(lid == own for lid in flow.destinations):
+        raise OptionError(f"{what}: it sends to nobody", remedy="give it a destination other than its source")
 
 
 @dataclass
@@ -171,14 +198,14 @@ def _sl_row(network: Network, source: int) -> int:
 
 def _check_sizes(network: Network, traffic: Traffic) -> None:
     """Raise OptionError where a packet fits no buffer, or there is nothing to send."""
+    if not whole(traffic.mtu, 1, MOST_PACKET):
+        raise OptionError(f"{traffic.mtu} bytes are no packet", remedy=f"use 1 to {MOST_PACKET}")
     buffer = int(network.arrays.buffer.min(initial=1 << 30)) * BLOCK
-    if traffic.mtu > buffer or traffic.mtu < 1:
+    if traffic.mtu > buffer:
         raise OptionError(
             f"a packet of {traffic.mtu} bytes does not fit a buffer of {buffer}",
             remedy=f"give every VL at least {number_of(-(-traffic.mtu // BLOCK), 'block')}",
         )
-    if traffic.mtu > MOST_PACKET:
-        raise OptionError(f"{traffic.mtu} bytes are no packet", remedy=f"use up to {MOST_PACKET}")
     if not traffic.flows:
         raise OptionError("there is no traffic", remedy="give at least one flow")
 
@@ -221,7 +248,8 @@ def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
             channel, index, flow.process, flow.pattern, place, len(flow.destinations),
             flow.destinations.index(own) if own in flow.destinations else -1, lists.place(flow.hot), len(flow.hot),
             flow.bytes, traffic.mtu, _sl_row(network, flow.source), flow.start, flow.stop,
-            count if tracing else messages, max(1, round(flow.interval)), 0,
+            count if tracing else messages, max(1, round(flow.interval)),
+            FOREVER if flow.window is None else flow.window,
         )  # fmt: skip
         reals[number] = _reals(flow)
     return TrafficArrays(numbers, reals, np.asarray(lists.lids, np.int32), np.asarray(trace, np.int64).reshape(-1, 3))
@@ -241,16 +269,23 @@ def senders(fabric: Fabric) -> list[int]:
 def all_to_all(fabric: Fabric, *, bytes: int = 2048, rounds: int = 1, mtu: int = 2048) -> Traffic:  # noqa: A002
     """Every CA sends one message to every other, ``rounds`` times, as fast as it can; CA n begins with CA n+1."""
     lids = tuple(base_lids(fabric).tolist())
+    if len(lids) < 2 or not whole(rounds, 1, FOREVER // len(lids)):
+        raise OptionError(f"an exchange takes two CAs and a round, not {len(lids)} and {rounds!r}")
     count = (len(lids) - 1) * rounds
-    if count < 1:
-        raise OptionError("an exchange takes two CAs")
     return Traffic(tuple(Flow(row, lids, bytes=bytes, messages=count) for row in senders(fabric)), mtu)
+
+
+def within(traffic: Traffic, window: int) -> Traffic:
+    """The same traffic, with so many packets of each flow under way at most."""
+    return replace(traffic, flows=tuple(replace(flow, window=window) for flow in traffic.flows))
 
 
 def message_interval(network: Network, source: int, load: float, size: int) -> float:
     """Ticks between messages with which an end port's link is loaded to this share."""
-    if not 0 < load <= 1:
-        raise OptionError(f"{load!r} is no load", remedy="use a share over 0 and up to 1")
+    if not real(load, LEAST_LOAD, 1):
+        raise OptionError(f"{load!r} is no load", remedy=f"use a share from {LEAST_LOAD:g} to 1")
+    if not whole(size, 1, MOST_BYTES):
+        raise OptionError(f"{size!r} bytes are no message", remedy=f"use 1 to {MOST_BYTES}")
     ticks = int(network.arrays.cost[network.endport_channel(source)]) / (1 << 20) * size
     return ticks / load
 
@@ -303,7 +338,7 @@ def uniform(
 def permutation(fabric: Fabric, partner: Sequence[int], *, bytes: int = 2048, mtu: int = 2048) -> Traffic:  # noqa: A002
     """Sender n (of those at switches) sends to sender ``partner[n]`` as fast as it can; to itself: not at all."""
     rows, lids = senders(fabric), base_lids(fabric).tolist()
-    if sorted(partner) != list(range(len(rows))):
+    if not all(whole(place, 0, len(rows) - 1) for place in partner) or len(set(partner)) != len(rows):
         raise OptionError(f"{list(partner)} is no permutation of {len(rows)} CAs")
     pairs = [(row, partner[n]) for n, row in enumerate(rows) if partner[n] != n]
     return Traffic(tuple(Flow(row, (lids[to],), bytes=bytes) for row, to in pairs), mtu)

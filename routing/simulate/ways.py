@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from routing.deadlock.sources import lid_name
+from routing.endports import find_device, find_endport
 from routing.errors import OptionError
 from routing.fabric import NO_PORT, Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
@@ -66,40 +68,53 @@ def small_fabric(
     return builder.build(lmc=lmc)
 
 
-def _port_to(fabric: Fabric, near: str, far: str) -> int:
+def _port_to(fabric: Fabric, near: int, far: int) -> int:
     """The first port of a device that leads to another."""
-    names = (*fabric.switch_name, *fabric.terminal_name)
-    for name in (near, far):
-        if name not in names:
-            raise OptionError(f"there is no device {name!r}")
-    a, b = names.index(near), names.index(far)
     ports = [
         int(port[side])
         for ends, port in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True)
         for side in (0, 1)
-        if ends[side] == a and ends[1 - side] == b
+        if ends[side] == near and ends[1 - side] == far
     ]
     if not ports:
-        raise OptionError(f"there is no cable between {near} and {far}")
+        raise OptionError(f"there is no cable between {fabric.device_name(near)} and {fabric.device_name(far)}")
     return min(ports)
 
 
-def endport_of(fabric: Fabric, name: str) -> int:
-    """Row of the first end port of a CA or router.
+def hops_of(fabric: Fabric, way: Sequence[str]) -> list[tuple[int, int]]:
+    """Row and out-port of every switch on a way that is written as names, from CA to CA.
 
     Raises
     ------
     OptionError
-        Nobody has this name.
+        A device or cable that is not there, a CA on the way.
     """
-    if name not in fabric.endport_name:
-        raise OptionError(f"there is no CA {name!r} with a cable")
-    return fabric.endport_name.index(name)
+    devices = [find_device(fabric, name) for name in way]
+    for name, device in zip(way[1:-1], devices[1:-1], strict=True):
+        if device >= fabric.switches:
+            raise OptionError(f"a way passes {name!r}, and that is no switch", remedy="let CAs be its ends alone")
+    _port_to(fabric, devices[0], devices[1])
+    hops = [(near, _port_to(fabric, near, far)) for near, far in pairwise(devices[1:])]
+    target = endport_of(fabric, way[-1])
+    if hops[-1][0] == int(fabric.endport_switch[target]):  # of a CA with two ports there, the one that is meant
+        hops[-1] = hops[-1][0], int(fabric.endport_switch_port[target])
+    return hops
+
+
+def endport_of(fabric: Fabric, name: str) -> int:
+    """Row of an end port, by the name, GUID or LID that it is called by.
+
+    Raises
+    ------
+    OptionError
+        Nobody, or more than one port, is called so.
+    """
+    return find_endport(fabric, name)[0]
 
 
 def lid_of(fabric: Fabric, name: str) -> int:
-    """Base LID of a CA or router."""
-    return int(fabric.endport_lid[endport_of(fabric, name)])
+    """LID of a CA or router: that which it is called by, else its base LID."""
+    return find_endport(fabric, name)[1]
 
 
 def lids_of(fabric: Fabric, name: str) -> list[int]:
@@ -107,6 +122,17 @@ def lids_of(fabric: Fabric, name: str) -> list[int]:
     endport = endport_of(fabric, name)
     base = int(fabric.endport_lid[endport])
     return list(range(base, base + (1 << int(fabric.endport_lmc[endport]))))
+
+
+def way_by_tables(fabric: Fabric, routing: Routing, endport: int, lid: int) -> list[str]:
+    """Names of the devices that a packet from an end port to a LID comes through, as far as the tables bring it."""
+    channels, switch = fabric.channels, int(fabric.endport_switch[endport])
+    way = [fabric.endport_name[endport]]
+    while switch >= 0 and len(way) <= fabric.switches:
+        way.append(fabric.switch_name[switch])
+        channel = int(channels.at_port[switch, routing.lft[switch, lid]])
+        switch = int(channels.dst[channel]) if channel >= 0 else -1
+    return [*way, lid_name(fabric, lid)]
 
 
 def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
@@ -192,14 +218,10 @@ def tables_of_ways(
     lids = len(fabric.lids)
     lft = np.full((fabric.switches, lids), NO_PORT, np.uint8)
     for way in ways:
-        for name in way[1:-1]:
-            if name in fabric.terminal_name:
-                raise OptionError(f"a way passes {name!r}, and that is no switch", remedy="let CAs be its ends alone")
-        _port_to(fabric, way[0], way[1])
         own = lids_of(fabric, way[-1])
-        for near, far in pairwise(way[1:]):
-            port, switch = _port_to(fabric, near, far), fabric.switch_name.index(near)
+        for switch, port in hops_of(fabric, way):
             if lft[switch, own[0]] not in (NO_PORT, port):
+                near = fabric.switch_name[switch]
                 raise OptionError(f"two ways to {way[-1]} leave {near} by different ports", remedy="a table has one")
             lft[switch, own] = port
     if fill:

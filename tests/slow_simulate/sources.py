@@ -16,7 +16,7 @@ class Sources:
             setattr(flow, name, value)
         flow.f, flow.key = f, key_of(self.opt.seed, 1, flow.channel << 20 | flow.index)
         flow.made = flow.slots = flow.left = flow.due = flow.born = flow.lid = 0
-        flow.clock, flow.head, flow.called = 0.0, False, False
+        flow.clock, flow.head, flow.called, flow.shut = 0.0, False, False, False
         flow.sent_packets = flow.got_packets = flow.got_bytes = flow.lost = flow.latency = flow.in_network = 0
         flow.worst = flow.done = 0
         return flow
@@ -50,8 +50,16 @@ class Sources:
             step = (flow.self + 1 + step) % flow.count
         return int(self.traffic.lists[flow.list + step])
 
+    def not_under_way(self, flow):
+        if flow.shut:
+            self.at(self.now + 1, INJECT, flow.f)
+        flow.shut = False
+
     def prepare(self, flow):
         if flow.head:
+            return
+        if flow.sent_packets - flow.got_packets - flow.lost >= flow.window:
+            flow.shut = True
             return
         if not flow.left:
             if flow.made >= flow.messages or flow.due >= flow.stop:

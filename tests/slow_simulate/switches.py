@@ -38,6 +38,7 @@ class Switches:
     def gone(self, packet):
         self.totals["dropped"] += 1
         packet.flow.lost += 1
+        self.not_under_way(packet.flow)
 
     def forward(self, packet):
         c = packet.channel
@@ -96,4 +97,5 @@ class Switches:
         flow.latency += self.now - packet.born
         flow.in_network += self.now - packet.entered
         flow.worst = max(flow.worst, self.now - packet.born)
+        self.not_under_way(flow)
         self.totals["delivered"] += 1

@@ -241,6 +241,8 @@ void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
         ibn_av_touch(sim, sim->channel[packet->channel].src);
     }
     ibn_flow_got(&sim->flow[packet->flow], packet, sim->now);
+    if (ibn_flow_opens(&sim->flow[packet->flow]))
+        ibn_av_at(sim, sim->now + 1, AV_INJECT, packet->flow, 0);
     sim->delivered++;
     sim->delivered_bytes += packet->bytes;
     ibn_av_free_packet(sim, p);

@@ -1,4 +1,5 @@
 /* Packets that are lost, on whatever grounds: counted, and their room given back. */
+#include "internal/sim_flow.h"
 #include "internal/sim_queue.h"
 
 /* A packet is lost that is in no queue any more. */
@@ -8,6 +9,8 @@ void ibn_sim_gone(ibn_sim *sim, int32_t p)
     sim->dropped++;
     sim->dropped_bytes += packet->bytes;
     sim->flow[packet->flow].dropped++;
+    if (ibn_flow_opens(&sim->flow[packet->flow]))
+        ibn_at(sim, sim->now + 1, EV_INJECT, packet->flow, 0);
     ibn_free_packet(sim, p);
 }
 

@@ -106,6 +106,8 @@ static inline void deliver(ibn_sim *sim, int32_t p)
         return;
     }
     ibn_flow_got(&sim->flow[packet->flow], packet, sim->now);
+    if (ibn_flow_opens(&sim->flow[packet->flow]))
+        ibn_at(sim, sim->now + 1, EV_INJECT, packet->flow, 0);
     sim->delivered++;
     sim->delivered_bytes += packet->bytes;
     ibn_free_packet(sim, p);

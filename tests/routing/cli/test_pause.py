@@ -5,6 +5,9 @@ import json
 import pytest
 from command_runs import run
 
+from routing.deadlock import pause
+from routing.deadlock.pause import pauses
+
 
 @pytest.fixture
 def scenario(tmp_path):
@@ -29,6 +32,22 @@ def test_paths_with_one(scenario):
     told = json.loads(run("pause", "--paths", scenario, "--json").stdout)
     assert (told["verdict"], told["cycle"]) == ("deadlock", ["l1", "l2", "l3", "l4"])
     assert told["iterations"][1]["fair"][1] == ["1/2", "1/2", "1/2", "1/4"]
+
+
+def test_a_probability_that_is_nearly_one_is_not_told_as_one(scenario):
+    """The rates of the cycle halve every time; paused for ever is another thing."""
+    scenario.write_text(f"{scenario.read_text()}b: l7 l2\n")
+    told = run("pause", "--paths", scenario).stdout
+    assert "1 - 0.00049" in told
+    assert not any(line.endswith(" 1") for line in told.splitlines())
+
+
+def test_every_link_is_counted_once(scenario, monkeypatch):
+    """Cost of the report: linear in the links."""
+    asked = []
+    monkeypatch.setattr(pause, "pauses", lambda *given: asked.append(given) or pauses(*given))
+    run("pause", "--paths", scenario)
+    assert len(asked) == 1
 
 
 def test_flows_on_tables(tmp_path):

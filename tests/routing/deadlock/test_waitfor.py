@@ -238,6 +238,14 @@ def test_wrong_arrays_are_refused():
     for waiter, awaited, can_move in (([0], [2], None), ([-1], [0], None), ([0, 1], [0], None), ([0], [1], [True])):
         with pytest.raises(OptionError):
             WaitFor.of(waiter, awaited, 2, can_move=can_move)
+    for waiter in ([1 << 40], np.array([1 << 32]), np.array([(1 << 32) + 1], np.uint64), [0.5], ["a"], [True], [None]):
+        with pytest.raises(OptionError, match="among 0 to 1"):
+            WaitFor.of(waiter, [0], 2)
+    with pytest.raises(OptionError, match="-1 vertices"):
+        WaitFor.of([], [], -1)
+    for vertex in (-1, 2):
+        with pytest.raises(OptionError, match="among 0 to 1"):
+            WaitFor.of([0, 1], [1, 0], 2).reach(vertex)
     assert WaitFor.of([], [], 0).verdict == "acyclic"
     assert WaitFor.of([0], [0], 1).knots == (Knot((0,)),)
 

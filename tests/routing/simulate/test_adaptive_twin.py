@@ -68,6 +68,7 @@ def any_traffic(rng, network, packet):
         Flow(
             source, lids, Pattern.UNIFORM, rng.choice([Process.PERSISTENT, Process.PERSISTENT, Process.POISSON]),
             bytes=rng.randint(1, 3 * packet), interval=rng.uniform(1, 30), messages=rng.choice([None, None, 20]),
+            window=rng.choice([None, None, 1, 3, 9]),
         )
         for source in [*range(fabric.endports), rng.randrange(fabric.endports)]
     ]  # fmt: skip

@@ -28,7 +28,7 @@ VALUES = {
     "chain": "{ channels = 3, escape = [1] }", "adaptive": '{ schemes = ["none"] }', "load": "0.5", "seed": "2",
     "from": "1", "until": "9", "remedy": "{ hoq = 100 }", "change": '{ how = "at once", at = 10 }', "wire": "2",
     "fault": '[{ cable = ["a", "b"], at = 10 }]', "arbitration": '"random"', "inputs": '"fifo"', "buffer": "9",
-    "pauses": "{ xoff = 4, xon = 2 }", "without": '["f0"]', "engine": '"updn"', "vls": "2",
+    "pauses": "{ xoff = 4, xon = 2 }", "without": '["f0"]', "engine": '"updn"', "vls": "2", "window": "7",
 }  # fmt: skip
 
 
@@ -72,6 +72,7 @@ FLOW = 'way = ["x", "a", "b", "y"]'
         ("[run]", '[traffic]\npattern = "shift"\nrounds = 2\n[run]', "rounds does nothing for shift"),
         ("[run]", '[traffic]\npattern = "all-to-all"\nload = 0.5\n[run]', "load does nothing for all-to-all"),
         ("[run]", '[traffic]\npattern = "uniform"\nhot = ["x"]\n[run]', "hot does nothing for uniform"),
+        (FLOW, f'{FLOW}\nwindow = 9\n[traffic]\npattern = "shift"', "window does nothing beside .traffic."),
         (FLOW, f'{FLOW}\nmessage = 9\n[traffic]\npattern = "shift"', "message does nothing beside .traffic."),
         ('name = "c"', 'name = "c"\nload = 0.5', "load does nothing where all is sent"),
         ('name = "c"', 'name = "c"\nremedy = { stall_count = 3 }', "stall_count does nothing without hoq"),

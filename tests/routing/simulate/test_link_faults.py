@@ -20,12 +20,12 @@ from routing.simulate.ways import small_fabric, tables_of_ways
 from routing.topologies import generate
 
 
-def line(wire=1, messages=20):
+def line(wire=1, messages=20, **how):
     """Two switches with a CA each, a cable between them that is slow to cross."""
     fabric = small_fabric("line", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"})
     way = ("a", "x", "y", "b")
     network = build_network(fabric, tables_of_ways(fabric, [way]), cycles(4 * PACKET, wire=wire))
-    return simulate(network, flows_along(fabric, [way], messages=messages)), network.channel_between("x", "y")
+    return simulate(network, flows_along(fabric, [way], messages=messages, **how)), network.channel_between("x", "y")
 
 
 def test_what_is_on_a_link_and_what_waits_for_it_is_lost_and_counted():
@@ -46,6 +46,16 @@ def test_what_is_on_a_link_and_what_waits_for_it_is_lost_and_counted():
     assert flow.packets[0] + flow.dropped[0] == flow.sent_packets[0] == 20
     assert simulation.counters().link_down_discards[channel] == flow.dropped[0]  # what came later, too
     assert simulation.counters().port_rcv_switch_relay_errors.sum() == 0
+
+
+def test_what_is_lost_leaves_the_window():
+    """All that is under way is lost; a window that waited for it would be shut for ever."""
+    simulation, channel = line(wire=3 * PACKET, window=2)
+    simulation.run(5 * PACKET)
+    assert simulation.fail_link(channel) == 2
+    simulation.restore_link(channel)
+    assert simulation.run(200 * PACKET).why is Why.FINISHED
+    assert simulation.flows().packets[0] == 18
 
 
 def test_a_link_that_comes_up_again_has_all_its_credits():
@@ -133,7 +143,7 @@ expect = { outcome = "progress", at_least_link_down_discards = 5 }
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('["a", "b"], at', '["a", "z"], at', "no cable between a and z"),
+        ('["a", "b"], at', '["a", "z"], at', "there is no device 'z'"),
         ("until = 20", "until = 5", "is down from"),
         ("until = 20", "reroute = [15]", "needs an engine"),
         ("until = 20", "til = 20", "there is no 'til'"),

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from routing.errors import OptionError
+from routing.simulate.ground import fabric_of
 from routing.simulate.network import distances
 from routing.simulate.play import play
 from routing.simulate.scenario import find_scenario, read_scenario
-from routing.simulate.setting import fabric_of
 from routing.simulate.ways import d_mod_k
 from routing.topologies import generate
 

@@ -149,6 +149,8 @@ def pair():
         (Flow(5, (4,)), "no end port 5"),
         (Flow(0, (4,), bytes=0), "no bytes"),
         (Flow(0, (4,), messages=0), "no messages"),
+        (Flow(0, (4,), window=0), "no packet out"),
+        (Flow(0, (4,), window=1 << 63), "no packet out"),
         (Flow(0, (4,), process=Process.POISSON, interval=0.0), "interval"),
         (Flow(0, (4,), process=Process.BERNOULLI, probability=1.5), "probability"),
         (Flow(0, (4,), start=9, stop=3), "stops before"),

@@ -3,9 +3,10 @@
 import pytest
 from sim_files import TWO_SWITCHES, refusal
 
+from routing.errors import NotEnoughVLs, ParseError
+from routing.simulate.ground import enough_vls, fabric_of
 from routing.simulate.play import judge, play
 from routing.simulate.scenario import find_scenario, read_scenario, scenarios
-from routing.simulate.setting import fabric_of
 
 CASES = [(name, case.name) for name in scenarios() for case in find_scenario(name).cases]
 
@@ -58,12 +59,6 @@ expect = { outcome = "progress" }
         ('name = "c"', 'name = "c"\narbitration = "fair"', "'fair' is no arbitration"),
         ('name = "c"', 'name = "c"\nwithout = ["q"]', "there is no such flow"),
         ("outcome", "luck", "expects 'luck'"),
-        ('name = "c"', 'name = "c"\nwhat = "graph"', "needs a graph"),
-        ('name = "c"', 'name = "c"\nwhat = "graph"\ngraph = { waits = ["a"] }', "is no chain of waits"),
-        ('name = "c"', 'name = "c"\nwhat = "graph"\ngraph = { waits = ["a > b"], movable = ["c"] }', "has to be in it"),
-        ('name = "c"', 'name = "c"\nwhat = "graph"\ngraph = { grid = [3] }', "is no grid"),
-        ('name = "c"', 'name = "c"\nwhat = "graph"\ngraph = { grid = [3, 3], turns = ["NN"] }', "is no turn"),
-        ('name = "c"', 'name = "c"\nwhat = "graph"\ngraph = { grids = [3, 3] }', "there is no 'grids'"),
         ('name = "c"', 'name = "c"\nwhat = "lock-times"\nbuffers = [4]', "two sizes of buffers"),
         ('name = "c"', 'name = "c"\nchange = { how = "soon", at = 1 }', "'soon' is no way to change tables"),
         ('name = "c"', 'name = "c"\nchange = { how = "at once" }', "at is missing"),
@@ -71,7 +66,7 @@ expect = { outcome = "progress" }
         ('name = "c"', 'name = "c"\nwhat = "dependencies"\ntables = "newer"', "'newer' is no set of tables"),
         ("[[case]]", '[routing]\nrule = "none"\n[[case]]', "'none' is no rule for tables"),
         ('cas = { x = "a", y = "b" }', 'cas = { x = "a", y = "b" }\nfaults = ["swap q/1 a/1"]', "q"),
-        ('[fabric]\nswitches = ["a", "b"]', "[fabric]", "needs a generator, or switches"),
+        ('[fabric]\nswitches = ["a", "b"]', "[fabric]", "needs a file, a generator, or switches"),
         ('switches = ["a", "b"]', 'switches = ["a", "a", "b"]', "two devices are called 'a'"),
         ('switches = ["a", "b"]', 'switches = ["a", "b", "x"]', "two devices are called 'x'"),
         ('switches = ["a", "b"]', 'switches = ["a", 3, "b"]', "3 is no name of a switch"),
@@ -87,15 +82,39 @@ expect = { outcome = "progress" }
         ('outcome = "progress"', 'at_least_total = "x"', "at_least_total of case 'c' has to be a number"),
         ('outcome = "progress"', 'tolerance = "x"', "tolerance of case 'c' has to be a number"),
         ('name = "c"', 'name = "c"\nwhat = "seeds"\nseeds = 0', "0 is no number of seeds"),
-        ('name = "c"', 'name = "c"\nwhat = "message-types"', "needs a chain"),
-        ('name = "c"', 'name = "c"\nwhat = "message-types"\nchain = { channels = 3 }', "escape is missing"),
-        ('name = "c"', 'name = "c"\nwhat = "message-types"\nchain = { channels = 3, escape = [0] }', "no escape"),
-        ('name = "c"', 'name = "c"\nwhat = "message-types"\nchain = { channels = 3, escape = [1.5] }', "whole numbers"),
     ],
 )
 def test_a_scenario_that_cannot_be_is_refused(tmp_path, old, new, told):
     assert old in RING
     refusal(tmp_path, RING.replace(old, new), told)
+
+
+NO_FABRIC = """
+title = "t"
+[[case]]
+name = "c"
+@case
+expect = { edges = 1 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ('what = "graph"', "needs a graph"),
+        ('what = "graph"\ngraph = { waits = ["a"] }', "is no chain of waits"),
+        ('what = "graph"\ngraph = { waits = ["a > b"], movable = ["c"] }', "has to be in it"),
+        ('what = "graph"\ngraph = { grid = [3] }', "is no grid"),
+        ('what = "graph"\ngraph = { grid = [3, 3], turns = ["NN"] }', "is no turn"),
+        ('what = "graph"\ngraph = { grids = [3, 3] }', "there is no 'grids'"),
+        ('what = "message-types"', "needs a chain"),
+        ('what = "message-types"\nchain = { channels = 3 }', "escape is missing"),
+        ('what = "message-types"\nchain = { channels = 3, escape = [0] }', "no escape"),
+        ('what = "message-types"\nchain = { channels = 3, escape = [1.5] }', "whole numbers"),
+    ],
+)
+def test_a_case_without_a_fabric_that_cannot_be_is_refused(tmp_path, case, told):
+    refusal(tmp_path, NO_FABRIC.replace("@case", case), told)
 
 
 PATTERNS = """
@@ -161,3 +180,48 @@ def test_patterns_that_cannot_be_are_refused(tmp_path, old, new, told):
             'name = "c"', 'name = "c"\nexpect = { outcome = "progress" }'
         )
     refusal(tmp_path, lines, told)
+
+
+VLS = """
+title = "t"
+[fabric]
+generator = "ring:5"
+[routing]
+engine = "lash"
+@vls
+[traffic]
+pattern = "uniform"
+[[case]]
+name = "c"
+what = "@what"
+@case
+expect = { credit_loop = false }
+"""
+
+
+@pytest.mark.parametrize("what", ["tables", "packets", "adaptive", "pauses", "dependencies", "shifts", "seeds"])
+@pytest.mark.parametrize(
+    ("vls", "case", "line"),
+    [("vls = 1", "", "vls = 1"), ("", "vls = 1", "vls = 1"), ("vls = 2", "vls = 1", "vls = 1")],
+)
+def test_an_engine_that_needs_more_vls(tmp_path, what, vls, case, line):
+    text = VLS.replace("@vls", vls).replace("@what", what).replace("@case", case)
+    beside = '[[case]]\nname = "other"\nwhat = "packets"\nexpect = { outcome = "progress" }\n'
+    if what == "adaptive":
+        text = text.replace("expect", 'adaptive = { schemes = ["none"] }\nexpect')
+    text += beside  # which looks at the traffic, and at the VLs of [routing]
+    if what == "pauses":
+        text = text.replace("[traffic]", '[[flow]]\nway = ["ca0.0", "sw0", "sw1", "ca1.0"]\n[traffic]')
+    error = refusal(tmp_path, text, "2 VLs are needed, 1 may be used .let vls be 2, or use an engine that needs fewer.")
+    lines = text.split("\n")
+    assert error.line == 1 + (lines.index(line, lines.index("[[case]]")) if case else lines.index(line))
+
+
+def test_an_engine_that_needs_more_vls_than_there_are(tmp_path):
+    text = VLS.replace("@vls", "").replace("@what", "packets").replace("@case", "")
+    scenario = read_scenario(_write(tmp_path / "mine.toml", text))
+    with (
+        pytest.raises(ParseError, match=r":6: 16 VLs are needed, 8 may be used .use an engine that needs fewer.$"),
+        enough_vls(scenario, "routing", "engine"),
+    ):
+        raise NotEnoughVLs(16, 8)

@@ -50,6 +50,23 @@ def test_credits_limit_a_lane(packets, wire):
     assert share == pytest.approx(min(1.0, packets * PACKET / round_trip), rel=0.01)
 
 
+@pytest.mark.parametrize("window", [1, 2, 3, 7])
+@pytest.mark.parametrize("wire", [1, 50])
+def test_a_window_limits_a_flow(window, wire):
+    fabric, routing, ways = star(1)
+    network = build_network(fabric, routing, cycles(32 * PACKET, wire=wire, switch=3))
+    simulation = simulate(network, flows_along(fabric, ways, window=window))
+    most = 0
+    for stop in range(0, 2_000, 7):
+        simulation.run(stop)
+        flows = simulation.flows()
+        most = max(most, int((flows.sent_packets - flows.packets).max()))
+    simulation.run(100_000)
+    away = PACKET + 2 * wire + 3 + 1  # and a tick until the next one leaves
+    assert simulation.flows().bytes.sum() / 64 / 100_000 == pytest.approx(min(1.0, window * PACKET / away), rel=0.01)
+    assert most == min(window, -(-away // PACKET))
+
+
 @pytest.mark.parametrize("packets", [4, 8, 16, 32, 64, 128])
 def test_a_ring_with_one_more_host_locks_after_fourteen_packets_for_each_of_the_buffer(packets):
     simulation = fig4_simulation(True, packets)

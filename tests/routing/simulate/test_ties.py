@@ -1,5 +1,6 @@
 """When three flows by arrival lock hangs on which of two heads of one tick is first."""
 
+import numpy as np
 import pytest
 from sim_cases import PACKET, pause_ring
 from slow_simulate import Slow
@@ -12,11 +13,15 @@ from routing.simulate.traffic import traffic_arrays
 BY_ARRIVAL = Switching(Arbitration.ARRIVAL)
 
 
-def lock_time(kind, packets):
-    """Packet time at which the last head of all leaves."""
-    network, traffic = pause_ring(3, packets * PACKET)
+def slow_ring(kind, packets, window=None):
+    network, traffic = pause_ring(3, packets * PACKET, window=window)
     options = option_arrays(network, BY_ARRIVAL, Remedies(), 2048)
-    slow = kind(network.arrays, options, traffic_arrays(network, traffic))
+    return kind(network.arrays, options, traffic_arrays(network, traffic))
+
+
+def lock_time(kind, packets, window=None):
+    """Packet time at which the last head of all leaves."""
+    slow = slow_ring(kind, packets, window)
     hops = -1
     while slow.totals["hops"] > hops:
         hops = slow.totals["hops"]
@@ -24,10 +29,38 @@ def lock_time(kind, packets):
     return max(slow.lane_sent) / PACKET - 1
 
 
-@pytest.mark.parametrize(("packets", "locked"), [(8, 180.25), (32, 653.8125), (128, 3036.9375)])
-def test_with_the_lowest_port_first_three_flows_lock_when_published(packets, locked):
-    """Published: 180 and 654 packet times; that they settle with 128 packets does not come out."""
-    assert lock_time(LowestPortFirst, packets) == locked
+@pytest.mark.parametrize("window", [None, 200])
+@pytest.mark.parametrize(("packets", "locked"), [(8, 180.25), (32, 653.8125)])
+def test_with_the_lowest_port_first_three_flows_lock_when_published(packets, locked, window):
+    """Published: 180 and 654 packet times."""
+    assert lock_time(LowestPortFirst, packets, window) == locked
+
+
+def test_with_128_packets_they_settle_where_published_if_200_of_a_flow_are_under_way():
+    """Published: 0.38, 0.62, 0.62."""
+    slow = slow_ring(LowestPortFirst, 128, window=200)
+    slow.run(2_000 * PACKET)
+    before = [flow.got_packets for flow in slow.flows]
+    slow.run(5_000 * PACKET)
+    shares = [round((flow.got_packets - got) / 3_000, 2) for flow, got in zip(slow.flows, before, strict=True)]
+    assert shares == [0.38, 0.62, 0.62]
+
+
+def test_with_128_packets_and_any_number_under_way_they_lock():
+    assert lock_time(LowestPortFirst, 128) == 3036.9375
+
+
+@pytest.mark.parametrize("window", [193, 200, 213])
+def test_shares_are_those_that_queues_of_a_window_give(window):
+    """By arrival each gets what it has waiting: W / (2 W + B) for the flow that shares all its links."""
+    network, traffic = pause_ring(3, 128 * PACKET, window=window)
+    simulation = simulate(network, traffic, switching=BY_ARRIVAL)
+    simulation.run(10_000 * PACKET)
+    before = simulation.flows().packets
+    simulation.run(30_000 * PACKET)
+    f = window / (2 * window + 128)
+    np.testing.assert_allclose((simulation.flows().packets - before) / 20_000, [f, 1 - f, 1 - f], rtol=0.02)
+    assert not simulation.waits().deadlocks
 
 
 @pytest.mark.parametrize(("packets", "locked"), [(8, 205.25), (32, 653.625)])

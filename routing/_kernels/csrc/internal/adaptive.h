@@ -18,7 +18,7 @@ enum {
     AV_FREE,    /* subject: channel, which has sent its packet */
     AV_SHOW,    /* subject: lane, whose first packet has left: the next one shows */
     AV_SPARE,   /* subject: switch, whose spare is free again */
-    AV_INJECT,  /* subject: flow, whose next message is due */
+    AV_INJECT,  /* subject: flow, whose next message is due or whose window is open again */
     AV_LATER,   /* from here on: after the others of the tick, by kind, subject and value */
     AV_TOKEN = AV_LATER, /* subject: switch that the token comes to */
     AV_EXPIRE,           /* subject: channel whose mark may be over */

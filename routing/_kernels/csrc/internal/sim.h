@@ -14,7 +14,7 @@ enum {
     EV_FREED,   /* the same, waiting for the next flow control packet */
     EV_ARRIVE,  /* subject: packet, whose head may be forwarded */
     EV_DELIVER, /* subject: packet, whose tail has reached a CA */
-    EV_INJECT,  /* subject: flow, whose next message is due */
+    EV_INJECT,  /* subject: flow, whose next message is due or whose window is open again */
     EV_EXPOSE,  /* subject: lane, whose single FIFO shows its next packet */
     EV_PAUSE,   /* subject: lane, value: number of the word that its sender hears */
     EV_LATER,   /* from here on: after the others of the tick, by type and subject */
@@ -137,12 +137,12 @@ typedef struct {
 
 typedef struct {
     int32_t channel, index, process, pattern, list, count, self, hot_list, hot_count, bytes, mtu;
-    int64_t sl_row, start, stop, messages, slot;
+    int64_t sl_row, start, stop, messages, slot, window;
     double mean, factor, burst, gap, hot;
     uint64_t key;
     int64_t made, due, born, slots;
     double clock;
-    int32_t left, head, lid, called;
+    int32_t left, head, lid, called, shut; /* shut: it has come to its window */
     int64_t sent_packets, sent_bytes, packets, bytes_got, latency, network, worst, dropped, messages_got;
 } ibn_flow;
 

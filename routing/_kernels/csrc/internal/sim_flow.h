@@ -38,6 +38,7 @@ static inline void ibn_flow_set(ibn_flow *flow, const ibn_sim_traffic *traffic, 
     flow->stop = n[13];
     flow->messages = n[14];
     flow->slot = n[15];
+    flow->window = n[16];
     flow->mean = r[0];
     flow->factor = r[1];
     flow->burst = r[2];
@@ -123,11 +124,16 @@ static inline void ibn_flow_start(ibn_flow *flow, uint64_t seed, const int64_t *
 }
 
 /* Is a packet to be cut?  FLOW_NOW: yes; FLOW_LATER: the next message has a time, which the caller comes back at;
- * FLOW_NOTHING: one stands at the CA's port already, or somebody comes back, or no message is left. */
+ * FLOW_NOTHING: one stands at the CA's port already, or somebody comes back, or no message is left, or as many packets
+ * are under way as may be. */
 static inline int ibn_flow_next(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     if (flow->head != IBN_NONE)
         return FLOW_NOTHING;
+    if (flow->sent_packets - flow->packets - flow->dropped >= flow->window) {
+        flow->shut = 1;
+        return FLOW_NOTHING;
+    }
     if (flow->left)
         return FLOW_NOW;
     if (flow->made >= flow->messages || flow->due >= flow->stop)
@@ -177,6 +183,14 @@ static inline void ibn_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_
     flow->network += now - packet->entered;
     if (latency > flow->worst)
         flow->worst = latency;
+}
+
+/* A packet of a flow is not under way any more: does this open its window?  Then the caller comes back a tick later. */
+static inline int ibn_flow_opens(ibn_flow *flow)
+{
+    int shut = flow->shut;
+    flow->shut = 0;
+    return shut;
 }
 
 /* How many flows have a packet that could not leave its CA yet. */

@@ -1,0 +1,184 @@
+"""What a scenario runs on: its fabric and its tables, written down, made, or read from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from routing.endports import find_device
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import NotEnoughVLs
+from routing.fabric import Fabric
+from routing.faults import apply_faults, parse_fault
+from routing.faults.model import device_names
+from routing.formats.fabric_files import read_fabric
+from routing.formats.guid_files import apply_guid2lid, read_guid2lid
+from routing.formats.table_files import read_tables
+from routing.formats.toml_text import Where
+from routing.simulate.dimension_order import dimension_order
+from routing.simulate.scenario import Case, Scenario
+from routing.simulate.ways import d_mod_k, hops_of, small_fabric, tables_of_ways
+from routing.tables import DATA_VLS, Routing
+from routing.topologies import from_words
+
+RULES = {"d-mod-k": d_mod_k, "dimension-order": dimension_order}
+WRITTEN = ("switches", "cables", "cas")
+"""What a fabric takes that is written down."""
+
+
+def fabric_of(scenario: Scenario) -> Fabric:
+    """The fabric, failed cables taken out."""
+    table = scenario.tables["fabric"]
+    if "file" in table:
+        fabric = _from_file(scenario, table)
+    elif "generator" in table:
+        name, _, rest = table["generator"].partition(":")
+        with scenario.placed("fabric", "generator"):
+            fabric = from_words(name, [word for word in rest.split(",") if word])
+    else:
+        fabric = _written(scenario, table)
+    where = ("fabric", "failed")
+    failed = [
+        cable_between(scenario, fabric, pair(scenario, cable, *where), *where) for cable in table.get("failed", [])
+    ]
+    if failed:
+        fabric = fabric.without_links(failed)
+    for number, fault in enumerate(table.get("faults", [])):
+        with scenario.placed("fabric", "faults", number):
+            fabric = apply_faults(fabric, [parse_fault(str(fault), fabric)])
+    return fabric
+
+
+def _from_file(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
+    """Of a file in any format; a device whose name is not its own goes by its GUID, as results go by names."""
+    lmc = table.get("lmc", 0)
+    with scenario.placed("fabric", "file"):
+        fabric = read_fabric(_beside(scenario, table["file"]), lmc=lmc)
+    if "guid2lid" in table:
+        with scenario.placed("fabric", "guid2lid"):
+            fabric = apply_guid2lid(fabric, read_guid2lid(_beside(scenario, table["guid2lid"])), lmc=lmc)
+    names = tuple(device_names(fabric, range(fabric.switches + fabric.terminals)))
+    return replace(fabric, switch_name=names[: fabric.switches], terminal_name=names[fabric.switches :])
+
+
+def _beside(scenario: Scenario, path: str) -> Path:
+    """A path that counts from the folder of the scenario."""
+    return Path(scenario.file.path).parent / path
+
+
+def _written(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
+    for key in WRITTEN:
+        if key not in table:
+            raise scenario.error(f"[fabric] needs a file, a generator, or {key}", "fabric")
+    cables = [pair(scenario, cable, "fabric", "cables", number) for number, cable in enumerate(table["cables"])]
+    _check_names(scenario, table["switches"], table["cas"])
+    with scenario.placed("fabric", "cables"):
+        return small_fabric(scenario.name, table["switches"], cables, table["cas"], lmc=table.get("lmc", 0))
+
+
+def _check_names(scenario: Scenario, switches: Sequence[object], cas: Mapping[str, object]) -> None:
+    """Raise ParseError unless all devices have names of their own, and CAs a switch each."""
+    seen = set(cas)
+    for name in switches:
+        if not isinstance(name, str):
+            raise scenario.error(f"{name!r} is no name of a switch", "fabric", "switches")
+        if name in seen:
+            raise scenario.error(f"two devices are called {name!r}", "fabric", "switches")
+        seen.add(name)
+    for ca, switch in cas.items():
+        if switch not in switches:
+            raise scenario.error(f"CA {ca!r} is at {switch!r}, and that is no switch", "fabric", "cas")
+
+
+def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str]:
+    """The names of a cable's two ends."""
+    if not isinstance(cable, list) or len(cable) != 2 or not all(isinstance(end, str) for end in cable):
+        raise scenario.error(f"{cable!r} is no cable", *where, remedy='write ["sw1", "sw2"]')
+    return cable[0], cable[1]
+
+
+def cable_between(scenario: Scenario, fabric: Fabric, ends: tuple[str, str], *where: str | int) -> int:
+    """The first cable between two devices; ``where`` its ends are named in the file."""
+    with scenario.placed(*where):
+        devices = {find_device(fabric, end) for end in ends}
+    for link, (a, b) in enumerate(fabric.link_device.tolist()):
+        if {a, b} == devices:
+            return link
+    raise scenario.error(f"there is no cable between {ends[0]} and {ends[1]}", *where)
+
+
+def routing_of(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[Mapping[str, Any]]) -> Routing:
+    """Tables: an engine's, those of a rule or of files, or those that hold the ways of the flows."""
+    own = {name: case.table[name] for name in ("engine", "vls") if name in case.table}
+    table = {**scenario.tables["routing"], **own}
+
+    def said(key: str) -> Where:
+        return (*(case.where if key in own else ("routing",)), key)
+
+    if "engine" in table:
+        return _engines_tables(scenario, fabric, table, said("engine"), said("vls"))
+    if "tables" in table:
+        return _read(scenario, fabric, table["tables"])
+    if "rule" in table:
+        with scenario.placed("routing", "rule"):
+            return scenario.choice("rule for tables", table["rule"], RULES)(fabric)
+    vls = table.get("vls", 1)
+    if not isinstance(vls, int) or not 1 <= vls <= DATA_VLS:
+        raise scenario.error(f"{vls!r} is no number of VLs for ways", *said("vls"))
+    ways = _ways(scenario, fabric, flows, table.get("ways", []))
+    sl = {(flow["way"][0], flow["way"][-1]): flow.get("sl", 0) for flow in flows if "way" in flow}
+    return tables_of_ways(fabric, ways, vls=vls, sl=sl, fill=table.get("fill", not ways))
+
+
+def _engines_tables(
+    scenario: Scenario, fabric: Fabric, table: Mapping[str, Any], said: Where, vls_said: Where
+) -> Routing:
+    """``said``, ``vls_said``: where the engine and its VLs stand."""
+    engine = table["engine"]
+    if engine not in ENGINES:
+        raise scenario.error(f"there is no engine {engine!r}", *said, remedy=f"use {', '.join(ENGINES)}")
+    vls = table.get("vls", "auto")
+    with enough_vls(scenario, *(vls_said if "vls" in table else said)), scenario.placed(*said):
+        return ENGINES[engine].route(fabric, EngineOptions(vls=vls, seed=table.get("seed", 1), threads=1))
+
+
+@contextmanager
+def enough_vls(scenario: Scenario, *where: str | int) -> Iterator[None]:
+    """Raise ParseError about a place in the file where an engine within needs more VLs than it may use."""
+    try:
+        yield
+    except NotEnoughVLs as error:
+        most = f"let vls be {error.needed}, or " if error.needed <= DATA_VLS else ""
+        raise scenario.error(str(error), *where, remedy=f"{most}use an engine that needs fewer") from None
+
+
+def _read(scenario: Scenario, fabric: Fabric, path: str) -> Routing:
+    broken = [key for key in ("failed", "faults") if scenario.tables["fabric"].get(key)]
+    remedy = f"let them be for the fabric after {broken[0]}, or let a fault of a case break it" if broken else None
+    with scenario.placed("routing", "tables", remedy=remedy):
+        routing = read_tables(_beside(scenario, path), fabric)
+        routing.check_shapes(fabric)
+    return routing
+
+
+def _ways(
+    scenario: Scenario, fabric: Fabric, flows: Sequence[Mapping[str, Any]], more: Sequence[Sequence[str]]
+) -> list[Sequence[str]]:
+    """The ways that tables have to hold, each of devices and cables that are there."""
+    placed = [(flow["way"], scenario.flow_at(flow, "way")) for flow in flows if "way" in flow]
+    placed += [(way, ("routing", "ways", number)) for number, way in enumerate(more)]
+    for way, where in placed:
+        check_length(scenario, way, *where)
+        with scenario.placed(*where):
+            hops_of(fabric, way)
+    return [way for way, _ in placed]
+
+
+def check_length(scenario: Scenario, way: Sequence[str], *where: str | int) -> None:
+    """Raise ParseError unless a way has two ends and something between them."""
+    if len(way) < 3:
+        raise scenario.error("a way goes from a CA over switches to a CA, all by name", *where)

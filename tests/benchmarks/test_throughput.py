@@ -1,0 +1,52 @@
+"""What the benchmark of an exchange is asked for is checked before the first of its long runs."""
+
+import pytest
+
+from benchmarks import throughput
+from routing.topologies import generate
+
+
+@pytest.fixture
+def _small(monkeypatch):
+    monkeypatch.setattr(throughput, "PUBLISHED", {"ring": lambda: generate("ring", ["4"], speed="QDR")})
+    monkeypatch.setattr(throughput, "results", results_here)
+
+
+def results_here(arguments):
+    """In this process, which alone has the small fabric."""
+    return (throughput.ours(name, engine) for name in arguments.fabrics for engine in arguments.ours)
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("nowhere", "there is no fabric 'nowhere'; there are ring"),
+        ("--ours nue/8,new", "'new' is no engine; there are minhop, "),
+        ("--ours nue/x", "'nue/x' has no number of VLs from 1 to 15"),
+        ("--ours nue/0", "'nue/0' has no number of VLs from 1 to 15"),
+        ("--ours nue/16", "'nue/16' has no number of VLs from 1 to 15"),
+        ("--jobs 0", "'0' is no number of processes"),
+        ("--plot nowhere/chart.svg", "nowhere is no folder"),
+        ("--ours , --opensm ,", "no engine is left to run"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_at_once(words, told, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        throughput.main(words.split())
+    assert end.value.code == 2
+    said = capsys.readouterr()
+    assert told in said.err
+    assert not said.out
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_table_of_shares(capsys):
+    """On a ring of four with a CA each, one message to each other: no more than a link takes, and no loop with updn."""
+    assert throughput.main(["--ours", "updn,minhop/1", "--opensm", ","]) == 0
+    head, _, updn, minhop = capsys.readouterr().out.splitlines()
+    assert head == "| engine | ring |"
+    assert updn.startswith("| ibnue updn | 0.")
+    assert "(loop)" not in updn
+    assert minhop.endswith("(loop) |")

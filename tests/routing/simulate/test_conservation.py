@@ -1,0 +1,123 @@
+"""Nothing is lost count of, whatever the remedies, faults and changes of tables; and what is locked stays locked."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+from examples import examples
+from hypothesis import event, given
+from hypothesis import strategies as st
+from sim_random import any_behaviour, any_flow, any_network
+
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.simulate.network import Timing, build_network
+from routing.simulate.options import Arbitration, Inputs, Remedies, Switching
+from routing.simulate.run import Simulation
+from routing.simulate.state import Why
+from routing.simulate.traffic import Flow, Traffic
+from routing.topologies import generate
+
+PACKET, BLOCKS = 200, 4
+
+
+def any_remedies(rng, network):
+    """Each port of a switch has one of three, or what all have, or what ports to CAs have."""
+    each = [any_behaviour(rng, BLOCKS)[1] for _ in range(3)]
+    arrays = network.arrays
+    ports = {
+        (src, port): rng.choice(each).port
+        for src, port in zip(arrays.src.tolist(), arrays.src_port.tolist(), strict=True)
+        if src < arrays.switches and rng.random() < 0.5
+    }
+    return replace(each[0], ports=ports, leaf=rng.choice([None, each[1].port]))
+
+
+def account(simulation):
+    """Every sum that has to come out, at any stop."""
+    flows, lanes, totals = simulation.flows(), simulation.lanes(), simulation.totals()
+    assert flows.sent_packets.sum() == totals["injected"]
+    assert flows.packets.sum() == totals["delivered"]
+    assert flows.dropped.sum() == totals["dropped"]
+    under_way = flows.sent_packets - flows.packets - flows.dropped
+    assert (under_way >= 0).all()
+    assert under_way.sum() == totals["in_flight"]
+    held = np.bincount(simulation.packets()[:, 0], minlength=len(under_way))
+    assert (held <= under_way).all()
+    assert (lanes.credits + lanes.occupancy + lanes.flying + lanes.returning == lanes.buffer).all()
+    for blocks in (lanes.occupancy, lanes.flying, lanes.returning):
+        assert (blocks >= 0).all()
+    counters = simulation.counters()
+    reasons = (
+        counters.port_sw_hoq_lifetime_limit_discards + counters.port_sw_lifetime_limit_discards
+        + counters.vl_stalled_discards
+    )  # fmt: skip
+    assert (reasons <= counters.port_xmit_discards).all()
+    assert (lanes.waiting.sum(axis=1) == counters.waiting).all()
+    elsewhere = counters.buffer_overrun_errors + counters.port_rcv_switch_relay_errors + counters.link_down_discards
+    assert counters.port_xmit_discards.sum() <= totals["dropped"] <= (counters.port_xmit_discards + elsewhere).sum()
+
+
+@examples(60)
+@given(st.integers(0, 1 << 30))
+def test_packets_and_credits_add_up_at_any_stop(seed):
+    rng = random.Random(seed)
+    network = any_network(rng, BLOCKS)
+    switching, _ = any_behaviour(rng, BLOCKS)
+    traffic = Traffic(tuple(any_flow(rng, network.fabric) for _ in range(rng.randint(2, 8))), PACKET)
+    simulation = Simulation(network, traffic, switching, any_remedies(rng, network))
+    others = [ENGINES["minhop"].route(network.fabric, EngineOptions(vls=1, threads=1, seed=n)).lft for n in (1, 2)]
+    channels, down = rng.sample(range(network.channels), 3), set()
+    for _ in range(25):
+        stop = simulation.run(simulation.now + rng.choice([0, 1, 7, 60, 200]), events=rng.choice([1, 40, 10**6, 10**6]))
+        account(simulation)
+        if stop.why is Why.FINISHED:
+            break
+        deed, channel = rng.randrange(5), rng.choice(channels)
+        if deed == 0:
+            simulation.set_lft(rng.choice(others))
+        elif deed == 1:
+            simulation.stop_flow(rng.randrange(len(traffic.flows)), simulation.now)
+        elif deed == 2:
+            both = frozenset((channel, int(network.arrays.reverse[channel])))
+            (simulation.restore_link if both in down else simulation.fail_link)(channel)
+            down ^= {both}
+            account(simulation)
+
+
+def ring_or_torus(rng):
+    """Shortest ways on one VL, everybody sends all the time: it often locks."""
+    name, size = rng.choice([("ring", "4"), ("ring", "5"), ("ring", "6"), ("torus", "3x3")])
+    cas = rng.choice([1, 2])
+    fabric = generate(name, [size], cas=cas)
+    routing = ENGINES["minhop"].route(fabric, EngineOptions(vls=1, threads=1))
+    timing = Timing(1.0, rng.choice([1, 9]), rng.choice([0, 3]), 1.0, BLOCKS * rng.choice([1, 2, 5]))
+    lids = fabric.endport_lid.tolist()
+    far = [rng.choice([2, 2, 2, 1]) * cas for _ in lids]
+    flows = tuple(
+        Flow(source, (lids[(source + far[source]) % len(lids)],), bytes=PACKET) for source in range(fabric.endports)
+    )
+    return build_network(fabric, routing, timing), Traffic(flows, PACKET)
+
+
+@examples(120)
+@given(st.integers(0, 1 << 30))
+def test_what_is_locked_stays_where_it_is(seed):
+    """Without remedies: the lanes of a knot, and what can only wait for knots, keep their packets for ever."""
+    rng = random.Random(seed)
+    switching = Switching(Arbitration(rng.randrange(3)), Inputs(rng.randrange(2)), rng.choice([0, 7]), seed=seed)
+    simulation = Simulation(*ring_or_torus(rng), switching, Remedies())
+    stuck, held, knots = np.zeros(0, np.int64), np.zeros(0), set()
+    for _ in range(8):
+        stop = simulation.run(simulation.now + rng.choice([20, 100, 400]))
+        waits, occupancy = simulation.waits(), simulation.lanes().occupancy.ravel()
+        found = {knot.members for knot in waits.deadlocks}
+        assert all(any(set(old) <= set(new) for new in found) for old in knots)
+        assert waits.stuck[stuck].all()
+        assert (occupancy[stuck] >= held).all()
+        assert (waits.verdict == "deadlocked") == bool(found) == bool(waits.stuck.any())
+        if stop.why is Why.STANDSTILL:
+            assert found
+        stuck, knots = np.flatnonzero(waits.stuck), found
+        held = occupancy[stuck]
+    event(f"locked: {bool(found)}")
