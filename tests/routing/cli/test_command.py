@@ -1,7 +1,11 @@
+import os
+from pathlib import Path
+
 import click
 import pytest
 from click.testing import CliRunner
 
+import routing
 from routing import __version__
 from routing.cli import main
 from routing.cli.command import COMMANDS, explain
@@ -41,6 +45,14 @@ def test_routing_loads_no_networkx(python):
     modules = python("-c", code, "route", "ring:4").communicate()[0].split()
     assert "igraph" in modules
     assert "networkx" not in modules
+
+
+@pytest.mark.parametrize("drawing", ["matplotlib", "cairocffi", "cairo"])
+def test_what_igraph_could_draw_with_is_not_loaded(python, tmp_path, drawing):
+    (tmp_path / f"{drawing}.py").write_text("raise RuntimeError('loaded')")
+    paths = os.pathsep.join([str(tmp_path), str(Path(routing.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    command = python("-m", "routing.cli", "route", "ring:4", PYTHONPATH=paths)
+    assert (command.communicate()[1], command.returncode) == ("", 0)
 
 
 @pytest.mark.parametrize("args", [["nonsense"], ["completion"], ["completion", "tcsh"], ["--nonsense"]])
