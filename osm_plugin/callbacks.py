@@ -11,6 +11,7 @@ from typing import Any
 
 from osm_plugin.host import Host
 from routing.errors import IbnueError
+from routing.names import escaped
 
 TOKEN = 0x1B0E
 PENDING = 0x1B0F
@@ -106,12 +107,12 @@ class Callbacks:
 
     def _guarded(self, note: Any, room: int, action: Callable[[], str]) -> int:
         try:
-            self._put(note, room, " ".join(action().split()))
+            self._put(note, room, escaped(" ".join(action().split())))
         except IbnueError as problem:
-            self._put(note, room, str(problem))
+            self._put(note, room, escaped(str(problem)))
             return FAILED
         except Exception as problem:  # a traceback would go nowhere that anyone looks
-            self._put(note, room, f"{type(problem).__name__} in the host: {problem}")
+            self._put(note, room, escaped(f"{type(problem).__name__} in the host: {problem}"))
             return FAILED
         return TOKEN
 

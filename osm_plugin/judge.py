@@ -13,6 +13,7 @@ from contextlib import suppress
 from osm_plugin.rounds import Change
 from osm_plugin.transition import transition_line
 from routing.errors import IbnueError
+from routing.names import escaped
 
 NICE = 10
 """The next sweep's routing goes first."""
@@ -60,5 +61,5 @@ def judged(change: Change) -> str | None:
         traceback.print_exc()
         line = "transition not judged: bug in the worker"
     if line is not None:
-        print(line, file=sys.stderr, flush=True)  # noqa: T201
+        print(escaped(line), file=sys.stderr, flush=True)  # noqa: T201
     return line

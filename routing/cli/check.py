@@ -84,7 +84,7 @@ def check(
         tell(f"the files do not say, so it is assumed: {assumption}")
     findings.print_findings(proof)
     if require == "reversible" and proof.credit_loop is None and proof.reversible_loop is not None:
-        tell("\n".join(proof.reversible_loop.describe()))
+        tell(*proof.reversible_loop.describe())
     return 0 if good else FINDING
 
 

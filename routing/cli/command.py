@@ -17,8 +17,8 @@ from typing import Any
 import click
 
 from routing import __version__
-from routing.cli.output import shown
 from routing.errors import EnvironmentProblem, IbnueError, InputError, NotEnoughVLs
+from routing.names import escaped
 
 FINDING = 1
 WRONG_USE = 2
@@ -53,7 +53,7 @@ RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a 
 
 def one_line(text: str) -> str:
     """The text without line breaks, as an error is printed."""
-    return shown(" ".join(text.split()))
+    return escaped(" ".join(text.split()))
 
 
 def usage_line(error: Any) -> str:

@@ -16,8 +16,9 @@ import click
 from routing.cli import engines, fabrics, findings
 from routing.cli.command import FINDING
 from routing.cli.deeds import do, foresee, last_sweep, typed
-from routing.cli.output import json_option, phase, print_facts, print_json, shown, tell
+from routing.cli.output import json_option, phase, print_facts, print_json, tell
 from routing.errors import InputError
+from routing.names import escaped
 from routing.numerals import number_of
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def live(
             except InputError as error:
                 if not sys.stdin.isatty():
                     raise
-                tell(str(error), err=True)
+                tell(*str(error).split("\n"), err=True)
                 continue
             yield state if policies is None else with_ports(opened, state)
 
@@ -195,7 +196,7 @@ def with_ports(opened: Lab, state: State) -> State:
 def show(state: State, headline: str) -> None:
     """A state, line by line; the headline is that of the first one."""
     sweep = state.sweep
-    click.secho(shown(headline if state.since is None else state.deed), bold=True)
+    click.secho(escaped(headline if state.since is None else state.deed), bold=True)
     routed = "kept its tables" if sweep.engine is None else f"routed with {sweep.engine}"
     took = "" if sweep.routing_seconds is None else f" in {1000 * sweep.routing_seconds:.0f} ms"
     rows = [

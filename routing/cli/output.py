@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from routing.names import escaped
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -18,19 +20,9 @@ PIPE_WIDTH = 200
 """Columns of a table that no terminal limits."""
 
 
-def shown(text: str) -> str:
-    """The text with escapes for what a terminal would obey or not show, since names come from the fabric."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() or letter == "\n" else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
-
-
-def tell(text: str = "", *, err: bool = False) -> None:
-    """Print a line, or several, for people."""
-    click.echo(shown(text), err=err)
+def tell(*lines: str, err: bool = False) -> None:
+    """Print lines for people; a line end within one, as names may have, is an escape like all that is not printable."""
+    click.echo("\n".join(map(escaped, lines)), err=err)
 
 
 def json_option(command: Command) -> Command:
@@ -74,12 +66,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts:
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number < texts else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(shown, row))
+        table.add_row(*map(escaped, row))
     width = None if Console().is_terminal else PIPE_WIDTH
-    console = Console(highlight=False, markup=False, width=width)
+    console = Console(highlight=False, markup=False, emoji=False, width=width)
     with console.capture() as printed:
         console.print(table)
-    for line in printed.get().strip("\n").splitlines():
+    for line in printed.get().strip("\n").split("\n"):
         click.echo(line.rstrip())
 
 
@@ -95,7 +87,7 @@ def phase(text: str) -> Iterator[None]:
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        progress.add_task(shown(text), total=None)
+        progress.add_task(escaped(text), total=None)
         yield
 
 

@@ -89,7 +89,7 @@ def show_list(as_json: bool) -> int:
 def show_events(result: Result) -> None:
     """One line for each, with its packet time."""
     if result.events:
-        tell(f"\n{result.case}:")
+        tell("", f"{result.case}:")
     for time, text in result.events:
         tell(f"{time:10.2f}  {text}")
 

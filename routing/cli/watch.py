@@ -134,7 +134,7 @@ def show(fabric: Fabric, number: int, watched: int, added: Readings, told: Point
         more = f" and {len(added.unjudged) - 1} more" if len(added.unjudged) > 1 else ""
         tell(f"not judged, as a counter is full and says no more (--reset empties it): {first}{more}")
     for pointed in told.loops:
-        tell("\n".join(pointed.describe()))
+        tell(*pointed.describe())
     for channel in told.elsewhere:
         tell(f"suspected, but on no credit loop: {channel_name(fabric, channel)}")
 

@@ -137,7 +137,8 @@ def write_bundle(
 
 
 def _names(names: tuple[str, ...]) -> npt.NDArray[np.str_]:
-    return np.array(names, np.str_) if names else np.empty(0, "<U1")
+    """The names as numpy holds them, which cannot tell NULs at an end from none."""
+    return np.array([name.replace("\0", "\\x00") for name in names], np.str_) if names else np.empty(0, "<U1")
 
 
 def _meta(fabric: Fabric, routing: Routing, certificate: Order | None) -> str:

@@ -19,6 +19,7 @@ from xml.sax.saxutils import escape, quoteattr
 from routing.errors import FabricError, ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Place
+from routing.names import escaped
 
 _NODE_KEYS = {"kind": "string", "guid": "string", "name": "string", "ports": "int", "lid": "int"}
 _END_KEYS = {"port": "int", "guid": "string", "lid": "int", "lmc": "int"}
@@ -80,10 +81,12 @@ def _data(target: str, values: dict[str, Any]) -> str:
 
 
 def _legal(text: str) -> str:
-    """Without the characters that XML cannot hold."""
-    return "".join(
-        c if c in "\t\n" or " " <= c < "\ud800" or "\ue000" <= c < "\ufffe" or c > "\uffff" else " " for c in text
-    )
+    """With escapes for the characters that XML cannot hold."""
+    return escaped(text, _holds)
+
+
+def _holds(letter: str) -> bool:
+    return letter in "\t\n" or " " <= letter < "\ud800" or "\ue000" <= letter < "\ufffe" or letter > "\uffff"
 
 
 @dataclass

@@ -22,7 +22,7 @@ def json_text(fabric: Fabric) -> str:
     """The fabric as JSON, one device or cable a line."""
     parts = [
         '{"schema": ' + json.dumps(SCHEMA),
-        '"name": ' + json.dumps(fabric.name),
+        '"name": ' + json.dumps(_printable(fabric.name)),
         _array("switches", _switches(fabric)),
         _array("terminals", _terminals(fabric)),
         _array("links", _links(fabric)),
@@ -40,7 +40,7 @@ def _switches(fabric: Fabric) -> Iterator[Any]:
         strict=True,
     )  # fmt: skip
     for guid, name, ports, lid in rows:
-        yield {"guid": f"{guid:#x}", "name": name, "ports": ports, "lid": lid}
+        yield {"guid": f"{guid:#x}", "name": _printable(name), "ports": ports, "lid": lid}
 
 
 def _terminals(fabric: Fabric) -> Iterator[Any]:
@@ -54,7 +54,7 @@ def _terminals(fabric: Fabric) -> Iterator[Any]:
     for row, guid in enumerate(fabric.terminal_guid.tolist()):
         yield {
             "guid": f"{guid:#x}",
-            "name": fabric.terminal_name[row],
+            "name": _printable(fabric.terminal_name[row]),
             "kind": NodeKind(int(fabric.terminal_kind[row])).name.lower(),
             "ports": int(fabric.terminal_ports[row]),
             "endports": endports[row],

@@ -10,6 +10,7 @@ import numpy as np
 
 from routing.errors import FabricError
 from routing.fabric import Fabric, NodeKind
+from routing.names import escaped
 from routing.rates import WIDTHS, speed_name
 
 _WORDS = {NodeKind.SWITCH: ("Switch", "switchguid"), NodeKind.CA: ("Hca", "caguid"), NodeKind.ROUTER: ("Rt", "rtguid")}
@@ -125,8 +126,7 @@ class _Writer:
 
 def _in_quotes(name: str) -> str:
     """The name as a node description: no quotes, no line ends, at most the 63 bytes that ibsim keeps."""
-    plain = "".join(c if c.isprintable() else " " for c in name.replace('"', "'"))
-    return plain.encode(errors="replace")[:63].decode(errors="ignore")
+    return escaped(name.replace('"', "'")).encode()[:63].decode(errors="ignore")
 
 
 def _options(width: int, speed: float, name: str) -> str:

@@ -21,7 +21,7 @@ from routing.formats.opensm_order import encode, endport_kind, opensm_order
 _GRAMMAR = Grammar(
     switch=re.compile(r"\s*Unicast lids \[[^\]]*\] of switch .*? guid 0x([0-9a-fA-F]{1,16})(?:\s|$)"),
     entry=re.compile(
-        r"\s*0x([0-9a-fA-F]{1,4})\s+([0-9]{1,3})(?=\s|$)(?:.* portguid 0x([0-9a-fA-F]{1,16})(?=[\s:)]|$))?"
+        r"\s*0x([0-9a-fA-F]{1,4})\s+([0-9]{1,3})(?=\s|$)(?:.*? portguid 0x([0-9a-fA-F]{1,16})(?=[\s:)]|$))?"
     ),
     end=re.compile(r"\s*[0-9]+ (?:valid )?lids dumped"),
     noise=re.compile(r"\s*(?:#|$|ibwarn: |Lid\s+Out\s+Destination|Port\s+Info)"),

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.fabric import Fabric, NodeKind
+from routing.names import escaped
 
 KIND_NAME = {NodeKind.SWITCH: "Switch", NodeKind.CA: "Channel Adapter", NodeKind.ROUTER: "Router"}
 
@@ -25,5 +26,9 @@ def endport_kind(fabric: Fabric, endport: int) -> str:
 
 
 def encode(name: str) -> bytes:
-    """Bytes of a name as it was read; line ends, which would break a dump, become spaces."""
-    return name.replace("\n", " ").replace("\r", " ").encode("utf-8", "backslashreplace")
+    """Bytes of a name as it was read; line ends, which would break a dump, become escapes."""
+    return escaped(name, _in_a_line).encode("utf-8", "backslashreplace")
+
+
+def _in_a_line(letter: str) -> bool:
+    return letter not in "\n\r"

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
-from html import escape
 
 import numpy as np
 import numpy.typing as npt
+
+from routing.names import escaped
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#555555", "#bb7733")
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, GAP = 760, 190, 56, 190, 50, 46
 MOST_LINES = 8
 
 Lines = Mapping[str, npt.NDArray[np.float64]]
+
+
+def _text(text: str) -> str:
+    """The text as an SVG document holds it."""
+    return html.escape(escaped(text))
 
 
 def _ticks(most: float) -> list[float]:
@@ -36,7 +43,7 @@ def _panel(title: str, time: npt.NDArray[np.float64], lines: Lines, top: float) 
     def y(value: float) -> float:
         return top + HEIGHT * (1 - value / most)
 
-    parts = [f'<text x="{LEFT}" y="{top - 8:.1f}" class="title">{escape(title)}</text>']
+    parts = [f'<text x="{LEFT}" y="{top - 8:.1f}" class="title">{_text(title)}</text>']
     for value in _ticks(most):
         parts.append(f'<path class="grid" d="M{LEFT} {y(value):.1f}H{WIDTH - RIGHT}"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
@@ -47,7 +54,7 @@ def _panel(title: str, time: npt.NDArray[np.float64], lines: Lines, top: float) 
         colour, height = COLOURS[number], top + 6 + 18 * number
         parts.append(f'<polyline fill="none" stroke="{colour}" points="{points}"/>')
         parts.append(f'<path stroke="{colour}" stroke-width="3" d="M{WIDTH - RIGHT + 12} {height}h18"/>')
-        parts.append(f'<text x="{WIDTH - RIGHT + 36}" y="{height + 4}">{escape(name)}</text>')
+        parts.append(f'<text x="{WIDTH - RIGHT + 36}" y="{height + 4}">{_text(name)}</text>')
     return parts
 
 
@@ -66,11 +73,11 @@ def chart(title: str, note: str, time: npt.NDArray[np.float64], panels: Sequence
         Title of each, and up to eight named lines of float64[n].
     """
     height = TOP + len(panels) * (HEIGHT + GAP) + 4
-    body = [f'<text x="{LEFT}" y="18" class="title">{escape(title)}</text>']
-    body.append(f'<text x="{LEFT}" y="34" class="note">{escape(note)}</text>')
+    body = [f'<text x="{LEFT}" y="18" class="title">{_text(title)}</text>']
+    body.append(f'<text x="{LEFT}" y="34" class="note">{_text(note)}</text>')
     for number, (name, lines) in enumerate(panels):
         body += _panel(name, time, lines, TOP + 20 + number * (HEIGHT + GAP))
     style = "text{font:12px sans-serif}.title{font-weight:bold}.note{font-size:9px}.grid{stroke:#ddd}"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
     ground = f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
-    return "\n".join([head, f"<title>{escape(title)}</title>", f"<style>{style}</style>", ground, *body, "</svg>", ""])
+    return "\n".join([head, f"<title>{_text(title)}</title>", f"<style>{style}</style>", ground, *body, "</svg>", ""])

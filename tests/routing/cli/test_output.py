@@ -5,9 +5,11 @@ import json
 import pytest
 from command_runs import assert_refused, run
 
-from routing.cli.output import shown, tell
+from routing.cli.output import print_table, tell
+from routing.names import escaped
 
 RED = "\x1b[31m"
+RULES = '[[rule]]\nname = "one"\nports = [1]\nhoq_life = 8\n[[rule]]\nname = "two"\nspeed = "XDR"\nhoq_life = 9\n'
 
 
 @pytest.fixture
@@ -24,19 +26,68 @@ def painted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "escaped"),
+    ("text", "wanted"),
     [
         ("sw0 [red] é 日本", "sw0 [red] é 日本"),
         (f"{RED}sw0", "\\x1b[31msw0"),
         ("a\tb\rc\x07\x7f\x9b", "a\\tb\\rc\\x07\\x7f\\x9b"),
         ("right\u202eleft\udc80", "right\\u202eleft\\udc80"),
-        ("one\ntwo", "one\ntwo"),
+        ("one\ntwo\u2028three\x85", "one\\ntwo\\u2028three\\x85"),
     ],
 )
-def test_what_a_terminal_would_obey_is_escaped(text, escaped, capsys):
-    assert shown(text) == escaped
+def test_what_a_terminal_would_obey_is_escaped(text, wanted, capsys):
+    assert escaped(text) == wanted
     tell(text)
-    assert capsys.readouterr().out == f"{escaped}\n"
+    assert capsys.readouterr().out == f"{wanted}\n"
+
+
+def test_lines_are_told_one_by_one(capsys):
+    tell("one", "t\nwo", "")
+    tell()
+    assert capsys.readouterr().out == "one\nt\\nwo\n\n\n"
+
+
+def test_tables_show_names_as_they_are(capsys):
+    print_table(["name :smile:"], [["rack:x:1 [bold]"], ["two\nlines"]])
+    head, _, *rows = filter(None, map(str.strip, capsys.readouterr().out.split("\n")))
+    assert (head, *rows) == ("name :smile:", "rack:x:1 [bold]", "two\\nlines")
+
+
+def broken(path, folder):
+    """The fabric of a file with a line end in each name, and in its own."""
+    described = json.loads(path.read_text())
+    described["name"] += "\n"
+    for device in (*described["switches"], *described["terminals"]):
+        device["name"] = device["name"].replace("sw", "s\nw").replace("ca", "c\u2028a")
+    (folder / "broken.json").write_text(json.dumps(described))
+    return folder / "broken.json"
+
+
+def test_no_command_breaks_a_line_at_a_name(tmp_path):
+    """Every report has as many lines as with names that are plain."""
+    plain = tmp_path / "plain.json"
+    run("fabric", "ring", "5", "-o", plain)
+    odd = broken(plain, tmp_path)
+    for engine in ("minhop", "updn"):
+        run("route", plain, "-e", engine, "-o", tmp_path / engine)
+    loops, safe = tmp_path / "minhop", tmp_path / "updn"
+    (tmp_path / "flows").write_text("0x100000 0x100004\n0x100004 0x100008\n")
+    (tmp_path / "rules.toml").write_text(RULES)
+    reports = (
+        ["fabric", "@"], ["route", "@", "-e", "minhop"], ["check", "@", loops], ["check", "@", safe],
+        ["check", "@", loops, "--require", "reversible"], ["quality", "@", loops, "--links", 3],
+        ["diff", loops, safe, "--fabric", "@"], ["transition", "@", safe, loops], ["transition", "@", loops, safe],
+        ["pause", "@", loops, "--shift", 1], ["pause", "@", loops, "--flows", tmp_path / "flows", "--trace"],
+        ["whatif", "@", "-e", "updn", "--jobs", 1, "--max-loss", "0.01"], ["policy", "suggest", "@", loops],
+        ["policy", "check", tmp_path / "rules.toml", "@", "--tables", loops],
+        ["policy", "explain", tmp_path / "rules.toml", "@", "0x200001", 2],
+        ["route", "@", "-e", "updn", "--fail", "0x200001/9"],
+    )  # fmt: skip
+    for words in reports:
+        usual, told = (run(*(fabric if word == "@" else word for word in words)) for fabric in (plain, odd))
+        assert usual.stdout or words[-2] == "--fail", (words, usual.output)
+        assert told.exit_code == usual.exit_code, (words, told.output)
+        assert len(told.output.splitlines()) == len(usual.output.splitlines()), (words, told.output)
 
 
 def test_reports_escape_names(painted, tmp_path):

@@ -17,3 +17,9 @@ def test_a_chart_has_a_line_for_each_name():
     assert [len(line.get("points").split()) for line in lines] == [5, 5]
     assert {"a < b", "one", "two", "x", "y"} <= {word.text for word in root.findall("{*}text")}
     Tree.fromstring(chart("nothing", "", np.zeros(0), [("empty", {"z": np.zeros(0)})]))
+
+
+def test_names_that_svg_cannot_hold_are_escaped():
+    text = chart("a\x00", "b\x1b", np.zeros(1), [("<c>\n", {"d\x07": np.ones(1)})])
+    told = "".join(Tree.fromstring(text).itertext())
+    assert all(shown in told for shown in ("a\\x00", "b\\x1b", "<c>\\n", "d\\x07"))

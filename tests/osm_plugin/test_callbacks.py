@@ -1,0 +1,34 @@
+"""What a host says goes to OpenSM's log as one line."""
+
+import cffi
+import pytest
+
+from osm_plugin.callbacks import FAILED, TOKEN, Callbacks
+from routing.errors import RoutingError
+
+
+class Host:
+    """Says something, or fails with it."""
+
+    def __init__(self, said, fails):
+        self.said, self.fails = said, fails
+
+    def tend(self):
+        if self.fails:
+            raise self.fails(self.said)
+        return self.said
+
+
+@pytest.mark.parametrize(
+    ("fails", "answer", "wanted"),
+    [
+        (None, TOKEN, "sw 1 \\x1b[31m"),
+        (RoutingError, FAILED, "sw\\n1 \\x1b[31m"),
+        (ValueError, FAILED, "ValueError in the host: sw\\n1 \\x1b[31m"),
+    ],
+)
+def test_names_break_no_line_of_the_log(fails, answer, wanted):
+    ffi = cffi.FFI()
+    note = ffi.new("char[200]")
+    assert Callbacks(ffi, Host("sw\n1 \x1b[31m", fails)).tend(note, 200) == answer
+    assert ffi.string(note).decode() == wanted
