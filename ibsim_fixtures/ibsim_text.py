@@ -63,7 +63,7 @@ class Client:
 def ports_of(dump: str) -> list[PortState]:
     """Every external port in the output of ``dump``."""
     ports, name = [], ""
-    for line in dump.splitlines():
+    for line in dump.split("\n"):
         if head := _DUMPED_DEVICE.match(line):
             name = head[3]
         elif (port := _DUMPED_PORT.match(line)) and port[1] != "0":
@@ -75,7 +75,7 @@ def ports_of(dump: str) -> list[PortState]:
 def devices_of(dump: str, descriptions: dict[str, str]) -> tuple[Device, ...]:
     """Every device in the output of ``dump``, with its description by id, which ibsim does not print."""
     found = []
-    for line in dump.splitlines():
+    for line in dump.split("\n"):
         if head := _DUMPED_DEVICE.match(line):
             name = head[3]
             text = descriptions.get(name.rpartition("#")[2]) or name

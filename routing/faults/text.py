@@ -14,7 +14,7 @@ import numpy as np
 from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
 from routing.faults.model import Fault, FaultKind, apply_faults, cable_at, device_of, node_guids
-from routing.formats.text import read_text
+from routing.formats.text import lines_of, read_text
 from routing.rates import SPEED_OF, WIDTHS
 
 HOW = "write NAME/PORT, NAME/PORT - NAME/PORT, NAME, or port, switch, ca, group, degrade, swap in front"
@@ -52,7 +52,7 @@ def read_faults(path: str | Path, fabric: Fabric) -> list[Fault]:
         The file cannot be read.
     """
     reader, faults = _Reader.of(fabric), []
-    for number, line in enumerate(read_text(path).split("\n"), 1):
+    for number, line in lines_of(read_text(path)):
         told = re.sub(r"(^|\s)#.*", "", line).strip()
         if not told:
             continue

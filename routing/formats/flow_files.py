@@ -13,7 +13,7 @@ from routing.deadlock.pause_flows import Demand
 from routing.endports import find_endport
 from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
-from routing.formats.text import read_text
+from routing.formats.text import lines_of, read_text
 from routing.numerals import number_of
 
 _RATE = re.compile(r"[0-9]{1,9}(?:/[0-9]{1,9}|\.[0-9]{1,9})?", re.ASCII)
@@ -75,7 +75,7 @@ def read_paths(path: str | Path) -> Flows:
 
 
 def _lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    for line, text in enumerate(read_text(path).splitlines(), 1):
+    for line, text in lines_of(read_text(path)):
         try:
             words = shlex.split(text, comments=True)
         except ValueError as error:

@@ -15,7 +15,7 @@ import numpy as np
 from routing.errors import ParseError
 from routing.fabric import MAX_UNICAST_LID, Fabric
 from routing.formats.guid_lists import write_guid2lid, write_guid_list
-from routing.formats.text import c_number, read_text
+from routing.formats.text import c_number, lines_of, read_text
 from routing.lids import give_lids
 
 __all__ = [
@@ -62,7 +62,7 @@ def read_guid_lines(path: str | Path) -> tuple[GuidLine, ...]:
 
 def _guid_lines(text: str, path: str | Path) -> Iterator[GuidLine]:
     last = text.count("\n") + 1
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in lines_of(text):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = _GUID_LINE.match(line) if len(line) <= _MAX_LINE else None
@@ -87,7 +87,7 @@ def read_node_name_map(path: str | Path) -> dict[int, str]:
         A line that is no such pair, a GUID that stands twice.
     """
     names: dict[int, str] = {}
-    for number, line in enumerate(read_text(path).split("\n"), 1):
+    for number, line in lines_of(read_text(path)):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = _NAME_LINE.match(line) if len(line) <= _MAX_LINE else None
@@ -123,7 +123,7 @@ def read_guid2lid(path: str | Path) -> dict[int, LidRange]:
     ranges: dict[int, LidRange] = {}
     owner: dict[int, int] = {}
     closed = True
-    for number, line in enumerate(read_text(path).split("\n"), 1):
+    for number, line in lines_of(read_text(path)):
         if not line:
             closed = True
             continue

@@ -34,5 +34,5 @@ def write_guid_list(path: str | Path, guids: Iterable[int], comment: str = "") -
     EnvironmentProblem
         The file cannot be written.
     """
-    head = "".join(f"# {line}\n" for line in comment.splitlines())
+    head = "".join(f"# {line}\n" for line in comment.split("\n") if comment)
     write_text_atomically(path, head + "".join(f"0x{guid:016x}\n" for guid in guids))

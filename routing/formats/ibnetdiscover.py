@@ -14,6 +14,7 @@ from routing.errors import ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Place
 from routing.formats.statements import PortStatements
+from routing.formats.text import lines_of
 from routing.rates import parse_rate
 
 _KIND = {"Switch": NodeKind.SWITCH, "Ca": NodeKind.CA, "Rt": NodeKind.ROUTER}
@@ -56,7 +57,7 @@ class _Reader:
     grouped: bool = False  # -g prints the boards of some chassis twice
 
     def read(self, text: str) -> None:
-        for number, line in enumerate(text.split("\n"), 1):
+        for number, line in lines_of(text):
             if line.startswith("["):
                 self.port(line, number)
             elif line[:1] not in ("", "#"):

@@ -19,7 +19,7 @@ from routing.errors import ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Place
 from routing.formats.ibsim_links import DEFAULT_ENABLED, Enabled, Links, Statement, enabled_by_name
-from routing.formats.text import c_number, read_text
+from routing.formats.text import c_number, lines_of, read_text
 
 MAX_LINE = 254
 MAX_INCLUDES = 9
@@ -101,7 +101,7 @@ class _Reader:
         self.files += 1
         self.path = path
         record: _Node | None = None
-        for number, line in enumerate(text.split("\n"), 1):
+        for number, line in lines_of(text):
             self.line = number
             start = line[:1]
             if start == "#":

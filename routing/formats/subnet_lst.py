@@ -14,6 +14,7 @@ from routing.errors import FabricError, ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Place
 from routing.formats.statements import PortStatements
+from routing.formats.text import lines_of
 from routing.numerals import number_of
 from routing.rates import SPEED_OF, WIDTHS
 
@@ -73,7 +74,7 @@ def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     """
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
     statements = PortStatements(path)
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in lines_of(text):
         if not line.strip():
             continue
         found = _LINE.match(line) if len(line) <= _MAX_LINE else None

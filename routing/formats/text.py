@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -59,6 +60,14 @@ def read_text(path: str | Path) -> str:
     if len(data) > MAX_BYTES:
         raise ParseError(f"more than {MAX_BYTES >> 20} MiB of text", path=path, remedy="no fabric is that large")
     return data.decode("utf-8-sig", errors="backslashreplace").replace("\r\n", "\n")
+
+
+def lines_of(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text that :func:`read_text` gave, with their numbers.
+
+    They end with newlines and nothing else: whatever else ends lines for ``str.splitlines`` may stand in a name.
+    """
+    return enumerate(text.split("\n"), 1)
 
 
 def _bounded(file: IO[bytes] | gzip.GzipFile) -> bytes:

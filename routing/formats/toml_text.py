@@ -101,7 +101,7 @@ def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
         told = str(error)
         at = _AT.search(told)
         problem = told if at is None else told[: at.start()]
-        line = int(at[1]) if at and at[1] else max(1, len(text.splitlines()))
+        line = int(at[1]) if at and at[1] else max(1, text.count("\n") + (not text.endswith("\n")))
         raise ParseError(f"is no TOML: {problem}", path=path, line=line, remedy="see https://toml.io") from None
     except RecursionError:
         raise ParseError("is no TOML: it is nested too deeply", path=path) from None
