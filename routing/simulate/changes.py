@@ -13,7 +13,7 @@ from routing.deadlock.double_scheme import double_scheme
 from routing.endports import endport_names
 from routing.errors import ParseError
 from routing.simulate.ground import fabric_of, routing_of
-from routing.simulate.link_faults import Do, link_actions
+from routing.simulate.link_faults import Do, link_actions, with_room
 from routing.simulate.network import Network, build_network
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
@@ -107,7 +107,7 @@ def plan_of(scenario: Scenario, case: Case) -> Plan:
         names_of = endport_names(network.fabric)
         names = [names_of[flow.source] for flow in traffic.flows]
     actions = tuple(Action(tick, do) for tick, do in link_actions(scenario, case, network))
-    return Plan(network, traffic, tuple(range(len(names))), tuple(names), actions)
+    return Plan(with_room(case, network), traffic, tuple(range(len(names))), tuple(names), actions)
 
 
 def _tables(routing: Routing) -> Do:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -13,10 +15,11 @@ from routing.fabric import Fabric
 from routing.publish import verify
 from routing.reroute import Published, reroute
 from routing.simulate.ground import cable_between, enough_vls, pair
-from routing.simulate.network import Network
+from routing.simulate.network import Network, build_network
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.setting import packet_ticks, span_of
+from routing.tables import Routing
 
 Do = Callable[[Simulation], None]
 
@@ -111,15 +114,34 @@ def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Mo
             with enough_vls(scenario, *case.where, "fault"):
                 found = reroute(engine, options, before, fabric)
             before = Published(fabric, found.routing, found.proof)
-            writers[number] = _write(found.routing.lft, np.atleast_2d(found.routing.sl))
+            writers[number] = _write(found.routing)
         else:
             (down.add if moment.down else down.discard)(moment.link)
     return writers
 
 
-def _write(lft: np.ndarray[Any, np.dtype[np.uint8]], sl: np.ndarray[Any, np.dtype[np.uint8]]) -> Do:
+def with_room(case: Case, network: Network) -> Network:
+    """The same network, with room for what tables may bring that a case writes on the way.
+
+    These may have SLs by source switch where those before had them by destination alone, and take any VL that the
+    engine was given.
+    """
+    if not any(fault.get("reroute") for fault in case.table.get("fault", [])):
+        return network
+    routing = replace(network.routing, sl=_by_source(network.routing))
+    return build_network(network.fabric, routing, network.timing, vls=max(network.vls, routing.vls))
+
+
+def _by_source(routing: Routing) -> npt.NDArray[np.uint8]:
+    """uint8[S, L]: SLs by source switch, also where they are by destination alone; by LID of the source as they are."""
+    return routing.sl if routing.sl.ndim == 2 else np.broadcast_to(routing.sl, routing.lft.shape)
+
+
+def _write(routing: Routing) -> Do:
+    sl = _by_source(routing)
+
     def write(simulation: Simulation) -> None:
-        simulation.set_lft(lft)
+        simulation.set_lft(routing.lft)
         simulation.set_sl(sl)
 
     return write

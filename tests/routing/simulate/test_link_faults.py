@@ -165,3 +165,24 @@ def test_a_link_goes_down_once_where_figures_begin(tmp_path):
     (tmp_path / "mine.toml").write_text(SCENARIO.replace('name = "c"', 'name = "c"\nfrom = 10'))
     scenario = read_scenario(tmp_path / "mine.toml")
     assert play(scenario, scenario.cases[0]).right
+
+
+def test_tables_around_a_fault_may_have_sls_by_source(tmp_path):
+    """Where those before had them by destination alone."""
+    (tmp_path / "mine.toml").write_text(
+        """
+title = "t"
+fabric = { generator = "ring:5,cas=1" }
+routing = { engine = "updn", vls = 2 }
+traffic = { pattern = "uniform", process = "poisson", load = 0.1 }
+run = { until = 1000, from = 200 }
+[[case]]
+name = "c"
+fault = [{ cable = ["sw1", "sw2"], at = 50, reroute = [100] }]
+expect = { outcome = "progress" }
+"""
+    )
+    scenario = read_scenario(tmp_path / "mine.toml")
+    played = play(scenario, scenario.cases[0])
+    assert played.right
+    assert played.found["dropped"] == played.found["link_down_discards"] > 0  # and none by a VL that is not there
