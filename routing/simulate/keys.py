@@ -47,6 +47,7 @@ SEED = Key(WHOLE, least=0, most=2**31 - 1)
 ROOM = Key(NUMBER, least=0, most=2048)
 NEEDED_ROOM = Key(NUMBER, True, 0, 2048)
 DELAY = Key(WHOLE, least=0, most=2**30 - 1)
+WIRE = Key(WHOLE, least=1, most=2**30 - 1)
 BYTES = Key(WHOLE, least=1, most=2**30)
 VLS = Key((int, str), least=1, most=15)
 WINDOW = Key(WHOLE, least=1, most=10**15)
@@ -67,7 +68,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "engine": Key(TEXT), "tables": Key(TEXT), "vls": VLS, "fill": Key(FLAG), "ways": Key(LIST, item=NAMES),
         "seed": SEED, "rule": Key(TEXT),
     },
-    "timing": {"packet": Key(WHOLE, least=1, most=0xFFFF), "wire": DELAY, "switch": DELAY, "buffer": ROOM},
+    "timing": {"packet": Key(WHOLE, least=1, most=0xFFFF), "wire": WIRE, "switch": DELAY, "buffer": ROOM},
     "flow": {
         "name": Key(TEXT), "way": NAMES, "then": NAMES, "from": Key(TEXT), "to": Key((str, list), item=Key(TEXT)),
         "sl": Key(WHOLE, least=0, most=15), "process": Key(TEXT), "pattern": Key(TEXT), "load": LOAD,
@@ -85,7 +86,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "buffer": ROOM, "load": LOAD, "seed": SEED, "until": TIME, "without": NAMES,
         "engine": Key(TEXT), "vls": VLS, "remedy": Key(TABLE), "expect": Key(TABLE, True),
         "from": TIME, "buffers": Key(LIST, item=ROOM), "seeds": Key(WHOLE, least=0, most=10**6), "graph": Key(TABLE),
-        "tables": Key(TEXT), "change": Key(TABLE), "wire": DELAY, "pauses": Key(TABLE), "fault": Key(LIST),
+        "tables": Key(TEXT), "change": Key(TABLE), "wire": WIRE, "pauses": Key(TABLE), "fault": Key(LIST),
         "chain": Key(TABLE), "adaptive": Key(TABLE), "loads": Key(LIST, item=LOAD),
         "window": WINDOW,
     },

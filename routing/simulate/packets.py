@@ -277,7 +277,7 @@ def _at_standstill(scenario: Scenario, case: Case, plan: Plan) -> Found:
 def play_lock_times(scenario: Scenario, case: Case) -> Played:
     """When does it lock, for each size of buffer, and how much later for each packet that a buffer holds more?"""
     sizes = case.table.get("buffers", [])
-    if len(sizes) < 2 or not all(isinstance(size, int | float) for size in sizes):
+    if len(set(sizes)) < 2 or not all(isinstance(size, int | float) for size in sizes):
         raise scenario.error(
             f"case {case.name!r} needs two sizes of buffers", *case.where, "buffers", remedy="such as buffers = [4, 8]"
         )

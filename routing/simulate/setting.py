@@ -16,7 +16,7 @@ from routing.fabric import Fabric
 from routing.formats.toml_text import Where
 from routing.numerals import number_of
 from routing.simulate.ground import check_length, fabric_of, routing_of
-from routing.simulate.network import BLOCK, Network, Timing, build_network
+from routing.simulate.network import BLOCK, MOST_BLOCKS, Network, Timing, build_network
 from routing.simulate.options import Arbitration, Breaker, Inputs, Pauses, Remedies, Remedy, Switching
 from routing.simulate.scenario import Case, Scenario, flow_name
 from routing.simulate.traffic import (
@@ -92,11 +92,25 @@ def flows_of(scenario: Scenario, case: Case) -> list[Mapping[str, Any]]:
 
 def timing_of(scenario: Scenario, case: Case, fabric: Fabric) -> Timing:
     """A tick is a cycle, in which the fastest link takes a block; links take as long as their rates say."""
-    table, packet = scenario.tables["timing"], packet_ticks(scenario)
-    buffer = case.table.get("buffer", table.get("buffer", BUFFER))
+    table = scenario.tables["timing"]
     wire = case.table.get("wire", table.get("wire", 1))
     fastest = float(fabric.link_capacity.max(initial=0.0)) * 1e9 / 8 or 1.0
-    return Timing(BLOCK / fastest, wire, table.get("switch", 0), None, round(buffer * packet))
+    return Timing(BLOCK / fastest, wire, table.get("switch", 0), None, _buffer(scenario, case))
+
+
+def _buffer(scenario: Scenario, case: Case) -> int:
+    """Blocks of a buffer: a packet at least, and no more than a receiver can offer."""
+    table, packet = scenario.tables["timing"], packet_ticks(scenario)
+    said: Where = (*case.where, "buffer") if "buffer" in case.table else ("timing", "buffer")
+    packets = case.table.get("buffer", table.get("buffer", BUFFER))
+    blocks = round(float(packets) * packet)
+    if not packet <= blocks <= MOST_BLOCKS:
+        raise scenario.error(
+            f"a buffer cannot hold {packets:g} packets of {table.get('packet', PACKET)} bytes",
+            *said,
+            remedy=f"use 1 to {MOST_BLOCKS / packet:g}",
+        )
+    return blocks
 
 
 def ends_of(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> tuple[int, list[int]]:
@@ -214,7 +228,8 @@ def remedies_of(scenario: Scenario, case: Case) -> Remedies:
     table, packet = case.table.get("remedy", {}), packet_ticks(scenario)
 
     def ticks(name: str, usual: float) -> int:
-        return round(float(table.get(name, usual)) * packet)
+        time = float(table.get(name, usual))
+        return max(round(time * packet), int(time > 0))  # 0 means for ever
 
     remedy = Remedy(
         hoq=ticks("hoq", 0),

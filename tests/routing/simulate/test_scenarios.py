@@ -53,13 +53,16 @@ expect = { outcome = "progress" }
         ('"b", "y"]', '"y"]', "there is no cable between a and y"),
         ('way = ["x", "a", "b", "y"]', 'from = "x"', "needs a way, or from and to"),
         ('way = ["x", "a", "b", "y"]', 'from = "x"\nto = "x"', "sends to nobody"),
-        ("[[case]]", "[timing]\nbuffer = 0.5\n[[case]]", "does not fit a buffer"),
-        ("[[case]]", "[timing]\nbuffer = 100\n[[case]]", "number of blocks of a buffer"),
+        ("[[case]]", "[timing]\nbuffer = 0.5\n[[case]]", "cannot hold 0.5 packets .*[(]use 1 to 64"),
+        ("[[case]]", "[timing]\nbuffer = 100\n[[case]]", "cannot hold 100 packets .*[(]use 1 to 64"),
+        ("[[case]]", "[timing]\npacket = 65535\n[[case]]", "cannot hold 8 packets of 65535 bytes .*[(]use 1 to 2"),
+        ("[[case]]", "[timing]\nwire = 0\n[[case]]", "wire cannot be 0"),
         ("[[case]]", '[routing]\nengine = "best"\n[[case]]', "there is no engine 'best'"),
         ('name = "c"', 'name = "c"\narbitration = "fair"', "'fair' is no arbitration"),
         ('name = "c"', 'name = "c"\nwithout = ["q"]', "there is no such flow"),
         ("outcome", "luck", "expects 'luck'"),
         ('name = "c"', 'name = "c"\nwhat = "lock-times"\nbuffers = [4]', "two sizes of buffers"),
+        ('name = "c"', 'name = "c"\nwhat = "lock-times"\nbuffers = [4, 4]', "two sizes of buffers"),
         ('name = "c"', 'name = "c"\nchange = { how = "soon", at = 1 }', "'soon' is no way to change tables"),
         ('name = "c"', 'name = "c"\nchange = { how = "at once" }', "at is missing"),
         ('name = "c"', 'name = "c"\nchange = { how = "one by one", at = 1, order = ["a"] }', "name every switch once"),
@@ -87,6 +90,23 @@ expect = { outcome = "progress" }
 def test_a_scenario_that_cannot_be_is_refused(tmp_path, old, new, told):
     assert old in RING
     refusal(tmp_path, RING.replace(old, new), told)
+
+
+@pytest.mark.parametrize(("old", "new"), [("[[case]]", "[timing]\n@\n[[case]]"), ('name = "c"', 'name = "c"\n@')])
+def test_a_buffer_that_cannot_be_is_told_where_it_stands(tmp_path, old, new):
+    text = RING.replace(old, new.replace("@", "buffer = 65"))
+    assert refusal(tmp_path, text).line == 1 + text.splitlines().index("buffer = 65")
+
+
+@pytest.mark.parametrize("name", ["hoq", "lifetime"])
+def test_a_lifetime_of_less_than_a_tick_is_not_for_ever(tmp_path, name):
+    text = RING.replace('x = "a"', 'x = "a", z = "a"').replace(
+        "[[case]]", '[[flow]]\nway = ["z", "a", "b", "y"]\n[[case]]'
+    )
+    text = text.replace('name = "c"', f'name = "c"\nremedy = {{ {name} = 0.001 }}')
+    (tmp_path / "mine.toml").write_text(text.replace('outcome = "progress"', "at_least_dropped = 1"))
+    scenario = read_scenario(tmp_path / "mine.toml")
+    assert play(scenario, scenario.cases[0]).wrong == ()
 
 
 NO_FABRIC = """
