@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from routing.endports import find_device
+import numpy as np
+
+from routing.endports import find_device, find_endport
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
-from routing.errors import NotEnoughVLs
+from routing.errors import NotEnoughVLs, OptionError
 from routing.fabric import Fabric
 from routing.faults import apply_faults, parse_fault
 from routing.faults.model import device_names
@@ -28,6 +31,8 @@ from routing.topologies import from_words
 RULES = {"d-mod-k": d_mod_k, "dimension-order": dimension_order}
 WRITTEN = ("switches", "cables", "cas")
 """What a fabric takes that is written down."""
+_PLUG = re.compile(r"(.+)(?:/([0-9]{1,3})|\[([0-9]{1,3})\])", re.ASCII | re.DOTALL)
+_NAMED = 4
 
 
 def fabric_of(scenario: Scenario) -> Fabric:
@@ -43,7 +48,8 @@ def fabric_of(scenario: Scenario) -> Fabric:
         fabric = _written(scenario, table)
     where = ("fabric", "failed")
     failed = [
-        cable_between(scenario, fabric, pair(scenario, cable, *where), *where) for cable in table.get("failed", [])
+        cable_between(scenario, fabric, pair(scenario, cable, *where, number), *where, number)
+        for number, cable in enumerate(table.get("failed", []))
     ]
     if failed:
         fabric = fabric.without_links(failed)
@@ -102,13 +108,55 @@ def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str
 
 
 def cable_between(scenario: Scenario, fabric: Fabric, ends: tuple[str, str], *where: str | int) -> int:
-    """The first cable between two devices; ``where`` its ends are named in the file."""
+    """The cable between two devices, each of which may name its port; ``where`` its ends are named in the file.
+
+    Raises
+    ------
+    ParseError
+        There is none, or there are several.
+    """
     with scenario.placed(*where):
-        devices = {find_device(fabric, end) for end in ends}
-    for link, (a, b) in enumerate(fabric.link_device.tolist()):
-        if {a, b} == devices:
-            return link
-    raise scenario.error(f"there is no cable between {ends[0]} and {ends[1]}", *where)
+        (a, near), (b, far) = (_plug(fabric, end) for end in ends)
+    devices = fabric.link_device
+    between = np.flatnonzero((devices == (a, b)).all(axis=1) | (devices == (b, a)).all(axis=1)).tolist()
+    meant = [link for link in between if {(a, near), (b, far)} in _plugs(fabric, link)]
+    if len(meant) == 1:
+        return int(meant[0])
+    there = ", ".join(_cable_name(fabric, link) for link in (meant or between)[:_NAMED])
+    if not meant:
+        remedy = f"there is {there}" if between else None
+        raise scenario.error(f"there is no cable between {ends[0]} and {ends[1]}", *where, remedy=remedy)
+    port = int(fabric.link_port[meant[0]][fabric.link_device[meant[0]].tolist().index(a)])
+    raise scenario.error(
+        f"there are {len(meant)} cables between {ends[0]} and {ends[1]}: {there}",
+        *where,
+        remedy=f'name a port, such as ["{fabric.device_name(a)}/{port}", "{ends[1]}"]',
+    )
+
+
+def _plug(fabric: Fabric, text: str) -> tuple[int, int | None]:
+    """Device and port of ``S1/3`` or ``S1[3]``, or of the port that a GUID or LID is of; None: no port is named."""
+    try:
+        device = find_device(fabric, text)
+    except OptionError:
+        found = _PLUG.fullmatch(text)
+        if found is None:
+            raise
+        return find_device(fabric, found[1]), int(found[2] or found[3])
+    with suppress(OptionError):  # it is a switch, or a CA with several ports
+        return device, int(fabric.endport_port[find_endport(fabric, text)[0]])
+    return device, None
+
+
+def _plugs(fabric: Fabric, link: int) -> Iterator[set[tuple[int, int | None]]]:
+    """All ways to name the ends of a cable, with and without ports."""
+    (a, b), (p, q) = fabric.link_device[link].tolist(), fabric.link_port[link].tolist()
+    return ({(a, near), (b, far)} for near in (None, p) for far in (None, q))
+
+
+def _cable_name(fabric: Fabric, link: int) -> str:
+    ends = zip(fabric.link_device[link].tolist(), fabric.link_port[link].tolist(), strict=True)
+    return " - ".join(f"{fabric.device_name(device)}/{port}" for device, port in ends)
 
 
 def routing_of(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[Mapping[str, Any]]) -> Routing:

@@ -41,8 +41,8 @@ def link_actions(scenario: Scenario, case: Case, network: Network) -> list[tuple
     Raises
     ------
     ParseError
-        A cable that is not there, a link that comes up before it goes down, re-routing without an engine, what would
-        happen only when the run is over.
+        A cable that is not there or is one of several, a link that comes up before it goes down, re-routing without
+        an engine, what would happen only when the run is over.
     """
     moments = _moments(scenario, case, network.fabric)
     writers = _writers(scenario, case, network, moments)
@@ -56,7 +56,8 @@ def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
     packet, found = packet_ticks(scenario), list[_Moment]()
     for number, table in enumerate(case.table.get("fault", [])):
         where = (*case.where, "fault", number)
-        link = cable_between(scenario, fabric, pair(scenario, table["cable"], *where), *where)
+        cable = (*where, "cable")
+        link = cable_between(scenario, fabric, pair(scenario, table["cable"], *cable), *cable)
         at = float(table["at"])
         _check_within(scenario, case, table, *where)
         found.append(_Moment(round(at * packet), link, True))

@@ -60,11 +60,13 @@ def small_fabric(
     cables = [*cables]
     given = {frozenset(ends) for ends in cables}
     for ends in (*cables, *(ends for ends in cas.items() if frozenset(ends) not in given)):
+        plugs: list[int] = []
         for end in ends:
             if end not in handle:
                 raise OptionError(f"there is no device {end!r} to cable", remedy="list it among the switches or CAs")
             used[end] += 1
-        builder.connect(handle[ends[0]], used[ends[0]], handle[ends[1]], used[ends[1]], width=width, speed=speed)
+            plugs += handle[end], used[end]
+        builder.connect(*plugs, width=width, speed=speed)
     return builder.build(lmc=lmc)
 
 
