@@ -16,6 +16,8 @@ from routing.formats.perf_counters import parse_counters
 COUNTERS = ("PortSwHOQLifetimeLimitDiscards", "PortXmitWait", "PortXmitData")
 _WIDTH = {"PortSwHOQLifetimeLimitDiscards": 16, "PortXmitWait": 32, "PortXmitData": 32}
 """Bits of counters, which stay at their largest number; those of PortCountersExtended have 64."""
+_FULL, _LARGEST = (1 << 64) - 1, (1 << 63) - 1
+"""The largest number of such a counter, which ports that do not count may answer, too; the largest that is kept."""
 _EXTENDED = 0x0600
 """Bits of CapMask: the port has PortCountersExtended (IsExtendedWidthSupported, IsExtendedWidthSupportedNoIETF)."""
 STANDS = 100
@@ -76,7 +78,7 @@ class Readings:
 
     @property
     def _waited(self) -> npt.NDArray[np.bool_]:
-        return (self.xmit_wait > 0) & (self.xmit_wait >= STANDS * self.xmit_data)
+        return (self.xmit_wait > 0) & (self.xmit_wait // STANDS >= self.xmit_data)
 
 
 def check_lids(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> None:
@@ -147,7 +149,8 @@ def _switch_counters(lid: str, ports: list[int], run: Run) -> dict[int, dict[str
         drops = parse_counters(run(["perfquery", "--xmtdisc", lid, str(port)]), [port], discards)
         narrow = {**plain[port], **drops[port]}
         told = {name: (narrow[name], narrow[name] >= (1 << _WIDTH[name]) - 1) for name in COUNTERS}
-        told |= {name: (value, False) for name, value in extended.get(port, {}).items() if name in COUNTERS}
+        wider = {name: value for name, value in extended.get(port, {}).items() if name in COUNTERS}
+        told |= {name: (min(value, _LARGEST), value >= _FULL) for name, value in wider.items()}
         found[port] = told
     return found
 

@@ -108,6 +108,22 @@ def test_readings_by_channel(ring, wide):
     assert ["perfquery", "-l", str(lids[0]), "2,3"] in run.asked
 
 
+def test_a_counter_of_64_bits_can_be_full_too(ring):
+    """Ports that do not count answer with ones throughout; half of that is more than a signed number holds."""
+
+    def run(command):
+        told = switches(command)
+        return told.replace(str((1 << 40) + 2), str((1 << 64) - 1)).replace(str((1 << 40) + 3), str(1 << 63))
+
+    fabric = ring[0]
+    switches = Switches(fabric, wide=True)
+    wanted = np.array([8, 9], np.int32)
+    found = read_channels(fabric, wanted, run)
+    assert fabric.channels.port[wanted].tolist() == [2, 3]
+    assert found.xmit_data.tolist() == [(1 << 63) - 1] * 2
+    assert found.full[2].tolist() == [True, False]
+
+
 def test_lids_that_are_of_other_switches_are_told(ring):
     fabric = ring[0]
     check_lids(fabric, np.arange(10, dtype=np.int32), Switches(fabric, wide=True))
@@ -133,6 +149,11 @@ def test_who_is_suspected():
     assert added.hoq_discards.tolist() == [1, 0, 0, 0, 0, 0, 2]
     assert added.suspected.tolist() == [0, 1, 2, 6]
     assert added.unjudged.tolist() == []
+
+
+def test_years_of_data_are_no_standstill():
+    """A hundred times as much as was sent is more than 64 bits hold."""
+    assert readings((0, 0xFFFFFFFE, 1 << 57), (0, 0xFFFFFFFE, (1 << 63) - 1)).suspected.tolist() == []
 
 
 def test_counters_that_are_full_say_no_more():
