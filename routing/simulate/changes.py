@@ -13,6 +13,7 @@ from routing.deadlock.double_scheme import double_scheme
 from routing.endports import endport_names
 from routing.errors import ParseError
 from routing.simulate.ground import fabric_of, routing_of
+from routing.simulate.keys import made_by
 from routing.simulate.link_faults import Do, link_actions, with_room
 from routing.simulate.network import Network, build_network
 from routing.simulate.run import Simulation
@@ -126,14 +127,15 @@ class _Change:
         self._scenario, self._case, self._flows = scenario, case, flows
         if scenario.tables["traffic"] or not all("way" in flow for flow in flows):
             raise scenario.error(f"case {case.name!r} changes tables, so every flow needs a way", *case.where, "change")
-        for key, told in (("engine", "the engine"), ("rule", "the rule"), ("tables", "files")):
-            if key in scenario.tables["routing"] or key in case.table:
-                raise scenario.error(
-                    f"case {case.name!r} changes tables from way to then, and they are those of {told}",
-                    *case.where,
-                    "change",
-                    remedy=f"leave {key} out",
-                )
+        made = made_by(scenario.tables["routing"], case.table)
+        if made is not None:
+            told = {"engine": "the engine", "rule": "the rule", "tables": "files"}[made]
+            raise scenario.error(
+                f"case {case.name!r} changes tables from way to then, and they are those of {told}",
+                *case.where,
+                "change",
+                remedy=f"leave {made} out",
+            )
         self._fabric = fabric_of(scenario)
         chosen = both_ways(flows)
         self._old = routing_of(scenario, case, self._fabric, flows)

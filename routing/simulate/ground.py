@@ -23,6 +23,7 @@ from routing.formats.guid_files import apply_guid2lid, read_guid2lid
 from routing.formats.table_files import read_tables
 from routing.formats.toml_text import Where
 from routing.simulate.dimension_order import dimension_order
+from routing.simulate.keys import made_by
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.ways import d_mod_k, hops_of, small_fabric, tables_of_ways
 from routing.tables import DATA_VLS, Routing
@@ -167,11 +168,13 @@ def routing_of(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[M
     def said(key: str) -> Where:
         return (*(case.where if key in own else ("routing",)), key)
 
-    if "engine" in table:
+    made = made_by(scenario.tables["routing"], case.table)
+    if made == "engine":
         return _engines_tables(scenario, fabric, table, said("engine"), said("vls"))
-    if "tables" in table:
-        return _read(scenario, fabric, table["tables"])
-    if "rule" in table:
+    if made == "tables":
+        place = (*case.where, "routing") if "routing" in case.table else ("routing",)
+        return _read(scenario, fabric, case.table.get("routing", table)["tables"], *place, "tables")
+    if made == "rule":
         with scenario.placed("routing", "rule"):
             return scenario.choice("rule for tables", table["rule"], RULES)(fabric)
     vls = table.get("vls", 1)
@@ -204,10 +207,11 @@ def enough_vls(scenario: Scenario, *where: str | int) -> Iterator[None]:
         raise scenario.error(str(error), *where, remedy=f"{most}use an engine that needs fewer") from None
 
 
-def _read(scenario: Scenario, fabric: Fabric, path: str) -> Routing:
+def _read(scenario: Scenario, fabric: Fabric, path: str, *where: str | int) -> Routing:
+    """Those of files; ``where`` they are named."""
     broken = [key for key in ("failed", "faults") if scenario.tables["fabric"].get(key)]
     remedy = f"let them be for the fabric after {broken[0]}, or let a fault of a case break it" if broken else None
-    with scenario.placed("routing", "tables", remedy=remedy):
+    with scenario.placed(*where, remedy=remedy):
         routing = read_tables(_beside(scenario, path), fabric)
         routing.check_shapes(fabric)
     return routing

@@ -8,13 +8,14 @@ from typing import Any
 from routing.errors import ParseError
 from routing.formats.toml_text import Toml
 from routing.simulate.idle_tables import check_unread
+from routing.simulate.keys import made_by
 
 Table = Mapping[str, Any]
 
 PACKETS = "packets"
 """What a case does unless it says otherwise."""
 _ALWAYS = {"name", "what", "expect"}
-_TABLES = _ALWAYS | {"without", "engine", "vls"}
+_TABLES = _ALWAYS | {"without", "engine", "vls", "routing"}
 _RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until"}
 READ_BY: Mapping[str, set[str]] = {
     PACKETS: _RUN | {"load", "window", "seed", "from", "remedy", "change", "fault"},
@@ -176,9 +177,11 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
         if key not in READ_BY.get(what, case):
             others = " or ".join(f'"{kind}"' for kind, keys in READ_BY.items() if key in keys)
             raise _idle(file, *where, key, why=f"for {what}", remedy=f"leave it out, or use what = {others}")
-    for key in ("tables", "rule"):
-        if "vls" in case and key in routing and "engine" not in {**routing, **case}:
-            raise _idle(file, *where, "vls", why=f"beside {key} of [routing]")
+    if "engine" in case and "routing" in case:
+        raise _idle(file, *where, "routing", why="beside engine", remedy="leave one of the two out")
+    made = made_by(routing, case)
+    if "vls" in case and made in ("tables", "rule"):
+        raise _idle(file, *where, "vls", why=f"beside {made}" + " of [routing]" * ("routing" not in case))
     if what == "dependencies" and case.get("tables") in ("new", "both"):
         _check_new_ways(file, case, *where, "tables")
     for key in ("load", "loads"):
@@ -200,10 +203,9 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
 
 def _check_new_ways(file: Toml, case: Table, *where: str | int) -> None:
     """Raise ParseError where the tables of a case's old and new ways are the same."""
-    routing = file.table.get("routing", {})
-    made = [key for key in ("engine", "rule", "tables") if key in routing] + ["engine"] * ("engine" in case)
-    if made:
-        raise _idle(file, *where, why=f"beside {made[-1]}, which takes no ways", remedy="leave one of the two out")
+    made = made_by(file.table.get("routing", {}), case)
+    if made is not None:
+        raise _idle(file, *where, why=f"beside {made}, which takes no ways", remedy="leave one of the two out")
     if not any("then" in flow for flow in file.table.get("flow", [])):
         raise _idle(file, *where, why="where no flow has another way", remedy="give one a way with then")
 

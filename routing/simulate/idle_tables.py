@@ -7,7 +7,7 @@ from typing import Any
 
 from routing.errors import ParseError
 from routing.formats.toml_text import Toml
-from routing.simulate.keys import TABLES
+from routing.simulate.keys import TABLES, made_by
 
 Table = Mapping[str, Any]
 
@@ -51,13 +51,7 @@ def check_unread(file: Toml, cases: Collection[Table]) -> None:
     for name in ("fabric", "routing"):
         if document.get(name) and all(case["what"] in BARE for case in cases):
             raise _unread(file, cases, name)
-    if document.get("routing") and all("engine" in case or case["what"] in BARE for case in cases):
-        for key in [key for key in document["routing"] if key not in ("vls", "seed")]:
-            raise _own(file, "routing", key, own="an engine of its own")
-    if document.get("routing", {}).get("vls") is not None and all(
-        "vls" in case or case["what"] in BARE for case in cases
-    ):
-        raise _own(file, "routing", "vls")
+    _check_routing(file, cases, document.get("routing", {}))
     for name in ("timing", "run", "traffic"):
         _check_keys(file, cases, document.get(name, {}), name)
     for number, flow in enumerate(document.get("flow", [])):
@@ -72,6 +66,17 @@ def check_unread(file: Toml, cases: Collection[Table]) -> None:
             )  # fmt: skip
 
 
+def _check_routing(file: Toml, cases: Collection[Table], routing: Table) -> None:
+    """Raise ParseError for a key that every case has something else for."""
+    routed = [case for case in cases if case["what"] not in BARE]
+    if all("engine" in case or "routing" in case for case in routed):
+        own = "an engine or tables" if any("routing" in case for case in routed) else "an engine"
+        for key in [key for key in routing if key not in ("vls", "seed")]:
+            raise _own(file, "routing", key, own=f"{own} of its own")
+    if "vls" in routing and all("vls" in case or "routing" in case for case in routed):
+        raise _own(file, "routing", "vls", own="its own" + ", or tables" * any("routing" in case for case in routed))
+
+
 def _changes(case: Table) -> bool:
     return "change" in case or case.get("tables") in ("new", "both")
 
@@ -81,8 +86,7 @@ def _looks_at(document: Table, case: Table, flow: Table) -> bool:
     what, routing = case["what"], document.get("routing", {})
     if "flow" in READ_OF.get(what, {"flow": ()}) and not (document.get("traffic") and what != "pauses"):
         return True
-    made = "engine" in case or any(key in routing for key in ("engine", "tables", "rule"))
-    return "way" in flow and what not in BARE and not made
+    return "way" in flow and what not in BARE and made_by(routing, case) is None
 
 
 def _check_keys(file: Toml, cases: Collection[Table], table: Table, *where: str | int) -> None:

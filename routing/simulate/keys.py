@@ -88,8 +88,9 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "from": TIME, "buffers": Key(LIST, item=ROOM), "seeds": Key(WHOLE, least=0, most=10**6), "graph": Key(TABLE),
         "tables": Key(TEXT), "change": Key(TABLE), "wire": WIRE, "pauses": Key(TABLE), "fault": Key(LIST),
         "chain": Key(TABLE), "adaptive": Key(TABLE), "loads": Key(LIST, item=LOAD),
-        "window": WINDOW,
+        "window": WINDOW, "routing": Key(TABLE),
     },
+    "routing of case": {"tables": Key(TEXT, True)},
     "adaptive": {
         "schemes": Key(LIST, True, item=Key(TEXT)), "vls": Key(WHOLE, least=1, most=15),
         "ca_vls": Key(WHOLE, least=1, most=15), "stay": Key(FLAG), "detect": TIME, "repeat": TIME, "lasts": TIME,
@@ -118,6 +119,21 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
 EXPECTED = Key(NUMBER, least=-1e18, most=1e18)
 """A number among what is expected."""
 TOLERANCE = Key(NUMBER, least=0, most=1)
+
+
+def made_by(routing: Mapping[str, Any], case: Mapping[str, Any]) -> str | None:
+    """What makes the tables of a case: an engine, files (``tables``) or a rule; None: the ways of the flows.
+
+    Parameters
+    ----------
+    routing
+        ``[routing]``, for cases that say nothing of their own.
+    case
+        The case.
+    """
+    own = {"engine": "engine", "routing": "tables"}
+    told = [own[key] for key in own if key in case] + [key for key in ("engine", "tables", "rule") if key in routing]
+    return told[0] if told else None
 
 
 def check_table(file: Toml, table: Mapping[str, Any], kind: str, told: str, *where: str | int) -> None:

@@ -15,6 +15,7 @@ from routing.fabric import Fabric
 from routing.publish import verify
 from routing.reroute import Published, reroute
 from routing.simulate.ground import cable_between, enough_vls, pair
+from routing.simulate.keys import made_by
 from routing.simulate.network import Network, build_network
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
@@ -103,9 +104,13 @@ def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Mo
     """For the number of each moment at which tables are written: what writes them."""
     if all(moment.link is not None for moment in moments):
         return {}
-    name: Any = case.table.get("engine", scenario.tables["routing"].get("engine"))
-    if name is None:
-        raise scenario.error(f"case {case.name!r} re-routes, so [routing] needs an engine", *case.where, "fault")
+    routing = scenario.tables["routing"]
+    if made_by(routing, case.table) != "engine":
+        remedy = "give it an engine, in place of what its tables are now"
+        raise scenario.error(
+            f"case {case.name!r} re-routes, so it needs an engine", *case.where, "fault", remedy=remedy
+        )
+    name: Any = case.table.get("engine", routing.get("engine"))
     engine, options = ENGINES[name], EngineOptions(vls=network.routing.vls, threads=1)
     proof = verify(network.fabric, network.routing, engine, threads=1, explain=False)
     before, down, writers = Published(network.fabric, network.routing, proof), set[int](), dict[int, Do]()

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from routing.numerals import number_of
 from routing.simulate.changes import Plan, plan_of
 from routing.simulate.events import describe
+from routing.simulate.keys import made_by
 from routing.simulate.network import BLOCK
 from routing.simulate.options import Switching
 from routing.simulate.played import Played, Series, tables_stated
@@ -222,7 +223,7 @@ def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
         **window_stated(scenario, case),
         "remedy": case.table.get("remedy", {}) or "none",
     }
-    if "tables" in scenario.tables["routing"] and "engine" not in case.table:
+    if made_by(scenario.tables["routing"], case.table) == "tables":
         stated |= tables_stated(simulation.network.routing)
     return stated | {part: case.table[part] for part in ("change", "fault") if part in case.table}
 

@@ -168,6 +168,8 @@ def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
     for part in ("remedy", "graph", "change", "pauses", "chain", "adaptive"):
         if part in row:
             check_table(file, row[part], part, f"{part} {of_case}", *where, part)
+    if "routing" in row:
+        check_table(file, row["routing"], "routing of case", f"routing {of_case}", *where, "routing")
     for name, value in row["expect"].items():
         number_wanted = name == "tolerance" or name.startswith(("at_least_", "at_most_"))
         if number_wanted and (isinstance(value, bool) or not isinstance(value, int | float)):
