@@ -13,10 +13,11 @@ from routing._kernels.slots import slot_numbers
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
+from routing.faults import apply_faults, every_switch
 from routing.formats.fabric_files import read_fabric
 from routing.reroute import Published, prepare, reroute
 from routing.reroute.ground import Frame
-from routing.reroute.rejoin import rejoin, second_tops
+from routing.reroute.rejoin import cut_off, rejoin, second_tops
 from routing.topologies import generate
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
@@ -63,7 +64,11 @@ def test_all_reach_one_top_by_turns_that_lead_up_then_down(fabric, seed):
     links = rng.permutation(np.unique(fabric.channels.link))
     less = fabric.without_links(links[: rng.integers(0, 7)].tolist())
     frame = Frame.of(less, [fabric])
-    assert len(second_tops(frame.ground, waits.position)) == ends(downhill(frame, waits.position))
+    uphill = downhill(frame, waits.position)
+    assert len(second_tops(frame.ground, waits.position)) == ends(uphill)
+    firsts = [min(part, key=waits.position.item) for part in networkx.weakly_connected_components(uphill)]
+    reached = set(firsts).union(*(networkx.ancestors(uphill, first) for first in firsts))
+    assert np.flatnonzero(~cut_off(frame.ground, waits.position) & (frame.ground.part >= 0)).tolist() == sorted(reached)
     found = rejoin(frame, waits)
     if found is None:
         assert ends(downhill(frame, waits.position)) > 0
@@ -105,3 +110,23 @@ def test_trees_need_no_search_where_a_switch_loses_its_only_link_up(kind, size):
         assert np.array_equal(back.routing.lft, home.routing.lft)
         rejoined += 1
     assert rejoined
+
+
+@pytest.mark.parametrize(("kind", "size"), [("kary-ntree", ["4", "3"]), ("xgft", ["4x4x4", "1x3x4"])])
+def test_trees_need_no_search_where_a_switch_beside_the_first_is_lost(kind, size):
+    """What was above it hangs on nothing but what is below: it is entered from there."""
+    fabric = generate(kind, size)
+    home, together = published(fabric), 0
+    waits = prepare(home, home).waits
+    for fault in every_switch(fabric):
+        less = apply_faults(fabric, [fault])
+        ground = Frame.of(less, [fabric]).ground
+        tops = second_tops(ground, waits.position)
+        if not len(tops):
+            continue
+        found = reroute(ENGINES["updn"], OPTIONS, home, less, home=home)
+        assert (found.how, found.proof.scope, "exact" in found.counts) == ("repaired", "all", False)
+        assert found.counts["searches"] == 0
+        assert found.changed <= 3 * found.broken
+        together += len(tops) > 1 and np.count_nonzero(cut_off(ground, waits.position)) > len(tops)
+    assert together
