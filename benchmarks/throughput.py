@@ -6,7 +6,7 @@ Fabrics are those of benchmarks.published_fabrics.  OpenSM's tables, service lev
 OpenSM on ibsim.  The figure is what every CA receives on average until the last message has arrived, as a share of its
 link: it counts the slowest flow, as an application that waits for the exchange does.  Every switch has VOQs,
 round-robin arbitration and a buffer of 4 packets for each VL and input.  A deadlock is told with the share that was
-delivered.
+delivered; a star marks tables with a credit loop, for whatever traffic.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import importlib.util
 import multiprocessing
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from pathlib import Path
 
 from benchmarks.opensm_tables import opensm_tables
@@ -100,29 +101,35 @@ def theirs(name: str, engine: str) -> Result:
 
 
 def results(arguments: argparse.Namespace) -> Iterator[Result]:
-    """All of them, in order, as they are done."""
-    jobs = [(ours, name, engine) for name in arguments.fabrics for engine in arguments.ours]
-    jobs += [(theirs, name, engine) for name in arguments.fabrics for engine in arguments.opensm]
+    """All of them, engine by engine, as they are done."""
+    jobs = [(ours, name, engine) for engine in arguments.ours for name in arguments.fabrics]
+    jobs += [(theirs, name, engine) for engine in arguments.opensm for name in arguments.fabrics]
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(arguments.jobs, mp_context=context) as pool:
         for future in [pool.submit(*job) for job in jobs]:
             yield future.result()
 
 
-def table(found: Sequence[Result], fabrics: Sequence[str]) -> Iterator[str]:
-    """Markdown: an engine a line, a fabric a column."""
-    by_place = {(result.engine, result.fabric): result for result in found}
+def table(found: Iterable[Result], fabrics: Sequence[str]) -> Iterator[str]:
+    """Markdown: an engine a line, a fabric a column; each line as soon as its results are there."""
     yield f"| engine | {' | '.join(fabrics)} |"
     yield f"| --- {'| --- ' * len(fabrics)}|"
-    for engine in dict.fromkeys(result.engine for result in found):
-        row = [by_place[engine, fabric] for fabric in fabrics]
-        yield f"| {engine} | {' | '.join(_cell(result) for result in row)} |"
+    for engine, row in groupby(found, key=lambda result: result.engine):
+        yield f"| {engine} | {' | '.join(_cell(result) for result in islice(row, len(fabrics)))} |"
 
 
 def _cell(result: Result) -> str:
     if result.share is None:
         return result.note
-    return f"{result.share:.3f}" + ("" if result.certified else " (loop)")
+    return f"{result.share:.3f}" + ("" if result.certified else "*")
+
+
+def _told(coming: Iterable[Result], found: list[Result]) -> Iterator[Result]:
+    """The same results, each told on standard error and kept."""
+    for result in coming:
+        found.append(result)
+        print(f"{result.fabric}: {result.engine}: {_cell(result)}", file=sys.stderr, flush=True)
+        yield result
 
 
 def plot(found: Sequence[Result], fabrics: Sequence[str], path: Path) -> None:
@@ -192,11 +199,9 @@ def main(words: Sequence[str] | None = None) -> int:
         arguments.opensm = []
     if not (arguments.ours or arguments.opensm):
         parser.error("no engine is left to run")
-    found = []
-    for result in results(arguments):
-        found.append(result)
-        print(f"{result.fabric}: {result.engine}: {_cell(result)}", file=sys.stderr, flush=True)
-    print("\n".join(table(found, arguments.fabrics)))
+    found: list[Result] = []
+    for line in table(_told(results(arguments), found), arguments.fabrics):
+        print(line, flush=True)
     if arguments.plot:
         plot(found, arguments.fabrics, arguments.plot)
     return 0

@@ -1,5 +1,7 @@
 """What the benchmark of an exchange is asked for is checked before the first of its long runs."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from benchmarks import throughput
@@ -14,7 +16,7 @@ def _small(monkeypatch):
 
 def results_here(arguments):
     """In this process, which alone has the small fabric."""
-    return (throughput.ours(name, engine) for name in arguments.fabrics for engine in arguments.ours)
+    return (throughput.ours(name, engine) for engine in arguments.ours for name in arguments.fabrics)
 
 
 @pytest.mark.usefixtures("_small")
@@ -48,5 +50,23 @@ def test_a_table_of_shares(capsys):
     head, _, updn, minhop = capsys.readouterr().out.splitlines()
     assert head == "| engine | ring |"
     assert updn.startswith("| ibnue updn | 0.")
-    assert "(loop)" not in updn
-    assert minhop.endswith("(loop) |")
+    assert "*" not in updn
+    assert minhop.endswith("* |")
+
+
+def test_a_line_of_the_table_comes_as_soon_as_its_last_figure():
+    figures = (throughput.Result(name, engine, 0.5, certified=engine == "a") for engine in "ab" for name in "xy")
+    lines = throughput.table(figures, ["x", "y"])
+    assert [next(lines), next(lines)] == ["| engine | x | y |", "| --- | --- | --- |"]
+    assert next(lines) == "| a | 0.500 | 0.500 |"
+    assert next(figures) == throughput.Result("x", "b", 0.5)  # which was not taken yet
+    assert list(lines) == ["| b | 0.500* |"]
+
+
+@pytest.mark.usefixtures("_small")
+def test_lines_are_written_as_they_come(monkeypatch):
+    written = []
+    output = SimpleNamespace(write=written.append, flush=lambda: written.append(None))
+    monkeypatch.setattr("sys.stdout", output)
+    assert throughput.main(["--ours", "updn", "--opensm", ","]) == 0
+    assert "".join(filter(None, written)).count("\n") == written.count(None) == 3
