@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from routing._kernels.native import ffi, lib, pointer
 from routing._kernels.running import Fields, Ints, NetworkArrays, Running, TrafficArrays
+from routing.errors import KernelError
 
 TOTALS = (
     "now", "injected", "delivered", "dropped", "in_flight", "hops", "events", "last_move", "injected_bytes",
@@ -93,11 +94,19 @@ class Handle(Running):
         self._tables = {"lft": network.lft.shape, "sl2vl": network.sl2vl.shape, "sl": network.sl.shape}
 
     def log(self, start: int = 0) -> Ints:
-        """int64[n, 6], what breakers and drops wrote from that row on, by ``LOG_FIELDS``."""
+        """int64[n, 6], what breakers and drops wrote from that row on, by ``LOG_FIELDS``.
+
+        Raises
+        ------
+        KernelError
+            ``start`` is below 0.
+        """
         logged = self.totals()["logged"]
         start = min(start, logged)
         rows = np.zeros((logged - start, len(LOG_FIELDS)), np.int64)
-        lib.ibn_sim_log(self._sim, start, len(rows), pointer(rows))
+        there = lib.ibn_sim_log(self._sim, start, len(rows), pointer(rows))
+        if there != len(rows):
+            raise KernelError(f"kernel failed: no {len(rows)} rows of a log of {logged} from {start} on")
         return rows
 
     def packets(self) -> Ints:

@@ -99,12 +99,15 @@ void ibn_sim_flows(const ibn_sim *sim, int64_t *rows)
     }
 }
 
+/* Rows of the log from that one on, as many as there is room for; how many there are, IBN_NONE if it has no such row. */
 int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows)
 {
+    if (from < 0 || from > sim->logged)
+        return IBN_NONE;
     int64_t count = sim->logged - from < most ? sim->logged - from : most;
     if (count > 0)
         memcpy(rows, sim->log + from * IBN_LOG_WIDTH, (size_t)count * IBN_LOG_WIDTH * sizeof(int64_t));
-    return count > 0 ? count : 0;
+    return sim->logged - from;
 }
 
 /* Queued packets in switches: flow, LID, lane that holds it, lane that it waits for, blocks, since when, since when it
