@@ -1,13 +1,12 @@
-"""Runs every benchmark, or those that are named, one after the other and each in a process of its own.
-
-usage: python -m benchmarks [NAME...]
-"""
+"""Runs every benchmark, or those that are named, one after the other and each in a process of its own."""
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from routing.formats.fabric_files import write_net
@@ -43,11 +42,14 @@ def arguments(name: str, folder: Path) -> list[str]:
     return [str(path) for path in paths]
 
 
-def main(names: list[str]) -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Run them; 1 if any failed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
+    names = parser.parse_args(words).names
     unknown = sorted(set(names) - set(NAMES))
     if unknown:
-        sys.exit(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
+        parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
     failed = []
     with tempfile.TemporaryDirectory(prefix="ibnue-benchmarks-") as folder:
         for name in names or NAMES:
@@ -61,4 +63,4 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

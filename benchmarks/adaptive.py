@@ -1,20 +1,18 @@
 """What schemes of adaptive routing accept on an 8x8 torus with 4 VLs, over the load and under many conditions.
 
-usage: python -m benchmarks.adaptive [--plot FILE] [--all] [--arrival]
-
 Figures are what a CA gets on average, as a share of its link, from packet time 500 to 2000.  Escape ways are by
 dimension order with a dateline, on two VLs; the others are the adaptive ones.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.usage import parser_of
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
@@ -132,13 +130,13 @@ def exchange() -> None:
     print(f"\nexchange of {fabric.endports} CAs on a tree: {share:.3f} of the links, {stop.why.name.lower()}")
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Print the tables, draw those over the load."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of("adaptive", __doc__)
     parser.add_argument("--plot", type=Path, help="SVG file")
     parser.add_argument("--all", action="store_true", help="also load 1 under every condition")
     parser.add_argument("--arrival", action="store_true", help="who has waited longest goes first, not inputs in turn")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(words)
     arbitration = Arbitration.ARRIVAL if chosen.arrival else Arbitration.ROUND_ROBIN
     panels = [
         (f"{cas} CA{'s' * (cas > 1)} at a switch, on {ca_vls} VLs: accepted over offered load",

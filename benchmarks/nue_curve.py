@@ -1,18 +1,16 @@
 """How the time of an engine grows: fat trees and tori from about 100 to 2000 switches.
 
-usage: python -m benchmarks.nue_curve [--engine nue] [--vls 8] [--effort 0.1]
-
 A Markdown table.  Seconds are processor seconds of engine and proof, all threads together; the last column divides them
 by destinations and by channels, which is what has to stay level.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
 
+from benchmarks.usage import parser_of
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -33,7 +31,7 @@ def fabrics() -> list[tuple[str, str, list[str], int]]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.nue_curve", description=__doc__.splitlines()[0])
+    parser = parser_of("nue_curve", __doc__)
     parser.add_argument("--engine", default="nue", choices=sorted(ENGINES))
     parser.add_argument("--vls", type=int, default=8)
     parser.add_argument("--effort", type=float, default=0.1)

@@ -1,14 +1,11 @@
 """What Nue's layers begin with: the published way beside others, as a Markdown table.
 
-usage: python -m benchmarks.nue_seeds FABRIC... [--vls 8,2] [--passes 1]
-
 Published: the escape tree is a breadth-first tree from the most central switch (betweenness, weighted by end ports) of
 the layer's convex subgraph, and every dependency begins unused.  CPU seconds are those of the kernel.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +16,7 @@ import igraph
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.usage import parser_of
 from routing._kernels.nue import Grown, grow
 from routing._kernels.order import grow_order
 from routing.engines.destinations import Destinations, slowness
@@ -116,7 +114,7 @@ HEAD = ("fabric", "VLs", "seeds", "a2a, first pass", "a2a, best", "entries on th
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.nue_seeds", description=__doc__.splitlines()[0])
+    parser = parser_of("nue_seeds", __doc__)
     parser.add_argument("fabrics", nargs="+", type=Path, metavar="FABRIC")
     parser.add_argument("--vls", type=lambda text: [int(part) for part in text.split(",")], default=[8, 2])
     parser.add_argument("--passes", type=int, default=1)

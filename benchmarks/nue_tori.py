@@ -1,9 +1,6 @@
 """The published experiment on running time: 25 tori from 2x2x2 to 10x10x10, 4 CAs a switch, 1 % of the links failed.
 
-usage: python -m benchmarks.nue_tori [--count 25] [--vls 8] [--opensm nue,dfsssp,lash] [--timeout 60] [--plot FILE]
-       python -m benchmarks.nue_tori --table FILE --plot FILE
-
-A Markdown table, and a picture of it; the second form draws a table that was printed before (a page of the docs, say).
+A Markdown table, and a picture of it (--plot); --table draws one that was printed before (a page of the docs, say).
 Ours: processor and wall seconds of engine and proof in a warm process.  OpenSM's seconds are from its own log, sending
 the tables to the simulated switches included; an engine that gives up, or takes longer than the timeout with all of
 OpenSM's start, is said to.
@@ -11,7 +8,6 @@ OpenSM's start, is said to.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 import tempfile
@@ -20,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.quality_table import listed, opensm_row
+from benchmarks.usage import parser_of
 from ibsim_fixtures.processes import missing_packages
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -108,7 +105,7 @@ def plot(rows: Sequence[dict[str, str]], path: Path) -> None:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.nue_tori", description=__doc__.splitlines()[0])
+    parser = parser_of("nue_tori", __doc__)
     parser.add_argument("--count", type=int, default=len(SIZES), help="tori, the smallest first")
     parser.add_argument("--vls", type=int, default=8)
     parser.add_argument("--opensm", type=listed, default=["nue", "dfsssp", "lash"], help="engines, with commas")

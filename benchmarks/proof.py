@@ -1,18 +1,15 @@
-"""Times the proof and the check of its certificate, in milliseconds of processor time (all threads together).
-
-Usage: python benchmarks/proof.py [torus:10x10x10 kary-ntree:16,3 ...]
-"""
+"""Times the proof and the check of its certificate, in milliseconds of processor time (all threads together)."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from benchmarks.usage import parser_of
 from routing.deadlock.certificate import check_certificate
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -58,8 +55,11 @@ def report(label: str, fabric: Fabric, routing: Routing) -> None:
     print(line, flush=True)
 
 
-def main(names: list[str]) -> None:
-    for name in names or FABRICS:
+def main(words: Sequence[str] | None = None) -> None:
+    """Print the tables."""
+    parser = parser_of("proof", __doc__)
+    parser.add_argument("fabrics", nargs="*", default=FABRICS, metavar="FABRIC", help="such as torus:10x10x10")
+    for name in parser.parse_args(words).fabrics:
         kind, _, arguments = name.partition(":")
         fabric = generate(kind, arguments.split(","), **({"cas": 4} if kind == "torus" else {}))
         print(f"{name}: {fabric.switches} switches, {len(fabric.lids) - 1} LIDs, {len(fabric.channels)} channels")
@@ -71,4 +71,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,7 +1,5 @@
 """Balance of our engines beside that of OpenSM's own, in one run: a Markdown table for each fabric.
 
-usage: python -m benchmarks.quality_table FABRIC... [--opensm minhop,sssp] [--ours minhop,updn/bisection/4]
-
 OpenSM runs on ibsim with QoS and 8 VLs; its seconds are from its own log ("building routing with" to "tables
 configured"), which includes sending the tables to the simulated switches.  Ours are those of the engine and of the
 proof in a warm process.  An engine that gives up is said to, and OpenSM's fallback is not measured in its place.
@@ -19,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.opensm_tables import opensm_tables
+from benchmarks.usage import parser_of
 from ibsim_fixtures.processes import LabError, missing_packages
 from routing.deadlock.proof import Proof, prove
 from routing.engines import ENGINES
@@ -128,7 +127,7 @@ def listed(text: str) -> list[str]:
 
 
 def parsed(words: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality_table", description=__doc__.splitlines()[0])
+    parser = parser_of("quality_table", __doc__)
     parser.add_argument("fabrics", nargs="+", type=Path, metavar="FABRIC")
     parser.add_argument("--opensm", type=listed, default=list(OPENSM_ENGINES), help="engines of OpenSM, with commas")
     parser.add_argument("--ours", type=listed, default=list(ENGINES), help="name[/objective[/VLs]], with commas")

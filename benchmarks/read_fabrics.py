@@ -1,7 +1,5 @@
 """Seconds to read a fabric from every format, and to write it: a Markdown table.
 
-usage: python -m benchmarks.read_fabrics [CAS_PER_LEAF]
-
 The fabric is a tree of three levels of 40-port switches with 2000 switches (10,000 nodes and 40,000 cables with 10 CAs
 a leaf, the default).  The output of ibnetdiscover and OpenSM's list are laid out here as those programs print them.
 Each figure is the best of three in CPU time of one process, so that other work on the machine does not count.
@@ -9,13 +7,13 @@ Each figure is the best of three in CPU time of one process, so that other work 
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from benchmarks.usage import parser_of
 from routing.fabric import Fabric, NodeKind
 from routing.formats.fabric_files import read_fabric, write_fabric
 from routing.topologies import xgft
@@ -85,9 +83,11 @@ def subnet_lines(fabric: Fabric) -> Iterator[str]:
             yield f"{half(device, port)} {half(far, far_port)} PHY=4x LOG=ACT SPD=25"
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Print the table."""
-    fabric = xgft([int(sys.argv[1]) if len(sys.argv) > 1 else 10, 20, 40], [1, 20, 20])
+    parser = parser_of("read_fabrics", __doc__)
+    parser.add_argument("cas", nargs="?", type=int, default=10, metavar="CAS_PER_LEAF")
+    fabric = xgft([parser.parse_args(words).cas, 20, 40], [1, 20, 20])
     cas = int((fabric.terminal_kind == NodeKind.CA).sum())
     print(f"{fabric.switches} switches, {cas} CAs, {fabric.links} cables\n")
     print("| format | MB | read, s | write, s |\n|---|---|---|---|")

@@ -2,21 +2,17 @@
 
 Milliseconds of processor time of all threads together, the making of the faulty fabric included; what is made once for
 each set of tables, ahead of the fault, is timed apart.
-
-Usage: python -m benchmarks.reroute [LINKS]              links that are pulled of each fabric, 24 if not given; 0: all
-       python -m benchmarks.reroute --switches [NUMBER]  the same of switches that go with all that hangs on them
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.usage import parser_of
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -89,11 +85,12 @@ def report(label: str, fabric: Fabric, engine: str, what: str, count: int) -> No
     )
 
 
-def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--switches", action="store_true")
-    parser.add_argument("number", nargs="?", type=int, default=24)
-    asked = parser.parse_args(arguments)
+def main(words: Sequence[str] | None = None) -> None:
+    """Print some lines for each fabric and engine."""
+    parser = parser_of("reroute", __doc__)
+    parser.add_argument("--switches", action="store_true", help="that go with all that hangs on them, instead of links")
+    parser.add_argument("number", nargs="?", type=int, default=24, help="of each fabric, 24 if not given; 0: all")
+    asked = parser.parse_args(words)
     for label, kind, size, cas, engines in CASES:
         fabric = generate(kind, size.split(","), **({"cas": cas} if cas else {}))
         for engine in engines:
@@ -101,4 +98,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,18 +1,17 @@
 """Pulls every link between switches of every fixture fabric: what it takes to mend the tables of four engines.
 
 Lists whatever changed more than three entries for a broken one, or took a fresh run.
-
-Usage: python -m benchmarks.reroute_fixtures [ENGINE...]
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.usage import parser_of
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -55,10 +54,15 @@ def scan(engine: str) -> None:
     )
 
 
-def main(arguments: list[str]) -> None:
-    for engine in arguments or ["nue", "updn", "dfsssp", "lash"]:
+def main(words: Sequence[str] | None = None) -> None:
+    """Print a line for each engine."""
+    parser = parser_of("reroute_fixtures", __doc__)
+    parser.add_argument("engines", nargs="*", metavar="ENGINE", help=", ".join(ENGINES))
+    for engine in parser.parse_args(words).engines or ["nue", "updn", "dfsssp", "lash"]:
+        if engine not in ENGINES:
+            parser.error(f"there is no engine {engine!r}")
         scan(engine)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

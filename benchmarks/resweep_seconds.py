@@ -1,8 +1,5 @@
 """Seconds that OpenSM spends on routing when a cable is pulled and when it is back, with its own engines and with ours.
 
-usage: python -m benchmarks.resweep_seconds [FABRIC...] [--pairs nue:ibnue-nue,dfsssp:ibnue-dfsssp] [--faults 3]
-       [--vls 8] [--seed 1]
-
 FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  The seconds are OpenSM's own: from "building
 routing with" to "tables configured" in its log, of the first sweep, and medians of those after a cable between two
 switches was pulled and after it was put back, the same cables for both of a pair.  `changed` is the median of entries
@@ -12,15 +9,14 @@ greatest of changed / used.
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.sweep_seconds import built_plugin, settings
+from benchmarks.usage import parser_of
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.opensm_log import Sweep
@@ -83,14 +79,15 @@ def row(name: str, engine: str, found: Seconds, theirs: Seconds | None) -> str:
     return f"| {' | '.join([*cells, f'{most:.2f}'])} |"
 
 
-def main(argv: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(words: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = parser_of("resweep_seconds", __doc__)
     parser.add_argument("fabrics", nargs="*", default=list(FABRICS))
     parser.add_argument("--pairs")
     parser.add_argument("--faults", type=int, default=3)
     parser.add_argument("--vls", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
-    told = parser.parse_args(argv)
+    told = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         plugin = built_plugin(folder, told.vls)
@@ -114,4 +111,4 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

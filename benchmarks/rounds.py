@@ -1,7 +1,5 @@
 """In how many changes after a lost link, and after its return, safe rounds of writing are found, and what that takes.
 
-Usage: python -m benchmarks.rounds [LINKS]     links that are pulled of each fabric, 24 if not given; 0: all
-
 For each engine: changes that are safe in any order, in rounds with acknowledgements between them, in rounds of which
 some wait for packets to leave, in such rounds with entries out of use for a while, and written at once (of these: where
 SLs change); the most entries that were out of use beside those that were broken; processor milliseconds of all threads
@@ -10,14 +8,15 @@ together, median and most.  Options are those of a sweep of the plugin with 8 VL
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from benchmarks.reroute import pulled
+from benchmarks.usage import parser_of
 from osm_plugin.options import SWEEP_EFFORT
 from osm_plugin.plan import options_key
 from osm_plugin.rounds import in_rounds
@@ -84,8 +83,11 @@ def report(label: str, fabric: Fabric, name: str, links: int) -> None:
     print(f"{label:22} {name:7} lost: {lost.line()}", f"{'':30} back: {back.line()}", sep="\n", flush=True)
 
 
-def main(arguments: list[str]) -> None:
-    links = int(arguments[0]) if arguments else 24
+def main(words: Sequence[str] | None = None) -> None:
+    """Print a line for each fabric and engine."""
+    parser = parser_of("rounds", __doc__)
+    parser.add_argument("links", nargs="?", type=int, default=24, help="pulled of each fabric, 24 if not given; 0: all")
+    links = parser.parse_args(words).links
     for label, kind, size, cas, engines in CASES:
         fabric = generate(kind, size.split(","), **({"cas": cas} if cas else {}))
         for name in engines:
@@ -93,4 +95,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

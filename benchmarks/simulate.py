@@ -7,7 +7,9 @@ from each of 1000 CAs to every other on a fat tree, with the switches' timers an
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
+from benchmarks.usage import parser_of
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.simulate.network import Network, Timing, build_network
@@ -42,8 +44,9 @@ def timed(simulation: Simulation, ticks: int) -> float:
     return time.process_time() - began
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Print a line for each case."""
+    parser_of("simulate", __doc__).parse_args(words)
     for blocks, load, ticks in ((1, 0.2, 200_000), (1, 0.5, 60_000), (32, 0.2, 4_000_000), (32, 0.5, 1_000_000)):
         network = torus(blocks)
         size = 64 * blocks

@@ -4,13 +4,10 @@ Figure 6 of "Unlocking Credit Loop Deadlocks" shows such a tree with 32 hosts, a
 17.  The text does not say which tree, or which cables.  This swaps the far ends of pairs of cables: first at random, to
 count trees in which any three flows close a loop; then from one set of swaps to a better one, to find a loop of the
 figure's flows.  A set is better if their ways round a loop are longer than shortest ones by fewer hops.
-
-usage: python -m benchmarks.swapped_cables [--seconds 20] [--seed 3]
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 import time
@@ -21,6 +18,7 @@ from itertools import permutations
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.usage import parser_of
 from routing.topologies import generate
 
 Ints = npt.NDArray[np.int64]
@@ -166,12 +164,12 @@ def anneal(tree: Tree, rng: random.Random, most: int, seconds: float) -> tuple[i
     return tried, least, best
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of("swapped_cables", __doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="processor time of each search")
     parser.add_argument("--seed", type=int, default=3)
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     print(f"{'tree':12} {'tried':>6} {'with loops':>10} {'swaps':>6} {'tried':>6} {'excess':>6}")
     for size in TREES:
         tree, name = Tree.of(size), f"{size} {given.seed}"

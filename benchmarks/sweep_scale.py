@@ -1,7 +1,5 @@
 """How `ibnue sweep` grows with processes: the same tasks on 1, 2, ... of them.
 
-usage: python -m benchmarks.sweep_scale [--processes 1,2] [--fabric torus:4x4x4] [--engine nue:effort=0.1] [--cases 600]
-
 A Markdown table: wall seconds, how many times one process, cases a second, processor seconds of the workers and of the
 program that hands out and keeps the ledger.  Starting the workers counts.  Only an idle machine gives figures that mean
 anything; the last column says how much of it this run had.
@@ -9,7 +7,6 @@ anything; the last column says how much of it this run had.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -17,6 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.usage import parser_of
 from routing.cli.fabrics import read
 from routing.sweep.executors import Processes
 from routing.sweep.ledger import Ledger
@@ -57,7 +55,7 @@ def worker_seconds(crew: Processes) -> float:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep_scale", description=__doc__.splitlines()[0])
+    parser = parser_of("sweep_scale", __doc__)
     parser.add_argument("--processes", default="1,2", help="numbers of processes, with commas")
     parser.add_argument("--fabric", default="torus:4x4x4")
     parser.add_argument("--engine", default="nue:effort=0.1")

@@ -1,8 +1,5 @@
 """Seconds that a sweep of OpenSM spends on routing, with its own engines and with ours, in one run.
 
-usage: python -m benchmarks.sweep_seconds [FABRIC...] [--pairs minhop:ibnue-minhop,updn:ibnue-updn] [--rounds 3]
-       [--vls 8]
-
 FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  The seconds are OpenSM's own: from "building
 routing with" to "tables configured" in its log, so ours include the way to the worker and back, the proof, and sending
 the tables.  The two of a pair run in turn, round by round; medians are compared.  With --vls OpenSM has QoS on and as
@@ -13,11 +10,11 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.usage import parser_of
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin
 from osm_plugin.install import install
@@ -68,13 +65,14 @@ def compare(name: str, net: Path, pair: tuple[str, str], plugin: Plugin, told: a
     return f"| {' | '.join(cells)} |"
 
 
-def main(argv: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(words: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = parser_of("sweep_seconds", __doc__)
     parser.add_argument("fabrics", nargs="*", default=FABRICS)
     parser.add_argument("--pairs", default=PAIRS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--vls", type=int, default=1)
-    told = parser.parse_args(argv)
+    told = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         plugin = built_plugin(folder, told.vls)
@@ -88,4 +86,4 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

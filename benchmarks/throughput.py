@@ -1,7 +1,5 @@
 """The Nue paper's throughput experiment, simulated: one all-to-all exchange of 2 KiB messages over 4x QDR links.
 
-usage: python -m benchmarks.throughput [FABRIC...] [--ours nue/8,dfsssp,...] [--opensm nue,dfsssp,...] [--plot FILE]
-
 Fabrics are those of benchmarks.published_fabrics.  OpenSM's tables, service levels included, are taken from a real
 OpenSM on ibsim.  The figure is what every CA receives on average until the last message has arrived, as a share of its
 link: it counts the slowest flow, as an application that waits for the exchange does.  Every switch has VOQs,
@@ -25,6 +23,7 @@ from pathlib import Path
 
 from benchmarks.opensm_tables import opensm_tables
 from benchmarks.published_fabrics import PUBLISHED
+from benchmarks.usage import parser_of
 from ibsim_fixtures.processes import LabError, missing_packages
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -184,7 +183,7 @@ def chart(text: str) -> Path:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__.splitlines()[0])
+    parser = parser_of("throughput", __doc__)
     parser.add_argument("fabrics", nargs="*", metavar="FABRIC", help=f"of {', '.join(PUBLISHED)}; default: all")
     parser.add_argument("--ours", type=our_engines, default=list(OURS), help="name[/VLs], with commas")
     parser.add_argument("--opensm", type=listed, default=list(OPENSM), help="engines of OpenSM, with commas")

@@ -1,7 +1,5 @@
 """How many faults a second are laid over a fabric, mended, proven and measured.
 
-usage: python -m benchmarks.whatif [FABRIC ...] [-e nue,updn] [--jobs 1] [--most N] [--stability full]
-
 FABRIC is a file or a generator with its arguments.  Every single link between switches fails, or N of them at random.
 A Markdown table: faults a second of wall time, and of processor time over all processes, the tables before any fault
 not counted.
@@ -16,6 +14,7 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.quality_table import listed
+from benchmarks.usage import parser_of
 from routing.cli import fabrics
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -55,7 +54,7 @@ def processor_seconds() -> float:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.whatif", description=__doc__.splitlines()[0])
+    parser = parser_of("whatif", __doc__)
     parser.add_argument("fabrics", nargs="*", default=FABRICS)
     parser.add_argument("-e", "--engines", type=listed, default=["nue", "updn"], help="engines, with commas")
     parser.add_argument("-j", "--jobs", type=int, default=1, help="processes")

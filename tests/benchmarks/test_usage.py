@@ -1,0 +1,32 @@
+"""Every benchmark says what it does, and what it can be told."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+import benchmarks.usage
+
+FOLDER = Path(benchmarks.usage.__file__).parent
+MODULES = [path.stem for path in sorted(FOLDER.glob("*.py")) if "__name__" in path.read_text()]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_help(capsys, name):
+    module = importlib.import_module(f"benchmarks.{name}")
+    with pytest.raises(SystemExit) as ended:
+        module.main(["--help"])
+    said = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert said.startswith("usage: python -m benchmarks")
+    assert module.__doc__.splitlines()[0] in " ".join(said.split())
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_is_not_there_is_refused(capsys, name):
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module(f"benchmarks.{name}").main(["--no-such-option"])
+    assert ended.value.code == 2
+    assert f"python -m benchmarks.{name}: error: " in capsys.readouterr().err.replace(
+        "benchmarks: ", "benchmarks.__main__: "
+    )
