@@ -1,20 +1,35 @@
 """Build of the C kernels; everything else about the distribution stands in pyproject.toml."""
 
 import os
+import runpy
 from pathlib import Path
 
 from setuptools import setup
 
 KERNELS = Path("routing/_kernels")
+BUILT = KERNELS / "_native.abi3.so"
+
+
+def are_of_other_flags() -> bool:
+    """Whether kernels stand in the clone that say they were built with other flags than would be taken now.
+
+    Those in a build folder follow its C file, which holds the flags too.
+    """
+    return (
+        BUILT.exists() and runpy.run_path(str(KERNELS / "build.py"))["built_with"]().encode() not in BUILT.read_bytes()
+    )
 
 
 def are_built() -> bool:
     """Whether kernels stand in the clone that are newer than all that they are made of."""
-    built = KERNELS / "_native.abi3.so"
     sources = [Path(__file__), KERNELS / "build.py", *(KERNELS / "csrc").rglob("*.[ch]")]
-    return built.exists() and built.stat().st_mtime > max(source.stat().st_mtime for source in sources)
+    return BUILT.exists() and BUILT.stat().st_mtime > max(source.stat().st_mtime for source in sources)
 
 
+others = are_of_other_flags()
 # For environments that install the clone as editable one after the other: any Python takes the kernels of another.
-keep = os.environ.get("IBNUE_KERNELS") == "keep" and are_built()
-setup(cffi_modules=[] if keep else ["routing/_kernels/build.py:ffibuilder"])
+keep = os.environ.get("IBNUE_KERNELS") == "keep" and are_built() and not others
+setup(
+    cffi_modules=[] if keep else ["routing/_kernels/build.py:ffibuilder"],
+    options={"build_ext": {"force": others}},
+)

@@ -34,6 +34,11 @@ def flags() -> tuple[list[str], list[str]]:
     return compile_flags, link_flags
 
 
+def built_with() -> str:
+    """What the module holds of its flags, so that a build with others is known; nothing of where it was built."""
+    return " ".join(["ibnue kernels:", *(flag for both in flags() for flag in both if not flag.startswith("-I"))])
+
+
 def make_ffi() -> FFI:
     """Describe the extension module."""
     ffi = FFI()
@@ -42,7 +47,12 @@ def make_ffi() -> FFI:
     root = Path(__file__).parents[2]
     ffi.set_source(
         "routing._kernels._native",
-        "\n".join(f'#include "{header.name}"' for header in sorted(SOURCES.glob("*.h"))),
+        "\n".join(
+            [
+                f'__attribute__((used)) static const char ibn_built_with[] = "{built_with()}";',
+                *(f'#include "{header.name}"' for header in sorted(SOURCES.glob("*.h"))),
+            ]
+        ),
         depends=[str(header.relative_to(root)) for header in sorted(SOURCES.rglob("*.h"))],
         sources=[str(source.relative_to(root)) for source in sorted(SOURCES.glob("*.c"))],
         extra_compile_args=compile_flags,

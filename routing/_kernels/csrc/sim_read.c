@@ -99,7 +99,7 @@ void ibn_sim_flows(const ibn_sim *sim, int64_t *rows)
     }
 }
 
-/* Rows of the log from that one on, as many as there is room for; how many there are, IBN_NONE if it has no such row. */
+/* Rows of the log from that one on, as many as there is room for; how many there are, IBN_NONE without that row. */
 int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows)
 {
     if (from < 0 || from > sim->logged)

@@ -1,0 +1,53 @@
+"""Kernels that were built with other flags are built again; those that were not are left alone."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+KERNELS = Path("routing/_kernels")
+
+
+@pytest.fixture
+def build(tmp_path):
+    """Builds a clone with a kernel of one line; says whether a module was written, and whether it is sanitized."""
+    csrc = tmp_path / KERNELS / "csrc"
+    csrc.mkdir(parents=True)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", KERNELS / "build.py", "routing/__init__.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / KERNELS / "__init__.py").touch()
+    (csrc / "one.h").write_text("int ibn_next(int number);\n")
+    (csrc / "one.c").write_text('#include "one.h"\nint ibn_next(int number) { return number + 1; }\n')
+
+    def run(*how, **environment):
+        known = [*tmp_path.glob(f"{KERNELS}/*.so"), *tmp_path.glob(f"build/lib*/{KERNELS}/*.so")]
+        before = {path: path.stat().st_mtime_ns for path in known}
+        usual = {name: value for name, value in os.environ.items() if not name.startswith("IBNUE_")}
+        command = [sys.executable, "setup.py", "-q", "build_ext", *how]
+        subprocess.run(command, cwd=tmp_path, env={**usual, **environment}, check=True, capture_output=True)
+        place = str(KERNELS) if how else f"build/lib*/{KERNELS}"
+        (built,) = tmp_path.glob(f"{place}/*.so")
+        return built.stat().st_mtime_ns != before.get(built), b"__ubsan" in built.read_bytes()
+
+    return run
+
+
+def test_a_build_folder_of_other_flags_is_built_again(build):
+    assert build() == (True, False)
+    assert build(IBNUE_SANITIZE="undefined") == (True, True)
+    assert build(IBNUE_SANITIZE="undefined") == (False, True)
+    assert build() == (True, False)
+
+
+def test_kernels_in_the_clone_are_built_again_wherever_their_objects_are(build):
+    """Those of another Python are elsewhere; and kernels of other flags are not kept."""
+    mine, others = ("--inplace", "--build-temp", "mine"), ("--inplace", "--build-temp", "others")
+    assert build(*mine) == (True, False)
+    assert build(*others, IBNUE_KERNELS="keep") == (False, False)
+    assert build(*others, IBNUE_SANITIZE="undefined", IBNUE_KERNELS="keep") == (True, True)
+    assert build(*mine) == (True, False)
+    assert build(*mine) == (False, False)
