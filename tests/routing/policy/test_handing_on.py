@@ -18,7 +18,7 @@ from routing.errors import EnvironmentProblem
 from routing.policy import hoq_seconds, lay_over, loop_channels, port_facts, read_policy
 from routing.policy.drain import drain_times
 from routing.policy.export import channel_arrays, opensm_lines, stall_life, switch_object, write_switch_files
-from routing.policy.suggest import rules_text, suggest
+from routing.policy.suggest import Suggestion, rules_text, suggest
 from routing.tables import Provenance, Routing, identity_sl2vl
 from routing.topologies import generate
 
@@ -132,6 +132,26 @@ def test_proposed_rules_hold_together(ring, write):
     without = suggest(fabric, routing, breaker=False)[2]
     assert without.detect_time == 0
     assert "deadlock_breaker" not in rules_text((without,), fabric)
+
+
+def test_proposed_rules_say_why():
+    """A packet of 4096 bytes takes 4.096 us: a wait of nine, suspicion and release after ten, in two digits upwards."""
+    fabric = generate("ring", ["5"])
+    text = rules_text(suggest(fabric, ENGINES["minhop"].route(fabric, EngineOptions(vls=1))), fabric)
+    assert text.endswith(
+        """
+# 10 ports; without a deadlock their heads wait 36.86 us at most; dropped after 131.1 us
+[[rule]]
+name = "loop ports"
+role = "loop"
+hoq_life = 5
+vl_stall_count = 7
+override = true
+deadlock_breaker = { detect_time = "41us", check_period = "4.1us", release_period = "41us", extra_mtus = 1 }
+"""
+    )
+    assert (text.count("override"), text.count("; dropped after ")) == (1, 3)
+    assert "wait 2 s at most; dropped never\n" in rules_text((Suggestion("ca-facing", 1, 2.0, 20),), fabric)
 
 
 def test_nothing_is_proposed_for_loops_that_are_not_there(ring):

@@ -1,18 +1,22 @@
 """Adaptive routing: what each scheme does under more traffic than fits, and what cannot be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from sim_cases import torus_dor
+from sim_cases import flows_along, torus_dor
 
 from routing._kernels.adaptive import LANE_FIELDS
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import OptionError
+from routing.fabric import NO_PORT
 from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import Arbitration
 from routing.simulate.state import Why
 from routing.simulate.traffic import Process, all_to_all, uniform
+from routing.simulate.ways import small_fabric, tables_of_ways
 from routing.topologies import generate
 
 BLOCKS = 4
@@ -137,6 +141,33 @@ def test_longer_escape_ways_are_not_left_again():
     with pytest.raises(OptionError, match="not all escape ways are shortest"):
         overload(Scheme.ESCAPE, network=network)
     assert share(overload(Scheme.ESCAPE, network=network, stay=True)) > 0.1
+
+
+def test_escape_ways_that_end_are_refused():
+    """Where the tables have no entry, and where they lead to VL 15, which switches drop."""
+    fabric, _ = torus_dor(4)
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
+    lft = routing.lft.copy()
+    lft[3, fabric.endport_lid[9]] = NO_PORT
+    for ends, told in (
+        (replace(routing, lft=lft), f"LID {fabric.endport_lid[9]} ends at {fabric.switch_name[3]} "),
+        (replace(routing, sl2vl=np.full(16, 15, np.uint8)), "by a VL that is none"),
+    ):
+        with pytest.raises(OptionError, match=told):
+            overload(Scheme.ESCAPE, network=torus(4, vls=3, routing=ends), stay=True)
+
+
+def test_escape_ways_are_asked_for_within_each_part_of_a_fabric():
+    cables, cas = [("a", "b"), ("c", "d")], {"ha": "a", "hb": "b", "hc": "c", "hd": "d"}
+    fabric = small_fabric("parts", list("abcd"), cables, cas)
+    ways = [("ha", "a", "b", "hb"), ("hc", "c", "d", "hd")]
+    routing = tables_of_ways(fabric, [*ways, *(way[::-1] for way in ways)], fill=True)
+    network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, BLOCKS), vls=2)
+    simulation = simulate_adaptive(
+        network, flows_along(fabric, ways, messages=20, bytes=BYTES), Adaptive(Scheme.ESCAPE)
+    )
+    assert simulation.run(100_000).why is Why.FINISHED
+    assert simulation.totals()["delivered"] == 40
 
 
 def test_on_a_tree_it_needs_no_scheme():
