@@ -108,7 +108,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
     },
     "change": {"how": Key(TEXT, True), "at": NEEDED_TIME, "every": TIME, "order": NAMES},
     "remedy": {
-        "hoq": TIME, "stall_count": ROUNDS, "lifetime": TIME, "breaker": Key(TEXT),
+        "hoq": TIME, "stall_count": Key(WHOLE, least=0, most=2**16 - 1), "lifetime": TIME, "breaker": Key(TEXT),
         "detect": TIME, "repeat": TIME, "release": TIME, "extra": Key(WHOLE, least=0, most=2048 * 64),
         "sample": TIME, "move_others": Key(FLAG), "release_packets": Key(WHOLE, least=1, most=2**15 - 1),
         "rounds": ROUNDS,

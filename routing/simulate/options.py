@@ -24,6 +24,8 @@ STALL_MULTIPLE = 8
 NO_LIMIT = 255
 TABLE_ENTRIES = 64
 MOST, MOST_SEED = (1 << 31) - 1, (1 << 63) - 1
+MOST_STALL = (1 << 16) - 1
+"""Drops in a row that a lane counts."""
 WHEEL_BITS = (10, 16)
 MOST_ROOM = 1 << 26
 """Bytes of the most that a breaker can add to a buffer."""
@@ -252,7 +254,7 @@ def _check_remedies(remedies: Remedies, each: set[Remedy], mtu: int) -> None:
             raise OptionError("a breaker needs a time to suspect a port after", remedy="set detect")
         for name, lowest in (("hoq", 0), ("detect", 0), ("repeat", 1), ("release", 1)):
             _check_whole(f"{name} of a remedy", getattr(remedy, name), lowest, LONGEST)
-        _check_whole("stall_count of a remedy", remedy.stall_count, 0, MOST)
+        _check_whole("stall_count of a remedy", remedy.stall_count, 0, MOST_STALL)
         deadlock = remedy.breaker is Breaker.DEADLOCK
         _check_whole(
             "room that Deadlock Breaker adds for a packet more", remedy.extra, mtu if deadlock else 0, MOST_ROOM

@@ -64,7 +64,7 @@ int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
         return sim->channel[c].busy > sim->now ? IBN_NONE : ibn_av_better(sim, IBN_NONE, c, sim->vls, p);
     }
     const int32_t *way = ibn_av_ways(sim, s, p, &count);
-    int32_t start = sim->device[s].sends % count;
+    int32_t start = (int32_t)(sim->device[s].sends % (uint32_t)count);
     for (int32_t i = 0; i < count && !ibn_av_only_escape(sim, from); i++) {
         int32_t c = way[start + i < count ? start + i : start + i - count];
         if (sim->channel[c].busy <= sim->now && !ibn_av_for_other(sim, c, p))
@@ -87,8 +87,9 @@ int32_t ibn_av_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s)
         return sim->channel[c].busy > sim->now ? IBN_NONE : c;
     }
     const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    int32_t start = (int32_t)(sim->device[s].sends % (uint32_t)count);
     for (int32_t i = 0; i < count; i++) {
-        int32_t c = way[(sim->device[s].sends + i) % count];
+        int32_t c = way[(start + i) % count];
         if (sim->channel[c].busy <= sim->now && sim->device[sim->channel[c].dst].spare_state == SPARE_FREE)
             return c;
     }

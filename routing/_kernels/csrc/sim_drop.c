@@ -97,7 +97,8 @@ static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ib
     ibn_lane *lane = &sim->lane[l];
     if (!sim->hoq[c] || queue->head == IBN_NONE || sim->packet[queue->head].headed + sim->hoq[c] > sim->now)
         return 0;
-    ibn_sim_note(sim, LOG_HOQ_DROP, l, sim->packet[queue->head].lid, input, ++lane->dropped_in_row);
+    lane->dropped_in_row += lane->dropped_in_row < UINT16_MAX;
+    ibn_sim_note(sim, LOG_HOQ_DROP, l, sim->packet[queue->head].lid, input, lane->dropped_in_row);
     sim->counters[c].hoq++;
     ibn_sim_drop(sim, c, l, input);
     return sim->stall_count[c] && lane->dropped_in_row >= sim->stall_count[c];

@@ -13,6 +13,7 @@ from routing.simulate.bounds import LONGEST, LONGEST_MEAN
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import (
     MOST_ROOM,
+    MOST_STALL,
     Arbitration,
     Breaker,
     Inputs,
@@ -228,7 +229,7 @@ def test_switching(switching):
     [
         *((field, value) for field in ("hoq", "detect", "repeat", "release") for value in (*NO_WHOLE, LONG)),
         ("repeat", 0), ("release", 0),
-        *fields("stall_count", (*NO_WHOLE, 1 << 31)), *fields("extra", (*NO_WHOLE, MOST_ROOM + 1)),
+        *fields("stall_count", (*NO_WHOLE, MOST_STALL + 1)), *fields("extra", (*NO_WHOLE, MOST_ROOM + 1)),
         *fields("breaker", (1, 7, None)),
     ],
 )  # fmt: skip
@@ -259,7 +260,7 @@ def test_remedies(field, value):
 def test_the_largest_numbers_that_there_can_be(breaker):
     network, traffic = small()
     most = LONGEST
-    remedy = Remedy(most, (1 << 31) - 1, breaker, most, most, most, MOST_ROOM)
+    remedy = Remedy(most, MOST_STALL, breaker, most, most, most, MOST_ROOM)
     remedies = Remedies(remedy, lifetime=most, sample=most, control_delay=most, release_packets=(1 << 15) - 1,
                         rounds=(1 << 31) - 1)  # fmt: skip
     flows = tuple(replace(flow, messages=5, start=FOREVER - (1 << 40)) for flow in traffic.flows)

@@ -56,7 +56,8 @@ typedef struct {
 } ibn_av_channel;
 
 typedef struct {
-    int32_t turn, sends, touched;
+    int32_t turn, touched;
+    uint32_t sends; /* may go round: there is no end to how many a switch sends */
     int32_t flows_first, flows; /* of a CA */
     int32_t spare, spare_state; /* the packet there */
 } ibn_av_device;
