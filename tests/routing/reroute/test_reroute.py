@@ -196,6 +196,41 @@ def test_the_short_proof_sees_entries_that_were_left_out(loss):
         assert prove_changes(less, replace(found.routing, lft=lft), before, laid, order) is None
 
 
+def test_the_short_proof_is_not_for_replies_that_ride_other_sls():
+    """An SL that changes moves the ways back as well, and these it does not walk."""
+    fabric = FABRICS["torus"]()
+    before = published(fabric, "lash")
+    less = LOSSES["link"](fabric)
+    found, laid = reroute(ENGINES["lash"], OPTIONS, before, less), lay_over(before.routing, fabric, less)
+    order = found.proof.certificate.order
+    assert before.proof.strength == "reversible"
+    assert prove_changes(less, found.routing, before, laid, order) is not None
+    shape, rng = found.routing.lft.shape, np.random.default_rng(1)
+    for _ in range(100):
+        sl = np.broadcast_to(found.routing.sl, shape).copy()
+        row, lid = rng.integers(shape[0]), rng.choice(less.endport_lid)
+        sl[row, lid] = (sl[row, lid] + 1) % found.routing.vls
+        assert prove_changes(less, replace(found.routing, sl=sl), before, laid, order) is None
+
+
+def test_the_short_proof_is_not_for_sls_that_ride_no_vl():
+    fabric = FABRICS["torus"]()
+    routing = ENGINES["nue"].route(fabric, OPTIONS)
+    sl2vl = routing.sl2vl.copy()
+    sl2vl[15] = 15  # and nobody has that SL
+    routing = replace(routing, sl2vl=sl2vl)
+    before = Published(fabric, routing, prove(fabric, routing, threads=1))
+    less = LOSSES["link"](fabric)
+    found, laid = reroute(ENGINES["nue"], OPTIONS, before, less), lay_over(before.routing, fabric, less)
+    assert before.proof.certified
+    assert np.array_equal(found.routing.sl2vl, sl2vl)
+    sl = found.routing.sl.copy()
+    sl[..., less.endport_lid[3]] = 15
+    dropped = replace(found.routing, sl=sl)
+    assert not prove(less, dropped, threads=1).complete
+    assert prove_changes(less, dropped, before, laid, found.proof.certificate.order) is None
+
+
 @pytest.mark.parametrize("engine", ["nue", "updn", "lash"])
 def test_a_lost_switch_is_proven_by_what_changes_and_a_new_one_as_a_whole(engine):
     fabric = FABRICS["torus"]()
