@@ -38,6 +38,13 @@ def ports_of(found, rule=0):
         ("role = 'core'", set()),
         ("speed = 'SDR'", {(s, p) for s in range(5) for p in (1, 2, 3, 4)}),
         ("speed = '>8'", set()),
+        # within four percent of 8 it is as good as 8
+        ("speed = '<8.3'", set()),
+        ("speed = '>7.7'", set()),
+        ("speed = '>=8.3'\nswitch = 'sw0'\nports = 2", {(0, 2)}),
+        ("speed = '8.3'\nswitch = 'sw0'\nports = 2", {(0, 2)}),
+        ("speed = '8.4'", set()),
+        ("speed = '<8.4'\nswitch = 'sw0'\nports = 2", {(0, 2)}),
         ("speed = '<=8'\nswitch = 'sw0'\nports = 2", {(0, 2)}),
     ],
 )
@@ -176,6 +183,10 @@ def test_names_that_are_nearly_right_are_told(lay):
     ("rules", "told"),
     [
         ("hoq_life = 4\ndeadlock_breaker = { detect_time = '1ms' }", r"dropped after 65.54 us \(a, line 1\)"),
+        (
+            "hoq_life = 0\nloop_breaker = { detect_time = '5us', check_period = '1us' }",
+            r"dropped after 4.096 us \(a, line 1\)",
+        ),
         ("loop_breaker = { detect_time = '2s' }", r"after 268.4 ms \(OpenSM's default\)"),
     ],
 )
@@ -183,6 +194,13 @@ def test_lifetimes_shorter_than_detection_are_an_error(lay, rules, told):
     with pytest.raises(OptionError, match=told) as error:
         lay(f"[[rule]]\nname = 'a'\n{rules}\n")
     assert "lower detect_time" in str(error.value)
+
+
+def test_a_rule_decides_where_no_later_one_does(lay):
+    every = "[[rule]]\nhoq_life = 9\n"
+    found = lay(f"{every}[[rule]]\nswitch = 'sw0'\nhoq_life = 8\noverride = true\n")
+    assert (found.decides(0), found.decides(1)) == (16, 4)
+    assert lay(f"{every}{every}").decides(0) == 0
 
 
 def test_lifetimes_longer_than_detection_are_none(lay):
