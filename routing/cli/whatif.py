@@ -153,6 +153,8 @@ def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> N
     for name in ("kinds", "groups"):
         if source(name) is click.core.ParameterSource.COMMANDLINE and not chosen["samples"]:
             raise OptionError(f"--{name} is about --random", remedy="add --random 100, or leave it out")
+    if chosen["groups"] is not None and "group" not in chosen["kinds"]:
+        raise OptionError("--groups is about the kind group", remedy="add --kinds group, or leave it out")
 
 
 def read(

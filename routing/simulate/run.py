@@ -15,7 +15,7 @@ from routing.numerals import number_of
 from routing.simulate.bounds import whole
 from routing.simulate.clock import MOST_EVENTS, Clock
 from routing.simulate.network import Network
-from routing.simulate.options import Remedies, Switching, option_arrays
+from routing.simulate.options import Breaker, Remedies, Switching, option_arrays
 from routing.simulate.reach import check_routes
 from routing.simulate.state import Counters, FlowCounts, Lanes, Stop, Why
 from routing.simulate.traffic import FOREVER, Traffic, traffic_arrays
@@ -138,7 +138,13 @@ class Simulation(Clock):
         self._set("lft", lft)
 
     def set_sl2vl(self, sl2vl: npt.NDArray[np.uint8]) -> None:
-        """Change the SL-to-VL tables of switches (CAs keep theirs)."""
+        """Change the SL-to-VL tables of switches (CAs keep theirs).
+
+        Raises
+        ------
+        TableError
+            The shape is not that of the tables.
+        """
         self._set("sl2vl", sl2vl)
 
     def set_sl(self, sl: npt.NDArray[np.uint8]) -> None:
@@ -221,7 +227,7 @@ class Simulation(Clock):
 def remedies_need_distances(remedies: Remedies) -> bool:
     """Has any port a Loop Breaker?"""
     every = [remedies.port, *remedies.ports.values(), *([] if remedies.leaf is None else [remedies.leaf])]
-    return any(remedy.breaker == 1 for remedy in every)
+    return any(remedy.breaker is Breaker.LOOP for remedy in every)
 
 
 def simulate(

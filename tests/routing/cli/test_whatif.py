@@ -171,6 +171,7 @@ def test_a_share_is_at_least_one_thing():
         (["--json", "--worst", "3"], "--worst is about the table, and --json has every scenario"),
         (["--kinds", "switch", "--links", "1"], "--kinds is about --random"),
         (["--groups", "cards.txt"], "--groups is about --random"),
+        (["--random", "3", "--groups", "cards.txt"], "--groups is about the kind group (add --kinds group"),
         (["--kinds", "cable"], "'cable' is none of link, ca-link"),
         (["--random", "1:99"], "99 random faults, and torus-3x3 has 18"),
         (["--random", "1000001"], "1000001 scenarios (use 0 to 1,000,000)"),
