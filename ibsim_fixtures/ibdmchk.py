@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ibsim_fixtures.processes import LabError, find_program
+from ibsim_fixtures.processes import PATIENCE, LabError, find_program
 
 _CACHE = Path("/var/cache/ibutils")
 _CHANNEL = re.compile(r"(?:Found credit loop on|BT credit loop through): S([0-9a-f]{16})/U1/P(\d+) VL: (\d+)")
@@ -83,7 +83,7 @@ def check(
     sls: Mapping[tuple[int, int], int] | None = None,
     sl2vl: Mapping[tuple[int, int, int], Sequence[int]] | None = None,
     switches: bool = False,
-    timeout: float = 120.0,
+    timeout: float = PATIENCE,
 ) -> Verdict:
     """Run ibdmchk on the dumps of OpenSM.
 

@@ -14,7 +14,7 @@ from types import TracebackType
 
 from ibsim_fixtures.ibsim_console import Console
 from ibsim_fixtures.ibsim_text import Client, Device, PortState, clients_of, devices_of, ports_of, records_of
-from ibsim_fixtures.processes import LabError, find_program, find_umad2sim, is_alive, tied
+from ibsim_fixtures.processes import PATIENCE, LabError, find_program, find_umad2sim, is_alive, tied
 from routing.errors import InputError, OptionError
 
 
@@ -50,7 +50,7 @@ class Ibsim(Console):
         *,
         sm_host: str | int | None = None,
         linear_cap: int | None = None,
-        timeout: float = 60.0,
+        timeout: float = PATIENCE,
     ) -> None:
         super().__init__(net_path, timeout)
         self._wanted_host = sm_host

@@ -127,7 +127,7 @@ class Console:
     def _died(self, what: str, answer: bytes) -> None:
         assert self._child is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._child.process.wait(5)
+            self._child.process.wait(self.timeout)
         complaints = self._complaints(_HARMLESS)
         place = re.search(r"fatal: error at (.*): line (\d+)", answer.decode(errors="replace"))
         if complaints and what == "the start":

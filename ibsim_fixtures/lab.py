@@ -12,6 +12,7 @@ from ibsim_fixtures.ibdmchk import Verdict
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin, Setting
 from ibsim_fixtures.opensm_log import Sweep
+from ibsim_fixtures.processes import PATIENCE
 from ibsim_fixtures.readback import Owner
 from routing.fabric import Fabric
 from routing.formats.fabric_files import read_fabric
@@ -51,7 +52,7 @@ class Lab:
         arguments: Sequence[str] = (),
         wrapper: Sequence[str] = (),
         sm_host: str | int | None = None,
-        timeout: float = 60.0,
+        timeout: float = PATIENCE,
     ) -> None:
         self.ibsim = Ibsim(net_path, sm_host=sm_host, timeout=timeout)
         self.opensm = OpenSM(

@@ -15,7 +15,7 @@ from types import TracebackType
 
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm_log import Event, EventKind, LogReader, Sweep, finished_sweep, fruitless_sweeps, last_sweep
-from ibsim_fixtures.processes import Child, LabError, find_program, poll, tail
+from ibsim_fixtures.processes import PATIENCE, Child, LabError, find_program, poll, tail
 
 Setting = str | int | float | bool | Path
 
@@ -100,7 +100,7 @@ class OpenSM:
         arguments: Sequence[str] = (),
         wrapper: Sequence[str] = (),
         wait: bool = True,
-        timeout: float = 60.0,
+        timeout: float = PATIENCE,
     ) -> None:
         self.ibsim = ibsim
         self.routing_engine = routing_engine

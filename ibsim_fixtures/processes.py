@@ -17,6 +17,12 @@ from routing.errors import EnvironmentProblem
 POLL_SECONDS = 0.005
 """How often a state is looked at while it is waited for."""
 
+PATIENCE = 300.0
+"""Seconds after which a program that runs, and does not do what is awaited, is taken for hung: on a busy machine too.
+
+One that dies is noticed at once, so that nobody waits for this long unless something hangs.
+"""
+
 PACKAGES: Mapping[str, str] = {
     "ibsim": "ibsim-utils",
     "libumad2sim.so": "libumad2sim0",

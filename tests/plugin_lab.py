@@ -1,9 +1,11 @@
 """What tests of the plugin in a running OpenSM look at."""
 
+import contextlib
 import re
 from pathlib import Path
 
-from ibsim_fixtures.processes import poll
+from waiting import AMPLE, until
+
 from osm_plugin.options import SWEEP_EFFORT
 from routing.engines.base import EngineOptions
 
@@ -12,7 +14,8 @@ def children(pid):
     """Processes whose parent is ``pid``, zombies too."""
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
+        with contextlib.suppress(OSError):  # threads come and go
+            found += [int(child) for child in (task / "children").read_text().split()]
     return found
 
 
@@ -23,13 +26,24 @@ def worker_of(lab):
 
 
 def gone(pid):
-    """Whether the process has ended (and was waited for)."""
-    return poll(lambda: not Path(f"/proc/{pid}").exists(), 10.0)
+    """Wait for the end of a process (and for whoever has to collect it)."""
+    return until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def said(lab, pattern):
     """Every match in OpenSM's log."""
     return re.findall(pattern, lab.opensm.log_path.read_text())
+
+
+def unhurried(toml):
+    """A configuration in which a worker may take its time, unless it says otherwise."""
+    limits = [f"{key} = {AMPLE}\n" for key in ("start_deadline", "deadline") if not re.search(rf"^{key}\b", toml, re.M)]
+    return "".join(limits) + toml
+
+
+def comes_up(lab, pattern):
+    """Wait for what the worker says when it has thought about it, and OpenSM logs as a sweep begins or ends."""
+    return until(lambda: said(lab, pattern) or (lab.opensm.resweep() and said(lab, pattern)))
 
 
 def expected_lfts(fabric, routing):

@@ -7,9 +7,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from waiting import until
+
 from routing.sweep.results import Result
 from routing.sweep.run import Run
 from routing.sweep.work import offline
+
+HUNG = 5.0
+"""Seconds that a task which hangs is given; it does so at once."""
 
 
 def finish(ledger, plan, crew, pack, watch=lambda pairs: None):
@@ -70,9 +75,7 @@ def slow(fabric, tasks, settings):
 
 def victim(folder):
     """The process that waits to be killed, once there is one."""
-    while not (folder / "victim").exists() or not (told := (folder / "victim").read_text()):
-        time.sleep(0.01)
-    return int(told)
+    return int(until(lambda: (folder / "victim").exists() and (folder / "victim").read_text()))
 
 
 def waits_for_death(fabric, tasks, settings):

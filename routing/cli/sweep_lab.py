@@ -16,6 +16,7 @@ from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.processes import LabError, find_program
 from osm_plugin.install import PLUGIN, install
+from routing.cli.lab_setting import UNHURRIED
 from routing.cli.live import State, look
 from routing.engines import ENGINES
 from routing.errors import OptionError
@@ -98,7 +99,9 @@ def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> 
 def plugin_config(task: Task) -> str:
     """The plugin's configuration for a task."""
     lines = [f"{key} = {json.dumps(value)}" for key, value in task.target.options if key != "port_vls"]
-    return "\n".join(["threads = 1", "allow_credit_loops = true", "[engine]", f"seed = {task.seed}", *lines, ""])
+    return UNHURRIED + "\n".join(
+        ["threads = 1", "allow_credit_loops = true", "[engine]", f"seed = {task.seed}", *lines, ""]
+    )
 
 
 def host(fabric: Fabric) -> int | None:

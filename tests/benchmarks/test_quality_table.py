@@ -18,7 +18,7 @@ def rows(tmp_path, *arguments):
     net = tmp_path / "ring.net"
     write_net(generate("ring", ["6"], cas=2), net)
     command = [sys.executable, "-m", "benchmarks.quality_table", net, *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if "|" in line]
     head, _, *body = cells
     return {row[0]: dict(zip(head, row, strict=True)) for row in body}
@@ -36,7 +36,7 @@ def test_our_engines(tmp_path):
 @pytest.mark.lab
 @pytest.mark.skipif(bool(missing_packages()), reason="no OpenSM, no ibsim")
 def test_engines_of_opensm(tmp_path):
-    found = rows(tmp_path, "--opensm", "minhop,ftree", "--ours", "", "--timeout", "20")
+    found = rows(tmp_path, "--opensm", "minhop,ftree", "--ours", "", "--timeout", "3600")
     assert found["OpenSM minhop"]["bound"] == f"{11 / 18:.3f}"
     assert float(found["OpenSM minhop"]["seconds"]) > 0
     assert found["OpenSM ftree"]["note"].startswith("gave up")

@@ -107,7 +107,6 @@ def test_updn_is_free_of_loops(name, plugin):
 
 @pytest.mark.lab
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ROUTED)
 def test_updn_is_free_of_loops_everywhere(name, plugin):
     run(name, PERCENTS, plugin)
@@ -123,7 +122,6 @@ def test_updn_is_free_of_loops_with_lmc(name, plugin):
 
 @pytest.mark.lab
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_updn_is_free_of_loops_without_any_one_switch(name, plugin):
     with updn(name, plugin) as lab:

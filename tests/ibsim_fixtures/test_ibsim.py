@@ -80,10 +80,11 @@ def test_errors_lose_packets_at_one_port(ring4):
 
 @lab_test
 def test_wait_stops_the_simulator(ring4):
-    with Ibsim(ring4, timeout=0.5) as ibsim:
+    with Ibsim(ring4) as ibsim:
         before = time.monotonic()
         ibsim.wait(1)
         assert time.monotonic() - before >= 1
+        ibsim.timeout = 0.5
         with pytest.raises(LabError, match=r"did not answer 'wait 9' within 0\.5 s"):
             ibsim.command("wait 9")
         with pytest.raises(LabError, match=r"was killed by signal (15|9)"):

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from lab_nets import ring
+from waiting import until
 
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin
 from ibsim_fixtures.opensm_log import EventKind
-from ibsim_fixtures.processes import LabError, is_alive, poll
+from ibsim_fixtures.processes import LabError, is_alive
 
 pytestmark = pytest.mark.lab
 
@@ -48,7 +49,7 @@ def test_a_fallback_is_seen(ibsim):
 def test_an_engine_that_cannot_is_noticed_at_once(ibsim, once):
     with (
         pytest.raises(LabError, match=r"no routing engine could route this fabric: .*ERR AB2B: Found more"),
-        OpenSM(ibsim, routing_engine="ftree,no_fallback", once=once, timeout=30),
+        OpenSM(ibsim, routing_engine="ftree,no_fallback", once=once),
     ):
         pass
 
@@ -91,7 +92,7 @@ def test_traps_make_it_sweep(ibsim):
 def test_short_interval_makes_it_sweep(ibsim):
     config = {"sweep_interval": 1, "force_heavy_sweep": True, "sweep_on_trap": False}
     with OpenSM(ibsim, config=config) as opensm:
-        opensm.wait_for_subnet_up(timeout=10)
+        opensm.wait_for_subnet_up()
 
 
 def test_death_is_noticed_at_once(ibsim):
@@ -99,7 +100,7 @@ def test_death_is_noticed_at_once(ibsim):
         place = opensm.mark()
         os.kill(opensm.pid, signal.SIGKILL)
         with pytest.raises(LabError, match=r"was killed by signal 9 \(SIGKILL\) before SUBNET UP\n(?s:.*)SUBNET UP"):
-            opensm.wait_for_subnet_up(after=place, timeout=60)
+            opensm.wait_for_subnet_up(after=place)
         assert opensm.returncode == -9
 
 
@@ -128,7 +129,7 @@ def test_a_second_opensm_on_the_same_host_is_refused(ibsim):
         with OpenSM(ibsim, host="h2", wait=False) as standby:
             standby.wait_for(lambda events: any("STANDBY" in e.text for e in events), what="STANDBY")
             os.kill(first.pid, signal.SIGKILL)
-            assert poll(lambda: [client.device for client in ibsim.clients()] == ["h2"], 5)
+            until(lambda: [client.device for client in ibsim.clients()] == ["h2"])
 
 
 def test_killed_programs_leave_room(ibsim):
@@ -161,16 +162,16 @@ def test_nothing_is_left(ibsim):
         raise ZeroDivisionError
     assert not folder.exists()
     assert not is_alive(pid)
-    assert poll(lambda: ibsim.clients() == [], 5)
+    until(lambda: ibsim.clients() == [])
 
 
 SCRIPT = """
-import signal, sys, time
+import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in runs that were started in the background
 from ibsim_fixtures.lab import Lab
 with Lab(sys.argv[1]) as lab:
     print(lab.opensm.pid, lab.ibsim._child.pid, lab.opensm.folder, lab.ibsim.folder, flush=True)
-    time.sleep(60)
+    signal.pause()
 """
 
 
@@ -186,8 +187,8 @@ def test_nothing_runs_on_when_the_tests_are_stopped(ring4, tmp_path, number):
         assert is_alive(opensm)
         assert is_alive(ibsim)
         runner.send_signal(number)
-        runner.wait(20)
-    assert poll(lambda: not is_alive(opensm) and not is_alive(ibsim), 10)
+        runner.wait()
+    until(lambda: not is_alive(opensm) and not is_alive(ibsim))
     if number is signal.SIGINT:
         assert not any(Path(folder).exists() for folder in folders)
 

@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
+from waiting import until
 
 from ibsim_fixtures import mad_client
 from ibsim_fixtures.catalogue import FIXTURES
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM
 from ibsim_fixtures.path_dump import path_dump_plugin
-from ibsim_fixtures.processes import poll
 from routing.errors import EnvironmentProblem
 from routing.formats.fabric_files import read_fabric
 from routing.formats.path_sl import read, sl_from
@@ -28,7 +28,7 @@ def test_the_dump_says_what_the_sa_answers(engine, tmp_path):
         OpenSM(ibsim, routing_engine=f"{engine},no_fallback", config=settings, plugin=path_dump_plugin(tmp_path)) as sm,
     ):
         dump = sm.folder / PATH_RECORDS
-        assert poll(dump.exists, 30)
+        until(dump.exists)
         fabric = read_fabric(net, guid2lid=sm.folder / "guid2lid")
         sl = read(dump, fabric)
         pairs = list(itertools.permutations(fabric.endport_lid.tolist(), 2))

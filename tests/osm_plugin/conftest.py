@@ -1,4 +1,5 @@
 import pytest
+from plugin_lab import unhurried
 
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
@@ -37,13 +38,16 @@ def nets(tmp_path_factory):
 
 @pytest.fixture
 def live(plugin_folder, tmp_path):
-    """Starts a lab with the plugin; ``toml`` is its configuration."""
+    """Starts a lab with the plugin; ``toml`` is its configuration, which may be given another text later."""
     config = tmp_path / "ibnue.toml"
 
+    def configure(toml):
+        config.write_text(unhurried(toml))
+
     def start(net, engine, *, toml="", **options):
-        config.write_text(toml)
+        configure(toml)
         plugin = Plugin("ibnue", options=f"--config {config}", folder=plugin_folder)
         return Lab(net, routing_engine=engine, plugin=plugin, **options)
 
-    start.config = config
+    start.config, start.configure = config, configure
     return start

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from plugin_lab import children, said
+from waiting import AMPLE
 
 import osm_plugin
 from ibsim_fixtures.lab import Lab
@@ -40,7 +41,8 @@ def bad_plugin(tmp_path_factory):
 @pytest.mark.parametrize("fault", sorted(FAULTS))
 def test_opensm_survives_a_worker_that_is_wrong(bad_plugin, nets, tmp_path, fault):
     config = tmp_path / "ibnue.toml"
-    config.write_text("deadline = 3\nstart_deadline = 3")
+    seconds = 3 if fault == "mute" else AMPLE
+    config.write_text(f"deadline = {seconds}\nstart_deadline = {seconds}")
     environment = {"IBNUE_TEST_REAL": str(REAL), "IBNUE_TEST_FAULT": fault}
     plugin = Plugin("ibnue", options=f"--config {config}", folder=bad_plugin, environment=environment)
     with Lab(nets("ring", "4", cas=1), routing_engine="ibnue-updn,minhop", plugin=plugin) as lab:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from plugin_lab import children, gone, said, worker_of
+from waiting import until
 
 from ibsim_fixtures.opensm_log import EventKind
-from ibsim_fixtures.processes import poll
 
 pytestmark = pytest.mark.lab
 
@@ -29,8 +29,8 @@ def sweep_with_stopped_worker(lab, *cable):
 
 
 def routes_again(lab):
-    """Whether the engine comes back; a new worker may take longer to start than the deadline is."""
-    return poll(lambda: (sweep := lab.opensm.resweep()).engine.startswith("ibnue-") and sweep.errors == (), 60.0)
+    """Wait for the engine to come back; a new worker may take longer to start than the deadline is."""
+    return until(lambda: (sweep := lab.opensm.resweep()).engine.startswith("ibnue-") and sweep.errors == ())
 
 
 def test_a_worker_killed_in_a_sweep_leaves_the_next_engine_and_comes_back(live, nets):
@@ -55,25 +55,35 @@ def test_a_worker_killed_between_sweeps_is_replaced_before_it_is_needed(live, ne
             assert lab.opensm.resweep().engine == "ibnue-updn"
 
 
+HASTY = "deadline = 1.5"
+
+
 def test_the_deadline_ends_the_wait_and_the_slow_worker(live, nets):
-    with live(nets("torus", "3x3", cas=1), "ibnue-updn,minhop", toml="deadline = 1.5") as lab:
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,minhop") as lab:
+        live.configure(HASTY)
         place, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
         sweep = lab.opensm.wait_for_subnet_up(after=place)
+        live.configure("")
         assert sweep.engine == "minhop"
-        assert 1.4 < sweep.routing_seconds < 8
-        assert said(lab, r"ibnue-updn routed nothing: (.*)") == ["no answer within 1.5 s; another worker is started"]
+        assert sweep.routing_seconds > 1.4
+        # A trap may have made OpenSM sweep once more, before the next worker was ready.
+        told = said(lab, r"ibnue-updn routed nothing: (.*)")
+        assert told[0] == "no answer within 1.5 s; another worker is started"
         assert gone(worker)
         assert routes_again(lab)
 
 
 def test_without_another_engine_the_old_tables_stay(live, nets):
-    with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback", toml="deadline = 1.5") as lab:
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback") as lab:
         before = lab.switch_lfts()
+        live.configure(HASTY)
         place, _ = sweep_with_stopped_worker(lab, "sw1.1", 2)
         lab.opensm.wait_for(
             lambda events: any(event.kind is EventKind.NO_ENGINE for event in events), what="its failure", after=place
         )
-        assert lab.switch_lfts() == before
+        with lab.opensm.paused():
+            assert lab.switch_lfts() == before
+        live.configure("")
         # OpenSM tries again by itself, and finds the new worker.
         lab.opensm.wait_for_subnet_up(after=place, fruitless=99)
         assert lab.switch_lfts() != before
@@ -84,24 +94,25 @@ KEPT = r"ibnue-dfsssp keeps its tables, proven for this very subnet, and routed 
 
 @pytest.mark.parametrize("failure", ["killed", "slow", "misconfigured", "too many VLs"])
 def test_an_engine_that_fails_on_the_same_fabric_keeps_its_tables_and_sls(live, nets, failure):
-    toml = "deadline = 1.5\nstate_file = false"
+    toml = "state_file = false"
     with live(nets("torus", "4x4", cas=1), "ibnue-dfsssp,no_fallback", toml=toml, config={"qos": True}) as lab:
         lfts, sls, rows = lab.switch_lfts(), lab.ca_sls(), lab.switch_sl2vl()
         assert len(set(sls.values())) > 1
         if failure in ("killed", "slow"):
+            live.configure(f"{HASTY}\n{toml}" if failure == "slow" else toml)
             place, worker = sweep_with_stopped_worker(lab)
             if failure == "killed":
                 os.kill(worker, signal.SIGKILL)
             lab.opensm.wait_for_subnet_up(after=place)
         else:
-            live.config.write_text("nonsense = 3" if failure == "misconfigured" else "[engine]\nvls = 12")
+            live.configure("nonsense = 3" if failure == "misconfigured" else "[engine]\nvls = 12")
             lab.opensm.resweep()
         why = {"killed": "killed by signal 9", "slow": "no answer within 1.5 s"}
         why |= {"misconfigured": "unknown key 'nonsense'", "too many VLs": "vls = 12, but OpenSM sets up 8"}
         assert why[failure] in said(lab, KEPT)[-1]
         assert lab.sweep.engine == "ibnue-dfsssp" and lab.sweep.tried == ("ibnue-dfsssp",)
         assert (lab.switch_lfts(), lab.ca_sls(), lab.switch_sl2vl()) == (lfts, sls, rows)
-        live.config.write_text(toml)
+        live.configure(toml)
         assert routes_again(lab)
         assert (lab.switch_lfts(), lab.ca_sls()) == (lfts, sls)
 
@@ -110,11 +121,11 @@ def test_tables_for_another_fabric_and_tables_with_loops_are_not_kept(live, nets
     toml = "allow_credit_loops = true\nstate_file = false"
     with live(nets("torus", "4x4x4", cas=1), "ibnue-minhop,updn", toml=toml) as lab:
         assert lab.sweep.engine == "ibnue-minhop"
-        live.config.write_text("")
+        live.configure("")
         assert lab.opensm.resweep().engine != "ibnue-minhop"
         assert not said(lab, "keeps its tables")
     with live(nets("torus", "4x4", cas=1), "ibnue-updn,minhop") as lab:
-        live.config.write_text("nonsense = 3")
+        live.configure("nonsense = 3")
         assert lab.unlink("sw1.1", 2).engine == "minhop"
         assert not said(lab, "keeps its tables")
         assert lab.relink("sw1.1", 2).engine == "ibnue-updn"
@@ -122,10 +133,10 @@ def test_tables_for_another_fabric_and_tables_with_loops_are_not_kept(live, nets
 
 
 def test_opensm_ends_at_once_while_it_waits_for_a_worker(live, nets):
-    with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback", toml="deadline = 600") as lab:
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback", toml="deadline = 3600") as lab:
         _, worker = sweep_with_stopped_worker(lab)
         lab.opensm.signal(signal.SIGTERM)
-        assert lab.opensm.wait_for_exit(10.0) == 0
+        assert lab.opensm.wait_for_exit() == 0
         assert gone(worker)
 
 
@@ -133,7 +144,7 @@ def test_credit_loops_are_refused_until_they_are_allowed(live, nets):
     with live(nets("torus", "4x4x4", cas=1), "ibnue-minhop,updn") as lab:
         assert lab.sweep.tried[0] == "ibnue-minhop" and lab.sweep.engine != "ibnue-minhop"
         assert "the tables have a credit loop, and allow_credit_loops is not set" in lab.opensm.errors[0]
-        live.config.write_text("allow_credit_loops = true")
+        live.configure("allow_credit_loops = true")
         assert lab.opensm.resweep().engine == "ibnue-minhop"
         assert "NOT free of credit loops, as allowed: credit loop of" in lab.opensm.log_path.read_text()
 
@@ -152,7 +163,7 @@ def test_a_wrong_configuration_fails_the_engine_until_it_is_mended(live, nets, t
     with live(nets("ring", "4", cas=1), "ibnue-updn,minhop", toml=toml) as lab:
         assert lab.sweep.engine == "minhop"
         assert said(lab, rf"ibnue-updn routed nothing: .*{reason}")
-        live.config.write_text("")
+        live.configure("")
         assert lab.opensm.resweep().engine == "ibnue-updn"
 
 
@@ -170,7 +181,7 @@ def test_the_worker_dies_with_an_opensm_that_is_killed(live, nets):
         os.kill(worker, signal.SIGSTOP)  # it cannot even notice that the socket is closed
         lab.opensm.signal(signal.SIGKILL)
         lab.opensm.wait_for_exit()
-        assert poll(lambda: not Path(f"/proc/{worker}").exists(), 10.0)
+        assert gone(worker)
 
 
 def test_a_clean_end_leaves_nothing(live, nets):

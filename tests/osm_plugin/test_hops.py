@@ -50,7 +50,7 @@ def test_opensm_has_the_hops_of_the_walked_paths_and_no_others(live, nets, engin
 def test_tables_that_are_kept_bring_their_hops(live, nets):
     with live(nets("torus", "4x4", cas=1), "ibnue-updn,no_fallback") as lab:
         home = hop_rows(lab)
-        live.config.write_text("nonsense = 3")
+        live.configure("nonsense = 3")
         for _ in range(2):
             lab.opensm.resweep()
             assert hop_rows(lab) == home

@@ -68,7 +68,6 @@ def test_before_and_after_faults(live, name):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("engine", ["ibnue-nue", "ibnue-dfsssp", "ibnue-lash"])
 @pytest.mark.parametrize(
     "name", [name for name in FIXTURES if name not in ("back-to-back", "routers", "switches-only")]

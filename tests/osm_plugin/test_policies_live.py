@@ -6,11 +6,11 @@ import signal
 
 import numpy as np
 import pytest
-from plugin_lab import worker_of
+from plugin_lab import unhurried, worker_of
+from waiting import until
 
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin
-from ibsim_fixtures.processes import poll
 from ibsim_fixtures.readback import portinfo
 from routing.formats.fabric_files import read_fabric
 from routing.formats.table_files import read_tables
@@ -62,7 +62,7 @@ class Bench:
         self.rules = folder / "rules.toml"
         self.config = folder / "ibnue.toml"
         self.rules.write_text(RULES)
-        self.config.write_text("policies = 'rules.toml'\nstate_file = false\n")
+        self.config.write_text(unhurried("policies = 'rules.toml'\nstate_file = false\n"))
 
     def opensm(self, engine="minhop,no_fallback", **config):
         plugin = Plugin("ibnue", options=f"--config {self.config}", folder=self._plugin)
@@ -95,9 +95,7 @@ class Bench:
         differ = sum(life is not None and life != usual for _, life, usual in wanted.values())
         expected = (wishes, wishes - differ, differ, differ, 0)
         # A trap may have made OpenSM sweep once more, so that the number of rounds alone does not tell the last one.
-        poll(lambda: len(counted(opensm)) >= sweeps and counted(opensm)[-1] == expected, 10.0)
-        assert len(counted(opensm)) >= sweeps
-        assert counted(opensm)[-1] == expected
+        until(lambda: len(counted(opensm)) >= sweeps and counted(opensm)[-1] == expected)
         for (_, port), (lid, life, usual) in wanted.items():
             assert int(portinfo(self.ibsim, lid, port)["HoqLife"]) == (usual if life is None else life)
         return wishes, differ
@@ -153,7 +151,7 @@ def test_nothing_else_of_a_port_changes(live, nets, tmp_path):
     seen = []
     for toml in ("", "policies = 'rules.toml'\n"):
         with live(net, "minhop,no_fallback", toml=f"{toml}state_file = false\n") as lab:
-            assert not toml or poll(lambda lab=lab: counted(lab.opensm), 10.0)
+            assert not toml or until(lambda lab=lab: counted(lab.opensm))
             lids = [owner.lid for owner in lab.owners() if owner.kind == "SW"]
             seen.append({(lid, port): lab.portinfo(lid, port) for lid in lids for port in (1, 2, 3)})
             assert lab.opensm.errors == []
@@ -170,13 +168,13 @@ def test_rules_are_read_anew_and_bad_ones_leave_what_is(bench):
         assert bench.check(opensm, 2) == (16, 16)
         bench.rules.write_text("[[rule]]\nhoq_life = 5\n[[rule]]\nname = 'more'\nhoq_life = 6\n")
         opensm.resweep()
-        assert poll(lambda: len(counted(opensm)) == 3, 10.0)
+        until(lambda: len(counted(opensm)) >= 3)
         assert counted(opensm)[-1] == (16, 0, 16, 16, 0)
         (error,) = [line for line in opensm.errors if "IBNC" in line]
         assert "the last ones stay" in error and "rules.toml:5: more and rule 1 (line 1) set hoq_life" in error
         lid = int(bench.fabric().switch_lid[0])
         assert portinfo(bench.ibsim, lid, 1)["HoqLife"] == "5"
-        bench.config.write_text("state_file = false\n")
+        bench.config.write_text(unhurried("state_file = false\n"))
         opensm.resweep()
         assert portinfo(bench.ibsim, lid, 1)["HoqLife"] == "16"
         assert len(counted(opensm)) == 3
@@ -187,7 +185,7 @@ def test_a_port_that_keeps_its_own_value_is_left_alone_in_the_end(bench):
     bench.rules.write_text("[[rule]]\nswitch = 'sw1'\nports = 1\nvl_stall_count = 3\n")
     with bench.opensm() as opensm:
         for sweep in range(1, 6):
-            assert poll(lambda sweep=sweep: len(counted(opensm)) == sweep, 10.0)
+            until(lambda sweep=sweep: len(counted(opensm)) >= sweep)
             opensm.resweep()
         assert counted(opensm)[:5] == [*[(1, 0, 1, 0, 0)] * 3, *[(1, 0, 0, 0, 1)] * 2]
         errors = [line for line in opensm.errors if "IBNA" in line]
@@ -199,7 +197,7 @@ def test_a_value_that_a_port_does_not_take_does_not_keep_the_other_from_it(bench
     bench.rules.write_text("[[rule]]\nswitch = 'sw1'\nports = 1\nvl_stall_count = 3\nhoq_life = 9\n")
     with bench.opensm() as opensm:
         for sweep in range(1, 6):
-            assert poll(lambda sweep=sweep: len(counted(opensm)) == sweep, 10.0)
+            until(lambda sweep=sweep: len(counted(opensm)) >= sweep)
             opensm.resweep()
         assert counted(opensm)[:5] == [*[(1, 0, 1, 0, 0)] * 3, *[(1, 0, 1, 1, 1)] * 2]
         assert sum("IBNA" in line for line in opensm.errors) == 3
@@ -207,7 +205,7 @@ def test_a_value_that_a_port_does_not_take_does_not_keep_the_other_from_it(bench
         opensm.resweep()
         bench.ibsim.relink("sw1", 1)
         opensm.resweep()
-        assert poll(lambda: counted(opensm)[-1] == (1, 0, 1, 0, 0), 10.0)
+        until(lambda: counted(opensm)[-1] == (1, 0, 1, 0, 0))
         lid = int(bench.fabric().switch_lid[1])
         assert portinfo(bench.ibsim, lid, 1)["HoqLife"] == "9"
 
@@ -215,18 +213,17 @@ def test_a_value_that_a_port_does_not_take_does_not_keep_the_other_from_it(bench
 def test_loops_are_those_of_the_plugins_own_tables(bench):
     bench.rules.write_text("[[rule]]\nrole = 'loop'\nhoq_life = 9\n")
     with bench.opensm("ibnue-updn,no_fallback") as opensm:
-        assert poll(lambda: counted(opensm), 10.0)
-        assert counted(opensm) == [(0, 0, 0, 0, 0)]
+        assert until(lambda: counted(opensm)) == [(0, 0, 0, 0, 0)]
         assert "1 rule, 0 channels on credit loops\n" in opensm.log_path.read_text()
 
 
 def test_a_worker_that_died_is_replaced(live, nets, tmp_path):
     (tmp_path / "rules.toml").write_text("[[rule]]\nhoq_life = 9\n")
     with live(nets("ring", "3"), "minhop,no_fallback", toml="policies = 'rules.toml'\nstate_file = false\n") as lab:
-        assert poll(lambda: counted(lab.opensm), 10.0)
+        until(lambda: counted(lab.opensm))
         pid = worker_of(lab)
         os.kill(pid, signal.SIGKILL)
         lab.opensm.resweep()
-        assert poll(lambda: len(counted(lab.opensm)) == 2, 30.0)
+        until(lambda: len(counted(lab.opensm)) >= 2)
         assert counted(lab.opensm)[-1] == (9, 0, 9, 9, 0)
         assert worker_of(lab) != pid

@@ -8,12 +8,12 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from plugin_lab import expected_lfts, said, sweep_options, worker_of
+from plugin_lab import comes_up, expected_lfts, said, sweep_options, unhurried, worker_of
 from slow_mixed import mixed_slowly
+from waiting import until
 
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin
-from ibsim_fixtures.processes import poll
 from ibsim_fixtures.readback import switch_lfts
 from osm_plugin.plan import options_key
 from osm_plugin.rounds import in_rounds, in_switches
@@ -104,7 +104,12 @@ def free(fabric, one, other):
 
 
 def hears(lab, pattern):
-    return poll(lambda: said(lab, pattern), 30.0)
+    return until(lambda: said(lab, pattern))
+
+
+def milliseconds(lab, done):
+    """When the last round was acknowledged that a pattern describes, after the first one."""
+    return float(said(lab, rf"{done}: [0-9]+ entries are written and acknowledged, (\d+\.\d) ms after the first")[-1])
 
 
 def log_of(opensm):
@@ -112,7 +117,7 @@ def log_of(opensm):
 
 
 def state_says(path, *, open_rounds):
-    """Whether the state says that rounds are open, or that all are in the switches."""
+    """Wait for a state that says that rounds are open, or that all are in the switches."""
 
     def found():
         try:
@@ -120,7 +125,7 @@ def state_says(path, *, open_rounds):
         except IbnueError:  # not there yet, or replaced while it was read
             return False
 
-    return poll(found, 30.0)
+    return until(found)
 
 
 def settled(path):
@@ -141,16 +146,16 @@ def test_every_mixture_of_what_is_read_back_between_rounds_is_free_of_loops(toru
         place = lab.opensm.mark()
         pull(lab, cable)
         assert hears(lab, "ibnue-dfsssp: round 1 of 2: all but [0-9]+ entries are written and acknowledged")
-        between = read(lab.ibsim, fabric, wanted[0])
+        with lab.opensm.paused():  # however long reading takes, the next round is not written meanwhile
+            between = read(lab.ibsim, fabric, wanted[0])
         lab.opensm.wait_for_subnet_up(after=place)
         after = read(lab.ibsim, fabric, wanted[1])
         assert [lft_of(t, fabric) for t in (between, after)] == [lft_of(t, fabric) for t in wanted]
         assert all(free(fabric, *pair) for pair in pairwise([old, between, after]))
         assert said(lab, r"written in 2 rounds of \d+ and \d+ entr(?:y|ies), with a wait before each but the first")
-        assert said(lab, r"round 2 of 2: [0-9]+ entries are written and acknowledged, 8\d\d\d\.. ms after the first")
+        assert milliseconds(lab, "round 2 of 2") >= 8000
         assert settled(path) and lab.opensm.errors == []
-        lab.opensm.resweep()
-        assert said(lab, "ibnue: transition in rounds: none of 2 has a credit loop, as packets leave between them")
+        assert comes_up(lab, "ibnue: transition in rounds: none of 2 has a credit loop, as packets leave between them")
 
 
 def test_lids_for_which_no_order_is_safe_are_out_of_use_between_rounds(torus):
@@ -163,7 +168,8 @@ def test_lids_for_which_no_order_is_safe_are_out_of_use_between_rounds(torus):
         pull(lab, cable)
         late = int((change.stages.round > 1).sum())
         assert hears(lab, f"round 1 of 2: all but {late} entries are written and acknowledged")
-        between = read(lab.ibsim, fabric, wanted[0])
+        with lab.opensm.paused():
+            between = read(lab.ibsim, fabric, wanted[0])
         assert (old.lft[change.stages.switch[out], change.stages.lid[out]] != 255).all()
         assert (between.lft[change.stages.switch[out], change.stages.lid[out]] == 255).all()
         lab.opensm.wait_for_subnet_up(after=place)
@@ -171,24 +177,23 @@ def test_lids_for_which_no_order_is_safe_are_out_of_use_between_rounds(torus):
         assert [lft_of(t, fabric) for t in (between, after)] == [lft_of(t, fabric) for t in wanted]
         assert all(free(fabric, *pair) for pair in pairwise([old, between, after]))
         assert said(lab, f"with a wait before each but the first, {out.sum()} of them out of use for so long")
-        assert said(lab, rf"round 2 of 2: {late} entries are written and acknowledged, 8\d\d\d\.. ms after the first")
+        assert said(lab, f"round 2 of 2: {late} entries are") and milliseconds(lab, "round 2 of 2") >= 8000
         assert lab.opensm.errors == []
 
 
 def test_packets_are_waited_for_where_acknowledgements_are_not_enough(torus):
-    with torus("updn", 4, "4x4x4") as lab:
+    with torus("updn", 10, "4x4x4") as lab:
         home = made(lab.fabric(), "updn")
         cable, change = worth_rounds(home, waits=True, drained=True, rounds=3)
         lab.unlink(*cable)
         assert lab.switch_lfts() == expected_lfts(change.after.fabric, change.after.routing)
         assert said(lab, "entries, with a wait before the last, [0-9]+ of them out of use for so long")
-        assert said(lab, r"round 2 of 3: [0-9]+ entries are written and acknowledged, \d\d?\d?\.\d ms after the first")
-        assert said(lab, r"round 3 of 3: [0-9]+ entries are written and acknowledged, [45]\d\d\d\.. ms after the first")
+        assert milliseconds(lab, "round 2 of 3") < 10_000 <= milliseconds(lab, "round 3 of 3")
         assert lab.opensm.errors == []
 
 
 def test_acknowledgements_are_enough_for_most(torus, path):
-    with torus("updn", 30) as lab:
+    with torus("updn", 60) as lab:
         home = made(lab.fabric(), "updn")
         cable, change = worth_rounds(home, waits=False)
         tables, fabric = states(change)
@@ -196,7 +201,7 @@ def test_acknowledgements_are_enough_for_most(torus, path):
         lab.unlink(*cable)
         assert lab.switch_lfts() == expected_lfts(fabric, change.after.routing)
         assert said(lab, r"written in 2 rounds of \d+ and \d+ entr(?:y|ies);")
-        assert said(lab, r"round 2 of 2: \d+ entries are written and acknowledged, \d\d?\d?\.\d ms after the first")
+        assert milliseconds(lab, "round 2 of 2") < 60_000
         assert settled(path)
         lab.relink(*cable)
         assert lab.switch_lfts() == expected_lfts(home.fabric, home.routing)
@@ -204,7 +209,7 @@ def test_acknowledgements_are_enough_for_most(torus, path):
 
 
 def test_the_worker_may_die_between_rounds(torus, path):
-    with torus("dfsssp", 2) as lab:
+    with torus("dfsssp", 10) as lab:
         home = made(lab.fabric(), "dfsssp")
         cable, change = worth_rounds(home, waits=True)
         place, worker = lab.opensm.mark(), worker_of(lab)
@@ -222,7 +227,7 @@ def test_the_worker_may_die_between_rounds(torus, path):
 
 
 def test_a_second_fault_between_rounds_is_the_next_change(torus, path):
-    with torus("dfsssp", 2) as lab:
+    with torus("dfsssp", 10) as lab:
         home = made(lab.fabric(), "dfsssp")
         cable, first = worth_rounds(home, waits=True)
         place = lab.opensm.mark()
@@ -243,7 +248,7 @@ def test_an_opensm_that_ends_between_rounds_is_followed_by_one_that_goes_on(plug
     plugin = Plugin("ibnue", options=f"--config {config}", folder=plugin_folder)
     start = {"routing_engine": "ibnue-dfsssp,no_fallback", "plugin": plugin, "config": QOS}
     with Ibsim(nets("torus", "4x4", cas=1)) as ibsim:
-        config.write_text(f"state_file = '{path}'\nround_wait = 30")
+        config.write_text(unhurried(f"state_file = '{path}'\nround_wait = 60"))
         with OpenSM(ibsim, **start) as opensm:
             assert settled(path)
             home = read_state(path)
@@ -251,14 +256,14 @@ def test_an_opensm_that_ends_between_rounds_is_followed_by_one_that_goes_on(plug
             (_, first, last), fabric = states(change)
             ibsim.unlink(*cable)
             opensm.signal(signal.SIGHUP)
-            assert poll(lambda: "round 1 of 2" in log_of(opensm), 30.0)
+            until(lambda: "round 1 of 2" in log_of(opensm))
             assert state_says(path, open_rounds=True)
             opensm.signal(signal.SIGKILL)
             opensm.wait_for_exit()
         assert lft_of(read(ibsim, fabric, first), fabric) == lft_of(first, fabric)
         # What is open leads nowhere at first, then to where it should.
         begin = in_switches(read_state(path), fabric)
-        config.write_text(f"state_file = '{path}'\nround_wait = 8")
+        config.write_text(unhurried(f"state_file = '{path}'\nround_wait = 8"))
         with OpenSM(ibsim, **start) as opensm:
             after = read(ibsim, fabric, last)
             assert "written in 2 rounds of 0 and " in log_of(opensm)
@@ -272,7 +277,7 @@ LFT_ATTRIBUTE = 25
 
 
 def test_a_round_that_is_not_acknowledged_waits_for_the_next_sweep(torus, path):
-    with torus("dfsssp", 6) as lab:
+    with torus("dfsssp", 10) as lab:
         home = made(lab.fabric(), "dfsssp")
         cable, change = worth_rounds(home, waits=True)
         fabric, held = change.after.fabric, change.after.held

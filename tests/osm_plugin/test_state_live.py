@@ -2,12 +2,12 @@ import re
 from dataclasses import replace
 
 import pytest
-from plugin_lab import expected_lfts, said, sweep_options
+from plugin_lab import comes_up, expected_lfts, said, sweep_options, unhurried
+from waiting import until
 
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin
 from ibsim_fixtures.opensm_log import EventKind
-from ibsim_fixtures.processes import poll
 from ibsim_fixtures.readback import switch_lfts
 from osm_plugin.plan import options_key
 from osm_plugin.state import Kept, read_state, write_state
@@ -30,8 +30,8 @@ def toml(path):
 
 
 def saved(path, digest):
-    """Whether the state is that of a fabric; it is written a moment after OpenSM has its tables."""
-    return poll(lambda: path.exists() and read_state(path).fabric.digest.startswith(digest), 10.0)
+    """Wait for the state of a fabric; it is written a moment after OpenSM has its tables."""
+    return until(lambda: path.exists() and read_state(path).fabric.digest.startswith(digest))
 
 
 def other_tables(fabric):
@@ -67,11 +67,11 @@ def test_a_cable_that_comes_back_brings_the_home_tables_back(live, nets, path, t
         assert said(lab, r"re-routed, repaired \(.*\): (\d+) entries were broken, \d+ are changed") != ["0"]
         log = lab.opensm.log_path.parent / "ibnue-worker.log"
         verdict = r"transition (any-order|in rounds|ordered|drained|unsafe): .*entries of \d+ LIDs"
-        assert poll(lambda: re.search(verdict, log.read_text()), 10.0)
+        until(lambda: re.search(verdict, log.read_text()))
         lab.relink("sw1.1", 2)
         assert lab.switch_lfts() == before
         assert said(lab, r"re-routed, home \(")
-        assert said(lab, f"ibnue: {verdict}")
+        assert comes_up(lab, f"ibnue: {verdict}")
 
 
 def test_fresh_ignores_the_state_and_makes_a_new_home(live, nets, path, toml):
@@ -82,7 +82,7 @@ def test_fresh_ignores_the_state_and_makes_a_new_home(live, nets, path, toml):
     write_state(path, other_tables(fabric))
     with live(net, ENGINE, toml=f"{toml}\nstability = 'fresh'") as lab:
         assert lab.switch_lfts() == made
-        live.config.write_text(toml)
+        live.configure(toml)
         lab.opensm.resweep()
         assert lab.switch_lfts() == made
         assert said(lab, "; (tables as they were|routed afresh);")[-1:] == ["tables as they were"]
@@ -90,7 +90,7 @@ def test_fresh_ignores_the_state_and_makes_a_new_home(live, nets, path, toml):
 
 def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, path, tmp_path):
     config = tmp_path / "ibnue.toml"
-    config.write_text(f"state_file = '{path}'")
+    config.write_text(unhurried(f"state_file = '{path}'"))
     plugin = Plugin("ibnue", options=f"--config {config}", folder=plugin_folder)
     hasty = {"sminfo_polling_timeout": 200, "polling_retry_number": 2}
     # On ibsim nothing times out: an OpenSM whose question is never answered waits for ever.  So neither asks the other
@@ -114,7 +114,7 @@ def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, pat
             master.resweep()
             return bool(switch_lfts(ibsim) == expected)
 
-        assert poll(taken_by_master, 30)
+        until(taken_by_master)
         place = standby.mark()
         with standby.paused():
             ibsim.run("sminfo")  # the master answers in turn, so it has answered the standby, too
@@ -150,7 +150,7 @@ def test_a_state_that_is_no_good_is_named_and_replaced(live, nets, path, toml, d
 
 def test_the_state_lies_beside_opensms_cache_unless_it_is_turned_off(live, nets):
     with live(nets("ring", "4", cas=1), ENGINE) as lab:
-        assert poll((lab.opensm.folder / "ibnue-state.npz").exists, 10.0)
+        until((lab.opensm.folder / "ibnue-state.npz").exists)
     with live(nets("ring", "4", cas=1), ENGINE, toml="state_file = false") as lab:
         lab.opensm.resweep()
         lab.opensm.resweep()

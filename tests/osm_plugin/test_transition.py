@@ -84,12 +84,12 @@ def test_the_judge_tells_it_once_and_in_the_workers_log(torus, turned, capfd):
     told = queue.SimpleQueue()
     judge = Judge(told.put)
     judge.put(at_once(torus, turned))
-    line = told.get(timeout=60)
+    line = told.get()
     judge.put(
         in_rounds(replace(torus, routing=replace(torus.routing)), torus, wanted=True)
     )  # nothing changes, so nothing is said of it
     judge.put(at_once(turned, torus))
-    assert line.startswith("transition ") and told.get(timeout=60).startswith("transition ")
+    assert line.startswith("transition ") and told.get().startswith("transition ")
     assert told.empty()
     assert capfd.readouterr().err.splitlines()[0] == line
 

@@ -15,8 +15,8 @@ def python(tmp_path_factory):
 
     def start(*args, **environment):
         return subprocess.Popen(
-            # A run in the background ignores Ctrl-C, and its children inherit that unless told otherwise.
-            ["env", "--default-signal=INT", sys.executable, *map(str, args)],
+            # A run in the background ignores Ctrl-C and one under nohup SIGHUP, and their children inherit that.
+            ["env", "--default-signal=INT,HUP,TERM", sys.executable, *map(str, args)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             cwd=tmp_path_factory.mktemp("away"), env={**os.environ, "PYTHONPATH": found, **environment},
         )  # fmt: skip

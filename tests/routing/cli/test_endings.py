@@ -6,8 +6,9 @@ import signal
 from pathlib import Path
 
 import pytest
+from waiting import until
 
-from ibsim_fixtures.processes import missing_packages, poll
+from ibsim_fixtures.processes import missing_packages
 from routing.cli import command
 from routing.cli.command import Ended, explain, heed_endings
 
@@ -80,15 +81,15 @@ def running(folder):
 def test_nothing_is_left_of_a_lab(python, tmp_path, what, number):
     process = python("-m", "routing.cli", *COMMANDS[what], TMPDIR=str(tmp_path))
     try:
-        assert poll(lambda: process.poll() is not None or running(tmp_path), 60)
+        until(lambda: process.poll() is not None or running(tmp_path))
         assert process.poll() is None, process.communicate()
         assert len(programs(tmp_path)) > 2
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate()
     finally:
         process.kill()
     assert list(tmp_path.iterdir()) == []
-    assert poll(lambda: not programs(tmp_path), 20)
+    until(lambda: not programs(tmp_path))
     if what == "soak" and "events" in out:  # once it has begun it ends with what it has found
         assert process.returncode == 0
     else:

@@ -1,5 +1,6 @@
 """ibnue sweep, as it is typed."""
 
+import contextlib
 import json
 import os
 import pty
@@ -7,13 +8,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from command_runs import assert_refused
 from command_runs import run as ibnue
+from waiting import AMPLE, until
 
 import routing
 from routing.cli import main
@@ -278,7 +279,7 @@ def test_cases_that_take_too_long(tmp_path):
     assert result.exit_code == 1
     assert "certified  0 of 3" in result.stdout
     assert "timed out: torus-4x4 updn: intact: took longer than 0.001 s" in result.stdout
-    again = told(run(*args, "--timeout", 100, "--json"))
+    again = told(run(*args, "--timeout", AMPLE, "--json"))
     assert (again["ran"], again["certified"], again["tasks"]) == (3, 3, 3)
     assert told(run(*args, "--json"))["ran"] == 0
 
@@ -324,8 +325,7 @@ def test_a_run_that_is_killed_goes_on(python, tmp_path):
     ]
     first = start(python, *args)
     journal = tmp_path / "l.db-wal"
-    while first.poll() is None and not (journal.exists() and journal.stat().st_size > 20_000):
-        time.sleep(0.005)
+    until(lambda: first.poll() is not None or (journal.exists() and journal.stat().st_size > 20_000))
     workers = below(first.pid)
     assert workers
     first.kill()
@@ -348,7 +348,8 @@ def below(pid):
     while waiting:
         parent = waiting.pop()
         for path in Path(f"/proc/{parent}/task").glob("*/children"):
-            waiting += map(int, path.read_text().split())
+            with contextlib.suppress(OSError):  # threads come and go
+                waiting += map(int, path.read_text().split())
         found.add(parent)
     return found - {pid}
 
@@ -364,8 +365,7 @@ def test_ctrl_c_keeps_what_is_done(python, tmp_path):
     path = tmp_path / "l.db"
     run_ = start(python, "torus:4x4", "-e", "nue", "--random", "2000:3", "--ledger", path, "-j", "2")
     journal = tmp_path / "l.db-wal"
-    while run_.poll() is None and not (journal.exists() and journal.stat().st_size > 20_000):
-        time.sleep(0.005)
+    until(lambda: run_.poll() is not None or (journal.exists() and journal.stat().st_size > 20_000))
     run_.send_signal(signal.SIGINT)
     out, err = run_.communicate()
     assert (run_.returncode, out, err.strip()) == (130, "", "ibnue: interrupted")
@@ -375,14 +375,12 @@ def test_ctrl_c_keeps_what_is_done(python, tmp_path):
 
 def test_interrupted_it_leaves_no_folders(python, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    run_ = start(python, "torus:4x4", "-e", "nue", "--random", "2000:3", "--timeout", "100", "-j", "2")
-    while run_.poll() is None and len(list(tmp_path.glob("ibnue-sweep-*/ibnue-sweep-*"))) < 2:
-        time.sleep(0.005)
+    run_ = start(python, "torus:4x4", "-e", "nue", "--random", "2000:3", "--timeout", str(AMPLE), "-j", "2")
+    until(lambda: run_.poll() is not None or len(list(tmp_path.glob("ibnue-sweep-*/ibnue-sweep-*"))) >= 2)
     run_.send_signal(signal.SIGINT)
     run_.communicate()
     assert run_.returncode == 130
-    while list(tmp_path.glob("ibnue-sweep-*")):
-        time.sleep(0.005)
+    until(lambda: not list(tmp_path.glob("ibnue-sweep-*")))
 
 
 def test_progress_on_a_terminal(tmp_path):

@@ -6,6 +6,7 @@ import signal
 import numpy as np
 import pytest
 from command_runs import assert_refused, run
+from waiting import until
 
 
 @pytest.fixture
@@ -289,8 +290,8 @@ def test_interrupt_leaves_nothing_behind(tmp_path, python):
     """Ctrl-C while files are being written: status 130, one line, no file."""
     run("fabric", "torus", "16x16x8", "-o", tmp_path / "big.net")
     process = python("-m", "routing.cli", "route", tmp_path / "big.net", "--effort", "0", "-o", tmp_path / "out")
-    while process.poll() is None and not list(tmp_path.glob(".out.*")):
-        pass  # the folder in the making stands beside its target
+    # The folder in the making stands beside its target.
+    until(lambda: process.poll() is not None or list(tmp_path.glob(".out.*")))
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130, err

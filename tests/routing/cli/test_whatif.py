@@ -6,11 +6,11 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from command_runs import assert_refused, run
+from waiting import until
 
 import ibsim_fixtures
 import routing
@@ -256,8 +256,7 @@ def test_interrupted_it_leaves_nothing_behind(ending):
         process.kill()
     assert process.returncode == (130 if ending == signal.SIGINT else -signal.SIGKILL)
     assert complaint.lstrip() == ("ibnue: interrupted\n" if ending == signal.SIGINT else "")
-    while any(Path(f"/proc/{worker}").exists() for worker in workers):
-        time.sleep(0.05)
+    until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
 
 def test_progress_shows_on_a_terminal_alone():

@@ -1,4 +1,5 @@
 import pytest
+from waiting import AMPLE
 
 from routing.sweep.executors import Processes
 from routing.sweep.spec import Block, expand
@@ -23,22 +24,19 @@ def plan():
 
 @pytest.fixture
 def packer():
-    """Make what packs tasks into batches for a runner."""
+    """Make what packs tasks into batches for a runner; where one of them is fatal, the limit is for that one."""
 
     def make(plan, runner=OFFLINE, timeout=None, **settings):
         told = tuple((key, str(value)) for key, value in settings.items())
+
+        def limit(task):
+            return timeout if timeout is None or settings.get("fatal") in (None, task.fault) else AMPLE
+
         return lambda tasks: Batch(
-            pack(plan.fabrics[tasks[0].digest]), tuple(tasks), runner, told, (timeout,) * len(tasks)
+            pack(plan.fabrics[tasks[0].digest]), tuple(tasks), runner, told, tuple(map(limit, tasks))
         )
 
     return make
-
-
-@pytest.fixture
-def enough(request):
-    """Seconds in which a task ends that does not hang; as many times more as the tests are given by --timeout."""
-    usual = float(request.config.getini("timeout"))
-    return 5.0 * max(1.0, float(request.config.getoption("timeout") or 0.0) / usual)
 
 
 @pytest.fixture(scope="module")

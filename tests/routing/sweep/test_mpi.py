@@ -5,10 +5,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from waiting import AMPLE, until
 
 import routing
 from routing.errors import EnvironmentProblem
@@ -54,8 +54,7 @@ def children(pid):
 
 def ledger_when_free(path):
     """Open it; rank 0 may outlive mpiexec for a moment."""
-    while not is_free(path):
-        time.sleep(0.02)
+    until(lambda: is_free(path))
     return Ledger(path)
 
 
@@ -79,8 +78,7 @@ def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
     args = [*SWEEP, "--random", f"{MORE}:10%", "--executor", "mpi", "--ledger", "l.db"]
     run = start(*args, cwd=tmp_path)
     journal = tmp_path / "l.db-wal"
-    while run.poll() is None and not (journal.exists() and journal.stat().st_size > 20_000):
-        time.sleep(0.005)
+    until(lambda: run.poll() is not None or (journal.exists() and journal.stat().st_size > 20_000))
     os.kill(max(children(run.pid)), signal.SIGKILL)
     run.communicate()
     assert run.returncode != 0
@@ -98,7 +96,7 @@ def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
 
 def test_cases_that_take_too_long_end_no_rank(tmp_path):
     spec = tmp_path / "s.toml"
-    quick = "[[block]]\nfabrics = 'torus:3x3'\nlinks = 'all'\ntimeout = 100\n"
+    quick = f"[[block]]\nfabrics = 'torus:3x3'\nlinks = 'all'\ntimeout = {AMPLE}\n"
     spec.write_text(quick + "[[block]]\nfabrics = 'torus:4x4'\nlinks = 2\ntimeout = 1e-3\n")
     args = ["sweep", "--spec", "s.toml", "--executor", "mpi", "--ledger", "l.db"]
     run = start(*args, cwd=tmp_path)
@@ -106,7 +104,7 @@ def test_cases_that_take_too_long_end_no_rank(tmp_path):
     assert run.returncode == 1, wrong
     assert "certified  19 of 22" in told
     assert told.count("took longer than 0.001 s") == 3
-    again = start(*args, "--timeout", "100", cwd=tmp_path)
+    again = start(*args, "--timeout", str(AMPLE), cwd=tmp_path)
     told, wrong = again.communicate()
     assert (again.returncode, wrong) == (0, "")
     assert "ran        3 cases" in told

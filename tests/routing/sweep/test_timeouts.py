@@ -7,35 +7,36 @@ import threading
 from pathlib import Path
 
 import pytest
-from sweep_runners import begun, finish
+from sweep_runners import HUNG, begun, finish
+from waiting import AMPLE
 
 from routing.sweep.ledger import Ledger
 from routing.sweep.timeouts import Beside, perform
 
 
 @pytest.mark.parametrize("lock", ["held", "free"])
-def test_a_task_that_hangs_in_c_is_ended_and_the_others_are_not(lock, plan, packer, crew, tmp_path, enough):
+def test_a_task_that_hangs_in_c_is_ended_and_the_others_are_not(lock, plan, packer, crew, tmp_path):
     made = plan(links="all")
     fatal = made.tasks[7]
     told = {"folder": tmp_path, "fatal": fatal.fault, "lock": lock}
     pids = set(crew.pids)
     with Ledger(None) as ledger:
-        finish(ledger, made, crew, packer(made, "sweep_runners:hangs", timeout=enough, **told))
+        finish(ledger, made, crew, packer(made, "sweep_runners:hangs", timeout=HUNG, **told))
         results = {record.task: record.result for record in ledger.records()}
         assert set(results) == set(made.tasks)
         late = results.pop(fatal)
-        assert (late.outcome, late.seconds, late.error) == ("timed out", enough, f"took longer than {enough:g} s")
+        assert (late.outcome, late.seconds, late.error) == ("timed out", HUNG, f"took longer than {HUNG:g} s")
         assert {result.outcome for result in results.values()} == {"certified"}
         assert not pids or set(crew.pids) == pids  # no worker was lost
         assert sorted(begun(tmp_path)) == sorted(task.id for task in made.tasks)  # each ran once
-        finish(ledger, made, crew, packer(made, "sweep_runners:traced", timeout=60.0, folder=tmp_path))
+        finish(ledger, made, crew, packer(made, "sweep_runners:traced", timeout=AMPLE, folder=tmp_path))
         assert {record.result.outcome for record in ledger.records()} == {"certified"}
     assert begun(tmp_path)[len(made.tasks) :] == [fatal.id]
 
 
-def test_only_what_takes_too_long_is_ended(plan, packer, tmp_path, enough):
+def test_only_what_takes_too_long_is_ended(plan, packer, tmp_path):
     made = plan(links=3)
-    pack = packer(made, "sweep_runners:hangs", timeout=enough, folder=tmp_path, fatal="intact", lock="free")
+    pack = packer(made, "sweep_runners:hangs", timeout=HUNG, folder=tmp_path, fatal="intact", lock="free")
     results = perform(pack(made.tasks))
     assert [result.outcome for result in results] == ["timed out", "certified", "certified", "certified"]
     assert not Path((tmp_path / "left").read_text()).exists()  # what it made among the temporary files
@@ -44,14 +45,14 @@ def test_only_what_takes_too_long_is_ended(plan, packer, tmp_path, enough):
 def test_a_task_without_a_limit_among_others(plan, packer):
     made = plan(links=1)
     batch = packer(made)(made.tasks)
-    limited = perform(type(batch)(batch.fabric, batch.tasks, timeouts=(None, 60.0)))
+    limited = perform(type(batch)(batch.fabric, batch.tasks, timeouts=(None, AMPLE)))
     free = perform(batch)
     assert [(r.outcome, r.tables, r.changed) for r in limited] == [(r.outcome, r.tables, r.changed) for r in free]
 
 
 def test_a_process_lasts_for_many_batches(plan, packer):
     made = plan(links=1)
-    batch = packer(made, "sweep_runners:which", timeout=60.0)(made.tasks)
+    batch = packer(made, "sweep_runners:which", timeout=AMPLE)(made.tasks)
     told = {result.error for _ in range(3) for result in perform(batch)}
     assert len(told) == 1
     assert str(os.getpid()) not in told.pop().split()
@@ -61,11 +62,11 @@ def test_a_process_lasts_for_many_batches(plan, packer):
 
 def test_threads_of_a_worker_do_not_wait_for_each_other(plan, packer, tmp_path):
     made = plan(links=1)
-    slow = packer(made, "sweep_runners:hangs", timeout=5.0, folder=tmp_path, fatal="intact", lock="held")
+    slow = packer(made, "sweep_runners:hangs", timeout=HUNG, folder=tmp_path, fatal="intact", lock="held")
     hung = []
     thread = threading.Thread(target=lambda: hung.extend(perform(slow(made.tasks[:1]))))
     thread.start()
-    quick = perform(packer(made, timeout=60.0)(made.tasks))
+    quick = perform(packer(made, timeout=AMPLE)(made.tasks))
     thread.join()
     assert [result.outcome for result in quick] == ["certified", "certified"]
     assert [result.outcome for result in hung] == ["timed out"]
@@ -74,7 +75,7 @@ def test_threads_of_a_worker_do_not_wait_for_each_other(plan, packer, tmp_path):
 def test_a_task_that_kills_the_process_is_an_error(plan, packer, tmp_path):
     made = plan(links=3)
     fatal = made.tasks[1]
-    pack = packer(made, "sweep_runners:dies_always", timeout=60.0, folder=tmp_path, fatal=fatal.fault)
+    pack = packer(made, "sweep_runners:dies_always", timeout=AMPLE, folder=tmp_path, fatal=fatal.fault)
     results = perform(pack(made.tasks))
     assert [result.outcome for result in results] == ["certified", "error", "certified", "certified"]
     assert results[1].error == "its worker died, 2 times"
@@ -83,7 +84,7 @@ def test_a_task_that_kills_the_process_is_an_error(plan, packer, tmp_path):
 
 def test_a_runner_that_raises_is_an_error(plan, packer):
     made = plan()
-    (result,) = perform(packer(made, "sweep_runners:raises", timeout=60.0)(made.tasks))
+    (result,) = perform(packer(made, "sweep_runners:raises", timeout=AMPLE)(made.tasks))
     assert (result.outcome, result.error) == ("error", "ValueError: two lines")
 
 
@@ -93,7 +94,7 @@ def test_nothing_in_the_working_directory_gets_in_the_way(plan, packer, tmp_path
     monkeypatch.chdir(tmp_path)
     made = plan()
     done = []
-    thread = threading.Thread(target=lambda: done.extend(perform(packer(made, timeout=60.0)(made.tasks))))
+    thread = threading.Thread(target=lambda: done.extend(perform(packer(made, timeout=AMPLE)(made.tasks))))
     thread.start()
     thread.join()
     assert done[0].certified
