@@ -73,7 +73,7 @@ class PolicyDesk:
         return plain, " (taking all to ride on one VL)"
 
 
-def read_lft(memory: mmap.mmap, fabric: Fabric) -> npt.NDArray[np.uint8]:
+def read_lft(memory: mmap.mmap | bytes, fabric: Fabric) -> npt.NDArray[np.uint8]:
     """uint8[S, L]: the forwarding tables behind a request.
 
     Raises
@@ -81,13 +81,19 @@ def read_lft(memory: mmap.mmap, fabric: Fabric) -> npt.NDArray[np.uint8]:
     FabricError
         There are none.
     """
+    missing = FabricError("the request carries no forwarding tables")
+    if len(memory) < REQUEST.itemsize:
+        raise missing
     head = np.frombuffer(memory[: REQUEST.itemsize], REQUEST)[0]
     devices_end = int(head["cable_at"]) + int(head["cables"]) * CABLE.itemsize
     at = -(-devices_end // 8) * 8
-    extra = np.frombuffer(memory[at : at + POLICY_REQUEST.itemsize], POLICY_REQUEST)[0]
-    start, lids = at + POLICY_REQUEST.itemsize, int(extra["lids"])
+    start = at + POLICY_REQUEST.itemsize
+    if len(memory) < start:
+        raise missing
+    extra = np.frombuffer(memory[at:start], POLICY_REQUEST)[0]
+    lids = int(extra["lids"])
     if int(extra["magic"]) != REQUEST_MAGIC or start + fabric.switches * lids > len(memory):
-        raise FabricError("the request carries no forwarding tables")
+        raise missing
     found = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
     held = np.frombuffer(memory[start : start + fabric.switches * lids], np.uint8).reshape(fabric.switches, lids)
     width = min(lids, found.shape[1])

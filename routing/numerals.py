@@ -19,3 +19,9 @@ def number_of(count: int, one: str, many: str | None = None) -> str:
         ends = {"y": one[:-1] + "ies"} if one[-2:-1] not in "aeiou" else {}
         many = ends.get(one[-1], one + ("es" if one.endswith(("s", "x", "ch", "sh")) else "s"))
     return f"{count} {many}"
+
+
+def rate_of(count: int, seconds: float) -> str:
+    """So many in such a time: "756 a second"; "0.5 a second" where whole ones would say little."""
+    rate = count / max(seconds, 1e-9)
+    return f"{rate:.{0 if rate >= 10 else 1}f} a second"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from routing.cli.output import print_facts, print_table, tell
-from routing.numerals import number_of
+from routing.numerals import number_of, rate_of
 
 if TYPE_CHECKING:
     from routing.sweep.ledger import Record
@@ -111,8 +111,7 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     """What a table cannot say."""
     kept = len(report.records) - report.ran
     if report.ran:
-        rate = f"{report.ran / max(report.seconds, 1e-9):.0f} a second"
-        ran = f"{number_of(report.ran, 'case')} in {report.seconds:.1f} s, {rate}"
+        ran = f"{number_of(report.ran, 'case')} in {report.seconds:.1f} s, {rate_of(report.ran, report.seconds)}"
         yield "ran", f"{ran}; {number_of(kept, 'was', 'were')} in the ledger"
     if not report.of_one_kind:
         yield "versions", ", ".join(report.versions)

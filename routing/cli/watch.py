@@ -50,7 +50,7 @@ def watch(
 
     A channel is suspected if it drops at the head of its queue, or waits and sends next to nothing.  FABRIC has to have
     the LIDs that the switches have now (the output of ibnetdiscover has).  Exit status 1 if suspected channels are on a
-    credit loop.
+    credit loop, in any round.
     """
     if once and (rounds is not None or reset):
         other = "--rounds" if rounds is not None else "--reset"
@@ -69,9 +69,11 @@ def watch(
     told, unjudged = Pointers((), ()), watched[:0]
     number_of_rounds = 0 if once else rounds
     for number, added in enumerate(rounds_of(subnet, watched, interval, number_of_rounds, reset=reset), 1):
-        told, unjudged = loops_pointed_at(subnet, routing, added.suspected), added.unjudged
+        pointed = loops_pointed_at(subnet, routing, added.suspected)
+        if pointed.loops or not told.loops:
+            told, unjudged = pointed, added.unjudged
         if not as_json:
-            show(subnet, number, len(watched), added, told)
+            show(subnet, number, len(watched), added, pointed)
         if told.loops and rounds is None:
             break
     if as_json:
@@ -146,7 +148,7 @@ def channel_name(fabric: Fabric, channel: int) -> str:
 
 
 def as_object(fabric: Fabric, told: Pointers, unjudged: Sequence[int]) -> dict[str, Any]:
-    """For ``--json``: the last round."""
+    """For ``--json``: the last round with a loop, else the last one."""
     loops = [
         {"suspected": list(pointed.suspected), "turns": [dataclasses.asdict(turn) for turn in pointed.loop.turns]}
         for pointed in told.loops

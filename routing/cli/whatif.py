@@ -19,7 +19,7 @@ from routing.cli.command import FINDING
 from routing.cli.numbers import Number
 from routing.cli.output import phase, plain, print_facts, print_table, tell
 from routing.errors import OptionError
-from routing.numerals import decimal, number_of
+from routing.numerals import decimal, number_of, rate_of
 
 if TYPE_CHECKING:
     from routing.engines.base import Engine, EngineOptions
@@ -300,8 +300,8 @@ def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, 
 
 def pace(count: int, seconds: float, jobs: int) -> tuple[str, str]:
     """How long it took."""
-    rate = number_of(round(count / seconds), "scenario")
-    return "seconds", f"{seconds:.2f}, {rate} a second on {number_of(jobs, 'process')}"
+    done, rate = number_of(count, "scenario"), rate_of(count, seconds)
+    return "seconds", f"{seconds:.2f}, {done}, {rate} on {number_of(jobs, 'process')}"
 
 
 def print_limits(limits: Limits, beyond: Sequence[Effect]) -> None:

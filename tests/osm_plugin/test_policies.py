@@ -99,6 +99,11 @@ def test_tables_of_another_width_and_none_at_all(ring, memory):
     assert (found[:, 4:] == 255).all()
     lay(fabric, np.pad(routing.lft, ((0, 0), (0, 9))), memory)
     assert (read_lft(memory.view(), fabric) == routing.lft).all()
+    head = np.frombuffer(memory.view()[: REQUEST.itemsize], REQUEST)[0]
+    cables_end = int(head["cable_at"]) + int(head["cables"]) * CABLE.itemsize
+    for end in (0, REQUEST.itemsize, cables_end, cables_end + 9):
+        with pytest.raises(FabricError, match="no forwarding tables"):
+            read_lft(memory.view()[:end], fabric)
     memory.view()[:] = bytes(len(memory.view()))
     with pytest.raises(FabricError, match="no forwarding tables"):
         read_lft(memory.view(), fabric)

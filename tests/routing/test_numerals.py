@@ -1,6 +1,6 @@
 import pytest
 
-from routing.numerals import DIGITS, decimal, number_of
+from routing.numerals import DIGITS, decimal, number_of, rate_of
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("007", 7), ("9" * DIGITS, 10**DIGITS - 1)])
@@ -33,3 +33,11 @@ def test_one_and_many(one, many):
 def test_a_plural_that_is_given():
     assert number_of(1, "CA or router", "CAs and routers") == "1 CA or router"
     assert number_of(2, "CA or router", "CAs and routers") == "2 CAs and routers"
+
+
+@pytest.mark.parametrize(
+    ("count", "seconds", "told"),
+    [(3, 6.4, "0.5"), (0, 1.0, "0.0"), (99, 10.0, "9.9"), (756, 1.0, "756"), (2, 0.0, "2000000000")],
+)
+def test_rates(count, seconds, told):
+    assert rate_of(count, seconds) == f"{told} a second"

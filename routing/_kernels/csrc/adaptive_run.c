@@ -113,10 +113,21 @@ static void happen(ibn_adaptive *sim)
         handle(sim, sim->later[i].kind, sim->later[i].subject, sim->later[i].value);
 }
 
+/* The time of the event that is due next, in whatever turn of the wheel; until if there is none before. */
+static int64_t earliest(const ibn_adaptive *sim, int64_t until)
+{
+    int64_t first = until;
+    for (int32_t i = 0; i < AV_SLOTS; i++)
+        for (int32_t e = sim->slot[i]; e != IBN_NONE; e = sim->event[e].next)
+            if (sim->event[e].time < first)
+                first = sim->event[e].time;
+    return first;
+}
+
 /* Run to a time, to a number of events, or to an end; told: why, when, events handled. */
 int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told)
 {
-    int64_t reason = STOP_TIME, most = sim->handled + events;
+    int64_t reason = STOP_TIME, most = sim->handled + events, last = sim->now, handled = sim->handled;
     while (sim->now < until) {
         if (!sim->moving && (stop_at_standstill || !sim->pending || sim->injected == sim->delivered)) {
             int over = sim->injected == sim->delivered && !ibn_flow_pressing(sim->flow, sim->flows);
@@ -130,6 +141,13 @@ int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t s
         if (sim->handled >= most) {
             reason = STOP_EVENTS;
             break;
+        }
+        if (sim->handled != handled) {
+            handled = sim->handled;
+            last = sim->now;
+        }
+        else if (sim->now - last >= AV_SLOTS) { /* a turn in which nothing was due: the next event may be far */
+            last = sim->now = earliest(sim, until) - 1;
         }
         sim->now++;
         happen(sim);

@@ -1,5 +1,6 @@
 """``ibnue watch`` on a simulated fabric whose counters are set by hand."""
 
+import importlib
 import itertools
 import json
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from waiting import until
@@ -17,6 +19,7 @@ from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM
 from ibsim_fixtures.processes import missing_packages
 from routing.cli import main
+from routing.deadlock.counters import Readings
 from routing.formats.fabric_files import read_fabric, write_net
 from routing.topologies import generate
 
@@ -92,6 +95,23 @@ def test_only_what_is_added_while_watching_counts(watched):
     (loop,) = json.loads(said)["loops"]
     assert [turn["switch"] for turn, hit in zip(loop["turns"], loop["suspected"], strict=True) if hit] == ["sw4"]
     assert {turn["port"] for turn in loop["turns"]} == {2}
+
+
+@pytest.mark.parametrize(("rounds", "status"), [([(), (2,), ()], 1), ([(), ()], 0), ([(1,), (2,)], 1)])
+def test_a_loop_in_any_round_counts(monkeypatch, tmp_path, rounds, status):
+    """The counters are made up; the tables loop."""
+    run = CliRunner().invoke
+    assert run(main, ["route", "ring:5", "-e", "minhop", "-o", str(tmp_path / "loop")]).exit_code == 1
+
+    def dropped(channels):
+        none, channel = np.zeros(len(channels), np.int64), np.array(channels, np.int32)
+        return Readings(channel, none + 1, none, none, np.zeros((3, len(channels)), bool))
+
+    watch = importlib.import_module("routing.cli.watch")
+    monkeypatch.setattr(watch, "rounds_of", lambda *_, **__: map(dropped, rounds))
+    done = run(main, ["watch", "ring:5", str(tmp_path / "loop"), "--rounds", str(len(rounds)), "--json"])
+    assert done.exit_code == status
+    assert [sum(loop["suspected"]) for loop in json.loads(done.stdout)["loops"]] == [1] * status
 
 
 @pytest.mark.lab
