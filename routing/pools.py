@@ -70,7 +70,7 @@ def submit(
 def end(pool: ProcessPoolExecutor, *, now: bool) -> None:
     """End the processes of a pool; ``now``: whatever they are doing, else when they are done."""
     with HeldSignals():
-        if now:
+        if now:  # kill_workers() is of Python 3.14
             for process in list((pool._processes or {}).values()):
                 process.kill()
         pool.shutdown(wait=True, cancel_futures=True)

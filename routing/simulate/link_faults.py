@@ -148,6 +148,7 @@ def _write(routing: Routing) -> Do:
 
     def write(simulation: Simulation) -> None:
         simulation.set_lft(routing.lft)
+        simulation.set_sl2vl(routing.sl2vl)
         simulation.set_sl(sl)
 
     return write
