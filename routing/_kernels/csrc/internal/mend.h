@@ -139,6 +139,21 @@ bool ibn_mend_note_helpers(mend_job *job);
 bool ibn_mend_may_follow(const mend_job *job, int32_t root, int32_t x, int32_t next);
 void ibn_mend_take_back(mend_job *job);
 
+/* What hangs on a root: out of the column, back in it, and its load along its way. */
+void ibn_mend_cut(mend_job *job, int32_t root);
+void ibn_mend_let_in(mend_job *job);
+void ibn_mend_add_flow(mend_job *job, int32_t s, int64_t flow);
+
+/* Hops from a switch to the LID at hand, -1: it is cut off; and the channels by which it could go. */
+int32_t ibn_mend_hops(mend_job *job, int32_t s);
+int32_t ibn_mend_ways_out(mend_job *job, int32_t u, int32_t level, int32_t *next);
+
+/* Let roots take a way of their own, or one that another switch gives them; of all, how many are left. */
+bool ibn_mend_attach(mend_job *job, int32_t u, int32_t level, int32_t *next);
+int32_t ibn_mend_attach_all(mend_job *job, int32_t count);
+bool ibn_mend_rescue(mend_job *job, int32_t root);
+int32_t ibn_mend_rescue_all(mend_job *job, int32_t count);
+
 /* Take a column in hand. */
 void ibn_mend_begin(mend_job *job, int32_t lid);
 
