@@ -48,13 +48,14 @@ LIMIT = 10**10
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one engine on one fabric: a share of the CAs' links, or why there is none."""
+    """What came of one engine on one fabric: a share of the CAs' links, or what there is instead, and why."""
 
     fabric: str
     engine: str
     share: float | None
     note: str = ""
     certified: bool = False
+    reason: str = ""
 
 
 def exchange(name: str, engine: str, fabric: Fabric, routing: Routing) -> Result:
@@ -82,7 +83,7 @@ def ours(name: str, engine: str) -> Result:
     try:
         routing = ENGINES[kind].route(fabric, EngineOptions(vls=int(vls or VLS), threads=1))
     except IbnueError as error:
-        return Result(name, f"ibnue {engine}", None, f"gave up: {error}")
+        return Result(name, f"ibnue {engine}", None, "gave up", reason=str(error))
     return exchange(name, f"ibnue {engine}", fabric, routing)
 
 
@@ -94,7 +95,8 @@ def theirs(name: str, engine: str) -> Result:
         try:
             routed = opensm_tables(net, engine, vls=VLS, timeout=300)
         except LabError as error:
-            return Result(name, f"OpenSM {engine}", None, str(error).splitlines()[0].removeprefix("OpenSM: "))
+            reason = str(error).split("\n")[0].removeprefix("OpenSM: ")
+            return Result(name, f"OpenSM {engine}", None, "gave up", reason=reason)
     fabric = dataclasses.replace(routed.fabric, name=name)
     return exchange(name, f"OpenSM {engine}", fabric, routed.routing)
 
@@ -127,7 +129,8 @@ def _told(coming: Iterable[Result], found: list[Result]) -> Iterator[Result]:
     """The same results, each told on standard error and kept."""
     for result in coming:
         found.append(result)
-        print(f"{result.fabric}: {result.engine}: {_cell(result)}", file=sys.stderr, flush=True)
+        why = f": {result.reason}" if result.reason else ""
+        print(f"{result.fabric}: {result.engine}: {_cell(result)}{why}", file=sys.stderr, flush=True)
         yield result
 
 

@@ -54,6 +54,15 @@ def test_a_table_of_shares(capsys):
     assert minhop.endswith("* |")
 
 
+@pytest.mark.usefixtures("_small")
+def test_an_engine_that_gives_up_says_why_beside_the_table(capsys, monkeypatch):
+    monkeypatch.setattr(throughput, "PUBLISHED", {"ring": lambda: generate("ring", ["5"], speed="QDR")})
+    assert throughput.main(["--ours", "dfsssp/1", "--opensm", ","]) == 0
+    said = capsys.readouterr()
+    assert said.out.endswith("| ibnue dfsssp/1 | gave up |\n")
+    assert "ring: ibnue dfsssp/1: gave up: 2 VLs are needed, 1 may be used" in said.err
+
+
 def test_a_line_of_the_table_comes_as_soon_as_its_last_figure():
     figures = (throughput.Result(name, engine, 0.5, certified=engine == "a") for engine in "ab" for name in "xy")
     lines = throughput.table(figures, ["x", "y"])
