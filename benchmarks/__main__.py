@@ -12,8 +12,9 @@ from pathlib import Path
 from routing.formats.fabric_files import write_net
 from routing.topologies import generate
 
+ROOT = Path(__file__).parents[1]
 TABLE_FABRICS = (("torus", "4x4x4"), ("kary-ntree", "4,3"), ("dragonfly", "4,2,2"), ("kautz", "3,3"))
-"""Fabrics of the table of qualities."""
+"""Fabrics of the benchmark ``quality_table``."""
 NAMES = (
     "proof",
     "reroute",
@@ -32,7 +33,7 @@ NAMES = (
 
 
 def arguments(name: str, folder: Path) -> list[str]:
-    """What a benchmark has to be told."""
+    """Return the command-line arguments of a benchmark, after writing the files that it reads."""
     if name != "quality_table":
         return []
     paths = []
@@ -43,7 +44,7 @@ def arguments(name: str, folder: Path) -> list[str]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run them; 1 if any failed."""
+    """Run the benchmarks and return 1 if any failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
     names = parser.parse_args(words).names
@@ -55,7 +56,8 @@ def main(words: Sequence[str] | None = None) -> int:
         for name in names or NAMES:
             print(f"\n== {name}", flush=True)
             command = [sys.executable, "-m", f"benchmarks.{name}", *arguments(name, Path(folder))]
-            if subprocess.run(command, check=False).returncode:
+            # "-m" searches the working directory first, so it must be the one that contains these benchmarks.
+            if subprocess.run(command, check=False, cwd=ROOT).returncode:
                 failed.append(name)
     if failed:
         print(f"\nfailed: {', '.join(failed)}")

@@ -25,24 +25,27 @@ from routing.topologies import generate
 
 LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SIZES = ((1, 1), (4, 1), (4, 2), (16, 1), (16, 2), (32, 4))
-"""Blocks of a packet, packets of a buffer."""
+"""Pairs of sizes: blocks per packet, packets per buffer."""
 VLS, FROM, UNTIL = 4, 500, 2000
 BITS = 6
 
 
 def torus(blocks: int, packets: int, cas: int) -> Network:
-    """A tick is a cycle; cables and switches take one each."""
+    """Return the network.  A tick is a cycle; cables and switches have a delay of one cycle each."""
     fabric = generate("torus", ["8x8"], cas=cas)
     return build_network(fabric, dimension_order(fabric), Timing(1.0, 1, 1, 1.0, blocks * packets), vls=VLS)
 
 
 def any_to_any(network: Network, load: float, blocks: int) -> Traffic:
-    """Uniform."""
+    """Return uniform traffic."""
     return uniform(network, load, bytes=BLOCK * blocks, mtu=BLOCK * blocks, process=Process.BERNOULLI)
 
 
 def to_partner(partner: Callable[[int], int], network: Network, load: float, blocks: int) -> Traffic:
-    """CA n, one for each switch, sends to one other; those that are their own partner send nothing."""
+    """Return traffic in which each CA n (one per switch) sends to CA ``partner(n)``.
+
+    A CA that is its own partner sends nothing.
+    """
     lids, size = base_lids(network.fabric).tolist(), BLOCK * blocks
     share = 1 / message_interval(network, 0, load, size)
     return Traffic(
@@ -56,12 +59,12 @@ def to_partner(partner: Callable[[int], int], network: Network, load: float, blo
 
 
 def reversed_bits(n: int) -> int:
-    """The number whose bits are those of n the other way round."""
+    """Return the number with the bits of n in reverse order."""
     return int(f"{n:0{BITS}b}"[::-1], 2)
 
 
 def transposed(n: int) -> int:
-    """The place with row and column exchanged."""
+    """Return the number of the switch whose row and column are exchanged."""
     return n % 8 * 8 + n // 8
 
 
@@ -73,7 +76,10 @@ TRAFFIC: Mapping[str, Callable[[Network, float, int], Traffic]] = {
 
 
 def adaptive(scheme: Scheme, ca_vls: int, blocks: int, arbitration: Arbitration) -> Adaptive:
-    """Times in packet times: suspected after one, pings of a queue every one, marks of 20, locks of 64."""
+    """Return the options of a scheme.
+
+    In packet times, a deadlock is suspected after 1, pings repeat every 1, marks last 20, and locks are held for 64.
+    """
     return Adaptive(
         scheme, arbitration, ca_vls=ca_vls, detect=blocks, repeat=blocks, lasts=20 * blocks, hold=64 * blocks,
         sample=max(1, blocks // 2),
@@ -81,7 +87,7 @@ def adaptive(scheme: Scheme, ca_vls: int, blocks: int, arbitration: Arbitration)
 
 
 def accepted(network: Network, traffic: Traffic, how: Adaptive) -> float:
-    """What a CA gets on average."""
+    """Return the average accepted traffic of a CA, as a fraction of the link capacity."""
     simulation, packet = simulate_adaptive(network, traffic, how), how.detect
     simulation.run(FROM * packet)
     early = simulation.totals()["delivered_bytes"]
@@ -91,7 +97,7 @@ def accepted(network: Network, traffic: Traffic, how: Adaptive) -> float:
 
 
 def over_load(blocks: int, packets: int, cas: int, ca_vls: int, arbitration: Arbitration) -> dict[str, np.ndarray]:
-    """Each scheme at every load."""
+    """Print a table of the accepted traffic of each scheme at every load, and return its columns by scheme."""
     network = torus(blocks, packets, cas)
     curves: dict[str, list[float]] = {scheme.name.lower(): [] for scheme in Scheme}
     print(f"\n| offered | {' | '.join(curves)} |\n| --- | {'--- | ' * len(curves)}")
@@ -106,7 +112,7 @@ def over_load(blocks: int, packets: int, cas: int, ca_vls: int, arbitration: Arb
 
 
 def conditions(cas: int, arbitration: Arbitration) -> None:
-    """Load 1 under every condition."""
+    """Print the accepted traffic at load 1 for all combinations of traffic, sizes and CA VLs."""
     print("\n| traffic | packet | buffer | CA VLs | none | escape | token | bubble | over escape | over token |")
     print("| --- " * 10 + "|")
     for name, make in TRAFFIC.items():
@@ -122,7 +128,10 @@ def conditions(cas: int, arbitration: Arbitration) -> None:
 
 
 def exchange() -> None:
-    """All-to-all of the 1000 CAs of a 10-ary 3-tree over 4x QDR, one VL; compare with benchmarks.throughput."""
+    """Simulate the all-to-all exchange of the 1000 CAs of a 10-ary 3-tree over 4x QDR on one VL, and print the result.
+
+    The figure can be compared with that of benchmarks.throughput.
+    """
     fabric = generate("kary-ntree", ["10,3"], speed="QDR")
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, effort=0.1))
     stop = simulate_adaptive(build_network(fabric, routing, Timing(), vls=1), all_to_all(fabric)).run(1 << 40)
@@ -131,7 +140,7 @@ def exchange() -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print the tables, draw those over the load."""
+    """Print the tables and draw those over the load."""
     parser = parser_of("adaptive", __doc__)
     parser.add_argument("--plot", type=Path, help="SVG file")
     parser.add_argument("--all", action="store_true", help="also load 1 under every condition")

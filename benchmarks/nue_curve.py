@@ -17,12 +17,12 @@ from routing.engines.base import EngineOptions
 from routing.topologies import generate
 
 PORTS = (8, 12, 20, 28, 40)
-"""Of the switches of three-level fat trees with half of a leaf's ports for CAs."""
+"""Ports per switch of three-level fat trees, in which half of the ports of a leaf switch connect CAs."""
 SIDES = (5, 8, 10, 12)
 
 
 def fabrics() -> list[tuple[str, str, list[str], int]]:
-    """Name, generator, its arguments, CAs a switch."""
+    """Return the fabrics as tuples: name, generator, arguments of the generator, CAs per switch."""
     trees = [
         (f"fat tree of {k} ports", "xgft", [f"{k // 2}x{k // 2}x{k}", f"1x{k // 2}x{k // 2}"], k // 2) for k in PORTS
     ]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from benchmarks.usage import parser_of
 from routing._kernels.nue import Grown, grow
 from routing._kernels.order import grow_order
-from routing.engines.destinations import Destinations, slowness
+from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.nue_seeds import Seeds, by_order, by_region
 from routing.engines.orders import breadth_first, top_switches
 from routing.fabric import Fabric
@@ -30,7 +30,7 @@ Layer = npt.NDArray[np.int32]
 
 
 def central_in_hull(fabric: Fabric, owners: npt.NDArray[np.int64], hops: npt.NDArray[np.float64]) -> int:
-    """The most central switch of the convex subgraph that the owners span.  ``hops``: float64[S, S]."""
+    """Return the most central switch of the convex subgraph that the owners span.  ``hops``: float64[S, S]."""
     between = hops[owners][:, :, None] + hops[:, owners][None, :, :]
     inside = np.flatnonzero((between == hops[np.ix_(owners, owners)][:, None, :]).any(axis=(0, 2)))
     part: igraph.Graph = fabric.graph.as_undirected(mode="collapse").induced_subgraph(inside.tolist())
@@ -42,7 +42,7 @@ def central_in_hull(fabric: Fabric, owners: npt.NDArray[np.int64], hops: npt.NDA
 
 
 def published(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """A breadth-first tree from the centre of each layer; no order but the tree's own."""
+    """Return seeds with a breadth-first tree from the centre of each layer, and no initial order of the channels."""
     hops = np.asarray(fabric.graph.distances(mode="out"), float)
     flow = destinations.share > 0.0
     centres = [
@@ -54,24 +54,24 @@ def published(fabric: Fabric, destinations: Destinations, layer: Layer, layers: 
 
 
 def centre_by_region(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """The published tree in the order by distance."""
+    """Return seeds with the published tree and the order by distance."""
     region = by_region(fabric, destinations, layer, layers, 2)
     return replace(published(fabric, destinations, layer, layers), rank=region.rank)
 
 
 def clustered(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """An Up*/Down* order by maximum cardinality search for each layer."""
+    """Return seeds with an Up*/Down* order by maximum cardinality search for each layer."""
     keys = np.random.default_rng(1).random((layers, fabric.switches))
     return by_order(fabric, np.stack([grow_order(fabric.channels, key, pull=1.0) for key in keys]))
 
 
 def tops(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """The order from the top of a tree."""
+    """Return seeds with the breadth-first order from the top of a tree."""
     return by_order(fabric, np.tile(breadth_first(fabric, top_switches(fabric)), (layers, 1)))
 
 
 def region(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """The order by distance, and a tree from the nearest switch."""
+    """Return seeds with the order by distance and a tree from the nearest switch."""
     return by_region(fabric, destinations, layer, layers, 2)
 
 
@@ -85,14 +85,14 @@ WAYS: dict[str, Callable[[Fabric, Destinations, Layer, int], Seeds]] = {
 
 
 def row(fabric: Fabric, name: str, vls: int, passes: int) -> list[str]:
-    """The table's row of one way on one fabric."""
+    """Compute the trees from one kind of seeds on one fabric and return the row of the table."""
     destinations = Destinations.of(fabric)
     layer = regions(fabric, vls, seed=1)[destinations.root]
     seeds = WAYS[name](fabric, destinations, layer, vls)
     start = time.process_time()
     grown: Grown = grow(
         fabric.channels,
-        slowness(fabric),
+        inverse_capacity(fabric),
         fabric.terminals_at.astype(np.float64),
         destinations.targets(layer),
         parent=seeds.parent,

@@ -37,13 +37,13 @@ SWITCHES, GAVE_UP = "switches", "gave up"
 
 
 def torus(size: tuple[int, int, int]) -> Fabric:
-    """The torus with 1 % of its links between switches pulled, the same ones every time."""
+    """Return the torus without 1 % of its links between switches; the choice is the same on every run."""
     fabric = generate("torus", ["x".join(map(str, size))], cas=4)
     return apply_faults(fabric, random_faults(fabric, seed=str(size), rate=FAILED))
 
 
 def ours(fabric: Fabric, vls: int) -> list[str]:
-    """Processor seconds, wall seconds, verdict, entries on the escape tree, all-to-all share."""
+    """Return the cells for ``nue``: CPU and wall seconds, verdict, entries on the escape tree, all-to-all share."""
     cpu, wall = time.process_time(), time.perf_counter()
     routing = ENGINES["nue"].route(fabric, EngineOptions(vls=vls, effort=0.1))
     proof = prove(fabric, routing)
@@ -54,7 +54,7 @@ def ours(fabric: Fabric, vls: int) -> list[str]:
 
 
 def ours_too(fabric: Fabric, engine: str, vls: int) -> str:
-    """Processor seconds of another engine of ours, proof included, or that it gave up."""
+    """Return the CPU seconds of another ibnue engine and its proof, or a remark if it gave up or is not certified."""
     cpu = time.process_time()
     try:
         proof = prove(fabric, ENGINES[engine].route(fabric, EngineOptions(vls=vls, effort=0.1)), explain=False)
@@ -64,7 +64,7 @@ def ours_too(fabric: Fabric, engine: str, vls: int) -> str:
 
 
 def theirs(fabric: Fabric, engine: str, timeout: float) -> str:
-    """Seconds of an OpenSM engine, or that it gave up."""
+    """Return the seconds of an OpenSM engine, or a remark if it gave up."""
     with tempfile.TemporaryDirectory(prefix="ibnue-tori-") as folder:
         net = Path(folder) / "torus.net"
         write_net(fabric, net)
@@ -73,7 +73,7 @@ def theirs(fabric: Fabric, engine: str, timeout: float) -> str:
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
-    """The rows of the first table in a page whose first column is the torus."""
+    """Return the rows of the first table of a page whose first column is the torus."""
     lines = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines()]
     start = next((i for i, cells in enumerate(lines) if cells[0] == "torus" and SWITCHES in cells), len(lines))
     table = itertools.takewhile(lambda cells: len(cells) > 1, lines[start:])
@@ -82,7 +82,7 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 def plot(rows: Sequence[dict[str, str]], path: Path) -> None:
-    """Seconds over switches, both by powers of ten: a line for each column of seconds but those by the clock."""
+    """Draw seconds over switches on logarithmic axes: one line per column of seconds, except wall seconds."""
     import matplotlib as mpl  # noqa: PLC0415 - wanted for the plot only
 
     mpl.use("Agg")

@@ -1,4 +1,4 @@
-"""What OpenSM's own engines write: forwarding tables, service levels and SL2VL tables, as a routing."""
+"""Tables of OpenSM's own engines (LFTs, SLs and SL2VL tables) as a routing."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _DUMPED = "lids dumped"
 
 @dataclass(frozen=True, eq=False)
 class OpenSMTables:
-    """What one of its engines made of a fabric.
+    """Result of an OpenSM engine on a fabric.
 
     Attributes
     ----------
     fabric
-        With the LIDs that OpenSM gave out.
+        The fabric with the LIDs that OpenSM assigned.
     routing
-        Its tables.
+        The tables that OpenSM wrote.
     vls_needed
-        What its log says; None: nothing.
+        Number of VLs that the engine needs according to the log; None if the log does not report it.
     seconds
-        Of routing, as its log says: "building routing with" to "tables configured", which includes sending the tables.
+        Routing time by the log: from "building routing with" to "tables configured", which includes sending the tables.
     """
 
     fabric: Fabric
@@ -48,7 +48,7 @@ def opensm_tables(net: Path, engine: str, *, vls: int, timeout: float = 60.0) ->
     Raises
     ------
     LabError
-        The engine gave up, or took too long.
+        The engine gave up or exceeded the timeout.
     """
     settings = {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls}
     with (
@@ -73,7 +73,7 @@ def opensm_tables(net: Path, engine: str, *, vls: int, timeout: float = 60.0) ->
 
 
 def _routed(opensm: OpenSM) -> float | None:
-    """Seconds of the first sweep."""
+    """Wait for the first sweep and return its routing seconds."""
     try:
         return opensm.wait_for_subnet_up(after=0).routing_seconds
     except LabError as error:

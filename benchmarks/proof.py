@@ -22,7 +22,15 @@ FABRICS = ("torus:10x10x10", "kary-ntree:16,3")
 
 
 def spent(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
-    """Least processor time of a few runs, in ms, and what came of it."""
+    """Run a function several times.
+
+    Returns
+    -------
+    milliseconds
+        Lowest CPU time of the runs.
+    result
+        Result of the last run.
+    """
     best = float("inf")
     for _ in range(times):
         start = time.process_time()
@@ -32,10 +40,10 @@ def spent(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
 
 
 def variants(fabric: Fabric, routing: Routing) -> dict[str, Routing]:
-    """The same routes with their SLs written in every form."""
+    """Return the routing with its SLs and SL2VL tables in each of the possible forms."""
     switches, lids, ports = fabric.switches, len(fabric.lids), 1 + int(fabric.switch_ports.max())
     by_port = np.tile(routing.sl2vl, (switches, ports, ports, 1))
-    by_port[0, 0, 0, 15] = 7  # one entry that nobody uses, or the tables would be taken for equal
+    by_port[0, 0, 0, 15] = 7  # an unused entry makes the tables differ; equal tables would be treated as one
     by_switch = np.tile(routing.sl, (switches, 1))
     return {
         "SL by LID": routing,
@@ -56,7 +64,7 @@ def report(label: str, fabric: Fabric, routing: Routing) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print the tables."""
+    """Print the times for each fabric."""
     parser = parser_of("proof", __doc__)
     parser.add_argument("fabrics", nargs="*", default=FABRICS, metavar="FABRIC", help="such as torus:10x10x10")
     for name in parser.parse_args(words).fabrics:

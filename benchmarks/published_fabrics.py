@@ -1,9 +1,10 @@
 """The seven fabrics of the Nue paper's throughput experiment (Domke, Hoefler, Matsuoka: HPDC 2016), by name.
 
-Numbers of switches, links and terminals are the paper's.  Two are reconstructions: the random one is another draw, and
-of Tsubame2.5 the public facts are its counts (243 switches, 1407 terminals, 3384 links between switches) and its parts
-(six director switches of 324 ports, which are 18 leaf and 9 spine chips each, over 36-port edge switches).  1944 links
-are inside directors; the 1440 others are dealt out here to 81 edge switches, 78 with 18 uplinks and 3 with 12.
+Numbers of switches, links and terminals are those of the paper.  Two fabrics are reconstructions.  The random fabric
+uses another random seed.  For Tsubame2.5, only the counts (243 switches, 1407 terminals, 3384 links between switches)
+and the parts are public: six director switches of 324 ports, each with 18 leaf and 9 spine chips, above 36-port edge
+switches.  1944 links are inside the directors.  The other 1440 are assigned here to 81 edge switches: 18 uplinks for
+each of 78 switches, and 12 for each of the others.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _tsubame() -> Fabric:
 
 
 def _inside(chips: int) -> Iterator[tuple[int, int]]:
-    """Each leaf chip of a director has two links to each of its spine chips."""
+    """Yield the links inside the directors: two from each leaf chip to each spine chip of its director."""
     for director in range(DIRECTORS):
         for leaf in range(LEAVES):
             for spine in range(SPINES):
@@ -49,7 +50,7 @@ def _inside(chips: int) -> Iterator[tuple[int, int]]:
 
 
 def _uplinks(chips: int, first_edge: int) -> Iterator[tuple[int, int]]:
-    """Uplinks are dealt out to the directors in turn, within a director to its leaf chips in turn."""
+    """Yield the uplinks, assigned round robin to the directors, and within a director to its leaf chips."""
     dealt = [0] * DIRECTORS
     for edge in range(EDGES):
         for uplink in range(CHIP // 2 if edge < FULL_EDGES else CHIP // 3):
@@ -59,7 +60,7 @@ def _uplinks(chips: int, first_edge: int) -> Iterator[tuple[int, int]]:
 
 
 def _dragonfly() -> Fabric:
-    """Every two groups have five links; the generator deals out the last global ports as well."""
+    """Return the dragonfly with five links between any two groups, without the generator's further global links."""
     fabric = dragonfly(GROUP, 6, 6, 15, TopologyOptions(speed=QDR))
     seen: Counter[tuple[int, int]] = Counter()
     spare = []
@@ -83,4 +84,4 @@ PUBLISHED: Mapping[str, Callable[[], Fabric]] = MappingProxyType(
         "tsubame2.5": _tsubame,
     }
 )
-"""Makes each of them."""
+"""Functions that generate the fabrics, by name."""

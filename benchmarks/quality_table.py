@@ -34,7 +34,7 @@ VLS = 8
 
 @dataclass(frozen=True)
 class Row:
-    """One engine on one fabric; without ``quality`` it gave up and ``note`` says why."""
+    """Result of one engine on one fabric.  If ``quality`` is None, the engine gave up, and ``note`` states why."""
 
     engine: str
     quality: Quality | None = None
@@ -63,7 +63,7 @@ def loss(quality: Quality) -> str:
 
 
 def opensm_row(net: Path, engine: str, *, seed: int, timeout: float) -> Row:
-    """Route with a real OpenSM and measure what it dumped."""
+    """Route with a real OpenSM and measure the dumped tables."""
     name = f"OpenSM {engine}"
     try:
         routed = opensm_tables(net, engine, vls=VLS, timeout=timeout)
@@ -76,7 +76,7 @@ def opensm_row(net: Path, engine: str, *, seed: int, timeout: float) -> Row:
 
 @dataclass(frozen=True)
 class Spec:
-    """One of our engines as the command line names it: name[/objective[/VLs]]."""
+    """An ibnue engine as named on the command line: name[/objective[/VLs]]."""
 
     name: str
     options: EngineOptions
@@ -97,7 +97,7 @@ def verdict(proof: Proof) -> str:
 
 
 def our_row(fabric: Fabric, spec: Spec, *, seed: int) -> Row:
-    """Route, prove and measure."""
+    """Route with an ibnue engine, prove the tables and measure them."""
     name = f"ibnue {spec.name}"
     start = time.perf_counter()
     try:

@@ -20,7 +20,7 @@ from routing.topologies import xgft
 
 
 def best(work: Callable[[], object]) -> float:
-    """CPU seconds of the best of three."""
+    """Return the lowest CPU seconds of three runs."""
     seconds = []
     for _ in range(3):
         begin = time.process_time()
@@ -30,7 +30,7 @@ def best(work: Callable[[], object]) -> float:
 
 
 def cables(fabric: Fabric) -> dict[int, list[tuple[int, int, int]]]:
-    """By device: (port, remote device, remote port)."""
+    """Return the cables of each device: (port, remote device, remote port)."""
     by_device: dict[int, list[tuple[int, int, int]]] = {d: [] for d in range(fabric.switches + fabric.terminals)}
     for (a, b), (p, q) in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True):
         by_device[a].append((p, b, q))
@@ -39,7 +39,7 @@ def cables(fabric: Fabric) -> dict[int, list[tuple[int, int, int]]]:
 
 
 def ibnetdiscover_lines(fabric: Fabric) -> Iterator[str]:
-    """The fabric as ibnetdiscover prints it; all links are taken as 4xEDR."""
+    """Yield the lines that ibnetdiscover prints for the fabric, with all links as 4xEDR."""
     guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
     port_guid = dict(zip(fabric.endport_terminal.tolist(), fabric.endport_guid.tolist(), strict=True))
     lids = [*fabric.switch_lid.tolist(), *(0 for _ in range(fabric.terminals))]
@@ -66,7 +66,7 @@ def ibnetdiscover_lines(fabric: Fabric) -> Iterator[str]:
 
 
 def subnet_lines(fabric: Fabric) -> Iterator[str]:
-    """The fabric as OpenSM lists it."""
+    """Yield the lines of OpenSM's list of the fabric."""
     guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
     port_counts = [*fabric.switch_ports.tolist(), *fabric.terminal_ports.tolist()]
 

@@ -18,7 +18,7 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
 from routing.faults import apply_faults, every_switch
-from routing.reroute import Published, prepare, reroute
+from routing.reroute import Published, precompute, reroute
 from routing.topologies import generate
 
 CASES = (
@@ -40,7 +40,7 @@ def pulled(fabric: Fabric, links: int) -> list[int]:
 
 
 def some(every: Sequence[int], count: int) -> list[int]:
-    """So many, evenly; 0: all."""
+    """Return ``count`` evenly spaced items; all of them if ``count`` is 0."""
     return list(every[:: max(1, len(every) // count)][:count] if count else every)
 
 
@@ -51,17 +51,17 @@ def without(fabric: Fabric, what: str, number: int) -> Fabric:
 
 
 def report(label: str, fabric: Fabric, engine: str, what: str, count: int) -> None:
-    """What losing each of some links or switches takes."""
+    """Print the cost of re-routing after the loss of each of several links or switches."""
     lost = pulled(fabric, count) if what == "link" else some(range(fabric.switches), count)
-    home, full = routed(fabric, engine)
+    baseline, full = routed(fabric, engine)
     options, took, how, ratio, broken, changed = EngineOptions(threads=1), [], Counter[str](), [], 0, 0
     start = time.process_time()
-    prepare(home, home)
+    precompute(baseline, baseline)
     ready = 1e3 * (time.process_time() - start)
     for one in lost:
         start = time.process_time()
         less = without(fabric, what, one)
-        found = reroute(ENGINES[engine], options, home, less, home=home)
+        found = reroute(ENGINES[engine], options, baseline, less, baseline=baseline)
         took.append(1e3 * (time.process_time() - start))
         ratio.append(found.changed / max(1, found.broken))
         broken, changed = broken + found.broken, changed + found.changed
@@ -86,7 +86,7 @@ def report(label: str, fabric: Fabric, engine: str, what: str, count: int) -> No
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print some lines for each fabric and engine."""
+    """Print several lines for each fabric and engine."""
     parser = parser_of("reroute", __doc__)
     parser.add_argument("--switches", action="store_true", help="that go with all that hangs on them, instead of links")
     parser.add_argument("number", nargs="?", type=int, default=24, help="of each fabric, 24 if not given; 0: all")

@@ -49,12 +49,12 @@ class Seconds:
 
 
 def different(before: Tables, now: Tables) -> int:
-    """Entries of LIDs that both know which are not the same."""
+    """Return the number of earlier entries that are different or missing now, on switches that still exist."""
     return sum(now[guid].get(lid) != port for guid, old in before.items() if guid in now for lid, port in old.items())
 
 
 def measure(net: Path, engine: str, plugin: Plugin | None, faults: Sequence[Fault], vls: int) -> Seconds:
-    """One OpenSM: its first sweep, then each cable pulled and put back."""
+    """Measure one run of OpenSM: its first sweep, then sweeps after each cable is pulled and put back."""
     found = Seconds()
     with Lab(net, routing_engine=engine, config=settings(vls), plugin=plugin, timeout=300.0) as lab:
         assert lab.sweep is not None
@@ -69,7 +69,7 @@ def measure(net: Path, engine: str, plugin: Plugin | None, faults: Sequence[Faul
 
 
 def row(name: str, engine: str, found: Seconds, theirs: Seconds | None) -> str:
-    """A row of the table."""
+    """Return the row of the table."""
     pulled, back = statistics.median(found.pulled), statistics.median(found.back)
     ratio = "" if theirs is None else f"{pulled / statistics.median(theirs.pulled):.3f}"
     used = "" if found.used == {engine.removesuffix(",no_fallback")} else f" (then {', '.join(sorted(found.used))})"

@@ -17,15 +17,17 @@ import numpy as np
 
 from benchmarks.reroute import pulled
 from benchmarks.usage import parser_of
+from osm_plugin.base import base_of
 from osm_plugin.options import SWEEP_EFFORT
 from osm_plugin.plan import options_key
 from osm_plugin.rounds import in_rounds
+from osm_plugin.snapshot import BLOCK, SwitchTables
 from osm_plugin.state import Kept
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
-from routing.reroute import Stability, prepare, reroute
+from routing.reroute import Stability, precompute, reroute
 from routing.topologies import generate
 
 CASES = (
@@ -38,16 +40,29 @@ OPTIONS = EngineOptions(effort=SWEEP_EFFORT, vls="auto", port_vls=8)
 
 @dataclass
 class Count:
-    """What became of some changes."""
+    """Update schedules that were found for a series of table changes.
+
+    Attributes
+    ----------
+    kinds
+        Number of changes by kind of schedule.
+    milliseconds
+        CPU time of each search.
+    out
+        For each change in rounds: entries out of use for a while, and broken entries.
+    """
 
     kinds: Counter[str] = field(default_factory=Counter)
     milliseconds: list[float] = field(default_factory=list)
     out: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, before: Kept, after: Kept, broken: int) -> Kept:
-        """Look for rounds; the tables as they are when all of them are written."""
+        """Search for update rounds and return the state after the last round."""
         start = time.process_time()
-        change = in_rounds(before, after, wanted=True)
+        held = before.routing.lft
+        known = np.ones((len(held), -(-held.shape[1] // BLOCK)), bool)
+        tables = SwitchTables(held, known, np.full(len(held), held.shape[1] - 1, np.uint16), "ours")
+        change = in_rounds(base_of(after.fabric, tables, after.routing, [(before, True)]), after, wanted=True)
         self.milliseconds.append(1e3 * (time.process_time() - start))
         stages = None if change is None else change.stages
         if stages is None:
@@ -61,25 +76,25 @@ class Count:
         return replace(after, held=None)
 
     def line(self) -> str:
-        """All of it."""
+        """Return the results as text."""
         most, beside = max(self.out, default=(0, 0))
         kinds = ", ".join(f"{name} {count}" for name, count in sorted(self.kinds.items()))
         spent = f"{np.median(self.milliseconds):.0f} ms, most {max(self.milliseconds):.0f}"
         return f"{kinds}; out of use at most {most} (broken {beside}); {spent}"
 
 
-def report(label: str, fabric: Fabric, name: str, links: int) -> None:
+def report(label: str, fabric: Fabric, name: str, links: int, stability: Stability) -> None:
     engine = ENGINES[name]
     routing = engine.route(fabric, OPTIONS)
-    home = Kept(fabric, routing, prove(fabric, routing), name, options_key(OPTIONS))
-    prepare(home, home)
+    baseline = Kept(fabric, routing, prove(fabric, routing), name, options_key(OPTIONS))
+    precompute(baseline, baseline)
     lost, back = Count(), Count()
     for link in pulled(fabric, links):
         less = fabric.without_links([link])
-        found = reroute(engine, OPTIONS, home, less, stability=Stability.FULL, home=home)
-        kept = lost.add(home, Kept(less, found.routing, found.proof, name, home.options), found.broken)
-        found = reroute(engine, OPTIONS, kept, fabric, stability=Stability.FULL, home=home)
-        back.add(kept, Kept(fabric, found.routing, found.proof, name, home.options), found.broken)
+        found = reroute(engine, OPTIONS, baseline, less, stability=stability, baseline=baseline)
+        kept = lost.add(baseline, Kept(less, found.routing, found.proof, name, baseline.options), found.broken)
+        found = reroute(engine, OPTIONS, kept, fabric, stability=stability, baseline=baseline)
+        back.add(kept, Kept(fabric, found.routing, found.proof, name, baseline.options), found.broken)
     print(f"{label:22} {name:7} lost: {lost.line()}", f"{'':30} back: {back.line()}", sep="\n", flush=True)
 
 
@@ -87,11 +102,12 @@ def main(words: Sequence[str] | None = None) -> None:
     """Print a line for each fabric and engine."""
     parser = parser_of("rounds", __doc__)
     parser.add_argument("links", nargs="?", type=int, default=24, help="pulled of each fabric, 24 if not given; 0: all")
-    links = parser.parse_args(words).links
+    parser.add_argument("--stability", choices=["full", "balanced"], default="balanced")
+    given = parser.parse_args(words)
     for label, kind, size, cas, engines in CASES:
         fabric = generate(kind, size.split(","), **({"cas": cas} if cas else {}))
         for name in engines:
-            report(label, fabric, name, links)
+            report(label, fabric, name, given.links, Stability(given.stability))
 
 
 if __name__ == "__main__":

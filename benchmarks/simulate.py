@@ -20,14 +20,14 @@ from routing.topologies import generate
 
 
 def torus(blocks: int) -> Network:
-    """8 x 8 switches with a CA each; a tick is a cycle."""
+    """Return the network of 8 x 8 switches with a CA each; a tick is a cycle."""
     fabric = generate("torus", ["8x8"], cas=1)
     routing = ENGINES["dfsssp"].route(fabric, EngineOptions(vls="min"))
     return build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, buffer=8 if blocks == 1 else 4 * blocks))
 
 
 def told(what: str, simulation: Simulation, seconds: float, ticks: int | None = None) -> None:
-    """One line."""
+    """Print the line of a case."""
     totals = simulation.totals()
     speed = "" if ticks is None else f"{ticks / seconds / 1e3:9.0f} k cycles/s"
     print(
@@ -38,7 +38,7 @@ def told(what: str, simulation: Simulation, seconds: float, ticks: int | None = 
 
 
 def timed(simulation: Simulation, ticks: int) -> float:
-    """Processor seconds to run so far."""
+    """Run the simulation until ``ticks`` and return the CPU seconds."""
     began = time.process_time()
     simulation.run(ticks)
     return time.process_time() - began

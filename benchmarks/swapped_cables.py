@@ -24,11 +24,13 @@ from routing.topologies import generate
 Ints = npt.NDArray[np.int64]
 Flow = tuple[int, int]
 Swap = tuple[int, int, int]
-"""Two cables, and the end of the second that changes places with the far end of the first."""
+"""Two cables, and the end (0 or 1) of the second that is swapped with the far end of the first."""
 
 TREES = ("2x4x4,1x2x2", "2x4x4,1x2x4", "2x4x4,1x4x4", "2x8x2,1x4x4", "2x2x8,1x2x2", "1x4x8,1x2x4")
-"""Trees of 32 hosts, as XGFT: with two hosts a leaf switch, or one.  With four, hosts 13 and 15 would share one, and a
-flow into a leaf switch never shares a channel with one out of it on shortest ways."""
+"""XGFTs with 32 hosts, with one or two hosts per leaf switch.
+
+With four, hosts 13 and 15 would share a leaf switch.  On shortest paths, a flow into a leaf switch shares no channel
+with a flow out of it."""
 MOST_SWAPS = (3, 6)
 FAR, UNREACHED, COOLING = 1 << 20, 60, 400
 PUBLISHED: tuple[Flow, ...] = ((9, 15), (13, 32), (30, 17))
@@ -41,9 +43,9 @@ class Tree:
     Attributes
     ----------
     switches
-        How many.
+        Number of switches.
     ends
-        int64[K, 2], the switches of each cable.
+        int64[K, 2], the switches at the ends of each cable.
     home
         int64[H], the leaf switch of each host.
     """
@@ -59,20 +61,20 @@ class Tree:
         return cls(fabric.switches, fabric.link_device[inside].astype(np.int64), fabric.endport_switch.astype(np.int64))
 
     def after(self, swaps: Sequence[Swap]) -> Ints:
-        """Cables after some swaps."""
+        """Return the ends of the cables after the swaps."""
         ends = self.ends.copy()
         for one, other, side in swaps:
             ends[one, 1], ends[other, side] = ends[other, side], ends[one, 1]
         return ends
 
     def swap(self, rng: random.Random) -> Swap:
-        """Any."""
+        """Return a random swap."""
         one, other = rng.sample(range(len(self.ends)), 2)
         return one, other, rng.randrange(2)
 
 
 def distances(switches: int, ends: Ints) -> Ints:
-    """int64[S, S], hops; large where there is no way."""
+    """Return int64[S, S], hops between switches; at least ``FAR`` if there is no path."""
     hops = np.full((switches, switches), FAR, np.int64)
     np.fill_diagonal(hops, 0)
     hops[ends[:, 0], ends[:, 1]] = hops[ends[:, 1], ends[:, 0]] = 1
@@ -82,12 +84,15 @@ def distances(switches: int, ends: Ints) -> Ints:
 
 
 def channels(ends: Ints) -> tuple[Ints, Ints]:
-    """Where each direction of each cable begins and ends."""
+    """Return int64[C] twice: the first and the last switch of each channel (direction of a cable)."""
     return np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
 
 
 def excess(hops: Ints, near: Ints, far: Ints, start: int, end: int) -> Ints:
-    """int64[C, C]: by how many hops a way over one channel, then over another, is longer than a shortest one."""
+    """Return int64[C, C], excess hops of paths over one channel and then another.
+
+    The excess is the difference to a shortest path from ``start`` to ``end``.
+    """
     onward = hops[far][:, near] + 1 + hops[far, end][None, :]
     found = hops[start, near][:, None] + 1 + onward - hops[start, end]
     np.fill_diagonal(found, UNREACHED)
@@ -95,7 +100,7 @@ def excess(hops: Ints, near: Ints, far: Ints, start: int, end: int) -> Ints:
 
 
 def sums(first: Ints, second: Ints) -> Ints:
-    """int64[C, C]: the least sum over a channel in between."""
+    """Return int64[C, C]: the minimum over k of ``first[i, k] + second[k, j]``, for channels i, j and k."""
     found = np.full(first.shape, 2 * UNREACHED, np.int16)
     one, other = first.astype(np.int16), second.astype(np.int16)
     for middle in range(len(first)):
@@ -104,7 +109,7 @@ def sums(first: Ints, second: Ints) -> Ints:
 
 
 def published_excess(tree: Tree, ends: Ints) -> int:
-    """How many hops too long the figure's flows have to be to close a loop; 0: on shortest ways they can."""
+    """Return the least total excess of hops with which the figure's flows close a loop; 0: on shortest paths."""
     near, far = channels(ends)
     hops = distances(tree.switches, ends)
     if hops.max() >= FAR:
@@ -114,7 +119,7 @@ def published_excess(tree: Tree, ends: Ints) -> int:
 
 
 def any_three(tree: Tree, ends: Ints) -> bool | None:
-    """Do three flows of any hosts close a loop on shortest ways?  None: the tree has fallen apart."""
+    """Return whether three flows of any hosts can close a loop on shortest paths; None if the tree is disconnected."""
     near, far = channels(ends)
     hops = distances(tree.switches, ends)
     if hops.max() >= FAR:
@@ -127,7 +132,7 @@ def any_three(tree: Tree, ends: Ints) -> bool | None:
 
 
 def at_random(tree: Tree, rng: random.Random, seconds: float) -> tuple[int, int]:
-    """Trees with one to four swaps, and how many of them have a loop of three flows."""
+    """Try random trees with one to four swaps; return their number, and how many have a loop of three flows."""
     end, tried, found = time.process_time() + seconds, 0, 0
     while time.process_time() < end:
         loop = any_three(tree, tree.after([tree.swap(rng) for _ in range(rng.randint(1, 4))]))
@@ -136,7 +141,7 @@ def at_random(tree: Tree, rng: random.Random, seconds: float) -> tuple[int, int]
 
 
 def change(tree: Tree, rng: random.Random, swaps: Sequence[Swap], most: int) -> list[Swap]:
-    """Another swap for one of them, or one more, or one less."""
+    """Return a neighbour in the search: one swap replaced, added or removed."""
     found, kind = list(swaps), rng.random()
     if kind < 0.8:
         found[rng.randrange(len(found))] = tree.swap(rng)
@@ -148,7 +153,17 @@ def change(tree: Tree, rng: random.Random, swaps: Sequence[Swap], most: int) -> 
 
 
 def anneal(tree: Tree, rng: random.Random, most: int, seconds: float) -> tuple[int, int, list[Swap]]:
-    """Sets of swaps tried, the least excess, and the swaps that have it."""
+    """Search for the swaps with the least excess by simulated annealing.
+
+    Returns
+    -------
+    tried
+        Number of sets of swaps that were tried.
+    least
+        Least excess (:func:`published_excess`).
+    best
+        The swaps with this excess.
+    """
     end, tried, step = time.process_time() + seconds, 0, 0
     now = [tree.swap(rng) for _ in range(most)]
     score = least = published_excess(tree, tree.after(now))
@@ -165,7 +180,7 @@ def anneal(tree: Tree, rng: random.Random, most: int, seconds: float) -> tuple[i
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print a table."""
+    """Print the table."""
     parser = parser_of("swapped_cables", __doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="processor time of each search")
     parser.add_argument("--seed", type=int, default=3)

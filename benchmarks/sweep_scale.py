@@ -24,7 +24,7 @@ from routing.sweep.work import Batch, pack
 
 
 def once(plan: Plan, processes: int) -> tuple[float, float, float]:
-    """Wall seconds, processor seconds of the workers and of this process."""
+    """Run the tasks once; return the wall seconds, and the CPU seconds of the workers and of this process."""
     packed = {digest: pack(fabric) for digest, fabric in plan.fabrics.items()}
     before, started = os.times(), time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ibnue-scale-") as folder, Ledger(Path(folder) / "ledger.db") as ledger:
@@ -44,7 +44,7 @@ def once(plan: Plan, processes: int) -> tuple[float, float, float]:
 
 
 def worker_seconds(crew: Processes) -> float:
-    """Processor seconds of the workers; their parent is not this process, so nobody adds them up for us."""
+    """Return the CPU seconds of the workers, which are not children of this process, from /proc."""
     tick = os.sysconf("SC_CLK_TCK")
     total = 0.0
     for pid in crew.pids:

@@ -27,12 +27,12 @@ TOML = "allow_credit_loops = true\ndeadline = 300\n[engine]\nvls = {vls}\n"
 
 
 def settings(vls: int) -> dict[str, bool | int]:
-    """What OpenSM is told of VLs."""
+    """Return OpenSM's settings for the number of VLs."""
     return {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls} if vls > 1 else {"qos": False}
 
 
 def built_plugin(folder: Path, vls: int) -> Plugin:
-    """The plugin, built into a folder together with what it is told of VLs."""
+    """Build the plugin into a folder, with a configuration for the number of VLs, and return it."""
     installed = install(libdir=folder)
     config = folder / "ibnue.toml"
     config.write_text(TOML.format(vls=vls))
@@ -40,7 +40,7 @@ def built_plugin(folder: Path, vls: int) -> Plugin:
 
 
 def routing_seconds(net: Path, engine: str, plugin: Plugin | None, vls: int) -> tuple[float, str]:
-    """One start of OpenSM: its routing seconds, and the engine that it ended up with."""
+    """Start OpenSM; return the routing seconds of the sweep, and the engine that was used in the end."""
     with (
         Ibsim(net, timeout=300.0) as ibsim,
         OpenSM(ibsim, routing_engine=engine, config=settings(vls), plugin=plugin, timeout=300.0) as opensm,
@@ -51,7 +51,7 @@ def routing_seconds(net: Path, engine: str, plugin: Plugin | None, vls: int) -> 
 
 
 def compare(name: str, net: Path, pair: tuple[str, str], plugin: Plugin, told: argparse.Namespace) -> str:
-    """A row of the table."""
+    """Measure a pair of engines and return the row of the table."""
     theirs, ours = pair
     seconds: dict[str, list[float]] = {theirs: [], ours: []}
     used = {}

@@ -13,7 +13,6 @@ import argparse
 import concurrent.futures
 import dataclasses
 import importlib.util
-import multiprocessing
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +31,7 @@ from routing.errors import IbnueError
 from routing.fabric import Fabric
 from routing.formats.fabric_files import write_net
 from routing.numerals import decimal
+from routing.processes import fork_server
 from routing.simulate.network import build_network
 from routing.simulate.run import simulate
 from routing.simulate.state import Why
@@ -43,12 +43,24 @@ VLS = 8
 OURS = ("nue/1", "nue/2", "nue/4", "nue/8", "updn", "lash", "dfsssp", "minhop")
 OPENSM = ("nue", "updn", "lash", "dfsssp", "minhop", "ftree")
 LIMIT = 10**10
-"""Nanoseconds of simulated time after which a run is given up."""
+"""Simulated time after which a run is abandoned, in nanoseconds."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one engine on one fabric: a share of the CAs' links, or what there is instead, and why."""
+    """Result of one engine on one fabric.
+
+    Attributes
+    ----------
+    fabric, engine
+        Names.
+    share
+        Average received traffic as a fraction of the link capacity of a CA; None if there is no result.
+    note, reason
+        Short text in place of the share, and the cause.
+    certified
+        Whether the tables were proven free of credit loops.
+    """
 
     fabric: str
     engine: str
@@ -59,7 +71,7 @@ class Result:
 
 
 def exchange(name: str, engine: str, fabric: Fabric, routing: Routing) -> Result:
-    """Simulate the exchange."""
+    """Simulate the exchange and return its result."""
     simulation = simulate(build_network(fabric, routing), all_to_all(fabric, bytes=MESSAGE, mtu=MESSAGE))
     stop = simulation.run(LIMIT, stop_at_standstill=True)
     simulation.check()
@@ -71,13 +83,13 @@ def exchange(name: str, engine: str, fabric: Fabric, routing: Routing) -> Result
         word = "deadlock" if stop.why is Why.STANDSTILL else stop.why.name.lower()
         return Result(name, engine, None, f"{word} after {done:.0%}", certified)
     cas = len(senders(fabric))
-    slowest = fabric.link_capacity[fabric.endport_link].min() / 8  # bytes a nanosecond
+    slowest = fabric.link_capacity[fabric.endport_link].min() / 8  # bytes per nanosecond
     share = totals["delivered_bytes"] / (stop.time * cas * slowest)
     return Result(name, engine, float(share), "", certified)
 
 
 def ours(name: str, engine: str) -> Result:
-    """One of our engines, written name or name/VLs."""
+    """Return the result of an ibnue engine, written as name or name/VLs."""
     fabric = PUBLISHED[name]()
     kind, _, vls = engine.partition("/")
     try:
@@ -88,7 +100,7 @@ def ours(name: str, engine: str) -> Result:
 
 
 def theirs(name: str, engine: str) -> Result:
-    """One of OpenSM's."""
+    """Return the result of an OpenSM engine."""
     with tempfile.TemporaryDirectory(prefix="ibnue-throughput-") as folder:
         net = Path(folder) / "fabric.net"
         write_net(PUBLISHED[name](), net)
@@ -102,17 +114,16 @@ def theirs(name: str, engine: str) -> Result:
 
 
 def results(arguments: argparse.Namespace) -> Iterator[Result]:
-    """All of them, engine by engine, as they are done."""
+    """Run all simulations in parallel and yield the results, ordered by engine."""
     jobs = [(ours, name, engine) for engine in arguments.ours for name in arguments.fabrics]
     jobs += [(theirs, name, engine) for engine in arguments.opensm for name in arguments.fabrics]
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(arguments.jobs, mp_context=context) as pool:
+    with concurrent.futures.ProcessPoolExecutor(arguments.jobs, mp_context=fork_server()) as pool:
         for future in [pool.submit(*job) for job in jobs]:
             yield future.result()
 
 
 def table(found: Iterable[Result], fabrics: Sequence[str]) -> Iterator[str]:
-    """Markdown: an engine a line, a fabric a column; each line as soon as its results are there."""
+    """Yield the lines of a Markdown table, one per engine with a column per fabric, as soon as they are complete."""
     yield f"| engine | {' | '.join(fabrics)} |"
     yield f"| --- {'| --- ' * len(fabrics)}|"
     for engine, row in groupby(found, key=lambda result: result.engine):
@@ -126,7 +137,7 @@ def _cell(result: Result) -> str:
 
 
 def _told(coming: Iterable[Result], found: list[Result]) -> Iterator[Result]:
-    """The same results, each told on standard error and kept."""
+    """Pass results through; append each one to ``found`` and print it to standard error."""
     for result in coming:
         found.append(result)
         why = f": {result.reason}" if result.reason else ""
@@ -135,7 +146,7 @@ def _told(coming: Iterable[Result], found: list[Result]) -> Iterator[Result]:
 
 
 def plot(found: Sequence[Result], fabrics: Sequence[str], path: Path) -> None:
-    """A bar chart like the paper's: a group for each fabric, a bar for each engine."""
+    """Draw a bar chart like that of the paper: a group for each fabric, a bar for each engine."""
     import matplotlib as mpl  # noqa: PLC0415 - wanted for the plot only
 
     mpl.use("Agg")

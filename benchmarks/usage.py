@@ -1,4 +1,4 @@
-"""The command line of a benchmark: its name, and what its module says of itself."""
+"""Command-line parser of the benchmarks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import argparse
 
 
 def parser_of(name: str, doc: str | None) -> argparse.ArgumentParser:
-    """For ``python -m benchmarks.NAME``, with the whole text of the module."""
+    """Return the parser for ``python -m benchmarks.NAME``, with the module's docstring as description."""
     raw = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=doc, formatter_class=raw)

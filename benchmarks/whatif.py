@@ -27,7 +27,7 @@ EFFORT = 1.0
 
 
 def row(name: str, engine: str, told: argparse.Namespace) -> str:
-    """One line of the table."""
+    """Measure an engine on a fabric and return the row of the table."""
     fabric = fabrics.read(name)
     faults = every_link(fabric)
     if told.most < len(faults):
@@ -47,7 +47,7 @@ def row(name: str, engine: str, told: argparse.Namespace) -> str:
 
 
 def processor_seconds() -> float:
-    """Of this process and of all its children that have ended."""
+    """Return the CPU seconds of this process and of its children that have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 

@@ -5,6 +5,7 @@ Only what is in the repository is looked at, so the check needs no network.
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
 
 
 def links(page: Path) -> Iterator[tuple[Path, str]]:
-    """Target file and fragment of every relative link of a page, what stands in code fences aside."""
+    """Yield target file and fragment of every relative link of a page, outside of code fences."""
     for match in LINK.finditer(FENCE.sub("", page.read_text(encoding="utf-8"))):
         target, _, fragment = match.group(1).partition("#")
         if "://" not in target and not target.startswith("mailto:"):
@@ -25,13 +26,13 @@ def links(page: Path) -> Iterator[tuple[Path, str]]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What the headings of a page are called in links."""
+    """Return the names that the headings of a page have in links."""
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in HEADING.findall(text)}
 
 
 def complaints(pages: list[Path]) -> Iterator[str]:
-    """One line for each broken link and each page that nothing leads to."""
+    """Yield a line for each broken link and each page that no link leads to."""
     reached: set[Path] = set()
     waiting = [ROOT / "docs" / "index.md"]
     while waiting:
@@ -50,10 +51,18 @@ def complaints(pages: list[Path]) -> Iterator[str]:
             yield f"{name}: no link leads here from docs/index.md"
 
 
+def out_of_order(index: Path) -> Iterator[str]:
+    """Yield a line for each record that the list of decisions has after one with a higher number."""
+    records = [target.name for target, _ in links(index) if target.parent == index.parent]
+    for before, record in itertools.pairwise(records):
+        if record <= before:
+            yield f"{index.relative_to(ROOT)}: {record} stands after {before}"
+
+
 def main() -> int:
     """Check every page; 1 if there is something to complain of."""
     pages = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-    found = list(complaints(pages))
+    found = [*complaints(pages), *out_of_order(ROOT / "docs" / "decisions" / "README.md")]
     print(*found, sep="\n", end="\n" if found else "")
     print(f"{len(pages)} pages, {len(found)} complaints")
     return 1 if found else 0

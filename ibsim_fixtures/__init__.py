@@ -1,1 +1,1 @@
-"""The lab: real ibsim, real OpenSM, injected faults, and the fixture fabrics."""
+"""Test lab with real ibsim, real OpenSM, injected faults, and the fixture fabrics."""

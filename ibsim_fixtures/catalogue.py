@@ -1,4 +1,4 @@
-"""The fixture fabrics: small ones that each show one thing, for tests, demonstrations and the first look at an engine.
+"""Catalogue of the fixture fabrics: small fabrics for tests and demonstrations, each with one special property.
 
 >>> from ibsim_fixtures.catalogue import FIXTURES
 >>> FIXTURES["ring-4"].purpose
@@ -21,14 +21,14 @@ INDEX = FOLDER / "index.toml"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a fixture is made by a generator.
+    """Recipe to generate a fixture fabric.
 
     Attributes
     ----------
     topology, args, options
-        What :func:`routing.topologies.generate` takes.
+        Arguments of :func:`routing.topologies.generate`.
     without
-        Cables to pull afterwards: name of a switch, and its port.
+        Cables to remove afterwards: name of a switch, and its port.
     """
 
     topology: str
@@ -44,15 +44,15 @@ class Fixture:
     Attributes
     ----------
     name, purpose
-        Its name, and what it is for, in one line.
+        Name and purpose, each in one line.
     path, picture
-        The net file, and a picture of it (SVG).
+        The net file, and its picture (SVG).
     connected
-        Whether every end port is on a switch and all switches hang together.
+        Whether every end port is cabled to a switch and all switches are connected.
     layout
-        How it is drawn: circle, grid, levels, groups.
+        Layout of the picture: circle, grid, levels or groups.
     recipe
-        How it is made, or None if its net file was written by hand.
+        How the net file is generated; None if it was written by hand.
     """
 
     name: str
@@ -87,4 +87,4 @@ def _read_index(path: Path) -> Mapping[str, Fixture]:
 
 
 FIXTURES: Mapping[str, Fixture] = _read_index(INDEX)
-"""Every fixture fabric by name, in the order of the index."""
+"""All fixture fabrics by name, in the order of the index."""

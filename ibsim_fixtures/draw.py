@@ -1,4 +1,4 @@
-"""Draws the fixture fabrics and lists them: ``python -m ibsim_fixtures.draw``.
+"""Drawings and table of the fixture fabrics: ``python -m ibsim_fixtures.draw``.
 
 Writes a picture beside each net file and, in a source tree, the table of ``docs/fixtures.md``.
 """
@@ -18,7 +18,7 @@ BEGIN, END = "<!-- table: python -m ibsim_fixtures.draw -->\n", "<!-- end of tab
 
 
 def draw(fixture: Fixture) -> str:
-    """The picture of a fixture (SVG)."""
+    """Return the picture of a fixture (SVG)."""
     fabric = read_fabric(fixture.path)
     return picture(fabric, fixture.layout, f"{fixture.name}: {fixture.purpose}", _pulled(fixture))
 
@@ -34,7 +34,7 @@ def _pulled(fixture: Fixture) -> list[tuple[int, int]]:
 
 
 def table() -> str:
-    """All fixtures as a Markdown table."""
+    """Return all fixtures as a Markdown table."""
     lines = ["| Fabric | Switches, terminals, cables | What it is for | Picture |", "|---|---|---|---|"]
     for fixture in FIXTURES.values():
         fabric = read_fabric(fixture.path)
@@ -49,14 +49,14 @@ def table() -> str:
 
 
 def page_with_table(page: str) -> str:
-    """The page with its table made anew; everything else stays."""
+    """Return the page with its table regenerated and the other text unchanged."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{table()}\n{END}{after}"
 
 
 def main() -> None:
-    """Write every picture, and the table if the page is there."""
+    """Write all pictures, and the table if the page exists."""
     for fixture in FIXTURES.values():
         fixture.picture.write_text(draw(fixture), encoding="utf-8")
     if PAGE.exists():

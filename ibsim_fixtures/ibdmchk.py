@@ -1,13 +1,13 @@
-"""A second opinion on credit loops: ibdmchk of ibutils on OpenSM's dumps, with its traps handled.
+"""Independent check for credit loops: runs ibdmchk of ibutils on OpenSM's dumps, with workarounds for its defects.
 
-- It crashes after its verdict, always, so the text is read and the exit status is not.
-- It insists on the multicast file, which OpenSM does not write when multicast is off.
-- It writes a report of a fixed name into /var/cache/ibutils: it gets a private empty folder there, in a mount
-  namespace; where the system allows none, runs are put in line by a lock and the report is removed.
-- It ignores service levels in OpenSM's own dump form without a word and then sees loops that are not there, so service
-  levels are handed over in the form that it wants.
-- It looks at the ways from CA to CA unless it is told to follow those of switches as well, which it does only where
-  there are CAs; never at those of routers, nor at LIDs other than base LIDs: told the LMC, it fails on any fabric.
+- ibdmchk always crashes after its verdict, so its output is parsed and its exit status is ignored.
+- It requires the multicast file, which OpenSM does not write if multicast is disabled.
+- It writes a report with a fixed name into /var/cache/ibutils.  So each run gets a private empty folder there in a
+  mount namespace.  If the system does not allow that, runs are serialised by a lock and the report is removed.
+- It silently ignores SLs in OpenSM's own dump format and then reports loops that do not exist.  So SLs are passed in
+  the format that it reads.
+- It checks the paths from CA to CA, and with an option those of switches as well if there are CAs.  It never checks
+  paths of routers or of LIDs other than base LIDs: with the option for the LMC, it fails on every fabric.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOOP = "-E- credit loops in routing"
 
 @dataclass(frozen=True)
 class LoopChannel:
-    """A channel of a credit loop: GUID of the sending switch, its out-port, the VL."""
+    """A virtual channel of a credit loop: GUID and out-port of the sending switch, and the VL."""
 
     guid: int
     port: int
@@ -47,22 +47,22 @@ class LoopChannel:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What ibdmchk found.
+    """Result of ibdmchk.
 
     Attributes
     ----------
     credit_loop
-        Whether there is one.
+        Whether there is a credit loop.
     loop
-        Its channels in the direction of the packets; the last waits for the first.
+        Channels of the loop in the direction of the packets; the last channel depends on the first.
     paths
-        Ways that were followed.
+        Number of paths that ibdmchk followed.
     sls
-        Service levels that it took into account.
+        Number of SLs that ibdmchk took into account.
     errors
-        What else it complains about: ways that do not arrive, above all.
+        Other errors that ibdmchk reports, mainly paths that do not reach their destination.
     output
-        All that it said.
+        The whole output.
     """
 
     credit_loop: bool
@@ -73,7 +73,7 @@ class Verdict:
     output: str
 
     def describe(self) -> list[str]:
-        """The loop, one line per channel."""
+        """Return the channels of the loop, one line each."""
         return [str(channel) for channel in self.loop]
 
 
@@ -90,22 +90,22 @@ def check(
     Parameters
     ----------
     folder
-        Where the dumps are.
+        Folder of the dumps.
     sls
-        Service level by (node GUID of the source, destination LID); None: 0 everywhere.
+        SL by (node GUID of the source, destination LID); None: 0 everywhere.
     sl2vl
-        16 VLs by (switch GUID, in-port, out-port); None: what OpenSM dumped if it did, else VL = SL.
+        16 VLs by (switch GUID, in-port, out-port); None: those that OpenSM dumped, or VL = SL without a dump.
     switches
-        Take ways from and to switches into account as well.
+        Whether to check the paths from and to switches as well.
     timeout
-        Seconds that it may take.
+        Time limit in seconds.
 
     Raises
     ------
     EnvironmentProblem
         ibdmchk is not installed.
     LabError
-        It gave no verdict.
+        ibdmchk gave no verdict.
     """
     program = find_program("ibdmchk")
     if sl2vl is None:
@@ -135,7 +135,7 @@ def check(
 
 
 def read_sl2vl(path: Path) -> dict[tuple[int, int, int], tuple[int, ...]]:
-    """16 VLs by (switch GUID, in-port, out-port) from opensm-sl2vl.dump; empty if OpenSM dumped none."""
+    """Return 16 VLs by (switch GUID, in-port, out-port) from opensm-sl2vl.dump; empty if there is no such file."""
     if not path.exists():
         return {}
     text = path.read_text(errors="replace")
@@ -153,7 +153,7 @@ def _slvl_line(guid: int, entry: int, leave: int, row: Sequence[int]) -> str:
 
 
 def _run(command: list[str], own: Path, timeout: float) -> str:
-    # No core files: the crash at the end is not news.
+    # No core files, because ibdmchk always crashes at the end.
     plain = f"ulimit -c 0; exec {shlex.join(command)}"
     if not _CACHE.is_dir():
         return _output(["sh", "-c", plain], own, timeout)
@@ -179,7 +179,7 @@ def _output(command: list[str], own: Path, timeout: float) -> str:
 
 @contextlib.contextmanager
 def _in_line() -> Iterator[None]:
-    """One run at a time on this machine, and no report left in the cache folder."""
+    """Serialise runs on this machine, and remove the report from the cache folder afterwards."""
     path = Path(tempfile.gettempdir()) / "ibnue-ibdmchk.lock"
     with path.open("a") as lock:
         with contextlib.suppress(PermissionError):
@@ -211,7 +211,7 @@ def _parse(output: str) -> Verdict:
 
 
 def _loop(output: str) -> tuple[LoopChannel, ...]:
-    """The cycle out of a backtrace, which goes on past the cycle to where the search began."""
+    """Return the cycle in a backtrace, which continues beyond the cycle to the start of the search."""
     trace = [LoopChannel(int(guid, 16), int(port), int(vl)) for guid, port, vl in _CHANNEL.findall(output)]
     again = trace.index(trace[0], 1) if trace and trace[0] in trace[1:] else len(trace)
     return tuple(trace[1 : again + 1][::-1])

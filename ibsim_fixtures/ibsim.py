@@ -1,7 +1,7 @@
-"""A real ibsim on a fabric file, as a context manager, with what can be done to the fabric as methods.
+"""A real ibsim on a fabric file as a context manager, with methods that change the simulated fabric.
 
-Several run at once: each has a socket name of its own.  Programs are connected to it by :meth:`Ibsim.run` (a diagnostic
-tool that ends by itself) or by starting them with :meth:`Ibsim.environment` (OpenSM).
+Several instances can run at once, because each has its own socket name.  Programs are connected by :meth:`Ibsim.run` (a
+diagnostic tool that ends by itself) or by starting them with :meth:`Ibsim.environment` (OpenSM).
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from types import TracebackType
 
 from ibsim_fixtures.ibsim_console import Console
 from ibsim_fixtures.ibsim_text import Client, Device, PortState, clients_of, devices_of, ports_of, records_of
-from ibsim_fixtures.processes import PATIENCE, LabError, find_program, find_umad2sim, is_alive, tied
+from ibsim_fixtures.processes import PATIENCE, LabError, find_program, find_umad2sim, is_alive, run_to_end
 from routing.errors import InputError, OptionError
 
 
 class Ibsim(Console):
-    """ibsim on a fabric file.
+    """A running ibsim that simulates the fabric of a file.
 
     Parameters
     ----------
     net_path
-        A fabric file that ibsim reads: its own net format, or the output of ibnetdiscover.  Relative ``include`` lines
-        are relative to the file.
+        A fabric file that ibsim reads: its own net format, or the output of ibnetdiscover.  Relative paths in
+        ``include`` lines start at the folder of the file.
     sm_host
-        Device (id, description or GUID) that programs are connected to unless they say otherwise; None: the first CA
-        whose port 1 is cabled, or the first switch where there is no such CA.
+        Device (id, description or GUID) to which programs are connected by default.  None: the first CA whose port 1 is
+        cabled, or the first switch if there is no such CA.
     linear_cap
-        Size of the forwarding tables; None: enough for all LIDs of the fabric with LMC 0 to 3.
+        Size of the forwarding tables in LIDs; None: enough for all LIDs of the fabric with LMC 0 to 3.
     timeout
-        Seconds that the start or an answer of the console may take.
+        Time limit in seconds for the start and for each answer of the console.
 
     Raises
     ------
@@ -77,12 +77,12 @@ class Ibsim(Console):
         self.close()
 
     def device(self, which: str | int) -> Device:
-        """The device with that id, description or GUID (a number, or text like "0x200000").
+        """Return the device with this id, description or GUID (a number, or text like "0x200000").
 
         Raises
         ------
         OptionError
-            There is none.
+            There is no such device.
         """
         found = self._find(which)
         if found is None:
@@ -104,25 +104,25 @@ class Ibsim(Console):
         return f'"{name}"' if port is None else f'"{name}"[{port}]'
 
     def unlink(self, device: str | int, port: int | None = None) -> None:
-        """Pull the cable of a port, or all cables of a switch or CA.  ibsim remembers where they were."""
+        """Pull the cable of a port, or all cables of a device.  ibsim remembers their ends for :meth:`relink`."""
         self._change(f"unlink {self._place(device, port)}")
 
     def relink(self, device: str | int, port: int | None = None) -> None:
-        """Put back the cable of a port, or all cables of a device, where they were before ``unlink``."""
+        """Reconnect the cable of a port, or all cables of a device, as before :meth:`unlink`."""
         self._change(f"relink {self._place(device, port)}")
 
     def link(self, device: str | int, port: int, remote: str | int, remote_port: int) -> None:
-        """Cable two free ports."""
+        """Connect two free ports by a cable."""
         self._change(f"link {self._place(device, port)} {self._place(remote, remote_port)}")
 
     def clear(self, device: str | int, port: int | None = None) -> None:
-        """Pull the cables and reset the ports, LIDs included: what a power cycle does."""
+        """Pull the cables and reset the ports including their LIDs, like a power cycle."""
         self._change(f"clear {self._place(device, port)}")
 
     def error(self, device: str | int, percent: int, *, port: int | None = None, attribute: int | None = None) -> None:
-        """Lose that percentage of the management packets that are handled at a port (or at all of a device).
+        """Drop a percentage of the management packets that are handled at a port (or at all ports of a device).
 
-        This is no link fault: packets that are only passed on are not lost.  ``attribute`` limits it to one kind of
+        This is not a link fault: forwarded packets are not dropped.  ``attribute`` limits the error to one kind of
         query (16 NodeDescription, 17 NodeInfo, 18 SwitchInfo, 21 PortInfo).
         """
         if not 0 <= percent <= 100:
@@ -131,21 +131,21 @@ class Ibsim(Console):
         self._change(f"error {self._place(device, port)} {percent}{which}")
 
     def dump(self, device: str | int | None = None) -> str:
-        """The account that ibsim gives of the fabric, or of one device."""
+        """Return ibsim's dump of the fabric, or of one device."""
         return self.command("dump" if device is None else f"dump {self._place(device, None)}")
 
     def ports(self, device: str | int | None = None) -> list[PortState]:
-        """Every external port of the fabric, or of one device, as ibsim has it now."""
+        """Return the current state of every external port of the fabric, or of one device."""
         return ports_of(self.dump(device))
 
     def wait(self, seconds: int) -> None:
-        """Make the simulator stand still for whole seconds: nothing is answered meanwhile."""
+        """Suspend the simulator for a number of whole seconds, in which it answers nothing."""
         self._change(f"wait {seconds}", extra_seconds=seconds)
 
     def clients(self) -> list[Client]:
-        """The programs that are connected.
+        """Return the connected programs.
 
-        ibsim has room for ten and does not notice when one is killed, so those that are gone are dropped first.
+        ibsim has room for ten programs and does not notice when one is killed.  So ended programs are removed first.
         """
         found = []
         for number, client in clients_of(self.command("attached")):
@@ -168,7 +168,7 @@ class Ibsim(Console):
         raise InputError("no CA with a cable in port 1 and no switch: OpenSM has no place to run", path=self.net_path)
 
     def environment(self, host: str | int | None = None) -> dict[str, str]:
-        """The environment in which a program talks to this ibsim, connected at ``host`` (None: :attr:`sm_host`)."""
+        """Return the environment of a program that connects to this ibsim at ``host`` (None: :attr:`sm_host`)."""
         return {
             **os.environ,
             "IBSIM_SOCKNAME": self.socket_name,
@@ -184,40 +184,32 @@ class Ibsim(Console):
         stdin: str = "",
         timeout: float | None = None,
     ) -> str:
-        """Run a diagnostic program on the simulated fabric; what it printed.
+        """Run a diagnostic program on the simulated fabric, and return its standard output.
 
         Parameters
         ----------
         program, arguments
-            Its name or path, and what it is told.
+            Name or path of the program, and its arguments.
         host
-            Device that it is connected to; None: :attr:`sm_host`.
+            Device to which the program is connected; None: :attr:`sm_host`.
         stdin
-            What it reads.
+            Standard input of the program.
         timeout
-            Seconds that it may take.
+            Time limit in seconds; None: the default of this ibsim.
 
         Raises
         ------
         EnvironmentProblem
-            It is not installed.
+            The program is not installed.
         LabError
-            It failed or did not end in time; the message holds what it said.
+            The program failed (the message contains its output) or did not end in time.
         """
         command = [str(find_program(program)), *map(str, arguments)]
         seconds = self.timeout if timeout is None else timeout
-        # The simulated sysfs is made below the working directory, so that must be a place which is removed.
+        # libumad2sim creates a simulated sysfs in the working directory, so that must be a temporary folder.
         try:
-            done = subprocess.run(
-                tied(command),
-                env=self.environment(host),
-                cwd=self.folder,
-                input=stdin,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=seconds,
-                check=False,
+            done = run_to_end(
+                command, environment=self.environment(host), folder=self.folder, stdin=stdin, timeout=seconds
             )
         except subprocess.TimeoutExpired:
             raise LabError(f"{' '.join([program, *command[1:]])} did not end within {seconds:g} s") from None

@@ -1,4 +1,4 @@
-"""A real ibsim as a process that is talked to: started on a file, given commands, ended."""
+"""A real ibsim process and its console: start on a fabric file, commands, end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import itertools
 import os
 import re
 import select
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -16,11 +15,12 @@ from pathlib import Path
 
 from ibsim_fixtures.processes import Child, LabError, tail
 from routing.errors import InputError, OptionError
+from routing.processes import HeldSignals, remove_folder
 
 _PROMPT = b"sim> "
-# ibsim says this of every link whose line ends without a LID and a speed in its comment, and then uses its defaults.
+# ibsim prints this for every link whose line has no LID and speed in its comment, and then uses its defaults.
 _HARMLESS = ("cannot parse remote lid and connection type",)
-# A fabric that changes under OpenSM makes ibsim say these, of traps and of packets on their way through a pulled cable.
+# If the fabric changes while OpenSM runs, ibsim prints these about traps and about packets on a pulled cable.
 _HARMLESS_LATER = (
     *_HARMLESS,
     "got trap repress - dropping",
@@ -34,14 +34,14 @@ _counter = itertools.count()
 
 
 class Console:
-    """ibsim's own commands, while it runs.
+    """An ibsim process that executes console commands.
 
     Parameters
     ----------
     net_path
         The fabric file.
     timeout
-        Seconds that the start or an answer may take.
+        Time limit in seconds for the start and for each answer.
     """
 
     def __init__(self, net_path: str | Path, timeout: float) -> None:
@@ -53,8 +53,9 @@ class Console:
         self.socket_name = f"ibnue-{os.getpid()}-{next(_counter)}-{os.urandom(3).hex()}"
 
     def _start(self, ibsim: Path, devices: int, ports: int, lids: int) -> None:
-        """Start it with room for so many devices, ports, and entries of a forwarding table; :meth:`close` ends it."""
-        self._folder = Path(tempfile.mkdtemp(prefix="ibnue-ibsim-"))
+        """Start ibsim with room for this many devices, ports, and LIDs per forwarding table; :meth:`close` ends it."""
+        with HeldSignals():
+            self._folder = Path(tempfile.mkdtemp(prefix="ibnue-ibsim-"))
         sizes = ["-N", str(devices), "-S", str(devices), "-P", str(ports), "-L", str(lids)]
         environment = {**os.environ, "IBSIM_SOCKNAME": self.socket_name}
         environment.pop("LD_PRELOAD", None)
@@ -72,16 +73,16 @@ class Console:
         complaints = self._complaints(_HARMLESS)
         if complaints:
             raise InputError(f"ibsim complains: {complaints[0]}", path=self.net_path)
-        # The first prompt comes before the sockets are bound; an answered command comes after.
+        # ibsim prints the first prompt before it binds its sockets, but answers commands only afterwards.
         self.command("attached")
 
     def close(self) -> None:
-        """End ibsim and remove what it left.  Doing it again does nothing."""
+        """End ibsim and remove its temporary folder.  A second call does nothing."""
         if self._child is not None:
             self._child.end(polite_seconds=0.0)
             self._child = None
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove_folder(str(self._folder))
             self._folder = None
 
     @property
@@ -90,7 +91,7 @@ class Console:
 
     @property
     def folder(self) -> Path:
-        """Temporary folder, which is the working directory of connected programs; it goes when ibsim does."""
+        """Return the temporary folder, the working directory of connected programs; :meth:`close` removes it."""
         if self._folder is None:
             raise LabError("ibsim is not running: use it as a context manager")
         return self._folder
@@ -101,11 +102,11 @@ class Console:
 
     @property
     def warnings(self) -> list[str]:
-        """What ibsim warned about since its start, without what a changing fabric makes it say anyway."""
+        """Return ibsim's warnings since its start, without those that any change of the fabric causes."""
         return self._complaints(_HARMLESS_LATER)
 
     def _await_prompt(self, what: str, extra_seconds: float = 0.0) -> str:
-        """Read the console up to the next prompt."""
+        """Read the console up to the next prompt, and return the text before it."""
         assert self._child is not None
         stream = self._child.process.stdout
         assert stream is not None
@@ -114,7 +115,7 @@ class Console:
         while not answer.endswith(_PROMPT):
             left = end - time.monotonic()
             if left <= 0:
-                self._child.end(polite_seconds=0.0)  # a late answer would be taken for that of the next command
+                self._child.end(polite_seconds=0.0)  # a late answer would be read as that of the next command
                 raise LabError(f"ibsim did not answer {what} within {seconds:g} s, and was ended")
             if not select.select([stream], [], [], min(left, 1.0))[0]:
                 continue
@@ -136,21 +137,21 @@ class Console:
         raise LabError(f"ibsim {self._child.describe_end()} at {what}\n{tail(self._log)}")
 
     def command(self, line: str, *, extra_seconds: float = 0.0) -> str:
-        """Give a command to the console and wait for its answer.
+        """Execute a console command, and return its answer.
 
         Parameters
         ----------
         line
             The command.
         extra_seconds
-            How much longer than usual the answer may take.
+            Seconds added to the time limit for the answer.
 
         Raises
         ------
         OptionError
-            The line is too long for ibsim, holds a line break, or ibsim does not know the command.
+            The line is too long for ibsim or contains a line break, or ibsim does not know the command.
         LabError
-            ibsim is dead or does not answer in time.
+            ibsim has ended or does not answer in time.
         """
         if "\n" in line or len(line.encode()) > 126:
             raise OptionError(f"ibsim takes one line of at most 126 bytes: {line!r}")
@@ -168,7 +169,7 @@ class Console:
         return answer
 
     def _change(self, line: str, extra_seconds: float = 0.0) -> None:
-        """A command that says nothing when it succeeds."""
+        """Execute a command that prints nothing on success; raise OptionError if it prints something."""
         answer = " ".join(self.command(line, extra_seconds=extra_seconds).split())
         if answer:
             raise OptionError(f"ibsim refuses {line!r}: {answer.lstrip('# ')}")

@@ -1,4 +1,4 @@
-"""What ibsim says, and the fabric files that it reads, as values."""
+"""Parser of ibsim's output and of its fabric files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _CLIENT = re.compile(r'^Client (\d+): pid (\d+) connected at "([^"]*)"(.*)$', re
 
 @dataclass(frozen=True)
 class Device:
-    """A device as ibsim knows it.
+    """A device of the simulated fabric.
 
     Attributes
     ----------
     id
-        What the fabric file calls it and the console wants.
+        Name of the device in the fabric file and in console commands.
     description
         The node description, which OpenSM writes into its dumps.
     kind
@@ -42,7 +42,7 @@ class Device:
 
 @dataclass(frozen=True)
 class PortState:
-    """One port in ibsim's own account: its peer (id, port) or None, link state, physical state."""
+    """State of a port in ibsim's dump: its peer (id, port) or None, link state, physical state."""
 
     device: str
     port: int
@@ -53,7 +53,7 @@ class PortState:
 
 @dataclass(frozen=True)
 class Client:
-    """A connected program: process number, id of its device, whether it is an SM."""
+    """A connected program: process id, id of its device, and whether it is an SM."""
 
     pid: int
     device: str
@@ -61,7 +61,7 @@ class Client:
 
 
 def ports_of(dump: str) -> list[PortState]:
-    """Every external port in the output of ``dump``."""
+    """Return the state of every external port in the output of ``dump``."""
     ports, name = [], ""
     for line in dump.split("\n"):
         if head := _DUMPED_DEVICE.match(line):
@@ -73,7 +73,10 @@ def ports_of(dump: str) -> list[PortState]:
 
 
 def devices_of(dump: str, descriptions: dict[str, str]) -> tuple[Device, ...]:
-    """Every device in the output of ``dump``, with its description by id, which ibsim does not print."""
+    """Return every device in the output of ``dump``.
+
+    ibsim does not print descriptions, so they are taken from ``descriptions`` by device id.
+    """
     found = []
     for line in dump.split("\n"):
         if head := _DUMPED_DEVICE.match(line):
@@ -84,7 +87,7 @@ def devices_of(dump: str, descriptions: dict[str, str]) -> tuple[Device, ...]:
 
 
 def clients_of(attached: str) -> list[tuple[int, Client]]:
-    """The programs in the output of ``attached``, each with ibsim's number for it."""
+    """Return the programs in the output of ``attached``, each with its client number in ibsim."""
     return [
         (int(number), Client(int(pid), device, end.endswith("SM")))
         for number, pid, device, end in _CLIENT.findall(attached)
@@ -92,7 +95,7 @@ def clients_of(attached: str) -> list[tuple[int, Client]]:
 
 
 def records_of(path: Path, depth: int = 0) -> list[tuple[str, int, str, str]]:
-    """(kind, ports, id, description) of every device in a fabric file and what it includes."""
+    """Return (kind, ports, id, description) of every device in a fabric file and its included files."""
     try:
         text = path.read_text(errors="replace")
     except OSError as error:

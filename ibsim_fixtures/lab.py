@@ -1,4 +1,4 @@
-"""The lab: a real OpenSM on a real ibsim, faults, and the tables read back."""
+"""Test lab: a real OpenSM on a real ibsim, with faults and with readback of the tables."""
 
 from __future__ import annotations
 
@@ -14,16 +14,21 @@ from ibsim_fixtures.opensm import OpenSM, Plugin, Setting
 from ibsim_fixtures.opensm_log import Sweep
 from ibsim_fixtures.processes import PATIENCE
 from ibsim_fixtures.readback import Owner
+from ibsim_fixtures.records import NAME as RECORDS
+from ibsim_fixtures.records import Records, checked_records
 from routing.fabric import Fabric
 from routing.formats.fabric_files import read_fabric
 from routing.formats.table_files import read_tables
 from routing.tables import Routing
 
+Vls = tuple[int, ...]
+"""The 16 VLs of an SL2VL row, by SL."""
+
 
 class Lab:
-    """ibsim and OpenSM together.
+    """A running pair of ibsim and OpenSM.
 
-    Every fault method waits until OpenSM has swept with the fault in place, and returns that sweep.
+    Every fault method waits until OpenSM has finished a sweep with the fault in place, and returns that sweep.
 
     Parameters
     ----------
@@ -32,14 +37,14 @@ class Lab:
     routing_engine, config, plugin, arguments, wrapper
         As for :class:`~ibsim_fixtures.opensm.OpenSM`.
     sm_host
-        Device that OpenSM and all queries run on.
+        Device on which OpenSM and all queries run.
     timeout
-        Seconds that any awaited state may take.
+        Time limit in seconds for any awaited state.
 
     Attributes
     ----------
     ibsim, opensm
-        The two, to be used directly for what is not offered here.
+        The two components, for direct use.
     """
 
     def __init__(
@@ -80,14 +85,14 @@ class Lab:
 
     @property
     def sweep(self) -> Sweep | None:
-        """The latest sweep that reached SUBNET UP."""
+        """Return the latest sweep that reached SUBNET UP."""
         return self.opensm.last_sweep
 
     # Faults
 
     def _after(self, change: Callable[[], None]) -> Sweep:
         change()
-        # A trap may be lost on its way and several may fold into one sweep, so the sweep is asked for.
+        # A trap may be lost, and several traps may lead to one sweep, so a sweep is requested explicitly.
         return self.opensm.resweep()
 
     def unlink(self, device: str | int, port: int | None = None) -> Sweep:
@@ -95,100 +100,138 @@ class Lab:
         return self._after(lambda: self.ibsim.unlink(device, port))
 
     def relink(self, device: str | int, port: int | None = None) -> Sweep:
-        """Put back a cable, or all cables of a device."""
+        """Reconnect a cable, or all cables of a device."""
         return self._after(lambda: self.ibsim.relink(device, port))
 
     def unlink_live(self, device: str | int, port: int | None = None) -> Sweep:
-        """Pull a cable and leave it to the trap of the switches that OpenSM sweeps."""
+        """Pull a cable, and wait for the sweep that the traps of the switches cause."""
         place = self.opensm.mark()
         self.ibsim.unlink(device, port)
         return self.opensm.wait_for_subnet_up(after=place)
 
     def relink_live(self, device: str | int, port: int | None = None) -> Sweep:
-        """Put back a cable and leave it to the trap of the switches that OpenSM sweeps."""
+        """Reconnect a cable, and wait for the sweep that the traps of the switches cause."""
         place = self.opensm.mark()
         self.ibsim.relink(device, port)
         return self.opensm.wait_for_subnet_up(after=place)
 
-    # What is there now
+    # Current state
 
     def ca_sls(self) -> dict[tuple[int, int], int]:
-        """The SL from every CA to the base LID of every other, by (node GUID, LID), as OpenSM's SA answers.
+        """Return the SL from every CA to the base LID of every other CA, by (node GUID, LID), as OpenSM's SA answers.
 
-        A pair without a path is not there.  Where a CA has two ports the last one's SL stands for it.
+        Pairs without a path are omitted.  For a CA with two ports, the SL of the last port is returned.
         """
         owners = self.owners()
         ends = {owner.lid: owner.guid for owner in owners if owner.kind == "CA"}
-        return {(ends[a], b): sl for (a, b), sl in self._sls(owners, list(ends)).items()}
+        return {(ends[a], b): sl for (a, b), sl in self._sls(list(ends)).items()}
 
     def sls(self) -> dict[tuple[int, int], int]:
-        """The SL between any two base LIDs, those of switches and routers too, as OpenSM's SA answers.
+        """Return the SL between any two base LIDs of CAs, switches and routers, as OpenSM's SA answers.
 
-        A pair without a path is not there.
+        Pairs without a path are omitted.
         """
-        owners = self.owners()
-        return self._sls(owners, [owner.lid for owner in owners])
+        return self._sls([owner.lid for owner in self.owners()])
 
-    def _sls(self, owners: list[Owner], lids: list[int]) -> dict[tuple[int, int], int]:
-        pairs = [(source, to) for source in lids for to in lids if source != to]
+    def sm_lid(self, owners: Sequence[Owner] | None = None) -> int:
+        """Return the LID of the port on which OpenSM runs; ``owners`` saves a call of :meth:`owners`."""
         host = self.ibsim.device(self.ibsim.sm_host).guid
-        sm_lid = next(owner.lid for owner in owners if owner.guid == host)
-        sls, _ = mad_client.ask(self.ibsim, sm_lid=sm_lid, paths=pairs)
+        return next(owner.lid for owner in owners or self.owners() if owner.guid == host)
+
+    def records(self) -> Records | None:
+        """Return all SLs and SL2VL rows from the file of the record plugin.
+
+        Returns None if OpenSM has not loaded this plugin, or if a sample differs from the answers of the SA and the
+        switches.  SLs and rows then have to be queried.
+        """
+        plugin = self.opensm.plugin
+        return checked_records(self) if plugin is not None and RECORDS in plugin.name.split() else None
+
+    def requested_sls(
+        self, *, sl: int | None = None, pkey: int | None = None, service: int | None = None
+    ) -> dict[tuple[int, int], int]:
+        """Return the SL between the base LIDs of any two CAs for requests with a given SL, P_Key or service ID.
+
+        Pairs without such a path are omitted.
+        """
+        return self._sls([owner.lid for owner in self.owners() if owner.kind == "CA"], (sl, pkey, service))
+
+    def _sls(self, lids: list[int], request: mad_client.Request = (None, None, None)) -> dict[tuple[int, int], int]:
+        pairs = [(source, to) for source in lids for to in lids if source != to]
+        sls, _ = mad_client.ask(self.ibsim, sm_lid=self.sm_lid(), paths=pairs, request=request)
         return {pair: sl for pair, sl in zip(pairs, sls, strict=True) if sl is not None}
 
-    def switch_sl2vl(self) -> dict[tuple[int, int, int], tuple[int, ...]]:
-        """16 VLs by (switch GUID, in-port, out-port), read from every switch itself, for every pair of its ports."""
-        owned = [(owner, self.ibsim.device(owner.guid).ports) for owner in self.owners() if owner.kind == "SW"]
-        keys = [(o, entry, leave) for o, p in owned for entry in range(p + 1) for leave in range(1, p + 1)]
+    def switch_sl2vl(self, ports: Mapping[int, Sequence[int]] | None = None) -> dict[tuple[int, int, int], Vls]:
+        """Read the SL2VL rows from every switch: 16 VLs by (switch GUID, in-port, out-port).
+
+        Parameters
+        ----------
+        ports
+            Ports by switch GUID between which the rows are read; port 0 is always an in-port too.  None: all ports of
+            all switches.
+        """
+        owned = [owner for owner in self.owners() if owner.kind == "SW"]
+        if ports is None:
+            ports = {owner.guid: range(1, self.ibsim.device(owner.guid).ports + 1) for owner in owned}
+        keys = [
+            (owner, entry, leave)
+            for owner in owned
+            for entry in (0, *ports.get(owner.guid, ()))
+            for leave in ports.get(owner.guid, ())
+        ]
         _, rows = mad_client.ask(self.ibsim, sl2vl=[(owner.lid, entry, leave) for owner, entry, leave in keys])
         found = zip(keys, rows, strict=True)
         return {(owner.guid, entry, leave): row for (owner, entry, leave), row in found if row is not None}
 
+    def vl_weights(self, ports: Sequence[tuple[int, int]]) -> list[dict[int, int] | None]:
+        """Read the arbitration weight of every VL, summed over both tables, for each (LID, port); None: no answer."""
+        return mad_client.arbitration(self.ibsim, ports)
+
     def ibdmchk(self, *, sls: Mapping[tuple[int, int], int] | None = None, switches: bool = False) -> Verdict:
-        """What ibdmchk says of OpenSM's dumps.
+        """Check OpenSM's dumps with ibdmchk.
 
         Parameters
         ----------
         sls
-            Service level by (node GUID of the source, destination LID), e.g. :meth:`ca_sls`; None: 0 everywhere.
+            SL by (node GUID of the source, destination LID), e.g. :meth:`ca_sls`; None: 0 everywhere.
         switches
-            Take ways from and to switches into account as well.
+            Whether to check the paths from and to switches as well.
         """
         return ibdmchk.check(self.opensm.folder, sls=sls, switches=switches)
 
     def fabric(self) -> Fabric:
-        """The live fabric with its LIDs, as ibnetdiscover sees it."""
+        """Return the live fabric with its LIDs, as discovered by ibnetdiscover."""
         path = self.ibsim.folder / "ibnetdiscover.out"
         path.write_text(self.ibsim.run("ibnetdiscover"))
         return read_fabric(path)
 
     def routing(self, fabric: Fabric | None = None) -> Routing:
-        """OpenSM's dumped tables as a value, for :meth:`fabric` or for one that has the same GUIDs and LIDs.
+        """Return OpenSM's dumped tables, for :meth:`fabric` or for a fabric with the same GUIDs and LIDs.
 
-        OpenSM dumps no service levels, so they are 0 here; :meth:`sl` and :meth:`ca_sls` ask for them.
+        OpenSM dumps no SLs, so they are 0 here; :meth:`sl` and :meth:`ca_sls` query them.
         """
         return read_tables(self.opensm.folder, self.fabric() if fabric is None else fabric)
 
     def dumped_lfts(self) -> dict[int, dict[int, int]]:
-        """Forwarding tables by switch GUID and LID, from OpenSM's dump."""
+        """Return the forwarding tables in OpenSM's dump: out-port by switch GUID and LID."""
         return readback.dumped_lfts(self.opensm.folder)
 
     def switch_lfts(self) -> dict[int, dict[int, int]]:
-        """Forwarding tables by switch GUID and LID, read from the switches themselves."""
+        """Read the forwarding tables from the switches: out-port by switch GUID and LID."""
         return readback.switch_lfts(self.ibsim)
 
     def owners(self) -> list[Owner]:
-        """Who owns which base LID, as OpenSM dumped it."""
+        """Return the owners of all base LIDs, from OpenSM's dump."""
         return readback.owners(self.opensm.folder)
 
     def sl2vl(self, lid: int, out_ports: Sequence[int]) -> dict[tuple[int, int], tuple[int, ...]]:
-        """SL-to-VL rows of a switch or CA by (in-port, out-port), read from the device itself."""
+        """Read the SL-to-VL rows of a switch or CA from the device, by (in-port, out-port)."""
         return readback.sl2vl(self.ibsim, lid, out_ports)
 
     def sl(self, source_lid: int, destination_lid: int) -> int:
-        """The SL that the SA gives for the way from one LID to another."""
+        """Return the SL of the path from one LID to another, as the SA answers."""
         return readback.path_record(self.ibsim, source_lid, destination_lid).sl
 
     def portinfo(self, lid: int, port: int = 0) -> dict[str, str]:
-        """PortInfo by field name, read from the device itself."""
+        """Read PortInfo from the device, by field name."""
         return readback.portinfo(self.ibsim, lid, port)

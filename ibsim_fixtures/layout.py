@@ -1,6 +1,6 @@
-"""Where switches and terminals of a fixture go in its picture.
+"""Layout of a fixture's picture: coordinates of switches and terminals.
 
-Everything is arithmetic on names and rows, with no random start and no iteration, so that the same fabric has the same
+Coordinates are computed from names and rows without random numbers and without iteration, so that a fabric has the same
 picture on every machine.  Units are pixels; y grows downwards.
 """
 
@@ -17,16 +17,17 @@ from routing.fabric import Fabric
 
 Point = tuple[float, float]
 GAP = 78.0
-"""Between two neighbours of a grid."""
+"""Distance between two neighbours of a grid, in pixels."""
 REACH = 30.0
-"""From a switch to its CAs."""
+"""Distance from a switch to its CAs, in pixels."""
 DOWN = math.pi / 2
 
 
 def switch_places(fabric: Fabric, layout: str) -> list[Point]:
-    """A place for each switch: ``circle``, ``grid``, ``levels`` or ``groups``.
+    """Return the coordinates of each switch in a layout: ``circle``, ``grid``, ``levels`` or ``groups``.
 
-    All but the circle go by the numbers in the names of the switches: coordinates; level and number; group and number.
+    All layouts except ``circle`` use the numbers in the names of the switches: coordinates (``grid``), tree level and
+    number (``levels``), group and number (``groups``).
     """
     return _LAYOUTS[layout]([tuple(map(int, re.findall(r"\d+", name))) for name in fabric.switch_name])
 
@@ -76,7 +77,7 @@ _LAYOUTS: Mapping[str, Callable[[Sequence[tuple[int, ...]]], list[Point]]] = {
 
 
 def terminal_places(fabric: Fabric, layout: str, switches: Sequence[Point]) -> list[Point]:
-    """A place for each terminal: fanned out beside its switch, between its switches, or beside its peer."""
+    """Return the coordinates of each terminal: in a fan beside its switch, between its switches, or beside its peer."""
     homes: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for terminal in range(fabric.terminals):
         rows = fabric.endport_switch[fabric.endport_terminal == terminal]
@@ -99,13 +100,13 @@ def terminal_places(fabric: Fabric, layout: str, switches: Sequence[Point]) -> l
 
 
 def _peers(fabric: Fabric) -> dict[int, int]:
-    """Terminals that are cabled to each other."""
+    """Return the peer of each terminal that is cabled to another terminal, by terminal row."""
     pairs = [(a - fabric.switches, b - fabric.switches) for a, b in fabric.link_device.tolist() if a >= fabric.switches]
     return {**dict(pairs), **{b: a for a, b in pairs}}
 
 
 def _centre(fabric: Fabric, layout: str, switches: Sequence[Point], row: int) -> Point:
-    """What CAs point away from: the middle of the group, or of the picture."""
+    """Return the point from which CAs are directed away: the centre of the group or of the picture."""
     if layout != "groups":
         return _mean(switches)
     group = fabric.switch_name[row].rpartition(".")[0]
@@ -113,7 +114,7 @@ def _centre(fabric: Fabric, layout: str, switches: Sequence[Point], row: int) ->
 
 
 def _direction(layout: str, anchor: Point, centre: Point) -> float:
-    """Away from the middle in round pictures, downwards in the others."""
+    """Return the direction of CAs in radians: down for levels, diagonal for grids, else away from the centre."""
     if layout == "levels":
         return DOWN
     if layout == "grid":

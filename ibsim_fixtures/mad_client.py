@@ -1,8 +1,7 @@
-"""Many management packets from one program: service levels and SL2VL tables of a whole fabric in a second.
+"""Client that sends many management packets from one process: SLs and SL2VL tables of a whole fabric in a second.
 
-saquery and smpquery take a process for each question, which is 8 ms at best.  This module is run as a program of its
-own by :func:`ask`, connected to ibsim as those are, because libumad2sim has to be there before the first call.  It
-imports nothing but the standard library.
+saquery and smpquery need one process per query, at least 8 ms each.  :func:`ask` runs this module as a separate program
+connected to ibsim, because libumad2sim has to be preloaded.  The module imports nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -18,52 +17,66 @@ if TYPE_CHECKING:
     from ibsim_fixtures.ibsim import Ibsim
 
 Path = tuple[int, int]
+Request = tuple[int | None, int | None, int | None]
+"""SL, P_Key and service ID that a path query demands; None: any."""
 Row = tuple[int, int, int]
 Answer = TypeVar("Answer")
 Question = tuple[tuple[int, int], int, int, int, bytes]
-"""Class and version, LID, attribute, modifier, what follows the head."""
+"""(management class, class version), LID, attribute, attribute modifier, and the bytes after the MAD header."""
 
 _MAD = 256
 _GET = 0x01
-_SMP, _SA = (0x01, 1), (0x03, 2)  # class and version of LID-routed subnet management, of subnet administration
-_SL2VL, _PATH_RECORD = 0x17, 0x35
+_SMP, _SA = (0x01, 1), (0x03, 2)  # class and version: LID-routed subnet management, subnet administration
+_SL2VL, _VL_ARBITRATION, _PATH_RECORD = 0x17, 0x18, 0x35
+_LOW, _HIGH, _ENTRIES = 1, 3, 32  # first blocks of a port's low and high arbitration tables, entries per block
 _DLID_AND_SLID = 1 << 4 | 1 << 5
+_SERVICE_ID, _P_KEY, _SERVICE_LEVEL = 1 << 0 | 1 << 1, 1 << 13, 1 << 15
 _SA_QKEY = 0x80010000
 _TIMEOUT_MS = 2000
 _SECONDS_EACH = 0.005
-"""How long a question may take on the busiest machine; a thousand CAs have a million."""
+"""Time limit in seconds per query on a busy machine; a fabric with 1000 CAs needs a million queries."""
 _AHEAD = 8
-"""Questions under way: a socket of Linux holds ten packets."""
+"""Maximum number of open queries, because a Linux socket holds ten packets."""
 
 
 def ask(
-    ibsim: Ibsim, *, sm_lid: int = 0, paths: Sequence[Path] = (), sl2vl: Sequence[Row] = ()
+    ibsim: Ibsim,
+    *,
+    sm_lid: int = 0,
+    paths: Sequence[Path] = (),
+    sl2vl: Sequence[Row] = (),
+    request: Request = (None, None, None),
 ) -> tuple[list[int | None], list[tuple[int, ...] | None]]:
-    """Ask a running fabric.
+    """Query SLs and SL2VL rows of a running fabric.
 
     Parameters
     ----------
     ibsim
-        The fabric.
+        The simulated fabric.
     sm_lid
-        LID of OpenSM, for ``paths``.
+        LID of OpenSM, needed for ``paths``.
     paths
-        (source LID, destination LID) of the path records that are wanted.
+        (source LID, destination LID) of each path record to query.
     sl2vl
-        (LID, in-port, out-port) of the SL2VL rows that are wanted.
+        (LID, in-port, out-port) of each SL2VL row to query.
+    request
+        SL, P_Key and service ID that every path query demands.
 
     Returns
     -------
-    The SL of every path and the 16 VLs of every row; None where there is no answer or the answer is an error.
+    sls
+        The SL of each path; None if there is no answer or the answer is an error.
+    rows
+        The 16 VLs of each row; None if there is no answer or the answer is an error.
     """
-    wanted = json.dumps({"sm_lid": sm_lid, "paths": list(paths), "sl2vl": list(sl2vl)})
+    wanted = json.dumps({"sm_lid": sm_lid, "paths": list(paths), "sl2vl": list(sl2vl), "request": request})
     seconds = ibsim.timeout + _SECONDS_EACH * (len(paths) + len(sl2vl))
     said = json.loads(ibsim.run(sys.executable, "-I", "-S", __file__, stdin=wanted, timeout=seconds))
     return said["paths"], [None if row is None else tuple(row) for row in said["sl2vl"]]
 
 
 class _Umad:
-    """The few calls of libibumad that are needed."""
+    """Client of libibumad for Get queries."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL("libibumad.so.3")
@@ -76,12 +89,12 @@ class _Umad:
         self._port = self._library.umad_open_port(None, 0)
         if self._port < 0:
             raise OSError(f"umad_open_port: {self._port}")
-        # Only an open port tells the library how large its header is.
+        # The library knows the size of its header only after a port is open.
         self._buffer = ctypes.create_string_buffer(self._library.umad_size() + _MAD)
         self._mad = self._library.umad_get_mad(self._buffer)
 
     def get_all(self, questions: Iterable[Question], read: Callable[[bytes], Answer]) -> list[Answer | None]:
-        """Send Gets, several ahead of their answers; what they say, in the order of the questions, or None."""
+        """Send Get queries, several at a time, and return their answers in order; None: no answer or an error."""
         answers: list[Answer | None] = []
         waiting: dict[int, int] = {}
         for place, question in enumerate(questions):
@@ -95,7 +108,7 @@ class _Umad:
         return answers
 
     def _send(self, question: Question) -> int | None:
-        """Send one Get; the number that its answer will have."""
+        """Send one Get query, and return the transaction number of its answer; None if it cannot be sent."""
         kind, lid, attribute, modifier, body = question
         if kind[0] not in self._agents:
             self._agents[kind[0]] = self._library.umad_register(self._port, *kind, 0, None)
@@ -111,46 +124,88 @@ class _Umad:
         return self._transaction & 0xFFFFFFFF
 
     def _receive(self, waiting: dict[int, int], answers: list[Answer | None], read: Callable[[bytes], Answer]) -> None:
-        """Wait for one answer; all that is waited for is given up if none comes."""
+        """Wait for one answer.  If none arrives in time, give up all open queries."""
         length = ctypes.c_int(_MAD)
         if self._library.umad_recv(self._port, self._buffer, ctypes.byref(length), 3 * _TIMEOUT_MS) < 0:
             waiting.clear()
             return
         mad = ctypes.string_at(self._mad, _MAD)
-        # An answer that comes after its question was given up belongs to no other question.
+        # An answer may arrive after its query was given up; its number then matches no open query.
         place = waiting.pop(struct.unpack_from(">I", mad, 12)[0], None)
         failed = self._library.umad_status(self._buffer) or struct.unpack_from(">H", mad, 4)[0] & 0x7FFF
         if place is not None and not failed:
             answers[place] = read(mad)
 
 
-def _path(sm_lid: int, source: int, destination: int) -> Question:
-    """Asks for a path record."""
-    record = bytearray(200)
+def _path(sm_lid: int, path: Path, request: Request) -> Question:
+    """Return the query for a path record."""
+    source, destination = path
+    record, mask = bytearray(200), _DLID_AND_SLID
     struct.pack_into(">HH", record, 40, destination, source)
-    prologue = struct.pack(">12xQHHQ", 0, 0, 0, _DLID_AND_SLID)
+    sl, pkey, service = request
+    for value, bits, layout, place in (
+        (service, _SERVICE_ID, ">Q", 0),
+        (pkey, _P_KEY, ">H", 50),
+        (sl, _SERVICE_LEVEL, ">H", 52),
+    ):
+        if value is not None:
+            mask |= bits
+            struct.pack_into(layout, record, place, value)
+    prologue = struct.pack(">12xQHHQ", 0, 0, 0, mask)
     return _SA, sm_lid, _PATH_RECORD, 0, prologue + bytes(record)
 
 
 def _sl(mad: bytes) -> int:
-    """SL of a path record."""
+    """Return the SL of a path record."""
     return int(struct.unpack_from(">H", mad, 56 + 52)[0] & 0xF)
 
 
 def _row(lid: int, entry: int, leave: int) -> Question:
-    """Asks for an SL2VL row."""
+    """Return the query for an SL2VL row."""
     return _SMP, lid, _SL2VL, entry << 8 | leave, b""
 
 
 def _vls(mad: bytes) -> list[int]:
-    """16 VLs of an SL2VL row."""
+    """Return the 16 VLs of an SL2VL row."""
     return [nibble for byte in mad[64:72] for nibble in (byte >> 4, byte & 0xF)]
+
+
+def arbitration(ibsim: Ibsim, ports: Sequence[tuple[int, int]]) -> list[dict[int, int] | None]:
+    """Query the arbitration weight of every VL at each (LID, port), summed over the first blocks of both tables.
+
+    None: there is no answer or the answer is an error.
+    """
+    wanted = json.dumps({"arbitration": list(ports)})
+    seconds = ibsim.timeout + 2 * _SECONDS_EACH * len(ports)
+    said = json.loads(ibsim.run(sys.executable, "-I", "-S", __file__, stdin=wanted, timeout=seconds))
+    found: list[dict[int, int] | None] = []
+    for low, high in zip(said["arbitration"][::2], said["arbitration"][1::2], strict=True):
+        weights: dict[int, int] = {}
+        for vl, weight in (*(low or ()), *(high or ())):
+            weights[vl] = weights.get(vl, 0) + weight
+        found.append(None if low is None or high is None else weights)
+    return found
+
+
+def _block(owner: tuple[int, int], block: int) -> Question:
+    """Return the query for a block of an arbitration table of a (LID, port)."""
+    lid, port = owner
+    return _SMP, lid, _VL_ARBITRATION, block << 16 | port, b""
+
+
+def _weights(mad: bytes) -> list[tuple[int, int]]:
+    """Return (VL, weight) of each entry of a block."""
+    return [(mad[64 + 2 * entry] & 0xF, mad[65 + 2 * entry]) for entry in range(_ENTRIES)]
 
 
 def _main() -> None:
     wanted: dict[str, Any] = json.load(sys.stdin)
     umad = _Umad()
-    paths = umad.get_all((_path(wanted["sm_lid"], *path) for path in wanted["paths"]), _sl)
+    if "arbitration" in wanted:
+        blocks = (_block(port, block) for port in wanted["arbitration"] for block in (_LOW, _HIGH))
+        json.dump({"arbitration": umad.get_all(blocks, _weights)}, sys.stdout)
+        return
+    paths = umad.get_all((_path(wanted["sm_lid"], path, wanted["request"]) for path in wanted["paths"]), _sl)
     json.dump({"paths": paths, "sl2vl": umad.get_all((_row(*row) for row in wanted["sl2vl"]), _vls)}, sys.stdout)
 
 

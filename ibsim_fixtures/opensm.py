@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import contextlib
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,13 +15,15 @@ from types import TracebackType
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm_log import Event, EventKind, LogReader, Sweep, finished_sweep, fruitless_sweeps, last_sweep
 from ibsim_fixtures.processes import PATIENCE, Child, LabError, find_program, poll, tail
+from routing.processes import HeldSignals, remove_folder
 
 Setting = str | int | float | bool | Path
 
-# 0x01 errors, 0x02 information, 0x40 the dump files; 0x04 only where it says when sweeps and engines begin.
+# 0x01: errors, 0x02: information, 0x40: dump files.  0x04 (verbose) only in modules that log the start of sweeps and
+# engines.
 _LOG_FLAGS = "0x43"
 _VERBOSE_MODULES = ("osm_state_mgr.c 0x47", "osm_ucast_mgr.c 0x47")
-# Files of a real OpenSM on this machine must not reach into the lab.
+# Configuration files of a real OpenSM on this machine must not affect the lab.
 _OWN_FILES = ("partition_config_file", "prefix_routes_file")
 
 
@@ -33,13 +34,13 @@ class Plugin:
     Attributes
     ----------
     name
-        ``lib<name>.so`` is what OpenSM loads.
+        Name of the plugin; OpenSM loads ``lib<name>.so``.
     options
         Free text for the plugin (``event_plugin_options``).
     folder
-        Where the library is; None: where the system looks anyway.
+        Folder of the library; None: a folder that the system searches by default.
     environment
-        What else the plugin wants in OpenSM's environment.
+        Additional variables of OpenSM's environment.
     """
 
     name: str
@@ -49,43 +50,44 @@ class Plugin:
 
 
 class OpenSM:
-    """OpenSM on an ibsim.
+    """A real OpenSM connected to an ibsim.
 
     Parameters
     ----------
     ibsim
         A running ibsim.
     routing_engine
-        As in opensm.conf, e.g. "minhop" or "ibnue-updn,no_fallback".
+        Value in opensm.conf, e.g. "minhop" or "ibnue-updn,no_fallback".
     config
-        More settings of opensm.conf; True and False become TRUE and FALSE.
+        Additional settings of opensm.conf; True and False become TRUE and FALSE.
     plugin
         A plugin to load.
     once
         Run with ``-o``: one sweep, then exit.  With ``no_fallback`` and an engine that fails, OpenSM never exits in
-        this mode; :meth:`wait_for_subnet_up` notices that at once all the same.
+        this mode, but :meth:`wait_for_subnet_up` detects the failure at once.
     host
-        Device that OpenSM runs on; None: :attr:`Ibsim.sm_host`.
+        Device on which OpenSM runs; None: :attr:`Ibsim.sm_host`.
     arguments
-        More command line arguments.
+        Additional command line arguments.
     wrapper
-        A command to run OpenSM under, e.g. ``["valgrind", "--error-exitcode=9"]``.
+        A command that runs OpenSM, e.g. ``["valgrind", "--error-exitcode=9"]``.
     wait
-        Wait for SUBNET UP before the body of the ``with`` statement begins.
+        Whether to wait for SUBNET UP before the body of the ``with`` statement begins.
     timeout
-        Seconds that any awaited state may take.
+        Time limit in seconds for any awaited state.
 
     Attributes
     ----------
     folder
-        Temporary folder: configuration, log, cache and dumps.  It goes with the context.
+        Temporary folder with configuration, log, cache and dumps.  It is removed when the context ends.
 
     Raises
     ------
     EnvironmentProblem
         OpenSM is not installed.
     LabError
-        OpenSM died, no engine could route, or SUBNET UP did not come in time; the message ends with the end of the log.
+        OpenSM died, no engine could route, or SUBNET UP was not reached in time; the message ends with the last lines
+        of the log.
     """
 
     def __init__(
@@ -119,10 +121,11 @@ class OpenSM:
     def __enter__(self) -> OpenSM:
         program = find_program("opensm")
         host = self.ibsim.sm_host if self.host is None else self.ibsim.device(self.host).id
-        # Two on one port take each other's answers.
+        # Two OpenSMs on one port would receive each other's answers.
         if any(client.is_sm and client.device == host for client in self.ibsim.clients()):
             raise LabError(f"an OpenSM runs on {host!r} already: give this one another host")
-        self._folder = Path(tempfile.mkdtemp(prefix="ibnue-opensm-"))
+        with HeldSignals():
+            self._folder = Path(tempfile.mkdtemp(prefix="ibnue-opensm-"))
         try:
             self._start(program)
             if self.wait:
@@ -138,27 +141,27 @@ class OpenSM:
         self.close()
 
     def close(self) -> None:
-        """End OpenSM with all its children and remove its folder.  Doing it again does nothing."""
+        """End OpenSM with all its children, and remove its folder.  A second call does nothing."""
         self.stop()
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove_folder(str(self._folder))
             self._folder = None
 
     def stop(self) -> None:
-        """End OpenSM, keep the folder: the log and the dumps can still be read."""
+        """End OpenSM, but keep the folder, so that the log and the dumps can still be read."""
         if self._child is not None:
             self._child.end()
 
     @property
     def folder(self) -> Path:
-        """Temporary folder: configuration, log, cache and dumps."""
+        """Return the temporary folder with configuration, log, cache and dumps."""
         if self._folder is None:
             raise LabError("OpenSM is not running: use it as a context manager")
         return self._folder
 
     @property
     def log_path(self) -> Path:
-        """OpenSM's log."""
+        """Return the path of OpenSM's log."""
         return self.folder / "opensm.log"
 
     def _start(self, program: Path) -> None:
@@ -169,7 +172,7 @@ class OpenSM:
         environment = self.ibsim.environment(self.host)
         environment |= {"OSM_CACHE_DIR": str(self.folder), "OSM_TMP_DIR": str(self.folder)}
         if self.plugin is not None:
-            # A sanitizer has to come before everything else that is preloaded.
+            # A sanitizer has to be the first of the preloaded libraries.
             preload = filter(None, [self.plugin.environment.get("LD_PRELOAD"), environment["LD_PRELOAD"]])
             environment |= {**self.plugin.environment, "LD_PRELOAD": ":".join(preload)}
             if self.plugin.folder is not None:
@@ -202,12 +205,12 @@ class OpenSM:
 
     @property
     def pid(self) -> int:
-        """Process number of OpenSM (of the wrapper, if there is one)."""
+        """Return the process id of OpenSM (of the wrapper, if there is one)."""
         return self._running().pid
 
     @property
     def returncode(self) -> int | None:
-        """Exit status (negative: the signal), or None while it runs."""
+        """Return the exit status (negative: the signal), or None while OpenSM runs."""
         return self._running().returncode
 
     def _running(self) -> Child:
@@ -216,31 +219,33 @@ class OpenSM:
         return self._child
 
     def events(self, after: int = 0) -> list[Event]:
-        """What the log says so far, from that place on."""
+        """Return the events in the log after a position."""
         assert self._reader is not None
         events = self._reader.read()
         return events[bisect.bisect_right(events, after, key=lambda event: event.position) :]
 
     def mark(self) -> int:
-        """The present end of the log, to be used as ``after``.  Take it before the event whose effect is awaited."""
+        """Return the current end of the log, for use as ``after``.  Call this before the event to wait for."""
         assert self._reader is not None
         events = self._reader.read()
         return events[-1].position if events else 0
 
     @property
     def errors(self) -> list[str]:
-        """Every error that OpenSM has logged."""
+        """Return all errors that OpenSM has logged."""
         return [event.text for event in self.events() if event.kind is EventKind.ERROR]
 
     def wait_for(
         self, found: Callable[[list[Event]], bool], *, what: str, after: int = 0, timeout: float | None = None
     ) -> None:
-        """Wait until ``found`` is true of the events after a place in the log.
+        """Wait until ``found`` returns True for the events after a position in the log.
+
+        ``what`` describes the awaited state in error messages.
 
         Raises
         ------
         LabError
-            OpenSM died, or the time is up.
+            OpenSM died, or the time limit has passed.
         """
         seconds = self.timeout if timeout is None else timeout
 
@@ -258,23 +263,23 @@ class OpenSM:
     def wait_for_subnet_up(
         self, *, after: int | None = None, timeout: float | None = None, fruitless: int = 1, any_start: bool = False
     ) -> Sweep:
-        """Wait for a heavy sweep that begins after a place in the log and reaches SUBNET UP.
+        """Wait for a heavy sweep that begins after a position in the log and reaches SUBNET UP.
 
         Parameters
         ----------
         after
-            A :meth:`mark` taken before whatever makes OpenSM sweep; None: now.
+            A :meth:`mark` taken before the event that makes OpenSM sweep; None: the current end of the log.
         timeout
-            Seconds, None: as for everything.
+            Time limit in seconds; None: that of this object.
         fruitless
-            After how many sweeps in which no engine could route to give up.  OpenSM itself tries for ever.
+            Number of sweeps without a successful engine after which to give up.  OpenSM itself retries forever.
         any_start
-            Accept a sweep that was under way already.
+            Whether to accept a sweep that began before the position.
 
         Raises
         ------
         LabError
-            OpenSM died, no engine could route, or the time is up.
+            OpenSM died, no engine could route, or the time limit has passed.
         """
         place = self.mark() if after is None else after
 
@@ -286,7 +291,7 @@ class OpenSM:
                 raise self._failure(f"OpenSM: no routing engine could route this fabric{why}")
             return False
 
-        # The start of a sweep that is under way stands before the mark.
+        # A sweep that is in progress began before the mark.
         known = 0 if any_start else place
         self.wait_for(found, what="SUBNET UP", after=known, timeout=timeout)
         sweep = finished_sweep(self.events(known), place, any_start=any_start)
@@ -295,13 +300,13 @@ class OpenSM:
 
     @property
     def last_sweep(self) -> Sweep | None:
-        """The latest sweep that reached SUBNET UP."""
+        """Return the latest sweep that reached SUBNET UP."""
         return last_sweep(self.events())
 
     def resweep(self, *, timeout: float | None = None, fruitless: int = 1) -> Sweep:
-        """Make OpenSM sweep now (SIGHUP) and wait for the end of it.
+        """Request a sweep (SIGHUP), and wait for its end.
 
-        The sweep begins after this call, so it sees everything that was done to the fabric before.
+        The sweep begins after this call, so it sees all earlier changes of the fabric.
         """
         place = self.mark()
         self.signal(signal.SIGHUP)
@@ -315,7 +320,7 @@ class OpenSM:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Have OpenSM do nothing for as long (SIGSTOP); what is sent to it meanwhile waits."""
+        """Suspend OpenSM (SIGSTOP) during the context.  Packets sent to it meanwhile are queued."""
         self.signal(signal.SIGSTOP)
         try:
             yield
@@ -323,7 +328,7 @@ class OpenSM:
             self.signal(signal.SIGCONT)
 
     def wait_for_exit(self, timeout: float | None = None) -> int:
-        """Wait for the end of OpenSM (with ``once``, or after a signal); its exit status."""
+        """Wait until OpenSM has ended (with ``once``, or after a signal), and return its exit status."""
         seconds = self.timeout if timeout is None else timeout
         if not poll(lambda: self.returncode is not None, seconds):
             raise self._failure(f"OpenSM did not end within {seconds:g} s")

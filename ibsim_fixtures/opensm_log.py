@@ -1,4 +1,4 @@
-"""OpenSM's log, read as it grows: events with their times, and sweeps."""
+"""Incremental parser of OpenSM's log: events with their times, and sweeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class EventKind(enum.Enum):
-    """What a line of the log tells."""
+    """Kind of a message in the log."""
 
     HEAVY_SWEEP = "heavy sweep"
     ROUTING = "building routing"
@@ -27,20 +27,20 @@ class EventKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """One message.
+    """One message of the log.
 
     Attributes
     ----------
     kind
-        What it tells.
+        Kind of the message.
     text
         The message without time and flags.
     seconds
-        When, by OpenSM's clock, as seconds since the epoch; good for differences.
+        Time in seconds by OpenSM's clock.  The year is unknown, so only differences are meaningful.
     position
-        Where in the log the next message begins (bytes).
+        Offset in the log at which the next message begins (bytes).
     detail
-        The engine (ROUTING, TABLES), otherwise empty.
+        The engine (for ROUTING and TABLES), otherwise empty.
     """
 
     kind: EventKind
@@ -57,17 +57,17 @@ class Sweep:
     Attributes
     ----------
     engine
-        The engine whose tables were configured; None if the sweep kept the tables it had.
+        The engine whose tables were configured; None if the sweep kept the previous tables.
     tried
-        Every engine that was asked, in that order.
+        All engines that OpenSM called, in this order.
     routing_seconds
-        From the (first) "building routing with" to "tables configured", by the times in the log; None likewise.
+        Seconds from the first "building routing with" to "tables configured"; None if one of them is missing.
     seconds
-        From the start of the sweep to SUBNET UP.
+        Seconds from the start of the sweep to SUBNET UP.
     errors
-        The errors that OpenSM reported meanwhile.
+        Errors that OpenSM reported during the sweep.
     position
-        End of the sweep in the log, to be used as ``after``.
+        End of the sweep in the log (bytes), for use as ``after``.
     """
 
     engine: str | None
@@ -80,7 +80,7 @@ class Sweep:
 
 _HEAD = re.compile(rb"^(\w{3} [ \d]\d \d\d:\d\d:\d\d) (\d{6}) \[[0-9A-F]+\] 0x([0-9a-f]+) -> (.*)$", re.MULTILINE)
 _ENGINE = re.compile(r"building routing with '([^']+)'|osm_ucast_mgr_process: (\S+) tables configured")
-# OpenSM does not know its own keyword when it looks for engines of that name, and goes on to obey it.
+# OpenSM logs this error because it looks for an engine named like its own keyword, but it still obeys the keyword.
 _NO_ERROR = "Failed to setup routing engine 'no_fallback'"
 _SIGNS = (
     ("INITIATING HEAVY SWEEP", EventKind.HEAVY_SWEEP),
@@ -95,7 +95,7 @@ _SIGNS = (
 
 
 def _flat(text: str) -> str:
-    """A message in one line, without the stars of a box."""
+    """Return a message as one line, without the asterisks of a message box."""
     return " ".join(text.replace("**", " ").split())
 
 
@@ -109,7 +109,7 @@ def _kind(flags: int, text: str) -> EventKind:
 
 
 class LogReader:
-    """Reads a growing log; each call of :meth:`read` looks at what was added only."""
+    """Reader of a growing log; each call of :meth:`read` parses only the added text."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -117,7 +117,7 @@ class LogReader:
         self._read_to = 0
 
     def read(self) -> list[Event]:
-        """All events so far.  A message that is still being written is left for the next time."""
+        """Return all events so far.  A message that is still being written is left for the next call."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._read_to)
@@ -130,7 +130,7 @@ class LogReader:
         end = 0
         for head, end in zip(heads, ends, strict=False):
             text = added[head.start(4) : end].decode(errors="replace")
-            # A message box takes several lines; only a whole one is recognised.
+            # A message box has several lines and is parsed only when it is complete.
             if head is heads[-1] and _flat(text).endswith(("do_sweep:", "hop_0:", "up_msg:")):
                 self._read_to += head.start()
                 return self.events
@@ -139,7 +139,7 @@ class LogReader:
         return self.events
 
     def _add(self, head: re.Match[bytes], text: str, position: int) -> None:
-        # Only differences count, and the log has no year.
+        # The log has no year, so any leap year will do: only differences are used.
         stamp = datetime.strptime(f"2024 {head[1].decode()}", "%Y %b %d %H:%M:%S").replace(tzinfo=timezone.utc)
         text = _flat(text)
         kind = _kind(int(head[3], 16), text)
@@ -149,18 +149,18 @@ class LogReader:
 
 
 def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) -> Sweep | None:
-    """The first sweep that began after that place in the log and reached SUBNET UP.
+    """Return the first sweep that began after a position in the log and reached SUBNET UP; None if there is none.
 
-    A sweep that was under way already saw the fabric as it was, so its end says nothing about what happened since.
+    A sweep that began earlier may not have seen the latest changes of the fabric.
 
     Parameters
     ----------
     events
         All events of the log.
     after
-        Place in the log (bytes).
+        Position in the log (bytes).
     any_start
-        Accept a sweep that began before that place as well.
+        Whether to accept a sweep that began before this position.
     """
     start: Event | None = None
     inside: list[Event] = []
@@ -176,7 +176,7 @@ def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) 
 
 
 def last_sweep(events: list[Event]) -> Sweep | None:
-    """The latest sweep that reached SUBNET UP."""
+    """Return the latest sweep that reached SUBNET UP; None if there is none."""
     end = len(events)
     while end and events[end - 1].kind is not EventKind.SUBNET_UP:
         end -= 1
@@ -201,5 +201,5 @@ def _sweep(events: list[Event]) -> Sweep:
 
 
 def fruitless_sweeps(events: list[Event], after: int) -> int:
-    """How many sweeps after that place in the log ended because no engine could route."""
+    """Return the number of sweeps after a position in the log that ended because no engine could route."""
     return sum(e.kind is EventKind.NO_ENGINE and e.position > after for e in events)

@@ -84,7 +84,7 @@ static void report(void *context, osm_epi_event_id_t event, void *data)
     snprintf(path, sizeof(path), "%s/opensm-path-records.dump", osm->subn.opt.dump_files_dir);
     snprintf(beside, sizeof(beside), "%s/.opensm-path-records.new", osm->subn.opt.dump_files_dir);
     if (write_all(osm, beside) || rename(beside, path))
-        osm_log(&osm->log, OSM_LOG_ERROR, "ERR IBND: %s cannot be written: %s\n", path, strerror(errno));
+        osm_log(&osm->log, OSM_LOG_ERROR, "ERR PATHS: %s cannot be written: %s\n", path, strerror(errno));
 }
 
 osm_event_plugin_t osm_event_plugin = {

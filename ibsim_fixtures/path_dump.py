@@ -1,8 +1,8 @@
-"""Service levels of OpenSM's own engines: a small plugin that writes down what the engine says of every path.
+"""Small OpenSM plugin that dumps the SLs of all paths, for OpenSM's own engines.
 
-OpenSM dumps its forwarding tables, but not the service levels, without which the tables of its layered engines cannot
-be judged.  Asking the SA pair by pair takes minutes where the plugin takes a second.  OpenSM's DFSSSP draws lots among
-several SLs each time it is asked, so that its dump is one answer out of many; those of the others are what the SA says.
+OpenSM dumps its forwarding tables but not the SLs, which are needed to check the tables of its layered engines.  The
+plugin takes a second, while queries to the SA for all pairs take minutes.  OpenSM's DFSSSP picks one of several SLs at
+random in each query, so its dump is only one possible answer.  For other engines the dump equals the SA's answers.
 """
 
 from __future__ import annotations
@@ -20,22 +20,32 @@ _SOURCE = Path(__file__).with_name("path_dump.c")
 
 
 def path_dump_plugin(folder: str | Path) -> Plugin:
-    """Compile the plugin into a folder; OpenSM then leaves ``opensm-path-records.dump`` beside its other dumps.
+    """Compile the plugin into a folder.  With it, OpenSM writes ``opensm-path-records.dump`` beside its other dumps.
 
     Raises
     ------
     EnvironmentProblem
         There is no compiler, or the headers of OpenSM are missing.
     """
-    folder = Path(folder).resolve()
+    compile_plugin(_SOURCE, NAME, Path(folder))
+    return Plugin(NAME, folder=Path(folder).resolve())
+
+
+def compile_plugin(source: Path, name: str, folder: Path) -> None:
+    """Compile an OpenSM plugin with a single source file into a folder.
+
+    Raises
+    ------
+    EnvironmentProblem
+        There is no compiler, or the headers of OpenSM are missing.
+    """
     if not (INCLUDE / "infiniband/opensm/osm_event_plugin.h").is_file():
         raise EnvironmentProblem("the headers of OpenSM are missing (apt install libopensm-dev)")
     command: list[str | Path] = [
         find_program("cc"), "-std=gnu11", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wno-unused-function",
-        "-Wno-unused-parameter", f"-I{INCLUDE / 'infiniband'}", f"-I{INCLUDE}", _SOURCE,
-        "-o", folder / f"lib{NAME}.so", "-lopensm", "-losmcomp",
+        "-Wno-unused-parameter", f"-I{INCLUDE / 'infiniband'}", f"-I{INCLUDE}", source,
+        "-o", folder.resolve() / f"lib{name}.so", "-lopensm", "-losmcomp",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise EnvironmentProblem(f"the path dump does not compile: {(done.stderr.splitlines() or ['no message'])[0]}")
-    return Plugin(NAME, folder=folder)
+        raise EnvironmentProblem(f"{name} does not compile: {(done.stderr.splitlines() or ['no message'])[0]}")

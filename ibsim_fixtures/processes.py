@@ -1,4 +1,4 @@
-"""Programs of the lab: where they are, which package has them, and how to start and end them without leftovers."""
+"""Programs of the lab: their location and Debian packages, and functions to start and end them without leftovers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import IO
 
 from routing.errors import EnvironmentProblem
+from routing.processes import HeldSignals
 
 POLL_SECONDS = 0.005
-"""How often a state is looked at while it is waited for."""
+"""Interval in seconds between two checks of an awaited state."""
 
 PATIENCE = 300.0
-"""Seconds after which a program that runs, and does not do what is awaited, is taken for hung: on a busy machine too.
+"""Time limit in seconds for an awaited state, after which a running program is considered hung, also on a busy machine.
 
-One that dies is noticed at once, so that nobody waits for this long unless something hangs.
+The end of a program is noticed at once, so only a hung program takes this long.
 """
 
 PACKAGES: Mapping[str, str] = {
@@ -37,26 +38,26 @@ PACKAGES: Mapping[str, str] = {
     "smpquery": "infiniband-diags",
     "ibdmchk": "ibutils",
 }
-"""The Debian package of each program."""
+"""Debian package of each program."""
 
 PROGRAMS = ("ibsim", "libumad2sim.so", "opensm", "smpquery")
-"""What every use of the lab needs, by one program of each package; ibdmchk is wanted by those who ask it."""
+"""Programs that every use of the lab needs, one of each package.  ibdmchk is only needed by its callers."""
 
 _UNLESS_ALONE = '[ "$PPID" = "$0" ] && exec "$@"'
 _UMAD2SIM_PLACES = ("/usr/lib/*/umad2sim", "/usr/lib/umad2sim", "/usr/lib64/umad2sim", "/usr/local/lib*/umad2sim")
 
 
 class LabError(EnvironmentProblem):
-    """A program of the lab died, refused, or did not reach a state in time.  The first line says which and why."""
+    """A program of the lab died, refused, or did not reach a state in time.  The first line names program and cause."""
 
 
 def find_program(name: str) -> Path:
-    """Path of a program, also where it is not on the PATH of ordinary users (/usr/sbin).
+    """Return the path of a program.  Folders like /usr/sbin are searched even if they are not in PATH.
 
     Raises
     ------
     EnvironmentProblem
-        It is not installed; the message names the Debian package.
+        The program is not installed; the message names the Debian package.
     """
     places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/sbin"])
     found = shutil.which(name, path=places)
@@ -66,14 +67,14 @@ def find_program(name: str) -> Path:
 
 
 def find_umad2sim() -> Path:
-    """Path of libumad2sim.so, which connects programs to ibsim in place of hardware.
+    """Return the path of libumad2sim.so, which connects programs to ibsim instead of hardware.
 
     ``IBNUE_UMAD2SIM`` overrides the search.
 
     Raises
     ------
     EnvironmentProblem
-        It is not installed; the message names the Debian package.
+        The library is not installed; the message names the Debian package.
     """
     stated = os.environ.get("IBNUE_UMAD2SIM")
     if stated and Path(stated).is_file():
@@ -85,7 +86,7 @@ def find_umad2sim() -> Path:
 
 
 def missing_packages(programs: Sequence[str] = PROGRAMS) -> list[str]:
-    """Debian packages that would have to be installed to use these programs; empty if all are there."""
+    """Return the Debian packages that are missing for these programs; empty if all programs are installed."""
     return sorted({PACKAGES.get(name, name) for name in programs if not _is_there(name)})
 
 
@@ -102,7 +103,7 @@ def _not_installed(name: str) -> EnvironmentProblem:
 
 
 def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
-    """The last lines of a file, or a remark that there are none."""
+    """Return the last lines of a file, or a remark that there are none."""
     try:
         with path.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -114,28 +115,28 @@ def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
 
 
 def tied(command: Sequence[str | Path]) -> list[str]:
-    """A command that the kernel ends when the thread that has started it is gone.
+    """Return a command line whose process the kernel kills when the thread that started it ends.
 
-    A test runner that is killed cleans nothing up: ibsim without a console spins on a whole core, and what has asked an
-    ibsim that is gone waits for ever.
+    A killed test runner cleans up nothing: ibsim without a console uses a whole core, and a program that has queried an
+    ended ibsim waits forever.
     """
     setpriv = shutil.which("setpriv")
-    # Who has gone before the kernel was told is not waited for.
+    # The shell checks its parent, in case this process ended before the death signal was set.
     first = [setpriv, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", _UNLESS_ALONE, str(os.getpid())] if setpriv else []
     return [*first, *map(str, command)]
 
 
 class Child:
-    """A program in a process group of its own, which ends when this process does, however that ends.
+    """A program in its own process group, which is killed when this process ends for any reason.
 
     Parameters
     ----------
     command
         Program and arguments.
     environment
-        Its whole environment.
+        Complete environment of the program.
     folder
-        Its working directory.
+        Working directory of the program.
     stdin, stdout, stderr
         As for :class:`subprocess.Popen`.
     """
@@ -151,28 +152,35 @@ class Child:
         stderr: int | IO[bytes] = subprocess.DEVNULL,
     ) -> None:
         self.name = Path(command[0]).name
-        self.process = subprocess.Popen(
-            tied(command),
-            env=dict(environment),
-            cwd=folder,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-        )
+        self.process: subprocess.Popen[bytes]
+        try:
+            with HeldSignals():
+                self.process = subprocess.Popen(
+                    tied(command),
+                    env=dict(environment),
+                    cwd=folder,
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+        except BaseException:
+            if hasattr(self, "process"):  # a signal raised an exception, so the caller never gets this object
+                self.end(polite_seconds=0.0)
+            raise
 
     @property
     def pid(self) -> int:
-        """Process number, which is that of its group too."""
+        """Return the process id, which is also the id of the process group."""
         return self.process.pid
 
     @property
     def returncode(self) -> int | None:
-        """Exit status (negative: the signal), or None while it runs."""
+        """Return the exit status (negative: the signal), or None while the program runs."""
         return self.process.poll()
 
     def describe_end(self) -> str:
-        """How it ended, for people."""
+        """Describe in words how the program ended."""
         code = self.returncode
         if code is None:
             return "still runs"
@@ -181,12 +189,12 @@ class Child:
         return f"ended with exit status {code}"
 
     def end(self, *, polite_seconds: float = 3.0) -> None:
-        """End the whole group: SIGTERM, then SIGKILL for what is left.  Doing it again does nothing."""
+        """End the whole process group: SIGTERM, then SIGKILL for the rest.  A second call does nothing."""
         if self.process.poll() is None:
             self._signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(polite_seconds)
-        # The leader may be gone and its children not, so the group is always swept.
+        # The leader may have ended before its children, so SIGKILL is always sent to the group.
         self._signal(signal.SIGKILL)
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -199,8 +207,37 @@ class Child:
             os.killpg(self.pid, number)
 
 
+def run_to_end(
+    command: Sequence[str | Path], *, environment: Mapping[str, str], folder: Path, stdin: str, timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a program until it ends.  The program is killed if a signal handler raises an exception meanwhile.
+
+    :func:`subprocess.run` leaves the program running if the exception occurs while the program is being started.  The
+    program would then write into a folder that is being removed.
+
+    Raises
+    ------
+    subprocess.TimeoutExpired
+        The program did not end in time and was killed.
+    """
+    process: subprocess.Popen[str] | None = None
+    try:
+        with HeldSignals():
+            process = subprocess.Popen(
+                tied(command), env=dict(environment), cwd=folder, text=True, errors="replace",
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )  # fmt: skip
+        out, err = process.communicate(stdin, timeout=timeout)
+    except BaseException:
+        if process is not None:
+            with HeldSignals(), process:
+                process.kill()
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that only waits to be collected by its parent does not."""
+    """Return whether a process runs.  A zombie does not count as running."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -208,7 +245,7 @@ def is_alive(pid: int) -> bool:
 
 
 def poll(ready: Callable[[], bool], seconds: float) -> bool:
-    """Look until ``ready()`` or until the time is up; what it was at the end."""
+    """Call ``ready()`` until it returns True or the time limit has passed, and return whether it returned True."""
     end = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > end:

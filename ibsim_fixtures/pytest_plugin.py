@@ -1,8 +1,8 @@
-"""Fixtures for tests against a real OpenSM on a real ibsim: ``ibsim_fabric``, ``opensm``, ``lab``.
+"""Pytest fixtures for tests against a real OpenSM on a real ibsim: ``ibsim_fabric``, ``opensm``, ``lab``.
 
-The plugin comes with the distribution, so any project that installs it has the fixtures.  Nothing that the fixtures
-need is imported before one is used.  Where the programs are not installed the tests that use a fixture are skipped, and
-the reason names the Debian packages; with ``--require-lab`` (or IBNUE_REQUIRE_LAB=1) they fail instead.
+The plugin is part of the distribution, so any project that installs ibnue has the fixtures.  Modules are imported only
+when a fixture is used.  If the programs are not installed, the tests that use a fixture are skipped, and the reason
+names the Debian packages.  With ``--require-lab`` (or IBNUE_REQUIRE_LAB=1) the tests fail instead.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RUNNING = pytest.StashKey[list[Any]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--require-lab``."""
+    """Add the option ``--require-lab``."""
     parser.getgroup("ibnue lab").addoption(
         "--require-lab",
         action="store_true",
@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def require_programs(config: pytest.Config, programs: Sequence[str] = ()) -> None:
-    """Skip (or fail, with ``--require-lab``) unless the programs of the lab, and these, are installed."""
+    """Skip the test (or fail with ``--require-lab``) unless ``programs`` and those of the lab are installed."""
     from ibsim_fixtures.processes import PROGRAMS, missing_packages  # noqa: PLC0415 - only where a fixture is used
 
     missing = missing_packages([*PROGRAMS, *programs])
@@ -69,8 +69,8 @@ def ibsim_fabric(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sta
 def opensm(request: pytest.FixtureRequest) -> Iterator[StartOpenSM]:
     """Start OpenSM on an ibsim: ``opensm(ibsim, **options)``.
 
-    The options are those of :class:`~ibsim_fixtures.opensm.OpenSM`.  It comes back after SUBNET UP.  When the test
-    fails, the end of its log is part of the report.
+    The options are those of :class:`~ibsim_fixtures.opensm.OpenSM`.  By default the function returns after SUBNET UP.
+    If the test fails, the report contains the end of OpenSM's log.
     """
     require_programs(request.config)
     from ibsim_fixtures.opensm import OpenSM  # noqa: PLC0415
@@ -86,7 +86,7 @@ def opensm(request: pytest.FixtureRequest) -> Iterator[StartOpenSM]:
 
 @pytest.fixture
 def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartLab]:
-    """Start both: ``lab(fabric, **options)``, with the options of :class:`~ibsim_fixtures.lab.Lab`."""
+    """Start ibsim and OpenSM: ``lab(fabric, **options)``, with the options of :class:`~ibsim_fixtures.lab.Lab`."""
     require_programs(request.config)
     from ibsim_fixtures.lab import Lab  # noqa: PLC0415
 
@@ -100,7 +100,7 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartLab]:
 
 
 def _net(fabric: str | Path | Fabric, folder: Path) -> Path:
-    """A file that ibsim reads.  A name is that of a fixture fabric rather than that of a file."""
+    """Return the path of a net file for ibsim.  A string is first looked up among the names of the fixture fabrics."""
     if not isinstance(fabric, str | Path):
         from routing.formats.fabric_files import write_net  # noqa: PLC0415
 

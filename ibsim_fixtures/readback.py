@@ -1,4 +1,4 @@
-"""Tables read back: from OpenSM's dump files, and from the switches of a running fabric by diagnostic programs."""
+"""Readback of tables from OpenSM's dump files, and from the switches of a running fabric by diagnostic programs."""
 
 from __future__ import annotations
 
@@ -22,20 +22,24 @@ _FIELD = re.compile(r"^\s*([A-Za-z_]\w*):?\.{2,}(.*)$", re.MULTILINE)
 
 
 def parse_lfts(text: str) -> dict[int, dict[int, int]]:
-    """Forwarding tables in the forms of opensm-lfts.dump, dump_fts and ibroute: out-port by switch GUID and LID.
+    """Parse forwarding tables in the formats of opensm-lfts.dump, dump_fts and ibroute.
 
-    A LID without a route is not there.
+    Returns
+    -------
+    Out-port by switch GUID and LID; LIDs without a route are omitted.
     """
     tables: dict[int, dict[int, int]] = {}
+    number: dict[str, int] = {}  # parsed LIDs by text, because every switch has the same LIDs
     heads = list(_SWITCH.finditer(text))
     for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):
         routes = _ROUTE.findall(text, head.end(), end)
-        tables[int(head[1], 16)] = {int(lid, 16): int(port) for lid, port in routes}
+        number.update((lid, int(lid, 16)) for lid, _ in routes if lid not in number)
+        tables[int(head[1], 16)] = {number[lid]: int(port) for lid, port in routes}
     return tables
 
 
 def dumped_lfts(folder: Path) -> dict[int, dict[int, int]]:
-    """Forwarding tables that OpenSM dumped after its last sweep."""
+    """Return the forwarding tables that OpenSM dumped after its last sweep."""
     path = folder / "opensm-lfts.dump"
     if not path.exists():
         raise LabError(f"OpenSM has dumped no tables: {path.name} is not in {folder}")
@@ -43,12 +47,12 @@ def dumped_lfts(folder: Path) -> dict[int, dict[int, int]]:
 
 
 def switch_lfts(ibsim: Ibsim) -> dict[int, dict[int, int]]:
-    """Forwarding tables of all switches that can be reached, by dump_fts."""
+    """Read the forwarding tables of all reachable switches with dump_fts."""
     return _whole_tables(ibsim, ibsim.run("dump_fts", "-n"))
 
 
 def switch_lft(ibsim: Ibsim, switch_lid: int) -> dict[int, int]:
-    """Forwarding table of one switch, by ibroute."""
+    """Read the forwarding table of one switch with ibroute."""
     tables = _whole_tables(ibsim, ibsim.run("ibroute", "-n", switch_lid))
     if len(tables) != 1:
         raise LabError(f"ibroute {switch_lid} gave the tables of {len(tables)} switches instead of one")
@@ -56,9 +60,9 @@ def switch_lft(ibsim: Ibsim, switch_lid: int) -> dict[int, int]:
 
 
 def _whole_tables(ibsim: Ibsim, text: str) -> dict[int, dict[int, int]]:
-    """Tables with the entry that dump_fts and ibroute leave out.
+    """Parse tables, and add the entries that dump_fts and ibroute omit.
 
-    When the top of a table is the first LID of a block of 64, both programs stop one block too early.
+    If the highest LID of a table is the first LID of a block of 64, both programs stop one block too early.
     """
     tables = parse_lfts(text)
     for top, lid, path, guid in _RANGE.findall(text):
@@ -72,7 +76,7 @@ def _whole_tables(ibsim: Ibsim, text: str) -> dict[int, dict[int, int]]:
 
 
 def sl2vl(ibsim: Ibsim, lid: int, out_ports: Iterable[int]) -> dict[tuple[int, int], tuple[int, ...]]:
-    """SL-to-VL rows of a switch or CA by (in-port, out-port), by smpquery; a CA has in-port 0 only.
+    """Read the SL-to-VL rows of a switch or CA with smpquery, by (in-port, out-port).  A CA only has in-port 0.
 
     Cost: one process (8 ms) per out-port.
     """
@@ -85,13 +89,13 @@ def sl2vl(ibsim: Ibsim, lid: int, out_ports: Iterable[int]) -> dict[tuple[int, i
 
 
 def portinfo(ibsim: Ibsim, lid: int, port: int = 0) -> dict[str, str]:
-    """PortInfo by field name, by smpquery."""
+    """Read PortInfo with smpquery, by field name."""
     return {name: value.strip(". ") for name, value in _FIELD.findall(ibsim.run("smpquery", "portinfo", lid, port))}
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Who owns a base LID: "SW", "CA" or "Rt", node GUID, port (0 for a switch), LID."""
+    """Owner of a base LID: kind ("SW", "CA" or "Rt"), node GUID, port (0 for a switch), and the LID."""
 
     kind: str
     guid: int
@@ -100,7 +104,7 @@ class Owner:
 
 
 def owners(folder: Path) -> list[Owner]:
-    """Everything that OpenSM has given a LID and that has a link, from opensm-subnet.lst, by LID."""
+    """Return all ports with a LID and a link in opensm-subnet.lst, sorted by LID."""
     text = (folder / "opensm-subnet.lst").read_text(errors="replace")
     found = {
         Owner(kind, int(guid, 16), 0 if kind == "SW" else int(port, 16), int(lid, 16))
@@ -111,7 +115,7 @@ def owners(folder: Path) -> list[Owner]:
 
 @dataclass(frozen=True)
 class PathRecord:
-    """What the SA answers about the way from one LID to another."""
+    """The SA's answer about the path from one LID to another."""
 
     source: int
     destination: int
@@ -120,12 +124,12 @@ class PathRecord:
 
 
 def path_record(ibsim: Ibsim, source: int, destination: int) -> PathRecord:
-    """Ask the SA for the path between two LIDs, by saquery.
+    """Query the SA for the path between two LIDs with saquery.
 
     Raises
     ------
     LabError
-        The SA knows no such path.
+        The SA has no such path.
     """
     said = ibsim.run("saquery", "-p", "--slid", source, "--dlid", destination)
     fields = dict(_FIELD.findall(said))

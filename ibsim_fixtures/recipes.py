@@ -1,4 +1,4 @@
-"""Makes the net files of the fixtures that come from generators: ``python -m ibsim_fixtures.recipes``."""
+"""Generator of the net files of fixtures that have a recipe: ``python -m ibsim_fixtures.recipes``."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from routing.topologies import generate
 
 
 def cook(recipe: Recipe) -> Fabric:
-    """The fabric of a recipe.
+    """Generate the fabric of a recipe.
 
     Raises
     ------
     OptionError
-        The generator refuses, or a cable that is to be pulled is not there.
+        The generator refuses its arguments, or a cable to remove does not exist.
     """
     fabric = generate(recipe.topology, recipe.args, **recipe.options)
     return apply_faults(fabric, [parse_fault(f"link {switch}/{port}", fabric) for switch, port in recipe.without])
 
 
 def main() -> None:
-    """Write every one of them."""
+    """Write the net files of all fixtures that have a recipe."""
     for fixture in FIXTURES.values():
         if fixture.recipe is not None:
             write_net(cook(fixture.recipe), fixture.path)

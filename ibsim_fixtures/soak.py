@@ -1,7 +1,7 @@
-"""A soak: cables, switches and CAs come and go under a running OpenSM, and after each event everything is looked at.
+"""Soak test: random faults of cables, switches and CAs under a running OpenSM, with a full check after each event.
 
-An event pulls something or puts something back; OpenSM sweeps; then the fabric is read by ibnetdiscover, the tables
-from the switches, the service levels from the SA, and all of it is proven and held against what was planned.
+An event adds or removes a fault, and OpenSM sweeps.  Then the fabric is read by ibnetdiscover, the tables from the
+switches, and the SLs from the SA.  The tables are proven and compared with the tables of the plugin.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ibsim_fixtures.in_force import in_force
+from ibsim_fixtures.in_force import in_force, used_sl2vl_rows
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm_log import Sweep
 from ibsim_fixtures.processes import LabError, poll
@@ -25,27 +25,29 @@ from routing.errors import IbnueError
 from routing.fabric import Fabric
 from routing.faults import Fault, apply_faults, every_ca, every_link, every_switch
 from routing.formats.bundle import Bundle, bundle_routing, read_bundle
+from routing.reroute import Published
 from routing.tables import Routing
+from routing.whatif.capacity import share_kept
 
 MOST_AT_ONCE = 3
 KINDS = (every_link, every_link, every_link, every_switch, every_ca)
-"""Three of five faults are cables."""
+"""Generators of faults with equal probabilities, so that three of five faults are cables."""
 
 Cable = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
 class Step:
-    """An event to come.
+    """A planned event.
 
     Attributes
     ----------
     deed
-        "pull" or "restore".
+        The action: "pull" or "restore".
     fault
-        What.
+        The fault that is added or removed.
     active
-        All faults that last afterwards.
+        All faults that are active afterwards.
     """
 
     deed: str
@@ -55,28 +57,33 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found after an event.
+    """Result of the check after an event.
 
     Attributes
     ----------
     number, deed, fault, active
-        The event ("start" comes before the first one), what it was about, how many faults lasted.
+        Number and action of the event ("start" before the first event), its fault, and the number of active faults.
     switches, endports, links
-        What OpenSM's side of the fabric has.
+        Size of the part of the fabric that OpenSM can reach.
     engine, routing_ms, sweep_ms
-        Of the sweep.
+        Engine of the sweep, and durations of routing and sweep in ms.
     as_cabled
-        Whether ibnetdiscover sees the cables that are left by the faults.
+        Whether ibnetdiscover finds exactly the cables that the faults leave.
     as_dumped, as_planned
-        Whether the tables in force are those that OpenSM dumped, and those that the plugin planned (None: not asked).
+        Whether the tables in force equal those that OpenSM dumped, and those that the plugin saved (None: not checked).
     complete, certified, strength, scope
-        What was proven of them.
+        Results of the proof of the tables in force.
     changed
-        Forwarding entries that differ from those before the event, where switch and LID were there before.
+        Number of LFT entries that differ from those before the event, for switches and LIDs that existed before.
+    kept
+        All-to-all rate of an end port divided by that before the event.  None at the start, or if no channel carries
+        traffic.
     opensm_kb, worker_kb
-        Memory (resident set) of OpenSM, and of its worker (0: there is none).
+        Memory (resident set) in KiB of OpenSM and of its child processes (0: none).
+    look_ms
+        Time to read everything back and to compare it, in ms.
     problem
-        What went wrong otherwise, "" if nothing did.
+        Errors of the sweep, or why the check failed; "" if there are none.
     """
 
     number: int
@@ -99,32 +106,34 @@ class Outcome:
     changed: int
     opensm_kb: int
     worker_kb: int
+    kept: float | None = None
+    look_ms: float = 0.0
     problem: str = ""
 
     @property
     def good(self) -> bool:
-        """Nothing to complain about."""
+        """Return whether all checks have passed."""
         held = self.as_cabled and self.as_dumped and self.as_planned is not False
         return held and self.complete and self.certified and not self.problem
 
     def as_object(self) -> dict[str, object]:
-        """For a ledger."""
+        """Return all values as an object for JSON."""
         return {**asdict(self), "good": self.good}
 
 
 def steps(fabric: Fabric, *, seed: int, host: int, most: int = MOST_AT_ONCE) -> Iterator[Step]:
-    """Events without end; the same fabric, seed and host give the same ones.
+    """Generate an endless sequence of events, determined by fabric, seed and host.
 
     Parameters
     ----------
     fabric
-        With nothing broken.
+        The fault-free fabric.
     seed
-        Of every choice.
+        Random seed.
     host
-        Node GUID of the CA that OpenSM runs on, which stays, as do its cables and its switch.
+        Node GUID of the CA on which OpenSM runs.  No event disconnects this CA.
     most
-        Faults at the same time.
+        Maximum number of simultaneous faults.
     """
     rng = random.Random(seed)
     pools = [pool for pool in ([f for f in kind(fabric) if not _cuts_off(fabric, f, host)] for kind in KINDS) if pool]
@@ -140,7 +149,7 @@ def steps(fabric: Fabric, *, seed: int, host: int, most: int = MOST_AT_ONCE) -> 
 
 
 def _cuts_off(fabric: Fabric, fault: Fault, host: int) -> bool:
-    """Whether a fault takes the host away, its last cable or the switch at its other end."""
+    """Return whether a fault disconnects the host: by removing the host, its last cable, or the switch at its end."""
     terminal = np.flatnonzero(fabric.terminal_guid == np.uint64(host))
     left = apply_faults(fabric, [fault])
     own = left.endport_terminal if len(left.terminal_guid) else np.empty(0, np.int32)
@@ -148,14 +157,14 @@ def _cuts_off(fabric: Fabric, fault: Fault, host: int) -> bool:
 
 
 def cables(fabric: Fabric) -> set[Cable]:
-    """Every cable as (node GUID, port, node GUID, port), the smaller end first."""
+    """Return all cables as (node GUID, port, node GUID, port), the smaller end first."""
     guids = np.concatenate([fabric.switch_guid, fabric.terminal_guid]).tolist()
     ends = zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True)
     return {(*a, *b) for (s, t), (p, q) in ends for a, b in [sorted([(guids[s], p), (guids[t], q)])]}
 
 
 def reached(fabric: Fabric, host: int) -> set[Cable]:
-    """The cables of the part of the fabric that a host is in."""
+    """Return the cables of the connected component that contains a host."""
     every = cables(fabric)
     there, grown = {host}, True
     while grown:
@@ -165,18 +174,18 @@ def reached(fabric: Fabric, host: int) -> set[Cable]:
 
 
 class Soak:
-    """A soak of a running lab.
+    """Soak test of a running lab.
 
     Parameters
     ----------
     lab
-        It runs, and nothing is pulled.
+        A running lab without faults.
     seed
-        Of the events.
+        Random seed of the events.
     plan
-        The file in which the plugin keeps its tables; None: they are not compared.
+        The plugin's state file, with which the tables in force are compared; None: no comparison.
     most
-        Faults at the same time.
+        Maximum number of simultaneous faults.
     """
 
     def __init__(self, lab: Lab, *, seed: int = 1, plan: Path | None = None, most: int = MOST_AT_ONCE) -> None:
@@ -187,12 +196,19 @@ class Soak:
         self.whole = lab.fabric()
         self._number = 0
         self._cabled = cables(self.whole)
-        self._before: tuple[Fabric, Routing] | None = None
+        self._before: Published | None = None
 
     def run(self, *, events: int | None = None, seconds: float | None = None) -> Iterator[Outcome]:
-        """The outcome at the start and after each event, until there were so many or the time is up.
+        """Yield the outcome at the start and after each event, until a limit is reached.
 
-        The first outcome that cannot be had (OpenSM died, no sweep came) is the last.
+        After an event that cannot be checked (OpenSM died, or did not sweep), an outcome with the problem is the last.
+
+        Parameters
+        ----------
+        events
+            Maximum number of events; None: no limit.
+        seconds
+            Time limit in seconds; None: no limit.
         """
         end = None if seconds is None else time.monotonic() + seconds
         start = self.lab.sweep
@@ -211,7 +227,7 @@ class Soak:
             yield outcome
 
     def _change(self, wanted: Fabric) -> Sweep:
-        """Pull and put back what makes the cabling that of ``wanted``; the sweep that sees all of it."""
+        """Change the cabling to that of ``wanted``, and return the sweep that follows all changes."""
         target = cables(wanted)
         for guid, port, _, _ in sorted(self._cabled - target):
             self.lab.ibsim.unlink(guid, port)
@@ -221,20 +237,25 @@ class Soak:
         return self.lab.opensm.resweep()
 
     def _look(self, deed: str, fault: str, active: int, sweep: Sweep, expected: Fabric) -> Outcome:
+        started = time.monotonic()
         fabric = self.lab.fabric()
         routing, as_dumped = in_force(self.lab, fabric, sweep.engine)
         proof = prove(fabric, routing)
-        changed = 0 if self._before is None else _changed(*self._before, fabric, routing)
-        self._before = fabric, routing
+        before, now = self._before, Published(fabric, routing, proof)
+        changed = 0 if before is None else _changed(before.fabric, before.routing, fabric, routing)
+        kept = None if before is None else share_kept(before, now)
+        self._before = now
+        as_cabled = cables(fabric) == reached(expected, self.host)
+        as_planned = None if self.plan is None else self._as_planned(fabric, routing)
+        look_ms = round(1e3 * (time.monotonic() - started), 3)
         return Outcome(
             number=self._number, deed=deed, fault=fault, active=active,
             switches=fabric.switches, endports=fabric.endports, links=fabric.links,
             engine=sweep.engine, sweep_ms=round(1e3 * sweep.seconds, 3),
             routing_ms=None if sweep.routing_seconds is None else round(1e3 * sweep.routing_seconds, 3),
-            as_cabled=cables(fabric) == reached(expected, self.host), as_dumped=as_dumped,
-            as_planned=None if self.plan is None else self._as_planned(fabric, routing),
+            as_cabled=as_cabled, as_dumped=as_dumped, as_planned=as_planned, look_ms=look_ms,
             complete=proof.complete, certified=proof.certified, strength=proof.strength, scope=proof.scope,
-            changed=changed, opensm_kb=resident_kb(self.lab.opensm.pid),
+            changed=changed, kept=kept, opensm_kb=resident_kb(self.lab.opensm.pid),
             worker_kb=sum(map(resident_kb, self._workers())), problem="; ".join(sweep.errors)[:300],
         )  # fmt: skip
 
@@ -251,7 +272,10 @@ class Soak:
         return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
 
     def _as_planned(self, fabric: Fabric, routing: Routing) -> bool:
-        """Whether the tables in force are those of the plan, which is written a moment after OpenSM has them."""
+        """Return whether the tables in force equal those of the state file.
+
+        The plugin writes this file only after OpenSM has the tables, so this waits for the current fabric's file.
+        """
         assert self.plan is not None
         path, found = self.plan, list[Bundle]()
 
@@ -266,22 +290,32 @@ class Soak:
 
 
 def same_tables(fabric: Fabric, routing: Routing, planned: Routing) -> bool:
-    """Whether forwarding tables are the same, and on more than one VL the SLs of all paths and SL-to-VL tables too."""
+    """Return whether two tables agree in their LFTs and, if they use several VLs, in the SLs and SL2VL rows in use."""
     if not np.array_equal(routing.lft, planned.lft):
         return False
     if planned.vls == 1:
-        return True  # SLs are the administrator's then
+        return True  # any SL is safe on one VL, so the SLs may come from the administrator's policy
     switch = fabric.lids.switch
     lids = np.flatnonzero(switch >= 0)
     part, port = fabric.component[switch[lids]], fabric.lids.endport[lids]
     own = (port >= 0) & (port == port[:, None])
     counts = (part == part[:, None]) & ~own & (lids != lids[:, None])
     alike = _by_pair(fabric, routing, lids) == _by_pair(fabric, planned, lids)
-    return bool(alike[counts].all()) and np.array_equal(routing.sl2vl, planned.sl2vl)
+    return bool(alike[counts].all()) and _same_sl2vl(fabric, routing.sl2vl, planned.sl2vl)
+
+
+def _same_sl2vl(fabric: Fabric, a: npt.NDArray[np.uint8], b: npt.NDArray[np.uint8]) -> bool:
+    """Return whether two SL-to-VL tables agree in every row that a packet can use."""
+    used = used_sl2vl_rows(fabric)
+    return np.array_equal(_rows(a, used), _rows(b, used))
+
+
+def _rows(sl2vl: npt.NDArray[np.uint8], used: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+    return np.broadcast_to(sl2vl, (*used.shape, 16))[used]
 
 
 def _by_pair(fabric: Fabric, routing: Routing, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-    """SL by source and destination among these LIDs."""
+    """Return uint8[N, N], the SL by source and destination among these LIDs."""
     if routing.sl.ndim == 1:
         return np.broadcast_to(routing.sl[lids], (len(lids), len(lids)))
     row = lids if routing.sl.shape[0] == len(fabric.lids) else fabric.lids.switch[lids]
@@ -296,7 +330,7 @@ def _changed(old_fabric: Fabric, old: Routing, fabric: Fabric, new: Routing) -> 
 
 
 def resident_kb(pid: int) -> int:
-    """Resident set of a process in KiB, 0 if it is gone."""
+    """Return the resident set of a process in KiB; 0 if the process has ended."""
     try:
         text = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -306,16 +340,18 @@ def resident_kb(pid: int) -> int:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a soak came to.
+    """Summary of a soak test.
 
     Attributes
     ----------
     events, good
-        Events, and how many left nothing to complain about (the start is not counted).
+        Number of events, and of events after which all checks passed (without the start).
     opensm_kb, worker_kb
-        Median memory in the second and in the last fifth of the events.
+        Median memory in KiB in the second and in the last fifth of the events.
     routing_ms, changed
-        Medians of the events.
+        Medians over the events.
+    look_ms
+        Median and maximum over the events.
     """
 
     events: int
@@ -324,10 +360,11 @@ class Summary:
     worker_kb: tuple[float, float]
     routing_ms: float
     changed: float
+    look_ms: tuple[float, float]
 
 
 def summary(outcomes: Sequence[Outcome]) -> Summary:
-    """Figures over a soak."""
+    """Return the summary of the outcomes of a soak test."""
     after = [outcome for outcome in outcomes if outcome.deed != "start"]
     fifth = max(1, len(after) // 5)
     early, late = after[fifth : 2 * fifth] or after, after[-fifth:]
@@ -342,4 +379,5 @@ def summary(outcomes: Sequence[Outcome]) -> Summary:
         worker_kb=(median([o.worker_kb for o in early]), median([o.worker_kb for o in late])),
         routing_ms=median([o.routing_ms for o in after if o.routing_ms is not None]),
         changed=median([o.changed for o in after]),
+        look_ms=(median([o.look_ms for o in after]), max((o.look_ms for o in after), default=0.0)),
     )

@@ -1,4 +1,4 @@
-"""Pictures of small fabrics as SVG, the same bytes on every machine."""
+"""SVG pictures of small fabrics, with identical bytes on every machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routing.fabric import Fabric, NodeKind
 BOX = (30, 18)
 MARGIN = 14
 SLOWEST = 8.0
-"""Gb/s of a 4xSDR link, drawn with the plain stroke."""
+"""Capacity in Gb/s of a 4xSDR link, which is drawn with the default stroke width."""
 STYLE = (
     "text{font:9px sans-serif;text-anchor:middle;fill:#123}"
     ".s{fill:#d8e8f6;stroke:#27527a}.c{fill:#444}.r{fill:#b5651d}"
@@ -22,16 +22,16 @@ STYLE = (
 
 
 def picture(fabric: Fabric, layout: str, title: str, pulled: Sequence[tuple[int, int]] = ()) -> str:
-    """The fabric as an SVG document.
+    """Return the picture of a fabric as an SVG document.
 
-    Switches are boxes, CAs dots, routers diamonds; a thicker link is faster, a red dashed one is pulled.
+    Switches are boxes, CAs dots, routers diamonds.  A thicker link is faster; a red dashed link is pulled.
 
     Parameters
     ----------
     fabric, layout
-        What to draw, and how to lay it out (:func:`ibsim_fixtures.layout.switch_places`).
+        The fabric to draw, and its layout (:func:`ibsim_fixtures.layout.switch_places`).
     title
-        For those who cannot see it.
+        Title of the document, for readers who cannot see the picture.
     pulled
         Pairs of switch rows between which a link is missing.
     """
@@ -48,12 +48,12 @@ def picture(fabric: Fabric, layout: str, title: str, pulled: Sequence[tuple[int,
 
 
 def _whole(number: float) -> int:
-    """Rounded in two steps, so that the last bit of a sine does not decide."""
+    """Round to an integer in two steps, so that the result does not depend on the last bit of a sine."""
     return math.floor(round(number, 3) + 0.5)
 
 
 class _Drawing:
-    """The parts of a picture; places are by device number."""
+    """Generator of the parts of a picture; ``places`` are coordinates by device number."""
 
     def __init__(self, fabric: Fabric, switches: Sequence[Point], places: Sequence[Point]) -> None:
         self.fabric = fabric
@@ -66,13 +66,13 @@ class _Drawing:
         self.extent = [point for x, y in places for point in ((x - 18, y - 14), (x + 18, y + 14))]
 
     def frame(self) -> tuple[int, int, int, int]:
-        """Left, top, width and height around everything drawn."""
+        """Return left, top, width and height of the box around all parts drawn so far."""
         xs, ys = [x for x, _ in self.extent], [y for _, y in self.extent]
         left, top = _whole(min(xs)) - MARGIN, _whole(min(ys)) - MARGIN
         return left, top, _whole(max(xs)) + MARGIN - left, _whole(max(ys)) + MARGIN - top
 
     def links(self) -> Iterator[str]:
-        """Every cable; parallel ones side by side, one that would run through a switch in a bow around it."""
+        """Draw every cable: parallel cables side by side, and a cable that would cross a switch in a bow around it."""
         together: dict[tuple[int, int], list[int]] = defaultdict(list)
         for link, (a, b) in enumerate(self.fabric.link_device.tolist()):
             together[a, b].append(link)
@@ -87,14 +87,14 @@ class _Drawing:
                 yield f'<path{kind} d="{path}"{thick}/>'
 
     def missing(self, pulled: Sequence[tuple[int, int]]) -> Iterator[str]:
-        """The links that were pulled."""
+        """Draw the links that were pulled."""
         left = {tuple(sorted(ends)) for ends in self.fabric.link_device.tolist()}
         for a, b in pulled:
             beside = 6.0 if tuple(sorted((a, b))) in left else 0.0
             yield f'<path class="x" d="{self._curve(a, b, self._bow(a, b) + beside)}"/>'
 
     def terminals(self) -> Iterator[str]:
-        """CAs and routers."""
+        """Draw the CAs and routers."""
         for row in range(self.fabric.terminals):
             x, y = map(_whole, self.places[self.fabric.switches + row])
             if self.fabric.terminal_kind[row] == NodeKind.ROUTER:
@@ -103,7 +103,7 @@ class _Drawing:
                 yield f'<circle class="c" cx="{x}" cy="{y}" r="4"/>'
 
     def boxes(self) -> Iterator[str]:
-        """The switches with their names, the ``sw`` left out."""
+        """Draw the switches with their names, without the prefix ``sw``."""
         width, height = BOX
         for name, place in zip(self.fabric.switch_name, self.places, strict=False):
             x, y = map(_whole, place)
@@ -118,7 +118,7 @@ class _Drawing:
             yield f'<text x="{x}" y="{under}">{escape(label)}</text>'
 
     def _bow(self, a: int, b: int) -> float:
-        """How far the middle of a link must move aside; 0 if nothing is in its way."""
+        """Return how far the middle of a link must move aside to avoid a switch; 0 if no switch is in between."""
         (ax, ay), (bx, by) = self.places[a], self.places[b]
         length = math.hypot(bx - ax, by - ay)
         for row, (x, y) in enumerate(self.switches):

@@ -1,1 +1,1 @@
-"""The routing engines inside a running OpenSM."""
+"""OpenSM plugin that provides ibnue's routing engines to a running OpenSM."""

@@ -1,53 +1,57 @@
-"""Proven tables, from a :class:`~routing.tables.Routing` into the shared memory."""
+"""Writer of proven tables from a :class:`~routing.tables.Routing` into the shared memory."""
 
 from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from osm_plugin.multicast import multicast_tree
+from osm_plugin.qos import Classes, QosPolicy, classes_of
 from osm_plugin.snapshot import PAGE
 from routing.fabric import Fabric
 from routing.tables import Routing
 
 ANSWER_MAGIC = 0x31736E6165756E69
 
+# `ibnue_answer` of layout.h
 ANSWER = np.dtype(
     [
         ("magic", "u8"), ("sequence", "u8"), ("switches", "u4"), ("lids", "u4"), ("vls", "u4"), ("sl_kind", "u4"),
         ("sl2vl_ports", "u4"), ("certified", "u4"), ("lft_at", "u8"), ("hops_at", "u8"), ("sl_at", "u8"),
         ("switch_of_at", "u8"), ("sl2vl_at", "u8"), ("parent_at", "u8"),
         ("up_port_at", "u8"), ("down_port_at", "u8"),
-        ("held_at", "u8"), ("plan", "u8"), ("held", "u4"), ("round_wait", "u4"),
+        ("classes_at", "u8"), ("held_at", "u8"), ("plan", "u8"), ("held", "u4"), ("round_wait", "u4"),
         ("wait_from", "u4"), ("unused", "u4"), ("end", "u8"),
     ]
 )  # fmt: skip
 
 HELD = np.dtype([("row", "u4"), ("lid", "u2"), ("round", "u1"), ("port", "u1")])
+"""``ibnue_held`` of layout.h: a deferred LFT entry, the round that writes it (from 2), and its port until then."""
 
 SL_BY_DESTINATION, SL_BY_SWITCH, SL_BY_LIDS = range(3)
 
 
 def sl_kind(fabric: Fabric, routing: Routing) -> int:
-    """How the SL table is indexed."""
+    """Return how the SL table is indexed: by destination LID, by (switch, LID), or by (LID, LID)."""
     if routing.sl.ndim == 1:
         return SL_BY_DESTINATION
     return SL_BY_LIDS if routing.sl.shape[0] == len(fabric.lids) else SL_BY_SWITCH
 
 
 class SharedMemory:
-    """The worker's mapping of the memory shared with OpenSM; the file only ever grows."""
+    """The worker's mapping of the memory shared with OpenSM.  The file never shrinks."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._map: mmap.mmap | None = None
 
     def view(self, least: int = 1) -> mmap.mmap:
-        """The whole file, which holds at least that many bytes afterwards."""
+        """Return a mapping of the whole file, after growing the file to at least ``least`` bytes."""
         size = os.fstat(self._descriptor).st_size
         if size < least:
             os.ftruncate(self._descriptor, least)
@@ -70,29 +74,39 @@ def write_answer(
     plan: int = 0,
     wait: float = 0.0,
     wait_from: int = 0,
+    multicast_roots: Sequence[int] = (),
+    classes: Classes | None = None,
 ) -> None:
-    """Lay the tables into the memory from ``at`` on; the head comes last, so that half an answer is none.
+    """Write the tables to the shared memory at offset ``at``.
+
+    The header is written last, so that a reader never takes an incomplete answer for a valid one.
 
     Parameters
     ----------
     memory
-        Grown when it is too small.
+        The shared memory; grown if it is too small.
     at
-        Offset in bytes, a multiple of the page.
+        Offset in bytes, a multiple of the page size.
     fabric, routing
-        The rows of the tables are the switches by GUID, as the shim has them too.
+        Fabric and tables.  The rows are the switches by GUID, in the order of the shim.
     hops
         uint8[S, L], hops from each switch to the switch that delivers the LID.
     sequence
-        Of the request.
+        Number of the request.
     certified
-        Whether the tables are proven free of credit loops: only such are published again when an engine fails.
+        Whether the tables are proven free of credit loops.  Only such tables are published again if an engine fails.
     held, plan
-        :data:`HELD` [N], entries that are not written in the first round, and a number for these rounds.
+        :data:`HELD` [N], entries that are not written in the first round, and the number of this update schedule.
     wait, wait_from
-        Seconds for which rounds wait, besides acknowledgements, and the first that does; 0: none.
+        Seconds to wait before a round in addition to acknowledgements, and the first round with this wait; 0: none.
+    multicast_roots
+        GUIDs of preferred multicast root switches; the first one that exists is used.
+    classes
+        SLs and VLs for the classes of a QoS policy, with the tables to write instead of ``routing``; None: no policy.
     """
-    tree = multicast_tree(fabric, routing, hops)
+    classes = classes_of(fabric, routing, QosPolicy(), routing.vls) if classes is None else classes
+    routing = classes.routing
+    tree = multicast_tree(fabric, routing, hops, multicast_roots)
     parts: dict[str, npt.NDArray[Any]] = {
         "lft_at": routing.lft,
         "hops_at": hops,
@@ -102,6 +116,7 @@ def write_answer(
         "parent_at": tree.parent,
         "up_port_at": tree.up_port,
         "down_port_at": tree.down_port,
+        "classes_at": classes.as_array(),
         "held_at": np.zeros(0, HELD) if held is None else held,
     }
     head = np.zeros(1, ANSWER)

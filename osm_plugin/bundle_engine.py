@@ -1,4 +1,4 @@
-"""The engine that computes nothing: it takes the tables from a bundle that was made offline."""
+"""Routing engine that computes nothing and reads the tables from a bundle made offline."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ BUNDLE = "bundle"
 
 @dataclass
 class BundleEngine:
-    """Tables from a file, if they fit the fabric.
+    """Engine that returns the tables of a bundle if they fit the fabric.
 
-    It promises freedom from credit loops for what is proven on arrival, not for what the bundle says of itself: the
-    proof is made again, on the fabric as it is.
+    The bundle's own claims are not trusted.  The tables are proven again on the current fabric.
     """
 
     path: Path
@@ -27,14 +26,14 @@ class BundleEngine:
     promise: Promise = Promise.NONE
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
-        """Read the bundle and lay it onto the fabric by GUIDs.
+        """Read the bundle and map its tables to the fabric by GUIDs.
 
         Raises
         ------
         InputError
-            A file that is no bundle.
+            The file is not a bundle.
         TableError
-            A bundle for another fabric.
+            The bundle is for another fabric.
         """
-        del options  # the bundle was made with its own
+        del options  # the bundle was computed with its own options
         return bundle_routing(read_bundle(self.path), fabric)

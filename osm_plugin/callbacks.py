@@ -1,32 +1,34 @@
 """The functions of ``host.h`` that the shim calls, implemented by a :class:`~osm_plugin.host.Host`.
 
-They never raise into C, and what they return on success is :data:`TOKEN`, because 0 is what cffi returns when Python
-itself is broken.
+They never raise into C.  On success they return :data:`TOKEN`, because cffi returns 0 if Python itself fails.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from osm_plugin.host import Host
+from osm_plugin.build_info import protocol
+from osm_plugin.host import Host, StillComputing
 from routing.errors import IbnueError
 from routing.names import escaped
 
 TOKEN = 0x1B0E
 PENDING = 0x1B0F
+LATE = 0x1B10
 FAILED = -1
 
 
 class Callbacks:
-    """One method for each function, named as it is without its prefix; arguments are cffi's."""
+    """Implementation of the functions: one method each, named without the prefix.  Arguments are cffi values."""
 
     def __init__(self, ffi: Any, host: Host) -> None:
         self._ffi = ffi
         self._host = host
 
     def start(self, options: Any, opensm_log: Any, names: Any, names_room: int, note: Any, room: int) -> int:  # noqa: PLR0917
-        """``ibnue_host_start``: engine names, one a line, into ``names``."""
+        """Implement ``ibnue_host_start``; writes the engine names to ``names``, one per line."""
 
         def action() -> str:
             engines, line = self._host.start(self._text(options), self._text(opensm_log))
@@ -36,7 +38,7 @@ class Callbacks:
         return self._guarded(note, room, action)
 
     def memory(self, descriptor: Any, generation: Any, note: Any, room: int) -> int:
-        """``ibnue_host_memory``."""
+        """Implement ``ibnue_host_memory``."""
 
         def action() -> str:
             descriptor[0], generation[0] = self._host.memory()
@@ -45,7 +47,7 @@ class Callbacks:
         return self._guarded(note, room, action)
 
     def send(self, engine: Any, sequence: int, note: Any, room: int) -> int:
-        """``ibnue_host_send``."""
+        """Implement ``ibnue_host_send``."""
 
         def action() -> str:
             self._host.send(self._text(engine), sequence)
@@ -54,27 +56,58 @@ class Callbacks:
         return self._guarded(note, room, action)
 
     def wait(self, sequence: int, milliseconds: int, note: Any, room: int) -> int:
-        """``ibnue_host_wait``."""
+        """Implement ``ibnue_host_wait``."""
         lines: list[str] = []
+        late: list[StillComputing] = []
 
         def action() -> str:
-            line = self._host.wait(sequence, milliseconds / 1000)
+            try:
+                line = self._host.wait(sequence, milliseconds / 1000)
+            except StillComputing as problem:
+                late.append(problem)
+                raise
             lines.extend([] if line is None else [line])
             return line or ""
 
         code = self._guarded(note, room, action)
+        if late:
+            return LATE
         return PENDING if code == TOKEN and not lines else code
 
+    def awaited(self, note: Any, room: int) -> int:
+        """Implement ``ibnue_host_awaited``."""
+        found: list[bool | None] = []
+
+        def action() -> str:
+            found.append(self._host.awaited())
+            return ""
+
+        code = self._guarded(note, room, action)
+        if code != TOKEN or found[0] is None:
+            return FAILED
+        return TOKEN if found[0] else PENDING
+
     def discard(self, note: Any, room: int) -> int:
-        """``ibnue_host_discard``."""
+        """Implement ``ibnue_host_discard``."""
         return self._guarded(note, room, self._host.discard)
 
     def tend(self, note: Any, room: int) -> int:
-        """``ibnue_host_tend``."""
+        """Implement ``ibnue_host_tend``."""
         return self._guarded(note, room, self._host.tend)
 
+    def warning(self, note: Any, room: int) -> int:
+        """Implement ``ibnue_host_warning``."""
+        lines: list[str] = []
+
+        def action() -> str:
+            lines.append(self._host.warning())
+            return lines[0]
+
+        code = self._guarded(note, room, action)
+        return PENDING if code == TOKEN and not lines[0] else code
+
     def policies(self, note: Any, room: int) -> int:
-        """``ibnue_host_policies``."""
+        """Implement ``ibnue_host_policies``."""
         named: list[bool] = []
 
         def action() -> str:
@@ -85,7 +118,7 @@ class Callbacks:
         return PENDING if code == TOKEN and not named[0] else code
 
     def written(self, plan: int, rounds: int, note: Any, room: int) -> int:
-        """``ibnue_host_written``."""
+        """Implement ``ibnue_host_written``."""
 
         def action() -> str:
             self._host.written(int(plan), int(rounds))
@@ -93,8 +126,41 @@ class Callbacks:
 
         return self._guarded(note, room, action)
 
+    def status(self, facts: Any, note: Any, room: int) -> int:
+        """Implement ``ibnue_host_status``."""
+
+        def action() -> str:
+            self._host.status(self._text(facts))
+            return ""
+
+        return self._guarded(note, room, action)
+
+    def shadow(self, in_force: Any, descriptor: Any, generation: Any, note: Any, room: int) -> int:
+        """Implement ``ibnue_host_shadow``."""
+        found: list[tuple[int, int]] = []
+
+        def action() -> str:
+            found.extend(self._host.shadow(self._text(in_force)))
+            return ""
+
+        code = self._guarded(note, room, action)
+        if code == TOKEN and not found:
+            return PENDING
+        if found:
+            descriptor[0], generation[0] = found[0]
+        return code
+
+    def shadow_send(self, in_force: Any, own_sls: int, sequence: int, note: Any, room: int) -> int:
+        """Implement ``ibnue_host_shadow_send``."""
+
+        def action() -> str:
+            self._host.shadow_send(self._text(in_force), bool(own_sls), int(sequence))
+            return ""
+
+        return self._guarded(note, room, action)
+
     def stop(self) -> int:
-        """``ibnue_host_stop``."""
+        """Implement ``ibnue_host_stop``."""
         self._host.stop()
         return TOKEN
 
@@ -111,14 +177,43 @@ class Callbacks:
         except IbnueError as problem:
             self._put(note, room, escaped(str(problem)))
             return FAILED
-        except Exception as problem:  # a traceback would go nowhere that anyone looks
+        except Exception as problem:  # OpenSM logs the note, but a traceback would be lost
             self._put(note, room, escaped(f"{type(problem).__name__} in the host: {problem}"))
             return FAILED
         return TOKEN
 
 
-def attach(ffi: Any, python: str, paths: list[str]) -> None:
-    """Make a :class:`Host` the implementation of ``host.h``."""
+FUNCTIONS = (
+    "start", "memory", "send", "wait", "awaited", "discard", "tend", "warning", "policies", "written", "status",
+    "shadow", "shadow_send", "stop",
+)  # fmt: skip
+
+
+def attach(ffi: Any, python: str, paths: list[str], library_protocol: str = "") -> None:
+    """Make a :class:`Host` the implementation of ``host.h``, or refuse every call of a library with another protocol.
+
+    The library calls this with the values that it was built with.  A very old library passes no protocol.
+    """
+    if library_protocol != protocol():
+        _refuse_all(ffi, library_protocol or "none")
+        return
     callbacks = Callbacks(ffi, Host(python, paths))
-    for name in ("start", "memory", "send", "wait", "discard", "tend", "policies", "written", "stop"):
+    for name in FUNCTIONS:
         ffi.def_extern(name=f"ibnue_host_{name}")(getattr(callbacks, name))
+
+
+def _refuse_all(ffi: Any, library_protocol: str) -> None:
+    text = (
+        f"the library speaks protocol {library_protocol}, the package {protocol()}: "
+        "run 'ibnue plugin install' again, and start OpenSM again"
+    ).encode()
+
+    def refuse(*arguments: Any) -> int:
+        if len(arguments) > 1:  # every function that can report a reason has note and room as its last two arguments
+            note, room = arguments[-2:]
+            ffi.memmove(note, text[: room - 1] + b"\0", min(len(text), room - 1) + 1)
+        return FAILED
+
+    for name in FUNCTIONS:
+        with contextlib.suppress(ffi.error):  # an older library has fewer functions
+            ffi.def_extern(name=f"ibnue_host_{name}")(refuse)

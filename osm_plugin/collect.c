@@ -1,11 +1,15 @@
-/* The subnet as flat arrays in shared memory: switches, CAs and routers, end ports, cables.
+/* Write the subnet as flat arrays into a request: switches, CAs and routers, end ports, cables.
  *
- * Everything here runs while OpenSM's sweeper holds the exclusive lock, so that no object changes under the walk. */
+ * All functions here run while OpenSM's lock is held, so that no object changes during the walk. */
 #include "shim.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* Weak, because not every version of OpenSM exports this function. */
+extern boolean_t osm_link_is_throttled(osm_physp_t *port, const boolean_t has_fdr10) __attribute__((weak));
+
+/* Return the active speed of one physical lane of a link, in Gb/s. */
 static double lane_speed(const osm_physp_t *port)
 {
     const ib_port_info_t *info = &port->port_info;
@@ -26,6 +30,7 @@ static double lane_speed(const osm_physp_t *port)
     }
 }
 
+/* Return the active width of a link, in physical lanes. */
 static uint8_t lanes(const osm_physp_t *port)
 {
     switch (port->port_info.link_width_active) {
@@ -37,12 +42,14 @@ static uint8_t lanes(const osm_physp_t *port)
     }
 }
 
+/* Return the number of data VLs for a code of VLCap or OperationalVLs. */
 static uint32_t vls_of_code(uint8_t code)
 {
     static const uint8_t count[] = {1, 1, 2, 4, 8, 15};
     return code < sizeof(count) ? count[code] : 15;
 }
 
+/* Return the number of data VLs that a port supports. */
 static uint32_t vls_cap(const osm_physp_t *port)
 {
     return vls_of_code(ib_port_info_get_vl_cap(&port->port_info));
@@ -53,7 +60,8 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Without QoS nothing sets up SL-to-VL tables, so that only what rides on one VL is safe. */
+/* Return how many data VLs the options allow.  Without QoS OpenSM does not set up SL-to-VL tables, so only tables on
+ * one VL are safe. */
 static uint32_t vls_allowed(const osm_subn_opt_t *opt)
 {
     const osm_qos_options_t *options[] = {&opt->qos_options, &opt->qos_ca_options, &opt->qos_sw0_options,
@@ -88,7 +96,8 @@ static void write_device(struct ibnue_device *device, osm_node_t *node)
         memcpy(device->name, node->print_desc, strnlen(node->print_desc, sizeof(device->name) - 1));
 }
 
-/* The far end, if the cable leads to a node that counts.  Cables between switches that OpenSM holds to be sick do not. */
+/* Return the port at the other end of a cable, and its node's index in *device.  Return NULL if there is no cable or
+ * the node is not part of the request. */
 static osm_physp_t *far_end(const struct ibnue_walk *walk, osm_physp_t *port, int *device)
 {
     osm_physp_t *far = osm_physp_get_remote(port);
@@ -96,11 +105,27 @@ static osm_physp_t *far_end(const struct ibnue_walk *walk, osm_physp_t *port, in
     if (!far || far == port || !osm_physp_is_valid(far) || far->p_remote_physp != port)
         return NULL;
     *device = ibnue_device_of(walk, far->p_node);
-    if (*device < 0 || (port->p_node->sw && (uint32_t)*device < walk->switches && !osm_link_is_healthy(port)))
-        return NULL;
-    return far;
+    return *device < 0 ? NULL : far;
 }
 
+/* Return whether a cable connects two switches and OpenSM considers it unhealthy. */
+static uint8_t is_sick(const struct ibnue_walk *walk, uint32_t device, int peer, osm_physp_t *port)
+{
+    return device < walk->switches && (uint32_t)peer < walk->switches && !osm_link_is_healthy(port);
+}
+
+/* Return whether `avoid_throttled_links` applies to a cable: it connects two switches and is slower than its ends
+ * allow. */
+static uint8_t is_throttled(const struct ibnue_walk *walk, uint32_t device, int peer, osm_physp_t *port)
+{
+    const osm_subn_opt_t *opt = walk->opt;
+
+    return opt->avoid_throttled_links && osm_link_is_throttled && device < walk->switches &&
+           (uint32_t)peer < walk->switches && osm_link_is_throttled(port, opt->fdr10 == 1);
+}
+
+/* Append the end ports of a device, and those of its cables whose first end it has.  Lower `data_vls` to what its ports
+ * support. */
 static void write_ports(const struct ibnue_walk *walk, uint32_t device, struct ibnue_request *request,
                         struct ibnue_endport *endport, struct ibnue_cable *cable)
 {
@@ -108,10 +133,12 @@ static void write_ports(const struct ibnue_walk *walk, uint32_t device, struct i
 
     for (uint32_t p = 1; p < osm_node_get_num_physp(node); p++) {
         osm_physp_t *port = osm_node_get_physp_ptr(node, p), *far;
+        uint8_t sick;
         int peer;
         if (!port || !(far = far_end(walk, port, &peer)))
             continue;
-        request->data_vls = least(request->data_vls, vls_cap(port));
+        if (!(sick = is_sick(walk, device, peer, port)))
+            request->data_vls = least(request->data_vls, vls_cap(port));
         if (device >= walk->switches)
             endport[request->endports++] = (struct ibnue_endport){
                 .guid = cl_ntoh64(osm_physp_get_port_guid(port)),
@@ -125,12 +152,14 @@ static void write_ports(const struct ibnue_walk *walk, uint32_t device, struct i
                 .device = {device, (uint32_t)peer},
                 .port = {(uint8_t)p, osm_physp_get_port_num(far)},
                 .width = lanes(port),
+                .throttled = is_throttled(walk, device, peer, port),
+                .sick = sick,
                 .speed = lane_speed(port),
             };
     }
 }
 
-/* Write the request into memory, which holds `room` bytes of the walk. */
+/* Write the request, without LFTs, into memory of at least `walk->room` bytes. */
 void ibnue_request_write(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, uint8_t *bytes)
 {
     const osm_subn_opt_t *opt = &plugin->osm->subn.opt;
@@ -152,7 +181,9 @@ void ibnue_request_write(struct ibnue_plugin *plugin, const struct ibnue_walk *w
         write_device(device + d, walk->place[d].node);
         write_ports(walk, d, request, endport, cable);
     }
-    request->end = request->cable_at + request->cables * sizeof(*cable);
+    request->conf_at = (request->cable_at + request->cables * sizeof(*cable) + 7) / 8 * 8;
+    request->conf_bytes = ibnue_options_write(plugin, (char *)bytes + request->conf_at, IBNUE_OPTIONS_ROOM);
+    request->end = request->conf_at + request->conf_bytes;
     request->sequence = ++plugin->sequence;
     request->magic = IBNUE_REQUEST_MAGIC;
 }

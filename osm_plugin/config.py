@@ -1,14 +1,15 @@
 """The plugin's configuration: one TOML file, named by ``event_plugin_options --config FILE`` in opensm.conf.
 
-Read by the host inside OpenSM and by the worker, so it imports nothing that takes long.
+The host inside OpenSM and the worker both use this module, so it imports nothing that is slow to load.
 """
 
 from __future__ import annotations
 
 import os
+import pwd
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,8 @@ ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
     "reversible": (bool,),
     "minimal": (bool,),
 }
-"""What ``[engine]`` and ``[engine.NAME]`` may say: the options of :class:`routing.engines.base.EngineOptions`, and a
-budget in place of the effort."""
+"""Keys of ``[engine]`` and ``[engine.NAME]`` with their types: options of :class:`routing.engines.base.EngineOptions`,
+and ``budget`` as an alternative to ``effort``."""
 
 _KEYS: Mapping[str, tuple[type, ...]] = {
     "deadline": (int, float),
@@ -45,10 +46,17 @@ _KEYS: Mapping[str, tuple[type, ...]] = {
     "log_file": (str,),
     "bundle": (str,),
     "state_file": (str, bool),
+    "status_file": (str, bool),
+    "metrics_file": (str,),
+    "history": (int,),
+    "shadow": (str,),
     "stability": (str,),
+    "rebalance": (int,),
+    "rebalance_pause": (int, float),
     "transitions": (str,),
     "round_wait": (int, float),
     "policies": (str,),
+    "worker_user": (str,),
     "engine": (dict,),
 }
 
@@ -57,35 +65,50 @@ _NO_ENGINE_OPTIONS: Mapping[str, Mapping[str, Any]] = {}
 
 @dataclass(frozen=True)
 class PluginConfig:
-    """What an administrator can set.
+    """Settings in the plugin's configuration file.
 
     Attributes
     ----------
     deadline
-        Seconds that OpenSM waits for tables before it goes on to its next engine.
+        Seconds that OpenSM waits for tables before it tries its next engine.
     start_deadline
-        Seconds that OpenSM waits for the worker's first word when the plugin is loaded.
+        Seconds that OpenSM waits for the worker's first message when the plugin is loaded.
     threads
-        Threads of the kernels in the worker, 0: one for each processor, at most 8.
+        Threads of the kernels in the worker; 0: one per processor, at most 8.
     allow_credit_loops
         Whether tables with credit loops may be published.
     log_level
-        Of the worker's log: "error", "info" or "debug" (with the traceback of every failure).
+        Level of the worker's log: "error", "info" or "debug", see :mod:`osm_plugin.worker_log`.
     log_file
-        The worker's log; None: ``ibnue-worker.log`` beside OpenSM's own.
+        The worker's log file; None: ``ibnue-worker.log`` in the folder of OpenSM's log.
     bundle
         The file that engine ``ibnue-bundle`` loads.
     state_file
-        Where the tables in force are kept for the next start; True: beside OpenSM's cache; False: nowhere.
+        File that keeps the tables in force for the next start; True: in OpenSM's cache folder; False: none.
+    status_file
+        JSON file for the status after each sweep; True: in the folder of the state file; False: none.
+    metrics_file
+        File for the same figures in the format of node_exporter's text file collector; None: none.
+    history
+        Number of proven tables that are kept in files beside the state file; 0: none.
+    shadow
+        An ibnue engine whose tables are computed and compared while another engine's tables are in force; None: none.
     stability
-        What happens to routes that a change of the fabric left whole: "full": they stay; "balanced": they may move for
-        the sake of balance; "fresh": every sweep routes anew.
+        Which valid entries may change after a fault.  "full": only entries that the repair has to change.  "balanced":
+        up to two more per broken entry, to improve the balance.  "fresh": all; every sweep recomputes the tables.
+    rebalance
+        Number of entries of re-routed tables that may move in a sweep without changes, towards the balance of
+        recomputed tables; 0: none.  Only with stability "balanced".
+    rebalance_pause
+        Seconds without a sweep after which the next sweep is requested while entries remain to be moved.
     transitions
-        How tables are written that are not safe in any order: in "rounds" that are, or "at once".
+        How to write tables that are not safe in every order: in safe "rounds", or "at once".
     round_wait
-        Seconds between those rounds before which packets have to leave the fabric.
+        Seconds to wait before a round that requires that packets have left the fabric.
     policies
-        A file of rules for HOQLife and VLStallCount of single ports, set after every sweep.
+        A file of rules for HOQLife and VLStallCount of individual ports, applied after every sweep.
+    worker_user
+        The user that the worker runs as; None: OpenSM's user.
     engine
         Options for all engines under "", for one engine under its name.
     """
@@ -98,32 +121,76 @@ class PluginConfig:
     log_file: str | None = None
     bundle: str | None = None
     state_file: str | bool = True
-    stability: str = "full"
+    status_file: str | bool = True
+    metrics_file: str | None = None
+    history: int = 10
+    shadow: str | None = None
+    stability: str = "balanced"
+    rebalance: int = 256
+    rebalance_pause: float = 10.0
     transitions: str = "rounds"
     round_wait: float = 0.1
     policies: str | None = None
+    worker_user: str | None = None
     engine: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NO_ENGINE_OPTIONS)
 
     @property
     def state_path(self) -> Path | None:
-        """The state file, None if there is to be none."""
+        """Return the path of the state file; None if none is wanted."""
         if isinstance(self.state_file, str):
             return Path(self.state_file)
-        folder = os.environ.get("OSM_CACHE_DIR") or "/var/cache/opensm"  # as OpenSM finds its own
-        return Path(folder) / "ibnue-state.npz" if self.state_file else None
+        return cache_folder() / "ibnue-state.npz" if self.state_file else None
+
+    @property
+    def files(self) -> dict[tuple[str, ...], Path]:
+        """Return the input files that the configuration names, by the path of keys that name them."""
+        keys = [(key, getattr(self, key)) for key in ("bundle", "policies")]
+        found: dict[tuple[str, ...], Path] = {(key,): Path(value) for key, value in keys if value is not None}
+        for engine, table in self.engine.items():
+            if "root_guid_file" in table:
+                found["engine", engine, "root_guid_file"] = Path(table["root_guid_file"])
+        return found
+
+    def with_files(self, files: Mapping[tuple[str, ...], Path]) -> PluginConfig:
+        """Return the configuration with the files under these keys replaced."""
+        engine = {name: dict(table) for name, table in self.engine.items()}
+        top: dict[str, Any] = {}
+        for keys, path in files.items():
+            (engine[keys[1]] if len(keys) == 3 else top)[keys[-1]] = str(path)
+        return replace(self, engine=engine, **top)
+
+    def to_table(self) -> dict[str, Any]:
+        """Return all values as a table for JSON; :func:`config_from_table` is the inverse."""
+        table = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**table, "engine": {name: dict(options) for name, options in self.engine.items()}}
+
+    @property
+    def status_path(self) -> Path | None:
+        """Return the path of the status file; None if none is wanted."""
+        if isinstance(self.status_file, str):
+            return Path(self.status_file)
+        folder = cache_folder() if self.state_path is None else self.state_path.parent
+        return folder / "ibnue-status.json" if self.status_file else None
 
     def options_of(self, engine: str) -> dict[str, Any]:
-        """The options of one engine: its own over those for all."""
+        """Return the options of an engine: its own options override those for all engines."""
         return {**self.engine.get("", {}), **self.engine.get(engine, {})}
 
 
+def cache_folder() -> Path:
+    """Return OpenSM's cache folder, in which it keeps files between runs."""
+    return Path(os.environ.get("OSM_CACHE_DIR") or "/var/cache/opensm")
+
+
 def config_path(event_plugin_options: str) -> Path | None:
-    """The FILE of ``--config FILE`` in OpenSM's ``event_plugin_options``, which other plugins may share.
+    """Return the FILE of ``--config FILE`` in OpenSM's ``event_plugin_options``, or None if there is none.
+
+    Other options are ignored, because other plugins share this string.
 
     Raises
     ------
     InputError
-        ``--config`` without a file, or quotes that do not close.
+        ``--config`` has no file, or a quote is not closed.
     """
     try:
         words = shlex.split(event_plugin_options)
@@ -140,12 +207,12 @@ def config_path(event_plugin_options: str) -> Path | None:
 
 
 def read_config(path: Path | None) -> PluginConfig:
-    """The configuration in a TOML file; the defaults where ``path`` is None.
+    """Return the configuration in a TOML file; the defaults if ``path`` is None.
 
     Raises
     ------
     InputError
-        A file that cannot be read or is no TOML, a key that does not exist, a value out of range.
+        The file cannot be read, is not TOML, or has an unknown key or a value out of range.
     """
     if path is None:
         return PluginConfig()
@@ -158,26 +225,50 @@ def read_config(path: Path | None) -> PluginConfig:
     file = Toml.of(text, path)
     found = dict(file.table)
     _check_keys(found, _KEYS, (), file)
-    engine = _engine_options(found.pop("engine", {}), file)
+    engine = _engine_options(_by_engine(found.pop("engine", {})), file)
     for table, key in (
         (found, "log_file"),
         (found, "bundle"),
         (found, "policies"),
-        *([(found, "state_file")] if isinstance(found.get("state_file"), str) else []),
+        (found, "metrics_file"),
+        *((found, key) for key in ("state_file", "status_file") if isinstance(found.get(key), str)),
         *((table, "root_guid_file") for table in engine.values()),
     ):
         if key in table:
-            # The worker's own directory is nobody's idea of where a relative path starts.
+            # Relative paths start at the folder of the configuration, not at the worker's working directory.
             table[key] = str(path.absolute().parent / table[key])
     config = PluginConfig(**found, engine=engine)
     _check_values(config, file)
     return config
 
 
-def _engine_options(found: dict[str, Any], file: Toml) -> dict[str, dict[str, Any]]:
+def config_from_table(table: Mapping[str, Any], path: Path) -> PluginConfig:
+    """Return the configuration in a table of :meth:`PluginConfig.to_table`, after checking it again.
+
+    ``path`` is only used in errors.
+
+    Raises
+    ------
+    InputError
+        The table has an unknown key or a value out of range.
+    """
+    file = Toml(dict(table), "", path)
+    found = {key: value for key, value in table.items() if value is not None}
+    _check_keys(found, _KEYS, (), file)
+    tables = found.pop("engine", {})
+    if not all(isinstance(options, dict) for options in tables.values()):
+        raise file.error("'engine' is not a table of tables")
+    config = PluginConfig(**found, engine=_engine_options(tables, file))
+    _check_values(config, file)
+    return config
+
+
+def _by_engine(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     general = {key: value for key, value in found.items() if not isinstance(value, dict)}
-    options = {"": general}
-    options.update({key: value for key, value in found.items() if isinstance(value, dict)})
+    return {"": general, **{key: value for key, value in found.items() if isinstance(value, dict)}}
+
+
+def _engine_options(options: dict[str, dict[str, Any]], file: Toml) -> dict[str, dict[str, Any]]:
     for name, table in options.items():
         _check_keys(table, ENGINE_KEYS, ("engine", name) if name else ("engine",), file)
     return options
@@ -190,18 +281,30 @@ def _check_keys(
         name = ".".join((*home, key))
         if key not in known:
             raise file.error(f"unknown key {name!r}", *home, key, remedy=f"known are {', '.join(known)}")
-        # bool is an int to isinstance, but "threads = true" is a mistake.
+        # isinstance accepts a bool as an int, but "threads = true" is a mistake.
         if not isinstance(value, known[key]) or (isinstance(value, bool) and bool not in known[key]):
             wanted = " or ".join(kind.__name__ for kind in known[key])
             raise file.error(f"{name!r} is {value!r}, wanted {wanted}", *home, key)
 
 
 def _check_values(config: PluginConfig, file: Toml) -> None:
+    if config.worker_user is not None:
+        try:
+            pwd.getpwnam(config.worker_user)
+        except KeyError:
+            raise file.error(f"there is no user {config.worker_user!r}", "worker_user") from None
     for key in ("deadline", "start_deadline"):
         if not 0 < getattr(config, key) <= 3600:
             raise file.error(f"{key!r} is {getattr(config, key)}, wanted seconds over 0, up to 3600", key)
     if not 0 <= config.round_wait <= 60:
         raise file.error(f"'round_wait' is {config.round_wait}, wanted seconds from 0 to 60", "round_wait")
+    if not 0 <= config.history <= 1000:
+        raise file.error(f"'history' is {config.history}, wanted 0 to 1000", "history")
+    if not 0 <= config.rebalance <= 1_000_000:
+        raise file.error(f"'rebalance' is {config.rebalance}, wanted 0 to 1000000 entries", "rebalance")
+    if not 0 < config.rebalance_pause <= 86_400:
+        raise file.error(f"'rebalance_pause' is {config.rebalance_pause}, wanted seconds over 0, up to 86400",
+                         "rebalance_pause")  # fmt: skip
     if not 0 <= config.threads <= 256:
         raise file.error(f"'threads' is {config.threads}, wanted 0 to 256", "threads")
     for key, known in (("log_level", LOG_LEVELS), ("stability", STABILITIES), ("transitions", TRANSITIONS)):

@@ -1,4 +1,5 @@
-/* Python inside of OpenSM.  It is used to keep the worker process, and for nothing that OpenSM calls from its SA threads. */
+/* The Python interpreter inside OpenSM.  It manages the worker processes.  Callbacks that OpenSM's SA threads use never
+ * call Python. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -7,7 +8,8 @@
 
 #include "shim.h"
 
-/* OpenSM opens plugins without RTLD_GLOBAL, and extension modules look for Python's symbols among the global ones. */
+/* Make libpython's symbols global.  OpenSM opens plugins without RTLD_GLOBAL, and Python's extension modules look for
+ * these symbols among the global ones. */
 static int show_python(char *why)
 {
     Dl_info python;
@@ -23,7 +25,8 @@ static int show_python(char *why)
     return 0;
 }
 
-/* Start Python as the interpreter of the virtual environment would start, deaf to PYTHON* variables and to signals. */
+/* Start Python with the settings of the virtual environment's interpreter.  PYTHON* variables are ignored, and no
+ * signal handlers are installed. */
 int ibnue_python_start(char *why)
 {
     PyConfig config;
@@ -47,6 +50,6 @@ int ibnue_python_start(char *why)
                  status.err_msg ? status.err_msg : "no reason given");
         return -1;
     }
-    PyEval_SaveThread(); /* every thread takes the lock for itself from here on */
+    PyEval_SaveThread(); /* release the GIL: from here on every call into Python acquires it */
     return 0;
 }

@@ -1,8 +1,17 @@
-/* What the Python part inside of OpenSM (host.py) offers to the shim.  Every function returns 0x1b0e when all went
- * well and anything else when not, then with the reason in `note`: text of at most `room` bytes with its final 0.
- * ibnue_host_wait returns 0x1b0f when `milliseconds` are over and the deadline is not, ibnue_host_policies when the
- * configuration names no rules for ports.
- * Plain declarations only: this file is the cffi declaration too. */
+/* Functions that the Python part inside OpenSM (host.py) provides to the shim.
+ *
+ * Every function returns 0x1b0e on success and another value on failure, then with the reason in `note`: text of at
+ * most `room` bytes including its final 0.  Some functions have further return values:
+ * - ibnue_host_wait: 0x1b0f if `milliseconds` have passed and the deadline has not.  0x1b10 if the deadline has passed
+ *   and the worker still computes.
+ * - ibnue_host_awaited: 0x1b0e if an awaited worker has a message or has stopped computing, or if the pause before it
+ *   moves more entries is over.  0x1b0f if the worker still computes or starts, or if the pause is not over.  Any other
+ *   value if no worker is awaited.
+ * - ibnue_host_policies: 0x1b0f if the configuration names no rules for ports.
+ * - ibnue_host_warning: 0x1b0f if there is no further warning.
+ * - ibnue_host_shadow: 0x1b0f if no shadow engine is configured, or if its tables are in force.
+ *
+ * This file must contain nothing but plain declarations, because cffi reads it as well. */
 #ifndef IBNUE_HOST_H
 #define IBNUE_HOST_H
 
@@ -11,10 +20,15 @@ int ibnue_host_start(const char *options, const char *opensm_log, char *names, s
 int ibnue_host_memory(int *fd, uint64_t *generation, char *note, size_t room);
 int ibnue_host_send(const char *engine, uint64_t sequence, char *note, size_t room);
 int ibnue_host_wait(uint64_t sequence, int milliseconds, char *note, size_t room);
+int ibnue_host_awaited(char *note, size_t room);
 int ibnue_host_discard(char *note, size_t room);
 int ibnue_host_tend(char *note, size_t room);
+int ibnue_host_warning(char *note, size_t room);
 int ibnue_host_policies(char *note, size_t room);
 int ibnue_host_written(uint64_t plan, unsigned rounds, char *note, size_t room);
+int ibnue_host_status(const char *facts, char *note, size_t room);
+int ibnue_host_shadow(const char *in_force, int *fd, uint64_t *generation, char *note, size_t room);
+int ibnue_host_shadow_send(const char *in_force, int own_sls, uint64_t sequence, char *note, size_t room);
 int ibnue_host_stop(void);
 
 #endif

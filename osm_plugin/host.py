@@ -1,84 +1,123 @@
-"""Keeps the worker process from inside OpenSM.  Imports nothing but the standard library."""
+"""Management of the worker process from inside OpenSM.  Imports nothing but the standard library."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from pathlib import Path
 from typing import IO, Any
 
-from osm_plugin.config import PluginConfig, config_path, read_config
-from osm_plugin.worker_process import WorkerProcess
+from osm_plugin.config import PluginConfig, config_path
+from osm_plugin.last_good import ConfigFile
+from osm_plugin.status_writer import Places, StatusWriter
+from osm_plugin.worker_process import SILENT, WorkerProcess
+from routing import __version__
 from routing.errors import EnvironmentProblem, RoutingError
 
 
+class StillComputing(RoutingError):
+    """The worker has missed the deadline but still uses CPU time: its answer will be used when it arrives."""
+
+
 class Host:
-    """The one host of an OpenSM process: configuration, worker, deadline."""
+    """The single host of an OpenSM process: manages configuration, worker and deadline."""
 
     def __init__(self, python: str, paths: list[str]) -> None:
         self._python = python
         self._paths = paths
-        self._path: Path | None = None
+        self._file = ConfigFile(None)
         self._opensm_log = ""
-        self._config = PluginConfig()
-        self._stamp: tuple[int, int] | None = None
         self._worker: WorkerProcess | None = None
         self._generation = 0
-        self._until = 0.0
+        self._until = 0.0  # deadline of the request (time.monotonic())
         self._remarks: list[str] = []
-        self._written: dict[str, int] = {}
+        self._warnings: list[str] = []
+        self._written: dict[str, int] = {}  # rounds of an update schedule that all switches have acknowledged
+        self._shadow: WorkerProcess | None = None
+        self._shadow_generation = 0
+        self._asked_for: int | None = None  # number of the request without an answer
+        self._answer: dict[str, Any] | None = None
+        self._again: float | None = None  # when to sweep again to move more entries (time.monotonic())
+        self._status = StatusWriter({"version": __version__, "pid": os.getpid()}, self._follow_log)
+
+    @property
+    def _config(self) -> PluginConfig:
+        return self._file.current
 
     def start(self, options: str, opensm_log: str) -> tuple[list[str], str]:
-        """Start the worker and wait for it; its engines' names, and a line for the log."""
+        """Start the worker and wait until it is ready.
+
+        Returns
+        -------
+        engines
+            Names of the worker's engines.
+        line
+            A line for the log.
+        """
         self._opensm_log = opensm_log
-        self._path = config_path(options)
-        self._reload()
+        self._file = ConfigFile(config_path(options))
+        self._file.refresh()
         worker = self._running()
         worker.wait_ready(time.monotonic() + self._config.start_deadline)
         hello = worker.hello or {}
         return list(hello["engines"]), f"worker {worker.process.pid} is ready: {hello['about']}"
 
     def memory(self) -> tuple[int, int]:
-        """The shared memory (descriptor, generation) of a worker that is ready.  The deadline runs from here."""
-        self._reload()
+        """Wait for a worker that is ready, and start the deadline of the request.
+
+        Returns
+        -------
+        descriptor
+            File descriptor of the shared memory.
+        generation
+            Counter of workers; another value means another memory.
+        """
+        self._file.refresh()
         self._until = time.monotonic() + self._config.deadline
         worker = self._running()
         try:
             worker.wait_ready(self._until)
         except EnvironmentProblem:
-            # One that is only slow to start is let be: replaced at every sweep, none would ever be ready.
+            # A worker that is only slow to start is not replaced.  If every sweep replaced it, none would become ready.
             if not worker.alive or time.monotonic() > worker.started + self._config.start_deadline:
                 self._replace()
             raise
         return worker.memory, self._generation
 
     def send(self, engine: str, sequence: int) -> None:
-        """Tell the worker that a request lies in the memory."""
+        """Notify the worker of a request in the shared memory."""
         worker = self._asked()
         try:
-            place = None if self._path is None else str(self._path)
-            worker.send({"engine": engine, "sequence": sequence, "config": place, "written": self._written})
-            self._written = {}
+            config = self._config.to_table()
+            worker.send({"engine": engine, "sequence": sequence, "config": config, "written": self._written})
+            worker.listen()
+            self._written, self._asked_for, self._answer = {}, sequence, None
         except OSError:
             obituary = worker.obituary()
             self._replace()
             raise RoutingError(f"the worker {obituary}; another one is started") from None
 
     def wait(self, sequence: int, seconds: float) -> str | None:
-        """Wait until the answer lies in the memory; a line for the log, or None after ``seconds``.
+        """Wait until the answer is in the shared memory.
+
+        Returns
+        -------
+        A line for the log, or None if there is no answer after ``seconds``.
 
         Raises
         ------
+        StillComputing
+            The deadline is over, but the worker still computes.  Call this again for the same answer.
         RoutingError
-            The worker failed, died, or took longer than the deadline; after a failure of its own it is replaced.
+            The worker refused the request, died, or was idle until the deadline.  A worker that died, stalled or has a
+            bug is replaced.
         """
         worker = self._asked()
         until = min(self._until, time.monotonic() + seconds)
         try:
-            answer = worker.receive(until)
-            while answer is not None and answer.get("sequence") != sequence:
-                self._note(answer)
-                answer = worker.receive(until)
+            while self._answer is None and (said := worker.receive(until)) is not None:
+                self._note(said)
         except EOFError:
             obituary = worker.obituary()
             self._replace()
@@ -86,35 +125,71 @@ class Host:
         except ValueError:
             self._replace()
             raise RoutingError("the worker talks nonsense; another one is started") from None
-        if answer is None and time.monotonic() < self._until:
-            return None
+        answer = self._answer if self._asked_for == sequence else None
         if answer is None:
+            worker.listen()
+            if time.monotonic() < self._until:
+                return None
+            deadline = self._config.deadline
+            if worker.computes(min(SILENT, deadline / 2)):
+                raise StillComputing(
+                    f"no answer within {deadline:g} s; the worker still computes, its tables count later"
+                )
             self._replace()
-            raise RoutingError(f"no answer within {self._config.deadline:g} s; another worker is started")
+            raise RoutingError(f"no answer within {deadline:g} s; another worker is started")
+        self._asked_for = self._answer = None
+        again = answer.get("again")
+        self._again = None if again is None else time.monotonic() + float(again)
+        if answer.get("warning"):
+            self._warnings.append(str(answer["warning"])[:900])
         if answer.get("broken"):
             self._replace()
         if not answer.get("ok"):
             raise RoutingError(str(answer.get("note", "no reason given")))
         return str(answer["note"])
 
-    def tend(self) -> str:
-        """See to the worker as a sweep begins or ends, so that a new one is warm when needed.
+    def awaited(self) -> bool | None:
+        """Return whether a new sweep should be requested; None if there is nothing to wait for.
 
-        Returns a line for the log, if there is one: a worker's end, or what it had to say of the tables it made.
+        A sweep is needed if a late message has arrived or the worker no longer uses CPU time.  It is also needed when
+        the pause before the next move of entries is over.  Runs in a separate thread, so it does not replace the
+        worker.
+        """
+        worker = self._worker
+        if worker is None or not worker.alive:
+            return None
+        if worker.hello is None:
+            return worker.has_spoken()
+        if self._asked_for is None:
+            return None if self._again is None else time.monotonic() >= self._again
+        self._listen(worker)
+        return self._answer is not None or not worker.computes(SILENT)
+
+    def warning(self) -> str:
+        """Return the next warning about a problem that did not stop the engine; "" if there is none."""
+        waiting = self._warnings or self._file.warnings
+        return waiting.pop(0) if waiting else ""
+
+    def tend(self) -> str:
+        """Check the worker when a sweep begins or ends, and replace a dead one early so that it is ready when needed.
+
+        Returns
+        -------
+        The next line for the log: the end of a worker, or its remark on its tables; "" if there is none.
         """
         if self._worker is None:
             return ""
         if self._worker.alive:
             self._listen(self._worker)
         else:
-            obituary = self._worker.obituary()
-            self._replace()
-            self._remarks.append(f"the worker {obituary}; another one is started")
-        told, self._remarks = self._remarks, []
-        return "; ".join(told)
+            self._replace_dead(self._worker)
+        if self._shadow is not None and self._shadow.alive:
+            self._listen(self._shadow)
+        self._remarks += self._status.take_remarks()
+        return self._remarks.pop(0) if self._remarks else ""
 
     def _listen(self, worker: WorkerProcess) -> None:
-        """Take what was said without a question.  A worker that is about to die is seen to the next time."""
+        """Process the messages that have arrived.  A worker that is dying is handled in the next :meth:`tend`."""
         if worker.hello is None:
             return
         with contextlib.suppress(EOFError, ValueError):
@@ -122,73 +197,147 @@ class Host:
                 self._note(said)
 
     def _note(self, said: dict[str, Any]) -> None:
+        """Store a message of a worker: a remark for the log, or the answer to the open request."""
         if "remark" in said:
             self._remarks.append(str(said["remark"])[:900])
+        elif self._asked_for is not None and said.get("sequence") == self._asked_for:
+            self._answer = said
 
     def written(self, plan: int, rounds: int) -> None:
-        """Tell the worker how many rounds of a plan all switches have, and its successors, should it die."""
+        """Report to the worker how many rounds of an update schedule all switches have.
+
+        The report is repeated in the next request, in case the worker is replaced.
+        """
         self._written = {"plan": plan, "rounds": rounds}
+        self._status.put(self._places(), lambda status: status.take_rounds(rounds))
         if self._worker is not None and self._worker.alive and self._worker.hello is not None:
             with contextlib.suppress(OSError):
                 self._worker.send({"written": self._written})
 
     def has_policies(self) -> bool:
-        """Whether the configuration, as it is now, names rules for ports."""
-        self._reload()
+        """Return whether the current configuration names a file of port rules."""
+        self._file.refresh()
         return self._config.policies is not None
 
     def discard(self) -> str:
-        """Replace a worker whose tables turned out to be wrong; a line for the log."""
+        """Replace a worker whose tables turned out to be wrong, and return a line for the log."""
         self._replace()
         return "another worker is started"
 
+    def status(self, facts: str) -> None:
+        """Update the status file with a report of the shim."""
+        alive = self._worker is not None and self._worker.alive
+        pid = self._worker.process.pid if self._worker is not None and alive else None
+        self._status.put(
+            self._places(), lambda status: status.take_facts(facts), lambda status: status.take_worker(pid)
+        )
+
+    def _places(self) -> Places:
+        metrics = self._config.metrics_file
+        return Places(self._config.status_path, None if metrics is None else Path(metrics))
+
     def stop(self) -> None:
-        """End the worker."""
+        """End the worker and write the last status."""
+        self._end_worker()
+        self._end_shadow()
+        self._status.end()
+
+    def _end_shadow(self) -> None:
+        if self._shadow is not None:
+            self._shadow.end()
+            self._shadow = None
+
+    def shadow(self, in_force: str) -> list[tuple[int, int]]:
+        """Return the shared memory of the shadow engine's worker, which is started if necessary.
+
+        Returns
+        -------
+        One pair (descriptor, generation).  Empty if no shadow engine is configured, or if its own tables are in force.
+        """
+        engine = self._config.shadow
+        if engine is None:
+            self._end_shadow()
+            return []
+        if in_force.removeprefix("ibnue-") == engine.removeprefix("ibnue-") and in_force.startswith("ibnue-"):
+            return []
+        if self._shadow is not None and not self._shadow.alive:
+            self._remarks.append(f"the shadow engine's worker {self._shadow.obituary()}; another one is started")
+            self._end_shadow()
+        if self._shadow is None:
+            self._shadow = self._start("shadow")
+            self._shadow.hello = {}  # this worker sends no hello, and messages are queued until it reads them
+            self._shadow_generation += 1
+        return [(self._shadow.memory, self._shadow_generation)]
+
+    def shadow_send(self, in_force: str, own_sls: bool, sequence: int) -> None:
+        """Notify the shadow engine's worker of tables in its shared memory.  No caller waits for its result."""
+        if self._shadow is None:
+            raise EnvironmentProblem("the shadow engine has no worker")
+        config = self._config.to_table()
+        message = {"in_force": in_force, "own_sls": own_sls, "sequence": sequence, "config": config}
+        try:
+            self._shadow.send(message)
+        except OSError as problem:
+            raise RoutingError(f"the shadow engine's worker takes no message: {problem.strerror}") from None
+
+    def _end_worker(self) -> None:
         if self._worker is not None:
             self._worker.end()
             self._worker = None
 
     def _running(self) -> WorkerProcess:
-        if self._worker is None or not self._worker.alive:
+        """Return a worker that runs, which is started or replaced if necessary."""
+        if self._worker is None:
             self._replace()
+        elif not self._worker.alive:
+            self._replace_dead(self._worker)
         return self._asked()
 
     def _asked(self) -> WorkerProcess:
+        """Return the worker, or raise EnvironmentProblem if there is none."""
         if self._worker is None:
             raise EnvironmentProblem("there is no worker")
         return self._worker
 
     def _replace(self) -> None:
-        self.stop()
+        """End the worker, if there is one, and start another one."""
+        self._end_worker()
+        self._asked_for = self._answer = None
+        self._worker = self._start("worker")
+        self._generation += 1
+
+    def _replace_dead(self, worker: WorkerProcess) -> None:
+        """Start another worker, and report how the previous worker died."""
+        self._remarks.append(f"the worker {worker.obituary()}; another one is started")
+        self._replace()
+
+    def _start(self, module: str) -> WorkerProcess:
+        """Start a process that runs ``osm_plugin.<module>`` with the current configuration."""
         log = self._open_log()
-        setup = {"config": None if self._path is None else str(self._path)}
+        setup = {"path": None if self._file.path is None else str(self._file.path), "config": self._config.to_table()}
+        reports = self._status.reports.fileno()
         try:
-            self._worker = WorkerProcess(self._python, self._paths, setup, log)
+            user = self._config.worker_user
+            return WorkerProcess(self._python, self._paths, setup, log, reports=reports, module=module, user=user)
         finally:
             if log is not None:
                 log.close()
-        self._generation += 1
+
+    def _log_path(self) -> Path | None:
+        if self._config.log_file is not None:
+            return Path(self._config.log_file)
+        return Path(self._opensm_log).parent / "ibnue-worker.log" if self._opensm_log.startswith("/") else None
 
     def _open_log(self) -> IO[bytes] | None:
-        place = self._config.log_file
-        if place is None and self._opensm_log.startswith("/"):
-            place = str(Path(self._opensm_log).parent / "ibnue-worker.log")
+        place = self._log_path()
         try:
-            return None if place is None else Path(place).open("ab")
+            return None if place is None else place.open("ab")
         except OSError:
             return None
 
-    def _reload(self) -> None:
-        """Read the configuration if it changed (SIGHUP brings a sweep, and with it us here)."""
-        stamp = None
-        if self._path is not None:
-            try:
-                about = self._path.stat()
-                stamp = (about.st_mtime_ns, about.st_size)
-            except OSError:
-                stamp = None
-            if stamp is not None and stamp == self._stamp:
-                return
-        self._stamp = None
-        self._config = read_config(self._path)
-        self._stamp = stamp
+    def _follow_log(self) -> None:
+        """Reopen the workers' log file if it was moved (log rotation).  Called from the status thread."""
+        place = self._log_path()
+        for worker in (self._worker, self._shadow):
+            if worker is not None and place is not None:
+                worker.follow_log(place)

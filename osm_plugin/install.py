@@ -1,9 +1,8 @@
-"""Builds the plugin for the OpenSM that is installed, and says what to write into opensm.conf."""
+"""Installation of the plugin: builds it for the installed OpenSM, and returns the lines for opensm.conf."""
 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -11,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from osm_plugin.build_shim import PythonBuild, compile_shim
+from osm_plugin.installed import is_root, opensm_program, run_by_root, writable_by_others
 from routing.engines import ENGINES
 from routing.errors import EnvironmentProblem
 
 PLUGIN = "ibnue"
 LIBRARY = f"lib{PLUGIN}.so"
+_REGISTERS = "osm_register_external_routing_engine"
 
-# What a build needs, and the Debian package that has it.
+# The headers that a build needs, and the Debian package of each.
 _HEADERS = {
     "opensm/osm_opensm.h": "libopensm-dev",
     "opensm/osm_version.h": "libopensm-dev",
@@ -36,17 +37,20 @@ class InstalledPlugin:
     library
         The file.
     opensm_version
-        The only OpenSM that takes it, e.g. "OpenSM 3.3.23".
+        The only OpenSM version that loads this library, e.g. "OpenSM 3.3.23".
     conf_lines
-        What opensm.conf wants.
+        Lines to add to opensm.conf.
     environment
-        Variables that OpenSM's process needs to find the library; empty where it is in a directory of the system's.
+        Variables that OpenSM's process needs to find the library; empty if it is in a system directory.
+    warnings
+        Files and folders that an OpenSM of root would run although other users may write them.
     """
 
     library: Path
     opensm_version: str
     conf_lines: tuple[str, ...]
     environment: dict[str, str]
+    warnings: tuple[str, ...] = ()
 
 
 def install(
@@ -55,25 +59,28 @@ def install(
     libdir: str | Path | None = None,
     config: str | Path | None = None,
     engine: str = "updn",
+    allow_writable: bool = False,
 ) -> InstalledPlugin:
-    """Build ``libibnue.so`` with the running interpreter inside, and put it where OpenSM looks.
+    """Build ``libibnue.so``, which embeds the running interpreter, and install it in a library directory.
 
     Parameters
     ----------
     prefix
-        Where OpenSM is installed, if not in ``/usr``.
+        Prefix of the OpenSM installation; None: ``/usr``.
     libdir
-        Where to put the library; None: the system's directory for libraries, which takes root.
+        Directory for the library; None: the system's library directory, which only root may write.
     config
-        The TOML file that ``event_plugin_options`` is to name.
+        The TOML file to name in ``event_plugin_options``.
     engine
-        The engine that ``routing_engine`` is to name.
+        The engine to name in ``routing_engine``.
+    allow_writable
+        Install for the system's OpenSM even if other users than root may write files that it runs.
 
     Raises
     ------
     EnvironmentProblem
-        A header, the compiler or libpython is missing (the message names the Debian package), the headers are of
-        another version than OpenSM, or the directory cannot be written.
+        A header, the compiler or libpython is missing (the message names the Debian package).  The versions of headers
+        and OpenSM differ.  The directory cannot be written.  Other users may write files that root would run.
     """
     root = Path(prefix) if prefix is not None else Path("/usr")
     include = _include(root)
@@ -82,6 +89,13 @@ def install(
     if not place.is_dir():
         raise EnvironmentProblem(f"{place} is no directory (create it, or name another one)")
     library = place.resolve() / LIBRARY
+    warnings = writable_by_others(run_by_root(library)) if is_root() else []
+    if warnings and libdir is None and not allow_writable:
+        more = f" and {len(warnings) - 1} more" if len(warnings) > 1 else ""
+        raise EnvironmentProblem(
+            f"root's OpenSM would run what others may change: {warnings[0]}{more} "
+            "(install ibnue as root into folders of root's, or use --allow-writable)"
+        )
     names = [f"{PLUGIN}-{name}" for name in [*ENGINES, "bundle"]]
     libraries = tuple(path for path in (root / "lib", _system_libdir(root)) if path.is_dir() and root != Path("/usr"))
     compile_shim(python_build(), library, engines=names, include=(include, include.parent), libraries=libraries)
@@ -89,33 +103,60 @@ def install(
     if config is not None:
         lines.append(f"event_plugin_options --config {Path(config).resolve()}")
     environment = {} if place.resolve() in _searched() else {"LD_LIBRARY_PATH": str(place.resolve())}
-    return InstalledPlugin(library, version, tuple(lines), environment)
+    return InstalledPlugin(library, version, tuple(lines), environment, tuple(warnings))
 
 
 def _include(root: Path) -> Path:
     include = root / "include" / "infiniband"
     for header, package in _HEADERS.items():
-        if not (include / header).is_file():
+        # libibumad is a separate package, so an OpenSM that was built from source uses the system's header.
+        system = Path("/usr/include/infiniband") if header == "umad.h" and root.name != "usr" else include
+        if not (include / header).is_file() and not (system / header).is_file():
             raise EnvironmentProblem(f"the header {include / header} is missing (apt install {package})")
     return include
 
 
 def _version(root: Path, include: Path) -> str:
-    """The version in the headers, which must be that of the program: OpenSM refuses any other plugin."""
+    """Return the version in the headers, after checking that it equals that of the program.
+
+    OpenSM refuses plugins that were built for another version.
+    """
     text = (include / "opensm/osm_version.h").read_text()
     found = re.search(r'define OSM_VERSION "([^"]+)"', text)
     if found is None:
         raise EnvironmentProblem(f"{include / 'opensm/osm_version.h'} does not say its version")
-    program = shutil.which("opensm", path=f"{root}/sbin:{root}/bin:/usr/local/sbin:/usr/sbin:/sbin")
+    if _REGISTERS not in (include / "opensm/osm_opensm.h").read_text(errors="replace"):
+        raise EnvironmentProblem(
+            f"{found[1]} takes no routing engines from plugins: its headers lack {_REGISTERS} "
+            "(OpenSM 3.3.23 or later has it)"
+        )
+    program = opensm_program(root)
     if program is None:
         raise EnvironmentProblem("OpenSM is not installed (apt install opensm)")
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    running = re.search(r"OpenSM \S+", done.stdout + done.stderr)
-    if running is not None and running[0] != found[1]:
+    running = _program_version(program)
+    if running is not None and running != found[1]:
         raise EnvironmentProblem(
-            f"{program} is {running[0]}, its headers are {found[1]} (apt install libopensm-dev of the same version)"
+            f"{program} is {running}, its headers are {found[1]} (apt install libopensm-dev of the same version)"
         )
     return found[1]
+
+
+def _program_version(program: str) -> str | None:
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"OpenSM \S+", done.stdout + done.stderr)
+    return None if found is None else found[0]
+
+
+def opensm_version(prefix: str | Path | None = None) -> str | None:
+    """Return the version that the installed OpenSM prints, e.g. "OpenSM 3.3.23"; None if it is not installed."""
+    program = opensm_program(Path(prefix) if prefix is not None else Path("/usr"))
+    return None if program is None else _program_version(program)
+
+
+def installed_library(prefix: str | Path | None = None, libdir: str | Path | None = None) -> Path:
+    """Return the path at which :func:`install` puts the library."""
+    place = Path(libdir) if libdir is not None else _system_libdir(Path(prefix) if prefix is not None else Path("/usr"))
+    return place.resolve() / LIBRARY
 
 
 def _system_libdir(root: Path) -> Path:
@@ -125,19 +166,19 @@ def _system_libdir(root: Path) -> Path:
 
 
 def _searched() -> set[Path]:
-    """The directories that the dynamic linker searches by itself."""
+    """Return the directories that the dynamic linker searches by default."""
     done = subprocess.run(["/sbin/ldconfig", "-vNX"], capture_output=True, text=True, check=False)
     found = {Path(line.split(":")[0]).resolve() for line in done.stdout.splitlines() if line.startswith("/")}
     return found | {Path(path).resolve() for path in ("/lib", "/usr/lib")}
 
 
 def python_build() -> PythonBuild:
-    """How to embed the running interpreter.
+    """Return the build settings to embed the running interpreter.
 
     Raises
     ------
     EnvironmentProblem
-        It has no shared libpython, or Python.h is missing.
+        The interpreter has no shared libpython, or Python.h is missing.
     """
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     include = Path(sysconfig.get_path("include"))
@@ -146,7 +187,7 @@ def python_build() -> PythonBuild:
         raise EnvironmentProblem(f"the header {include / 'Python.h'} is missing (apt install python{version}-dev)")
     here = Path(__file__).resolve().parents[1]
     site = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
-    # The interpreter's own path, not what it links to: a virtual environment is known by the place of the link.
+    # The symbolic link is not resolved, because Python finds its virtual environment by the location of the link.
     return PythonBuild(
         executable=Path(sys.executable).absolute(),
         include=tuple(dict.fromkeys((include, platform))),

@@ -1,10 +1,9 @@
-"""A thread of the worker that judges changes of tables, so that neither this sweep nor the next one waits for it."""
+"""Worker thread that checks the safety of transitions between tables, so that no sweep waits for the check."""
 
 from __future__ import annotations
 
 import os
 import queue
-import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -13,19 +12,18 @@ from contextlib import suppress
 from osm_plugin.rounds import Change
 from osm_plugin.transition import transition_line
 from routing.errors import IbnueError
-from routing.names import escaped
 
 NICE = 10
-"""The next sweep's routing goes first."""
+"""Nice value of the thread, so that the routing of the next sweep has priority."""
 
 
 class Judge:
-    """Tells what each change of tables meant for traffic that was under way.
+    """Thread that reports the effect of each change of tables on the traffic in the fabric.
 
     Parameters
     ----------
     tell
-        Takes a line; called from the thread.
+        Function that takes a line for the log; called from the thread.
     """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
@@ -35,7 +33,7 @@ class Judge:
         self._thread.start()
 
     def put(self, change: Change) -> None:
-        """Have a change judged.  Of several that wait only the last one is."""
+        """Queue a change.  If several changes are queued, only the last one is judged."""
         self._changes.put(change)
 
     def _run(self) -> None:
@@ -48,18 +46,16 @@ class Judge:
                     change = self._changes.get_nowait()
             if (line := judged(change)) is not None:
                 self._tell(line)
-            del change  # large, and the next one may be long in coming
+            del change  # large, and the next change may come much later
 
 
 def judged(change: Change) -> str | None:
-    """The verdict on a change, or why there is none; None where nothing changes."""
+    """Return a line with the verdict on a change, or why there is no verdict; None if nothing changes."""
     try:
         line = transition_line(change, threads=1)
     except IbnueError as problem:
         line = f"transition not judged: {problem}"
-    except Exception:  # nobody needs this so badly that the worker may die of it
+    except Exception:  # a failed verdict must not end the worker
         traceback.print_exc()
         line = "transition not judged: bug in the worker"
-    if line is not None:
-        print(escaped(line), file=sys.stderr, flush=True)  # noqa: T201
     return line

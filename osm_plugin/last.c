@@ -1,43 +1,30 @@
-/* The last tables of an engine that were proven free of credit loops, with the subnet that they are for.
+/* Keep the last tables that are proven free of credit loops, with their subnet, and publish them when an engine fails.
  *
- * When an engine fails, OpenSM leaves the tables in the switches but answers path queries as without an engine.  As long
- * as the subnet is what it was, byte for byte, the tables that were proven for it are as good as they were. */
+ * If all engines fail, OpenSM leaves the tables in the switches as they are and answers no path query.  While the
+ * subnet is unchanged, byte for byte, the proof of the last tables is still valid.  On a changed subnet the proof
+ * covers the entries that are still valid, because a subset of an acyclic set of dependencies is acyclic. */
 #include "shim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void ibnue_last_drop(struct ibnue_engine *engine)
+/* Make the worker's last answer the tables to fall back on if it is proven.  Otherwise drop the earlier ones. */
+void ibnue_last_keep(struct ibnue_plugin *plugin)
 {
-    free(engine->last.bytes);
-    engine->last = (struct ibnue_last){.bytes = NULL};
-}
+    struct ibnue_tables older = plugin->last;
 
-/* Copy request and answer; without memory for it there is nothing to fall back on, which is no failure. */
-void ibnue_last_keep(struct ibnue_engine *engine, const struct ibnue_answer *answer)
-{
-    struct ibnue_last *last = &engine->last;
-    size_t size = ibnue_answer_extent(answer);
-
-    if (!answer->certified) {
-        ibnue_last_drop(engine);
+    if (!plugin->taken.answer.certified) {
+        ibnue_tables_drop(&plugin->last);
         return;
     }
-    if (size > last->room || size < last->room / 2) {
-        ibnue_last_drop(engine);
-        last->bytes = malloc(size);
-        if (!last->bytes)
-            return;
-        last->room = size;
-    }
-    memcpy(last->bytes, engine->plugin->memory.bytes, size);
-    last->answer = *answer;
-    last->unfinished = engine->plugin->unsettled.rounds_open;
+    plugin->last = plugin->taken;
+    plugin->taken = older; /* the next answer reuses this buffer */
 }
 
-/* Not over the number of the request, nor over what happens to lie between the arrays. */
-static int same_subnet(const uint8_t *one, const uint8_t *other)
+/* Return whether two requests describe the same subnet.  Sequence numbers, options, and padding between the arrays are
+ * not compared. */
+int ibnue_same_subnet(const uint8_t *one, const uint8_t *other)
 {
     const struct ibnue_request *a = (const struct ibnue_request *)one, *b = (const struct ibnue_request *)other;
     size_t devices = a->devices * sizeof(struct ibnue_device), ends = a->endports * sizeof(struct ibnue_endport);
@@ -49,22 +36,101 @@ static int same_subnet(const uint8_t *one, const uint8_t *other)
            !memcmp(one + a->cable_at, other + b->cable_at, a->cables * sizeof(struct ibnue_cable));
 }
 
-/* Whether there are tables for the subnet as it is. */
-int ibnue_last_holds(const struct ibnue_engine *engine)
+/* Return the current subnet as a request, which the caller frees, or NULL if it could not be made. */
+uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin)
 {
     struct ibnue_walk walk;
     char why[IBNUE_WHY];
     uint8_t *now;
-    int same = 0;
 
-    if (!engine->last.bytes || ibnue_walk_open(engine->plugin, &walk, why))
-        return 0;
+    if (ibnue_walk_open(plugin, &walk, why))
+        return NULL;
     now = malloc(walk.room);
-    if (now) {
-        ibnue_request_write(engine->plugin, &walk, now);
-        same = same_subnet(now, engine->last.bytes);
+    if (now)
+        ibnue_request_write(plugin, &walk, now);
+    ibnue_walk_close(&walk);
+    return now;
+}
+
+/* Return whether OpenSM has another engine to try after this one. */
+static int another_follows(const struct ibnue_engine *engine)
+{
+    const osm_opensm_t *osm = engine->plugin->osm;
+    const struct osm_routing_engine *next = osm->routing_engine_list;
+
+    while (next && next->context != engine)
+        next = next->next;
+    return (next && next->next) || !osm->no_fallback_routing_engine;
+}
+
+/* Publish tables from the buffer that `source` names.  Return 0, or -1 with the reason in `why`. */
+static int publish_last(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
+                   enum ibnue_source source, char *why)
+{
+    if (ibnue_tables_fit(engine->plugin, answer, bytes, why) || ibnue_publish(engine, answer, bytes, why))
+        return -1;
+    ibnue_settle_later(engine, answer, source);
+    if (engine->plugin->last.unfinished)
+        ibnue_rounds_begin(engine, answer, bytes, 1);
+    return 0;
+}
+
+/* Publish the still valid entries of the last proven tables.  Return 0, or -1 if they are not published, with a
+ * description or the reason in `what`. */
+static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *what)
+{
+    struct ibnue_plugin *plugin = engine->plugin;
+    const struct ibnue_remains *remains = &plugin->remains;
+    int length;
+
+    /* The engine that computed these tables may come next, and may be able to route instead of keeping them. */
+    if (plugin->last.engine != engine && another_follows(engine)) {
+        snprintf(what, IBNUE_WHY, "the last proven tables are those of %s, so the next engine is tried",
+                 plugin->last.engine->name);
+        return -1;
+    }
+    if (ibnue_remains_make(plugin, now, what))
+        return -1;
+    if (remains->served < remains->pairs && another_follows(engine)) {
+        snprintf(what, IBNUE_WHY, "%" PRIu64 " of %" PRIu64 " pairs of end ports have a path in its last tables, so the "
+                 "next engine is tried", remains->served, remains->pairs);
+        return -1;
+    }
+    if (publish_last(engine, &remains->answer, remains->bytes, IBNUE_FROM_REMAINS, what))
+        return -1;
+    length = snprintf(what, IBNUE_WHY, "keeps what is left of the last proven tables (%s): %" PRIu64 " of %" PRIu64
+                      " pairs of end ports have a path, %u broken entries are dropped",
+                      plugin->last.engine->name, remains->served, remains->pairs, remains->dropped);
+    if (remains->moved && length < IBNUE_WHY)
+        length += snprintf(what + length, (size_t)(IBNUE_WHY - length),
+                           "; not proven: what %u end ports send that are new or have moved", remains->moved);
+    if (remains->cut_off && length < IBNUE_WHY)
+        snprintf(what + length, (size_t)(IBNUE_WHY - length), "; multicast is cut off at %u switches",
+                 remains->cut_off);
+    return 0;
+}
+
+/* Publish the last proven tables, or their still valid entries if the subnet has changed.  Return 0, or -1 if nothing
+ * was published.  Write a description or the reason to `what`. */
+int ibnue_last_serve(struct ibnue_engine *engine, char *what)
+{
+    struct ibnue_plugin *plugin = engine->plugin;
+    uint8_t *now;
+    int failed;
+
+    snprintf(what, IBNUE_WHY, "there are no proven tables yet");
+    if (!plugin->last.bytes)
+        return -1;
+    snprintf(what, IBNUE_WHY, "out of memory");
+    if (!(now = ibnue_subnet_now(plugin)))
+        return -1;
+    if (plugin->last.engine == engine && ibnue_same_subnet(now, plugin->last.bytes)) {
+        failed = publish_last(engine, &plugin->last.answer, plugin->last.bytes, IBNUE_FROM_LAST, what);
+        if (!failed)
+            snprintf(what, IBNUE_WHY, "keeps its tables, proven for this very subnet");
+    } else {
+        failed = serve_remains(engine, now, what);
     }
     free(now);
-    ibnue_walk_close(&walk);
-    return same;
+    return failed;
 }

@@ -1,5 +1,6 @@
-/* Multicast groups on the tree that came with the tables: the members' ports, and the way from each to the root as far
- * as it is shared.  Runs in OpenSM's sweeper with the exclusive lock held, also between sweeps, when a port joins. */
+/* Build the tree of a multicast group as a part of the multicast tree that came with the tables: the members' ports,
+ * and the paths that connect them.  Runs in OpenSM's sweeper with the exclusive lock held, also between sweeps, when a
+ * port joins. */
 #include "shim.h"
 
 #include <stdlib.h>
@@ -8,35 +9,37 @@
 #include <opensm/osm_mcast_mgr.h>
 #include <opensm/osm_multicast.h>
 
+/* A group's tree while it is built. */
 struct growth {
     const struct ibnue_service *service;
-    osm_opensm_t *osm;
-    uint16_t mlid;
-    uint8_t *member;    /* [switches], whether a member is at the switch */
-    uint8_t *on;        /* [switches], whether the switch is on the tree */
-    uint32_t *branches; /* [switches], children that lead to members */
-    int32_t *child;     /* [switches], the last of them */
+    struct ibnue_plugin *plugin;
+    uint16_t mlid;      /* host order */
+    uint8_t *member;    /* [switches], whether the switch or a port cabled to it is a member */
+    uint8_t *on;        /* [switches], whether the switch is on the group's tree */
+    uint32_t *branches; /* [switches], number of children on the group's tree */
+    int32_t *child;     /* [switches], row of one such child */
 };
 
 static osm_switch_t *switch_of_row(const struct growth *growth, int32_t row)
 {
-    return osm_get_switch_by_guid(&growth->osm->subn, cl_hton64(growth->service->guid[row]));
+    return osm_get_switch_by_guid(&growth->plugin->osm->subn, cl_hton64(growth->service->guid[row]));
 }
 
+/* Add a port to a switch's entry of the group.  Return 0, or -1 with a line in the log. */
 static int set_port(const struct growth *growth, int32_t row, uint8_t port)
 {
     osm_switch_t *sw = switch_of_row(growth, row);
 
     if (!sw || port >= sw->num_ports || !osm_switch_supports_mcast(sw)) {
-        osm_log(&growth->osm->log, OSM_LOG_ERROR, "ERR IBN8: MLID 0x%x: switch 0x%016" PRIx64 " %s\n", growth->mlid,
-                growth->service->guid[row], sw ? "takes no multicast" : "is gone");
+        SAY(growth->plugin, OSM_LOG_ERROR, "ERR IBN8: MLID 0x%x: switch 0x%016" PRIx64 " %s\n", growth->mlid,
+            growth->service->guid[row], sw ? "takes no multicast" : "is gone");
         return -1;
     }
     osm_mcast_tbl_set(&sw->mcast_tbl, growth->mlid, port);
     return 0;
 }
 
-/* Mark the switch of one member, and set the member's port. */
+/* Mark the switch of a member, and add the port that leads to the member.  Return 0 or -1. */
 static int add_member(const struct growth *growth, const osm_port_t *port)
 {
     const osm_physp_t *physp = port->p_physp;
@@ -46,7 +49,7 @@ static int add_member(const struct growth *growth, const osm_port_t *port)
     if (!port->p_node->sw) {
         physp = physp ? physp->p_remote_physp : NULL;
         if (!physp || !physp->p_node->sw)
-            return 0; /* cabled to another CA, or to nothing by now */
+            return 0; /* the member is cabled to another CA, or no longer cabled */
         number = physp->port_num;
     }
     row = ibnue_row_of_guid(growth->service, cl_ntoh64(osm_node_get_node_guid(physp->p_node)));
@@ -56,6 +59,7 @@ static int add_member(const struct growth *growth, const osm_port_t *port)
     return set_port(growth, row, number);
 }
 
+/* Mark all switches on the paths from the members to the root. */
 static void mark_ways(const struct growth *growth)
 {
     for (uint32_t start = 0; start < growth->service->switches; start++) {
@@ -72,7 +76,7 @@ static void mark_ways(const struct growth *growth)
     }
 }
 
-/* If all members are on one side of a root, the tree begins where they part. */
+/* Start the tree at the first switch below `root` with a member or several branches.  Remove the switches above it. */
 static void cut_above(const struct growth *growth, int32_t root)
 {
     while (growth->on[root] && !growth->member[root] && growth->branches[root] == 1) {
@@ -81,6 +85,7 @@ static void cut_above(const struct growth *growth, int32_t root)
     }
 }
 
+/* Add the ports at both ends of every edge of the group's tree.  Return 0, or a non-zero value if one failed. */
 static int set_ways(const struct growth *growth)
 {
     const struct ibnue_service *service = growth->service;
@@ -96,6 +101,7 @@ static int set_ways(const struct growth *growth)
     return failed;
 }
 
+/* Build the group's tree.  Return 0, or a non-zero value if a switch or port failed. */
 static int grow(const struct growth *growth, cl_qlist_t *members)
 {
     int failed = 0;
@@ -109,15 +115,16 @@ static int grow(const struct growth *growth, cl_qlist_t *members)
     return failed | set_ways(growth);
 }
 
+/* Build the tree of a multicast group.  OpenSM calls this as mcast_build_stree. */
 ib_api_status_t ibnue_multicast(void *context, osm_mgrp_box_t *group)
 {
     struct ibnue_engine *engine = context;
-    struct growth growth = {.osm = engine->plugin->osm, .mlid = group->mlid};
+    struct growth growth = {.plugin = engine->plugin, .mlid = group->mlid};
     ib_api_status_t status = IB_ERROR;
     cl_qlist_t members;
     cl_qmap_t map;
 
-    osm_purge_mtree(&growth.osm->sm, group); /* what another engine may have left */
+    osm_purge_mtree(&growth.plugin->osm->sm, group); /* another engine may have left a tree */
     if (osm_mcast_make_port_list_and_map(&members, &map, group)) {
         osm_mcast_drop_port_list(&members);
         return IB_INSUFFICIENT_MEMORY;

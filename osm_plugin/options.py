@@ -1,37 +1,56 @@
-"""What the configuration, and what OpenSM sets up, allow the engines and their tables."""
+"""Engine options from the configuration and from OpenSM's limits, and the check of tables before publication."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from osm_plugin.config import PluginConfig
+from osm_plugin.qos import QosPolicy
 from osm_plugin.snapshot import Snapshot
 from routing.deadlock.proof import Proof
 from routing.engines.base import EngineOptions, Objective
 from routing.engines.budget import effort_within
 from routing.errors import NotEnoughVLs, OptionError, RoutingError
+from routing.fabric import Fabric
+from routing.formats.guid_files import read_guid_list
 from routing.numerals import number_of
 from routing.tables import Routing
 
 SWEEP_EFFORT = 0.1
-"""Effort where the configuration states none: OpenSM answers no path query while it routes."""
+"""Default optimisation effort.  It is low because OpenSM answers no path queries while it routes."""
 
 
 def threads_of(config: PluginConfig) -> int:
-    """How many threads the kernels may have."""
+    """Return the number of threads that the kernels may use."""
     return config.threads or min(8, len(os.sched_getaffinity(0)))
 
 
-def options_of(engine: str, config: PluginConfig, snapshot: Snapshot) -> EngineOptions:
-    """The engine's options: the configuration's, and as many VLs for "auto" as OpenSM sets up.
+def options_of(
+    engine: str, config: PluginConfig, snapshot: Snapshot, found: Mapping[str, Any] | None = None
+) -> EngineOptions:
+    """Return the options of an engine.
+
+    Parameters
+    ----------
+    engine
+        Name of the engine, without prefix.
+    config
+        The plugin's configuration.
+    snapshot
+        The request.  The engine may use at most the data VLs that OpenSM sets up.
+    found
+        Options of the engine; None: those of the configuration.
 
     Raises
     ------
     OptionError
-        A value that does not exist, or more VLs than OpenSM will set up.
+        An option has an unknown value, or requires more VLs than OpenSM will set up.
     """
-    found = config.options_of(engine)
+    found = dict(config.options_of(engine) if found is None else found)
     if "objective" in found:
         try:
             found["objective"] = Objective(found["objective"])
@@ -48,7 +67,32 @@ def options_of(engine: str, config: PluginConfig, snapshot: Snapshot) -> EngineO
         found["effort"] = effort_within(snapshot.fabric, found.pop("budget"))
     found.setdefault("effort", SWEEP_EFFORT)
     _check_vls(found.get("vls", "auto"), snapshot)
-    return EngineOptions(**found, threads=threads_of(config), port_vls=snapshot.data_vls)
+    _leave_vls(found, QosPolicy.of(snapshot.conf))
+    port_vls = min(snapshot.data_vls, found.get("first_vl", 0) + found.pop("most_vls", snapshot.data_vls))
+    return EngineOptions(**found, threads=threads_of(config), port_vls=port_vls)
+
+
+def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:
+    """Replace the root file by those of its roots that exist in the fabric.  With none, the engine chooses roots."""
+    if options.root_guid_file is None:
+        return options
+    there = set(fabric.switch_guid.tolist())
+    roots = tuple(f"{guid:#018x}" for guid in read_guid_list(options.root_guid_file) if guid in there)
+    return replace(options, roots=roots, root_guid_file=None)
+
+
+def _leave_vls(found: dict[str, Any], policy: QosPolicy) -> None:
+    """Limit the VLs if there is a QoS policy, so that every class gets SLs and VLs.
+
+    "auto" becomes the fewest VLs that the engine needs.  A number is limited to the layers for which there are SLs.
+    """
+    if not policy.sls:
+        return
+    wanted = found.get("vls", "auto")
+    if wanted == "auto":
+        found["vls"] = "min"
+    elif isinstance(wanted, int):
+        found["vls"] = min(wanted, policy.most_layers)
 
 
 def _check_vls(wanted: int | str, snapshot: Snapshot) -> None:
@@ -61,20 +105,25 @@ def _check_vls(wanted: int | str, snapshot: Snapshot) -> None:
 
 
 def check_published(proof: Proof, routing: Routing, snapshot: Snapshot, config: PluginConfig) -> str:
-    """What the proof says, in a few words, if it allows publishing.
+    """Check that tables may be published, and describe their proof in a few words.
 
     Raises
     ------
     RoutingError
-        More VLs than OpenSM sets up, or a credit loop that was not allowed.
+        The tables use more VLs than OpenSM sets up, or have a credit loop that is not allowed.
     """
     if routing.vls > snapshot.data_vls:
         raise NotEnoughVLs(routing.vls, snapshot.data_vls)
     if proof.certified:
         scope = "switch-to-switch traffic included" if proof.scope == "all" else "from or to CAs and routers"
         return f"proven free of credit loops ({proof.strength}, {scope})"
-    lines = [line.strip() for line in proof.credit_loop.describe()] if proof.credit_loop is not None else ["no proof"]
-    loop = " ".join([lines[0], "; ".join(lines[1:3]), *(["..."] if len(lines) > 3 else [])])
+    loop = loop_line(proof)
     if not config.allow_credit_loops:
         raise RoutingError(f"the tables have a credit loop, and allow_credit_loops is not set: {loop}")
     return f"NOT free of credit loops, as allowed: {loop}"
+
+
+def loop_line(proof: Proof) -> str:
+    """Return the beginning of a credit loop as one line."""
+    lines = [line.strip() for line in proof.credit_loop.describe()] if proof.credit_loop is not None else ["no proof"]
+    return " ".join([lines[0], "; ".join(lines[1:3]), *(["..."] if len(lines) > 3 else [])])

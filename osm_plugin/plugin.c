@@ -1,15 +1,25 @@
-/* The plugin as OpenSM sees it: one library that registers the engines `ibnue-*` and lives until OpenSM ends. */
+/* Entry points of the OpenSM event plugin: creation, deletion and events.  The plugin registers the routing engines
+ * `ibnue-*` when it is created and exists until OpenSM ends. */
+#define _GNU_SOURCE
 #include "shim.h"
 
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
 #include <opensm/osm_event_plugin.h>
 #include <opensm/osm_version.h>
 
 #include "host.h"
 
-/* OpenSM loads a library once, however often it is named, and Python starts once in a process. */
+/* Maximum number of the host's lines that are logged at one event. */
+#define MOST_LINES 64
+
+/* Set while a plugin exists.  OpenSM calls `create` once for each time that event_plugin_name has the plugin, but only
+ * one interpreter can run in a process. */
 static atomic_flag taken = ATOMIC_FLAG_INIT;
 
 static void free_plugin(struct ibnue_plugin *plugin)
@@ -17,14 +27,20 @@ static void free_plugin(struct ibnue_plugin *plugin)
     while (plugin->engines) {
         struct ibnue_engine *engine = plugin->engines;
         plugin->engines = engine->next;
-        ibnue_last_drop(engine);
         ibnue_service_drop(engine);
         free(engine->name);
         free(engine);
     }
+    ibnue_watch_end(plugin);
+    ibnue_tables_drop(&plugin->taken);
+    ibnue_tables_drop(&plugin->last);
+    free(plugin->asked.bytes);
+    ibnue_remains_drop(&plugin->remains);
     ibnue_policies_drop(plugin);
     ibnue_rounds_drop(plugin);
+    ibnue_copies_drop(plugin);
     ibnue_memory_unmap(&plugin->memory);
+    ibnue_memory_unmap(&plugin->shadow);
     free(plugin->rows.row);
     free(plugin->seen.node);
     free(plugin);
@@ -52,13 +68,45 @@ static void register_engine(struct ibnue_plugin *plugin, const char *name)
     plugin->engines = engine;
 }
 
+/* Return the path of the file that this library was loaded from. */
+static const char *library(void)
+{
+    Dl_info about;
+
+    return dladdr(&taken, &about) && about.dli_fname ? about.dli_fname : "libibnue.so";
+}
+
+/* Return whether OpenSM's structs match the headers of the build.  If not, report the difference: in OpenSM's log if
+ * that is safe to use, otherwise on standard error, and always in the system log. */
+static int is_for_this_opensm(const struct osm_opensm *osm)
+{
+    char why[IBNUE_WHY], line[2 * IBNUE_WHY];
+    int log;
+
+    if (!ibnue_abi_check_opensm(osm, &log, why))
+        return 1;
+    snprintf(line, sizeof(line),
+             "ERR IBN21: ibnue is not available: %s was built with headers that are not this OpenSM's: %s; install its "
+             "headers, then run 'ibnue plugin install' again", library(), why);
+    if (log)
+        osm_log((osm_log_t *)&osm->log, OSM_LOG_ERROR, "%s\n", line);
+    else
+        fprintf(stderr, "%s\n", line);
+    syslog(LOG_DAEMON | LOG_ERR, "%s", line);
+    return 0;
+}
+
 static void *create(struct osm_opensm *osm)
 {
     struct ibnue_plugin *plugin;
+    const char *options, *log_file;
     char note[IBNUE_WHY] = "Python failed inside of OpenSM; its message is on OpenSM's standard error";
     char names[4096] = IBNUE_ENGINES, *rest = NULL;
-    const char *options = osm->subn.opt.event_plugin_options, *log_file = osm->subn.opt.log_file;
 
+    if (!is_for_this_opensm(osm))
+        return NULL;
+    options = osm->subn.opt.event_plugin_options;
+    log_file = osm->subn.opt.log_file;
     if (atomic_flag_test_and_set(&taken)) {
         osm_log(&osm->log, OSM_LOG_ERROR, "ERR IBN5: ibnue is loaded already; name it once in event_plugin_name\n");
         return NULL;
@@ -67,7 +115,11 @@ static void *create(struct osm_opensm *osm)
     if (!plugin)
         return NULL;
     plugin->osm = osm;
-    plugin->memory.fd = -1;
+    plugin->memory.fd = plugin->shadow.fd = -1;
+    pthread_mutex_init(&plugin->watch.lock, NULL);
+    pthread_cond_init(&plugin->watch.change, NULL);
+    SAY(plugin, OSM_LOG_INFO, "ibnue: %s, ibnue %s, built for %s, layout %016" PRIx64 ", protocol %s\n", library(),
+        IBNUE_PACKAGE, OSM_VERSION, ibnue_abi_hash(), IBNUE_PROTOCOL);
     if (ibnue_python_start(note)) {
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN6: ibnue is not available: %s\n", note);
         free_plugin(plugin);
@@ -85,27 +137,59 @@ static void *create(struct osm_opensm *osm)
 
 static void delete(void *data)
 {
+    ibnue_watch_end(data); /* the watch thread calls the host, so it has to end before the host stops */
     ibnue_host_stop();
     free_plugin(data);
     atomic_flag_clear(&taken);
 }
 
+/* Log problems that did not stop the engine, such as a configuration file that is not in force. */
+static void say_warnings(struct ibnue_plugin *plugin)
+{
+    char note[IBNUE_WHY] = "";
+
+    while (ibnue_host_warning(note, IBNUE_WHY) == IBNUE_TOKEN)
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN20: %s\n", note);
+}
+
+/* Return whether OpenSM's nodes, switches and ports have the layout of the headers.  The check is needed here as well,
+ * because port policies apply under any engine: an ibnue engine, which would check first, may never have run. */
+static int may_use_nodes(struct ibnue_plugin *plugin)
+{
+    char why[IBNUE_WHY];
+    int fits;
+
+    CL_PLOCK_ACQUIRE(&plugin->osm->lock);
+    fits = !ibnue_abi_fits(plugin, why);
+    CL_PLOCK_RELEASE(&plugin->osm->lock);
+    return fits;
+}
+
+/* Handle an event that OpenSM reports. */
 static void report(void *data, osm_epi_event_id_t event, void *about)
 {
     struct ibnue_plugin *plugin = data;
     char note[IBNUE_WHY] = "";
 
     (void)about;
-    if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE && ibnue_same_layout(plugin->osm)) {
+    if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE && plugin->layout_known) {
         ibnue_rounds_go_on(plugin);
-        ibnue_settle(plugin); /* hops are those of the last round */
+        ibnue_copies_written(plugin);
+        ibnue_settle(plugin); /* comes last, because hop counts are those of the last round */
     }
+    if (event == OSM_EVENT_ID_HEAVY_SWEEP_DONE && may_use_nodes(plugin))
+        ibnue_copies_discovered(plugin);
+    ibnue_status_event(plugin, event);
     if (event != OSM_EVENT_ID_HEAVY_SWEEP_START && event != OSM_EVENT_ID_SUBNET_UP)
         return;
-    if (ibnue_host_tend(note, IBNUE_WHY) == IBNUE_TOKEN && note[0])
+    for (int lines = 0; lines < MOST_LINES && ibnue_host_tend(note, IBNUE_WHY) == IBNUE_TOKEN && note[0]; lines++)
         SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
-    if (event == OSM_EVENT_ID_SUBNET_UP && ibnue_same_layout(plugin->osm))
+    say_warnings(plugin);
+    if (event == OSM_EVENT_ID_SUBNET_UP && may_use_nodes(plugin)) {
+        ibnue_arbitration_tell(plugin);
         ibnue_policies_apply(plugin);
+        ibnue_shadow_look(plugin);
+    }
 }
 
 __attribute__((visibility("default"))) osm_event_plugin_t osm_event_plugin = {

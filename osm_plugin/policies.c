@@ -1,7 +1,8 @@
-/* Policies per port: after every sweep, HOQLife and VLStallCount of the ports for which rules want something else than
- * the four values that OpenSM gives to all.
+/* Port policies: after every sweep, set HOQLife and VLStallCount of the ports for which rules require other values than
+ * those that OpenSM sets everywhere.
  *
- * The worker says what is wanted; the requests are OpenSM's own, so that their answers end up in its tables as well. */
+ * The worker applies the rules to the subnet.  The requests are sent through OpenSM, so that OpenSM takes the answers
+ * into its own tables. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -12,19 +13,20 @@
 #include "host.h"
 
 #define PORTS 256
-/* A port that answers a request but does not take a value is asked so often, and then that value is left alone until
- * the rules want another one, or the port has been down. */
+/* Maximum number of attempts to set a value that a port answers but does not accept.  After these attempts the value is
+ * left alone until the rules require another one, or the port has been down. */
 #define TRIES 3
 
-/* Longest wait for the answers to all requests: OpenSM gives up each after its own retries long before. */
+/* Maximum wait for the answers to all requests.  OpenSM's own retries end long before that. */
 #define PATIENCE_MS 60000
 
+/* The value that the rules require of a port, and the attempts to set it. */
 struct wish {
-    uint8_t mask, value; /* which bits of vl_stall_life are wanted, and how */
-    uint8_t asked;       /* the last request */
-    uint8_t refused;     /* which bits the port did not take then, whole fields */
-    uint8_t tries;       /* how often in a row */
-    uint8_t sent;        /* in this round */
+    uint8_t mask, value; /* bits of vl_stall_life that the rules set, and their values; mask 0: no rule applies */
+    uint8_t asked;       /* vl_stall_life in the last request */
+    uint8_t refused;     /* mask of the fields (HOQLife, VLStallCount) that the port did not accept */
+    uint8_t tries;       /* number of consecutive requests that the port did not accept; from TRIES on refused fields are left alone */
+    uint8_t sent;        /* whether a request was sent in this sweep */
 };
 
 struct ibnue_policies {
@@ -33,10 +35,13 @@ struct ibnue_policies {
     struct wish *wish;        /* [switches][PORTS] */
 };
 
+/* Numbers of ports in one sweep. */
 struct tally {
+    /* wished: with a rule.  right: with the required value already.  written: with a request.  held: with the requested
+     * value afterwards.  stubborn: with a value that is left alone.  failed: whose request could not be sent. */
     unsigned wished, right, written, held, stubborn, failed;
-    osm_physp_t *first;       /* the first that did not do as asked */
-    uint8_t first_asked;
+    osm_physp_t *first;       /* the first port that did not accept the requested value, NULL: none */
+    uint8_t first_asked;      /* vl_stall_life that was requested of this port */
 };
 
 void ibnue_policies_drop(struct ibnue_plugin *plugin)
@@ -49,6 +54,7 @@ void ibnue_policies_drop(struct ibnue_plugin *plugin)
     plugin->policies = NULL;
 }
 
+/* Return the row of a switch by its GUID, -1 if the policies do not have it. */
 static int row_of(const struct ibnue_policies *policies, uint64_t guid)
 {
     uint32_t low = 0, high = policies ? policies->switches : 0;
@@ -63,8 +69,9 @@ static int row_of(const struct ibnue_policies *policies, uint64_t guid)
     return policies && low < policies->switches && policies->guid[low] == guid ? (int)low : -1;
 }
 
-/* The subnet, and behind it the forwarding tables, in which the worker looks for credit loops. */
-static int write_request(struct ibnue_plugin *plugin, int fd, uint64_t generation, char *why)
+/* Write a request, followed by the LFTs as the switches have acknowledged them, into the memory of a worker. */
+int ibnue_request_with_tables(struct ibnue_plugin *plugin, struct ibnue_memory *memory, int fd, uint64_t generation,
+                              char *why)
 {
     uint32_t lids = plugin->osm->subn.max_ucast_lid_ho + 1u;
     struct ibnue_request *request;
@@ -76,14 +83,14 @@ static int write_request(struct ibnue_plugin *plugin, int fd, uint64_t generatio
     if (ibnue_walk_open(plugin, &walk, why))
         return -1;
     tables = (size_t)walk.switches * lids;
-    if (ibnue_memory_map(&plugin->memory, fd, generation, walk.room + sizeof(*extra) + tables + 16, why)) {
+    if (ibnue_memory_map(memory, fd, generation, walk.room + sizeof(*extra) + tables + 16, why)) {
         ibnue_walk_close(&walk);
         return -1;
     }
-    ibnue_request_write(plugin, &walk, plugin->memory.bytes);
+    ibnue_request_write(plugin, &walk, memory->bytes);
     ibnue_walk_close(&walk);
-    request = (struct ibnue_request *)plugin->memory.bytes;
-    extra = (struct ibnue_policy_request *)(plugin->memory.bytes + (request->end + 7) / 8 * 8);
+    request = (struct ibnue_request *)memory->bytes;
+    extra = (struct ibnue_policy_request *)(memory->bytes + (request->end + 7) / 8 * 8);
     lft = (uint8_t *)(extra + 1);
     for (uint32_t row = 0; row < plugin->rows.switches; row++, lft += lids) {
         const osm_switch_t *sw = plugin->rows.row[row];
@@ -95,10 +102,12 @@ static int write_request(struct ibnue_plugin *plugin, int fd, uint64_t generatio
     extra->magic = IBNUE_POLICY_REQUEST_MAGIC;
     extra->lids = lids;
     extra->unused = 0;
-    request->end = (uint64_t)(lft - plugin->memory.bytes);
+    request->end = (uint64_t)(lft - memory->bytes);
     return 0;
 }
 
+/* Replace the policies by the worker's answer.  A port whose required value is unchanged keeps the state of its
+ * attempts.  Return 0, or -1 with the reason in `why`. */
 static int read_answer(struct ibnue_plugin *plugin, char *why)
 {
     const struct ibnue_request *request = (const struct ibnue_request *)plugin->memory.bytes;
@@ -136,7 +145,8 @@ static int read_answer(struct ibnue_plugin *plugin, char *why)
         before = row_of(old, made->guid[row]);
         for (unsigned port = 0; port < PORTS; port++, want++) {
             struct wish *wish = made->wish + (size_t)row * PORTS + port;
-            uint8_t mask = (uint8_t)(*want >> 8), value = (uint8_t)(*want & mask);
+            uint16_t bits = *(const volatile uint16_t *)want; /* read once, because the worker can change it */
+            uint8_t mask = (uint8_t)(bits >> 8), value = (uint8_t)(bits & mask);
             if (before >= 0)
                 *wish = old->wish[(size_t)before * PORTS + port];
             if (mask != wish->mask || value != wish->value)
@@ -148,35 +158,43 @@ static int read_answer(struct ibnue_plugin *plugin, char *why)
     return 0;
 }
 
-/* Have the worker lay the rules over the subnet.  OpenSM's lock is held only while the subnet is copied. */
-static int ask(struct ibnue_plugin *plugin, char *note)
+/* Ask the worker to apply the rules to the subnet, and wait for its answer.  OpenSM's lock is held only while the
+ * subnet is copied.  Return 0, or -1 with the reason in `note`. */
+static int ask_policies(struct ibnue_plugin *plugin, char *note)
 {
     uint64_t generation = 0;
     int fd = -1, bad;
 
-    ibnue_settle_memory(plugin);
+    if (plugin->asked.late) {
+        snprintf(note, IBNUE_WHY, "the worker still computes tables");
+        return -1;
+    }
     if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN)
         return -1;
     CL_PLOCK_ACQUIRE(&plugin->osm->lock);
-    bad = write_request(plugin, fd, generation, note);
+    bad = ibnue_request_with_tables(plugin, &plugin->memory, fd, generation, note);
     CL_PLOCK_RELEASE(&plugin->osm->lock);
+    plugin->asked.engine = NULL;
+    plugin->asked.sequence = plugin->sequence;
     if (bad || ibnue_host_send(IBNUE_POLICIES, plugin->sequence, note, IBNUE_WHY) != IBNUE_TOKEN ||
         ibnue_wait_for_worker(plugin, note) || ibnue_memory_map(&plugin->memory, fd, generation, 1, note))
         return -1;
     return 0;
 }
 
+/* Return the mask of the fields of vl_stall_life (HOQLife, VLStallCount) that contain any of the bits. */
 static uint8_t fields_of(uint8_t bits)
 {
     return (uint8_t)((bits & 0x1F ? 0x1F : 0) | (bits & 0xE0 ? 0xE0 : 0));
 }
 
+/* Return `now` with the bits of the mask replaced by those of `value`. */
 static uint8_t with(uint8_t now, uint8_t mask, uint8_t value)
 {
     return (uint8_t)((now & ~mask) | (value & mask));
 }
 
-/* The port of a wish, if it is one that OpenSM configures too: cabled, and not down. */
+/* Return a port if it is cabled and not down, as OpenSM configures only such ports.  Otherwise return NULL. */
 static osm_physp_t *live_port(const osm_node_t *node, unsigned port)
 {
     osm_physp_t *physp = port < osm_node_get_num_physp(node) ? osm_node_get_physp_ptr((osm_node_t *)node, port) : NULL;
@@ -187,7 +205,8 @@ static osm_physp_t *live_port(const osm_node_t *node, unsigned port)
     return physp;
 }
 
-/* All fields as they were read; states, as the specification has it, "no change"; nobody is asked to register anew. */
+/* Send a request that sets vl_stall_life of a port.  All other fields keep the values that were read, the port states
+ * are set to "no change", and no client reregistration is requested.  Return 0, or another value if sending fails. */
 static int request_set(struct ibnue_plugin *plugin, osm_physp_t *physp, uint8_t stall_life)
 {
     osm_node_t *node = osm_physp_get_node_ptr(physp);
@@ -211,6 +230,8 @@ static int request_set(struct ibnue_plugin *plugin, osm_physp_t *physp, uint8_t 
                        CL_DISP_MSGID_NONE, &context) != IB_SUCCESS;
 }
 
+/* Send a request to a port that does not have its required value.  Fields that it refused TRIES times are left
+ * alone. */
 static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct wish *wish, struct tally *tally)
 {
     uint8_t now = physp->port_info.vl_stall_life, left = wish->tries >= TRIES ? wish->refused : 0;
@@ -232,7 +253,7 @@ static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct
     wish->sent = 1;
 }
 
-/* The answers have come, and OpenSM has taken over what ports say of themselves. */
+/* Compare a port's value with the request.  The answers have arrived, and OpenSM has taken them into its tables. */
 static void check_port(osm_physp_t *physp, struct wish *wish, struct tally *tally)
 {
     uint8_t now = physp->port_info.vl_stall_life;
@@ -254,6 +275,7 @@ static void check_port(osm_physp_t *physp, struct wish *wish, struct tally *tall
     }
 }
 
+/* Send the requests to all ports with a rule, or check their values afterwards if `check` is set. */
 static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int check)
 {
     struct ibnue_policies *policies = plugin->policies;
@@ -270,11 +292,12 @@ static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int chec
             else if (physp)
                 request_port(plugin, physp, wish, tally);
             else
-                wish->refused = wish->tries = wish->sent = 0; /* who knows what comes up there */
+                wish->refused = wish->tries = wish->sent = 0; /* another device may come up there */
         }
     }
 }
 
+/* Wait until OpenSM has no outstanding requests.  Return 0, or -1 after PATIENCE_MS or if OpenSM ends. */
 static int wait_for_answers(const struct ibnue_plugin *plugin)
 {
     const struct timespec nap = {0, 200000};
@@ -288,7 +311,7 @@ static int wait_for_answers(const struct ibnue_plugin *plugin)
     return -1;
 }
 
-static void tell(struct ibnue_plugin *plugin, const struct tally *tally, const char *note)
+static void log_tally(struct ibnue_plugin *plugin, const struct tally *tally, const char *note)
 {
     SAY(plugin, OSM_LOG_INFO,
         "ibnue policies: %u ports have a wish, %u were right, %u written, %u of them hold it, %u left alone; %s\n",
@@ -304,7 +327,7 @@ static void tell(struct ibnue_plugin *plugin, const struct tally *tally, const c
         SAY(plugin, OSM_LOG_ERROR, "ERR IBNB: %u requests could not be sent\n", tally->failed);
 }
 
-/* At the end of a sweep, in OpenSM's sweeper. */
+/* Apply the port policies at the end of a sweep.  Called from OpenSM's sweeper. */
 void ibnue_policies_apply(struct ibnue_plugin *plugin)
 {
     struct tally tally = {0};
@@ -315,7 +338,7 @@ void ibnue_policies_apply(struct ibnue_plugin *plugin)
         ibnue_policies_drop(plugin);
         return; /* the configuration names no rules */
     }
-    if (code != IBNUE_TOKEN || ask(plugin, note) || read_answer(plugin, note))
+    if (code != IBNUE_TOKEN || ask_policies(plugin, note) || read_answer(plugin, note))
         SAY(plugin, OSM_LOG_ERROR, "ERR IBNC: no new values for ports, %s: %s\n",
             plugin->policies ? "the last ones stay" : "there were none before", note);
     if (!plugin->policies)
@@ -327,6 +350,6 @@ void ibnue_policies_apply(struct ibnue_plugin *plugin)
         SAY(plugin, OSM_LOG_ERROR, "ERR IBND: answers to requests for ports are missing\n");
     CL_PLOCK_ACQUIRE(&plugin->osm->lock);
     each_port(plugin, &tally, 1);
-    tell(plugin, &tally, note);
+    log_tally(plugin, &tally, note);
     CL_PLOCK_RELEASE(&plugin->osm->lock);
 }

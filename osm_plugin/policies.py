@@ -1,4 +1,4 @@
-"""The worker's part of policies per port: rules laid over the subnet as OpenSM sees it, and what PortInfo is to say."""
+"""The worker's part of port policies: applies rules to OpenSM's subnet, and returns the PortInfo values to set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from osm_plugin.answer import SharedMemory
 from osm_plugin.config import PluginConfig
-from osm_plugin.snapshot import CABLE, PAGE, REQUEST, Snapshot
+from osm_plugin.snapshot import PAGE, REQUEST, Snapshot
 from routing.errors import FabricError, InputError
 from routing.fabric import NO_PORT, Fabric
 from routing.numerals import number_of
@@ -19,9 +19,9 @@ from routing.policy.export import stall_life
 from routing.tables import Provenance, Routing, identity_sl2vl
 
 POLICIES = "policies"
-"""What the shim asks for instead of an engine."""
+"""Name in a request for port policies instead of the name of an engine."""
 _NAMED = 3
-"""So many of the idle parts of rules are named in a line."""
+"""Maximum number of rule parts without effect that are named in a line of the log."""
 REQUEST_MAGIC, ANSWER_MAGIC = 0x31716C7065756E69, 0x31616C7065756E69
 
 POLICY_REQUEST = np.dtype([("magic", "u8"), ("lids", "u4"), ("unused", "u4")])
@@ -29,22 +29,25 @@ POLICY_ANSWER = np.dtype([("magic", "u8"), ("sequence", "u8"), ("switches", "u4"
 
 
 class PolicyDesk:
-    """Answers for policies; remembers the tables of engines, whose service levels the switches do not tell."""
+    """Handler of requests for port policies.
+
+    It stores the last computed tables, because SLs cannot be read from the switches.
+    """
 
     def __init__(self) -> None:
         self._routed: tuple[str, Routing] | None = None
 
     def routed(self, fabric: Fabric, routing: Routing) -> None:
-        """Take note of tables that go to OpenSM."""
+        """Store tables that are passed to OpenSM."""
         self._routed = fabric.digest, routing
 
     def answer(self, memory: SharedMemory, snapshot: Snapshot, config: PluginConfig) -> str:
-        """Lay what is wanted of every port into the memory; a line for the log.
+        """Write the wanted values of every port to the shared memory, and return a line for the log.
 
         Raises
         ------
         InputError
-            The rules are unreadable, or contradict one another on this fabric.
+            The rules cannot be read, or contradict each other on this fabric.
         """
         if config.policies is None:
             raise InputError("no rules are named", remedy='set policies = "FILE" in the file of --config')
@@ -63,7 +66,7 @@ class PolicyDesk:
         return f"{Path(policy.path).name}: {number_of(len(policy.rules), 'rule')}{remark}{idle}"
 
     def _tables(self, fabric: Fabric, lft: npt.NDArray[np.uint8]) -> tuple[Routing, str]:
-        """The tables that the switches have, and what was assumed of them."""
+        """Return the tables in the switches, and the assumption about their VLs in words ("" if there is none)."""
         if self._routed is not None and self._routed[0] == fabric.digest:
             known = self._routed[1]
             if np.array_equal(known.lft, lft):
@@ -74,19 +77,18 @@ class PolicyDesk:
 
 
 def read_lft(memory: mmap.mmap | bytes, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """uint8[S, L]: the forwarding tables behind a request.
+    """Return uint8[S, L], the forwarding tables that follow a request in the shared memory.
 
     Raises
     ------
     FabricError
-        There are none.
+        The request has no forwarding tables.
     """
     missing = FabricError("the request carries no forwarding tables")
     if len(memory) < REQUEST.itemsize:
         raise missing
     head = np.frombuffer(memory[: REQUEST.itemsize], REQUEST)[0]
-    devices_end = int(head["cable_at"]) + int(head["cables"]) * CABLE.itemsize
-    at = -(-devices_end // 8) * 8
+    at = -(-(int(head["conf_at"]) + int(head["conf_bytes"])) // 8) * 8
     start = at + POLICY_REQUEST.itemsize
     if len(memory) < start:
         raise missing
@@ -102,7 +104,7 @@ def read_lft(memory: mmap.mmap | bytes, fabric: Fabric) -> npt.NDArray[np.uint8]
 
 
 def write_answer(memory: SharedMemory, at: int, found: PortPolicies, *, sequence: int) -> None:
-    """Lay what PortInfo is to say into the memory from ``at`` on, the head last."""
+    """Write the wanted PortInfo values to the shared memory at offset ``at``, the header last."""
     want = stall_life(found)
     head = np.zeros(1, POLICY_ANSWER)
     head["magic"], head["sequence"], head["switches"], head["want_at"] = ANSWER_MAGIC, sequence, len(want), at + PAGE

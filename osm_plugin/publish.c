@@ -1,6 +1,7 @@
-/* From a checked answer into OpenSM: forwarding tables, and the tables that path_sl and update_sl2vl read.
+/* Publish a checked answer: write the LFTs into OpenSM's tables, and replace the tables that path_sl and update_sl2vl
+ * read.
  *
- * Nothing of OpenSM's is touched before every allocation was made. */
+ * All memory is allocated before anything in OpenSM is changed. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -21,12 +22,14 @@ static void service_free(struct ibnue_service *service)
     free(service);
 }
 
+/* Return a copy of an array in new memory, NULL if memory is short. */
 static void *copied(const void *from, size_t bytes)
 {
     void *to = malloc(bytes ? bytes : 1);
     return to ? memcpy(to, from, bytes) : NULL;
 }
 
+/* Return the tables that answer OpenSM's queries, copied from an answer, NULL if memory is short. */
 static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
                                          const uint8_t *bytes)
 {
@@ -39,6 +42,7 @@ static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, cons
     service->vls = answer->vls;
     service->sl_kind = answer->sl_kind;
     service->sl2vl_ports = answer->sl2vl_ports;
+    memcpy(&service->classes, bytes + answer->classes_at, sizeof(service->classes));
     service->guid = malloc((answer->switches + 1u) * sizeof(*service->guid));
     service->switch_of = copied(bytes + answer->switch_of_at, answer->lids * sizeof(int32_t));
     service->sl = copied(bytes + answer->sl_at, ibnue_sl_bytes(answer));
@@ -56,8 +60,8 @@ static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, cons
     return service;
 }
 
-/* Readers count themselves in before they load the pointer.  Once the pointer was exchanged, a count of zero means
- * that nobody can still hold an old one. */
+/* Replace the tables that answer OpenSM's queries.  Readers increment a counter before they load the pointer.  So if
+ * the counter is 0 after the pointer was exchanged, no reader uses an old copy, and all old copies are freed. */
 static void service_swap(struct ibnue_engine *engine, struct ibnue_service *fresh)
 {
     struct ibnue_service *old = atomic_exchange(&engine->service, fresh);
@@ -74,12 +78,15 @@ static void service_swap(struct ibnue_engine *engine, struct ibnue_service *fres
     }
 }
 
+/* Return the tables that answer OpenSM's queries, NULL if there are none.  They stay valid until ibnue_service_release,
+ * which has to be called in both cases. */
 const struct ibnue_service *ibnue_service_hold(struct ibnue_engine *engine)
 {
     atomic_fetch_add(&engine->readers, 1);
     return atomic_load(&engine->service);
 }
 
+/* End the use of the tables that ibnue_service_hold returned. */
 void ibnue_service_release(struct ibnue_engine *engine)
 {
     atomic_fetch_sub(&engine->readers, 1);
@@ -90,7 +97,7 @@ void ibnue_service_drop(struct ibnue_engine *engine)
     service_swap(engine, NULL);
 }
 
-/* The further LIDs of an enhanced port 0 with an LMC are routed as its first one is. */
+/* Copy the entries for the base LID of each port 0 to its further LIDs, which an enhanced port 0 with an LMC has. */
 void ibnue_spread_port0(const struct ibnue_plugin *plugin)
 {
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
@@ -105,7 +112,8 @@ void ibnue_spread_port0(const struct ibnue_plugin *plugin)
     }
 }
 
-/* An engine that was tried before may have left something behind the last LID. */
+/* Fill OpenSM's new LFT of a switch.  LIDs above those of the answer are cleared, because an engine that was tried
+ * before may have left entries there. */
 static void fill_switch(osm_switch_t *sw, const uint8_t *lft, uint32_t lids)
 {
     memcpy(sw->new_lft, lft, lids);
@@ -113,7 +121,7 @@ static void fill_switch(osm_switch_t *sw, const uint8_t *lft, uint32_t lids)
     sw->new_lft[0] = OSM_NO_PATH;
 }
 
-/* `bytes`: where the answer was checked, shared memory or a copy of it. */
+/* Publish an answer, which must have been checked.  Its parts are in `bytes`, at the offsets of the answer. */
 int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes, char *why)
 {
     struct ibnue_plugin *plugin = engine->plugin;
@@ -130,25 +138,33 @@ int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer
     return 0;
 }
 
+/* Return the SL for the path between two LIDs, or the hint where the tables do not determine the SL. */
 static uint8_t look_up_sl(const struct ibnue_service *service, uint8_t hint, uint16_t from, uint16_t to)
 {
+    uint8_t own;
     int32_t row;
 
-    /* On one VL no SL can close a loop of credits: what the administrator's QoS policy asks for stays. */
+    /* On a single VL the SL has no influence on credit loops, so the SL of the administrator's QoS policy is kept. */
     if (!service || service->vls == 1 || from >= service->lids || to >= service->lids)
         return hint;
     switch (service->sl_kind) {
     case IBNUE_SL_BY_DESTINATION:
-        return service->sl[to];
+        own = service->sl[to];
+        break;
     case IBNUE_SL_BY_SWITCH:
         row = service->switch_of[from];
-        return row < 0 || (uint32_t)row >= service->switches ? hint : service->sl[(size_t)row * service->lids + to];
+        if (row < 0 || (uint32_t)row >= service->switches)
+            return hint;
+        own = service->sl[(size_t)row * service->lids + to];
+        break;
     default:
-        return service->sl[(size_t)from * service->lids + to];
+        own = service->sl[(size_t)from * service->lids + to];
     }
+    /* Return the SL of the hint's class with the same layer.  A hint that is safe on this path is returned itself. */
+    return service->classes.sl_for[16 * (hint & 15) + (own & 15)];
 }
 
-/* Called by many threads of OpenSM's SA at once, and by the sweeper. */
+/* Return the SL for a path.  Several threads of OpenSM's SA and the sweeper call this at the same time. */
 uint8_t ibnue_path_sl(void *context, uint8_t hint, const ib_net16_t slid, const ib_net16_t dlid)
 {
     struct ibnue_engine *engine = context;
@@ -158,6 +174,7 @@ uint8_t ibnue_path_sl(void *context, uint8_t hint, const ib_net16_t slid, const 
     return sl <= 15 ? sl : hint;
 }
 
+/* Return the row of a switch by its GUID, -1 if the tables do not have it. */
 int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid)
 {
     uint32_t low = 0, high = service->switches;
@@ -172,6 +189,8 @@ int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid)
     return low < service->switches && service->guid[low] == guid ? (int)low : -1;
 }
 
+/* Fill the SL-to-VL table of a switch for an in and an out port, or that of a CA or router.  Tables that differ by
+ * switch have no row for CAs and routers, which get the VL SL modulo VLs. */
 static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *node, uint8_t in_port, uint8_t out_port,
                       ib_slvl_table_t *table)
 {
@@ -188,6 +207,7 @@ static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *nod
         ib_slvl_table_set(table, sl, ports && !node->sw ? sl % service->vls : vl[sl] & 15);
 }
 
+/* Fill an SL-to-VL table.  On a single VL the administrator's table is kept. */
 void ibnue_update_sl2vl(void *context, osm_physp_t *port, uint8_t in_port, uint8_t out_port, ib_slvl_table_t *table)
 {
     struct ibnue_engine *engine = context;

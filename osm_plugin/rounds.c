@@ -1,8 +1,8 @@
-/* Tables that are written in rounds: the first one with OpenSM's own writing, the others in the same sweep, each when
- * all switches have acknowledged the one before.
+/* Write new LFTs in the rounds of an update schedule.  OpenSM itself writes the first round.  The others follow in the
+ * same sweep, each after all switches have acknowledged the previous one.
  *
- * OpenSM says when its unicast tables are acknowledged (UCAST_ROUTING_DONE), from the thread that sweeps and with no
- * lock held.  There, it can be made to write what has changed meanwhile, as it does itself: no second sweep. */
+ * OpenSM reports acknowledged LFTs with the event UCAST_ROUTING_DONE, in the sweeping thread and without a lock.  Its
+ * function that writes changed LFT blocks can be called again at this point, so that no second sweep is needed. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -13,9 +13,9 @@
 
 #include "host.h"
 
-#define SLICE_MS 50
+#define SLICE_MS 50 /* milliseconds between two checks whether OpenSM is to end */
 
-/* OpenSM exports it and declares it in no header that is installed. */
+/* OpenSM exports this function, but no installed header declares it. */
 extern int wait_for_pending_transactions(osm_stats_t *stats) __attribute__((weak));
 
 void ibnue_rounds_drop(struct ibnue_plugin *plugin)
@@ -24,8 +24,8 @@ void ibnue_rounds_drop(struct ibnue_plugin *plugin)
     plugin->rounds = (struct ibnue_rounds){.entry = NULL};
 }
 
-/* Put the entries back that are for later.  `again`: nobody knows how far these rounds got before, so that what is
- * for later leads nowhere at first. */
+/* Prepare the rounds of a published answer: entries of later rounds get the port that they have until then.  With
+ * `again` they get no port, because it is not known which of these rounds an earlier sweep has written. */
 void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                         int again)
 {
@@ -50,8 +50,8 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     for (uint32_t i = 0; i < rounds->count; i++) {
         struct ibnue_held *entry = rounds->entry + i;
         uint8_t *place = plugin->rows.row[entry->row]->new_lft + entry->lid, port = entry->port;
-        entry->port = *place; /* what it is to be from its round on */
-        rounds->left += entry->port != OSM_NO_PATH; /* what is taken out first is there twice */
+        entry->port = *place; /* port to write in the entry's round */
+        rounds->left += entry->port != OSM_NO_PATH; /* an entry set to "no path" in between occurs twice */
         *place = again ? OSM_NO_PATH : port;
         rounds->last = entry->round > rounds->last ? entry->round : rounds->last;
     }
@@ -59,6 +59,7 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     ibnue_spread_port0(plugin);
 }
 
+/* Return the number of switches that have not acknowledged all of their LFT. */
 static uint32_t not_acknowledged(const struct ibnue_plugin *plugin)
 {
     uint32_t count = 0;
@@ -70,7 +71,7 @@ static uint32_t not_acknowledged(const struct ibnue_plugin *plugin)
     return count;
 }
 
-/* Until packets have left that were under way at the last acknowledgement. */
+/* Wait until all packets have left that were in the fabric when the switches acknowledged the last round. */
 static void let_packets_leave(const struct ibnue_rounds *rounds)
 {
     struct timespec start, slice = {.tv_nsec = SLICE_MS * 1000000L};
@@ -84,6 +85,7 @@ static void let_packets_leave(const struct ibnue_rounds *rounds)
     }
 }
 
+/* Write the entries of a round to the switches.  Return their number. */
 static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
 {
     const struct ibnue_rounds *rounds = &plugin->rounds;
@@ -98,7 +100,7 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
             written++;
         }
     ibnue_spread_port0(plugin);
-    /* In a first sweep OpenSM writes all blocks, whatever it knows of them; it has, in the first round. */
+    /* With need_update set, as in a first sweep, OpenSM writes all blocks.  It has done so in round 1 already. */
     plugin->osm->subn.need_update = 0;
     osm_ucast_mgr_set_fwd_tables(&sm->ucast_mgr);
     plugin->osm->subn.need_update = whole;
@@ -106,6 +108,8 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
     return written;
 }
 
+/* Report that a round was not acknowledged by all switches, and request a heavy sweep if the previous update was
+ * complete. */
 static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
 {
     struct ibnue_rounds *rounds = &plugin->rounds;
@@ -114,13 +118,14 @@ static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
     SAY(plugin, OSM_LOG_ERROR,
         "ERR IBN10: %s: round %u of %u was not acknowledged by %u switches: the rest waits for the next sweep\n",
         rounds->engine->name, done + 1, rounds->last, missing);
-    /* One sweep at once; a switch that never answers is then left to OpenSM's own interval. */
+    /* Only one sweep is requested: a switch that never answers must not cause one sweep after the other. */
     if (!plugin->stopped)
         subn->force_heavy_sweep = TRUE;
     plugin->stopped = 1;
 }
 
-static void tell(struct ibnue_plugin *plugin, unsigned done)
+/* Report to the worker how many rounds are written. */
+static void log_round(struct ibnue_plugin *plugin, unsigned done)
 {
     char note[IBNUE_WHY] = "";
 
@@ -128,7 +133,7 @@ static void tell(struct ibnue_plugin *plugin, unsigned done)
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN11: the worker does not hear of the rounds that are written: %s\n", note);
 }
 
-/* All rounds but the first one, which OpenSM has just written. */
+/* Write all rounds except the first one, which OpenSM has just written. */
 void ibnue_rounds_go_on(struct ibnue_plugin *plugin)
 {
     struct ibnue_rounds *rounds = &plugin->rounds;
@@ -160,8 +165,8 @@ void ibnue_rounds_go_on(struct ibnue_plugin *plugin)
         stop(plugin, done, missing);
     else
         plugin->stopped = 0;
-    tell(plugin, done);
+    log_round(plugin, done);
     if (done == rounds->last)
-        plugin->unsettled.rounds_open = rounds->engine->last.unfinished = 0;
+        plugin->unsettled.rounds_open = plugin->last.unfinished = 0;
     ibnue_rounds_drop(plugin);
 }

@@ -1,4 +1,4 @@
-"""In which rounds a change of tables is written, so that it passes through no credit loop."""
+"""Update schedules: the rounds in which new tables are written so that mixed tables never close a credit loop."""
 
 from __future__ import annotations
 
@@ -9,117 +9,160 @@ import numpy as np
 import numpy.typing as npt
 
 from osm_plugin.answer import HELD
-from osm_plugin.state import Kept, fits
+from osm_plugin.base import Base
+from osm_plugin.state import Kept
+from routing.deadlock.lost import LostLids
 from routing.deadlock.stages import Stages
 from routing.deadlock.staging import stage
-from routing.fabric import NO_PORT, Fabric
+from routing.fabric import NO_PORT
 from routing.numerals import number_of
-from routing.reroute.ground import moved_masks
-from routing.reroute.translate import lay_over
 from routing.tables import Routing
 
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """Tables that take the place of others.
+    """Replacement of the tables in the switches by new tables.
 
     Attributes
     ----------
-    before, after
-        The tables; what ``after`` holds back is what later rounds are for.
+    base, after
+        The tables in the switches, and the new tables.  Entries in ``after.held`` are written in later rounds.
     stages
-        The rounds, each of which is free of credit loops; None: all at once, and it is not known to be.
+        Update schedule whose rounds are all free of credit loops.  None: all entries are written at once, unproven.
     asked
-        Whether rounds were looked for.
+        Whether an update schedule was searched for.
     replies
-        Whether the rounds are for replies too, if both tables are.
+        Whether the update schedule is also safe for replies, provided that both tables are.
     """
 
-    before: Kept
+    base: Base
     after: Kept
     stages: Stages | None
     asked: bool
     replies: bool = True
 
+    @property
+    def any_sls(self) -> bool:
+        """Return whether the change must be safe for any SLs.
+
+        This is the case if the SLs in use are unknown and the new tables use several VLs.
+        """
+        return self.base.sls == "unknown" and self.after.routing.vls > 1
+
     def describe(self) -> str:
-        """How it is written, in a few words for the log."""
+        """Describe in a few words for the log how the change is written."""
+        unknown = self.base.describe_unknown(self.after.fabric)
+        return f"{unknown}; {self._how(known=not unknown)}" if unknown else self._how()
+
+    def _how(self, *, known: bool = True) -> str:
         stages, aside = self.stages, "" if self.replies else ", replies aside"
         if stages is None:
-            return "written at once" + ", for which no safe rounds were found" * self.asked
+            return "written at once" + ", for which no safe rounds were found" * (self.asked and known)
         if len(stages) == 1:
             return f"safe to write in any order{aside}"
         *sizes, last = [np.count_nonzero(stages.round == number) for number in range(1, len(stages) + 1)]
+        if not known:
+            sizes[0] = np.count_nonzero(self.base.unknown)
         entries = f"{', '.join(map(str, sizes))} and {number_of(int(last), 'entry')}"
-        told = f"written in {len(stages)} rounds of {entries}{aside}"
+        text = f"written in {len(stages)} rounds of {entries}{aside}"
+        if not known:
+            text += ", of which the first takes out all that is not known"
         if stages.wait_from:
-            told += f", with a wait before {_which(stages)}"
+            text += f", with a wait before {_which(stages)}"
         if stages.drained:
-            told += f", {stages.drained} of them out of use for so long"
-        return told
+            text += f", {stages.drained} of them out of use for so long"
+        return text
 
 
 def _which(stages: Stages) -> str:
-    """The rounds before which packets leave, in words."""
+    """Describe in words the rounds before which packets have to leave the fabric."""
     if stages.wait_from == 2:
         return "each but the first"
     return "the last" if stages.wait_from == len(stages) else f"each from round {stages.wait_from} on"
 
 
-def in_rounds(before: Kept, after: Kept, *, wanted: bool, threads: int = 2) -> Change | None:
-    """The change from tables to others, with its rounds if they are ``wanted``; None where nothing is to be written.
+def in_rounds(base: Base, after: Kept, *, wanted: bool, threads: int = 2) -> Change | None:
+    """Return the change from the tables in the switches to the new tables, or None if nothing changes.
 
-    Tables of which rounds may be missing count as if those entries led nowhere, and a round that makes it so comes
-    before the others: where it was stopped, some switches have old entries and some new ones.
+    An update schedule is searched for if ``wanted``.  Unknown entries are treated as missing entries, and an additional
+    first round removes them from the switches.  Until then packets may take any path, so all packets have to leave the
+    fabric before the second round.
     """
-    if not fits(before, after.fabric) or (before.routing is after.routing and before.held is None):
+    if base.empty or _is_same(base):
         return None
     if not wanted:
-        return Change(before, after, None, asked=False)
-    stages, replies = find_stages(before, after, threads=threads)
-    if stages is not None and before.held is not None and len(stages.round):
-        stages = _one_later(stages)
+        return Change(base, after, None, asked=False)
+    stages, replies = _find_stages(base, after, threads=threads)
+    if stages is not None and not base.known:
+        stages = replace(_one_later(stages, base.new), wait_from=2)
     if stages is None or len(stages) == 1:
-        return Change(before, after, stages, asked=True, replies=replies)
-    old = in_switches(before, after.fabric)
-    return Change(before, replace(after, held=_held(stages, old)), stages, asked=True, replies=replies)
+        return Change(base, after, stages, asked=True, replies=replies)
+    return Change(base, replace(after, held=_held(stages, base.routing)), stages, asked=True, replies=replies)
 
 
-def _one_later(stages: Stages) -> Stages:
-    """The same after another round."""
+def _is_same(base: Base) -> bool:
+    old, new = base.routing, base.new
+    if not base.known or not np.array_equal(old.lft, new.lft):
+        return False
+    return all(a is b or np.array_equal(a, b) for a, b in ((old.sl, new.sl), (old.sl2vl, new.sl2vl)))
+
+
+def _one_later(stages: Stages, new: Routing) -> Stages:
+    """Return the schedule shifted by one round.  Entries that are removed for good keep their round number."""
     off, wait_from = stages.off + (stages.off > 0).astype(np.uint8), stages.wait_from + bool(stages.wait_from)
-    return replace(stages, round=stages.round + np.uint8(1), off=off, wait_from=wait_from)
+    later = (new.lft[stages.switch, stages.lid] != NO_PORT).astype(np.uint8)
+    return replace(stages, round=stages.round + later, off=off, wait_from=wait_from)
 
 
-def find_stages(before: Kept, after: Kept, *, threads: int) -> tuple[Stages | None, bool]:
-    """Rounds for requests and replies if both tables are proven for both, else for requests alone; whether for all."""
-    fabric, waits = after.fabric, (before.proof.waits, after.proof.waits)
+def _find_stages(base: Base, after: Kept, *, threads: int) -> tuple[Stages | None, bool]:
+    """Search for an update schedule.
+
+    If both tables are proven for requests and replies, a schedule that is safe for both is searched for first.
+
+    Returns
+    -------
+    stages
+        The update schedule, or None if none was found.
+    replies
+        Whether the schedule is also safe for replies, provided that both tables are.
+    """
     known = None
-    if waits[0] is not None and waits[1] is not None:
-        known = moved_masks(waits[0], before.fabric, fabric) | waits[1]
-    old = in_switches(before, fabric)
-    whole = {before.proof.strength, after.proof.strength} == {"reversible"}
+    if base.dependencies is not None and after.proof.dependencies is not None:
+        known = base.dependencies | after.proof.dependencies
+    old, new, lost = judged_tables(base)
+    whole = {base.strength, after.proof.strength} == {"reversible"}
     for replies in (True, False) if whole else (False,):
-        stages = stage(fabric, old, after.routing, known=known, replies=replies, threads=threads)
+        stages = stage(base.fabric, old, new, known=known, lost=lost, replies=replies, threads=threads)
         if stages is not None:
             return stages, replies or not whole
     return None, True
 
 
-def in_switches(kept: Kept, fabric: Fabric) -> Routing:
-    """Tables as the switches have them, laid over the fabric of now; what they may have or not leads nowhere."""
-    routing = kept.routing
-    if kept.held is not None:
-        lft = routing.lft.copy()
-        lft[kept.held["row"], kept.held["lid"]] = NO_PORT
-        routing = replace(routing, lft=lft)
-    return lay_over(routing, kept.fabric, fabric).routing
+def judged_tables(base: Base) -> tuple[Routing, Routing, LostLids]:
+    """Return the tables on which a change is judged: on a single VL if the SLs in use are unknown.
+
+    A credit loop on several VLs is also a loop of channels.  So routes without a credit loop on a single VL have none
+    on several VLs, for any SLs of the senders and any SL2VL tables.
+
+    Returns
+    -------
+    old, new
+        The tables in the switches, and the new tables.
+    lost
+        Previous owners of LIDs that no port has any more.
+    """
+    if base.sls != "unknown" or base.new.vls == 1:
+        return base.routing, base.new, base.lost
+    sl, sl2vl = np.zeros(base.new.lft.shape[1], np.uint8), np.zeros(16, np.uint8)
+    old, new = (replace(routing, sl=sl, sl2vl=sl2vl, vls=1, vls_needed=1) for routing in (base.routing, base.new))
+    return old, new, LostLids.unknown(base.fabric, sl)
 
 
 def _held(stages: Stages, old: Routing) -> npt.NDArray[np.void]:
-    """The entries of all rounds but the first, as the shim takes them.
+    """Return the entries written after the first round, in the format of the shim (:data:`~osm_plugin.answer.HELD`).
 
-    One that is taken out before its round is there twice: with what it is until its round, then with what it is before
-    it is taken out.
+    An entry that is removed before its round appears twice: first with the port until its round (255), then with the
+    old port that it has until its removal.
     """
     late, out = np.flatnonzero(stages.round > 1), np.flatnonzero(stages.off > 1)
     held = np.zeros(len(late) + len(out), HELD)
@@ -132,7 +175,10 @@ def _held(stages: Stages, old: Routing) -> npt.NDArray[np.void]:
 
 
 def plan_number(kept: Kept) -> int:
-    """A number for the rounds of some tables, by which the shim says how far they have got; 0 where there are none."""
+    """Return a number that identifies the update schedule of these tables; 0 if no entry is deferred.
+
+    The shim uses this number to report how many rounds have been written.
+    """
     if kept.held is None:
         return 0
     text = kept.fabric.digest.encode() + kept.held.tobytes()
@@ -140,7 +186,7 @@ def plan_number(kept: Kept) -> int:
 
 
 def as_written(kept: Kept, rounds: int) -> Kept:
-    """The same, when so many of its rounds are in all switches."""
+    """Return the tables without the deferred entries of the first ``rounds`` rounds, which all switches have."""
     if kept.held is None:
         return kept
     left = kept.held[kept.held["round"] > max(rounds, 1)]

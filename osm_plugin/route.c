@@ -1,37 +1,78 @@
-/* An engine as OpenSM calls it: ask the worker for tables, check them, publish them; or fall back on the last ones. */
+/* Callbacks of a routing engine: request tables from the worker, check and publish them, or fall back on the last
+ * proven ones. */
 #include "shim.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "host.h"
 
 static int lid_matrices(void *context)
 {
     (void)context;
-    return 0; /* hops come with the forwarding tables; OpenSM need not compute its own */
+    return 0; /* hop counts come with the LFTs, so OpenSM does not have to compute its own */
 }
 
-/* In milliseconds. */
+/* Durations in milliseconds: of the request, of the wait for the worker, and of the publication. */
 struct times {
     double collect, wait, publish;
 };
 
-/* Lay the subnet into the memory shared with the worker. */
-static int lay_request(struct ibnue_plugin *plugin, char *note)
+/* Write the request, without LFTs, into private memory that no other process can change. */
+static int keep_request(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, char *why)
 {
+    struct ibnue_asked *asked = &plugin->asked;
+
+    if (walk->room > asked->room) {
+        free(asked->bytes);
+        asked->room = 0;
+        if (!(asked->bytes = malloc(walk->room))) {
+            snprintf(why, IBNUE_WHY, "out of memory");
+            return -1;
+        }
+        asked->room = walk->room;
+    }
+    ibnue_request_write(plugin, walk, asked->bytes);
+    asked->sequence = plugin->sequence;
+    return 0;
+}
+
+/* Write the request with LFTs into the memory shared with the worker. */
+static int write_request(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, int fd, uint64_t generation,
+                         char *why)
+{
+    struct ibnue_memory *memory = &plugin->memory;
+    const struct ibnue_request *request = (const struct ibnue_request *)plugin->asked.bytes;
+
+    if (ibnue_memory_map(memory, fd, generation, walk->room + ibnue_copies_room(plugin), why))
+        return -1;
+    memcpy(memory->bytes, request, request->end);
+    ibnue_copies_write(plugin, memory->bytes);
+    plugin->asked.answer_at = (((const struct ibnue_request *)memory->bytes)->end + 4095) / 4096 * 4096;
+    return 0;
+}
+
+/* Collect the subnet and write the request for it into the memory shared with the worker.  Return 0, or another value
+ * with the reason in `note`. */
+static int lay_request(struct ibnue_engine *engine, char *note)
+{
+    struct ibnue_plugin *plugin = engine->plugin;
     struct ibnue_walk walk;
     uint64_t generation = 0;
     int fd = -1, failed;
 
-    if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN || ibnue_walk_open(plugin, &walk, note))
+    if (ibnue_walk_open(plugin, &walk, note))
         return -1;
-    failed = ibnue_memory_map(&plugin->memory, fd, generation, walk.room, note);
-    if (!failed)
-        ibnue_request_write(plugin, &walk, plugin->memory.bytes);
+    ibnue_copies_read(plugin); /* comes first, because ibnue_host_memory starts the worker's deadline */
+    failed = ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN ||
+             keep_request(plugin, &walk, note) || write_request(plugin, &walk, fd, generation, note);
+    plugin->asked.engine = engine;
     ibnue_walk_close(&walk);
     return failed;
 }
 
+/* Send a request to the worker and wait for its answer.  Return 0, or -1 with the reason in `note`. */
 static int ask_worker(struct ibnue_engine *engine, struct times *times, char *note)
 {
     struct ibnue_plugin *plugin = engine->plugin;
@@ -39,11 +80,11 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     struct timespec start;
 
     clock_gettime(CLOCK_MONOTONIC, &start);
-    if (lay_request(plugin, note))
+    if (lay_request(engine, note))
         return -1;
     times->collect = ibnue_ms_since(&start);
     clock_gettime(CLOCK_MONOTONIC, &start);
-    if (ibnue_host_send(engine->name, plugin->sequence, note, IBNUE_WHY) != IBNUE_TOKEN)
+    if (ibnue_host_send(engine->name, plugin->asked.sequence, note, IBNUE_WHY) != IBNUE_TOKEN)
         return -1;
     ibnue_memory_prepare(plugin);
     if (ibnue_wait_for_worker(plugin, note))
@@ -52,77 +93,151 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     return ibnue_memory_map(memory, memory->fd, memory->generation, memory->size, note);
 }
 
-/* Headers of the same version may still have been configured otherwise.  These pointers lie far behind all members that
- * may come and go. */
-int ibnue_same_layout(const osm_opensm_t *osm)
+enum late { NO_LATE_ANSWER, STILL_LATE, LATE_ANSWER };
+
+/* Wait, up to the deadline, for the answer to an earlier sweep's request if the worker still computes it.  Return
+ * LATE_ANSWER if the answer is there, STILL_LATE with the reason in `note` if the worker needs more time, or
+ * NO_LATE_ANSWER if no answer is expected. */
+static enum late take_late(struct ibnue_plugin *plugin, char *note)
 {
-    return osm->subn.p_osm == osm && osm->sm.p_subn == &osm->subn && osm->sm.p_log == &osm->log &&
-           osm->sa.p_subn == &osm->subn && osm->sa.p_log == &osm->log;
+    struct ibnue_memory *memory = &plugin->memory;
+    uint64_t generation = 0;
+    int fd = -1;
+
+    if (!plugin->asked.late)
+        return NO_LATE_ANSWER;
+    plugin->asked.late = 0;
+    if (ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN || generation != memory->generation)
+        return NO_LATE_ANSWER; /* the worker that computes the answer was replaced or has ended; ask_worker reports it */
+    if (ibnue_wait_for_worker(plugin, note)) {
+        if (plugin->asked.late)
+            return STILL_LATE;
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN31: the late answer is lost: %s\n", note);
+        return NO_LATE_ANSWER;
+    }
+    if (!plugin->asked.engine || ibnue_memory_map(memory, memory->fd, memory->generation, memory->size, note))
+        return NO_LATE_ANSWER;
+    return LATE_ANSWER;
 }
 
-/* Publish again what was proven for this very subnet.  Returns 0, or -1 if there is nothing. */
-static int publish_last(struct ibnue_engine *engine)
-{
-    const struct ibnue_last *last = &engine->last;
-    char why[IBNUE_WHY];
-
-    if (!ibnue_last_holds(engine) || ibnue_tables_fit(engine->plugin, &last->answer, last->bytes, why) ||
-        ibnue_publish(engine, &last->answer, last->bytes, why))
-        return -1;
-    ibnue_settle_later(engine, &last->answer, 1);
-    if (last->unfinished)
-        ibnue_rounds_begin(engine, &last->answer, last->bytes, 1);
-    return 0;
-}
-
-/* What is left to an engine that cannot route: the tables that it had proven for the very same subnet. */
+/* Fall back on the last proven tables, or their still valid entries, for an engine that cannot route.  Return 0, or -1
+ * if nothing was published. */
 static int fall_back(struct ibnue_engine *engine, const char *code, const char *why)
 {
     struct ibnue_plugin *plugin = engine->plugin;
+    char what[IBNUE_WHY] = "";
 
-    if (!osm_exit_flag && !publish_last(engine)) {
-        SAY(plugin, OSM_LOG_ERROR, "%s: %s keeps its tables, proven for this very subnet, and routed nothing: %s\n",
-            code, engine->name, why);
+    ibnue_watch_begin(plugin);
+    if (!osm_exit_flag && !ibnue_last_serve(engine, what)) {
+        SAY(plugin, OSM_LOG_ERROR, "%s: %s %s, and routed nothing: %s\n", code, engine->name, what, why);
         return 0;
     }
     SAY(plugin, OSM_LOG_ERROR, "%s: %s routed nothing: %s\n", code, engine->name, why);
+    if (what[0])
+        SAY(plugin, OSM_LOG_INFO, "%s keeps no tables: %s\n", engine->name, what);
     return -1;
 }
 
-static int forwarding_tables(void *context)
+/* Replace a worker whose tables are wrong, and fall back on the last proven ones. */
+static int refuse(struct ibnue_engine *engine, const char *why)
+{
+    char note[IBNUE_WHY] = "", both[2 * IBNUE_WHY];
+
+    if (ibnue_host_discard(note, IBNUE_WHY) != IBNUE_TOKEN)
+        snprintf(note, IBNUE_WHY, "no other worker can be started");
+    snprintf(both, sizeof(both), "%s; %s", why, note);
+    return fall_back(engine, "ERR IBN2", both);
+}
+
+/* Publish the worker's answer from `taken`. */
+static int publish(struct ibnue_engine *engine, char *why)
+{
+    struct ibnue_tables *taken = &engine->plugin->taken;
+
+    if (ibnue_tables_fit(engine->plugin, &taken->answer, taken->bytes, why) ||
+        ibnue_publish(engine, &taken->answer, taken->bytes, why))
+        return -1;
+    ibnue_settle_later(engine, &taken->answer, IBNUE_FROM_TAKEN);
+    ibnue_rounds_begin(engine, &taken->answer, taken->bytes, 0);
+    ibnue_watch_calm(engine->plugin);
+    if (taken->missing)
+        SAY(engine->plugin, OSM_LOG_INFO, "%s: %" PRIu64 " pairs of a switch and an end port have no path\n",
+            engine->name, taken->missing);
+    return 0;
+}
+
+/* Publish a late answer if it is for the current subnet and this engine.  Otherwise keep it to fall back on, unless
+ * there are tables to fall back on already.
+ *
+ * Return 1 if the answer is not published, otherwise the engine's result: 0, or -1 if the engine failed. */
+static int publish_late(struct ibnue_engine *engine, const char *note)
+{
+    struct ibnue_plugin *plugin = engine->plugin;
+    struct ibnue_tables *taken = &plugin->taken;
+    char why[IBNUE_WHY];
+    uint8_t *now;
+    int fits;
+
+    if (ibnue_answer_take(plugin, why))
+        return refuse(engine, why);
+    now = ibnue_subnet_now(plugin);
+    fits = now && taken->engine == engine && ibnue_same_subnet(now, taken->bytes);
+    free(now);
+    if (!fits && !plugin->last.bytes)
+        ibnue_last_keep(plugin);
+    if (!fits)
+        return 1;
+    /* The rounds are valid only if the switches still have the tables from which the worker started. */
+    if (plugin->copies.served && plugin->copies.served->context != engine)
+        taken->answer.held = 0;
+    if (publish(engine, why))
+        return refuse(engine, why);
+    SAY(plugin, OSM_LOG_INFO, "%s: %s (a late answer, for the subnet as it still is)\n", engine->name, note);
+    return 0;
+}
+
+/* Compute and publish tables.  Return 0, or -1 if the engine has no tables. */
+static int route(void *context)
 {
     struct ibnue_engine *engine = context;
     struct ibnue_plugin *plugin = engine->plugin;
-    struct ibnue_answer answer;
     struct times times = {0, 0, 0};
     struct timespec start;
     char note[IBNUE_WHY] = "Python failed inside of OpenSM; its message is on OpenSM's standard error", why[IBNUE_WHY];
-    char both[2 * IBNUE_WHY];
+    enum late late;
+    int done;
 
     ibnue_rounds_drop(plugin);
-    if (!ibnue_same_layout(plugin->osm)) {
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN9: %s routed nothing: built with headers that are not this OpenSM's\n",
-            engine->name);
+    if (ibnue_abi_fits(plugin, why)) {
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN9: %s routed nothing: built with headers that are not this OpenSM's: %s; "
+            "install its headers, then run 'ibnue plugin install' again\n", engine->name, why);
         return -1;
     }
-    ibnue_settle_memory(plugin);
+    ibnue_settle_taken(plugin);
+    ibnue_qos_refresh(plugin);
+    late = take_late(plugin, note);
+    if (late == STILL_LATE)
+        return fall_back(engine, "ERR IBN1", note);
+    if (late == LATE_ANSWER && (done = publish_late(engine, note)) <= 0)
+        return done;
     if (ask_worker(engine, &times, note))
         return fall_back(engine, "ERR IBN1", note);
     clock_gettime(CLOCK_MONOTONIC, &start);
-    if (ibnue_answer_check(plugin, &answer, why) || ibnue_publish(engine, &answer, plugin->memory.bytes, why)) {
-        if (ibnue_host_discard(note, IBNUE_WHY) != IBNUE_TOKEN)
-            snprintf(note, IBNUE_WHY, "no other worker can be started");
-        snprintf(both, sizeof(both), "%s; %s", why, note);
-        return fall_back(engine, "ERR IBN2", both);
-    }
-    ibnue_settle_later(engine, &answer, 0);
-    ibnue_rounds_begin(engine, &answer, plugin->memory.bytes, 0);
+    if (ibnue_answer_take(plugin, why) || publish(engine, why))
+        return refuse(engine, why);
     times.publish = ibnue_ms_since(&start);
     SAY(plugin, OSM_LOG_INFO, "%s: %s (subnet read in %.1f ms, worker %.1f ms, tables taken in %.1f ms)\n",
         engine->name, note, times.collect, times.wait, times.publish);
     return 0;
 }
 
+/* OpenSM's ucast_build_fwd_tables. */
+static int forwarding_tables(void *context)
+{
+    return ibnue_status_asked(context, route(context));
+}
+
+/* Drop all tables of an engine.  OpenSM calls this as `destroy`. */
 static void forget_tables(void *context)
 {
     struct ibnue_engine *engine = context;
@@ -130,17 +245,24 @@ static void forget_tables(void *context)
     ibnue_rounds_drop(engine->plugin);
     if (engine->plugin->unsettled.engine == engine)
         engine->plugin->unsettled.engine = NULL;
-    ibnue_last_drop(engine);
+    if (engine->plugin->last.engine == engine)
+        ibnue_tables_drop(&engine->plugin->last);
     ibnue_service_drop(engine); /* the engine itself is freed with the plugin, which OpenSM deletes after this */
 }
 
+/* Set the callbacks of an engine.  Return 0, or -1 if OpenSM's struct does not match the headers of the build. */
 int ibnue_engine_set_up(struct osm_routing_engine *re, struct osm_opensm *osm)
 {
-    (void)osm;
+    if (ibnue_abi_check_engine(re, "ibnue-")) {
+        osm_log(&osm->log, OSM_LOG_ERROR, "ERR IBN22: built with headers that have osm_routing_engine_t otherwise; install "
+                "the headers of this OpenSM, then run 'ibnue plugin install' again\n");
+        return -1;
+    }
     re->build_lid_matrices = lid_matrices;
     re->ucast_build_fwd_tables = forwarding_tables;
     re->path_sl = ibnue_path_sl;
     re->update_sl2vl = ibnue_update_sl2vl;
+    re->update_vlarb = ibnue_update_vlarb;
     re->mcast_build_stree = ibnue_multicast;
     re->destroy = forget_tables;
     return 0;

@@ -1,30 +1,33 @@
-/* What can wait until the forwarding tables are on their way to the switches: hop counts, and the copy of the answer to
- * fall back on.
+/* Work that is put off until the switches have acknowledged the LFTs: setting OpenSM's hop counts, and keeping the
+ * answer to fall back on.
  *
- * Only OpenSM's sweeper looks hops up: for multicast, for the unicast cache, for dumps.  All of that comes after the event
- * at which this runs. */
+ * Only OpenSM's sweeper reads hop counts: for multicast, for the unicast cache, for dumps.  It does so after the event
+ * at which this work is done. */
 #include "shim.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Note that tables were published, those in the shared memory or the engine's last ones. */
-void ibnue_settle_later(struct ibnue_engine *engine, const struct ibnue_answer *answer, int from_last)
+/* Record published tables, so that ibnue_settle does the remaining work. */
+void ibnue_settle_later(struct ibnue_engine *engine, const struct ibnue_answer *answer, enum ibnue_source source)
 {
-    engine->plugin->unsettled = (struct ibnue_unsettled){.engine = engine, .answer = *answer, .from_last = from_last};
+    engine->plugin->unsettled = (struct ibnue_unsettled){.engine = engine, .answer = *answer, .source = source};
 }
 
-/* Before the shared memory is written again: what was published and never settled is kept to fall back on. */
-void ibnue_settle_memory(struct ibnue_plugin *plugin)
+/* Keep published tables from `taken` to fall back on.  Must be called before another answer overwrites `taken`. */
+void ibnue_settle_taken(struct ibnue_plugin *plugin)
 {
     struct ibnue_unsettled *left = &plugin->unsettled;
 
-    if (left->engine && !left->from_last)
-        ibnue_last_keep(left->engine, &left->answer);
+    if (left->engine && left->source == IBNUE_FROM_TAKEN) {
+        ibnue_last_keep(plugin);
+        plugin->last.unfinished = left->rounds_open;
+    }
     left->engine = NULL;
 }
 
-/* The ports are those of OpenSM's table, which were checked; the hops are only numbers. */
+/* Set the hop counts of a switch to some LIDs.  The ports are read from OpenSM's LFT, which was checked.  Hop counts
+ * need no check.  Return 0, or -1 if memory is short. */
 static int fill_hops(osm_switch_t *sw, const uint8_t *hops, const uint16_t *lid, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -45,14 +48,15 @@ static int fill_hops(osm_switch_t *sw, const uint8_t *hops, const uint16_t *lid,
     return 0;
 }
 
-/* OpenSM has cleared the rows before the first engine of its list, and does not do so again for the next. */
+/* Return whether an engine is the first in OpenSM's list.  OpenSM clears the hop counts before the first engine
+ * only. */
 static int is_first(const struct ibnue_engine *engine)
 {
     const struct osm_routing_engine *first = engine->plugin->osm->routing_engine_list;
     return first && first->context == engine;
 }
 
-/* Hop counts are kept for the LIDs of switches: these are what OpenSM looks up. */
+/* Set OpenSM's hop counts to the LIDs of switches, which are the only ones that OpenSM reads. */
 static int set_hops(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *hops,
                     const struct ibnue_service *service)
 {
@@ -79,7 +83,7 @@ static int set_hops(struct ibnue_engine *engine, const struct ibnue_answer *answ
     return failed ? -1 : 0;
 }
 
-/* In OpenSM's sweeper, which does not hold the lock here. */
+/* Do the work that was put off.  Called in OpenSM's sweeper, without OpenSM's lock. */
 void ibnue_settle(struct ibnue_plugin *plugin)
 {
     const struct ibnue_unsettled *left = &plugin->unsettled;
@@ -88,7 +92,9 @@ void ibnue_settle(struct ibnue_plugin *plugin)
 
     if (!left->engine)
         return;
-    bytes = left->from_last ? left->engine->last.bytes : plugin->memory.bytes;
+    bytes = plugin->taken.bytes;
+    if (left->source != IBNUE_FROM_TAKEN)
+        bytes = left->source == IBNUE_FROM_LAST ? plugin->last.bytes : plugin->remains.bytes;
     CL_PLOCK_EXCL_ACQUIRE(&plugin->osm->lock);
     service = ibnue_service_hold(left->engine);
     if (bytes && service && service->switches == left->answer.switches &&
@@ -96,5 +102,5 @@ void ibnue_settle(struct ibnue_plugin *plugin)
         SAY(plugin, OSM_LOG_ERROR, "ERR IBNE: no memory for hops; multicast may lack some\n");
     ibnue_service_release(left->engine);
     CL_PLOCK_RELEASE(&plugin->osm->lock);
-    ibnue_settle_memory(plugin);
+    ibnue_settle_taken(plugin);
 }

@@ -1,116 +1,218 @@
-/* Inside of the shim: what its C files share. */
+/* Internal declarations that the C files of the plugin share. */
 #ifndef IBNUE_SHIM_H
 #define IBNUE_SHIM_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
-/* First of all of OpenSM's: it switches members of osm_subn_opt_t on, and the headers that need it leave it out. */
+/* This header must come before all others of OpenSM.  It enables members of osm_subn_opt_t, and the headers that depend
+ * on it do not include it themselves. */
 #include <opensm/osm_config.h>
 
+#include <opensm/osm_event_plugin.h>
 #include <opensm/osm_log.h>
 #include <opensm/osm_opensm.h>
 
 #include "layout.h"
 
-#define IBNUE_WHY 1024
-/* A call into Python that fails to start returns 0.  So no success is ever 0. */
+#define IBNUE_WHY 1024 /* bytes of a buffer for a reason or a note */
+/* Maximum size of the options' text in a request, in bytes. */
+#define IBNUE_OPTIONS_ROOM 32768
+/* Return codes of the functions in host.h.  cffi returns 0 if the call into Python fails, so success is not 0. */
 #define IBNUE_TOKEN 0x1b0e
 #define IBNUE_PENDING 0x1b0f
+#define IBNUE_LATE 0x1b10
 #define IBNUE_HIDDEN __attribute__((visibility("hidden")))
 
-#define SAY(plugin, level, ...) osm_log(&(plugin)->osm->log, level, __VA_ARGS__)
+#define SAY(plugin, level, ...) ibnue_say(plugin, level, __VA_ARGS__)
 
-/* The memory shared with the worker of the moment.  A new worker gets new memory, and with it a new generation. */
+/* Memory shared with a worker process.  Each new worker gets new memory and a new generation number. */
 struct ibnue_memory {
-    int fd;
-    uint64_t generation;
-    uint8_t *bytes;
-    size_t size;
+    int fd;              /* descriptor of the shared file, -1: none */
+    uint64_t generation; /* number of the worker that this memory belongs to */
+    uint8_t *bytes;      /* [size], mapping of the file, NULL: not mapped */
+    size_t size;         /* bytes */
 };
 
 /* The subnet's switches in the order of the tables' rows (by GUID), valid while OpenSM's lock is held. */
 struct ibnue_rows {
     uint32_t switches;
-    osm_switch_t **row;
-    size_t room;
+    osm_switch_t **row; /* [switches] */
+    size_t room;        /* unused: the array grows together with ibnue_seen.node */
 };
 
-/* Where nodes were found at the last walk, in its order: a hint where to fetch from, never to be followed. */
+/* LFT blocks of 64 LIDs each, up to the highest unicast LID. */
+#define IBNUE_BLOCKS 768
+
+/* Blocks of a switch's LFT for which OpenSM's copy is known to equal the LFT in the switch. */
+struct ibnue_copy {
+    uint64_t guid; /* of the switch, in host order */
+    uint8_t known[IBNUE_BLOCKS]; /* whether OpenSM's copy of the block equals the switch's block */
+    uint8_t asked[IBNUE_BLOCKS]; /* whether a read of the block was requested and its answer was not examined yet */
+    uint8_t silent;              /* whether the switch left a read request unanswered */
+};
+
+struct ibnue_copies {
+    struct ibnue_copy *of; /* [count], ascending by GUID */
+    uint32_t count;        /* switches */
+    struct osm_routing_engine *served; /* engine of the last acknowledged tables; NULL: none since this SM is master */
+};
+
+/* Addresses of the nodes at the last walk, in its order.  They are prefetch hints and must never be dereferenced. */
 struct ibnue_seen {
-    const osm_node_t **node;
-    size_t count, room;
+    const osm_node_t **node; /* [room], of which `count` are set */
+    size_t count, room;      /* nodes */
 };
 
-/* A node by its GUID in host order, and by its address. */
+/* Reference to a node, with its sort key. */
 struct ibnue_place {
-    uint64_t guid;
+    uint64_t guid; /* of the node, in host order */
     osm_node_t *node;
 };
 
+/* Slot of the hash table from a node's address to its index in a request. */
 struct ibnue_entry {
-    const osm_node_t *node; /* NULL: none */
-    uint32_t device;
+    const osm_node_t *node; /* NULL: the slot is empty */
+    uint32_t device;        /* index into ibnue_walk.place */
 };
 
 /* The subnet's nodes in the order of a request, valid while OpenSM's lock is held. */
 struct ibnue_walk {
     struct ibnue_place *place; /* [devices], switches by GUID, then all others by GUID */
-    struct ibnue_entry *entry; /* [mask + 1], the same by the hash of the address */
-    uint32_t switches, devices, mask;
-    size_t endports; /* at most */
-    size_t room;     /* bytes that a request takes at most */
+    struct ibnue_entry *entry; /* [mask + 1], hash table of the nodes, keyed by address */
+    uint32_t switches, devices, mask; /* `mask` + 1 is the number of hash table slots, a power of 2 */
+    size_t endports;           /* upper bound of the number of end ports */
+    const osm_subn_opt_t *opt;
+    size_t room;               /* upper bound of the size of a request, in bytes */
 };
 
-/* What path_sl and update_sl2vl answer from: an own copy, never changed once it can be seen. */
+/* The tables from which path_sl and update_sl2vl are answered: a private copy, immutable once it is published. */
 struct ibnue_service {
+    /* sl_kind: enum ibnue_sl_kind.  sl2vl_ports: ports of a switch in `sl2vl`, 0: one row for the whole fabric. */
     uint32_t switches, lids, vls, sl_kind, sl2vl_ports;
     uint64_t *guid;       /* [switches], ascending, host order */
     int32_t *switch_of;   /* [lids], row of the switch that a LID is cabled to, or -1 */
-    uint8_t *sl;
-    uint8_t *sl2vl;
+    uint8_t *sl;          /* SL of each path, shape by sl_kind */
+    uint8_t *sl2vl;       /* [16] or [switches][sl2vl_ports][sl2vl_ports][16], VL by switch, in port, out port and SL */
+    struct ibnue_classes classes;
     int32_t *parent;      /* [switches], the multicast tree: next switch towards the root, or -1 */
-    uint8_t *up_port;     /* [switches], the port there */
-    uint8_t *down_port;   /* [switches], the parent's port back */
-    struct ibnue_service *retired; /* next in the list of those that wait for their last reader */
+    uint8_t *up_port;     /* [switches], port that leads to the parent */
+    uint8_t *down_port;   /* [switches], the parent's port that leads back */
+    struct ibnue_service *retired; /* next replaced copy that a reader may still use */
 };
 
-/* Entries that are still to be written in this sweep. */
+/* Entries that are still to be written in the rounds of this sweep. */
 struct ibnue_rounds {
-    struct ibnue_held *entry; /* with the port that they are to have; NULL: nothing is left */
+    struct ibnue_held *entry; /* [count], `port` is the one to write in the entry's round; NULL: nothing is left */
     struct ibnue_engine *engine;
-    uint64_t plan;
-    uint32_t count, left; /* of what is to be written, and of entries that it is for */
-    uint32_t wait_ms;
-    unsigned last, wait_from; /* rounds; 0: none waits */
+    uint64_t plan;      /* number that identifies the update schedule to the worker */
+    /* count: writes still to do.  left: distinct LFT entries that these writes affect, as an entry can occur twice. */
+    uint32_t count, left;
+    uint32_t wait_ms; /* milliseconds to wait for packets to drain before a round */
+    /* last: number of the last round, counted from 1.  wait_from: first round that has a wait before it, 0: none. */
+    unsigned last, wait_from;
 };
 
-/* What was published last, if it was proven free of credit loops: the shared memory as it was then. */
-struct ibnue_last {
-    uint8_t *bytes;
-    size_t room;
-    int unfinished; /* whether rounds of it may not have been written */
-    struct ibnue_answer answer;
+/* A request and the answer to it: the subnet and its tables. */
+struct ibnue_tables {
+    uint8_t *bytes; /* [room], the request, then the parts of the answer; NULL: none */
+    size_t room;    /* bytes */
+    int unfinished; /* whether some rounds of these tables may not have been written */
+    uint64_t missing; /* pairs of a switch and the LID of an end port without a route */
+    const struct ibnue_engine *engine; /* engine that computed the tables */
+    struct ibnue_answer answer; /* its offsets are into `bytes` */
+};
+
+/* The last request to the worker. */
+struct ibnue_asked {
+    uint8_t *bytes;     /* [room], private copy of the request without the LFTs: no other process can change it */
+    size_t room;        /* bytes */
+    uint64_t answer_at; /* offset of the answer in the shared memory, in bytes */
+    uint64_t sequence;  /* number of the request */
+    const struct ibnue_engine *engine; /* NULL: the request was for port policies */
+    int late;           /* whether the worker missed the deadline and still computes */
+};
+
+/* Those entries of the last proven tables that are still valid on a changed subnet. */
+struct ibnue_remains {
+    uint8_t *bytes; /* parts of the answer; NULL: none */
+    struct ibnue_answer answer; /* its offsets are into `bytes` */
+    uint32_t dropped; /* entries that are no longer valid */
+    uint32_t moved;   /* end ports that are new or at another switch port than before */
+    uint32_t cut_off; /* subtrees that the multicast tree has lost, plus switches that are new */
+    uint64_t pairs;   /* ordered pairs of end ports */
+    uint64_t served;  /* ordered pairs of end ports that have a path */
+};
+
+#define IBNUE_CODE 8   /* bytes of an error code with its final 0 */
+#define IBNUE_CODES 64 /* maximum number of different error codes that are counted */
+
+/* Counts of errors and sweeps since OpenSM started. */
+struct ibnue_status {
+    uint64_t sweep; /* heavy sweeps that have begun */
+    struct {
+        char name[IBNUE_CODE];
+        uint64_t count; /* lines in the log */
+    } code[IBNUE_CODES];
+    unsigned codes;                 /* entries of `code` in use */
+    char error[2 * IBNUE_WHY + 512]; /* the last error line */
+    atomic_flag busy;               /* spin lock of `code`, `codes` and `error` */
+};
+
+/* Result of OpenSM's last call of an engine. */
+struct ibnue_engine_status {
+    int failing;       /* whether the engine had no new tables */
+    uint64_t sequence; /* number of the request whose answer the engine published last */
 };
 
 struct ibnue_engine {
     struct ibnue_plugin *plugin;
-    char *name;
-    struct ibnue_last last;
-    _Atomic(struct ibnue_service *) service;
-    atomic_uint readers;
-    struct ibnue_service *retired;
+    struct ibnue_engine_status status;
+    char *name; /* as in opensm.conf, with the prefix "ibnue-" */
+    _Atomic(struct ibnue_service *) service; /* tables that answer OpenSM's queries, NULL: none */
+    atomic_uint readers;           /* threads that may use a copy of the tables now */
+    struct ibnue_service *retired; /* list of replaced copies that are not freed yet */
     struct ibnue_engine *next;
 };
 
-/* Tables that were published, and what is still to be done about them. */
+/* Which buffer of the plugin holds the published tables: `taken`, `last` or `remains`. */
+enum ibnue_source { IBNUE_FROM_TAKEN, IBNUE_FROM_LAST, IBNUE_FROM_REMAINS };
+
+/* Published tables for which work was put off until their LFTs are acknowledged. */
 struct ibnue_unsettled {
-    struct ibnue_engine *engine; /* NULL: nothing */
-    struct ibnue_answer answer;
-    int from_last; /* its bytes are in engine->last, otherwise in the shared memory */
-    int rounds_open; /* whether some of its rounds are not in the switches */
+    struct ibnue_engine *engine; /* NULL: no work is pending */
+    struct ibnue_answer answer;  /* its offsets are into the buffer that `source` names */
+    enum ibnue_source source;
+    int rounds_open; /* whether some rounds of these tables are not in the switches yet */
+};
+
+/* The thread that waits for a worker between sweeps. */
+struct ibnue_watch {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t change; /* signalled when `wanted` or `ending` is set */
+    int runs;      /* whether the thread was started */
+    int wanted;    /* whether the thread shall wait for the worker, protected by `lock` */
+    int ending;    /* whether the thread shall end, protected by `lock` */
+    unsigned orders; /* number of times that `wanted` was decided by a sweep, protected by `lock` */
+    int fruitless; /* consecutive failures of engines, protected by `lock` */
+};
+
+/* Attributes of a file that show whether the file has changed. */
+struct ibnue_stamp {
+    long seconds, nanoseconds; /* time of the last change */
+    long size;                 /* bytes, -1: the file does not exist */
+    long inode;
+};
+
+/* Changes that update_vlarb made in a sweep. */
+struct ibnue_arbitration {
+    uint32_t vls;     /* mask of the VLs that got an entry */
+    uint32_t entries; /* entries added, summed over all ports */
+    uint32_t missing; /* entries for which a port's table had no room, summed over all ports */
 };
 
 struct ibnue_plugin {
@@ -118,14 +220,26 @@ struct ibnue_plugin {
     struct ibnue_engine *engines;
     struct ibnue_memory memory;
     struct ibnue_rows rows;
+    struct ibnue_copies copies;
     struct ibnue_seen seen;
-    uint64_t sequence;
+    uint64_t sequence; /* number of the last request */
+    struct ibnue_asked asked;
+    struct ibnue_tables taken; /* the worker's last answer, checked before it is published */
+    struct ibnue_tables last;  /* tables to fall back on: the last ones, if they are proven free of credit loops */
+    struct ibnue_remains remains;
     struct ibnue_unsettled unsettled;
+    struct ibnue_watch watch;
     struct ibnue_rounds rounds;
-    int stopped; /* the last rounds did not go through */
-    struct ibnue_policies *policies; /* what ports are wished to have, as last said */
+    int layout_known; /* whether the layout of OpenSM's nodes, switches and ports was compared with the headers */
+    int stopped; /* whether a round of the last update was not acknowledged */
+    struct ibnue_stamp policy_file; /* state of the QoS policy file when it was last read */
+    struct ibnue_arbitration arbitration, arbitration_said; /* of this sweep, and of the last one */
+    struct ibnue_policies *policies; /* values that the rules require of ports, from the last answer; NULL: none */
+    struct ibnue_status status;
+    struct ibnue_memory shadow; /* shared with the shadow engine's worker only */
 };
 
+/* Return the milliseconds of CLOCK_MONOTONIC since `start`. */
 static inline double ibnue_ms_since(const struct timespec *start)
 {
     struct timespec now;
@@ -133,31 +247,52 @@ static inline double ibnue_ms_since(const struct timespec *start)
     return 1e3 * (double)(now.tv_sec - start->tv_sec) + 1e-6 * (double)(now.tv_nsec - start->tv_nsec);
 }
 
-/* walk.c, collect.c: the subnet as arrays.  All that return something return 0, or -1 with the reason in `why`. */
+/* Functions with a parameter `why` return 0, or -1 with the reason in `why`.
+ *
+ * walk.c, collect.c: conversion of the subnet to arrays. */
 IBNUE_HIDDEN int ibnue_walk_open(struct ibnue_plugin *plugin, struct ibnue_walk *walk, char *why);
 IBNUE_HIDDEN void ibnue_walk_close(struct ibnue_walk *walk);
 IBNUE_HIDDEN void ibnue_walk_ahead(const struct ibnue_walk *walk, uint32_t device);
 IBNUE_HIDDEN int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node);
 IBNUE_HIDDEN void ibnue_request_write(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, uint8_t *bytes);
 
-/* embed.c */
+/* options.c: options of opensm.conf that OpenSM does not apply to an external engine. */
+IBNUE_HIDDEN size_t ibnue_options_write(const struct ibnue_plugin *plugin, char *bytes, size_t room);
+
+/* readback.c: the LFTs that the switches hold. */
+IBNUE_HIDDEN void ibnue_copies_discovered(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_copies_read(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_copies_written(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN size_t ibnue_copies_room(const struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_copies_write(const struct ibnue_plugin *plugin, uint8_t *bytes);
+IBNUE_HIDDEN void ibnue_copies_drop(struct ibnue_plugin *plugin);
+
+/* qos.c: SLs that the administrator's QoS policy assigns, and VL arbitration. */
+IBNUE_HIDDEN void ibnue_qos_refresh(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t *partitions);
+IBNUE_HIDDEN void ibnue_update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block,
+                                     unsigned length, unsigned block_number);
+IBNUE_HIDDEN void ibnue_arbitration_tell(struct ibnue_plugin *plugin);
+
+/* embed.c: the Python interpreter inside OpenSM. */
 IBNUE_HIDDEN int ibnue_python_start(char *why);
 
-/* worker.c: the memory shared with the worker, and waiting for it. */
+/* worker.c: the memory shared with the worker, and the wait for its answer. */
 IBNUE_HIDDEN int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, size_t least, char *why);
 IBNUE_HIDDEN void ibnue_memory_prepare(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_memory_unmap(struct ibnue_memory *memory);
 IBNUE_HIDDEN int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note);
 
-/* answer.c: what the worker answers, checked. */
+/* answer.c: copy and check of the worker's answer. */
 IBNUE_HIDDEN uint64_t ibnue_sl_bytes(const struct ibnue_answer *answer);
 IBNUE_HIDDEN uint64_t ibnue_sl2vl_bytes(const struct ibnue_answer *answer);
-IBNUE_HIDDEN int ibnue_answer_check(const struct ibnue_plugin *plugin, struct ibnue_answer *copy, char *why);
+IBNUE_HIDDEN int ibnue_answer_take(struct ibnue_plugin *plugin, char *why);
+IBNUE_HIDDEN int ibnue_tables_room(struct ibnue_tables *tables, size_t size);
+IBNUE_HIDDEN void ibnue_tables_drop(struct ibnue_tables *tables);
 IBNUE_HIDDEN int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
                                   const uint8_t *bytes, char *why);
-IBNUE_HIDDEN size_t ibnue_answer_extent(const struct ibnue_answer *answer);
 
-/* publish.c: from a checked answer into OpenSM. */
+/* publish.c: transfer of a checked answer into OpenSM. */
 IBNUE_HIDDEN int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                                char *why);
 IBNUE_HIDDEN void ibnue_spread_port0(const struct ibnue_plugin *plugin);
@@ -169,31 +304,58 @@ IBNUE_HIDDEN const struct ibnue_service *ibnue_service_hold(struct ibnue_engine 
 IBNUE_HIDDEN void ibnue_service_release(struct ibnue_engine *engine);
 IBNUE_HIDDEN int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid);
 
-/* route.c: an engine as OpenSM calls it. */
+/* route.c: the callbacks of a routing engine. */
 IBNUE_HIDDEN int ibnue_engine_set_up(struct osm_routing_engine *re, struct osm_opensm *osm);
-IBNUE_HIDDEN int ibnue_same_layout(const osm_opensm_t *osm);
 
-/* rounds.c: tables that are written bit by bit. */
+/* abi.c, build.c: comparison of the running OpenSM's structs with the headers of the build. */
+IBNUE_HIDDEN int ibnue_abi_check_opensm(const osm_opensm_t *osm, int *log, char *why);
+IBNUE_HIDDEN int ibnue_abi_check_engine(const struct osm_routing_engine *re, const char *prefix);
+IBNUE_HIDDEN int ibnue_abi_fits(struct ibnue_plugin *plugin, char *why);
+IBNUE_HIDDEN uint64_t ibnue_abi_hash(void);
+
+/* rounds.c: update of the switches in rounds. */
 IBNUE_HIDDEN void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer,
                                      const uint8_t *bytes, int again);
 IBNUE_HIDDEN void ibnue_rounds_go_on(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_rounds_drop(struct ibnue_plugin *plugin);
 
-/* policies.c */
+/* status.c: log lines, error counts and facts for the status file. */
+IBNUE_HIDDEN void ibnue_say(struct ibnue_plugin *plugin, osm_log_level_t level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+IBNUE_HIDDEN int ibnue_status_asked(struct ibnue_engine *engine, int code);
+IBNUE_HIDDEN void ibnue_status_event(struct ibnue_plugin *plugin, osm_epi_event_id_t event);
+
+/* policies.c: HOQLife and VLStallCount of single ports. */
 IBNUE_HIDDEN void ibnue_policies_apply(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_policies_drop(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN int ibnue_request_with_tables(struct ibnue_plugin *plugin, struct ibnue_memory *memory, int fd,
+                                           uint64_t generation, char *why);
 
-/* last.c: what an engine that fails falls back on. */
-IBNUE_HIDDEN void ibnue_last_keep(struct ibnue_engine *engine, const struct ibnue_answer *answer);
-IBNUE_HIDDEN int ibnue_last_holds(const struct ibnue_engine *engine);
-IBNUE_HIDDEN void ibnue_last_drop(struct ibnue_engine *engine);
+/* shadow.c: comparison of the tables in force with those of a shadow engine. */
+IBNUE_HIDDEN void ibnue_shadow_look(struct ibnue_plugin *plugin);
 
-/* settle.c: what can wait until the tables are on their way. */
-IBNUE_HIDDEN void ibnue_settle_later(struct ibnue_engine *engine, const struct ibnue_answer *answer, int from_last);
+/* last.c: the last proven tables, which a failing engine falls back on. */
+IBNUE_HIDDEN void ibnue_last_keep(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN int ibnue_same_subnet(const uint8_t *one, const uint8_t *other);
+IBNUE_HIDDEN int ibnue_last_serve(struct ibnue_engine *engine, char *what);
+
+/* remains.c: the still valid entries of the last proven tables after the subnet has changed. */
+IBNUE_HIDDEN int ibnue_remains_make(struct ibnue_plugin *plugin, const uint8_t *now, char *why);
+IBNUE_HIDDEN void ibnue_remains_drop(struct ibnue_remains *remains);
+
+/* settle.c: work that is put off until the switches have acknowledged the LFTs. */
+IBNUE_HIDDEN void ibnue_settle_later(struct ibnue_engine *engine, const struct ibnue_answer *answer,
+                                     enum ibnue_source source);
 IBNUE_HIDDEN void ibnue_settle(struct ibnue_plugin *plugin);
-IBNUE_HIDDEN void ibnue_settle_memory(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_settle_taken(struct ibnue_plugin *plugin);
 
-/* multicast.c */
+/* watch.c: request of a sweep as soon as an awaited worker is ready. */
+IBNUE_HIDDEN void ibnue_watch_begin(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_watch_calm(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_watch_end(struct ibnue_plugin *plugin);
+
+/* multicast.c: multicast trees. */
 IBNUE_HIDDEN ib_api_status_t ibnue_multicast(void *context, osm_mgrp_box_t *group);
 
 #endif

@@ -1,58 +1,107 @@
-"""The subnet as OpenSM sees it, from the shared memory's arrays to a :class:`~routing.fabric.Fabric`.
+"""Conversion of OpenSM's subnet from arrays in shared memory to a :class:`~routing.fabric.Fabric`.
 
-The shim has sorted the devices already (switches by GUID, then CAs and routers by GUID), so that rows here are rows of
-the fabric and the whole way is a handful of array operations: the same value that a reader of OpenSM's own
-``opensm-subnet.lst`` arrives at, link by link, without a loop over links.
+The shim has already sorted the devices (switches by GUID, then CAs and routers by GUID).  So array rows are rows of the
+fabric, and the conversion needs only a few array operations and no loop over links.  The result equals the fabric read
+from OpenSM's own ``opensm-subnet.lst``.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from osm_plugin.opensm_conf import OpensmConf
 from routing.errors import FabricError
 from routing.fabric import Fabric
 
 REQUEST_MAGIC = 0x3171657265756E69
 PAGE = 4096
+BLOCK = 64
+"""Number of LIDs in a block of a forwarding table, the unit of reading and writing."""
 
+# `ibnue_request`, `ibnue_device`, `ibnue_endport` and `ibnue_cable` of layout.h
 REQUEST = np.dtype(
     [
         ("magic", "u8"), ("sequence", "u8"), ("switches", "u4"), ("devices", "u4"), ("endports", "u4"),
         ("cables", "u4"), ("data_vls", "u4"), ("qos", "u4"), ("device_at", "u8"), ("endport_at", "u8"),
-        ("cable_at", "u8"), ("end", "u8"),
+        ("cable_at", "u8"), ("conf_at", "u8"), ("conf_bytes", "u8"), ("lids", "u4"), ("served", "u4"),
+        ("top_at", "u8"), ("known_at", "u8"), ("lft_at", "u8"), ("end", "u8"),
     ]
 )  # fmt: skip
 DEVICE = np.dtype(
     [("guid", "u8"), ("lid", "u2"), ("kind", "u1"), ("ports", "u1"), ("lmc", "u1"), ("unused", "V3"), ("name", "S72")]
 )
 ENDPORT = np.dtype([("guid", "u8"), ("device", "u4"), ("lid", "u2"), ("port", "u1"), ("lmc", "u1")])
-CABLE = np.dtype([("device", "u4", 2), ("port", "u1", 2), ("width", "u1"), ("unused", "V5"), ("speed", "f8")])
+_SERVED: Mapping[int, Literal["ours", "other"]] = {1: "ours", 2: "other"}
+CABLE = np.dtype(
+    [
+        ("device", "u4", 2),
+        ("port", "u1", 2),
+        ("width", "u1"),
+        ("throttled", "u1"),
+        ("sick", "u1"),
+        ("unused", "V3"),
+        ("speed", "f8"),
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SwitchTables:
+    """The forwarding tables in the switches, as OpenSM has written or read them.
+
+    Attributes
+    ----------
+    lft
+        uint8[S, L], out-ports; meaningless in unknown blocks.
+    known
+        bool[S, B], whether a block of 64 LIDs equals the block in the switch.
+    top
+        uint16[S], the highest LID that each switch forwards.
+    served
+        Whose tables the switches have acknowledged last: those of an ibnue engine or of another engine of this OpenSM.
+        None: this OpenSM has just become the master.
+    left_out
+        bool[S, 256], ports whose cable to another switch is up, although no path may use it; None: there are none.
+    """
+
+    lft: npt.NDArray[np.uint8]
+    known: npt.NDArray[np.bool_]
+    top: npt.NDArray[np.uint16]
+    served: Literal["ours", "other"] | None
+    left_out: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A request: the fabric, and what OpenSM lets an engine use.
+    """A request: the fabric, and the limits that OpenSM sets for an engine.
 
     Attributes
     ----------
     sequence
-        Number of the request; the answer carries it too.
+        Number of the request; the answer has the same number.
     fabric
-        The subnet; its arrays are copies, the shared memory is free again.
+        The subnet.  Its arrays are copies, so the shared memory may be overwritten.
     data_vls
-        Data VLs that OpenSM will set up on every port: the least VLCap of all cabled ports, OpenSM's ``max_op_vls`` and
-        ``qos_*max_vls``; 1 without QoS, because SL-to-VL tables are then not written.
+        Number of data VLs that OpenSM will set up on every port: the minimum of the VLCap of all cabled ports, OpenSM's
+        ``max_op_vls`` and ``qos_*max_vls``.  1 without QoS, because SL-to-VL tables are then not written.
     qos
         Whether OpenSM runs with QoS.
     answer_at
-        Offset in bytes from which the answer may be written.
+        Offset in bytes at which the answer is to be written.
     source
-        Devices, end ports and cables as they lay there.
+        Devices, end ports and cables as bytes of the shared memory.
+    conf
+        Options of opensm.conf that differ from their defaults.
+    throttled
+        Number of cables that are slower than their ports allow and that OpenSM wants to avoid.
+    switch_tables
+        The tables in the switches; None: OpenSM did not report them.
     """
 
     sequence: int
@@ -61,35 +110,38 @@ class Snapshot:
     qos: bool
     answer_at: int
     source: tuple[bytes, bytes, bytes] = (b"", b"", b"")
+    conf: OpensmConf = field(default_factory=OpensmConf)
+    throttled: int = 0
+    switch_tables: SwitchTables | None = None
 
 
-def _bytes(memory: mmap.mmap, dtype: np.dtype[np.void], at: int, count: int) -> bytes:
-    """A copy of ``count`` structures; a copy, so that the mapping can be closed."""
+def _bytes(memory: mmap.mmap, dtype: np.dtype[Any], at: int, count: int) -> bytes:
+    """Return a copy of ``count`` structures, so that the mapping can be closed."""
     if at < 0 or at + count * dtype.itemsize > len(memory):
         raise FabricError("the request does not lie within the shared memory")
     return memory[at : at + count * dtype.itemsize]
 
 
 def read_request(memory: mmap.mmap, earlier: Iterable[Snapshot] = ()) -> Snapshot:
-    """The request that lies in the shared memory.
+    """Read the request in the shared memory.
 
     Parameters
     ----------
     memory
         The shared memory.
     earlier
-        Requests of before.  A fabric that is among them is that value, with all that was derived from it; from one with
-        other cables is taken what does not hang on these.
+        Earlier requests.  If one of them has the same fabric, its fabric object is reused with all cached values.  If
+        only the cables differ, the values that do not depend on cables are reused.
 
     Raises
     ------
     FabricError
-        What lies there makes no fabric: a GUID or LID twice, an index out of range.
+        The data is not a valid fabric, for example because of a duplicate GUID or LID or an index out of range.
 
     Notes
     -----
     Cost: O(n log n) in the number of devices and links, about 3 ms for 1000 switches and 4000 CAs; half a millisecond
-    where devices and end ports are as they were.
+    if devices and end ports are unchanged.
     """
     head = np.frombuffer(_bytes(memory, REQUEST, 0, 1), REQUEST)[0]
     if int(head["magic"]) != REQUEST_MAGIC:
@@ -106,7 +158,44 @@ def read_request(memory: mmap.mmap, earlier: Iterable[Snapshot] = ()) -> Snapsho
         qos=bool(head["qos"]),
         answer_at=-(-int(head["end"]) // PAGE) * PAGE,
         source=source,
+        conf=_conf(memory, int(head["conf_at"]), int(head["conf_bytes"])),
+        throttled=int(np.count_nonzero(np.frombuffer(source[2], CABLE)["throttled"])),
+        switch_tables=_switch_tables(memory, head, np.frombuffer(source[2], CABLE)),
     )
+
+
+def _switch_tables(memory: mmap.mmap, head: np.void, cable: npt.NDArray[np.void]) -> SwitchTables | None:
+    switches, lids = int(head["switches"]), int(head["lids"])
+    if lids == 0:
+        return None
+    blocks = -(-lids // BLOCK)
+    top, known, lft = (
+        np.frombuffer(_bytes(memory, np.dtype(np.uint8), int(head[name]), switches * size), np.uint8)
+        for name, size in (("top_at", 2), ("known_at", blocks), ("lft_at", lids))
+    )
+    return SwitchTables(
+        lft=lft.reshape(switches, lids),
+        known=known.reshape(switches, blocks) != 0,
+        top=top.view(np.uint16),
+        served=_SERVED.get(int(head["served"])),
+        left_out=_left_out(cable, switches),
+    )
+
+
+def _left_out(cable: npt.NDArray[np.void], switches: int) -> npt.NDArray[np.bool_] | None:
+    """Return bool[S, 256], the ports at both ends of sick and throttled cables; None if there are none."""
+    out = cable[(cable["sick"] != 0) | (cable["throttled"] != 0)]
+    if not len(out):
+        return None
+    ports = np.zeros((switches, 256), bool)
+    ports[out["device"].ravel(), out["port"].ravel()] = True  # both ends are switches
+    return ports
+
+
+def _conf(memory: mmap.mmap, at: int, count: int) -> OpensmConf:
+    if at < 0 or at + count > len(memory):
+        raise FabricError("the request does not lie within the shared memory")
+    return OpensmConf.of(memory[at : at + count].decode(errors="replace"))
 
 
 def _fabric(source: tuple[bytes, bytes, bytes], switches: int, earlier: Iterable[Snapshot]) -> Fabric:
@@ -116,21 +205,34 @@ def _fabric(source: tuple[bytes, bytes, bytes], switches: int, earlier: Iterable
             return known.fabric
     device, endport, cable = map(np.frombuffer, source, (DEVICE, ENDPORT, CABLE))
     if not alike:
-        return fabric_from_arrays(device, endport, cable, switches)
+        return _without_avoided(fabric_from_arrays(device, endport, cable, switches), cable)
     _check_cables(device, cable)
-    return replace(
+    fabric = replace(
         alike[0].fabric,
         link_device=cable["device"].astype(np.int32),
         link_port=cable["port"].copy(),
         link_width=cable["width"].copy(),
         link_speed=cable["speed"].copy(),
     )
+    return _without_avoided(fabric, cable)
+
+
+def _without_avoided(fabric: Fabric, cable: npt.NDArray[np.void]) -> Fabric:
+    """Return the fabric without sick links, and without throttled links unless that would disconnect it."""
+    sick = cable["sick"] != 0
+    if sick.any():
+        fabric, cable = fabric.without_links(np.flatnonzero(sick).tolist()), cable[~sick]
+    avoided = np.flatnonzero(cable["throttled"])
+    if not len(avoided):
+        return fabric
+    less = fabric.without_links(avoided.tolist())
+    return less if less.component.max(initial=0) == fabric.component.max(initial=0) else fabric
 
 
 def fabric_from_arrays(
     device: npt.NDArray[np.void], endport: npt.NDArray[np.void], cable: npt.NDArray[np.void], switches: int
 ) -> Fabric:
-    """The fabric of structures as the shim writes them.
+    """Return the fabric described by the shim's structures.
 
     Parameters
     ----------
@@ -141,12 +243,12 @@ def fabric_from_arrays(
     cable
         :data:`CABLE` [K], by (device, port) of the first end, which is the smaller one.
     switches
-        S.
+        S, the number of switches.
 
     Raises
     ------
     FabricError
-        A GUID or LID twice, an index out of range.
+        There is a duplicate GUID or LID, or an index out of range.
     """
     guid = device["guid"]
     _check(device, endport, cable, switches)
@@ -175,14 +277,14 @@ def fabric_from_arrays(
         link_width=cable["width"].copy(),
         link_speed=cable["speed"].copy(),
     )
-    len(fabric.lids)  # raises where two ports claim one LID
+    len(fabric.lids)  # raises FabricError if two ports have the same LID
     return fabric
 
 
 def fabric_to_arrays(
     fabric: Fabric,
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void]]:
-    """The structures (devices, end ports, cables) of which :func:`fabric_from_arrays` makes this fabric."""
+    """Return the structures (devices, end ports, cables) from which :func:`fabric_from_arrays` builds this fabric."""
     device = np.zeros(fabric.switches + fabric.terminals, DEVICE)
     device["guid"] = np.concatenate([fabric.switch_guid, fabric.terminal_guid])
     device["lid"][: fabric.switches] = fabric.switch_lid

@@ -1,8 +1,8 @@
-"""The tables in force, kept from sweep to sweep and, in a file, from one OpenSM to the next.
+"""The state file, which keeps the tables in force from one OpenSM process to the next.
 
-The file is a bundle, so that every command that takes one takes it, with the fabric and the engine's options beside the
-tables.  It is believed after its certificate has been checked, on the fabric that it came with; what is then laid over
-the fabric of the day is proven again like all tables.
+The file is a bundle that also contains the fabric and the engine's options, so every command that reads bundles reads
+it.  Its tables are used only after their certificate has been checked on the fabric in the file.  Tables translated to
+the current fabric are proven again like all tables.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,8 @@ from routing.deadlock.certificate import Certificate, Strength, check_certificat
 from routing.deadlock.proof import prove
 from routing.errors import IbnueError, TableError
 from routing.fabric import Fabric
-from routing.formats.bundle import Bundle, bundle_in, bundle_routing, write_bundle
+from routing.formats.atomic import atomic_write
+from routing.formats.bundle import Bundle, bundle_in, bundle_routing, save_bundle
 from routing.formats.npz import NpzReader
 from routing.reroute import Published
 from routing.tables import Routing
@@ -35,14 +36,15 @@ _MOST_ROWS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class Kept(Published):
-    """Tables that were published.
+    """Published tables.
 
     Attributes
     ----------
     engine, options
         The engine's name, and :func:`osm_plugin.plan.options_key` of its options.
     held
-        :data:`~osm_plugin.answer.HELD` [N], entries that may not be in the switches yet; None: all are.
+        :data:`~osm_plugin.answer.HELD` [N], deferred entries that may not be in the switches yet; None: all entries
+        are written.
     """
 
     engine: str
@@ -50,19 +52,25 @@ class Kept(Published):
     held: npt.NDArray[np.void] | None = None
 
 
-def home_path(path: Path) -> Path:
-    """Where the home tables of a state are."""
+def baseline_path(path: Path) -> Path:
+    """Return the path of the baseline tables that belong to a state file."""
     return path.with_name(f"{path.name.removesuffix('.npz')}.home.npz")
 
 
 def write_state(path: Path, kept: Kept) -> None:
-    """Write a bundle with all that belongs to a state; it appears complete or not at all.
+    """Write a state file atomically: a bundle with fabric, engine and options.
 
     Raises
     ------
     EnvironmentProblem
         The file cannot be written.
     """
+    with atomic_write(path) as file:
+        save_state(file, kept)
+
+
+def save_state(file: BinaryIO, kept: Kept) -> None:
+    """Write the state into an open file."""
     arrays = fabric_to_arrays(kept.fabric)
     about = {"format": VERSION, "engine": kept.engine, "options": kept.options, "switches": kept.fabric.switches}
     more: dict[str, npt.NDArray[Any]] = {"state_about": np.array(json.dumps(about, sort_keys=True))}
@@ -70,20 +78,29 @@ def write_state(path: Path, kept: Kept) -> None:
         more[name] = np.frombuffer(part.tobytes(), np.uint8).reshape(len(part), dtype.itemsize)
     if kept.held is not None:
         more["state_held"] = np.frombuffer(kept.held.tobytes(), np.uint8).reshape(len(kept.held), HELD.itemsize)
-    write_bundle(path, kept.fabric, kept.routing, kept.proof, more=more)
+    save_bundle(file, kept.fabric, kept.routing, kept.proof, more=more)
 
 
-def read_state(path: Path, *, threads: int = 2) -> Kept:
-    """Read a state and check it: format, fabric against its digest, tables against the fabric, certificate.
+def read_state(path: Path, *, threads: int = 2, file: BinaryIO | None = None) -> Kept:
+    """Read a state file and check its format, the fabric's digest, the tables on that fabric, and the certificate.
+
+    Parameters
+    ----------
+    path
+        Path of the file; also named in errors.
+    threads
+        Worker threads.
+    file
+        The open file; None: ``path`` is opened.
 
     Raises
     ------
     TableError, FabricError
-        It is damaged, of another version, or does not hold together.
+        The file is damaged, has another version, or is inconsistent.
     InputError, EnvironmentProblem
-        It is not there or cannot be read.
+        The file does not exist or cannot be read.
     """
-    with NpzReader(path) as archive:  # once: the file may be replaced at any time
+    with NpzReader(path, file) as archive:  # opened only once, because the file may be replaced at any time
         bundle = bundle_in(archive)
         if "state_about" not in archive.names():
             raise TableError("this is a bundle, but no state", path=path)
@@ -142,140 +159,13 @@ def _check_fabric(fabric: Fabric, bundle: Bundle, path: Path) -> None:
 
 def _check_certificate(fabric: Fabric, routing: Routing, bundle: Bundle, threads: int) -> None:
     if bundle.strength not in ("forward", "reversible"):
-        return  # tables with a credit loop, which were allowed; they are proven again, and may be refused then
+        # Tables with a credit loop were allowed when they were published.  They are proven again before the next use.
+        return
     strength: Strength = "forward" if bundle.strength == "forward" else "reversible"
     check_certificate(fabric, routing, Certificate(bundle.order, strength, bundle.scope), threads=threads)
 
 
 def fits(kept: Kept, fabric: Fabric) -> bool:
-    """Whether a state is of this subnet: at least half of the switches of the smaller one are the other's too."""
+    """Return whether tables belong to this subnet: at least half of the switches of the smaller fabric are in both."""
     common = len(np.intersect1d(kept.fabric.switch_guid, fabric.switch_guid, assume_unique=True))
     return 2 * common >= min(kept.fabric.switches, fabric.switches)
-
-
-class State:
-    """The last tables published and the home tables, in memory and in the files.
-
-    Attributes
-    ----------
-    last, home
-        What there is.
-    remarks
-        What to tell in OpenSM's log at the next occasion.
-    """
-
-    def __init__(self) -> None:
-        self.last: Kept | None = None
-        self.home: Kept | None = None
-        self.remarks: list[str] = []
-        self._path: Path | None = None
-        self._stamps: dict[Path, tuple[int, ...] | None] = {}
-        self._saved: dict[Path, Kept] = {}
-
-    def take_remarks(self) -> list[str]:
-        """The remarks, which are then told."""
-        told, self.remarks = self.remarks, []
-        return told
-
-    def refresh(self, path: Path | None, *, threads: int) -> None:
-        """Take over what somebody else has written since.
-
-        What is in memory stays where the file is not there or cannot be used.
-        """
-        self._path = path
-        if path is None:
-            return
-        for place, home in ((path, False), (home_path(path), True)):
-            stamp = _stamp(place)
-            if stamp is None or stamp == self._stamps.get(place):
-                continue
-            self._stamps[place] = stamp
-            try:
-                kept = read_state(place, threads=threads)
-            except IbnueError as problem:
-                self._saved.pop(place, None)
-                self.remarks.append(f"state ignored: {problem}")
-                continue
-            self._saved[place] = kept
-            if home:
-                self.home = kept
-            else:
-                self.last = kept
-                self.remarks.append(f"state taken from {place}")
-
-    def before(self, engine: str, options: str, fabric: Fabric) -> Kept | None:
-        """The last tables if they are of this subnet, engine and options; otherwise None, with a remark."""
-        last = self.last
-        if last is None:
-            return None
-        if not fits(last, fabric):
-            why = "it is of another fabric"
-        elif last.engine != engine:
-            why = f"it is of engine {last.engine}"
-        elif last.options != options:
-            why = "the engine's options are others now"
-        else:
-            return last
-        self.remarks.append(f"state ignored: {why}")
-        return None
-
-    def home_of(self, kept: Kept) -> Kept | None:
-        """The home tables, if they belong to those."""
-        home = self.home
-        same = home is not None and home.engine == kept.engine and home.options == kept.options
-        return home if home is not None and same and fits(home, kept.fabric) else None
-
-    def put(self, kept: Kept, *, reset: bool) -> None:
-        """Note what was published; ``reset``: it is the home from now on, whatever that was."""
-        home = self.home_of(kept)
-        if reset or home is None or _grown(home.fabric, kept.fabric):
-            self.home = kept
-        self.last = kept
-
-    def save(self) -> None:
-        """Write what is not in the files yet.
-
-        Raises
-        ------
-        EnvironmentProblem
-            A file cannot be written.
-        """
-        if self._path is None:
-            return
-        for place, kept in ((self._path, self.last), (home_path(self._path), self.home)):
-            written = self._saved.get(place)
-            if kept is None or (written is kept and _stamp(place) == self._stamps.get(place)):
-                continue
-            write_state(place, kept)
-            self._stamps[place], self._saved[place] = _stamp(place), kept
-
-
-def _stamp(path: Path) -> tuple[int, ...] | None:
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return (about.st_mtime_ns, about.st_size, about.st_ino)
-
-
-def _grown(home: Fabric, fabric: Fabric) -> bool:
-    """Whether a fabric has all switches, cables between them and end ports that home had, and is not home itself."""
-    if home.digest == fabric.digest:
-        return False
-    return all(
-        np.isin(old, new).all()
-        for old, new in (
-            (home.switch_guid, fabric.switch_guid),
-            (home.endport_guid, fabric.endport_guid),
-            (_cables(home), _cables(fabric)),
-        )
-    )
-
-
-def _cables(fabric: Fabric) -> npt.NDArray[np.void]:
-    """One value for each channel between switches: both ends, by GUID and port."""
-    channels = fabric.channels
-    ends = np.zeros(len(channels), [("a", "u8"), ("b", "u8"), ("p", "u1"), ("q", "u1"), ("unused", "V6")])
-    ends["a"], ends["b"] = fabric.switch_guid[channels.src], fabric.switch_guid[channels.dst]
-    ends["p"], ends["q"] = channels.port, channels.dst_port
-    return ends.view("V24").ravel()

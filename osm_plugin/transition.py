@@ -1,10 +1,10 @@
-"""What a change of tables means for traffic that is under way, in one line for the log."""
+"""Verdict on a transition between tables, and its effect on the traffic in the fabric, as one line for the log."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from osm_plugin.rounds import Change, in_switches
+from osm_plugin.rounds import Change, judged_tables
 from routing.deadlock.stages import Stages
 from routing.deadlock.transition import Transition, extent, prove_transition
 from routing.deadlock.update_plan import BLOCK
@@ -12,40 +12,55 @@ from routing.fabric import NO_PORT
 from routing.numerals import number_of
 
 MOST_ROUNDS = 8
-"""Of an order that is looked for: the next sweep wants the processor."""
+"""Maximum number of rounds in the search for a safe order, which limits the CPU time taken from the next sweep."""
 MOST_DRAINED = 1 << 20
-"""Entries of tables up to which a Double Scheme is looked for, which OpenSM cannot follow anyway."""
+"""Maximum table size (entries) for which a Double Scheme is searched for; OpenSM could not execute it anyway."""
 
 
 def transition_line(change: Change, *, threads: int = 2) -> str | None:
-    """The verdict on a change of tables; None where nothing changes.
+    """Return a line with the verdict on a change of tables; None if nothing changes.
 
-    Where rounds were found it is theirs.  What was written at once is judged here: OpenSM writes switches in an order
-    of its own, so that only "any-order" means that there was no credit loop on the way.
+    With an update schedule, the verdict follows from the schedule.  Otherwise the tables were written at once, and the
+    transition is judged here.  OpenSM writes switches in its own order, so only the verdict "any-order" excludes credit
+    loops during the transition.
     """
+    unknown = change.base.describe_unknown(change.after.fabric)
+    if unknown:
+        return f"transition not judged: {unknown}"
     if change.stages is not None:
         return _staged(change, change.stages)
-    fabric, new = change.after.fabric, change.after.routing
-    old = in_switches(change.before, fabric)
+    old, new, lost = judged_tables(change.base)
     small = new.lft.size <= MOST_DRAINED
-    found = prove_transition(fabric, old, new, rounds=MOST_ROUNDS, drain=small, threads=threads)
+    most, drain = (0, False) if change.any_sls else (MOST_ROUNDS, small)
+    fabric = change.base.fabric
+    found = prove_transition(fabric, old, new, lost=lost, rounds=most, drain=drain, threads=threads)
     if not (found.entries or found.levels or found.lanes):
         return None
-    return "; ".join([f"transition {found.verdict}: {found.reason}", *_details(found)])
+    if change.any_sls and found.verdict != "any-order":
+        why = "the SLs in use are not known, and with some there may be a credit loop while tables are mixed"
+        return f"transition not judged: {why}; {extent(found.entries, found.lids, found.blocks)}"
+    return "; ".join([f"transition {found.verdict}: {found.reason}", *_assumed(change), *_details(found)])
+
+
+def _assumed(change: Change) -> list[str]:
+    """Return the unchecked assumption of the verdict in words, or an empty list."""
+    if change.base.sls == "state" and max(change.base.routing.vls, change.after.routing.vls) > 1:
+        return ["if senders use the SLs of the state file"]
+    return []
 
 
 def _staged(change: Change, stages: Stages) -> str | None:
     if not len(stages.lid):
         return None
-    old = in_switches(change.before, change.after.fabric)
+    old = change.base.routing
     blocks = np.unique(stages.switch << 16 | stages.lid // BLOCK)
     dropped = int(np.count_nonzero(old.lft[stages.switch, stages.lid] == NO_PORT))
-    told = "any-order: no mixture of the tables has a credit loop"
+    verdict = "any-order: no mixture of the tables has a credit loop"
     if len(stages) > 1:
         between = "packets leave" if stages.wait_from else "switches acknowledge"
-        told = f"in rounds: none of {len(stages)} has a credit loop, as {between} between them"
+        verdict = f"in rounds: none of {len(stages)} has a credit loop, as {between} between them"
     lids = len(np.unique(stages.lid))
-    lines = [f"transition {told}", extent(len(stages.lid), lids, len(blocks))]
+    lines = [f"transition {verdict}", *_assumed(change), extent(len(stages.lid), lids, len(blocks))]
     if dropped:
         lines.append(_dropping(dropped))
     if stages.drained:

@@ -1,28 +1,30 @@
-/* The nodes of the subnet in the order in which the tables have them, and OpenSM's objects made quick to look at.
+/* List the subnet's nodes in the order of the tables, with prefetching of OpenSM's objects.
  *
- * OpenSM keeps nodes in a tree, and each of them in memory of its own.  Whoever goes through all of them waits for memory
- * most of the time, unless he asks for it ahead. */
+ * OpenSM keeps nodes in a tree, and each node in a separate memory block.  Without prefetching, a walk over all nodes
+ * would spend most of its time on cache misses. */
 #include "shim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define AHEAD 8
+#define AHEAD 8 /* nodes between the prefetched node and the one that is visited */
 
-static int by_guid(const void *a, const void *b)
+static int compare_places(const void *a, const void *b)
 {
     const struct ibnue_place *one = a, *other = b;
     return (one->guid > other->guid) - (one->guid < other->guid);
 }
 
+/* Prefetch a node, without its ports. */
 static void fetch(const osm_node_t *node)
 {
     for (size_t at = 0; at < offsetof(osm_node_t, physp_table); at += 64)
         __builtin_prefetch((const char *)node + at);
 }
 
-static int make_room(struct ibnue_plugin *plugin, struct ibnue_walk *walk, size_t count)
+/* Allocate the arrays for `count` nodes.  Return 0, or -1 if memory is short. */
+static int grow_walk(struct ibnue_plugin *plugin, struct ibnue_walk *walk, size_t count)
 {
     struct ibnue_rows *rows = &plugin->rows;
     struct ibnue_seen *seen = &plugin->seen;
@@ -44,7 +46,8 @@ static int make_room(struct ibnue_plugin *plugin, struct ibnue_walk *walk, size_
     return walk->place && walk->entry && count <= seen->room ? 0 : -1;
 }
 
-/* Switches from the front, all others from the back; and how much there is to write of them. */
+/* List all nodes, switches first, and compute upper bounds for the size of a request.  While the list is filled,
+ * switches are stored from its front and other nodes from its back. */
 static void gather(struct ibnue_walk *walk, struct ibnue_seen *seen, const cl_qmap_t *table)
 {
     size_t count = cl_qmap_count(table), at = 0, known = seen->count, ports = 0;
@@ -60,7 +63,7 @@ static void gather(struct ibnue_walk *walk, struct ibnue_seen *seen, const cl_qm
         if (osm_node_get_type(node) != IB_NODE_TYPE_SWITCH) {
             walk->place[--high] = here;
             walk->endports += osm_node_get_num_physp(node);
-        } else if (node->sw) { /* a switch whose SwitchInfo never came has no tables to fill */
+        } else if (node->sw) { /* a switch that never answered with its SwitchInfo has no tables, so it is left out */
             walk->place[low++] = here;
         }
     }
@@ -69,14 +72,16 @@ static void gather(struct ibnue_walk *walk, struct ibnue_seen *seen, const cl_qm
     walk->switches = low;
     walk->devices = low + (uint32_t)(count - high);
     walk->room = sizeof(struct ibnue_request) + count * sizeof(struct ibnue_device) +
-                 ports * (sizeof(struct ibnue_endport) + sizeof(struct ibnue_cable)) + 64;
+                 ports * (sizeof(struct ibnue_endport) + sizeof(struct ibnue_cable)) + IBNUE_OPTIONS_ROOM + 64;
 }
 
+/* Return the first slot of the hash table for a node's address. */
 static uint32_t slot_of(const struct ibnue_walk *walk, const osm_node_t *node)
 {
     return (uint32_t)(((uintptr_t)node >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 40) & walk->mask;
 }
 
+/* Fill the hash table from node addresses to device indexes. */
 static void index_places(struct ibnue_walk *walk)
 {
     for (uint32_t device = 0; device < walk->devices; device++) {
@@ -87,6 +92,7 @@ static void index_places(struct ibnue_walk *walk)
     }
 }
 
+/* Return the device index of a node, -1 if the walk does not have the node. */
 int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node)
 {
     uint32_t slot = slot_of(walk, node);
@@ -96,14 +102,15 @@ int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node)
     return walk->entry[slot].node ? (int)walk->entry[slot].device : -1;
 }
 
-/* OpenSM recreates objects between sweeps, so nodes are sorted, and the rows of switches set, afresh each time. */
+/* List and sort the nodes, and set the plugin's rows of switches.  This is repeated for each request, because OpenSM
+ * recreates its objects between sweeps. */
 int ibnue_walk_open(struct ibnue_plugin *plugin, struct ibnue_walk *walk, char *why)
 {
     const osm_subn_t *subn = &plugin->osm->subn;
     size_t switches = cl_qmap_count(&subn->sw_guid_tbl);
 
-    *walk = (struct ibnue_walk){.place = NULL};
-    if (make_room(plugin, walk, cl_qmap_count(&subn->node_guid_tbl))) {
+    *walk = (struct ibnue_walk){.place = NULL, .opt = &subn->opt};
+    if (grow_walk(plugin, walk, cl_qmap_count(&subn->node_guid_tbl))) {
         snprintf(why, IBNUE_WHY, "out of memory");
         ibnue_walk_close(walk);
         return -1;
@@ -114,8 +121,8 @@ int ibnue_walk_open(struct ibnue_plugin *plugin, struct ibnue_walk *walk, char *
         ibnue_walk_close(walk);
         return -1;
     }
-    qsort(walk->place, walk->switches, sizeof(*walk->place), by_guid);
-    qsort(walk->place + walk->switches, walk->devices - walk->switches, sizeof(*walk->place), by_guid);
+    qsort(walk->place, walk->switches, sizeof(*walk->place), compare_places);
+    qsort(walk->place + walk->switches, walk->devices - walk->switches, sizeof(*walk->place), compare_places);
     index_places(walk);
     plugin->rows.switches = walk->switches;
     for (uint32_t row = 0; row < walk->switches; row++)
@@ -130,8 +137,8 @@ void ibnue_walk_close(struct ibnue_walk *walk)
     *walk = (struct ibnue_walk){.place = NULL};
 }
 
-/* A port is 1.6 kB, and only its head counts here: the nodes three devices ahead, their ports two, and what those are
- * cabled to one. */
+/* Prefetch the objects that will be read soon: the node three devices ahead, the ports of the node two ahead, and the
+ * peers of the next node's ports.  A port takes 1.6 kB, of which only the part before `dr_path` is read. */
 void ibnue_walk_ahead(const struct ibnue_walk *walk, uint32_t device)
 {
     if (device + 3 < walk->devices)

@@ -1,4 +1,4 @@
-/* The worker as the rest of the shim sees it: the memory shared with it, and waiting for what it answers. */
+/* Manage the memory shared with a worker, and wait for the worker's answers. */
 #include "shim.h"
 
 #include <errno.h>
@@ -9,8 +9,7 @@
 
 #include "host.h"
 
-/* How often a wait looks whether OpenSM is to end. */
-#define SLICE_MS 200
+#define SLICE_MS 200 /* milliseconds between two checks whether OpenSM is to end */
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -24,7 +23,8 @@ void ibnue_memory_unmap(struct ibnue_memory *memory)
     memory->size = 0;
 }
 
-/* Map all of the file behind `fd`, which is made to hold `least` bytes.  It never shrinks: the host sealed it. */
+/* Map the whole file behind `fd`, after growing it to `least` bytes if it is smaller.  The file cannot shrink, because
+ * the host has sealed it. */
 int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, size_t least, char *why)
 {
     struct stat about;
@@ -46,13 +46,12 @@ int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, s
     return 0;
 }
 
-/* Have the pages there that the answer will most likely take, while the worker computes: their first touch is not free.
- * Only a help, so that failures do not matter; the worker grows the file by itself where it must. */
+/* Allocate the pages that the answer will probably occupy, while the worker computes, because page faults take time.
+ * This is only an optimisation, so failures are ignored: the worker grows the file itself if necessary. */
 void ibnue_memory_prepare(struct ibnue_plugin *plugin)
 {
-    const struct ibnue_request *request = (const struct ibnue_request *)plugin->memory.bytes;
-    size_t table = (size_t)request->switches * (plugin->osm->subn.max_ucast_lid_ho + 1u);
-    size_t from = (request->end + 4095) / 4096 * 4096, to = from + 2 * table + 32 * 4096;
+    size_t table = (size_t)plugin->rows.switches * (plugin->osm->subn.max_ucast_lid_ho + 1u);
+    size_t from = plugin->asked.answer_at, to = from + 2 * table + 32 * 4096;
     char why[IBNUE_WHY];
 
     if (to <= plugin->memory.size ||
@@ -61,13 +60,18 @@ void ibnue_memory_prepare(struct ibnue_plugin *plugin)
     madvise(plugin->memory.bytes + from, to - from, MADV_POPULATE_WRITE);
 }
 
+/* Wait until the answer is in the shared memory.  Return 0, or -1 with the reason in `note`.  A worker that has missed
+ * the deadline but still computes is not stopped.  Nothing may be written to the shared memory before its late answer has
+ * arrived. */
 int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note)
 {
     int code = IBNUE_PENDING;
 
+    plugin->asked.late = 0;
     while (code == IBNUE_PENDING && !osm_exit_flag)
-        code = ibnue_host_wait(plugin->sequence, SLICE_MS, note, IBNUE_WHY);
+        code = ibnue_host_wait(plugin->asked.sequence, SLICE_MS, note, IBNUE_WHY);
     if (code == IBNUE_PENDING)
         snprintf(note, IBNUE_WHY, "OpenSM is about to end");
+    plugin->asked.late = code == IBNUE_LATE;
     return code == IBNUE_TOKEN ? 0 : -1;
 }

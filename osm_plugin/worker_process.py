@@ -1,9 +1,12 @@
-"""One worker process as the host sees it: the process, the socket to it, the memory shared with it."""
+"""The host's handle of one worker process: the process, its socket and its shared memory."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pwd
+import re
 import select
 import socket
 import subprocess
@@ -12,55 +15,104 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
+from osm_plugin.build_info import protocol
 from routing.errors import EnvironmentProblem
 
 LONGEST_MESSAGE = 1 << 16
 
+SILENT = 2.0
+"""Seconds without CPU time after which a worker with an open request counts as stalled."""
+
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
 PRELUDE = "import sys; sys.modules['matplotlib'] = None"
-"""igraph loads matplotlib where it is installed, which is most of the time that the worker would take to start."""
-_BOOT = f"{PRELUDE}; sys.path[:0] = sys.argv[1:-1]; from osm_plugin.worker import main; sys.exit(main(sys.argv[-1]))"
+"""igraph imports matplotlib if it is installed, which would take most of the worker's start-up time."""
+_BOOT = f"{PRELUDE}; sys.path[:0] = sys.argv[1:-1]; from osm_plugin.{{}} import main; sys.exit(main(sys.argv[-1]))"
+
+
+_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "OSM_CACHE_DIR", "LD_LIBRARY_PATH")
+_KEPT_PREFIXES = ("IBNUE_", "ASAN_", "UBSAN_", "LSAN_", "OPENBLAS_", "OMP_")
 
 
 def clean_environment() -> dict[str, str]:
-    """OpenSM's environment without a preloaded simulator, which is meant for OpenSM alone."""
-    environment = dict(os.environ)
-    # Nothing here multiplies matrices; idle threads of BLAS spin on the cores that the kernels want.
+    """Return the variables of OpenSM's environment that the worker needs, without a preloaded simulator library."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _KEPT_VARIABLES or name.startswith(_KEPT_PREFIXES)
+    }  # fmt: skip
+    # The worker multiplies no matrices, and idle BLAS threads would spin on the cores that the kernels use.
     environment.setdefault("OPENBLAS_NUM_THREADS", "1")
-    preload = environment.pop("LD_PRELOAD", "").replace(":", " ").split()
+    preload = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
     kept = [library for library in preload if "umad2sim" not in library]
     if kept:
         environment["LD_PRELOAD"] = ":".join(kept)
     return environment
 
 
-class WorkerProcess:
-    """One worker: its process, the socket to it, and the memory shared with it."""
+def _identity(about: os.stat_result) -> tuple[int, int]:
+    return about.st_dev, about.st_ino
 
-    def __init__(self, python: str, paths: list[str], setup: dict[str, Any], log: IO[bytes] | None) -> None:
+
+def _as_user(name: str | None) -> dict[str, Any]:
+    """Return the arguments of ``subprocess.Popen`` that start a process as a user with no supplementary groups.
+
+    Empty if no user is named, or if OpenSM does not run as root.
+    """
+    if name is None or os.geteuid() != 0:
+        return {}
+    try:
+        group = pwd.getpwnam(name).pw_gid
+    except KeyError:
+        raise EnvironmentProblem(f"there is no user {name!r} for the worker") from None
+    return {"user": name, "group": group, "extra_groups": []}
+
+
+_REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (info|debug): ")
+
+
+class WorkerProcess:
+    """One worker: its process, its socket and its shared memory."""
+
+    def __init__(
+        self,
+        python: str,
+        paths: list[str],
+        setup: dict[str, Any],
+        log: IO[bytes] | None,
+        *,
+        reports: int,
+        module: str = "worker",
+        user: str | None = None,
+    ) -> None:
         import fcntl  # noqa: PLC0415  (an extension module: not before libpython's symbols are visible)
 
+        identity = _as_user(user)  # before anything is open that an error would leave open
         self.owner, self.started = os.getpid(), time.monotonic()
         self.hello: dict[str, Any] | None = None
+        self._used: int | None = None  # CPU time at the last sample, in clock ticks
+        self._moved = self.started  # when a sample last showed a change (time.monotonic())
+        self._reading = threading.Lock()
         self._log_path = None if log is None else Path(log.name)
         self._log_start = 0 if log is None else log.seek(0, os.SEEK_END)
+        self._log_file = None if log is None else _identity(os.fstat(log.fileno()))
         self.memory = os.memfd_create("ibnue", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        # A file that shrinks under a mapping kills whoever reads it.  OpenSM reads it.
+        # If a mapped file shrinks, reading the mapping raises SIGBUS.  OpenSM reads this mapping.
         fcntl.fcntl(self.memory, _F_ADD_SEALS, _F_SEAL_SHRINK)
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (self.socket, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * LONGEST_MESSAGE)
-        setup = {**setup, "socket": theirs.fileno(), "memory": self.memory, "parent": self.owner}
+        setup = {**setup, "socket": theirs.fileno(), "memory": self.memory, "parent": self.owner, "reports": reports}
         try:
             self.process = subprocess.Popen(
-                [python, "-I", "-X", "faulthandler", "-c", _BOOT, *paths, json.dumps(setup)],
-                pass_fds=(theirs.fileno(), self.memory),
+                [python, "-I", "-X", "faulthandler", "-c", _BOOT.format(module), *paths, json.dumps(setup)],
+                pass_fds=(theirs.fileno(), self.memory, reports),
                 stdin=subprocess.DEVNULL,
                 stdout=log or subprocess.DEVNULL,
                 stderr=log or subprocess.DEVNULL,
                 start_new_session=True,
                 env=clean_environment(),
                 cwd="/",
+                **identity,
             )
         except OSError as problem:
             self.socket.close()
@@ -73,32 +125,68 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs, and is ours (a daemon's fork does not inherit children)."""
+        """Return whether the process runs and is a child of this process (a daemon's fork has no children)."""
         return self.owner == os.getpid() and self.process.poll() is None and self._reaper.is_alive()
 
+    def listen(self) -> None:
+        """Record the CPU time that the worker has used.  Call this at each request and while waiting for the answer."""
+        used, now = self._processor_time(), time.monotonic()
+        if used != self._used:
+            self._used, self._moved = used, now
+
+    def computes(self, patience: float) -> bool:
+        """Return whether the worker has used CPU time within the last ``patience`` seconds.
+
+        Only calls of :meth:`listen` sample the CPU time.  A process that is stopped, or that waits for a lock or for a
+        hanging file system, uses none.
+        """
+        self.listen()
+        return self.alive and self._used is not None and time.monotonic() < self._moved + patience
+
+    def _processor_time(self) -> int | None:
+        """Return the CPU time of all threads in clock ticks; None if the process is stopped or gone."""
+        try:
+            text = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+        fields = text[text.rindex(")") + 2 :].split()
+        return None if fields[0] in "TtZX" else int(fields[11]) + int(fields[12])
+
     def send(self, message: dict[str, Any]) -> None:
-        """Send a request; raises OSError when the worker is gone (and no SIGPIPE: OpenSM would die of it)."""
+        """Send a message.  Raises OSError if the worker is gone, but no SIGPIPE, which would end OpenSM."""
         self.socket.send(json.dumps(message).encode(), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
 
+    def follow_log(self, path: Path) -> None:
+        """Make the process write to the file at ``path`` if that is no longer the file it has open.
+
+        If the file cannot be opened or the message cannot be sent, the next call tries again.
+        """
+        with contextlib.suppress(OSError):
+            if self._log_file == _identity(path.stat()):
+                return
+        with contextlib.suppress(OSError), path.open("ab") as log:
+            message, flags = json.dumps({"log": str(path)}).encode(), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT
+            socket.send_fds(self.socket, [message], [log.fileno()], flags)
+            self._log_path, self._log_start = path, log.seek(0, os.SEEK_END)
+            self._log_file = _identity(os.fstat(log.fileno()))
+
     def receive(self, until: float) -> dict[str, Any] | None:
-        """The next message, or None when there is none by then (``time.monotonic()``).
+        """Return the next message, or None if there is none before the time ``until`` (``time.monotonic()``).
 
         Raises
         ------
         EOFError
             The worker is gone.
         ValueError
-            It is no JSON object.
+            The message is not a JSON object.
         """
-        poll = select.poll()
-        poll.register(self.socket, select.POLLIN)
-        left = until - time.monotonic()
-        if not poll.poll(max(0, int(left * 1000) + 1)):
-            return None
-        try:
-            message = self.socket.recv(LONGEST_MESSAGE)
-        except OSError:
-            message = b""
+        with self._reading:  # two threads of OpenSM may call this
+            if not self.has_spoken(until):
+                return None
+            try:
+                message = self.socket.recv(LONGEST_MESSAGE)
+            except OSError:
+                message = b""
         if not message:
             raise EOFError
         said = json.loads(message)
@@ -106,13 +194,20 @@ class WorkerProcess:
             raise ValueError("no object")
         return said
 
+    def has_spoken(self, until: float = 0.0) -> bool:
+        """Return whether a message or the end of the connection arrives before ``until`` (``time.monotonic()``)."""
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        left = until - time.monotonic()
+        return bool(poll.poll(max(0, int(left * 1000) + 1) if left > 0 else 0))
+
     def wait_ready(self, until: float) -> None:
-        """Wait for the worker's first word.
+        """Wait for the worker's first message, which reports that it is ready.
 
         Raises
         ------
         EnvironmentProblem
-            It died, or did not speak in time.
+            The worker died, sent no message in time, or uses another protocol.
         """
         if self.hello is not None:
             return
@@ -124,9 +219,17 @@ class WorkerProcess:
             raise EnvironmentProblem("the worker talked nonsense while it started") from None
         if self.hello is None:
             raise EnvironmentProblem("the worker was not ready in time")
+        spoken = self.hello.get("protocol")
+        if spoken != protocol():
+            self.hello = None
+            self._kill()
+            raise EnvironmentProblem(
+                f"the worker speaks protocol {spoken}, the library {protocol()}: ibnue was replaced while OpenSM ran; "
+                "run 'ibnue plugin install' again, and start OpenSM again"
+            )
 
     def obituary(self) -> str:
-        """How it died, with the last line of its log."""
+        """Describe how the process ended, with the last line of its log."""
         self._reaper.join(1.0)
         code = self.process.returncode
         how = "closed its connection" if code is None else f"ended with status {code}"
@@ -145,12 +248,18 @@ class WorkerProcess:
                 lines = log.read().decode(errors="replace").split("\n")
         except OSError:
             return ""
-        return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
+        # Lines of level info and debug report normal work, not the cause of death.
+        told = (line.strip()[:300] for line in reversed(lines) if line.strip())
+        return next((line for line in told if not _REPORTED.match(line)), "")
 
     def end(self) -> None:
-        """Kill the process, if it is there still, and give everything back."""
+        """Kill the process if it still runs, and close the socket and the shared memory."""
         if self.owner == os.getpid():
-            self.process.kill()
-            self._reaper.join(5.0)
+            self._kill()
         self.socket.close()
         os.close(self.memory)
+
+    def _kill(self) -> None:
+        """Kill the process, and wait at most 5 s until it has ended."""
+        self.process.kill()
+        self._reaper.join(5.0)

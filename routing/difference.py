@@ -1,11 +1,12 @@
-"""What differs between two sets of tables, for the same fabric or before and after it changed.
+"""Differences between two sets of tables, for one fabric or for a fabric before and after a change.
 
-Rows and columns are matched by GUID, so that tables made at different times compare although rows and LIDs have moved.
+Rows and columns are matched by GUID, so that tables can be compared although rows and LIDs have moved.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,27 +14,29 @@ import numpy.typing as npt
 
 from routing.fabric import NO_PORT, Fabric
 from routing.formats.bundle import Bundle
+from routing.names import labels_of
 from routing.quality import all_to_all_share, channel_loads
-from routing.tables import Routing
+from routing.tables import Routing, Unknown
 
 LFT_BLOCK = 64
-"""LIDs whose entries travel in one SMP."""
+"""Number of LIDs whose LFT entries fit into one SMP."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """A routing with the names of its rows and columns.
+    """A routing with the owners of its rows and columns.
 
     Attributes
     ----------
     switch_guid, switch_name
-        uint64[S], str[S]: rows.
+        uint64[S], str[S]: switches of the rows.
     owner_guid, owner_offset
-        uint64[L] (0: nobody) and uint8[L]: whose LID a column is, and which of its LIDs.
+        uint64[L] (0: no owner) and uint8[L]: GUID that owns the LID of a column, and offset of the LID from its base
+        LID.
     routing
         The tables.
     fabric
-        The fabric, if it is at hand: paths and loads need it.
+        The fabric if it is known; paths and loads need it.
     """
 
     switch_guid: npt.NDArray[np.uint64]
@@ -43,6 +46,13 @@ class Tables:
     routing: Routing
     fabric: Fabric | None = None
 
+    @cached_property
+    def switch_label(self) -> tuple[str, ...]:
+        """Label of each switch in reports."""
+        if self.fabric is not None:
+            return self.fabric.labels[: self.fabric.switches]
+        return labels_of(self.switch_name, self.switch_guid.tolist())
+
 
 @dataclass(frozen=True)
 class Loads:
@@ -51,9 +61,9 @@ class Loads:
     Attributes
     ----------
     most
-        The highest load (edge forwarding index).
+        Highest load of a channel (edge forwarding index).
     all_to_all
-        The share that every end port gets.
+        Share of the reference rate that every end port gets.
     """
 
     most: tuple[float, float]
@@ -62,33 +72,35 @@ class Loads:
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs.
+    """Differences between two sets of tables.
 
     Attributes
     ----------
     switches_gone, switches_new
-        Names of switches that only the first, only the second tables have.
+        Labels of switches that are only in the first, only in the second tables.
     owners_gone, owners_new
-        How many LIDs only the first, only the second tables know, told by GUID.
+        Number of LIDs that are only in the first, only in the second tables, matched by GUID.
     lids_moved
-        How many GUIDs have other LIDs.
+        Number of GUIDs whose base LID differs.
     entries, entries_changed
-        Forwarding entries of switches and LIDs that both have; how many of them differ.
+        Number of LFT entries of common switches and LIDs, and of those that differ.
     changed_by_switch
-        The switches with changed entries, most first.
+        Switches with changed entries and their number, largest number first.
     blocks, blocks_changed
-        Blocks of 64 LIDs that the second tables fill; how many OpenSM would send, one SMP each, if the switches held
-        the first ones (told by LID, as switches do).
+        Number of non-empty blocks of 64 LIDs in the second tables, and of those that OpenSM would send, one SMP each,
+        to switches that have the first tables.  Blocks are compared by LID, not by GUID.
     sls_changed
-        Service levels that differ; None where the two tables are keyed in ways that cannot be compared.
+        Number of SLs that differ; None if they are unknown, or if the keys of the two SL tables cannot be compared.
     sl2vl_changed
-        Whether SL-to-VL tables differ.
+        Whether the SL2VL tables differ; None if they are unknown.
+    unknown
+        Parts that the files of one of the tables do not state, and that are therefore not compared.
     vls
-        Data VLs used, before and after.
+        Number of data VLs used, before and after.
     paths, paths_changed
-        Pairs of a sending end port and a LID; those whose path differs.  None without the fabric.
+        Number of pairs of a sending end port and a LID, and of those whose path differs.  None without the fabric.
     loads
-        None without both fabrics.
+        Load of the channels; None without both fabrics.
     """
 
     switches_gone: tuple[str, ...]
@@ -102,7 +114,8 @@ class Difference:
     blocks: int
     blocks_changed: int
     sls_changed: int | None
-    sl2vl_changed: bool
+    sl2vl_changed: bool | None
+    unknown: tuple[Unknown, ...]
     vls: tuple[int, int]
     paths: int | None
     paths_changed: int | None
@@ -110,23 +123,25 @@ class Difference:
 
     @property
     def same(self) -> bool:
-        """Whether the two say the same to switches and SL queries."""
+        """Whether switches and SL queries get the same answers from both, as far as this is known."""
         moved = self.switches_gone or self.switches_new or self.owners_gone or self.owners_new or self.lids_moved
-        return not (moved or self.entries_changed or self.sls_changed != 0 or self.sl2vl_changed)
+        return not (
+            moved or self.entries_changed or (self.sls_changed != 0 and "SL" not in self.unknown) or self.sl2vl_changed
+        )
 
 
 def tables_of_bundle(bundle: Bundle) -> Tables:
-    """The tables in a bundle."""
+    """Return the tables in a bundle."""
     return _tables(bundle, bundle.routing, None)
 
 
 def tables_of_fabric(fabric: Fabric, routing: Routing) -> Tables:
-    """The tables of a fabric.
+    """Return the tables of a fabric.
 
     Raises
     ------
     TableError
-        They do not fit.
+        The tables do not fit the fabric.
     """
     routing.check_shapes(fabric)
     return _tables(fabric, routing, fabric)
@@ -146,11 +161,11 @@ def _tables(names: Bundle | Fabric, routing: Routing, fabric: Fabric | None) -> 
 
 
 def compare(before: Tables, after: Tables, *, threads: int = 2) -> Difference:
-    """Everything that differs.
+    """Compute all differences between two sets of tables.
 
     Notes
     -----
-    Cost: O(S L), and O(S L hops) with a fabric.
+    O(S L), and O(S L hops) with a fabric.
     """
     _, row_before, row_after = np.intersect1d(
         before.switch_guid, after.switch_guid, assume_unique=True, return_indices=True
@@ -162,6 +177,9 @@ def compare(before: Tables, after: Tables, *, threads: int = 2) -> Difference:
     whole[cells_before] = differs
     per_switch = whole.sum(axis=1)
     order = np.argsort(-per_switch, kind="stable")
+    unknown: set[Unknown] = {*before.routing.provenance.assumptions, *after.routing.provenance.assumptions}
+    sl2vl_changed = not np.array_equal(before.routing.sl2vl, after.routing.sl2vl)
+    rows, columns = (row_before, row_after), (column_before, column_after)
     paths = None if before.fabric is None else _paths(before.fabric, before.routing, whole, column_before)
     blocks = _blocks(before.routing.lft[row_before], after.routing, row_after)
     base_moved = (column_before != column_after) & (before.owner_offset[column_before] == 0)
@@ -173,11 +191,12 @@ def compare(before: Tables, after: Tables, *, threads: int = 2) -> Difference:
         lids_moved=int(base_moved.sum()),
         entries=differs.size,
         entries_changed=int(differs.sum()),
-        changed_by_switch=tuple((before.switch_name[s], int(per_switch[s])) for s in order if per_switch[s]),
+        changed_by_switch=tuple((before.switch_label[s], int(per_switch[s])) for s in order if per_switch[s]),
         blocks=blocks[0],
         blocks_changed=blocks[1],
-        sls_changed=_changed_sls(before, after, (row_before, row_after), (column_before, column_after)),
-        sl2vl_changed=not np.array_equal(before.routing.sl2vl, after.routing.sl2vl),
+        sls_changed=None if "SL" in unknown else _changed_sls(before, after, rows, columns),
+        sl2vl_changed=None if "SL2VL" in unknown else sl2vl_changed,
+        unknown=tuple(sorted(unknown)),
         vls=(before.routing.vls, after.routing.vls),
         paths=None if paths is None else paths[0],
         paths_changed=None if paths is None else paths[1],
@@ -186,7 +205,15 @@ def compare(before: Tables, after: Tables, *, threads: int = 2) -> Difference:
 
 
 def _blocks(held: npt.NDArray[np.uint8], after: Routing, row_after: npt.NDArray[np.int64]) -> tuple[int, int]:
-    """Blocks that hold any entry, and those that have to be sent to switches that hold other tables or none."""
+    """Count the blocks of the tables `after`.
+
+    Returns
+    -------
+    filled : int
+        Blocks with an entry.
+    to_send : int
+        Blocks to be sent to switches with the entries `held` or without tables.
+    """
     width = -(-max(held.shape[1], after.lft.shape[1]) // LFT_BLOCK) * LFT_BLOCK
     whole = np.full((2, len(after.lft), width), NO_PORT, np.uint8)
     whole[0, row_after, : held.shape[1]] = held
@@ -198,11 +225,17 @@ def _blocks(held: npt.NDArray[np.uint8], after: Routing, row_after: npt.NDArray[
 
 def _missing(here: Tables, there: Tables) -> tuple[str, ...]:
     gone = ~np.isin(here.switch_guid, there.switch_guid)
-    return tuple(here.switch_name[row] for row in np.flatnonzero(gone).tolist())
+    return tuple(here.switch_label[row] for row in np.flatnonzero(gone).tolist())
 
 
 def _common_columns(before: Tables, after: Tables) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The LIDs that both know, by whose they are."""
+    """Return the columns of the common LIDs in both tables.
+
+    Returns
+    -------
+    before, after : int64[N]
+        LIDs in either table, matched by owner GUID and offset, in ascending order of `before`.
+    """
     kind = np.dtype([("guid", np.uint64), ("offset", np.uint8)])
 
     def keys(tables: Tables) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
@@ -221,7 +254,7 @@ Pair = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 def _changed_sls(before: Tables, after: Tables, rows: Pair, columns: Pair) -> int | None:
-    """Service levels that differ: by destination, by switch and destination, or by source and destination."""
+    """Count the SLs that differ, by destination, by switch and destination, or by source and destination LID."""
     kinds = [_sl_kind(tables) for tables in (before, after)]
     first, second = before.routing.sl, after.routing.sl
     if kinds[0] != kinds[1]:
@@ -244,9 +277,17 @@ def _sl_kind(tables: Tables) -> str:
 def _paths(
     fabric: Fabric, routing: Routing, differs: npt.NDArray[np.bool_], columns: npt.NDArray[np.int64]
 ) -> tuple[int, int]:
-    """Pairs of an end port and a LID of the columns; those whose path meets an entry that differs."""
+    """Count the paths, and those that changed.
+
+    Returns
+    -------
+    pairs : int
+        Pairs of an end port and a LID of `columns`.
+    changed : int
+        Pairs whose path uses an entry that differs.
+    """
     channel = np.take_along_axis(fabric.channels.at_port, routing.lft.astype(np.intp), axis=1)[:, columns]
-    towards = np.append(fabric.channels.dst, 0)  # the entry that -1, no channel, picks
+    towards = np.append(fabric.channels.dst, 0)  # picked by -1, which means no channel
     following = np.where(channel >= 0, towards[channel], np.arange(fabric.switches)[:, None])
     own = differs[:, columns]
     changed = own

@@ -1,34 +1,39 @@
-"""Devices and end ports by what people call them: a name, a GUID or a LID."""
+"""Look up devices and end ports by name, GUID or LID."""
 
 from __future__ import annotations
 
 import difflib
-import re
 
 import numpy as np
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
+from routing.names import guid_in, guids_text, labels_of
 from routing.numerals import decimal
-
-_GUID = re.compile(r"0[xX][0-9a-fA-F]{1,16}", re.ASCII)
 
 
 def find_endport(fabric: Fabric, word: str) -> tuple[int, int]:
-    """The row of an end port, and the LID that it was called by (its base LID where it was called otherwise).
+    """Find an end port by name, GUID or LID.
 
     Parameters
     ----------
     fabric
-        Where it is.
+        The fabric to search.
     word
-        The name of a CA or router, a GUID (0x..., of the node or of the port) or a LID; a CA with several cabled ports
-        needs its port's GUID or LID.  A name comes before a number.
+        The name or label of a CA or router, a GUID (0x..., of the node or of the port) or a LID; a CA with several
+        cabled ports needs its port's GUID or LID.  A name takes precedence over a number.
+
+    Returns
+    -------
+    row : int
+        Row of the end port.
+    lid : int
+        The LID given by `word`, else the base LID of the end port.
 
     Raises
     ------
     OptionError
-        Nobody, or more than one end port, is called so.
+        No end port matches `word`, or more than one.
     """
     rows = [row for row, name in enumerate(fabric.endport_name) if name == word]
     lid = decimal(word)
@@ -42,12 +47,13 @@ def find_endport(fabric: Fabric, word: str) -> tuple[int, int]:
         known = f"{len(rows)} end ports are called {word!r}" if rows else f"no CA or router is called {word!r}"
         near = difflib.get_close_matches(word, dict.fromkeys(fabric.endport_name), 3, 0.5)
         give = f"did you mean {' or '.join(near)}?" if near else "give a name, GUID or LID of the fabric"
-        raise OptionError(known, remedy="give the GUID or the LID of the port" if rows else give)
+        ports = guids_text(fabric.endport_guid[rows].tolist())
+        raise OptionError(known, remedy=f"give the GUID or the LID of the port: {ports}" if rows else give)
     return rows[0], int(fabric.endport_lid[rows[0]])
 
 
 def _by_guid(fabric: Fabric, word: str) -> list[int]:
-    guid = _guid(word)
+    guid = guid_in(word)
     if guid is None:
         return []
     by_port = np.flatnonzero(fabric.endport_guid == guid).tolist()
@@ -55,36 +61,26 @@ def _by_guid(fabric: Fabric, word: str) -> list[int]:
     return by_port or by_node
 
 
-def _guid(word: str) -> np.uint64 | None:
-    return np.uint64(int(word, 16)) if _GUID.fullmatch(word) else None
-
-
 def endport_names(fabric: Fabric) -> tuple[str, ...]:
-    """What each end port is called so that no other is: the name of its CA or router, or its GUID."""
-    names = fabric.endport_name
-    seen: dict[str, int] = {}
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-    guids = fabric.endport_guid.tolist()
-    return tuple(
-        name if name and seen[name] == 1 else f"0x{guid:016x}" for name, guid in zip(names, guids, strict=True)
-    )
+    """Return a unique name for each end port: that of its CA or router, with the port GUID where needed."""
+    return labels_of(fabric.endport_name, fabric.endport_guid.tolist())
 
 
 def find_device(fabric: Fabric, word: str) -> int:
-    """Number of the device with a name, a node GUID, or a port that :func:`find_endport` finds.
+    """Return the device number for a name, a node GUID, a label, or a port that :func:`find_endport` finds.
 
     Raises
     ------
     OptionError
-        Nobody, or more than one device, is called so.
+        No device matches `word`, or more than one.
     """
     names = (*fabric.switch_name, *fabric.terminal_name)
     found = [device for device, name in enumerate(names) if name == word]
-    if not found and (guid := _guid(word)) is not None:
+    if not found and (guid := guid_in(word)) is not None:
         found = np.flatnonzero(np.concatenate([fabric.switch_guid, fabric.terminal_guid]) == guid).tolist()
     if len(found) > 1:
-        raise OptionError(f"{len(found)} devices are called {word!r}", remedy="name it by its GUID")
+        guids = np.concatenate([fabric.switch_guid, fabric.terminal_guid])[found].tolist()
+        raise OptionError(f"{len(found)} devices are called {word!r}", remedy=f"name it by GUID: {guids_text(guids)}")
     if found:
         return found[0]
     try:

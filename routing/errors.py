@@ -1,9 +1,9 @@
-"""The one tree of errors.
+"""The hierarchy of errors.
 
-Everything that this project raises on purpose descends from :class:`IbnueError`, so that a caller can tell "the tool
-says no" from "the tool is broken".  The two branches below it decide the exit status of the command: what the user can
-mend (:class:`InputError`, :class:`EnvironmentProblem`) is 2, what was found out about a fabric or a table
-(:class:`RoutingError`) is 1.
+All errors that this project raises on purpose descend from :class:`IbnueError`, so that a caller can distinguish them
+from bugs.  The classes below it decide the exit status of the command.  It is 2 for problems that the user can fix
+(:class:`InputError`, :class:`EnvironmentProblem`), and 1 for findings about a fabric or tables
+(:class:`RoutingError`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ class IbnueError(Exception):
 
 
 class InputError(IbnueError, ValueError):
-    """Something that was handed in cannot be used.
+    """Error in input data or arguments.
 
     Parameters
     ----------
     problem
-        What is wrong, in one line.
+        Description of the error in one line.
     path, line
-        Where it stands, if it stands in a file (lines count from 1).
+        File and line of the error, if it is in a file (lines count from 1).
     remedy
-        What to do about it, in one line.
+        What the user can do about it, in one line.
     """
 
     def __init__(
@@ -48,39 +48,43 @@ class InputError(IbnueError, ValueError):
         return text if self.remedy is None else f"{text} ({' '.join(self.remedy.split())})"
 
 
+class InputWarning(UserWarning):
+    """Unusual content in a file that could still be read; issued by :func:`warnings.warn`."""
+
+
 class ParseError(InputError):
     """A file does not follow its format."""
 
 
 class FabricError(InputError):
-    """The parts are readable, but they make no fabric: duplicate GUIDs, a port used twice, LID clashes."""
+    """The parts are readable, but do not form a valid fabric: duplicate GUIDs, a port used twice, LID clashes."""
 
 
 class OptionError(InputError):
-    """An option has a value that cannot be served: an unknown engine, a root that is not there, zero VLs."""
+    """An option has an unusable value: an unknown engine, a root that is not in the fabric, zero VLs."""
 
 
 class TableError(InputError):
-    """Tables that do not fit: a bundle for another fabric, wrong shapes, an out-port that is not cabled."""
+    """Tables do not fit the fabric: a bundle for another fabric, wrong shapes, an out-port that is not cabled."""
 
 
 class EnvironmentProblem(IbnueError, RuntimeError):
-    """Something outside is missing or refuses: a program, a header, a folder that cannot be written."""
+    """Something outside this program is missing or fails: a program, a header, a folder that cannot be written."""
 
 
 class RoutingError(IbnueError):
-    """The fabric or the tables are readable, and what was asked of them cannot be had."""
+    """The fabric or the tables are readable, but the requested result is impossible."""
 
 
 class NotEnoughVLs(RoutingError):
-    """An engine needs more virtual lanes than it may use.
+    """An engine needs more VLs than it may use.
 
     Parameters
     ----------
     needed
-        The smallest number that was found to do.
+        Smallest number of VLs that the engine found to be sufficient.
     have
-        The number that was allowed.
+        Number of VLs that was allowed.
     """
 
     def __init__(self, needed: int, have: int) -> None:
@@ -90,12 +94,12 @@ class NotEnoughVLs(RoutingError):
 
 
 class BrokenPromise(RoutingError):
-    """An engine that promises a proof failed it.  That is a bug in the engine; its tables are never handed out."""
+    """An engine's tables fail the proof that it promises.  This is a bug in the engine; its tables are discarded."""
 
 
 class FalseCertificate(RoutingError):
-    """A certificate of freedom from credit loops does not hold for the tables that it came with."""
+    """A certificate of freedom from credit loops is not valid for the tables that it came with."""
 
 
 class KernelError(IbnueError, RuntimeError):
-    """A C kernel reported a failure that is neither of the user's making nor of the fabric's: out of memory."""
+    """A C kernel failed for a reason outside the input, such as lack of memory."""

@@ -7,6 +7,7 @@ A *link* is a cable between two ports; a *channel* is a link between two differe
 
 from __future__ import annotations
 
+import copy
 import enum
 import hashlib
 from collections.abc import Iterable
@@ -19,17 +20,18 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.errors import FabricError
+from routing.names import labels_of
 
 if TYPE_CHECKING:
     import networkx
 
 MAX_UNICAST_LID = 0xBFFF
 NO_PORT = 255
-"""What a forwarding table says where it has no route."""
+"""Value of an LFT entry without a route."""
 
 
 class NodeKind(enum.IntEnum):
-    """What a device is."""
+    """Kind of a device."""
 
     SWITCH = 0
     CA = 1
@@ -78,16 +80,16 @@ class Channels:
 
 @dataclass(frozen=True, eq=False)
 class LidTable:
-    """Where each LID lives; the index of every array is the LID, up to the highest one in use.
+    """Location of each LID; the index of every array is the LID, up to the highest one in use.
 
     Attributes
     ----------
     switch
-        int32[L], row of the switch that delivers the LID, or -1 where no switch does.
+        int32[L], row of the switch that delivers the LID, or -1 if no switch does.
     port
-        uint8[L], the port by which that switch delivers it (0: the switch itself, 255: nobody does).
+        uint8[L], port by which that switch delivers the LID (0: the switch itself, 255: no switch delivers it).
     endport
-        int32[L], row of the end port that owns the LID, or -1 (switch LIDs and free ones).
+        int32[L], row of the end port that owns the LID, or -1 (LIDs of switches and unassigned LIDs).
     """
 
     switch: npt.NDArray[np.int32]
@@ -100,22 +102,22 @@ class LidTable:
 
 @dataclass(frozen=True, eq=False)
 class Fabric:
-    """An InfiniBand subnet at one moment.  Build one with :class:`routing.fabric_builder.FabricBuilder`.
+    """An InfiniBand subnet at one moment, built with :class:`routing.fabric_builder.FabricBuilder`.
 
     Attributes
     ----------
     name
-        For people.
+        Name for display.
     switch_guid, switch_name, switch_ports, switch_lid
-        uint64[S], str[S], uint8[S] (number of external ports), uint16[S] (0: none).
+        uint64[S], str[S], uint8[S] (number of external ports), uint16[S] (0: no LID).
     terminal_guid, terminal_name, terminal_ports, terminal_kind
-        The same of CAs and routers: uint64[T], str[T], uint8[T], uint8[T] (:class:`NodeKind`).
+        CAs and routers: uint64[T], str[T], uint8[T], uint8[T] (:class:`NodeKind`).
     endport_terminal, endport_port, endport_guid, endport_lid, endport_lmc
         The cabled ports of terminals, sorted by port GUID: int32[E] (row of the terminal), uint8[E], uint64[E],
         uint16[E] (base LID, 0: none), uint8[E].
     link_device, link_port, link_width, link_speed
-        The cables: int32[K, 2] (device numbers), uint8[K, 2], uint8[K] (lanes), float64[K] (signalling rate of one lane
-        in Gb/s: 2.5, 5, 10, 14.0625, 25.78125, ...).
+        The cables: int32[K, 2] (device numbers), uint8[K, 2], uint8[K] (link width), float64[K] (signalling rate of one
+        physical lane in Gb/s: 2.5, 5, 10, 14.0625, 25.78125, ...).
     """
 
     name: str
@@ -159,7 +161,7 @@ class Fabric:
 
     @cached_property
     def link_capacity(self) -> npt.NDArray[np.float64]:
-        """float64[K], data rate in Gb/s: lanes x signalling rate x coding (8b/10b up to 10 Gb/s, then 64b/66b)."""
+        """float64[K], data rate in Gb/s: link width x signalling rate x coding (8b/10b up to 10 Gb/s, then 64b/66b)."""
         coding = np.where(self.link_speed <= 10.0, 0.8, 64.0 / 66.0)
         return np.asarray(self.link_width * self.link_speed * coding)
 
@@ -198,7 +200,7 @@ class Fabric:
 
     @cached_property
     def _endport_attachment(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-        """For each end port: switch (or -1), port of that switch (or 255), link."""
+        """Return for each end port: switch (or -1), port of that switch (or 255), link."""
         switch = np.full(self.endports, -1, np.int32)
         port = np.full(self.endports, NO_PORT, np.uint8)
         link = np.full(self.endports, -1, np.int32)
@@ -229,6 +231,17 @@ class Fabric:
         return self._endport_attachment[2]
 
     @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Name of each device in reports, with the GUID if the name is empty or not unique."""
+        guids = np.concatenate([self.switch_guid, self.terminal_guid]).tolist()
+        return labels_of((*self.switch_name, *self.terminal_name), guids)
+
+    @cached_property
+    def endport_label(self) -> tuple[str, ...]:
+        """Name of each end port's terminal in reports."""
+        return tuple(self.labels[self.switches + t] for t in self.endport_terminal.tolist())
+
+    @cached_property
     def endport_name(self) -> tuple[str, ...]:
         """Name of each end port's terminal."""
         return tuple(self.terminal_name[t] for t in self.endport_terminal.tolist())
@@ -241,12 +254,12 @@ class Fabric:
 
     @cached_property
     def lids(self) -> LidTable:
-        """Where each LID lives.
+        """Location of each LID.
 
         Raises
         ------
         FabricError
-            When two ports claim the same LID.
+            If two ports have the same LID.
         """
         base = self.endport_lid.astype(np.int64)
         count = np.where(base > 0, 1 << self.endport_lmc.astype(np.int64), 0)
@@ -264,6 +277,23 @@ class Fabric:
         table.switch[self.switch_lid[own]], table.port[self.switch_lid[own]] = own, 0
         return table
 
+    def with_lids(self, count: int) -> Fabric:
+        """Return the fabric with a LID table of at least ``count`` rows; added LIDs belong to no port.
+
+        Earlier tables can have columns for LIDs above the highest one in use now.  All other data is shared with this
+        fabric.
+        """
+        more = count - len(self.lids)
+        if more <= 0:
+            return self
+        wider, lids = copy.copy(self), self.lids
+        rows = [
+            np.concatenate([column, np.full(more, filler, column.dtype)])
+            for column, filler in ((lids.switch, -1), (lids.port, NO_PORT), (lids.endport, -1))
+        ]
+        wider.__dict__["lids"] = LidTable(*rows)
+        return wider
+
     @staticmethod
     def _clash(lids: npt.NDArray[np.int64]) -> str:
         values, counts = np.unique(lids, return_counts=True)
@@ -277,9 +307,12 @@ class Fabric:
 
     @cached_property
     def component(self) -> npt.NDArray[np.int32]:
-        """int32[S], number of the connected part that each switch belongs to; the part of the first switch is 0.
+        """int32[S], number of the connected component of each switch; the component of the first switch is 0.
 
-        Cost: O(C) a round; each takes the lowest switch known to be connected from a neighbour, then from that switch.
+        Notes
+        -----
+        O(C) per round.  Each round takes over the lowest label among the neighbours, and then that of the labelled
+        switch.
         """
         channels, label = self.channels, np.arange(self.switches, dtype=np.int32)
         linked = np.flatnonzero(np.diff(channels.first))
@@ -314,15 +347,15 @@ class Fabric:
         return state.hexdigest()
 
     def device_name(self, device: int) -> str:
-        """Name of a switch or terminal by its device number."""
+        """Return the name of a switch or terminal by its device number."""
         if device < self.switches:
             return self.switch_name[device]
         return self.terminal_name[device - self.switches]
 
     def without_links(self, links: Iterable[int]) -> Fabric:
-        """The same fabric with these cables pulled: every device, LID and GUID stays.
+        """Return the fabric without these cables; every device, GUID and remaining LID stays.
 
-        End ports that lose their cable are no longer end ports (their LIDs are nowhere to be delivered).
+        End ports that lose their cable are no longer end ports, so that their LIDs are not delivered.
         """
         keep = np.ones(self.links, bool)
         keep[np.fromiter(links, np.int64)] = False
@@ -341,8 +374,8 @@ class Fabric:
         )
 
     def to_networkx(self) -> networkx.MultiGraph:
-        """Every device and every cable as a networkx multigraph (keys: device numbers; attributes: names, ports)."""
-        import networkx  # noqa: PLC0415 - no command needs it, and each would wait for it
+        """Return the devices and cables as a networkx multigraph (keys: device numbers; attributes: names, ports)."""
+        import networkx  # noqa: PLC0415 - no command needs networkx, so that none should load it
 
         graph = networkx.MultiGraph(name=self.name)
         for row, guid in enumerate(self.switch_guid.tolist()):

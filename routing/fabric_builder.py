@@ -1,11 +1,12 @@
-"""Puts a :class:`~routing.fabric.Fabric` together, part by part, and refuses what makes no fabric.
+"""Build a :class:`~routing.fabric.Fabric` part by part, and reject inconsistent parts.
 
-Readers and generators add devices and cables in any order; every complaint names the place that the part came from.
+Readers and generators add devices and cables in any order.  Every error names the file and line of the part.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -14,15 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from routing.errors import FabricError
+from routing.errors import FabricError, InputWarning
 from routing.fabric import MAX_UNICAST_LID, Fabric, NodeKind
 from routing.lids import give_lids
+from routing.numerals import number_of
 
 MAX_SWITCH_PORTS = 254
+PERMISSIVE_LID = 0xFFFF
+"""LID of a port that no subnet manager has configured yet."""
 
 
 class Place(NamedTuple):
-    """Where a part was read: a file and a line in it."""
+    """Origin of a part: a file and a line in it."""
 
     path: str | Path | None = None
     line: int | None = None
@@ -62,9 +66,9 @@ class _Endport(NamedTuple):
 
 @dataclass
 class FabricBuilder:
-    """Collects devices, LIDs and cables, then :meth:`build` s the fabric.
+    """Collects devices, LIDs and cables; :meth:`build` returns the fabric.
 
-    Devices are named by the handle that :meth:`add_device` returns.
+    Devices are identified by the handle that :meth:`add_device` returns.
     """
 
     name: str = "fabric"
@@ -74,17 +78,18 @@ class FabricBuilder:
     _ports: dict[tuple[int, int], _Port] = field(default_factory=dict)
     _links: list[tuple[tuple[int, int], tuple[int, int], int, float]] = field(default_factory=list)
     _link_at: dict[tuple[int, int], int] = field(default_factory=dict)
+    _unreached: dict[tuple[int, int], Place] = field(default_factory=dict)
 
     def add_device(
         self, kind: NodeKind, guid: int, name: str, ports: int, place: Place = NOWHERE, *, unique_name: bool = False
     ) -> int:
-        """Add a switch, CA or router; returns its handle.
+        """Add a switch, CA or router, and return its handle.
 
         Raises
         ------
         FabricError
-            GUID 0 or over 64 bits, a GUID (or, with ``unique_name``, a name) that is there already, more ports than
-            InfiniBand allows.
+            The GUID is 0 or over 64 bits, the GUID (or, with ``unique_name``, the name) exists already, or the number
+            of ports is invalid.
         """
         handle = len(self._devices)
         self._check_guid(handle, guid, name, place)
@@ -99,20 +104,20 @@ class FabricBuilder:
         return handle
 
     def find(self, name: str) -> int | None:
-        """Handle of the first device with that name."""
+        """Return the handle of the first device with that name, None if there is none."""
         return self._by_name.get(name)
 
     def find_guid(self, guid: int) -> int | None:
-        """Handle of the device with that node GUID."""
+        """Return the handle of the device with that node GUID, None if there is none."""
         return self._by_guid.get(guid)
 
     def change_guid(self, device: int, guid: int, place: Place = NOWHERE) -> None:
-        """Give a device another GUID, and its ports those that follow from it.
+        """Change the GUID of a device, and with it the port GUIDs that are derived from it.
 
         Raises
         ------
         FabricError
-            GUID 0 or over 64 bits, or a GUID that another device has.
+            The GUID is 0 or over 64 bits, or belongs to another device.
         """
         changed = self._devices[device]
         self._check_guid(device, guid, changed.name, place)
@@ -129,19 +134,22 @@ class FabricBuilder:
             raise self._error(f"GUID {guid:#x} of {name!r} belongs to {other!r} already", place, "GUIDs are unique")
 
     def described(self, device: int) -> tuple[NodeKind, str, int]:
-        """Kind, name and number of ports of a device."""
+        """Return the kind, name and number of ports of a device."""
         known = self._devices[device]
         return known.kind, known.name, known.ports
 
     def set_port(
         self, device: int, port: int, *, guid: int | None = None, lid: int = 0, lmc: int = 0, place: Place = NOWHERE
     ) -> None:
-        """State the port GUID, base LID and LMC of a port (port 0 for a switch).
+        """Set the port GUID, base LID and LMC of a port (port 0 for a switch).
+
+        :data:`PERMISSIVE_LID` counts as no LID, and its LMC is ignored.
 
         Raises
         ------
         FabricError
-            A LID that is no unicast LID, an LMC over 7, a base LID that is not a multiple of 2^LMC.
+            The port does not exist, the GUID is 0 or over 64 bits, the LID is not a unicast LID or contradicts an
+            earlier one, the LMC is over 7, or the base LID is not a multiple of 2^LMC.
         """
         name = self._devices[device].name
         if not 0 <= port <= self._devices[device].ports:
@@ -152,6 +160,9 @@ class FabricBuilder:
             raise self._error(
                 f"port GUID {guid:#x} of {name!r} is no 64-bit GUID", place, "give it one from 1 to 2^64-1"
             )
+        if lid == PERMISSIVE_LID:
+            self._unreached.setdefault((device, port), place)
+            lid = lmc = 0
         if not 0 <= lmc <= 7:
             raise self._error(f"LMC {lmc} of {name!r} is out of range", place, "LMC is 0 to 7")
         if lid and not 0 < lid <= lid + (1 << lmc) - 1 <= MAX_UNICAST_LID:
@@ -171,13 +182,13 @@ class FabricBuilder:
     def connect(
         self, a: int, port_a: int, b: int, port_b: int, *, width: int = 4, speed: float = 2.5, place: Place = NOWHERE
     ) -> None:
-        """Cable two ports.  Stating a cable again from its other end is fine; anything else on a used port is not.
+        """Connect two ports by a cable.  The same cable may be stated again from its other end.
 
         Raises
         ------
         FabricError
-            A port that the device does not have, or that carries another cable already; no width or speed; a width or
-            speed that the other end contradicts.
+            A device does not have the port, the port has another cable already, the width or speed is invalid, or the
+            other end of the cable states another width or speed.
         """
         ends = (a, port_a), (b, port_b)
         if not (0 < width < 256 and 0.0 < speed < math.inf):
@@ -199,7 +210,7 @@ class FabricBuilder:
     def _regard_again(
         self, ends: tuple[tuple[int, int], tuple[int, int]], width: int, speed: float, place: Place
     ) -> None:
-        """Hold a cable on a used port against the one that is there."""
+        """Check that a cable on a used port is the one that is already there."""
         used = ends[0] if ends[0] in self._link_at else ends[1]
         near, far, known_width, known_speed = self._links[self._link_at[used]]
         if {near, far} != set(ends):
@@ -219,23 +230,29 @@ class FabricBuilder:
             )
 
     def build(self, *, lmc: int = 0, assign_lids: bool = True) -> Fabric:
-        """The fabric.
+        """Return the fabric.
 
         Parameters
         ----------
         lmc
             LMC of the end ports that get their LIDs here (0 to 7).
         assign_lids
-            Give a LID to every switch and every cabled end port that has none: lowest free LID in the order switches
-            by GUID, then end ports by port GUID.
+            Whether to assign a LID to every switch and every cabled end port that has none: lowest free LID in the
+            order switches by GUID, then end ports by port GUID.
 
         Raises
         ------
         FabricError
-            LID clashes, duplicate port GUIDs, more LIDs than there are.
+            LIDs clash, port GUIDs are duplicate, or more LIDs are needed than exist.
+
+        Warns
+        -----
+        InputWarning
+            Ports that no subnet manager has configured.
         """
         if not 0 <= lmc <= 7:
             raise FabricError(f"LMC {lmc} is out of range", remedy="LMC is 0 to 7")
+        self._warn_of_unreached()
         switches = sorted((d for d in self._devices if d.kind is NodeKind.SWITCH), key=lambda d: d.guid)
         terminals = sorted((d for d in self._devices if d.kind is not NodeKind.SWITCH), key=lambda d: d.guid)
         for number, device in enumerate([*switches, *terminals]):
@@ -270,8 +287,16 @@ class FabricBuilder:
             link_speed=np.array([speed for _, _, _, speed in links], np.float64),
         )
 
+    def _warn_of_unreached(self) -> None:
+        """Issue a warning with the number of ports that no subnet manager has configured."""
+        if self._unreached:
+            path = next(iter(self._unreached.values())).path
+            ports = number_of(len(self._unreached), "port has", "ports have")
+            what = f"{ports} LID {PERMISSIVE_LID}: no subnet manager has reached them; taken as without a LID"
+            warnings.warn(what if path is None else f"{path}: {what}", InputWarning, stacklevel=3)
+
     def _endports(self) -> Iterator[_Endport]:
-        """Every cabled port of a terminal, with a port GUID (node GUID + port number where none was stated)."""
+        """Yield every cabled port of a terminal; an unstated port GUID is the node GUID plus the port number."""
         for handle, port in self._link_at:
             device = self._devices[handle]
             if device.kind is NodeKind.SWITCH:
@@ -285,7 +310,7 @@ class FabricBuilder:
             yield _Endport(guid, handle, port, known.lid, known.lmc, known.place)
 
     def _numbered_links(self) -> Iterator[tuple[tuple[int, int], tuple[int, int], int, float]]:
-        """The cables by device number instead of handle, the lower end first."""
+        """Yield the cables by device number instead of handle, the lower end first."""
         number = [device.number for device in self._devices]
         for (a, port_a), (b, port_b), width, speed in self._links:
             near, far = (number[a], port_a), (number[b], port_b)
@@ -320,7 +345,7 @@ class FabricBuilder:
             self._claim(owner, self._devices[endport.device].name, (endport.lid, endport.lmc), endport.place)
 
     def _claim(self, owner: dict[int, str], name: str, lids: tuple[int, int], place: Place) -> None:
-        """Take a base LID and LMC for a name."""
+        """Record a base LID and LMC for a device, and raise FabricError if one of the LIDs is taken."""
         for lid in range(lids[0], lids[0] + (1 << lids[1])) if lids[0] else ():
             if lid in owner:
                 raise self._error(f"LID {lid} belongs to {owner[lid]!r} and to {name!r}", place, "LIDs are unique")

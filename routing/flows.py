@@ -1,4 +1,4 @@
-"""Who sends to whom, and what every channel and every flow gets of it: the patterns that quality is measured with."""
+"""Traffic patterns, and the resulting load of channels and rates of flows, for measures of quality."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 Table = Routing | npt.NDArray[np.uint8]
-"""A routing, or its LFT alone: engines compare passes before there is a routing."""
+"""A routing, or its LFT alone, since engines compare passes before a routing exists."""
 
 Places = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Who sends to whom, int64[P, F] each: places in the order of end ports by switch and port."""
+"""Sources and destinations of flows, int64[P, F] each: positions in the order of end ports by switch and port."""
 
 _FLOWS_AT_ONCE = 4_000_000
 _PERMUTATION_STREAM, _SHIFT_STREAM = 0x70657266, 0x73686966
 
 
 def reference_rate(fabric: Fabric) -> float:
-    """Most common data rate in Gb/s of the links of end ports (the lowest of several; 0 without end ports)."""
+    """Return the most common data rate in Gb/s of end ports' links (the lowest of several; 0 without end ports)."""
     rates, counts = np.unique(fabric.link_capacity[fabric.endport_link[attached(fabric)]], return_counts=True)
     return float(rates[counts.argmax()]) if rates.size else 0.0
 
 
 def attached(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Rows of the end ports that have a LID and a switch, in the order of switch and port."""
+    """Return the rows of the end ports that have a LID and a switch, ordered by switch and port."""
     rows = np.flatnonzero((fabric.endport_switch >= 0) & (fabric.endport_lid > 0))
     return rows[np.lexsort((fabric.endport_switch_port[rows], fabric.endport_switch[rows]))]
 
 
 @dataclass(frozen=True, eq=False)
 class Flows:
-    """A fabric with a table, and the traffic patterns that are laid over it.
+    """A fabric with an LFT, to evaluate traffic patterns on it.
 
     Attributes
     ----------
     fabric, routes
-        The fabric, and its table as the kernels read it.
+        The fabric, and its LFT in the form of the kernels.
     rates
-        Those of channels and of end ports' links, as shares of the reference rate.
+        Capacities of channels and of end ports' links, as multiples of the reference rate.
     endports
-        int64[N], rows of the end ports that take part.
+        int64[N], rows of the end ports that send and receive.
     threads
-        At least 1; never changes a result.
+        Number of threads, at least 1; never changes a result.
     """
 
     fabric: Fabric
@@ -59,7 +59,7 @@ class Flows:
 
     @classmethod
     def of(cls, fabric: Fabric, routing: Table, threads: int) -> Flows:
-        """Those of tables; raises :class:`~routing.errors.TableError` if they do not fit the fabric."""
+        """Return the flows of tables; raise :class:`~routing.errors.TableError` if they do not fit the fabric."""
         lft = routing.lft if isinstance(routing, Routing) else routing
         _check_lft(fabric, lft)
         unit = reference_rate(fabric) or 1.0
@@ -73,7 +73,15 @@ class Flows:
         return cls(fabric, routes, rates, attached(fabric), max(threads, 1))
 
     def all_to_all(self, *, hops: bool = True) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Loads float64[C] and pairs by number of channels float64[S]."""
+        """Compute the load of all-to-all traffic.
+
+        Returns
+        -------
+        loads : float64[C]
+            Flows on each channel.
+        hop_count : float64[S]
+            Number of ordered pairs by the number of channels on their path.
+        """
         fabric = self.fabric
         weight = np.zeros(len(fabric.lids), np.int64)
         lids = np.flatnonzero((fabric.lids.endport >= 0) & (fabric.lids.switch >= 0))
@@ -85,7 +93,20 @@ class Flows:
     def shares(
         self, patterns: int, pattern: Callable[[int, int], Places]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Mean and least share of each pattern, float64[P]; ``pattern(first, last)`` gives those of a range."""
+        """Compute the mean and the least share of each pattern.
+
+        Parameters
+        ----------
+        patterns
+            Number of patterns P.
+        pattern
+            Function that returns the patterns from ``first`` to ``last``.
+
+        Returns
+        -------
+        mean, least : float64[P]
+            Shares of the reference rate; empty with fewer than two end ports.
+        """
         mean, least = np.zeros(patterns), np.zeros(patterns)
         if len(self.endports) < 2:
             return mean[:0], least[:0]
@@ -93,7 +114,8 @@ class Flows:
         for first in range(0, patterns, step):
             last = min(first + step, patterns)
             source, target = (self.endports[places] for places in pattern(first, last))
-            # Which of a destination's LIDs a source uses is its own row modulo their number: even, and no draw needed.
+            # A source uses the destination's LID with offset (source row modulo number of LIDs): even, and no random
+            # draw.
             lmc = self.fabric.endport_lmc[target].astype(np.int64)
             lid = self.fabric.endport_lid[target] + (source & ((1 << lmc) - 1))
             mean[first:last], least[first:last] = kernel.flow_shares(
@@ -102,24 +124,24 @@ class Flows:
         return mean, least
 
     def bisections(self, seed: int, first: int, last: int) -> Places:
-        """One half at random sends to the other, for the numbers from first to last."""
+        """Return random bisections with the numbers from first to last: one half sends to the other."""
         half = len(self.endports) // 2
         order = kernel.draw_orders(seed, first, last, len(self.endports)).astype(np.int64)
         return order[:, :half], order[:, half : 2 * half]
 
     def permutations(self, seed: int, first: int, last: int) -> Places:
-        """Each sends to one and gets from one, at random, for the numbers from first to last."""
+        """Return random permutations with the numbers from first to last: each sends to one and receives from one."""
         order = kernel.draw_orders(seed ^ _PERMUTATION_STREAM, first, last, len(self.endports)).astype(np.int64)
         return np.broadcast_to(np.arange(len(self.endports)), order.shape), order
 
     def shift_steps(self, seed: int, shifts: int | None) -> npt.NDArray[np.int64]:
-        """That many distances at random, or all of them, in order."""
+        """Return `shifts` random distances, or all of them if None, in ascending order."""
         others = max(len(self.endports) - 1, 0)
         order = kernel.draw_orders(seed ^ _SHIFT_STREAM, 0, 1, others)[0].astype(np.int64) + 1
         return np.sort(order[:shifts])
 
     def shifts(self, steps: npt.NDArray[np.int64]) -> Places:
-        """Each sends to the one that comes so many places after it."""
+        """Return cyclic shifts: each end port sends to the one `step` positions after it."""
         places = np.arange(len(self.endports))
         target = (places[None, :] + steps[:, None]) % max(len(places), 1)
         return np.broadcast_to(places, target.shape), target

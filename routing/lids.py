@@ -1,4 +1,4 @@
-"""LIDs for those that have none."""
+"""Assign LIDs to ports without one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from routing.fabric import MAX_UNICAST_LID
 def give_lids(
     switch_lid: list[int], endport_lid: list[tuple[int, int]], lmc: int
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """Give the lowest free LIDs to those that have none."""
+    """Assign the lowest free LIDs to switches and end ports without one.
+
+    Returns
+    -------
+    switch_lid : list[int]
+        LID of each switch.
+    endport_lid : list[tuple[int, int]]
+        Base LID and LMC of each end port.
+    """
     used = {lid for lid in switch_lid if lid}
     for lid, own in endport_lid:
         used.update(range(lid, lid + (1 << own)) if lid else ())

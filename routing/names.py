@@ -1,15 +1,59 @@
-"""Names as text: they come from fabrics and files, and may hold any character."""
+"""Names as text; names from fabrics and files may contain any character."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+_GUID = re.compile(r"(0[xX][0-9a-fA-F]{1,16})|.* \((0[xX][0-9a-fA-F]{1,16})\)", re.ASCII | re.DOTALL)
+_ENDS_IN_GUID = re.compile(r"(?:.* )?\(?(0x[0-9a-f]{16})\)?", re.ASCII | re.DOTALL)
 
 
 def escaped(text: str, may_stay: Callable[[str], bool] = str.isprintable) -> str:
-    r"""The text with escapes such as ``\n`` or ``\x1b`` for the characters that may not stay.
+    r"""Return the text with escapes such as ``\n`` or ``\x1b`` for characters that ``may_stay`` rejects.
 
-    Without ``may_stay`` the text is one line of what a terminal shows and does not obey.
+    By default every character that is not printable is escaped, so that a terminal shows the text as one line.
     """
     if text.isprintable() and may_stay is str.isprintable:
         return text
     return "".join(letter if may_stay(letter) else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def guid_text(guid: int) -> str:
+    """Return a GUID as ``0x`` and 16 digits."""
+    return f"0x{guid:016x}"
+
+
+def guid_in(word: str) -> int | None:
+    """Return the GUID in ``0x...`` or in a label of the form ``name (0x...)``; None if there is none."""
+    found = _GUID.fullmatch(word)
+    return None if found is None else int(found[1] or found[2], 16)
+
+
+def guids_text(guids: Sequence[int], most: int = 8) -> str:
+    """Return the first GUIDs as a list for a message, followed by ``...`` if there are more."""
+    return ", ".join([*map(guid_text, guids[:most]), *(["..."] if len(guids) > most else [])])
+
+
+def labels_of(names: Sequence[str], guids: Sequence[int]) -> tuple[str, ...]:
+    """Return a unique label for each device: its name, or ``name (0x...)``, or ``0x...``.
+
+    The GUID is included if the name is empty, or if several devices have the name (apart from white space at its ends).
+    It is also included if the name ends in another GUID, because it would look like the label of another device.
+    """
+    count = Counter(name.strip() for name in names)
+    return tuple(
+        name if _is_enough(name, guid, count[name.strip()]) else _with_guid(name, guid)
+        for name, guid in zip(names, guids, strict=True)
+    )
+
+
+def _is_enough(name: str, guid: int, owners: int) -> bool:
+    """Return whether the name alone identifies the device."""
+    ending = _ENDS_IN_GUID.fullmatch(name)
+    return bool(name.strip()) and owners == 1 and (ending is None or ending[1] == guid_text(guid))
+
+
+def _with_guid(name: str, guid: int) -> str:
+    return f"{name} ({guid_text(guid)})" if name.strip() else guid_text(guid)

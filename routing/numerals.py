@@ -1,18 +1,18 @@
-"""Whole numbers in text: read, and written with what they count."""
+"""Parse whole numbers, and format them with the noun that they count."""
 
 from __future__ import annotations
 
 DIGITS = 18
-"""Digits of a number at most, so that it fits 64 bits; Python itself refuses to read some thousand."""
+"""Maximum number of digits, so that a number fits 64 bits.  Python itself rejects thousands of digits."""
 
 
 def decimal(text: str) -> int | None:
-    """The whole number that ASCII digits mean, None if they mean none or are more than :data:`DIGITS`."""
+    """Parse a whole number of ASCII digits; None if the text is not one or has more than :data:`DIGITS` digits."""
     return int(text) if len(text) <= DIGITS and text.isascii() and text.isdecimal() else None
 
 
 def number_of(count: int, one: str, many: str | None = None) -> str:
-    """A number with what it counts: "1 switch", "2 switches"; ``many`` where the plural is not made by rule."""
+    """Format a count with its noun: "1 switch", "2 switches"; ``many`` is the plural if it is irregular."""
     if count == 1:
         return f"1 {one}"
     if many is None:
@@ -22,6 +22,6 @@ def number_of(count: int, one: str, many: str | None = None) -> str:
 
 
 def rate_of(count: int, seconds: float) -> str:
-    """So many in such a time: "756 a second"; "0.5 a second" where whole ones would say little."""
+    """Format a rate: "756 a second", or with one decimal below 10: "0.5 a second"."""
     rate = count / max(seconds, 1e-9)
     return f"{rate:.{0 if rate >= 10 else 1}f} a second"

@@ -1,4 +1,4 @@
-"""Splits the switches into regions, with METIS."""
+"""Partition the switches into regions with METIS."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from routing.fabric import Fabric
 
 
 def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
-    """int32[S], the region (0..count-1) of each switch: about the same number of end ports each, few links cut.
+    """Return the region (0..count-1) of each switch, int32[S]: balanced numbers of end ports, few cut links.
 
-    Weights are end ports for switches and cables for links.  Regions without end ports may come out where there are
+    METIS weights are end ports for switches and cables for links.  Regions without end ports can occur if there are
     fewer switches with end ports than regions.
 
     Notes
     -----
-    METIS k-way (G. Karypis, V. Kumar, SIAM J. Sci. Comput. 20, 1998) with a fixed seed; cost O(C) about.
+    METIS k-way (G. Karypis, V. Kumar, SIAM J. Sci. Comput. 20, 1998) with a fixed seed; about O(C).
     """
     if count == 1 or fabric.switches <= count:
         return (np.arange(fabric.switches) % count).astype(np.int32)
@@ -25,10 +25,10 @@ def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
     pair = channels.src.astype(np.int64) * fabric.switches + channels.dst
     pairs, cables = np.unique(pair, return_counts=True)
     starts = np.searchsorted(pairs // fabric.switches, np.arange(fabric.switches + 1))
-    # One switch without end ports weighs a little too, so that regions stay in one piece.
+    # A switch without end ports gets a small weight too, so that regions stay connected.
     weight = fabric.terminals_at * 16 + 1
     if np.count_nonzero(fabric.terminals_at) < count:
-        # METIS complains on standard output of weights that cannot be split so often.
+        # METIS prints complaints on standard output if the weights cannot be split into `count` parts.
         weight = np.ones_like(weight)
     _, part = pymetis.part_graph(
         count,

@@ -1,4 +1,4 @@
-"""Pools of processes: work is handed in and waited for so that no signal comes in the middle of a future's method."""
+"""Process pools that submit work and wait for it without signals interrupting a method of a future."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Generic, ParamSpec, TypeVar
 from routing.processes import HeldSignals
 
 AHEAD = 2
-"""Pieces of work under way for each worker, so that none waits for the next."""
+"""Number of work items submitted per worker, so that no worker waits for the next one."""
 
 Given = ParamSpec("Given")
 Work = TypeVar("Work")
@@ -18,15 +18,15 @@ Value = TypeVar("Value")
 
 
 class UnderWay(Generic[Work, Value]):
-    """Work that is under way, by its futures.
+    """Work items in progress, by their futures.
 
-    All that is done with futures is done while ``signals`` holds what signals raise; it is raised where :meth:`wait`
-    waits, or when ``signals`` ends.
+    Futures are used only while ``signals`` defers signal handlers.  A deferred signal is delivered while :meth:`wait`
+    waits, or when ``signals`` exits.
 
     Attributes
     ----------
     signals
-        To be held around everything else here.
+        Context manager that must surround all other uses of this object.
     """
 
     def __init__(self) -> None:
@@ -38,14 +38,14 @@ class UnderWay(Generic[Work, Value]):
         return len(self._work)
 
     def add(self, future: Future[Value], work: Work) -> None:
-        """Take note of work that was handed in."""
+        """Register submitted work."""
         self._work[future] = work
         future.add_done_callback(self._finished.put)
 
     def wait(self) -> list[tuple[Future[Value], Work]]:
-        """At least one that is finished, of those under way, which it is no longer."""
+        """Wait until at least one work item has finished; remove and return all finished items."""
         with self.signals.heard():
-            found = [self._finished.get()]  # one step, unlike what concurrent.futures waits with
+            found = [self._finished.get()]  # atomic, unlike the wait function of concurrent.futures
         while not self._finished.empty():
             found.append(self._finished.get())
         return [(future, self._work.pop(future)) for future in found]
@@ -54,12 +54,12 @@ class UnderWay(Generic[Work, Value]):
 def submit(
     pool: ProcessPoolExecutor, perform: Callable[Given, Value], *args: Given.args, **more: Given.kwargs
 ) -> Future[Value]:
-    """Hand work in to a pool.
+    """Submit work to a pool.
 
     Raises
     ------
     BrokenExecutor
-        A worker died, if need be just now: then the pool closes its pipes while another worker is being started.
+        A worker died, possibly during this call: the pool then closes its pipes while it starts another worker.
     """
     try:
         return pool.submit(perform, *args, **more)
@@ -68,9 +68,9 @@ def submit(
 
 
 def end(pool: ProcessPoolExecutor, *, now: bool) -> None:
-    """End the processes of a pool; ``now``: whatever they are doing, else when they are done."""
+    """Shut down a pool: ``now`` kills its processes, else they finish their current work."""
     with HeldSignals():
-        if now:  # kill_workers() is of Python 3.14
+        if now:  # ProcessPoolExecutor.kill_workers() needs Python 3.14
             for process in list((pool._processes or {}).values()):
                 process.kill()
         pool.shutdown(wait=True, cancel_futures=True)

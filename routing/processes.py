@@ -1,4 +1,4 @@
-"""What every pool of worker processes on this machine needs."""
+"""Start worker processes on this machine, isolated from the working directory, and end them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,49 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
 REMOVE_SECONDS = 5.0
-"""How long a folder may resist."""
+"""Maximum time in seconds to remove a folder while processes still write into it."""
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
-def leave_with_parent(tidy: Callable[[], None] | None = None) -> None:
-    """Begin a worker: Ctrl-C is for the parent to hear, and when the parent is gone, however it went, so is this.
+def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
+    """Start the server from which :mod:`multiprocessing` forks workers, outside of the working directory.
 
-    Other signals that the parent heeds end it at once.  If the parent did not tidy up, this does.
+    The server is started by ``python -c``, which searches the working directory first, and before Python 3.11 no option
+    prevents that.  Workers return to the working directory of this process once they have its import path.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(preload))
+    here = os.open(".", os.O_PATH | os.O_DIRECTORY)
+    try:
+        os.chdir("/")
+        forkserver.ensure_running()
+    finally:
+        os.fchdir(here)
+        os.close(here)
+    return context
+
+
+def leave_with_parent(tidy: Callable[[], None] | None = None) -> None:
+    """Prepare a worker process: ignore Ctrl-C, and exit when the parent has ended for any reason.
+
+    Handlers that the parent installed for other signals are reset, so that these end the worker.  `tidy` is called when
+    the parent has ended, in case the parent did not clean up.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if callable(signal.getsignal(number)):  # what the parent does about it is not for a fork of it
+        if callable(signal.getsignal(number)):  # a forked worker must not run the parent's handler
             signal.signal(number, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
 
@@ -46,10 +67,10 @@ def leave_with_parent(tidy: Callable[[], None] | None = None) -> None:
 
 
 class HeldSignals:
-    """Keeps what signals raise out of the middle of things: it is raised in :meth:`heard` alone, or when this ends.
+    """Context manager that defers signal handlers until :meth:`heard` or until the context exits.
 
-    An exception that comes while :mod:`concurrent.futures` has a lock leaves it locked, and the pool's own thread waits
-    for it for ever.  Outside the main thread, which alone hears signals, this does nothing.
+    An exception raised by a handler while :mod:`concurrent.futures` holds a lock leaves the lock taken, and the thread
+    of the pool waits for it for ever.  Only the main thread receives signals; in other threads this does nothing.
     """
 
     def __enter__(self) -> HeldSignals:
@@ -68,7 +89,7 @@ class HeldSignals:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._handlers.items():
-            if signal.getsignal(number) == self._come:  # a handler that has been told may have set another
+            if signal.getsignal(number) == self._come:  # a delivered handler may have installed another one
                 signal.signal(number, handler)
         if error is None:
             self._tell()
@@ -85,7 +106,7 @@ class HeldSignals:
 
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
-        """While this thread does nothing but wait."""
+        """Deliver signals at once while this thread only waits."""
         self._open = True
         try:
             self._tell()
@@ -94,8 +115,18 @@ class HeldSignals:
             self._open = False
 
 
+def ended(status: int) -> str:
+    """Describe the end of a process: "was killed by SIGKILL (out of memory?)", "ended with exit status 1"."""
+    if status >= 0:
+        return f"ended with exit status {status}"
+    with contextlib.suppress(ValueError):  # a real-time signal has no name
+        number = signal.Signals(-status)
+        return f"was killed by {number.name}" + (" (out of memory?)" if number is signal.SIGKILL else "")
+    return f"was killed by signal {-status}"
+
+
 def remove_folder(folder: str) -> None:
-    """Remove a folder into which processes may still be writing that end at this moment."""
+    """Remove a folder, with retries while ending processes may still write into it."""
     end = time.monotonic() + REMOVE_SECONDS
     shutil.rmtree(folder, ignore_errors=True)
     while Path(folder).exists() and time.monotonic() < end:
@@ -104,11 +135,14 @@ def remove_folder(folder: str) -> None:
 
 
 def leave_with(pid: int, tidy: Callable[[], None]) -> None:
-    """The same for a process that :mod:`subprocess` has started, whose parent has that number; it tidies up first."""
+    """Make this process exit when process `pid` (its parent) ends, after calling `tidy`.
+
+    This is for children started with :mod:`subprocess`; :func:`leave_with_parent` is for :mod:`multiprocessing`.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def wait() -> None:
-        with contextlib.suppress(ProcessLookupError):  # gone already
+        with contextlib.suppress(ProcessLookupError):  # the parent has ended already
             select.select([os.pidfd_open(pid)], [], [])
         tidy()
 

@@ -1,4 +1,4 @@
-"""The gate: no routing leaves without its proof."""
+"""Check a routing before it is published: no routing is returned without its proof."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from routing.tables import Routing
 
 
 def verify(fabric: Fabric, routing: Routing, engine: Engine, *, threads: int = 2, explain: bool = True) -> Proof:
-    """Prove what an engine made.
+    """Prove the tables of an engine.
 
-    The promise of freedom from credit loops is one for traffic from or to CAs and routers.  An engine that promises
-    nothing may have credit loops, which the proof then names; but tables that do not deliver within a connected part
-    are broken whatever was promised.  ``explain`` is that of :func:`~routing.deadlock.proof.prove`.
+    The promise of freedom from credit loops covers traffic from or to CAs and routers.  An engine without a promise may
+    have credit loops, which the proof then names.  Tables that do not deliver within a connected component are always
+    an error.  ``explain`` is passed to :func:`~routing.deadlock.proof.prove`.
 
     Raises
     ------
     BrokenPromise
-        The tables are incomplete, or the engine promises freedom from credit loops and they have one.
+        The tables are incomplete, or have a credit loop although the engine promises freedom from credit loops.
     TableError
         The shapes do not fit the fabric.
     """
@@ -34,5 +34,5 @@ def verify(fabric: Fabric, routing: Routing, engine: Engine, *, threads: int = 2
 
 
 def _one_line(lines: list[str]) -> str:
-    """A headline, which may end in a colon, and what stands below it."""
+    """Join a headline, which may end in a colon, and the lines below it."""
     return lines[0] + " " + "; ".join(line.strip() for line in lines[1:])

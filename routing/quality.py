@@ -1,8 +1,8 @@
-"""How good tables are: load of the channels, shares of traffic patterns, hops.
+"""Quality of tables: load of the channels, shares of traffic patterns, hops.
 
-All figures come from the forwarding tables alone and are the same on every machine and at any number of threads.  A
-*share* is what a flow gets of the reference rate, which is the most common data rate of the end ports' own links.
-``docs/quality.md`` defines every figure.
+All figures depend on the forwarding tables alone and are the same on every machine and for any number of threads.  A
+*share* is the rate of a flow relative to the reference rate, which is the most common data rate of the end ports'
+links. ``docs/quality.md`` defines every figure.
 """
 
 from __future__ import annotations
@@ -50,26 +50,26 @@ class LevelUse:
 
 @dataclass(frozen=True)
 class Quality:
-    """The figures of one routing of one fabric; the unit of each stands in its field's metadata.
+    """Figures of one routing of one fabric; the metadata of each field states its unit.
 
     Attributes
     ----------
     endports, pairs, pairs_lost
         End ports with a LID on a switch (N); ordered pairs of them; pairs whose packets do not arrive.
     reference_rate
-        Data rate that shares are measured in.
+        Data rate to which shares are relative.
     hops_mean, hops_max, hops_histogram
-        Channels between the switches of a pair; how many pairs take 0, 1, 2, ...
+        Channels between the switches of a pair; number of pairs with 0, 1, 2, ... channels.
     load_mean, load_max, load_deviation
         All-to-all load over all channels (``load_max`` is the edge forwarding index).
     all_to_all, bound
-        Share at which the first channel is full under all-to-all, and the same if these loads were spread evenly; over
-        1 the end ports' own links are the limit.
+        Share at which the first channel is saturated by all-to-all traffic, and that share if the load were spread
+        evenly; over 1 the end ports' own links are the limit.
     bisection_mean, bisection_least
-        Effective bisection bandwidth: mean share over all flows of random bisections, and that of the worst bisection.
+        Effective bisection bandwidth: mean share over all flows of random bisections, and mean of the worst bisection.
     shift_mean, shift_least, permutation_mean, permutation_least
-        Mean share over cyclic shifts and over random permutations, and the least share of any of their flows.  NaN, as
-        of bisections, where there is no pattern: none was asked for, or no two end ports are there.
+        Mean share over cyclic shifts and over random permutations, and the least share of any of their flows.  All
+        pattern figures are NaN if no pattern was requested or there are fewer than two end ports.
     levels
         Load between the levels of a tree.
     """
@@ -95,7 +95,7 @@ class Quality:
     levels: tuple[LevelUse, ...] = field(metadata=_figure("flows on a channel"))
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values for JSON; a share without limit (no channel carries anything) becomes None, and so does NaN."""
+        """Return plain values for JSON; infinity (no channel carries traffic) and NaN become None."""
         return {name: _plain(value) for name, value in asdict(self).items()}
 
 
@@ -115,31 +115,31 @@ def measure(
     permutations: int = BISECTIONS,
     threads: int = 2,
 ) -> Quality:
-    """All figures of a routing.
+    """Measure all figures of a routing.
 
     Parameters
     ----------
     fabric, routing
         The fabric and its tables (or the LFT alone, uint8[S, L]).
     seed
-        Of all random patterns.
+        Seed of all random patterns.
     bisections, permutations
-        How many random bisections and permutations.
+        Number of random bisections and permutations.
     shifts
-        How many cyclic shifts, drawn at random; None: all N - 1.
+        Number of cyclic shifts, drawn at random; None: all N - 1.
     threads
-        Never changes the result.
+        Number of threads; never changes the result.
 
     Raises
     ------
     TableError
-        Tables that do not fit the fabric.
+        The tables do not fit the fabric.
     OptionError
-        A negative number of patterns.
+        A number of patterns is negative.
 
     Notes
     -----
-    Cost: O(S L) for the loads and O(patterns x N x hops) for the shares.
+    O(S L) for the loads and O(patterns x N x hops) for the shares.
     """
     if min(bisections, permutations, shifts or 0) < 0:
         raise OptionError("the number of traffic patterns is negative", remedy="use 0 to leave a figure out")
@@ -176,38 +176,38 @@ def measure(
 
 
 def channel_loads(fabric: Fabric, routing: Table, *, threads: int = 2) -> npt.NDArray[np.float64]:
-    """Flow on every channel when every end port sends one unit to every other.
+    """Compute the load of every channel if every end port sends one unit to every other.
 
     Parameters
     ----------
     fabric, routing
         The fabric and its tables (or the LFT alone, uint8[S, L]).
     threads
-        Never changes the result.
+        Number of threads; never changes the result.
 
     Returns
     -------
     float64[C]
-        Ordered pairs of end ports on the channel; a pair is split evenly over the destination's 2^LMC LIDs.  Exact.
-        Pairs whose packets do not arrive load nothing.
+        Ordered pairs of end ports on the channel, exactly; a pair is split evenly over the destination's 2^LMC LIDs.
+        Pairs whose packets do not arrive are not counted.
 
     Raises
     ------
     TableError
-        Tables that do not fit the fabric.
+        The tables do not fit the fabric.
 
     Notes
     -----
-    Cost: O(S L).
+    O(S L).
     """
     return Flows.of(fabric, routing, threads).all_to_all(hops=False)[0]
 
 
 def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
-    """Share of the reference rate at which every end port can send to all others before the first channel is full.
+    """Return the share of the reference rate at which all-to-all traffic saturates the first channel.
 
-    With equal link speeds: (N - 1) / largest load, N being the number of end ports.  A link of twice the speed counts
-    half its load.  Infinite where no channel carries anything.  Cost: O(C).
+    With equal link speeds the share is (N - 1) / largest load for N end ports.  The load of a link of twice the speed
+    counts half.  The share is infinite if no channel carries traffic.
     """
     used = loads > 0
     if not used.any():
@@ -217,7 +217,7 @@ def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
 
 
 def all_to_all_bound(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
-    """What :func:`all_to_all_share` would be if the same sum of loads were spread over all channels by their speed."""
+    """Return the upper bound of :func:`all_to_all_share`: the same total load in proportion to the capacities."""
     total = math.fsum(loads.tolist())
     if total <= 0:
         return math.inf
@@ -227,21 +227,23 @@ def all_to_all_bound(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
 def bisection_share(
     fabric: Fabric, routing: Table, *, seed: int = 1, bisections: int = BISECTIONS, threads: int = 2
 ) -> float:
-    """Effective bisection bandwidth: mean share of the flows of random bisections; NaN without two end ports.
+    """Return the effective bisection bandwidth: mean share of the flows of random bisections.
 
-    In each, the end ports are split at random into two halves, and each of the first sends to one of the second.  A
-    flow gets the capacity of the fullest channel on its way divided by the flows on it, and never more than its two end
-    ports' links give.
+    The result is NaN with fewer than two end ports.
+
+    In each bisection, the end ports are split at random into two halves, and each of the first sends to one of the
+    second.  A flow gets its share of the most loaded channel on its path: the capacity divided by the number of flows.
+    It never gets more than the links of its two end ports carry.
 
     Raises
     ------
     TableError
-        Tables that do not fit the fabric.
+        The tables do not fit the fabric.
 
     Notes
     -----
-    After Hoefler, Schneider, Lumsdaine: Multistage switches are not crossbars (Cluster 2008).  Cost: O(bisections x N x
-    hops).
+    After Hoefler, Schneider, Lumsdaine: Multistage switches are not crossbars (Cluster 2008).  Cost: O(bisections x N
+    x hops).
     """
     flows = Flows.of(fabric, routing, threads)
     mean, _ = flows.shares(bisections, lambda first, last: flows.bisections(seed, first, last))
@@ -249,7 +251,7 @@ def bisection_share(
 
 
 def level_use(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[LevelUse, ...]:
-    """Load between levels, lowest first; a switch's level is its distance from the nearest one with end ports."""
+    """Return the load between levels, lowest first; level n is n channels from the nearest switch with end ports."""
     channels = fabric.channels
     level = _levels(fabric)
     low = np.minimum(level[channels.src], level[channels.dst])
@@ -265,7 +267,7 @@ def level_use(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[LevelUse,
 
 
 def _levels(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """int64[S], channels to the nearest switch with end ports; -1 where none can be reached."""
+    """Return the distance in channels to the nearest switch with end ports, int64[S]; -1 if there is none."""
     channels = fabric.channels
     level = np.where(fabric.terminals_at > 0, 0, -1).astype(np.int64)
     for depth in range(fabric.switches):
@@ -277,7 +279,7 @@ def _levels(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 
 def _mean(values: npt.NDArray[np.float64]) -> float:
-    # numpy's order of adding depends on the processor; fsum is exact.
+    # NumPy's order of summation depends on the processor, while fsum is exact.
     return math.fsum(values.tolist()) / values.size if values.size else 0.0
 
 

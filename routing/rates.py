@@ -1,4 +1,4 @@
-"""Names of link widths and speeds: what "4xEDR" means in lanes and Gb/s."""
+"""Names of link widths and speeds: "4xEDR" as a link width and a signalling rate in Gb/s."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SPEED_OF: Mapping[str, float] = MappingProxyType(
         "XDR": 212.5,
     }
 )
-"""Signalling rate of one lane in Gb/s."""
+"""Signalling rate of one physical lane in Gb/s."""
 
 WIDTHS = (1, 2, 4, 8, 12)
-"""Lanes that a link may have."""
+"""Valid link widths in physical lanes."""
 
 _RATE = re.compile(r"(\d{1,2})x *([A-Z0-9]+)")
 
 
 def parse_rate(text: str) -> tuple[int, float] | None:
-    """Width and speed of ``4xEDR`` or ``4x SDR``; None where the text is no rate."""
+    """Parse the width and speed of ``4xEDR`` or ``4x SDR``; None if the text is not a rate."""
     found = _RATE.fullmatch(text)
     if found is None or int(found[1]) not in WIDTHS or found[2] not in SPEED_OF:
         return None
@@ -36,7 +36,7 @@ def parse_rate(text: str) -> tuple[int, float] | None:
 
 
 def speed_name(speed: float) -> str | None:
-    """Name of the speed within one percent of this signalling rate (``14`` is FDR too), or None."""
+    """Return the name of the speed within one percent of this signalling rate (``14`` is FDR too), or None."""
     for name, exact in SPEED_OF.items():
         if abs(exact - speed) <= 0.01 * exact:
             return name

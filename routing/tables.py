@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,17 @@ from routing.fabric import Fabric
 DATA_VLS = 15
 
 
+Unknown = Literal["SL", "SL2VL"]
+"""Part of tables that their files do not state."""
+
+
 @dataclass(frozen=True)
 class Provenance:
-    """Where tables came from: engine, its options, the seed, versions, the digest of the fabric, seconds by phase."""
+    """Origin of tables: engine, its options, versions, digest of the fabric, seconds by phase.
+
+    For tables read from files, ``options`` also lists the parts that the files do not state (``unknown``), and the
+    assumption made for each (``assumed``, one text per part).
+    """
 
     engine: str
     options: Mapping[str, object] = field(default_factory=dict)
@@ -24,27 +33,35 @@ class Provenance:
     versions: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def assumptions(self) -> Mapping[Unknown, str]:
+        """Assumption made for each part that the files of the tables do not state."""
+        unknown, assumed = self.options.get("unknown"), self.options.get("assumed")
+        if not isinstance(unknown, list) or not isinstance(assumed, list):
+            return {}
+        return dict(zip(unknown, map(str, assumed), strict=True))
+
 
 @dataclass(frozen=True, eq=False)
 class Routing:
-    """What switches and SL queries are told.
+    """Forwarding tables of the switches, and the SLs returned to path queries.
 
     Attributes
     ----------
     lft
-        uint8[S, L]: out-port of switch ``s`` towards LID ``l``, 0 to itself, 255 for no route.
+        uint8[S, L]: out-port of switch ``s`` towards LID ``l``, 0 for the switch itself, 255 for no route.
     sl
         uint8[L] by destination LID; or uint8[S, L] by source switch and destination LID; or uint8[L, L] by source LID
-        and destination LID.  (S == L cannot happen: LID 0 is in L, and every switch owns a LID.)
+        and destination LID.  (S == L cannot happen: LID 0 is in L, and every switch has a LID.)
     sl2vl
-        uint8[16], the VL of each SL everywhere; or uint8[S, P, P, 16] by switch, in-port, out-port, SL with P = 1 + the
-        largest number of ports (in-port 0: the switch itself).
+        uint8[16], the VL of each SL on all switches; or uint8[S, P, P, 16] by switch, in-port, out-port, SL with
+        P = 1 + the largest number of ports (in-port 0: the switch itself).
     vls
-        Data VLs that the tables use.
+        Number of data VLs that the tables use.
     vls_needed
-        The fewest with which the engine found these paths loop-free.
+        Smallest number of VLs with which the engine found these paths loop-free.
     provenance
-        Where they came from.
+        Origin of the tables.
     """
 
     lft: npt.NDArray[np.uint8]
@@ -71,5 +88,5 @@ class Routing:
 
 
 def identity_sl2vl(vls: int) -> npt.NDArray[np.uint8]:
-    """uint8[16]: SL n rides VL n; SLs from ``vls`` on are folded back into those that are used."""
+    """Return the SL2VL table that maps SL n to VL n modulo ``vls``, uint8[16]."""
     return (np.arange(16) % vls).astype(np.uint8)

@@ -60,9 +60,12 @@ def _follow(cable, tables, switch, lid, owner):
     return channels, f"goes round through {here:#x}"
 
 
-def walk_layers(lab, sls):
-    """Dependency graph of (channel, VL) for traffic from every CA to every other, on the SLs that the SA gives out."""
-    cable, tables, rows = cables(lab), lab.switch_lfts(), lab.switch_sl2vl()
+def walk_layers(lab, sls, rows=None):
+    """Dependency graph of (channel, VL) for traffic from every CA to every other, on the SLs that the SA gives out.
+
+    ``rows``: the SL2VL rows, where they were read before some switches could not be reached any more.
+    """
+    cable, tables, rows = cables(lab), lab.switch_lfts(), lab.switch_sl2vl() if rows is None else rows
     ports = {(owner.guid, owner.port) for owner in lab.owners() if owner.kind == "CA"}
     graph = nx.DiGraph()
     for guid, port in ports:

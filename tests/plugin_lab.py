@@ -1,11 +1,14 @@
 """What tests of the plugin in a running OpenSM look at."""
 
 import contextlib
+import os
 import re
+import signal
 from pathlib import Path
 
 from waiting import AMPLE, until
 
+from ibsim_fixtures.opensm_log import EventKind
 from osm_plugin.options import SWEEP_EFFORT
 from routing.engines.base import EngineOptions
 
@@ -30,15 +33,32 @@ def gone(pid):
     return until(lambda: not Path(f"/proc/{pid}").exists())
 
 
+def sweep_with_stopped_worker(lab, *cable):
+    """Begin a sweep whose worker does not answer; the place in the log, once OpenSM waits for it, and the worker.
+
+    The fabric is as it was, unless a cable is named that is to be pulled.
+    """
+    worker, place = worker_of(lab), lab.opensm.mark()
+    os.kill(worker, signal.SIGSTOP)
+    if cable:
+        lab.ibsim.unlink(*cable)
+    lab.opensm.signal(signal.SIGHUP)
+    lab.opensm.wait_for(
+        lambda events: any(event.kind is EventKind.ROUTING for event in events), what="routing", after=place
+    )
+    return place, worker
+
+
 def said(lab, pattern):
     """Every match in OpenSM's log."""
     return re.findall(pattern, lab.opensm.log_path.read_text())
 
 
 def unhurried(toml):
-    """A configuration in which a worker may take its time, unless it says otherwise."""
-    limits = [f"{key} = {AMPLE}\n" for key in ("start_deadline", "deadline") if not re.search(rf"^{key}\b", toml, re.M)]
-    return "".join(limits) + toml
+    """A configuration in which a worker may take its time, and asks for no sweep, unless it says otherwise."""
+    usual = {"start_deadline": AMPLE, "deadline": AMPLE, "rebalance": 0}
+    told = [f"{key} = {value}\n" for key, value in usual.items() if not re.search(rf"^{key}\b", toml, re.M)]
+    return "".join(told) + toml
 
 
 def comes_up(lab, pattern):

@@ -54,7 +54,7 @@ class SlowBalance:
     def __init__(
         self,
         channels,
-        slowness,
+        inverse_capacity,
         sources,
         targets,
         *,
@@ -72,7 +72,7 @@ class SlowBalance:
         self.first = first
         self.out = [list(range(first[u], first[u + 1])) for u in range(self.switches)]
         self.into = [into[into_first[u] : into_first[u + 1]] for u in range(self.switches)]
-        self.slowness, self.sources = slowness.tolist(), sources.tolist()
+        self.inverse_capacity, self.sources = inverse_capacity.tolist(), sources.tolist()
         self.root, self.share, self.layer = targets.root.tolist(), targets.share.tolist(), targets.layer.tolist()
         starts = targets.family_first.tolist()
         self.families = [list(range(a, b)) for a, b in pairwise(starts)]
@@ -98,10 +98,10 @@ class SlowBalance:
     # What a channel weighs, and flows on it
 
     def peak(self, load):
-        return max((x * y for x, y in zip(load, self.slowness, strict=True)), default=0.0)
+        return max((x * y for x, y in zip(load, self.inverse_capacity, strict=True)), default=0.0)
 
     def weigh(self, lane, channel, load):
-        x = load * self.slowness[channel] * lane.inverse_peak
+        x = load * self.inverse_capacity[channel] * lane.inverse_peak
         for _ in range(self.squarings):
             x *= x
         return x + self.hop_cost
@@ -308,7 +308,7 @@ class SlowBalance:
 
     def lay_again(self, lane, target):
         used = [self.chosen(target, u) for u in range(self.switches) if self.next[target][u] != NO_CHANNEL]
-        hot = any(lane.load[c] * self.slowness[c] * lane.inverse_peak >= self.hot for c in used)
+        hot = any(lane.load[c] * self.inverse_capacity[c] * lane.inverse_peak >= self.hot for c in used)
         if self.share[target] == 0.0 or not hot:
             return
         before, kept = lane.potential, list(self.next[target])
@@ -356,7 +356,7 @@ class SlowBalance:
         for _ in range(ROUNDS):
             peak = self.peak(lane.load)
             for channel in range(self.channels):
-                if lane.load[channel] * self.slowness[channel] >= peak and not self.relieve(lane, channel):
+                if lane.load[channel] * self.inverse_capacity[channel] >= peak and not self.relieve(lane, channel):
                     return
 
     def relieve(self, lane, channel):

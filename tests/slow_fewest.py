@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.fabric import NO_PORT, Fabric
-from routing.reroute.fewest import between
+from routing.reroute.minimal_change import remote_pairs
 
 
-def fewest_entries(fabric: Fabric, held: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def fill_with_fewest_changes(fabric: Fabric, held: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Tables (uint8[S, L]) without the holes of ``held`` (255 where a LID of the same part has no route).
 
     A switch without a way takes one on which the fewest entries change, and of those the one with the fewest hops.  For
@@ -20,7 +20,7 @@ def fewest_entries(fabric: Fabric, held: npt.NDArray[np.uint8]) -> npt.NDArray[n
     leads in a circle is left as it is where no hole needs it.
     """
     lft, lids = held.copy(), fabric.lids
-    holes = (held == NO_PORT) & between(fabric)
+    holes = (held == NO_PORT) & remote_pairs(fabric)
     for lid in np.flatnonzero(holes.any(axis=0)).tolist():
         roots = np.flatnonzero(holes[:, lid]).tolist()
         while roots:

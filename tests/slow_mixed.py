@@ -65,16 +65,38 @@ def mixed_slowly(fabric: Fabric, old: Routing, new: Routing, *, replies: bool, s
             done.add((switch, port, sl, lid))
             walker.dependencies(switch, port, sl, lid, graph)
 
+    for switch, port, sl, lid in starts_slowly(fabric, old, new, replies=replies, scope=scope):
+        follow(switch, port, sl, lid)
+    return graph
+
+
+def starts_slowly(fabric, old, new, *, replies, scope):
+    """(switch, in-port, SL, LID) of all that is sent: old SLs to every LID, new ones where a path can be asked for."""
+    walker = MixedWalker(fabric, old, new)
+    parts = nx.Graph()
+    parts.add_nodes_from(range(fabric.switches))
+    parts.add_edges_from((a, far[0]) for (a, _), far in walker.plugs.items() if max(a, far[0]) < fabric.switches)
+    part = {s: k for k, members in enumerate(nx.connected_components(parts)) for s in members}
+    receivers = walker.receivers
+    at = {lid: switch for lid, switch, _ in receivers}
+    gone = [lid for lid in range(len(fabric.lids)) if lid not in at]
     for routing in (old, new):
         for switch, port, source_lids in walker.walkers[0].senders():
-            for lid, _, leave in walker.receivers:
-                for source in source_lids if scope == "all" or port or leave else ():
-                    follow(switch, port, request_sl(fabric, routing, switch, source, lid), lid)
-        for asker, asker_switch, asker_port in walker.receivers if replies else ():
-            for lid, switch, port in walker.receivers:
-                if scope == "all" or asker_port or port:
-                    follow(switch, port, request_sl(fabric, routing, asker_switch, asker, lid), asker)
-    return graph
+            for lid, target, leave in receivers:
+                near = part[switch] == part[target]
+                for source in source_lids if (scope == "all" or port or leave) and (near or routing is old) else ():
+                    yield switch, port, request_sl(fabric, routing, switch, source, lid), lid
+            for lid in gone if routing is old else ():
+                for source in source_lids:
+                    yield switch, port, request_sl(fabric, routing, switch, source, lid), lid
+        for lid, switch, port in receivers if replies else ():
+            for asker, asker_switch, asker_port in receivers:
+                near = part[switch] == part[asker_switch]
+                if (scope == "all" or asker_port or port) and (near or routing is old):
+                    yield switch, port, request_sl(fabric, routing, asker_switch, asker, lid), asker
+            for asker in gone if routing is old else ():
+                for asker_switch in range(fabric.switches):  # it may have been at any of them
+                    yield switch, port, request_sl(fabric, routing, asker_switch, asker, lid), asker
 
 
 @st.composite

@@ -76,13 +76,13 @@ class Layer:
 class SlowNue:
     """Takes what the kernel takes; ``families`` are lists of destinations."""
 
-    def __init__(self, channels, slowness, sources, targets, parents, *, seed):
+    def __init__(self, channels, inverse_capacity, sources, targets, parents, *, seed):
         self.src, self.dst = channels.src.tolist(), channels.dst.tolist()
         self.reverse = channels.reverse.tolist()
         self.out = [range(a, b) for a, b in pairwise(channels.first.tolist())]
         into, first = channels.into.tolist(), channels.into_first.tolist()
         self.into = [into[a:b] for a, b in pairwise(first)]
-        self.slowness, self.sources = slowness.tolist(), sources.tolist()
+        self.inverse_capacity, self.sources = inverse_capacity.tolist(), sources.tolist()
         self.roots, self.shares = targets.root.tolist(), targets.share.tolist()
         self.layer_of, self.parents, self.seed = targets.layer.tolist(), parents.tolist(), seed
         starts = targets.family_first.tolist()
@@ -108,7 +108,7 @@ class SlowNue:
             if self.shares[self.families[family][0]] > 0:
                 queues[self.layer_of[self.families[family][0]] % LANES].append(family)
         for start in range(0, max(map(len, queues), default=0), BLOCK):
-            fullest = max([x * slow for x, slow in zip(self.load, self.slowness, strict=True)], default=0.0)
+            fullest = max([x * slow for x, slow in zip(self.load, self.inverse_capacity, strict=True)], default=0.0)
             lanes = [Lane(self, 1.0 / max(fullest, 1.0)) for _ in range(LANES)]
             for lane, queue in zip(lanes, queues, strict=True):
                 for family in queue[start : start + BLOCK]:
@@ -124,7 +124,7 @@ class Lane:
         self.nue, self.load, self.inverse_peak = nue, list(nue.load), inverse_peak
 
     def weight(self, c):
-        x = self.load[c] * self.nue.slowness[c] * self.inverse_peak
+        x = self.load[c] * self.nue.inverse_capacity[c] * self.inverse_peak
         for _ in range(SQUARINGS):
             x *= x
         return x

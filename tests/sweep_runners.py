@@ -1,6 +1,7 @@
 """Task runners for tests of the sweep: what a worker does besides, such as die or hang, and what became of it."""
 
 import ctypes
+import importlib
 import os
 import signal
 import tempfile
@@ -57,6 +58,18 @@ def dies_always(fabric, tasks, settings):
         if task.fault == settings["fatal"]:
             os.kill(os.getpid(), signal.SIGKILL)
     return offline(fabric, tasks, settings)
+
+
+def crashes(fabric, tasks, settings):
+    """As a kernel does that writes where it must not."""
+    for task in tasks:
+        if task.fault == settings["fatal"]:
+            os.kill(os.getpid(), signal.SIGSEGV)
+    return offline(fabric, tasks, settings)
+
+
+def lacks_a_module(fabric, tasks, settings):
+    return importlib.import_module("nowhere")
 
 
 def dies(fabric, tasks, settings):

@@ -53,6 +53,19 @@ def test_no_module_imports_itself_by_way_of_others():
     assert circles(graph) == []
 
 
+def test_no_folder_imports_itself_by_way_of_others():
+    """Types count as well: whoever reads a folder needs the folders below it only."""
+    folders = nx.DiGraph()
+    for path in sorted((ROOT / "routing").rglob("*.py")):
+        here = module_name(path).split(".")[1:2]
+        for part in ast.walk(ast.parse(path.read_text())):
+            if here and isinstance(part, ast.ImportFrom) and part.module and part.module.startswith("routing."):
+                folders.add_edge(here[0], part.module.split(".")[1])
+    folders.remove_edges_from([(folder, folder) for folder in list(folders)])
+    assert {"deadlock", "formats", "reroute", "cli"} <= set(folders)
+    assert circles(folders) == []
+
+
 def test_a_circle_through_a_function_is_seen():
     told = {"a.one": "def late():\n    from a.two import x\n", "a.two": "from a import one\n", "a": ""}
     assert circles(imports(told)) == [["a.one", "a.two"]]

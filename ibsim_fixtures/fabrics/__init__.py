@@ -1,4 +1,4 @@
-"""The fixture fabrics: net files, their pictures, and ``index.toml``, which says what each is for."""
+"""Files of the fixture fabrics: net files, pictures, and ``index.toml`` with the purpose of each fabric."""
 
 from ibsim_fixtures.catalogue import FIXTURES, Fixture
 

@@ -1,4 +1,4 @@
-"""Wrapper of the simulator with adaptive routing: one handle, arrays in, arrays out."""
+"""Wrapper of the simulator kernel with adaptive routing: a handle on a simulation, with NumPy arrays in and out."""
 
 from __future__ import annotations
 
@@ -20,31 +20,38 @@ FLOW_FIELDS = ("messages", "sent_packets", "sent_bytes", "packets", "bytes", "la
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveArrays:
-    """How packets choose, and what is done about deadlock.
+    """Choice of VCs and handling of deadlock, in the layout of the kernel.
 
     Attributes
     ----------
     scheme
-        0 nothing, 1 escape, 2 token, 3 bubble.
+        0: nothing, 1: escape VLs, 2: token, 3: pings and bubbles.
     adaptive_vls
-        VLs from 0 on that may be taken on any shortest way (A); escape VL n is VL A + n.
+        Number A of adaptive VLs: VLs 0 to A - 1 may be used on any shortest path; escape VL n is VL A + n.
     ca_vls
-        VLs from 0 on that CAs send on.
+        Number of VLs that CAs send on, from VL 0.
     stay
-        1: what is on an escape VL stays there.
+        1: a packet on an escape VL stays on escape VLs.
     by_arrival
-        1: the packet that has waited longest goes first; 0: inputs in turn.
+        1: the packet that has waited longest is served first; 0: round robin of inputs.
     seed
-        Of traffic and pings.
-    detect, repeat, lasts, hold, sample, step
-        Ticks: that a packet waits until it is suspected; between pings of a queue; that a mark lasts, and a locked one;
-        between looks for suspects; of the token from switch to switch.
+        Random seed of traffic and pings.
+    detect
+        Ticks that a packet waits until it is suspected to be blocked.
+    repeat
+        Ticks between pings of a queue.
+    lasts, hold
+        Ticks until a mark expires, and a locked mark.
+    sample
+        Ticks between searches for suspected packets.
+    step
+        Ticks of the token from one switch to the next.
     enter_sl, enter_port
         uint8[S, L], uint8[S]: SL, and in-port for SL2VL, of a packet that enters the escape VLs at a switch.
     way_first, way
-        int32[S^2 + 1], int32[...]: channels on shortest ways, by switch x S + last switch.
+        int32[S^2 + 1], int32[...]: channels on shortest paths in CSR form, keyed by switch x S + last switch.
     lid_channel
-        int32[L]: the channel from the last switch to the owner of a LID.
+        int32[L]: the channel from the last switch to the owner of a LID, or -1.
     """
 
     scheme: int
@@ -67,7 +74,7 @@ class AdaptiveArrays:
 
 
 class AdaptiveHandle(Running):
-    """A simulation with adaptive routing, under way."""
+    """Handle on a running simulation with adaptive routing."""
 
     prefix = "ibn_adaptive"
     fields = Fields(TOTALS, CHANNEL_COUNTERS, LANE_FIELDS, FLOW_FIELDS)
@@ -77,5 +84,5 @@ class AdaptiveHandle(Running):
         self._switches = network.switches
 
     def _vertices(self) -> int:
-        """Lanes, then the spares of switches."""
+        """Return the number of vertices of the wait-for graph: VCs, then the spare buffers of switches."""
         return super()._vertices() + self._switches

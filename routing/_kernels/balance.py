@@ -1,4 +1,4 @@
-"""Wrapper of the balancing kernel."""
+"""Kernel wrapper: compute balanced trees of next hops for all destinations."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Targets:
     root
         int32[D], the switch that delivers each destination.
     share
-        float64[D], part of a source's flow towards the family that takes this LID; 0: carries next to nothing, so
-        that its tree takes a fixed choice among the allowed channels and adds no load.
+        float64[D], part of a source's flow to the family that goes to this LID.  0: the LID has hardly any traffic, so
+        its tree makes a fixed choice among the allowed channels and adds no load.
     layer
-        int32[D], which order of the switches the destination is laid in (up/down rule only).
+        int32[D], the order of the switches that the destination's tree follows (up/down rule only).
     """
 
     family_first: npt.NDArray[np.int32]
@@ -37,16 +37,16 @@ class Targets:
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """Trees for all destinations.
+    """Trees of all destinations.
 
     Attributes
     ----------
     next_channel
-        uint8[D, S], index of the chosen channel among those of the switch, 255 at the root and where there is no way.
+        uint8[D, S], index of the chosen channel among those of the switch, 255 at the root and where there is no path.
     load
         float64[C], flow on each channel.
     worst
-        float64[passes + 1], load over capacity of the fullest channel after each pass; the best pass is returned.
+        float64[passes + 1], highest utilisation after each pass; the result is that of the best pass.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -55,7 +55,7 @@ class Balanced:
 
 
 def network_of(channels: Channels, slowness: npt.NDArray[np.float64], sources: npt.NDArray[np.float64]) -> Any:
-    """The channels and who sends, for the kernels; the caller keeps the arrays alive."""
+    """Return the C struct of the channels and the sources; the caller keeps the arrays alive."""
     network = ffi.new("ibn_network *")
     network.switches, network.channels = len(sources), len(channels)
     point(network, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
@@ -64,7 +64,7 @@ def network_of(channels: Channels, slowness: npt.NDArray[np.float64], sources: n
 
 
 def targets_of(targets: Targets) -> Any:
-    """The destinations, for the kernels; the caller keeps the arrays alive."""
+    """Return the C struct of the destinations; the caller keeps the arrays alive."""
     aims = ffi.new("ibn_targets *")
     aims.count, aims.families = len(targets.root), len(targets.family_first) - 1
     point(aims, family_first=targets.family_first, root=targets.root, layer=targets.layer, share=targets.share)
@@ -85,38 +85,39 @@ def balance(
     bisection: bool = False,
     rank: npt.NDArray[np.int32] | None = None,
 ) -> Balanced:
-    """Lay balanced trees for all destinations.
+    """Compute balanced trees for all destinations.
 
     Parameters
     ----------
     channels
         The channels of the fabric.
     slowness
-        float64[C], what a unit of load weighs on each channel (reference capacity / capacity).
+        float64[C], inverse capacity of each channel (reference capacity / capacity).
     sources
-        float64[S], flow that each switch sends towards a family.
+        float64[S], flow that each switch sends to every family.
     targets
         The destinations.
     position
-        int32[layers, S], place of each switch in the order of each layer: the up/down rule.  None: all shortest paths.
+        int32[layers, S], position of each switch in the order of each layer: the up/down rule.  None: all shortest
+        paths.
     passes
         Refinement passes after the first.
     seed
-        Of the order in which destinations, and switches at one distance, are laid.
+        Seed of the random order of destinations, and of switches at one distance.
     threads
-        Worker threads; no influence on the result.
+        Worker threads; they do not change the result.
     bisection
-        Channels that a destination's tree has already cost nothing, so that each destination is gathered on few
-        channels (with a hop cost, which makes new ones dear).  Permutations and bisections want that, all-to-all does
-        not.
+        Channels that a destination's tree already uses cost nothing more, so that its flow is gathered on few channels
+        (with a hop cost, which makes further channels expensive).  This suits permutations and bisections, but not
+        all-to-all traffic.
     hop_cost
-        What every hop costs beside (up/down rule; 1 is the cost of the fullest channel).
+        Cost of every hop beside its load (1 is the cost of the channel with the highest utilisation).
     rank
-        int32[C], shortest paths only: of the channels that lead nearer, a switch takes one of the lowest rank.
+        int32[C], shortest paths only: of the channels that lead one hop nearer, a switch uses one of the lowest rank.
 
     Notes
     -----
-    Cost: O(D (C + S hops)) a pass; memory 2 D S bytes, with shortest paths 6 S^2 bytes beside.
+    Cost: O(D (C + S hops)) per pass; memory 2 D S bytes, with shortest paths another 6 S^2 bytes.
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, slowness, sources), targets_of(targets)

@@ -1,7 +1,7 @@
-"""Builds the extension module ``routing._kernels._native`` from all of ``csrc/`` (cffi API mode).
+"""Build the extension module ``routing._kernels._native`` from all of ``csrc/`` (cffi API mode).
 
-The headers serve as cffi declarations too, so they hold plain declarations only: everything between the include guard
-and the end, without macros.  ``IBNUE_SANITIZE`` in the environment names the compiler's sanitizers to build with:
+The headers also serve as cffi declarations.  So between the include guard and the end they contain plain declarations
+only, without macros.  The environment variable ``IBNUE_SANITIZE`` names the compiler's sanitizers to build with:
 ``address,undefined`` or ``thread``.
 """
 
@@ -16,14 +16,14 @@ SOURCES = Path(__file__).parent / "csrc"
 
 
 def declarations() -> str:
-    """Every header with its preprocessor lines taken out, in the order of the file names."""
+    """Return the text of all headers without their preprocessor lines, in the order of the file names."""
     headers = sorted(SOURCES.glob("*.h"))
     return "\n".join(line for header in headers for line in header.read_text().splitlines() if not line.startswith("#"))
 
 
 def flags() -> tuple[list[str], list[str]]:
-    """Flags for the compiler and for the linker."""
-    # No -march=native and no -ffast-math: the same bytes have to come out on every machine.
+    """Return the flags for the compiler and for the linker."""
+    # No -march=native and no -ffast-math: the kernels must return the same bytes on every machine.
     compile_flags = ["-std=c11", "-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-pthread", f"-I{SOURCES}"]
     link_flags = ["-pthread", "-lm"]
     sanitizers = os.environ.get("IBNUE_SANITIZE")
@@ -35,12 +35,15 @@ def flags() -> tuple[list[str], list[str]]:
 
 
 def built_with() -> str:
-    """What the module holds of its flags, so that a build with others is known; nothing of where it was built."""
+    """Return the flags that are recorded in the module.
+
+    They identify a build with other flags.  Include paths are left out, because they depend on the build folder.
+    """
     return " ".join(["ibnue kernels:", *(flag for both in flags() for flag in both if not flag.startswith("-I"))])
 
 
 def make_ffi() -> FFI:
-    """Describe the extension module."""
+    """Return the cffi description of the extension module."""
     ffi = FFI()
     ffi.cdef(declarations())
     compile_flags, link_flags = flags()

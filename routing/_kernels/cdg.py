@@ -1,4 +1,4 @@
-"""Kernel wrapper: follow every route, and collect the dependencies between channels."""
+"""Kernel wrapper: follow every route and collect the channel dependencies."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from routing.tables import Routing
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What following every route shows.
+    """Result of following every route.
 
     Attributes
     ----------
     hops
-        uint8[S, L], hops between switches (254: that or more), 255 where nothing is delivered.
+        uint8[S, L], hops between switches (254: 254 or more), 255 where the packet is not delivered.
     dep
-        uint32[slots]: low half the VLs on which requests take the turn, high half those of requests or replies.
+        uint32[slots]: low half: VLs on which requests have the dependency; high half: VLs on which requests or replies
+        have it.
     to_endports
-        uint32[slots], the same on the way to CAs and routers only.
+        uint32[slots], the dependencies on routes to CAs and routers only.
     undelivered, split, circling
-        Pairs (switch, LID) that are not delivered within a connected part; between two; of both, in a circle.
+        Undelivered pairs (switch, LID) within a connected component; across two components; in a forwarding loop, of
+        either kind.
     sls
-        Mask of the SLs in use (0: not looked at, since all ride one VL).
+        Mask of the SLs in use (0: not determined, since all SLs use one VL).
     """
 
     hops: npt.NDArray[np.uint8]
@@ -42,7 +44,7 @@ class Trace:
 
 
 class Tables:
-    """The C view of a fabric and its tables, with the arrays behind it kept alive."""
+    """C struct of a fabric and its tables, which keeps its arrays alive."""
 
     def __init__(self, fabric: Fabric, routing: Routing, slots: Slots, threads: int, switch_pairs: bool) -> None:
         lids = fabric.lids
@@ -64,12 +66,12 @@ class Tables:
 
 
 def goes_by_lid(fabric: Fabric, routing: Routing) -> bool:
-    """Whether SLs hang on the LID of the sender."""
+    """Return whether the SL depends on the LID of the sender."""
     return routing.sl.ndim == 2 and len(routing.sl) != fabric.switches
 
 
 def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
-    """uint8[S]: 1 where a CA or router sends; one that needs a LID to do so has one."""
+    """Return uint8[S]: 1 for switches at which a CA or router sends; where SLs depend on its LID, it must have one."""
     lids, by_lid = fabric.lids, goes_by_lid(fabric, routing)
     switch = lids.switch[lids.port > 0] if by_lid else fabric.endport_switch
     has = np.zeros(fabric.switches, np.uint8)
@@ -78,9 +80,11 @@ def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
 
 
 def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], *, threads: int) -> Trace:
-    """Follow every route where the VL hangs on the SL alone (``vl_bit``: uint16[16], 0 for a dropped SL).
+    """Follow every route where the VL depends on the SL alone.
 
-    Cost: O(S L) time; memory for the slots twice a thread.
+    ``vl_bit`` is uint16[16]: 1 << VL of each SL, 0 for a dropped SL.
+
+    Cost: O(S L) time; memory for the slots twice per thread.
     """
     hops = np.empty(routing.lft.shape, np.uint8)
     dep = np.zeros((2, slots.count), np.uint32)
@@ -93,7 +97,7 @@ def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np
 def trace_endports(
     fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], found: Trace, *, threads: int
 ) -> npt.NDArray[np.uint32]:
-    """uint32[slots], the dependencies of a trace without what switches send to switches.
+    """Return uint32[slots], the dependencies of a trace without switch-to-switch traffic.
 
     Cost: O(S L') for the L' LIDs of switches.
     """

@@ -1,4 +1,4 @@
-"""Kernel wrapper: follow every route where the VL may change on the way."""
+"""Kernel wrapper: follow every route where the VL may change from hop to hop."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from routing.tables import DATA_VLS, Routing
 
 @dataclass(frozen=True, eq=False)
 class LaneTrace:
-    """What following every route shows where the VL may change on the way.
+    """Result of following every route where the VL may change from hop to hop.
 
     Attributes
     ----------
     hops, undelivered, split, circling
-        As in :class:`Trace`.
+        See :class:`Trace`.
     dep
-        uint16[slots, V]: for each turn and each VL before it, the VLs after it.
+        uint16[slots, V]: for each dependency and each VL on its first channel, the VLs on its second channel.
     to_endports
-        uint16[slots, V], the same on the way to CAs and routers only.
+        uint16[slots, V], the dependencies on routes to CAs and routers only.
     lanes
         Mask of the VLs in use.
     dropped
-        Pairs (switch, LID) whose route is there, but some sender at the switch sends on an SL that is dropped.
+        Pairs (switch, LID) with a complete route on which packets of some sender at the switch are dropped because of
+        their SL.
     """
 
     hops: npt.NDArray[np.uint8]
@@ -43,10 +44,10 @@ class LaneTrace:
 
 
 def trace_lanes(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, threads: int) -> LaneTrace:
-    """Follow every route where the VL hangs on in-port and out-port as well; ``replies``: count them in.
+    """Follow every route where the VL also depends on in-port and out-port; ``replies``: include reply traffic.
 
-    Cost: O(S L k) time for k SLs that share a channel towards one LID (L^2 on top for replies or where SLs go by the
-    LID of the sender); V times the memory of :func:`trace`.
+    Cost: O(S L k) time for k SLs that share a channel towards one LID (plus L^2 for replies, or if the SL depends on
+    the LID of the sender); V times the memory of :func:`trace`.
     """
     hops = np.empty(routing.lft.shape, np.uint8)
     dep = np.zeros((2, slots.count, _lanes(routing)), np.uint16)
@@ -61,9 +62,9 @@ def trace_lanes(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool
 def trace_lanes_endports(
     fabric: Fabric, routing: Routing, slots: Slots, found: LaneTrace, *, replies: bool, threads: int
 ) -> npt.NDArray[np.uint16]:
-    """uint16[slots, V], the dependencies of a trace, with replies or not, without what switches send to switches.
+    """Return uint16[slots, V], the dependencies of a trace without switch-to-switch traffic.
 
-    Cost: as :func:`trace_lanes`, for the LIDs of switches.
+    ``replies``: include reply traffic.  Cost: that of :func:`trace_lanes` for the LIDs of switches only.
     """
     dep = np.zeros((2, *found.dep.shape), np.uint16)
     tables = Tables(fabric, routing, slots, threads, switch_pairs=False)
@@ -72,7 +73,7 @@ def trace_lanes_endports(
 
 
 def _lanes(routing: Routing) -> int:
-    """Highest VL in the tables + 1."""
+    """Return the highest VL in the tables + 1."""
     return int(routing.sl2vl[routing.sl2vl < DATA_VLS].max(initial=0)) + 1
 
 
@@ -104,10 +105,10 @@ def _run_lanes(
 def _senders(
     fabric: Fabric, routing: Routing
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-    """Switch, in-port and LID of all that send requests.
+    """Return switch, in-port and LID of the senders of requests.
 
-    One for each LID where SLs go by the sender's LID; else one for each port, less those that a switch treats alike:
-    for them stands a CA or router, if there is one among them.
+    If the SL depends on the sender's LID, there is one sender per LID.  Else there is one per class of ports whose
+    SL2VL rows are equal; a CA or router represents its class if there is one in it.
     """
     lids = fabric.lids
     if goes_by_lid(fabric, routing):
@@ -122,9 +123,10 @@ def _senders(
 
 
 def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
-    """LIDs whose replies differ: all, or, where the SL hangs on the LID alone, one for each SL and in-port.
+    """Return the LIDs that represent all senders of replies.
 
-    For several that do not differ stands that of a CA or router, if there is one among them.
+    If the SL depends on the LID alone, there is one per SL and class of in-ports whose SL2VL rows are equal; a CA or
+    router represents its class if there is one in it.  Else all LIDs are returned.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     if routing.sl.ndim == 2:
@@ -137,7 +139,7 @@ def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
 
 
 def _like(routing: Routing, switch: npt.NDArray[np.int32], port: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """For each (switch, in-port) a port of that switch, the same for neighbours in order whose SL2VL rows are equal."""
+    """Return for each (switch, in-port) the first port of its run of consecutive ports with equal SL2VL rows."""
     by_port = np.lexsort((port, switch))
     s, p = switch[by_port], port[by_port]
     rows = routing.sl2vl[s, p].reshape(len(s), -1)

@@ -1,4 +1,4 @@
-"""Kernel wrapper: walk every packet and see that the places of its channels climb."""
+"""Kernel wrapper: check that every packet uses channels in topological order."""
 
 from __future__ import annotations
 
@@ -18,13 +18,19 @@ def climb(
     *,
     threads: int,
 ) -> npt.NDArray[np.int32]:
-    """Walk all packets that enter at ``entries``: switch int32[N], in-port uint8[N], mask of SLs by LID uint16[N, L].
+    """Check that every packet uses channels in strictly increasing order.
+
+    ``entries`` are the ports that inject packets: switch int32[N], in-port uint8[N], mask of SLs by LID uint16[N, L].
+    ``order`` is int32[V, C], the position of each channel in each VL's order.
 
     Returns
     -------
     int32[N, 4]
-        LID, SL, channel and VL of the first packet of each entry that does not climb; LID -1 where all do.
-        Cost: O(hops) a packet.
+        LID, SL, channel and VL of the first packet of each port that violates the order; LID -1 if no packet does.
+
+    Notes
+    -----
+    Cost: O(hops) per packet.
     """
     channels = fabric.channels
     kept = [np.ascontiguousarray(array) for array in (lft, sl2vl, order, *entries)]

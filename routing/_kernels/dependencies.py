@@ -1,4 +1,4 @@
-"""Kernel wrapper: order the channels by who waits for whom."""
+"""Kernel wrapper: sort channels topologically by their dependencies."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from routing._kernels.native import check, ffi, lib, point, pointer
 
 @dataclass(frozen=True, eq=False)
 class Dependencies:
-    """Which channel waits for which, as a bit mask for every possible turn.
+    """Channel dependencies, as a bit mask for every possible pair of consecutive channels.
 
     Attributes
     ----------
     first, dst
         int32[S+1], int32[C] as in :class:`~routing.fabric.Channels`.
     slot
-        int32[C]: the turn from channel ``c`` to the k-th channel of ``dst[c]`` has mask ``dep[slot[c] + k]``.
+        int32[C]: the dependency of channel ``c`` on the k-th channel of switch ``dst[c]`` has mask
+        ``dep[slot[c] + k]``.
     dep
-        uint32[slots].
+        uint32[slots], a bit per VL.
     """
 
     first: npt.NDArray[np.int32]
@@ -39,9 +40,18 @@ class Dependencies:
     def order(
         self, bits: npt.NDArray[np.uint8], *, threads: int
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Topological orders: int32[len(bits), C], and how many channels each holds (C: no cycle).
+        """Compute a topological order of the channels for each of these bits of ``dep``.
 
-        Cost: O(turns) for every bit, which are shared among the threads.
+        Returns
+        -------
+        order : int32[len(bits), C]
+            Position of each channel; -1 for channels on a cycle or downstream of one.
+        ordered : int32[len(bits)]
+            How many channels have a position; C if and only if the graph is acyclic.
+
+        Notes
+        -----
+        Cost: O(slots) per bit; the bits are shared among the threads.
         """
         order = np.empty((len(bits), len(self.dst)), np.int32)
         ordered = np.zeros(len(bits), np.int32)

@@ -9,19 +9,23 @@ from routing._kernels.native import check, ffi, lib, pointer
 
 
 def order(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], int]:
-    """Topological order by Kahn's algorithm (1962).
+    """Compute a topological order by Kahn's algorithm (1962).
 
     Parameters
     ----------
     first, to
-        int32[n+1], int32[m]: what follows ``v`` is ``to[first[v]:first[v+1]]``.
+        int32[n+1], int32[m]: the successors of ``v`` are ``to[first[v]:first[v+1]]``.
 
     Returns
     -------
     place
-        int32[n], -1 for what lies on a cycle or behind one.
+        int32[n], position of each vertex, -1 for vertices on a cycle or downstream of one.
     placed
-        How many have a place; n if and only if there is no cycle.  Cost: O(n + m).
+        How many vertices have a position; n if and only if the graph is acyclic.
+
+    Notes
+    -----
+    Cost: O(n + m).
     """
     n = len(first) - 1
     place, placed = np.empty(n, np.int32), ffi.new("int32_t *")
@@ -30,10 +34,10 @@ def order(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32]) -> tuple[npt.
 
 
 def shortest_cycle(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32], *, enough: int = 0) -> list[int]:
-    """A shortest cycle (the one found from the lowest vertex), or nothing.
+    """Return the vertices of a shortest cycle (the one found first from the lowest vertex), or an empty list.
 
-    ``enough`` is a length known to be the least that there can be, at which the search may end.  Cost: a breadth-first
-    search from every vertex between cycles, no deeper than the best so far.
+    ``enough`` is a lower bound of the length; the search ends at a cycle of that length.  Cost: a breadth-first search
+    from every vertex on or between cycles, no deeper than the shortest cycle so far.
     """
     n = len(first) - 1
     cycle, length = np.empty(n, np.int32), ffi.new("int32_t *")

@@ -1,4 +1,4 @@
-"""Kernel wrapper: holes of tables, filled with the fewest changes."""
+"""Kernel wrapper: fill missing LFT entries with the fewest changes."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from routing.fabric import Channels
 def fill_holes(
     channels: Channels, target: npt.NDArray[np.int32], hole: npt.NDArray[np.bool_], entry: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.uint8]:
-    """Give each hole a way on which the fewest entries change, and of those the one with the fewest hops.
+    """Fill missing LFT entries while changing as few other entries as possible.
 
-    In each column the hole with the least of all comes first.  Of equals the way counts whose channels have the lower
-    numbers, from its first on.
+    Each missing entry gets the path with the fewest changed entries, and among those the one with the fewest hops.
+    Ties go to the path with the lexicographically smallest channel numbers.  In each column the switch with the best
+    such path comes first.
 
     Parameters
     ----------
     channels
-        Of the fabric.
+        Channels of the fabric.
     target
         int32[N], the switch that delivers the LID of each column.
     hole, entry
-        bool[N, S], uint8[N, S]: a row for each column, whether a switch has to find a way, and the out-ports.
+        bool[N, S], uint8[N, S]: whether the entry is missing, and the out-ports; one row per LFT column.
 
     Returns
     -------
     uint8[N, S]
-        The out-ports then.  A hole from which no way leads to the target is as it was.
+        The out-ports with the filled entries.  An entry is unchanged if no path leads from its switch to the target.
 
     Notes
     -----
-    Cost: for each column a pass over the channels; for each hole what is cut off and the other holes, and where none of
-    these has a neighbour with a way, a search from each (Dijkstra 1959) as far as the best one goes.
+    Cost: for each column a pass over the channels; for each missing entry a pass over the disconnected switches and the
+    other missing entries.  If none of these has a connected neighbour, a search from each of them (Dijkstra 1959), no
+    further than the best path found.
     """
     filled, marked = np.array(entry, np.uint8, order="C"), np.ascontiguousarray(hole, np.uint8)
     target = np.ascontiguousarray(target, np.int32)

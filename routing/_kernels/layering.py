@@ -1,4 +1,4 @@
-"""Wrapper of the layering kernel."""
+"""Kernel wrapper: put paths into layers (VLs) with acyclic dependencies."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ MOST_LAYERS = 32
 
 
 COUNTS = ("needed", "used", "left", "left_uncounted", "rechosen", "eased", "visited")
-"""What the kernel counts, by the names of :class:`Layers`."""
+"""Counts of the kernel, by their names in :class:`Layers`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """Ways in layers.
+    """Paths in layers.
 
     Attributes
     ----------
     next_channel
-        uint8[D, S], the trees, with what was chosen anew.
+        uint8[D, S], the trees, with the next hops that were changed.
     load
         float64[C], flow on each channel.
     layer
-        uint8[D, S] by target and source; both ways uint8[S, S], symmetric.
+        uint8[D, S] by target and source; with ``mutual`` uint8[S, S], symmetric.
     needed
-        Layers that the ways which count take.
+        Layers that the paths which count need.
     used
-        Layers over which they are spread: ``have``, or ``needed`` if that is more.
+        Layers over which the paths are spread: ``have``, or ``needed`` if that is more.
     left, left_uncounted
-        Ways that found no layer (then ``layer`` says nothing); of those that do not count (they are in layer 0).
+        Paths that count and found no layer (then ``layer`` is not valid); other paths that found no layer (they are in
+        layer 0).
     rechosen, eased, visited
-        Ways that took another first hop; next hops moved off the fullest channels; channels that
-        searches for a cycle came by.
+        Paths that took another first hop; next hops moved off the channels with the highest utilisation; channels that
+        searches for cycles visited.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -53,12 +54,15 @@ class Layers:
 
 
 def turn_first(channels: Channels) -> npt.NDArray[np.int64]:
-    """int64[C+1]: the turn from channel ``c`` into the ``k``-th channel of the switch behind has number ``[c] + k``."""
+    """Return int64[C+1], the number of the first CDG edge of each channel.
+
+    The edge from channel ``c`` to the ``k``-th channel of the switch behind ``c`` has number ``[c] + k``.
+    """
     return np.concatenate([[0], np.cumsum(np.diff(channels.first).astype(np.int64)[channels.dst])])
 
 
 def turns(channels: Channels) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """int64[T], int32[T]: the channels before and after each turn, by its number."""
+    """Return int64[T] and int32[T], the first and the second channel of each CDG edge."""
     numbers = turn_first(channels)
     before = np.repeat(np.arange(len(channels)), np.diff(numbers))
     after = channels.first[channels.dst[before]] + np.arange(numbers[-1]) - numbers[before]
@@ -86,43 +90,44 @@ def layering(
     budget: int = 1 << 62,
     spare: int = 1 << 62,
 ) -> Layers:
-    """Put ways into layers whose dependencies stay acyclic, the longest ways first, each into the first that takes it.
+    """Put paths into layers whose dependencies stay acyclic, longest paths first, each into the first that admits it.
 
     Parameters
     ----------
     channels, slowness, sources, root, share
         As for :func:`routing._kernels.balance.balance`: float64[C], float64[S], int32[D], float64[D].
     next_channel, load
-        uint8[D, S], float64[C]: the trees and their loads.  Not changed.
+        uint8[D, S], float64[C]: the trees and their loads; the arrays are not changed.
     counted
-        bool[S]: a way counts if the switch at one of its ends is marked.
+        bool[S]: a path counts if the switch at one of its ends is marked.
     avoid
-        uint32[T], for each turn (:func:`turn_first`) the layers that a first round keeps it out of; a second round
-        places what is left without that.
+        uint32[T], for each CDG edge (:func:`turn_first`) the mask of the layers that a first round does not use for it.
+        A second round places the remaining paths without this restriction.
     most
-        Layers to be opened at most, up to 32.
+        Maximum number of layers, up to 32.
     have
         Layers to spread the load over.
     mutual
-        All ways between two switches, there and back, in one layer.
+        Whether all paths between two switches, in both directions, get one layer.
     rechoose
-        A way that fits nowhere may take another first hop of equal length, if no longer way runs over it.
+        Whether a path that fits nowhere may take another first hop of equal length, if no longer path contains it.
     easing
-        Rounds in which next hops move off the fullest channels, as far as everyone behind still fits into a layer.
+        Rounds in which next hops move off the channels with the highest utilisation, as far as all upstream paths still
+        fit into a layer.
     region
-        int32[S], the layer at which the search for the ways to a switch begins (both ways: the sum of both).
+        int32[S], the layer at which the search for the paths to a switch begins (with ``mutual``: the sum of both).
     order
-        int32[layers, C], places of the channels in which the first layers begin, each a permutation.  Changes nothing
-        but the time.
+        int32[layers, C], initial positions of the channels in the first layers, each a permutation.  It changes only
+        the run time.
     budget, spare
-        Channels that searches may come by, for the ways that count and then for those that do not; after that nothing
-        more is placed.
+        Work limits in visited channels: for the paths that count, and then for the others.  Beyond a limit, no more
+        paths are placed.
 
     Notes
     -----
     The incremental topological order is that of D. J. Pearce, P. H. J. Kelly, "A dynamic topological sort algorithm
-    for directed acyclic graphs", ACM J. Exp. Algorithmics 11, 2007.  Memory: 2 D S bytes, 8 bytes a possible turn, 4 a
-    channel and layer.
+    for directed acyclic graphs", ACM J. Exp. Algorithmics 11, 2007.  Memory: 2 D S bytes, 8 bytes per
+    CDG edge, 4 per channel and layer.
     """
     switches, targets = len(sources), len(root)
     ways = ffi.new("ibn_ways *")

@@ -1,4 +1,4 @@
-"""Load of channels under traffic patterns: arrays in, arrays out."""
+"""Kernel wrappers: channel loads and flow shares under traffic patterns."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Fabric
 
 WHOLE = 128
-"""Units of one flow of 1: a flow splits over up to 2^7 LIDs, so whole numbers are exact."""
+"""Integer units of a flow of 1.  A flow splits over up to 2^7 LIDs, so integer arithmetic is exact."""
 
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """A fabric's channels and one table, as the kernels take them; keeps the arrays alive.
+    """C struct of a fabric's channels and one LFT, which keeps its arrays alive.
 
     Attributes
     ----------
     lft
         uint8[S, L], C-contiguous.
     arrays
-        The other arrays the kernels look at.
+        The other arrays that the kernels read.
     pointer
         The C structure.
     """
@@ -35,12 +35,12 @@ class Routes:
 
 
 def routes_of(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> Routes:
-    """Prepare a table for the kernels.
+    """Prepare an LFT for the kernels.
 
     Raises
     ------
     TypeError
-        A table that is not C-contiguous uint8[S, L] of this fabric.
+        The LFT is not a C-contiguous uint8[S, L] of this fabric.
     """
     channels, lids = fabric.channels, fabric.lids
     if lft.shape != (fabric.switches, len(lids)):
@@ -60,7 +60,7 @@ def all_to_all(
     *,
     hops: bool = True,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Flow on every channel when every source sends to every LID.
+    """Compute the flow on every channel when every source sends to every LID.
 
     Parameters
     ----------
@@ -69,19 +69,18 @@ def all_to_all(
     lid_weight
         int64[L], units that each source sends to each LID (0: none).
     sources
-        int64[S], number of sources at each switch.  A LID's own end port, at the switch that delivers it, sends
-        nothing.
+        int64[S], number of sources at each switch.  An end port does not send to its own LID.
     threads
-        Never changes the result.
+        Worker threads; the result is the same with any number.
     hops
         Count hops too (a third more time).
 
     Returns
     -------
     load : int64[C]
-        Units on each channel; flows that do not arrive load nothing.
+        Units on each channel; flows that do not arrive are not counted.
     hop_count : int64[S]
-        Units that take 0, 1, 2, ... channels; zeros when they are not counted.
+        Units that use 0, 1, 2, ... channels; zeros if hops are not counted.
 
     Raises
     ------
@@ -111,7 +110,7 @@ def all_to_all(
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Speeds in units of the reference rate, and where the end ports are.
+    """Data rates in units of the reference rate, and the switches of the end ports.
 
     Attributes
     ----------
@@ -122,7 +121,7 @@ class Rates:
     endport_switch
         int32[E].
     lid_endport
-        int32[L], -1 for LIDs of no end port.
+        int32[L], end port of each LID, -1 if it has none.
     """
 
     channel: npt.NDArray[np.float64]
@@ -134,17 +133,17 @@ class Rates:
 def flow_shares(
     routes: Routes, rates: Rates, source: npt.NDArray[np.int32], target_lid: npt.NDArray[np.int32], threads: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Mean and least share of the flows of each pattern.
+    """Compute the mean and the least share of the flows of each pattern.
 
     Parameters
     ----------
     routes, rates
-        The tables and the speeds.
+        The tables and the data rates.
     source, target_lid
         int32[P, F], row of the sending end port (cabled to a switch) and LID of an end port that it sends to; a flow to
         itself is left out.
     threads
-        Never changes the result.
+        Worker threads; the result is the same with any number.
 
     Returns
     -------
@@ -184,9 +183,10 @@ def flow_shares(
 
 
 def draw_orders(seed: int, first: int, last: int, n: int) -> npt.NDArray[np.int32]:
-    """int32[last - first, n]: random orders of 0..n-1, numbers ``first`` to ``last - 1`` of the seed's sequence.
+    """Return int32[last - first, n]: random permutations of 0..n-1, numbers ``first`` to ``last - 1`` of a sequence.
 
-    The same on every machine (SplitMix64, Fisher-Yates); each order has a stream of its own.
+    The seed determines the sequence on every machine (SplitMix64, Fisher-Yates).  Each permutation has a random stream
+    of its own.
     """
     order = np.zeros((last - first, n), np.int32)
     lib.ibn_draw_orders(seed & (1 << 64) - 1, first, last, n, pointer(order))

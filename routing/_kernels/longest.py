@@ -1,4 +1,4 @@
-"""Wrapper of the kernel that measures the longest way."""
+"""Kernel wrapper: compute the longest path in a set of trees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from routing.fabric import Channels
 
 
 def longest_way(channels: Channels, next_channel: npt.NDArray[np.uint8]) -> int:
-    """Hops of the longest way in trees (uint8[D, S] as :class:`~routing._kernels.balance.Balanced` has them).
+    """Return the hops of the longest path in trees (uint8[D, S], see :class:`~routing._kernels.balance.Balanced`).
 
     Cost: O(D S).
     """

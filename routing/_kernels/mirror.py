@@ -1,4 +1,4 @@
-"""Wrapper of the kernel that lays mirrored ways."""
+"""Kernel wrapper: compute paths between switches whose reply paths mirror them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from routing.fabric import Channels
 
 
 @dataclass(frozen=True, eq=False)
-class Trunks:
-    """All channels from one switch to another as one, sorted by both.
+class LinkBundles:
+    """Bundles of parallel channels: all channels from one switch to another, sorted by both switches.
 
     Attributes
     ----------
     first, dst, reverse
-        int32[S+1], int32[N], int32[N]: the trunks out of switch ``s`` are ``first[s]:first[s+1]``.
+        int32[S+1], int32[N], int32[N]: the bundles out of switch ``s`` are ``first[s]:first[s+1]``; the switch behind
+        each bundle, and the bundle in the opposite direction.
     slowness
-        float64[N], 1 / sum of the capacities, where the channels' own slowness is 1 / capacity.
+        float64[N], inverse capacity of each bundle: 1 / sum of the capacities of its channels.
     of
-        int32[C], the trunk of each channel.
+        int32[C], the bundle of each channel.
     """
 
     first: npt.NDArray[np.int32]
@@ -32,8 +33,11 @@ class Trunks:
     of: npt.NDArray[np.int32]
 
     @classmethod
-    def among(cls, channels: Channels, slowness: npt.NDArray[np.float64]) -> Trunks:
-        """Of a fabric.  Cost: O(C log C)."""
+    def between_switches(cls, channels: Channels, slowness: npt.NDArray[np.float64]) -> LinkBundles:
+        """Return the bundles of a fabric.
+
+        ``slowness`` is the inverse capacity of each channel.  Cost: O(C log C).
+        """
         switches = len(channels.first) - 1
         key = channels.src.astype(np.int64) * max(switches, 1) + channels.dst
         keys, of = np.unique(key, return_inverse=True)
@@ -48,29 +52,29 @@ class Trunks:
 
 
 def mirror(
-    trunks: Trunks, sources: npt.NDArray[np.float64], *, passes: int, seed: int
+    trunks: LinkBundles, sources: npt.NDArray[np.float64], *, passes: int, seed: int
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64], float]:
-    """Balanced shortest paths between switches, the way back mirroring the way out wherever that can be had.
+    """Compute balanced shortest paths between switches, where reply paths mirror the paths wherever possible.
 
     Parameters
     ----------
     trunks
         The fabric without parallel channels.
     sources
-        float64[S]: the flow between two switches is the product of theirs.
+        float64[S]; the flow between two switches is the product of their values.
     passes, seed
-        Passes after the first; of the order in which pairs are laid.
+        Passes after the first; seed of the random order of the pairs.
 
     Returns
     -------
     next
-        uint8[S, S] by destination and switch: index of the trunk among those of the switch, 255 for none.
+        uint8[S, S] by destination and switch: index of the bundle among those of the switch, 255 for none.
     load, worst
-        float64[N], flow on each trunk; load times slowness of the fullest.
+        float64[N], flow on each bundle; highest utilisation (load times ``slowness``).
 
     Notes
     -----
-    Cost: O(S^2 degree hops) a pass; memory 12 S^2 bytes.
+    Cost: O(S^2 degree hops) per pass; memory 12 S^2 bytes.
     """
     switches = len(sources)
     following = np.empty((switches, switches), np.uint8)
@@ -95,7 +99,7 @@ def mirror(
 
 def spread(
     channels: Channels,
-    trunks: Trunks,
+    trunks: LinkBundles,
     slowness: npt.NDArray[np.float64],
     sources: npt.NDArray[np.float64],
     *,
@@ -103,7 +107,9 @@ def spread(
     share: npt.NDArray[np.float64],
     hop: npt.NDArray[np.uint8],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64]]:
-    """Trees towards LIDs from trees towards switches: LIDs take turns on parallel channels, the largest flows first.
+    """Turn trees towards switches into trees towards LIDs.
+
+    Of parallel channels, each LID takes the one with the lowest utilisation so far, the largest flows first.
 
     Parameters
     ----------

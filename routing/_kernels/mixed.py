@@ -1,4 +1,4 @@
-"""Kernel wrappers: what can wait for what while some switches have their old tables and some the new ones."""
+"""Kernel wrappers: channel dependencies while some switches have their old tables and others the new ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routing.fabric import Fabric
 
 Bytes = npt.NDArray[np.uint8]
 SMALL = 100_000
-"""Entries of tables below which a second thread is not worth its start."""
+"""LFT entries up to which starting a second thread does not pay."""
 
 
 def trace_mixed(
@@ -24,24 +24,30 @@ def trace_mixed(
     *,
     threads: int,
 ) -> npt.NDArray[np.bool_]:
-    """Follow packets over mixed tables, where the VL of a packet stays.
+    """Collect the dependencies of mixed tables, where the VL of a packet does not change.
 
     Parameters
     ----------
     slots
-        Of the fabric.
+        Dependency slots of the fabric.
     ways
-        uint8[K, S] before and after: out-port of each switch towards each of K LIDs.
+        Old and new LFT columns: uint8[K, S], out-port of each switch towards each of K LIDs.
     enter
-        uint32[K, S]: bits for what enters at each switch (VLs of requests and of replies, as in a trace).
+        uint32[K, S]: mask of the traffic injected at each switch (VLs of requests and of replies, see
+        :class:`~routing._kernels.cdg.Trace`).
     dep
-        uint32[slots], or-ed to: for each turn the bits of what may take it.
+        uint32[slots], OR-ed to: for each dependency the bits of the traffic that may have it.
     threads
         Worker threads; the result is the same with any number.
 
     Returns
     -------
-    bool[K], whether packets for a LID may run in a circle.  Cost: O(K S).
+    bool[K]
+        Whether mixed entries for a LID can form a forwarding loop.
+
+    Notes
+    -----
+    Cost: O(K S).
     """
     tables, kept = _native(slots, ways, threads)
     circles = np.zeros(len(ways[0]), np.uint8)
@@ -65,26 +71,31 @@ def trace_mixed_lanes(
     entries: tuple[npt.NDArray[np.int32], Bytes],
     threads: int,
 ) -> npt.NDArray[np.bool_]:
-    """Follow packets over mixed tables, where their VLs may change on the way.
+    """Collect the dependencies of mixed tables, where the VL of a packet may change from hop to hop.
 
     Parameters
     ----------
     fabric, slots, ways
-        The fabric; the rest as in :func:`trace_mixed`.
+        The fabric; for the others see :func:`trace_mixed`.
     enter
-        uint16[K, N]: SLs on which each sends to each of the LIDs.
+        uint16[K, N]: mask of the SLs on which each port sends to each of the LIDs.
     dep
-        uint16[slots, V], or-ed to: for each turn and each VL before it the VLs after it.
+        uint16[slots, V], OR-ed to: for each dependency and each VL on its first channel, the VLs on its second channel.
     sl2vl
-        uint8[S, P, P, 16] before and after.
+        Old and new SL2VL tables, uint8[S, P, P, 16].
     entries
-        int32[N], uint8[N]: switch and in-port of all that sends.
+        int32[N], uint8[N]: switch and in-port of all ports that inject traffic.
     threads
         Worker threads.
 
     Returns
     -------
-    bool[K], whether packets for a LID may run in a circle.  Cost: O(K (S + N) k) for k SLs.
+    bool[K]
+        Whether mixed entries for a LID can form a forwarding loop.
+
+    Notes
+    -----
+    Cost: O(K (S + N) k) for k SLs.
     """
     tables, kept = _native(slots, ways, threads)
     lanes, circles = ffi.new("mixed_lanes *"), np.zeros(len(ways[0]), np.uint8)
@@ -118,22 +129,29 @@ def admit_mixed(
     order: npt.NDArray[np.int32],
     rounds: Bytes | None = None,
 ) -> npt.NDArray[np.bool_]:
-    """Take one column after the other, if what its mixture makes wait closes no cycle with all before.
+    """Admit LFT columns one by one, if their mixed entries keep the CDG of every VL acyclic.
+
+    The CDG contains the existing dependencies and those of the columns admitted before.
 
     Parameters
     ----------
     fabric, slots, ways, enter
-        As in :func:`trace_mixed`.
+        See :func:`trace_mixed`.
     waits
-        uint32[slots], what waits already: for each turn the VLs.
+        uint32[slots], existing dependencies: for each the mask of its VLs.
     order
-        int32[V, C], a topological order of that in each VL.
+        int32[V, C], a topological order of these for each VL.
     rounds
-        uint8[K, S], as :func:`write_rounds` gives them; None: every entry is written at any time.
+        uint8[K, S], see :func:`write_rounds`; None: entries may be written in any order.
 
     Returns
     -------
-    bool[K], which are taken.  Cost: O(K S V), and what it takes to mend the orders (Pearce and Kelly, 2007).
+    bool[K]
+        Whether each column is admitted.
+
+    Notes
+    -----
+    Cost: O(K S V), and the updates of the topological orders (Pearce and Kelly, 2007).
     """
     tables, kept = _native(slots, ways, 1)
     net, channels, taken = ffi.new("mixed_net *"), fabric.channels, np.zeros(len(ways[0]), np.uint8)
@@ -154,21 +172,28 @@ def admit_mixed(
 
 
 def write_rounds(slots: Slots, ways: tuple[Bytes, Bytes], *, outward: bool) -> tuple[Bytes, Bytes]:
-    """Rounds in which entries can be written so that no packet circles.
+    """Compute rounds in which entries can be written so that no mixture of them forms a forwarding loop.
 
-    On a circle of old and new entries a switch comes after all that change on its new way; elsewhere not before them.
+    A changed switch on a loop of old and new entries, or between loops, is written in a later round than all such
+    switches on its new path.  Any other changed switch is written no earlier than the changed switches on its new path.
 
     Parameters
     ----------
     slots, ways
-        As in :func:`trace_mixed`.
+        See :func:`trace_mixed`.
     outward
-        After all of them everywhere.
+        Write every changed switch in a later round than all changed switches on its new path.
 
     Returns
     -------
-    uint8[K, S], the round of each entry that changes, from 1 on (0: it does not); uint8[K], the last of each LID; 255:
-    no less, or the new way of some switch never ends.  Cost: O(K S), for LIDs with circles times their length.
+    rounds : uint8[K, S]
+        Round of each entry that changes, from 1 on; 0 for the others.
+    last : uint8[K]
+        Last round of each LID; 255: 255 or more, or the new path of some switch never ends.
+
+    Notes
+    -----
+    Cost: O(K S), times the length of paths for LIDs with loops.
     """
     tables, kept = _native(slots, ways, 1)
     rounds, last = np.zeros(ways[0].shape, np.uint8), np.zeros(len(ways[0]), np.uint8)
@@ -184,7 +209,7 @@ def _of_shape(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[An
 
 
 def _native(slots: Slots, ways: tuple[Bytes, Bytes], threads: int) -> tuple[Any, list[npt.NDArray[Any]]]:
-    """The C view of both tables, and the arrays behind it."""
+    """Return the C struct of both tables, and the arrays that it points to."""
     before, after = ways
     tables = ffi.new("mixed_tables *")
     tables.columns, tables.switches = before.shape

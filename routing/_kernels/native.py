@@ -1,4 +1,4 @@
-"""The one door to the compiled kernels: array pointers and return codes."""
+"""Access to the compiled kernels: array pointers, C structs and return codes."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _MEANING = {1: "out of memory", 2: "could not start a thread"}
 
 
 def check(code: int) -> None:
-    """Turn a kernel's return code into an exception (0 is success).
+    """Raise an exception if a kernel's return code is not 0 (success).
 
     Raises
     ------
     KernelError
-        For every code but 0.
+        The code is not 0.
     """
     if code != 0:
         raise KernelError(f"kernel failed: {_MEANING.get(code, f'code {code}')}")
 
 
 def pointer(array: npt.NDArray[Any] | None) -> Any:
-    """Pointer to the data of a C-contiguous array, typed by its dtype; None is NULL.
+    """Return a pointer to the data of a C-contiguous array, typed by its dtype; None is NULL.
 
-    cffi holds the type against that of the argument or of the struct's field.  The caller keeps the array alive for as
-    long as the kernel runs.
+    cffi compares the type with that of the argument or of the struct's field.  The caller keeps the array alive while
+    the kernel runs.
 
     Raises
     ------
     TypeError
-        The array is not contiguous, or of a type that no kernel takes.
+        The array is not contiguous, or no kernel takes its dtype.
     """
     if array is None:
         return ffi.NULL
@@ -48,23 +48,34 @@ def pointer(array: npt.NDArray[Any] | None) -> Any:
 
 
 def point(struct: Any, **arrays: npt.NDArray[Any] | None) -> None:
-    """Let fields of a C struct point to C-contiguous arrays of exactly the type that the header says; None is NULL.
+    """Set fields of a C struct to C-contiguous arrays of exactly the type in the header; None is NULL.
 
-    The caller keeps the arrays alive for as long as the kernel runs.
+    The caller keeps the arrays alive while the kernel runs.
 
     Raises
     ------
     TypeError
-        An array of another type, or one that is not contiguous.
+        An array has another type, or is not contiguous.
     """
     for name, array in arrays.items():
         setattr(struct, name, pointer(array))
 
 
 def grouped(key: npt.NDArray[np.integer[Any]], count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """int32[count + 1], int32[N]: where each key from 0 on begins in the second, which lists who has it, in order.
+    """Group item numbers by key (CSR lists).
 
-    Those with a key under 0 stand in front of all.
+    Parameters
+    ----------
+    key
+        int[N], key of each item; items with a key below 0 belong to no group.
+    count
+        Number of keys, from 0 on.
+
+    Returns
+    -------
+    first, members
+        int32[count + 1] and int32[N]: the items with key ``k`` are ``members[first[k]:first[k + 1]]``, in order.
+        Items with a key below 0 come before ``first[0]``.
     """
     members = np.argsort(key, kind="stable").astype(np.int32)
     return np.searchsorted(key[members], np.arange(count + 1)).astype(np.int32), members

@@ -1,4 +1,4 @@
-"""Wrapper of the Nue kernel."""
+"""Kernel wrapper: compute the trees of the Nue engine."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from routing.fabric import Channels
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """Trees for all destinations, each in its layer.
+    """Trees of all destinations, each in its layer.
 
     Attributes
     ----------
     next_channel
-        uint8[D, S], index of the chosen channel among those of the switch, 255 at the root and where there is no way.
+        uint8[D, S], index of the chosen channel among those of the switch, 255 at the root and where there is no path.
     layer
         int32[D], the layer of each destination.
     escaped
-        int32[D], switches that had to take the escape tree towards each destination.
+        int32[D], switches that use the escape tree towards each destination.
     load
         float64[C], flow on each channel.
     worst
-        float64[passes + 1], load over capacity of the fullest channel after each pass, 0 for passes left
-        out because the last ones had gained nothing; the best pass is returned.
+        float64[passes + 1], highest utilisation after each pass, 0 for passes that were left out because the last ones
+        had gained nothing.  The result is that of the best pass.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -53,37 +53,38 @@ def grow(
     threads: int,
     hop_cost: float = 0.0,
 ) -> Grown:
-    """Lay trees without a cycle of channel dependencies in any layer.
+    """Compute trees whose channel dependencies are acyclic in every layer.
 
     Parameters
     ----------
     channels, slowness, sources, targets
-        As for :func:`routing._kernels.balance.balance`; ``targets.layer`` is the layer of each destination, the same
-        for all of a family.
+        As for :func:`routing._kernels.balance.balance`; ``targets.layer`` is the layer of each destination, equal
+        within a family.
     parent
         int32[layers, S], the escape tree of each layer: the channel of each switch towards the root, -1 at the root.
     rank
-        float64[layers, C], the first order of the channels: smaller ones are better taken first on a way.
+        float64[layers, C], ranks for the initial order of the channels: paths should use smaller ranks first.
     start
-        uint8[D, S], trees to begin with: of the same layers, free of cycles.
+        uint8[D, S], trees to begin with; their dependencies must be acyclic in the layers of ``targets``.
     passes
         Refinement passes after the first (or after the start).
     full_passes
-        Passes, the first among them, that lay every tree; the others lay those over the fullest channels.
+        Passes, the first included, that compute every tree.  The others recompute the trees on channels close to the
+        highest utilisation.
     seed
-        Of the order in which destinations, and switches of one wave, are laid.
+        Seed of the random order of destinations, and of switches at one distance.
     threads
-        Worker threads; no influence on the result.
+        Worker threads; they do not change the result.
     hop_cost
-        What every hop costs beside the load (1 is the cost of the fullest channel).
+        Cost of every hop beside its load (1 is the cost of the channel with the highest utilisation).
 
     Notes
     -----
-    Cost: O(D (C + S hops)) a pass and the searches for cycles; memory D S bytes and 6 C radix bytes a layer.
+    Cost: O(D (C + S hops)) per pass, and the searches for cycles; memory D S bytes, and 6 C radix bytes per layer.
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, slowness, sources), targets_of(targets)
-    aims.layer = ffi.NULL  # the layers are those of the result, where Nue may change them
+    aims.layer = ffi.NULL  # the layers are passed with the result, because the kernel may change them
     options = ffi.new("ibn_nue_options *")
     options.layers, options.passes, options.threads, options.seed = len(parent), passes, threads, seed
     options.started, options.hop_cost = int(start is not None), hop_cost

@@ -1,4 +1,4 @@
-"""Wrapper of the kernel that numbers switches."""
+"""Kernel wrapper: order switches for up*-down* routing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from routing.fabric import Channels
 
 
 def grow_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float) -> npt.NDArray[np.int32]:
-    """int32[S], position of each switch: one by one, always a neighbour of those that are numbered already.
+    """Return int32[S], positions of the switches in an order that grows from neighbour to neighbour.
 
-    The next one is the neighbour with the smallest ``key - pull * channels from those numbered already`` (key:
-    float64[S]).  With a pull of 0 the keys alone decide; with keys in [0, 1) and a pull of 1 this is maximum
-    cardinality search with the keys breaking ties (R. E. Tarjan, M. Yannakakis, SIAM J. Comput. 13, 1984).  The
-    smallest key begins; each further connected part begins with its smallest key.  So every switch but the first of
-    each part has a neighbour before it.  Cost: O(C log C).
+    The next switch is the neighbour of numbered switches with the smallest ``key - pull * channels from numbered
+    switches`` (key: float64[S]).  With a pull of 0 the keys alone decide.  With keys in [0, 1) and a pull of 1 this is
+    maximum cardinality search with the keys breaking ties (R. E. Tarjan, M. Yannakakis, SIAM J. Comput. 13, 1984).  The
+    smallest key begins; each further connected component begins with its smallest key.  So every switch except the
+    first of each component has a neighbour before it.  Cost: O(C log C).
     """
     position = np.empty(len(key), np.int32)
     check(
@@ -28,9 +28,9 @@ def grow_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float)
 
 
 def mean_distance(channels: Channels, weight: npt.NDArray[np.int64], *, threads: int) -> npt.NDArray[np.float64]:
-    """float64[layers, S], mean hops from each switch to the switches of a layer, weighted by int64[layers, S].
+    """Return float64[layers, S], mean hops from each switch to the switches of a layer, weighted by int64[layers, S].
 
-    A switch of another connected part counts as S hops.  Cost: O(C) for each switch with a weight.
+    A switch of another connected component counts as S hops.  Cost: O(C) for each switch with a weight.
     """
     layers, switches = weight.shape
     mean = np.empty((layers, switches))

@@ -1,4 +1,4 @@
-"""Kernel wrapper: prove tables by what has changed in them."""
+"""Kernel wrapper: prove tables by checking only their changes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from routing.fabric import Channels, Fabric
 
 @dataclass(frozen=True, eq=False)
 class Rechecked:
-    """What walking all that has changed shows.
+    """Result of checking the changed packets.
 
     Attributes
     ----------
-    waits
-        uint16[slots], VLs on which each turn may be taken.
+    dependencies
+        uint16[slots], mask of the VLs on which each dependency may occur.
     hops
-        uint8[S, L].
+        uint8[S, L], hops between switches, 255 where the packet is not delivered.
     walked, lost, not_climbing
-        Packets walked; those that do not arrive or do not climb; turns that may be taken and do not climb.
+        Packets walked; packets that do not arrive or violate the order; dependencies that violate the order.
     """
 
-    waits: npt.NDArray[np.uint16]
+    dependencies: npt.NDArray[np.uint16]
     hops: npt.NDArray[np.uint8]
     walked: int
     lost: int
@@ -43,17 +43,36 @@ def recheck(
     order: npt.NDArray[np.int32],
     replies: bool,
     endports_only: bool,
-    waits: npt.NDArray[np.uint16],
+    dependencies: npt.NDArray[np.uint16],
     hops: npt.NDArray[np.uint8],
     turns_climb: bool,
 ) -> Rechecked:
-    """See that all climbs, where it is known that what has not changed does.
+    """Check that all packets use channels in topological order, given the dependencies of the unchanged packets.
 
-    ``tables``: the LFT and what it was, uint8[S, L], 255 where an entry of before does not hold; ``levels``: the SLs
-    and what they were, both uint8[L] or both uint8[S, L]; ``order``: int32[V, C]; ``waits`` and ``hops`` as they were;
-    ``turns_climb``: whether all of ``waits`` is known to climb.
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    tables
+        New and old LFTs, uint8[S, L]; 255 where an old entry is no longer valid.
+    levels
+        New and old SLs, both uint8[L] or both uint8[S, L].
+    vl_bit
+        uint16[16], 1 << VL of each SL.
+    order
+        int32[V, C], the topological order to check.
+    replies
+        Include reply traffic.
+    endports_only
+        Leave out switch-to-switch traffic.
+    dependencies, hops
+        Dependencies (uint16[slots]) and hops (uint8[S, L]) of the old tables.
+    turns_climb
+        Whether all of ``dependencies`` is known to follow the order.
 
-    Cost: one pass over LFT and slots, and the hops of every packet whose way has changed.
+    Notes
+    -----
+    Cost: one pass over LFT and slots, and the hops of every packet whose route has changed.
     """
     lids, channels = fabric.lids, fabric.channels
     starts, by_switch = grouped(lids.switch, fabric.switches)
@@ -77,15 +96,15 @@ def recheck(
     c.sl_by_switch, c.replies, c.endports_only = int(levels[0].ndim == 2), int(replies), int(endports_only)
     c.turns_climb = int(turns_climb)
     point(c, **arrays)
-    waits, hops, counts = waits.copy(), hops.copy(), np.zeros(3, np.int64)
-    check(lib.ibn_recheck(c, pointer(waits), pointer(hops), pointer(counts)))
-    return Rechecked(waits, hops, *counts.tolist())
+    dependencies, hops, counts = dependencies.copy(), hops.copy(), np.zeros(3, np.int64)
+    check(lib.ibn_recheck(c, pointer(dependencies), pointer(hops), pointer(counts)))
+    return Rechecked(dependencies, hops, *counts.tolist())
 
 
-def turns_against(channels: Channels, waits: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> int:
-    """How many turns of ``waits`` (uint16[slots]) do not climb in an order (int32[V, C]), counted for each VL.
+def turns_against(channels: Channels, dependencies: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> int:
+    """Return how many dependencies (uint16[slots]) violate an order (int32[V, C]), counted for each VL.
 
-    Cost: O(turns).
+    Cost: O(slots).
     """
     slot, order = slot_numbers(channels)[0], np.ascontiguousarray(order)
     found: int = lib.ibn_turns_against(
@@ -94,7 +113,7 @@ def turns_against(channels: Channels, waits: npt.NDArray[np.uint16], order: npt.
         pointer(channels.first),
         pointer(channels.dst),
         pointer(slot),
-        pointer(waits),
+        pointer(dependencies),
         pointer(order),
     )
     return found

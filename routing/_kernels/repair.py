@@ -1,4 +1,4 @@
-"""Kernel wrapper: fill the holes of tables without closing a credit loop."""
+"""Kernel wrapper: repair LFT columns, and move entries for balance, without closing a credit loop."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ import numpy.typing as npt
 from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Channels
 
-MEND, LAY_ANEW, LEAVE, CLEAR = 0, 1, 2, 3
-"""What to do with a column that has holes."""
-NO_HOLE, MENDED, LAID_ANEW, FAILED, COPIED = 0, 1, 2, 3, 4
-"""What was done."""
+KEEP_VALID_ENTRIES, SKIP, PRUNE_THEN_REPAIR = 0, 1, 2
+"""How to treat a column with missing entries."""
+NOTHING_MISSING, REPAIRED, FAILED, COPIED = 0, 1, 2, 3
+"""Outcome of a column."""
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
-    """Where tables are mended.
+class RepairFabric:
+    """The fabric on which tables are repaired.
 
     Attributes
     ----------
     channels
-        Channels, dead ones among them.
+        All channels, lost ones included.
     slot
-        int32[C], the first slot of each (:func:`routing._kernels.slots.slot_numbers`).
+        int32[C], number of the first CDG edge of each (:func:`routing._kernels.slots.slot_numbers`).
     alive
-        uint8[C].
+        uint8[C], 0: the channel is lost.
     part
         int32[S], connected part over the channels that are alive.
     lid_switch, lid_port
-        int32[L], uint8[L]: where each LID is delivered, -1: nowhere.
+        int32[L], uint8[L]: switch and port that deliver each LID, -1: none.
     has_endport
-        uint8[S], whether CAs or routers send there.
+        uint8[S], whether the switch has CAs or routers.
     slowness
-        int64[C], what a unit of flow weighs on each channel.
+        int64[C], inverse capacity of each channel.
     sources, weight
-        int64[S], int64[L]: flow from each switch is their product.
+        int64[S], int64[L]: the flow from a switch to a LID is their product.
     """
 
     channels: Channels
@@ -54,23 +54,23 @@ class Ground:
 
 
 @dataclass(frozen=True, eq=False)
-class Traffic:
-    """On which VLs it goes, and whose counts.
+class ServiceLevelRules:
+    """The VL of each path, and the traffic that counts.
 
     Attributes
     ----------
     sl
-        uint8[L] or uint8[S, L].
+        uint8[L] or uint8[S, L], SL by LID or by source switch and LID.
     vl_bit
-        uint16[16], 1 << VL of each SL, 0 where it is dropped.
+        uint16[16], 1 << VL of each SL, 0 where packets are dropped.
     replies
         Whether replies count.
     endports_only
-        Whether what switches send to switches does not.
+        Whether traffic between switches is left out.
     level
-        uint8[V]: an SL for each VL that ways may be moved to, 255: none.
+        uint8[V], an SL for each VL that paths may move to, 255: none.
     by_parts
-        Whether each part of a tree may be moved by itself.
+        Whether each part of a subtree may move to another VL on its own.
     """
 
     sl: npt.NDArray[np.uint8]
@@ -82,18 +82,18 @@ class Traffic:
 
 
 @dataclass(frozen=True, eq=False)
-class Waits:
-    """What waits for what already.
+class AllowedDependencies:
+    """An acyclic channel dependency graph per VL.
 
     Attributes
     ----------
     masks
-        uint16[slots], VLs on which each turn may be taken.
+        uint16[slots], the VLs on which each CDG edge may be used.
     order
-        int32[V, C], a topological order of that; V = 0: credit loops are of no concern.
+        int32[V, C], position of each channel in a topological order of each VL; V = 0: credit loops are allowed.
     position
-        int32[S], place of each switch in an order such that every turn climbs that leads up, then down, by it; None if
-        none is known.  Ways of such turns are looked for first, since whether they are allowed takes no search.
+        int32[S], an Up*/Down* order of the switches such that ``order`` admits every dependency from up to down; None
+        if none is known.  Paths that lead up and then down are tried first, because they need no search for cycles.
     """
 
     masks: npt.NDArray[np.uint16]
@@ -102,29 +102,29 @@ class Waits:
 
 
 @dataclass(frozen=True, eq=False)
-class Repair:
-    """What came of it.
+class Repaired:
+    """Repaired tables.
 
     Attributes
     ----------
-    lft, waits, load
-        As given, with what was filled in.
+    lft, dependencies, load
+        The arguments with the repaired columns added.
     sl
-        SLs, changed where a way fits on no VL of its own.
+        The SLs, changed where a path did not fit on its VL.
     done
-        uint8[L]: NO_HOLE, MENDED, LAID_ANEW, COPIED (the ways of another LID) or FAILED (then the column is as it was,
-        or empty where it was to be cleared).
+        uint8[L]: NOTHING_MISSING, REPAIRED, COPIED (the paths of another LID) or FAILED (then the column is as it was,
+        or empty where it was to be rebuilt).
     holes, filled, moved
-        Entries without a route at first; filled; changed although they held.
+        Entries that were missing; that were filled; that were valid and changed nevertheless.
     visited
-        Channels that searches for cycles came by.
+        Channels that searches for cycles visited.
     by_parts
-        Trees that went over to other VLs part by part.
+        Subtrees that moved to other VLs part by part.
     """
 
     lft: npt.NDArray[np.uint8]
     sl: npt.NDArray[np.uint8]
-    waits: Waits
+    dependencies: AllowedDependencies
     load: npt.NDArray[np.int64]
     done: npt.NDArray[np.uint8]
     holes: int
@@ -135,44 +135,62 @@ class Repair:
 
 
 def repair(
-    ground: Ground,
-    traffic: Traffic,
+    ground: RepairFabric,
+    traffic: ServiceLevelRules,
     lft: npt.NDArray[np.uint8],
     *,
-    wish: npt.NDArray[np.uint8],
-    waits: Waits,
+    preferred: npt.NDArray[np.uint8],
+    dependencies: AllowedDependencies,
     load: npt.NDArray[np.int64],
-    lay: npt.NDArray[np.uint8],
-) -> Repair:
-    """Fill the holes of ``lft`` (uint8[S, L], 255 where a LID of the same part has no route).
+    treatment: npt.NDArray[np.uint8],
+    withdraw: bool = True,
+) -> Repaired:
+    """Fill the missing entries of ``lft`` (uint8[S, L], 255 where a LID of the same part has no route).
 
-    A switch that lost its way takes the channel that ``wish`` (uint8[S, L]) names, or of the ways that are two hops
-    longer than the shortest at most the one whose fullest channel carries least (``load``, int64[C]), else the
-    shortest, such that no turn closes a cycle; what hangs on it comes along.  Where a column has several holes, or is
-    laid anew, hops go first.
-    Where none is allowed, another switch that hangs on it, or a neighbour, gives way; then SLs change, of all that goes
-    on a VL together or of parts; then those for which that does not do are left behind and look for ways of their own,
-    at last all that hangs on it.  ``lay`` (uint8[L]) says MEND, LAY_ANEW (as a whole, whatever ``wish`` says, if that
-    can be done) or LEAVE for each column; or CLEAR: turns that nobody takes on its VLs are let go of, so that ``waits``
-    has less than was given; a column that finds no way even so is laid from nothing, or takes the ways of another LID.
+    For a switch that lost its path, candidates are tried in this order: (1) the channel in ``preferred`` (uint8[S, L],
+    the previous tables); (2) of the paths at most two hops longer than the shortest, the one with the lowest peak load
+    (``load``, int64[C]); (3) the shortest.  A candidate is rejected if it would close a cycle.  All switches routed
+    through the switch, its subtree, follow it.  In a column with several missing entries the shortest path comes first.
 
-    Cost: for every hole what hangs on it times the radix, the hops of its ways out, and searches for cycles; one pass
-    over the LFT for the holes and over the slots.
+    Where every candidate is rejected, these steps follow: another switch of the subtree, or a neighbour, takes another
+    path; SLs change, for a whole VL or for parts of the subtree; switches that block the move are deferred, and look
+    for paths of their own.
+
+    Parameters
+    ----------
+    ground, traffic
+        The fabric, the VLs of its paths, and the traffic that counts.
+    lft, preferred
+        The tables, and the entries to be preferred.
+    dependencies
+        Dependencies that may be used; those of new paths are added.
+    load
+        int64[C], flow on each channel.  The flow of a placed entry is added at once.
+    treatment
+        uint8[L], by column: KEEP_VALID_ENTRIES, SKIP or PRUNE_THEN_REPAIR.  The last drops the unused dependencies of
+        the column's VLs first.  If that does not help, it rebuilds the column or copies the paths of another LID.
+    withdraw
+        Whether the flow of all subtrees that lost their path is first taken off their previous paths.
+
+    Notes
+    -----
+    Cost: for every missing entry its subtree times the radix, the hops of its candidates, and the searches for cycles;
+    one pass over the LFT, and one over the CDG edges.
     """
     lids_at_first, lids_at = _lids_by_switch(ground)
-    kept = [np.ascontiguousarray(a) for a in (traffic.level, traffic.vl_bit, ground.sources, ground.weight, wish)]
+    kept = [np.ascontiguousarray(a) for a in (traffic.level, traffic.vl_bit, ground.sources, ground.weight, preferred)]
     kept.append(np.ascontiguousarray(ground.slowness))
-    fabric = _fabric(ground, waits, (lids_at_first, lids_at), kept)
+    fabric = _fabric(ground, dependencies, (lids_at_first, lids_at), kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
-    fabric.climb_first = int(waits.position is not None)
+    fabric.climb_first, fabric.withdraw = int(dependencies.position is not None), int(withdraw)
     fabric.endports_only, fabric.by_parts = int(traffic.endports_only), int(traffic.by_parts)
     lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl, order="C")
-    masks, order = np.array(waits.masks, order="C"), np.array(waits.order, np.int32, order="C")
+    masks, order = np.array(dependencies.masks, order="C"), np.array(dependencies.order, np.int32, order="C")
     done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(5, np.int64)
     check(
         lib.ibn_repair(
             fabric,
-            pointer(lay),
+            pointer(treatment),
             pointer(lft),
             pointer(sl),
             pointer(masks),
@@ -182,10 +200,109 @@ def repair(
             pointer(counts),
         )
     )
-    return Repair(lft, sl, Waits(masks, order, waits.position), load, done, *counts.tolist())
+    return Repaired(lft, sl, AllowedDependencies(masks, order, dependencies.position), load, done, *counts.tolist())
 
 
-def _lids_by_switch(ground: Ground) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+@dataclass(frozen=True)
+class SearchLimits:
+    """The limits of a local search.
+
+    Attributes
+    ----------
+    goal
+        Utilisation (load times inverse capacity) below which a channel is not relieved.
+    budget
+        Further entries that may differ from the previous tables.
+    work
+        Work limit: steps along paths and in searches for cycles.
+    """
+
+    goal: int
+    budget: int
+    work: int
+
+
+@dataclass(frozen=True, eq=False)
+class Rebalanced:
+    """Tables after a local search.
+
+    Attributes
+    ----------
+    lft, dependencies, load
+        The arguments with the moves applied.
+    spent
+        Entries of the budget that were used.
+    work
+        Steps along paths and in searches.
+    moves
+        Number of moves.
+    """
+
+    lft: npt.NDArray[np.uint8]
+    dependencies: AllowedDependencies
+    load: npt.NDArray[np.int64]
+    spent: int
+    work: int
+    moves: int
+
+
+def rebalance(
+    ground: RepairFabric,
+    traffic: ServiceLevelRules,
+    lft: npt.NDArray[np.uint8],
+    *,
+    before: npt.NDArray[np.uint8],
+    dependencies: AllowedDependencies,
+    load: npt.NDArray[np.int64],
+    limits: SearchLimits,
+) -> Rebalanced:
+    """Move entries of complete tables (uint8[S, L]) off the channels with the highest utilisation.
+
+    A move gives a switch another next hop towards one LID, on a path at most two hops longer than the shortest one at
+    hand.  It is made only if its dependencies close no cycle with ``dependencies``, which keep those of replaced
+    entries: most mixtures of old and new entries are free of credit loops, too.
+
+    Parameters
+    ----------
+    ground, traffic, dependencies
+        As for :func:`repair`.
+    lft
+        uint8[S, L], complete tables.
+    before
+        uint8[S, L], entries against which changes are counted, 255: none.
+    load
+        int64[C], the exact load of ``lft``.
+    limits
+        When the search ends.
+    """
+    kept = [np.ascontiguousarray(a) for a in (traffic.level, traffic.vl_bit, ground.sources, ground.weight, before)]
+    kept.append(np.ascontiguousarray(ground.slowness))
+    lids_at = _lids_by_switch(ground)
+    fabric = _fabric(ground, dependencies, lids_at, kept)
+    fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
+    fabric.climb_first, fabric.endports_only = int(dependencies.position is not None), int(traffic.endports_only)
+    lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl, order="C")
+    masks, order = np.array(dependencies.masks, order="C"), np.array(dependencies.order, np.int32, order="C")
+    counts = np.zeros(3, np.int64)
+    check(
+        lib.ibn_rebalance(
+            fabric,
+            pointer(lft),
+            pointer(sl),
+            pointer(masks),
+            pointer(order),
+            pointer(load),
+            limits.goal,
+            limits.budget,
+            limits.work,
+            pointer(counts),
+        )
+    )
+    spent, done, moves = counts.tolist()
+    return Rebalanced(lft, AllowedDependencies(masks, order, dependencies.position), load, spent, done, moves)
+
+
+def _lids_by_switch(ground: RepairFabric) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """LIDs sorted by the switch that delivers them, and where those of each switch begin."""
     here = np.flatnonzero(ground.lid_switch >= 0)
     by_switch = here[np.argsort(ground.lid_switch[here], kind="stable")]
@@ -194,19 +311,19 @@ def _lids_by_switch(ground: Ground) -> tuple[npt.NDArray[np.int32], npt.NDArray[
 
 
 def _fabric(
-    ground: Ground,
-    waits: Waits,
+    ground: RepairFabric,
+    dependencies: AllowedDependencies,
     lids_at: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
     kept: list[npt.NDArray[Any]],
 ) -> Any:
     channels = ground.channels
     fabric = ffi.new("repair_fabric *")
     fabric.switches, fabric.lids = len(ground.part), len(ground.lid_switch)
-    fabric.channels, fabric.slots, fabric.vls = len(channels), len(waits.masks), len(waits.order)
-    level, vl_bit, sources, weight, wish, slowness = kept
+    fabric.channels, fabric.slots, fabric.vls = len(channels), len(dependencies.masks), len(dependencies.order)
+    level, vl_bit, sources, weight, preferred, slowness = kept
     point(fabric, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into, port=channels.port)
     point(fabric, into_first=channels.into_first, at_port=channels.at_port)
     point(fabric, slot=ground.slot, alive=ground.alive, has_endport=ground.has_endport, part=ground.part)
     point(fabric, lid_switch=ground.lid_switch, lid_port=ground.lid_port, lids_at_first=lids_at[0], lids_at=lids_at[1])
-    point(fabric, level=level, vl_bit=vl_bit, sources=sources, weight=weight, wish=wish, slowness=slowness)
+    point(fabric, level=level, vl_bit=vl_bit, sources=sources, weight=weight, preferred=preferred, slowness=slowness)
     return fabric

@@ -1,4 +1,4 @@
-"""What the wrappers of simulators have in common: network and traffic as arrays, and the handle of a run."""
+"""Common parts of the simulator wrappers: network and traffic as arrays, and the handle on a simulation."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class NetworkArrays:
-    """The channels, sorted by source device and out-port (N), their lanes (N x V), and the tables.
+    """The N channels, sorted by source device and out-port, their N x V virtual channels, and the routing tables.
 
     Attributes
     ----------
     devices, switches, vls
-        Devices are numbered switches first; V.
+        Number of devices, number S of switches (which are numbered before other devices), number V of VLs.
     src, dst, reverse, wire
-        int32[N]: devices, the channel of the other direction, ticks from end to end.
+        int32[N]: devices at the ends of a channel, the channel of the opposite direction, ticks from end to end.
     src_port, dst_port
-        uint8[N].
+        uint8[N]: ports at the ends of a channel.
     cost
-        int64[N]: ticks for a byte, times 2^20.
+        int64[N]: ticks per byte, times 2^20.
     buffer
-        int32[N, V]: blocks of 64 bytes that the receiver has for the VL.
+        int32[N, V]: size of the receiver's buffer for a VL, in blocks of 64 bytes.
     switch_delay
-        int32[devices]: ticks between the head's arrival and its being ready to go on.
+        int32[devices]: ticks from the arrival of a packet's head until it can be forwarded.
     lft
-        uint8[S, L].
+        uint8[S, L]: out-port by switch and destination LID.
     sl2vl
-        uint8[16] or uint8[S, P, P, 16].
+        uint8[16] or uint8[S, P, P, 16]: VL by SL, or by switch, in-port, out-port and SL.
     ca_sl2vl
-        uint8[16].
+        uint8[16]: VL by SL at CAs.
     sl
-        uint8[R, L], service level by row (of the flow) and destination LID.
+        uint8[R, L]: SL by row (of the flow) and destination LID.
     distance
-        uint8[S, S] hops, or uint8[0, 0] where no Loop Breaker needs them.
+        uint8[S, S]: hops between switches, or uint8[0, 0] if no port has a Loop Breaker.
     lid_switch, lid_device
-        int32[L]: the switch that delivers a LID, the device that owns it, -1 for nobody.
+        int32[L]: the switch that delivers a LID, the device that owns the LID, or -1.
     """
 
     devices: int
@@ -75,8 +75,16 @@ class NetworkArrays:
 
 @dataclass(frozen=True, eq=False)
 class TrafficArrays:
-    """Flows: ``numbers`` int64[F, 17] (``FLOW_NUMBERS``), ``reals`` float64[F, 6] (``FLOW_REALS``), ``lists`` int32 of
-    destination LIDs, ``trace`` int64[M, 3] (tick, LID, bytes).
+    """The flows, in the layout of the kernel.
+
+    Attributes
+    ----------
+    numbers, reals
+        int64[F, 17] and float64[F, 6]: a row for each flow, columns ``FLOW_NUMBERS`` and ``FLOW_REALS``.
+    lists
+        int32: destination LIDs of all flows.
+    trace
+        int64[M, 3]: tick, LID and bytes of the messages of traces.
     """
 
     numbers: Ints
@@ -86,7 +94,7 @@ class TrafficArrays:
 
 
 def fill(struct: Any, arrays: object) -> list[npt.NDArray[Any]]:
-    """Copy the fields of a dataclass into a C struct of the same names; the arrays to keep alive."""
+    """Copy the fields of a dataclass into a C struct with the same names; return the arrays to keep alive."""
     kept = []
     for field in fields(arrays):  # type: ignore[arg-type]
         value = getattr(arrays, field.name)
@@ -100,7 +108,7 @@ def fill(struct: Any, arrays: object) -> list[npt.NDArray[Any]]:
 
 @dataclass(frozen=True)
 class Fields:
-    """What the numbers mean that a simulation tells: of all, of a channel, of a lane, of a flow."""
+    """Column names of the results of a simulation: totals, rows of channels, of VCs and of flows."""
 
     totals: tuple[str, ...]
     channel: tuple[str, ...]
@@ -109,15 +117,15 @@ class Fields:
 
 
 class Running:
-    """A simulation under way; freed with the object.
+    """Handle on a running simulation, which is freed with the object.
 
     Attributes
     ----------
     prefix
-        What the names of its functions begin with: ``<prefix>_new`` and so on.  ``<prefix>_options`` is the struct that
-        says how it behaves; the structs of the network and of the traffic are the same for all.
+        Prefix of the kernel's function names, as in ``<prefix>_new``, and of its options struct ``<prefix>_options``.
+        All kernels use the same structs for network and traffic.
     fields
-        The names of what it tells.
+        Column names of the results.
 
     Raises
     ------
@@ -148,7 +156,17 @@ class Running:
         return getattr(lib, f"{self.prefix}_{name}")
 
     def run(self, until: int, events: int, *, stop_at_standstill: bool) -> tuple[int, int, int]:
-        """Why it stopped (0 time, 1 nothing left, 2 standstill, 3 events), when, events handled so far."""
+        """Run to tick ``until``, or for about ``events`` more events.
+
+        Returns
+        -------
+        reason
+            0: the tick was reached, 1: no traffic is left, 2: standstill, 3: the number of events was reached.
+        tick
+            Present tick.
+        handled
+            Events handled since the start of the simulation.
+        """
         told = np.zeros(3, np.int64)
         place = pointer(told)
         check(self._function("run")(self._sim, until, events, int(stop_at_standstill), place))
@@ -160,28 +178,36 @@ class Running:
         return rows
 
     def totals(self) -> dict[str, int]:
-        """Sums over everything, by the names in ``fields.totals``."""
+        """Return the totals of the simulation, by the names in ``fields.totals``."""
         return dict(zip(self.fields.totals, self._rows("totals", 1, self.fields.totals)[0].tolist(), strict=True))
 
     def channels(self) -> Ints:
-        """int64[N, ...], by ``fields.channel``."""
+        """Return the counters of all channels: int64[N, ...], columns ``fields.channel``."""
         return self._rows("channels", self._channels, self.fields.channel)
 
     def lanes(self) -> Ints:
-        """int64[N, V, ...], by ``fields.lane``."""
+        """Return the state of all VCs: int64[N, V, ...], columns ``fields.lane``."""
         rows = self._rows("lanes", self._channels * self._vls, self.fields.lane)
         return rows.reshape(self._channels, self._vls, -1)
 
     def flows(self) -> Ints:
-        """int64[F, ...], by ``fields.flow``."""
+        """Return the counters of all flows: int64[F, ...], columns ``fields.flow``."""
         return self._rows("flows", self._flows, self.fields.flow)
 
     def _vertices(self) -> int:
-        """How many can wait for one another: the lanes."""
+        """Return the number of vertices of the wait-for graph: the VCs."""
         return self._channels * self._vls
 
     def waits(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-        """int32[n] who waits, int32[n] for whom, bool[N V] who can move: lanes, by what is in their buffer."""
+        """Read the wait-for graph, whose vertices are the VCs (the packets in their buffers), n edges.
+
+        Returns
+        -------
+        waiter, awaited
+            int32[n]: vertices at the start and at the end of each edge.
+        can_move
+            bool[vertices]: whether a vertex can make progress.
+        """
         moves = np.zeros(self._vertices(), np.uint8)
         can_move = pointer(moves)
         count = self._function("waits")(self._sim, 0, ffi.NULL, ffi.NULL, can_move)

@@ -1,4 +1,4 @@
-"""Wrapper of the packet simulator: one handle, arrays in, arrays out."""
+"""Wrapper of the packet simulator kernel: a handle on a running simulation, with NumPy arrays in and out."""
 
 from __future__ import annotations
 
@@ -34,28 +34,45 @@ VLARB_WIDTH = 260
 
 @dataclass(frozen=True, eq=False)
 class OptionArrays:
-    """How switches behave; arrays by channel, except ``lifetime`` by device.
+    """Behaviour of the switches; arrays are by channel, except ``lifetime`` by device.
 
     Attributes
     ----------
     arbitration
-        0 round robin, 1 arrival, 2 random.
-    single_fifo, fcp_period, wheel_bits, seed
-        One queue an input; ticks between flow control packets (0: at once); log2 of the wheel's slots; the seed.
-    stall_multiple, sample_period, control_delay, release_packets, no_alternative, rounds
-        Head lifetimes that a stall lasts; ticks between samples (0: no breaker); ticks to handle a control message;
-        packets let go by a master; 1: a master that cannot move its flows moves the others; messages of a port before
-        it draws a new number (0: never).
+        0: round robin, 1: by arrival, 2: random.
+    single_fifo
+        1: one queue per input and VL; 0: one per input, output and VL.
+    fcp_period
+        Ticks between flow control packets; 0: credits return at once.
+    wheel_bits
+        log2 of the number of slots of the timing wheel.
+    stall_multiple
+        Duration of a VL stall, in head-of-queue lifetimes.
+    seed
+        Random seed.
+    sample_period
+        Ticks between searches for suspected VCs; 0: no port has a breaker.
+    control_delay
+        Ticks to process a control message.
+    release_packets
+        Packets that a master of Loop Breaker sends without credit.
+    no_alternative
+        1: a master whose flows have no other shortest path moves the other flows of the port.
+    rounds
+        Control messages that a port sends before it draws a new number; 0: the port keeps the first number.
     xoff, xon
-        Blocks in a buffer that stop its sender, and down to which it may go on; 0: credits instead.
+        Blocks in a buffer at which its sender is paused, and at which the sender resumes; ``xoff`` 0: credits are used
+        instead of pauses.
     hoq, detect, repeat, release
-        int64[N] ticks; 0 in ``hoq``: never.
+        int64[N], ticks: head-of-queue lifetime (0: none), time without progress until a VC is suspected, time between
+        control messages, duration of a rule of Deadlock Breaker.
     stall_count, breaker, extra, arbiter
-        int32[N]: drops in a row (0: never), 0 none 1 Loop 2 Deadlock Breaker, blocks, row of ``vlarb``.
+        int32[N]: heads dropped in a row that stall a VL (0: never); 0: no breaker, 1: Loop Breaker, 2: Deadlock
+        Breaker; blocks that Deadlock Breaker adds to a buffer; row of ``vlarb``.
     lifetime
-        int64[devices] ticks, 0: never.
+        int64[devices], most ticks in a switch, 0: no limit.
     vlarb
-        uint8[A, 260]: limit, entries of the high and of the low table, 0, then 64 pairs (VL, weight) each.
+        uint8[A, 260]: limit, entries of the high and of the low table, 0, then 64 pairs (VL, weight) of each table.
     """
 
     arbitration: int
@@ -84,7 +101,7 @@ class OptionArrays:
 
 
 class Handle(Running):
-    """A simulation that forwards by tables, under way."""
+    """Handle on a running simulation that forwards by tables."""
 
     prefix = "ibn_sim"
     fields = Fields(TOTALS, CHANNEL_COUNTERS, LANE_FIELDS, FLOW_FIELDS)
@@ -94,7 +111,7 @@ class Handle(Running):
         self._tables = {"lft": network.lft.shape, "sl2vl": network.sl2vl.shape, "sl": network.sl.shape}
 
     def log(self, start: int = 0) -> Ints:
-        """int64[n, 6], what breakers and drops wrote from that row on, by ``LOG_FIELDS``.
+        """Return the log of breakers, drops and links from row ``start`` on: int64[n, 6], columns ``LOG_FIELDS``.
 
         Raises
         ------
@@ -110,32 +127,32 @@ class Handle(Running):
         return rows
 
     def packets(self) -> Ints:
-        """int64[n, 7], the packets that wait in switches, by ``PACKET_FIELDS``."""
+        """Return the packets queued in switches: int64[n, 7], columns ``PACKET_FIELDS``."""
         rows = np.zeros((lib.ibn_sim_packets(self._sim, 0, ffi.NULL), len(PACKET_FIELDS)), np.int64)
         lib.ibn_sim_packets(self._sim, len(rows), pointer(rows))
         return rows
 
     def lft(self) -> npt.NDArray[np.uint8]:
-        """uint8[S, L], the forwarding tables as they are now."""
+        """Return the present forwarding tables: uint8[S, L]."""
         lft = np.zeros(self._tables["lft"], np.uint8)
         lib.ibn_sim_get_lft(self._sim, pointer(lft))
         return lft
 
     def set_table(self, name: str, table: npt.NDArray[np.uint8]) -> None:
-        """Replace ``lft``, ``sl2vl`` or ``sl``; the shape has to stay."""
+        """Replace ``lft``, ``sl2vl`` or ``sl`` by a table of the same shape."""
         if table.shape != self._tables[name]:
             raise TypeError(f"{name} has to be {self._tables[name]}, got {table.shape}")
         table = np.ascontiguousarray(table)
         getattr(lib, f"ibn_sim_set_{name}")(self._sim, pointer(table))
 
     def fail(self, channel: int) -> int:
-        """Take both directions of a link down; the packets lost on it and waiting for it, -1 if it is down already."""
+        """Take both directions of a link down; return the number of packets lost, -1 if the link is down already."""
         return int(lib.ibn_sim_fail(self._sim, channel))
 
     def restore(self, channel: int) -> bool:
-        """Bring both directions of a link up; False if they are."""
+        """Bring both directions of a link up; return False if the link is up already."""
         return int(lib.ibn_sim_restore(self._sim, channel)) == 0
 
     def stop_flow(self, flow: int, at: int) -> None:
-        """No message of the flow begins at that tick or later."""
+        """Let the flow begin no message at tick ``at`` or later."""
         lib.ibn_sim_stop_flow(self._sim, flow, at)

@@ -1,4 +1,4 @@
-"""Numbers of the possible dependencies between the channels of a fabric."""
+"""Numbering of the possible dependencies (CDG edges) between the channels of a fabric."""
 
 from __future__ import annotations
 
@@ -11,16 +11,23 @@ from routing.errors import TableError
 from routing.fabric import Channels, Fabric
 
 NOTHING = 256
-"""Slots at the front that stand for no dependency (see csrc/cdg.h)."""
+"""Number of slots at the front that do not stand for a dependency (see csrc/cdg.h)."""
 
 
 def slot_numbers(channels: Channels) -> tuple[npt.NDArray[np.int32], int]:
-    """int32[C], the first slot of each channel, and the number of slots (see :class:`Slots`).
+    """Return the number of the first possible dependency of each channel (see :class:`Slots`).
+
+    Returns
+    -------
+    slot
+        int32[C]: the first slot of each channel.
+    count
+        Number of slots.
 
     Raises
     ------
     TableError
-        There are more possible dependencies than can be numbered.
+        There are more possible dependencies than an int32 can number.
     """
     size = np.diff(channels.first)[channels.dst].astype(np.int64) + 2
     end = NOTHING + np.cumsum(size)
@@ -32,17 +39,17 @@ def slot_numbers(channels: Channels) -> tuple[npt.NDArray[np.int32], int]:
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """Numbers of the possible dependencies of a fabric, and the tables by which kernels find them.
+    """Slot numbers of the possible dependencies of a fabric, and the tables by which kernels find them.
 
     Attributes
     ----------
     exit
-        uint8[S, 256], number among the channels of its switch of the channel behind a port; the out-degree for a port
-        behind which no switch is, the out-degree + 1 for a cable back to the same switch.
+        uint8[S, 256]: for each port, the index of its channel among the channels of the switch.  The out-degree if the
+        port does not lead to a switch; the out-degree + 1 if its cable leads back to the same switch.
     xfirst, xdst, dep_first
         int32[S+1], int32[X], int32[X] with X = C + 2 S: the extended channels (csrc/cdg.h).
     slot
-        int32[C], the slot of the dependency of each channel on the first channel of the switch behind it.
+        int32[C]: the slot of the dependency of each channel on the first channel of the switch at its end.
     count
         Number of slots.
     """
@@ -56,7 +63,12 @@ class Slots:
 
     @classmethod
     def of(cls, fabric: Fabric) -> Slots:
-        """Number the dependencies that the cables allow.  Cost: O(256 S + C)."""
+        """Return the numbers of all dependencies that the cables allow.
+
+        Notes
+        -----
+        Cost: O(256 S + C).
+        """
         channels, switches = fabric.channels, fabric.switches
         rows = np.arange(switches)
         degree = np.diff(channels.first)

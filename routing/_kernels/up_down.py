@@ -1,4 +1,4 @@
-"""Kernel wrapper: an order of the switches in which no turn in use leads down and up again."""
+"""Kernel wrapper: find an up*-down* order of the switches for given dependencies."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from routing.fabric import Channels
 def up_down(
     channels: Channels, slot: npt.NDArray[np.int32], waits: npt.NDArray[np.uint16]
 ) -> npt.NDArray[np.int32] | None:
-    """int32[S], the place of each switch in such an order; None if there is none.
+    """Return int32[S], positions of the switches in an order in which no dependency leads down and then up.
 
-    ``waits`` (uint16[slots]) is not 0 where a turn is in use, and ``slot`` (int32[C]) the first slot of each channel.
+    None if there is no such order.  ``waits`` (uint16[slots]) is not 0 for dependencies in use; ``slot`` (int32[C]) is
+    the first slot of each channel.
 
-    Cost: O(turns), three times.
+    Cost: three passes over the slots.
     """
     switches = len(channels.first) - 1
     position, placed = np.zeros(switches, np.int32), ffi.new("int32_t *")
@@ -30,7 +31,7 @@ def up_down(
 
 
 def climbing(channels: Channels, position: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """int32[C], an order of the channels in which every turn climbs that does not lead down and up again."""
+    """Return int32[C], a topological order of all dependencies that do not lead down and then up."""
     near, far = position[channels.src].astype(np.int64), position[channels.dst]
     key = np.where(far < near, -near, near + len(position))
     place = np.empty(len(channels), np.int32)

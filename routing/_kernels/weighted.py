@@ -1,4 +1,4 @@
-"""Wrapper of the kernel that lays paths of least weight."""
+"""Kernel wrapper: compute paths of least weight."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ def weighted(
     *,
     first_weight: float = 1.0,
 ) -> Balanced:
-    """Trees of least weight, one destination after the other in their order.
+    """Compute trees of least weight, one destination after the other.
 
-    A channel weighs ``first_weight`` and the flow that earlier destinations have put on it, times its slowness: so ways
-    get longer where channels are full.
+    The weight of a channel is its inverse capacity times the sum of ``first_weight`` and the flow that earlier
+    destinations have put on it.  So paths make detours around loaded channels.
 
     Parameters
     ----------
     channels, slowness, sources, targets
         As for :func:`routing._kernels.balance.balance`.
     first_weight
-        Of every channel, over 0.
+        Initial weight of every channel, above 0, in units of flow.
 
     Notes
     -----
-    The rule of T. Hoefler, T. Schneider, A. Lumsdaine, "Optimized routing for large-scale InfiniBand networks", HOTI
-    2009, with E. W. Dijkstra's algorithm.  Cost: O(D C log C).
+    This is the rule of T. Hoefler, T. Schneider, A. Lumsdaine, "Optimized routing for large-scale InfiniBand
+    networks", HOTI 2009, with E. W. Dijkstra's algorithm.  Cost: O(D C log C).
     """
     trees = np.full((len(targets.root), len(sources)), 255, np.uint8)
     load = np.zeros(len(channels))

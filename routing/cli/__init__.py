@@ -1,4 +1,4 @@
-"""The ``ibnue`` command: the only place that prints."""
+"""The ``ibnue`` command line: the only package that prints."""
 
 from routing.cli.command import main
 

@@ -1,18 +1,20 @@
-"""``python -m routing.cli`` is ``ibnue``."""
+"""Run the ``ibnue`` command as ``python -m routing.cli``."""
 
 import sys
 
 from routing.cli import main
+from routing.isolation import import_path
 
 
 def start() -> None:
-    """Run the command line in a process that is its own."""
-    # igraph loads what it could draw with, where that is installed, which takes longer than most commands; nothing here
-    # has it draw.
+    """Run the command line in a process of its own, without the working directory on the import path."""
+    # igraph imports its drawing backends if they are installed, which takes longer than most commands. No command draws
+    # with igraph.
     for drawing in ("matplotlib", "cairocffi", "cairo"):
-        sys.modules.setdefault(drawing, None)  # type: ignore[arg-type]  # None: there is no such module
+        sys.modules.setdefault(drawing, None)  # type: ignore[arg-type]  # None makes the import fail
+    sys.path[:] = import_path()
     main()
 
 
-if __name__ == "__main__":  # workers of an MPI job import the main module of their master
+if __name__ == "__main__":  # workers of an MPI job import the main module of rank 0
     start()

@@ -1,4 +1,4 @@
-"""``ibnue check``: are these tables complete and free of credit loops?"""
+"""``ibnue check``: check whether tables are complete and free of credit loops."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from zipfile import is_zipfile
 import click
 
 from routing.cli import fabrics, findings
-from routing.cli.command import FINDING
+from routing.cli.command import FINDING, UNDECIDED
 from routing.cli.output import json_option, phase, print_facts, print_json, tell
 from routing.errors import FalseCertificate
 
 if TYPE_CHECKING:
-    from routing.deadlock.proof import Proof
+    from routing.deadlock.verdict import Verdict
     from routing.fabric import Fabric
     from routing.tables import Routing
 
 HOLDS = "holds"
 
 PORT_VLS = (1, 2, 4, 8, 15)
-"""Numbers of data VLs that a port can have."""
+"""Numbers of data VLs that a port can support."""
 
 
 @click.command()
 @fabrics.fabric_argument
 @click.argument("tables", type=click.Path(path_type=Path))
+@fabrics.sl_options
 @click.option("--require", type=click.Choice(["forward", "reversible"]), default="forward", show_default=True,
-              help="The proof to ask for; reversible takes the replies' way back into account too.")  # fmt: skip
+              help="Strength of the proof: forward proves requests, reversible proves their replies, too.")  # fmt: skip
 @click.option("--message-types", "types", type=click.IntRange(1, 16), metavar="N",
               help="Messages are of N types that wait for one another, such as request and reply: are there VLs for a"
                    " copy of these tables for each of them?")  # fmt: skip
@@ -48,65 +49,77 @@ def check(
 ) -> int:
     """Say whether TABLES are complete and free of credit loops on FABRIC, and which loop there is if not.
 
-    TABLES is a bundle, a folder that ibnue wrote, or a folder with OpenSM's dump files.  Exit status 1 if they are not
-    complete or have a credit loop, if the certificate that they came with does not hold, or if no port has the VLs for
-    --message-types.
+    TABLES is a bundle, a folder that ibnue wrote, a folder with OpenSM's dump files, or a dump of LFTs.  Exit status 1
+    if they are not complete or have a credit loop, if the certificate that they came with does not hold, or if no port
+    has the VLs for --message-types; 3 if that cannot be decided, as service levels or SL2VL tables are unknown.
     """
-    from routing.deadlock.proof import prove
-    from routing.formats.table_files import read_tables
+    from routing.deadlock.verdict import decide
 
     with phase(f"reading {fabric} and {tables}"):
         subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
-        routing = read_tables(tables, subnet)
+        routing = fabrics.tables(tables, subnet)
     with phase("proving"):
-        proof = prove(subnet, routing, threads=threads)
+        verdict = decide(subnet, routing, threads=threads)
         carried = carried_certificate(tables, subnet, routing, threads)
-    strong = require == "forward" or proof.strength == "reversible"
-    chain = None if types is None else chain_of(proof, types)
-    good = proof.certified and strong and carried in (None, HOLDS) and (chain is None or chain["port_vls"] is not None)
-    assumed = routing.provenance.options.get("assumed", [])
+    chain = None if types is None else chain_of(verdict, types)
+    status = status_of(verdict, require, carried, chain)
     if as_json:
-        verdict = {
-            "vls": proof.vls,
-            "assumed": assumed,
+        more = {
             "bundle_certificate": carried,
             "required": require,
-            "good": good,
+            "good": status == 0,
             **({} if chain is None else {"message_types": chain}),
         }
-        print_json({**findings.as_object(subnet, proof), **verdict})
-        return 0 if good else FINDING
-    rows = [("fabric", findings.fabric_line(subnet)), *findings.facts(proof), ("VLs", str(proof.vls))]
+        print_json({**findings.verdict_object(subnet, verdict), **more})
+        return status
+    rows = [("fabric", findings.fabric_line(subnet)), *findings.verdict_facts(verdict)]
     if chain is not None:
         rows.append(("message types", chain_text(chain)))
-    print_facts([*rows, *([] if carried is None else [("certificate", f"that in the bundle {carried}")])])
-    for assumption in assumed if isinstance(assumed, list) else ():
-        tell(f"the files do not say, so it is assumed: {assumption}")
-    findings.print_findings(proof)
-    if require == "reversible" and proof.credit_loop is None and proof.reversible_loop is not None:
+    if carried is not None:
+        rows.append(("certificate", f"in the bundle: {'verified' if carried == HOLDS else carried}"))
+    print_facts(rows)
+    findings.print_verdict(verdict)
+    proof = verdict.proof
+    if require == "reversible" and verdict.loops == "none" and proof.reversible_loop is not None:
         tell(*proof.reversible_loop.describe())
-    return 0 if good else FINDING
+    return status
 
 
-def chain_of(proof: Proof, types: int) -> dict[str, Any]:
-    """What so many message types take, a copy of the tables in VLs of its own for each; port_vls: None, if too many.
+def status_of(verdict: Verdict, require: str, carried: str | None, chain: Mapping[str, Any] | None) -> int:
+    """Return the exit status: a certain finding takes precedence over an undecided question."""
+    wrong = not verdict.proof.complete or verdict.loops == "yes" or carried not in (None, HOLDS)
+    wrong |= verdict.loops == "none" and require == "reversible" and verdict.proof.strength != "reversible"
+    known = verdict.vls is not None
+    wrong |= known and chain is not None and chain["port_vls"] is None
+    if wrong:
+        return FINDING
+    return UNDECIDED if verdict.loops == "unknown" or (chain is not None and not known) else 0
 
-    ``strict`` and ``wide``: the fewest VLs of these ports that a message of a type could choose from, if switches were
-    adaptive on all VLs but a copy for each type.
+
+def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
+    """Return how many VLs `types` message types need, if each type has a copy of the tables on VLs of its own.
+
+    The key ``port_vls`` is the smallest number of data VLs of a port that suffices, None if there is none.  The keys
+    ``strict`` and ``wide`` are for adaptive switches, see :mod:`routing.deadlock.freedom`: the number of VLs of such a
+    port that a message of any type can choose from at least.
     """
     from routing.deadlock.freedom import AVOIDANCES, channels_needed, message_freedom
 
-    escape = [proof.vls] * types
+    if verdict.vls is None:
+        return {"types": types, "vls_each": None, "vls_needed": None, "port_vls": None}
+    escape = [verdict.vls] * types
     needed = channels_needed(escape, "strict")
-    ports = next((count for count in PORT_VLS if count >= needed), None) if proof.certified else None
-    chain: dict[str, Any] = {"types": types, "vls_each": proof.vls, "vls_needed": needed, "port_vls": ports}
+    ports = next((count for count in PORT_VLS if count >= needed), None) if verdict.certified else None
+    chain: dict[str, Any] = {"types": types, "vls_each": verdict.vls, "vls_needed": needed, "port_vls": ports}
     if ports is not None:
         chain |= {how: min(message_freedom(ports, escape, how).usable) for how in AVOIDANCES}
     return chain
 
 
 def chain_text(chain: Mapping[str, Any]) -> str:
-    """The same in a line."""
+    """Return one line that says how many VLs a chain of message types needs (:func:`chain_of`)."""
+    if chain["vls_each"] is None:
+        return "unknown, as the VLs of the tables are unknown"
     needs = f"{chain['types']} need {chain['vls_needed']} VLs, {chain['vls_each']} each"
     if chain["port_vls"] is not None:
         return f"{needs}, with ports of {chain['port_vls']}"
@@ -116,7 +129,13 @@ def chain_text(chain: Mapping[str, Any]) -> str:
 
 
 def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads: int) -> str | None:
-    """Whether the certificate in a bundle holds, checked by a walk over the tables; None where there is none."""
+    """Check the certificate stored in a bundle by following every route once.
+
+    Returns
+    -------
+    str or None
+        :data:`HOLDS` or the reason why the certificate is invalid; None if there is no certificate.
+    """
     from routing.deadlock.certificate import Certificate, Strength, check_certificate
     from routing.formats.bundle import read_bundle
     from routing.formats.table_files import BUNDLE
@@ -132,5 +151,5 @@ def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads:
     try:
         check_certificate(fabric, routing, certificate, threads=threads)
     except FalseCertificate as error:
-        return f"does NOT hold: {error}"
+        return f"NOT valid: {error}"
     return HOLDS

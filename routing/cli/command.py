@@ -1,7 +1,7 @@
-"""The group of commands, loaded one by one as they are asked for, and the one place that ends the process.
+"""Command group that imports each command on demand, and the only place that ends the process.
 
-A command returns its exit status: 0 or None when all is fine, 1 when it found something.  What it raises becomes one
-line on standard error and a status here, so that no command has an error path of its own.
+A command returns its exit status: 0 or None if all is well, 1 if it has a finding.  Exceptions of a command become one
+line on standard error and an exit status here, so that no command needs error handling of its own.
 """
 
 from __future__ import annotations
@@ -11,21 +11,29 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from routing import __version__
-from routing.errors import EnvironmentProblem, IbnueError, InputError, NotEnoughVLs
+from routing.cli.output import input_warnings
+from routing.errors import EnvironmentProblem, IbnueError, InputError, InputWarning, NotEnoughVLs
 from routing.names import escaped
 
 FINDING = 1
+UNDECIDED = 3
+"""Exit status if the available information does not decide the question."""
+BUG = 70
+"""Exit status of an unexpected exception, which is printed with its traceback."""
 WRONG_USE = 2
 INTERRUPTED = 130
 READER_GONE = 128 + signal.SIGPIPE
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that end a command like Ctrl-C does, so that it leaves nothing behind."""
+"""Signals that end a command like Ctrl-C does, so that the command can clean up."""
 
 COMMANDS: Mapping[str, str] = {
     "route": "Compute the tables of a fabric, prove them, write them.",
@@ -37,27 +45,27 @@ COMMANDS: Mapping[str, str] = {
     "diff": "What differs between two sets of tables.",
     "sweep": "Engines x fabrics x faults x seeds, with a ledger.",
     "simulate": "Packets and credits: does a credit loop lock, and what helps?",
-    "whatif": "Break links and switches, mend the tables, say what it costs.",
+    "whatif": "Break links and switches, repair the tables, report the cost.",
     "transition": "May one set of tables be replaced by another while traffic runs?",
     "lab": "A real OpenSM with the plugin on a simulated fabric, live.",
     "plugin": "Build the plugin for the OpenSM that is installed.",
     "fabric": "Make or read a fabric; describe it, or write it.",
     "completion": "Print the completion script for a shell.",
 }
-"""Every command with its help line; the module of the same name in this package has a function of that name."""
+"""Help line of every command; the module of the same name in this package has a function of that name."""
 
 
 RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
-"""What click says of a text in place of a number, and what it means."""
+"""click's wording for an argument that is not a number, and the plain wording that replaces it."""
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, as an error is printed."""
+    """Return the text without line breaks and control characters, as errors are printed."""
     return escaped(" ".join(text.split()))
 
 
 def usage_line(error: Any) -> str:
-    """A usage error in one line, with the command that tells more."""
+    """Return a usage error as one line that names the command whose ``--help`` explains more."""
     told = error.format_message()
     for words, plain in RANGES:
         told = told.replace(words, plain)
@@ -66,12 +74,12 @@ def usage_line(error: Any) -> str:
 
 
 def no_command_line(error: Any) -> str:
-    """A group without one of its commands."""
+    """Return the error line for a command group that was called without a command."""
     return f"a command is missing (see {error.ctx.command_path if error.ctx is not None else 'ibnue'} --help)"
 
 
 def system_line(error: Any) -> str:
-    """What the operating system refused, and for which file."""
+    """Return the error line for an OSError: the file, if known, and the reason."""
     where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
     return f"{where}{error.strerror or error}"
 
@@ -83,18 +91,18 @@ EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ..
     ((click.UsageError,), WRONG_USE, usage_line),
     ((click.ClickException,), WRONG_USE, lambda error: error.format_message()),
     ((InputError,), WRONG_USE, str),
-    ((EnvironmentProblem,), WRONG_USE, lambda error: str(error).partition("\n")[0]),  # a log's end may follow
+    ((EnvironmentProblem,), WRONG_USE, lambda error: str(error).partition("\n")[0]),  # later lines: end of a log
     ((NotEnoughVLs,), FINDING, lambda error: f"{error} (allow more, or use nue or updn, which do with one)"),
     ((IbnueError,), FINDING, str),
     ((click.Abort, KeyboardInterrupt), INTERRUPTED, lambda error: "interrupted"),
     ((OSError,), WRONG_USE, system_line),
     ((MemoryError,), WRONG_USE, lambda error: "out of memory"),
 )
-"""What becomes of an exception: its class (the first that fits counts), the exit status, what to print."""
+"""Exception classes, exit status and function that returns the error line; the first matching row applies."""
 
 
 class Ended(KeyboardInterrupt):
-    """One of :data:`ENDINGS` has come."""
+    """Raised when one of the signals :data:`ENDINGS` arrives."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"ended by {signal.Signals(number).name}")
@@ -102,14 +110,14 @@ class Ended(KeyboardInterrupt):
 
 
 class ReaderGone(Exception):
-    """Nobody reads standard output any more."""
+    """Raised when standard output is a pipe that has no reader any more."""
 
 
 def is_read() -> bool:
-    """Whether somebody may still read what goes to standard output."""
+    """Return whether standard output may still have a reader."""
     try:
         place = sys.stdout.fileno()
-    except (OSError, ValueError):  # there is no such file
+    except (OSError, ValueError):  # standard output has no file descriptor
         return True
     watched = select.poll()
     watched.register(place, 0)
@@ -117,18 +125,18 @@ def is_read() -> bool:
 
 
 def forget_output() -> None:
-    """Let what is left to be written go nowhere, rather than fail when Python ends."""
+    """Redirect standard output to the null device, so that the flush at exit does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def heed_endings() -> None:
-    """Have the signals of :data:`ENDINGS` raise :class:`Ended`, once; those that are ignored (nohup) stay so."""
+    """Make the signals :data:`ENDINGS` raise :class:`Ended` once; ignored signals (nohup) stay ignored."""
 
     def end(number: int, _: object) -> None:
         for each in heeded:
-            signal.signal(each, signal.SIG_IGN)  # what is being tidied up is tidied up
+            signal.signal(each, signal.SIG_IGN)  # a second signal must not interrupt the cleanup
         raise Ended(number)
 
     heeded = [number for number in ENDINGS if signal.getsignal(number) is signal.SIG_DFL]
@@ -136,9 +144,33 @@ def heed_endings() -> None:
         signal.signal(number, end)
 
 
+@contextmanager
+def reported_warnings() -> Iterator[None]:
+    """Print each :class:`InputWarning` once as a line on standard error, and keep it for :func:`print_json`."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: Any) -> None:
+        if not issubclass(category, InputWarning):
+            before(message, category, filename, lineno, *more)
+        elif (line := one_line(str(message))) not in input_warnings():
+            input_warnings().append(line)
+            click.echo(f"ibnue: warning: {line}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InputWarning)
+        warnings.showwarning = show  # type: ignore[assignment]  # restored by catch_warnings
+        yield
+
+
 def explain(error: BaseException) -> tuple[str, int] | None:
-    """What to print about an exception, and the exit status; None for what is a bug and deserves its traceback."""
-    for ended in (error, error.__cause__):  # click makes an Abort of it
+    """Return the error line and the exit status of an exception.
+
+    Returns
+    -------
+    tuple[str, int] or None
+        Line and exit status; None for a bug, which deserves its traceback.
+    """
+    for ended in (error, error.__cause__):  # click raises an Abort from it
         if isinstance(ended, Ended):
             return str(ended), ended.status
     for classes, status, line in EXPLANATIONS:
@@ -148,30 +180,30 @@ def explain(error: BaseException) -> tuple[str, int] | None:
 
 
 class CommandGroup(click.Group):
-    """Imports the module of a command when that command is wanted, so that ``ibnue --help`` loads none of them."""
+    """Command group that imports the module of a command on demand, so that ``ibnue --help`` imports none."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was asked for."""
+        """Run the requested command."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError as error:  # click would end with the status of a finding
+        except BrokenPipeError as error:  # click would exit with the status of a finding
             if is_read():
                 raise
             raise ReaderGone from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order in which they are listed."""
+        """Return the names of the commands in the order in which the help lists them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name."""
+        """Return the command with the given name, None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(importlib.import_module(f"routing.cli.{cmd_name}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands from the table, without loading them."""
+        """List the commands from :data:`COMMANDS`, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -183,19 +215,21 @@ class CommandGroup(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command line and end the process (or, not standalone, return)."""
+        """Run the command line and end the process; if not standalone, return."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         try:
             heed_endings()
-            status = super().main(args, prog_name or "ibnue", complete_var, standalone_mode=False, **extra)
+            with reported_warnings():
+                status = super().main(args, prog_name or "ibnue", complete_var, standalone_mode=False, **extra)
         except ReaderGone:
             forget_output()
             sys.exit(READER_GONE)
         except (Exception, KeyboardInterrupt) as error:
             explained = explain(error)
-            if explained is None:
-                raise
+            if explained is None:  # Python would exit with 1, which is the status of a finding
+                traceback.print_exc()
+                sys.exit(BUG)
             line, status = explained
             click.echo(f"ibnue: {line}", err=True)
         sys.exit(status if isinstance(status, int) else 0)

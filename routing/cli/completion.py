@@ -1,4 +1,4 @@
-"""``ibnue completion``: what a shell needs to complete the command line."""
+"""``ibnue completion``: print the completion script for a shell."""
 
 from __future__ import annotations
 

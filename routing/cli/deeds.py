@@ -1,4 +1,4 @@
-"""What can be done to a running lab, in words: ``unlink sw1 2``."""
+"""Actions on a running lab, written as text: ``unlink sw1 2``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELP = "unlink DEVICE [PORT], relink DEVICE [PORT], show, quit"
 
 
 def typed() -> Iterator[str]:
-    """Deeds from standard input, with a prompt on a terminal."""
+    """Yield actions from standard input, with a prompt on a terminal."""
     watched = sys.stdin.isatty()
     while True:
         if watched:
@@ -33,12 +33,21 @@ def typed() -> Iterator[str]:
 
 
 def parse(deed: str) -> tuple[str, str, int | None]:
-    """A deed as its word, device and port ("" and None where there is none).
+    """Split an action into its word, device and port.
+
+    Returns
+    -------
+    word : str
+        "show", "quit", "unlink" or "relink".
+    device : str
+        Name of the device, "" if the action has none.
+    port : int or None
+        Port number, None if the action has none.
 
     Raises
     ------
     OptionError
-        No such deed.
+        The action is unknown.
     """
     match deed.split():
         case [("show" | "quit") as word]:
@@ -51,12 +60,12 @@ def parse(deed: str) -> tuple[str, str, int | None]:
 
 
 def foresee(deed: str, fabric: Fabric) -> None:
-    """See that a deed can be done, before anything is started for it.
+    """Check that an action is possible on the fabric, before anything is started for it.
 
     Raises
     ------
     OptionError
-        No such deed, device or cable.
+        The action, device or cable is unknown.
     """
     from routing.faults import parse_fault
 
@@ -66,12 +75,12 @@ def foresee(deed: str, fabric: Fabric) -> None:
 
 
 def do(opened: Lab, deed: str) -> Sweep:
-    """Do a deed; the sweep that it led to.
+    """Execute an action, and return the sweep that follows it.
 
     Raises
     ------
     InputError
-        No such deed, device or port.
+        The action, device or port is unknown.
     """
     word, device, port = parse(deed)
     if word == "show":
@@ -80,7 +89,7 @@ def do(opened: Lab, deed: str) -> Sweep:
 
 
 def last_sweep(opened: Lab) -> Sweep:
-    """The latest sweep; there is one, as the lab waits for it when it starts."""
+    """Return the latest sweep, which exists because the lab waits for one when it starts."""
     sweep = opened.sweep
     assert sweep is not None
     return sweep

@@ -1,4 +1,4 @@
-"""``ibnue diff``: what differs between two sets of tables."""
+"""``ibnue diff``: report the differences between two sets of tables."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ NAMED_SWITCHES = 10
 @click.option("--fabric-b", metavar="FABRIC", help="The fabric of B.")
 @click.option("--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs assigned.")
 @click.option("--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="LIDs from OpenSM's guid2lid file.")
+@fabrics.name_map_option
 @json_option
 def diff(
     *, a: Path, b: Path, fabric: str | None, fabric_b: str | None, lmc: int, guid2lid: Path | None, as_json: bool
@@ -42,8 +43,8 @@ def diff(
 
     if fabric is None and fabric_b is not None:
         raise OptionError("--fabric-b needs --fabric", remedy="name the fabric of A too")
-    if fabric is None and (lmc or guid2lid is not None):
-        name = "--lmc" if lmc else "--guid2lid"
+    if fabric is None and (lmc or guid2lid is not None or fabrics.has_names()):
+        name = "--lmc" if lmc else "--guid2lid" if guid2lid is not None else "--node-name-map"
         raise OptionError(f"{name} is about --fabric", remedy="add --fabric FABRIC, or leave it out")
     with phase("comparing"):
         before = load(a, fabric, lmc, guid2lid)
@@ -60,12 +61,12 @@ def diff(
 
 
 def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tables:
-    """The tables at a path, with their fabric where one is given.
+    """Return the tables at a path, with their fabric if one is given.
 
     Raises
     ------
     InputError
-        Dumps of OpenSM without a fabric: they do not name what their LIDs belong to.
+        OpenSM's dumps without a fabric: they do not state which device a LID belongs to.
     """
     from routing.difference import tables_of_bundle, tables_of_fabric
     from routing.formats.bundle import read_bundle
@@ -83,12 +84,14 @@ def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tab
 
 
 def facts(found: Difference) -> Iterator[tuple[str, str]]:
-    """The differences, line by line."""
+    """Yield the differences as rows of name and text."""
     yield "entries", of(found.entries_changed, found.entries)
     yield "LFT blocks", f"{of(found.blocks_changed, found.blocks)}; one SMP each"
-    yield "SLs", "keyed in different ways" if found.sls_changed is None else f"{found.sls_changed} differ"
-    yield "SL2VL", "differ" if found.sl2vl_changed else "same"
-    yield "VLs", arrow(*found.vls)
+    sls = "keyed in different ways" if found.sls_changed is None else f"{found.sls_changed} differ"
+    yield "SLs", "unknown, as files do not state them" if "SL" in found.unknown else sls
+    sl2vl = "differ" if found.sl2vl_changed else "same"
+    yield "SL2VL", "unknown, as files do not state them" if "SL2VL" in found.unknown else sl2vl
+    yield "VLs", "unknown" if found.unknown else arrow(*found.vls)
     for name, switches in (("switches gone", found.switches_gone), ("switches new", found.switches_new)):
         if switches:
             yield name, ", ".join(switches[:NAMED_SWITCHES]) + (", ..." if len(switches) > NAMED_SWITCHES else "")
@@ -102,11 +105,11 @@ def facts(found: Difference) -> Iterator[tuple[str, str]]:
 
 
 def of(changed: int, whole: int) -> str:
-    """So many of so many."""
+    """Format a count of changed items with the total and the percentage."""
     return f"{changed} of {whole} differ ({changed / max(whole, 1):.1%})"
 
 
 def arrow(before: float, after: float) -> str:
-    """From one value to another."""
+    """Format the change from one value to another."""
     first, second = (f"{value:.4g}" if math.isfinite(value) else "no limit" for value in (before, after))
     return first if first == second else f"{first} -> {second}"

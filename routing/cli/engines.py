@@ -1,8 +1,7 @@
-"""The options that choose an engine and tell it what to do; shared by the commands that route."""
+"""Options that choose and configure a routing engine, shared by the commands that route."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from routing.cli.numbers import Number
-from routing.errors import OptionError
 from routing.numerals import decimal
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ MAX_DATA_VLS = 15
 
 
 def vl_count(text: str) -> int | str:
-    """``--vls``: a number of data VLs, ``min`` or ``auto``."""
+    """Parse ``--vls``: a number of data VLs, ``min`` or ``auto``."""
     if text in ("min", "auto"):
         return text
     number = decimal(text)
@@ -31,29 +29,29 @@ def vl_count(text: str) -> int | str:
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of engines for the shell."""
+    """Return the names of engines for shell completion."""
     from routing.engines import ENGINES
 
     return [name for name in sorted(ENGINES) if name.startswith(incomplete)]
 
 
 def engine_options(command: Command) -> Command:
-    """Give a command ``--engine`` and the options of :class:`~routing.engines.base.EngineOptions`."""
+    """Add ``--engine`` and the options of :class:`~routing.engines.base.EngineOptions` to a command."""
     options = [
         click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
                      shell_complete=complete, help="The routing engine: updn, nue, dfsssp, lash, sssp or minhop."),
         click.option("--vls", type=vl_count, metavar="K|min|auto", default="auto", show_default=True,
                      help="At most K data VLs; min: as few as can be found; auto: what every port supports."),
         click.option("--objective", type=click.Choice(["alltoall", "bisection"]), default="alltoall",
-                     show_default=True, help="What balance serves."),
+                     show_default=True, help="Traffic pattern to balance for."),
         click.option("--passes", type=click.IntRange(0, 1000), metavar="N",
                      help="Refinement passes over all destinations; as many as the effort allows if not given."),
         click.option("--effort", type=Number(0, 1000), default=1.0, show_default=True, metavar="X",
-                     help="Work that balance is worth; 1 is about a second for a thousand switches."),
+                     help="Optimisation effort; 1 is about a second for a thousand switches."),
         click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True,
-                     help="Of every random choice."),
+                     help="Random seed."),
         click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True,
-                     help="Worker threads; they change nothing but the time."),
+                     help="Worker threads; the tables do not depend on them."),
         click.option("--root", "roots", multiple=True, metavar="NAME|GUID",
                      help="A root switch of Up*/Down*; may be given several times."),
         click.option("--root-guid-file", type=click.Path(path_type=Path), metavar="FILE",
@@ -75,29 +73,25 @@ def engine_options(command: Command) -> Command:
 
 
 def is_given(option: str) -> bool:
-    """Whether an option of the command under way was given, be it with its default."""
+    """Return whether an option of the running command was given explicitly, even with its default value."""
     return click.get_current_context().get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
 
 
 def find_engine(name: str) -> Engine:
-    """The engine of that name.
+    """Return the engine with the given name.
 
     Raises
     ------
     OptionError
-        There is none.
+        There is no engine of that name.
     """
     from routing.engines import ENGINES
 
-    if name in ENGINES:
-        return ENGINES[name]
-    near = difflib.get_close_matches(name, ENGINES, 1, 0.7)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise OptionError(f"there is no engine {name!r}", remedy=f"{hint}engines: {', '.join(sorted(ENGINES))}")
+    return ENGINES[name]
 
 
 def collect(given: dict[str, Any]) -> EngineOptions:
-    """The engine's options out of the command's, which are taken away from ``given``."""
+    """Return the engine options of the command, and remove them from ``given``."""
     from routing.engines.base import EngineOptions, Objective
 
     names = (

@@ -1,4 +1,4 @@
-"""``ibnue fabric``: make a fabric, or read one; describe it, or write it in another format."""
+"""``ibnue fabric``: generate or read a fabric, describe it, or write it in another format."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @fabrics.fault_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the fabric; the suffix says how: .net (ibsim), .json, .graphml.")  # fmt: skip
+@fabrics.name_map_option
 @json_option
 def fabric(
     *,
@@ -78,12 +79,12 @@ def fabric(
 
 
 def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, guid2lid: Path | None) -> Fabric:
-    """The fabric of a generator, or that of a file.
+    """Return the fabric of a generator or of a file.
 
     Raises
     ------
     OptionError
-        Options of a generator with a file, or of a file with a generator.
+        Options of a generator were given with a file, or options of a file with a generator.
     """
     made = fabrics.generator_of(source)
     if made is not None:
@@ -96,7 +97,7 @@ def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, gu
 
 
 def describe(fabric: Fabric) -> dict[str, Any]:
-    """What a fabric consists of."""
+    """Return the counts that describe a fabric, by name."""
     import numpy as np
 
     kinds = np.bincount(fabric.terminal_kind, minlength=3)
@@ -118,7 +119,7 @@ def describe(fabric: Fabric) -> dict[str, Any]:
 
 
 def facts(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The description, line by line."""
+    """Yield the description as rows of name and text."""
     for name, value in described.items():
         yield (
             name,
@@ -129,7 +130,7 @@ def facts(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def list_generators(as_json: bool) -> None:
-    """Every generator with its arguments."""
+    """Print every generator with its arguments."""
     from routing.topologies import TOPOLOGIES
 
     if as_json:

@@ -1,4 +1,4 @@
-"""The FABRIC argument: a file of any readable format, or a generator with its arguments."""
+"""The FABRIC argument: a file in any readable format, or a generator with its arguments."""
 
 from __future__ import annotations
 
@@ -19,8 +19,32 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+_NAMES, _SL_FILES = "routing.cli.fabrics.node_names", "routing.cli.fabrics.sl_files"
+"""Keys of click's context under which ``--node-name-map``, ``--sl`` and ``--sl2vl`` store their values."""
+
+
+def name_map_option(command: Command) -> Command:
+    """Add ``--node-name-map`` to a command; :func:`read` applies it to every fabric of that command."""
+
+    def keep(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
+        if path is not None:
+            from routing.formats.guid_files import read_node_name_map
+
+            ctx.meta[_NAMES] = read_node_name_map(path)
+
+    return click.option(
+        "--node-name-map",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        expose_value=False,
+        callback=keep,
+        help='Names of devices by GUID, as OpenSM and infiniband-diags read them: lines of 0xGUID "NAME".',
+    )(command)
+
+
 def fabric_argument(command: Command) -> Command:
-    """Give a command the argument FABRIC and the options that say which LIDs a fabric gets."""
+    """Add the argument FABRIC to a command, and the options for the LIDs and names of its devices."""
+    command = name_map_option(command)
     command = click.option(
         "--guid2lid",
         type=click.Path(path_type=Path),
@@ -38,7 +62,7 @@ def fabric_argument(command: Command) -> Command:
 
 
 def fault_options(command: Command) -> Command:
-    """Give a command the options that break something in its fabric before anything else is done with it."""
+    """Add the options to a command that break parts of its fabric before it is used."""
     command = click.option(
         "--faults",
         "fault_lists",
@@ -57,12 +81,12 @@ def fault_options(command: Command) -> Command:
 
 
 def broken(fabric: Fabric, failed: Sequence[str], lists: Sequence[Path]) -> Fabric:
-    """The fabric with what :func:`fault_options` breaks.
+    """Return the fabric with the faults of :func:`fault_options` applied.
 
     Raises
     ------
     OptionError, ParseError
-        A fault that names nothing of the fabric.
+        A fault names nothing in the fabric.
     """
     if not failed and not lists:
         return fabric
@@ -74,13 +98,53 @@ def broken(fabric: Fabric, failed: Sequence[str], lists: Sequence[Path]) -> Fabr
     return apply_faults(fabric, faults)
 
 
-def tables_of(path: Path, fabric: Fabric, option: str) -> Routing:
-    """Tables that may be for another fabric than the command is about, which ``option`` would name.
+def sl_options(command: Command) -> Command:
+    """Add ``--sl`` and ``--sl2vl`` to a command; :func:`tables` applies them."""
+
+    def keep(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
+        if path is not None:
+            ctx.meta.setdefault(_SL_FILES, {})[param.name] = path
+
+    kind = click.Path(path_type=Path)
+    for option in (
+        click.option("--sl2vl", type=kind, metavar="FILE", expose_value=False, callback=keep,
+                     help="SL2VL tables, for TABLES that are a dump of LFTs: opensm-sl2vl.dump or ibdmchk's form."),
+        click.option("--sl", type=kind, metavar="FILE", expose_value=False, callback=keep,
+                     help="Service levels of the paths, for TABLES that are a dump of LFTs: what saquery PR prints, "
+                     "opensm-path-records.dump, or ibdmchk's form."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def has_sl_files() -> bool:
+    """Return whether the running command was given ``--sl`` or ``--sl2vl``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and _SL_FILES in context.meta
+
+
+def tables(path: Path, fabric: Fabric) -> Routing:
+    """Read the argument TABLES, with the files of the running command's ``--sl`` and ``--sl2vl``.
 
     Raises
     ------
     InputError, EnvironmentProblem
-        Nothing there, or unreadable; tables of another fabric: the remedy is ``option``.
+        The path is missing or unreadable, the tables belong to another fabric, or SL files were given with a bundle.
+    """
+    from routing.formats.table_files import SlFiles, read_tables
+
+    context = click.get_current_context(silent=True)
+    given = {} if context is None else context.meta.get(_SL_FILES, {})
+    return read_tables(path, fabric, SlFiles(**given))
+
+
+def tables_of(path: Path, fabric: Fabric, option: str) -> Routing:
+    """Read tables whose fabric may differ from the command's fabric; ``option`` is the option that names it.
+
+    Raises
+    ------
+    InputError, EnvironmentProblem
+        The path is missing or unreadable, or the tables belong to another fabric: the error suggests ``option``.
     """
     from routing.formats.table_files import read_tables
 
@@ -92,7 +156,7 @@ def tables_of(path: Path, fabric: Fabric, option: str) -> Routing:
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Files, and names of generators, for the shell."""
+    """Return files and names of generators for shell completion."""
     from routing.topologies import TOPOLOGIES
 
     names = [CompletionItem(f"{name}:") for name in TOPOLOGIES if name.startswith(incomplete)]
@@ -100,7 +164,7 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 
 def generator_of(text: str) -> tuple[str, list[str]] | None:
-    """Name and words of ``generator:argument,argument,option=value``; None where it names a file, or no generator."""
+    """Split ``generator:argument,argument,option=value`` into name and words; None for a file or unknown generator."""
     from routing.topologies import TOPOLOGIES
 
     name, _, rest = text.partition(":")
@@ -108,29 +172,47 @@ def generator_of(text: str) -> tuple[str, list[str]] | None:
 
 
 def generated(name: str, words: Sequence[str], guid2lid: Path | None, /, *, lmc: int = 0, **options: Any) -> Fabric:
-    """The fabric of a generator, whose GUIDs no file of LIDs can know; LMC 0 is that of no option.
+    """Return the fabric of a generator; an LMC of 0 is not passed to the generator.
 
     Raises
     ------
     OptionError
-        A file of LIDs all the same, or what the generator says.
+        A file of LIDs was given, which cannot know generated GUIDs, or the generator rejects its arguments.
     """
     from routing.topologies import from_words
 
     if guid2lid is not None:
         raise OptionError("--guid2lid needs a fabric file", remedy="a generator's GUIDs are its own")
-    return from_words(name, words, **options, **({"lmc": lmc} if lmc else {}))
+    return named(from_words(name, words, **options, **({"lmc": lmc} if lmc else {})))
+
+
+def has_names() -> bool:
+    """Return whether the running command was given ``--node-name-map``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and _NAMES in context.meta
+
+
+def named(fabric: Fabric) -> Fabric:
+    """Return the fabric with the names of the running command's ``--node-name-map``."""
+    context = click.get_current_context(silent=True)
+    names = None if context is None else context.meta.get(_NAMES)
+    if names is None:
+        return fabric
+    from routing.formats.guid_files import apply_node_names
+
+    return apply_node_names(fabric, names)
 
 
 def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
-    """The fabric that FABRIC means.
+    """Return the fabric that the argument FABRIC names.
 
-    A file of that name comes first.  Otherwise it is ``generator:argument,argument,option=value``.
+    A file of that name takes precedence.  Otherwise FABRIC is ``generator:argument,argument,option=value``.  Devices
+    get the names of ``--node-name-map``.
 
     Raises
     ------
     InputError
-        Neither a file nor a generator, or what the reader or the generator says.
+        FABRIC is neither a file nor a generator, or the reader or the generator rejects it.
     """
     from routing.topologies import TOPOLOGIES
 
@@ -144,4 +226,4 @@ def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
         raise InputError("no such file or generator", path=text, remedy=hint)
     from routing.formats.fabric_files import read_fabric
 
-    return read_fabric(Path(text), lmc=lmc, guid2lid=guid2lid)
+    return named(read_fabric(Path(text), lmc=lmc, guid2lid=guid2lid))

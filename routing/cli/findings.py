@@ -1,4 +1,4 @@
-"""What a proof says, as lines and as JSON; shared by every command that proves."""
+"""Output of proofs and verdicts as text and as JSON, shared by all commands that prove tables."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from routing.numerals import number_of
 
 if TYPE_CHECKING:
     from routing.deadlock.proof import Proof
+    from routing.deadlock.verdict import Verdict
     from routing.deadlock.witness import CreditLoop
     from routing.fabric import Fabric
+    from routing.tables import Routing
 
 
 NAMED = 4
-"""How many channels of a loop go on one line."""
+"""Number of channels of a credit loop that one line names."""
 
-_NONE: Mapping[tuple[str | None, str | None], str] = {
-    ("reversible", "all"): "none, also with replies and switch-to-switch traffic (reversible certificate)",
-    ("reversible", "endports"): "none, also with replies, from or to CAs and routers (reversible certificate)",
-    ("forward", "all"): "none, also with switch-to-switch traffic (forward certificate)",
-    ("forward", "endports"): "none from or to CAs and routers (forward certificate)",
+_ALSO: Mapping[tuple[str | None, str | None], str] = {
+    ("reversible", "all"): ", also with replies and switch-to-switch traffic (reversible certificate)",
+    ("reversible", "endports"): ", also with replies, from or to CAs and routers (reversible certificate)",
+    ("forward", "all"): ", also with switch-to-switch traffic (forward certificate)",
+    ("forward", "endports"): " from or to CAs and routers (forward certificate)",
 }
 
 
 def fabric_line(fabric: Fabric) -> str:
-    """The fabric in one line."""
+    """Return the fabric's name and size as one line of text."""
     parts = 1 + int(fabric.component.max(initial=0))
     split = f", {parts} parts that are not connected" if parts > 1 else ""
     counts = (
@@ -40,20 +42,72 @@ def fabric_line(fabric: Fabric) -> str:
 
 
 def facts(proof: Proof) -> Iterator[tuple[str, str]]:
-    """The verdicts, line by line."""
+    """Yield the results of a proof as rows of name and text."""
     yield "complete", "yes" if proof.complete else "NO"
-    yield "credit loops", "YES" if proof.certificate is None else _NONE[proof.strength, proof.scope]
+    yield "credit loops", "YES" if proof.certificate is None else f"none{_ALSO[proof.strength, proof.scope]}"
+
+
+def vl_note(*tables: Routing) -> str | None:
+    """Return the assumption made for tables whose VLs are unknown, and the unknown parts; None if all is known."""
+    from routing.deadlock.verdict import is_known
+
+    unknown = {part for routing in tables if not is_known(routing) for part in routing.provenance.assumptions}
+    if not unknown:
+        return None
+    names = {"SL": "service levels", "SL2VL": "SL2VL tables"}
+    parts = " and ".join(name for part, name in names.items() if part in unknown)
+    return f"all packets share one VL, as {parts} are unknown"
+
+
+def verdict_facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """Yield the rows of a verdict on tables whose SLs or SL2VL tables may be unknown."""
+    if not verdict.any_sl and verdict.loops != "unknown":
+        yield from facts(verdict.proof)
+        yield "VLs", str(verdict.proof.vls)
+        return
+    yield "complete", "yes, by the LFTs alone" if verdict.proof.complete else "NO"
+    if verdict.any_sl:
+        also = _ALSO[verdict.proof.strength, verdict.proof.scope]
+        yield "credit loops", f"none, whatever SLs and VLs packets use{also}"
+    else:
+        yield "credit loops", f"possible: {_unknown(verdict)}"
+    yield "VLs", "unknown"
+
+
+def _unknown(verdict: Verdict) -> str:
+    """Return in a few words which parts of the tables are unknown, and what was assumed for them."""
+    if verdict.assumed.get("SL") == "SL 0 for every path":
+        text = "service levels unknown, SL 0 assumed"
+    elif "SL" in verdict.assumed:
+        text = "some service levels unknown, those of other paths assumed"
+    else:
+        text = "SL2VL tables unknown, SL n on VL n modulo 8 assumed"
+    return text if verdict.proof.credit_loop is not None else f"{text}; so there is none, but on one VL there is one"
+
+
+def print_verdict(verdict: Verdict) -> None:
+    """Print undelivered traffic and the credit loop; for a merely possible loop, also the assumptions behind it."""
+    if verdict.possible_loop is None and not verdict.any_sl:
+        print_findings(verdict.proof)
+        return
+    for line in verdict.proof.unreachable.describe():
+        tell(line)
+    if verdict.possible_loop is None:
+        return
+    for assumption in verdict.assumed.values():
+        tell(f"the files do not say, so it is assumed: {assumption}")
+    tell("give what is unknown with --sl and --sl2vl; what may be a loop otherwise:", *verdict.possible_loop.describe())
 
 
 def share(value: float, more: str = "") -> str:
-    """A share of what the CAs' links can carry, and what else is to be said of it."""
+    """Format a share of the capacity of the CAs' links, followed by `more`."""
     return f"{value:.3f} of the CAs' rate{more}" if math.isfinite(value) else "no channel carries anything"
 
 
 def print_findings(proof: Proof) -> None:
-    """What is not delivered, and the credit loop: by switch name, port and VL, with a pair that takes each turn.
+    """Print undelivered traffic and the credit loop: switch name, port and VL, and a pair of LIDs for each dependency.
 
-    A loop that only switch-to-switch traffic closes takes one line.
+    A loop that only switch-to-switch traffic closes is printed as one line.
     """
     for line in proof.unreachable.describe():
         tell(line)
@@ -71,7 +125,7 @@ def _in_one_line(loop: CreditLoop) -> str:
 
 
 def as_object(fabric: Fabric, proof: Proof) -> dict[str, Any]:
-    """The proof for ``--json``."""
+    """Return the proof for ``--json``."""
     return {
         "fabric": {
             "name": fabric.name,
@@ -91,6 +145,23 @@ def as_object(fabric: Fabric, proof: Proof) -> dict[str, Any]:
     }
 
 
+def verdict_object(fabric: Fabric, verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict for ``--json``; results that rest on assumptions are left out of the known results."""
+    told = as_object(fabric, verdict.proof)
+    if verdict.loops == "unknown":
+        told |= dict.fromkeys(("strength", "scope", "credit_loop", "reversible_loop"))
+    if verdict.vls is None:
+        told["switch_loop"] = None
+    return told | {
+        "certified": verdict.certified,
+        "verdict": verdict.loops,
+        "any_sl": verdict.any_sl,
+        "assumed": list(verdict.assumed.values()),
+        "possible_loop": loop_object(verdict.possible_loop),
+        "vls": verdict.vls,
+    }
+
+
 def loop_object(loop: CreditLoop | None) -> list[dict[str, Any]] | None:
-    """The channels of a credit loop, each with who takes the turn to the next."""
-    return None if loop is None else [dataclasses.asdict(turn) for turn in loop.turns]
+    """Return the channels of a credit loop, each with a pair of LIDs whose path uses it and the next channel."""
+    return None if loop is None else [turn.as_object() for turn in loop.turns]

@@ -1,4 +1,4 @@
-"""``ibnue lab``: a real OpenSM with the plugin on a simulated fabric, with cables to pull."""
+"""``ibnue lab``: run a real OpenSM with the plugin on a simulated fabric, and unplug cables."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ OPTIONS = {
     "deeds": "--do",
     "policies": "--policies",
 }
-"""Parameters of the command as they are typed."""
+"""Parameters of the command as the user types them."""
 IDLE_WITH = {
     "demo": {"fabric", "deeds", "soak_length"},
     "soak_length": {"deeds", "policies"},
     "opensm_engine": {"engine_name"},
 }
-"""What would have no part in what is done, by the option that says otherwise."""
+"""For each option, the parameters that would have no effect together with it."""
 
 
 @click.command()
@@ -53,8 +53,8 @@ IDLE_WITH = {
 @click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
               shell_complete=engines.complete, help="The engine that OpenSM asks, through the plugin.")  # fmt: skip
 @click.option("--opensm-engine", metavar="ENGINE", help="An engine of OpenSM's own instead, such as dfsssp.")
-@click.option("--do", "deeds", multiple=True, metavar="DEED",
-              help="What to do, in this order, instead of reading it from standard input: 'unlink sw1 2'.")  # fmt: skip
+@click.option("--do", "deeds", multiple=True, metavar="ACTION",
+              help="Actions, in this order, instead of those on standard input: 'unlink sw1 2'.")  # fmt: skip
 @click.option(
     "--demo", is_flag=True, help="A tour: a torus, OpenSM's own engine, then ours, a cable pulled and put back."
 )
@@ -65,6 +65,7 @@ IDLE_WITH = {
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the soak.")
 @click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE",
               help="Write what the soak finds after each event, JSON, one object a line.")  # fmt: skip
+@fabrics.name_map_option
 @json_option
 def lab(
     *,
@@ -79,10 +80,10 @@ def lab(
     ledger: Path | None,
     as_json: bool,
 ) -> int:
-    """Run OpenSM with the plugin on FABRIC, simulated by ibsim; pull cables and see what it does.
+    """Run OpenSM with the plugin on FABRIC, simulated by ibsim; pull cables and read back the result.
 
-    After every deed the tables are read back from the switches and proven.  Deeds are read from standard input, a line
-    each, or given with --do:
+    After every action the tables are read back from the switches and proven.  Actions are read from standard input, a
+    line each, or given with --do:
 
     \b
     unlink DEVICE [PORT]    pull a cable, or all cables of a device
@@ -109,7 +110,7 @@ def lab(
     if policies is not None:
         from routing.policy import read_policy
 
-        read_policy(policies)  # what is wrong with it is said before anything starts
+        read_policy(policies)  # reports errors in the file before anything is started
     states: list[State] = []
 
     def run(engine: str | None, wanted: Iterator[str], headline: str) -> None:
@@ -129,12 +130,12 @@ def lab(
 
 
 def refuse_idle_options() -> None:
-    """See that every option that was given has a part in what is to be done.
+    """Check that every given option applies to the requested operation.
 
     Raises
     ------
     click.UsageError
-        One has none, or there is no fabric.
+        An option does not apply, or the fabric is missing.
     """
     context = click.get_current_context()
     default = click.core.ParameterSource.DEFAULT
@@ -153,7 +154,7 @@ def refuse_idle_options() -> None:
 def live(
     fabric: Fabric, engine: str, opensm_engine: str | None, wanted: Iterator[str], policies: Path | None
 ) -> Iterator[State]:
-    """Start the lab; the state then, and after each deed."""
+    """Start the lab; yield its state, and its state after each action."""
     import numpy as np
 
     from ibsim_fixtures.lab import Lab
@@ -182,7 +183,7 @@ def live(
 
 
 def with_ports(opened: Lab, state: State) -> State:
-    """The state with what the plugin says of ports; it says so after SUBNET UP, once in every sweep."""
+    """Return the state with the plugin's report on ports, which it logs once per sweep, after SUBNET UP."""
     from ibsim_fixtures.processes import poll
 
     def lines() -> list[str]:
@@ -194,7 +195,7 @@ def with_ports(opened: Lab, state: State) -> State:
 
 
 def show(state: State, headline: str) -> None:
-    """A state, line by line; the headline is that of the first one."""
+    """Print a state as text; the first state is printed under the headline."""
     sweep = state.sweep
     click.secho(escaped(headline if state.since is None else state.deed), bold=True)
     routed = "kept its tables" if sweep.engine is None else f"routed with {sweep.engine}"
@@ -207,10 +208,11 @@ def show(state: State, headline: str) -> None:
     if state.ports is not None:
         rows.append(("ports", state.ports))
     if state.since is not None:
-        changed = (
-            f"{state.since.entries_changed} of {number_of(state.since.entries, 'entry')}; {state.broken} no longer held"
-        )
+        entries = f"{state.since.entries_changed} of {number_of(state.since.entries, 'entry')}"
+        changed = f"{entries}; {state.broken} no longer valid"
         rows.append(("changed", f"{changed}; the tables are those of the start" if state.returned else changed))
+        if state.kept is not None:
+            rows.append(("all-to-all", f"{100 * state.kept:.1f} % of before"))
     print_facts([*rows, *findings.facts(state.proof)])
     findings.print_findings(state.proof)
     tell()

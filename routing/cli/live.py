@@ -1,4 +1,4 @@
-"""The tables of a running lab: read back from the switches, proven, compared with those before."""
+"""Tables of a running lab: read back from the switches, proven, and compared with the previous state."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from ibsim_fixtures.in_force import in_force
 from routing.deadlock.proof import Proof, prove
 from routing.difference import Difference, compare, tables_of_fabric
 from routing.fabric import Fabric
-from routing.reroute.translate import lay_over
+from routing.reroute import Published
+from routing.reroute.translate import translate_tables
 from routing.tables import Routing
+from routing.whatif.capacity import share_kept
 
 if TYPE_CHECKING:
     from ibsim_fixtures.lab import Lab
@@ -19,26 +21,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a running fabric looks like.
+    """State of a running fabric after an action.
 
     Attributes
     ----------
     deed
-        What was done before: "start", "unlink sw1 2".
+        Action before this state: "start", "unlink sw1 2".
     sweep
-        OpenSM's sweep after it.
+        OpenSM's sweep after the action.
     fabric, routing, proof
-        The fabric as ibnetdiscover sees it, the tables in its switches, what can be proven of them.
+        Fabric as ibnetdiscover sees it, tables read back from its switches, and their proof.
     as_dumped
         Whether the tables in the switches are those that OpenSM dumped.
     since
-        What differs from the state before, if there was one.
+        Differences from the previous state; None in the first state.
     broken
-        Entries of the state before that no longer held.
+        Number of LFT entries of the previous state that are no longer valid.
+    kept
+        All-to-all rate of an end port as a fraction of the previous state's; None if no channel carries traffic.
     returned
-        Whether the forwarding tables are those of the start again.
+        Whether the forwarding tables equal those of the first state.
     ports
-        What the plugin said of the values of single ports, where there are rules for them.
+        The plugin's report on values of single ports; None if there are no rules for ports.
     """
 
     deed: str
@@ -49,11 +53,12 @@ class State:
     as_dumped: bool
     since: Difference | None
     broken: int | None = None
+    kept: float | None = None
     returned: bool = False
     ports: str | None = None
 
     def as_object(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the state for ``--json``."""
         return {
             "deed": self.deed,
             "engine": self.sweep.engine,
@@ -68,6 +73,7 @@ class State:
             "scope": self.proof.scope,
             "entries_changed": None if self.since is None else self.since.entries_changed,
             "entries_broken": self.broken,
+            "kept": self.kept,
             "entries": self.routing.lft.size,
             "returned": self.returned,
             "ports": self.ports,
@@ -75,11 +81,13 @@ class State:
 
 
 def look(lab: Lab, name: str, deed: str, sweep: Sweep, before: State | None) -> State:
-    """Read back and prove what a lab has now."""
+    """Read back and prove the current tables of a lab."""
     fabric = replace(lab.fabric(), name=name)
     routing, as_dumped = in_force(lab, fabric, sweep.engine)
-    since = broken = None
+    since = broken = kept = None
+    now = Published(fabric, routing, prove(fabric, routing))
     if before is not None:
         since = compare(tables_of_fabric(before.fabric, before.routing), tables_of_fabric(fabric, routing))
-        broken = lay_over(before.routing, before.fabric, fabric).broken
-    return State(deed, sweep, fabric, routing, prove(fabric, routing), as_dumped, since, broken)
+        broken = translate_tables(before.routing, before.fabric, fabric).broken
+        kept = share_kept(Published(before.fabric, before.routing, before.proof), now)
+    return State(deed, sweep, fabric, routing, now.proof, as_dumped, since, broken, kept)

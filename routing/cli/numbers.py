@@ -1,4 +1,4 @@
-"""Numbers on the command line."""
+"""Parameter type for numbers on the command line."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import click
 
 
 class Number(click.FloatRange):
-    """A number within a range; what is no number ("nan") is within none, though it compares as if it were."""
+    """Number within a range; "nan" is rejected, although click's comparison would accept it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number, or a usage error."""
+        """Return the value as a number, or raise a usage error."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)

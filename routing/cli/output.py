@@ -1,4 +1,4 @@
-"""How commands talk: facts on standard output, progress on standard error if somebody is watching."""
+"""Output of commands: results on standard output, progress on standard error if that is a terminal."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PIPE_WIDTH = 200
-"""Columns of a table that no terminal limits."""
+"""Width in columns of a table that is not printed on a terminal."""
 
 
 def tell(*lines: str, err: bool = False) -> None:
-    """Print lines for people; a line end within one, as names may have, is an escape like all that is not printable."""
+    """Print lines of text; characters that are not printable, such as line ends in names, are escaped."""
     click.echo("\n".join(map(escaped, lines)), err=err)
 
 
 def json_option(command: Command) -> Command:
-    """Give a command the option ``--json``."""
+    """Add the option ``--json`` to a command."""
     return click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")(command)
 
 
 def plain(value: Any) -> Any:
-    """The value in types that JSON knows: arrays as lists, numpy's numbers as Python's, None for infinite ones."""
+    """Return the value in JSON types: arrays as lists, NumPy scalars as Python numbers, non-finite numbers as None."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -43,13 +43,22 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
+def input_warnings() -> list[str]:
+    """Return the running command's list of warnings about input files, which callers may extend."""
+    context = click.get_current_context(silent=True)
+    warnings: list[str] = [] if context is None else context.meta.setdefault("routing.cli.warnings", [])
+    return warnings
+
+
 def print_json(value: Mapping[str, Any]) -> None:
-    """One JSON object on standard output."""
-    click.echo(json.dumps(plain(value), indent=2, allow_nan=False))
+    """Print one JSON object on standard output, with the key ``warnings`` if there are any."""
+    warnings = input_warnings()
+    whole = {**value, "warnings": warnings} if warnings else value
+    click.echo(json.dumps(plain(whole), indent=2, allow_nan=False))
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Lines of a name and a value, the values aligned."""
+    """Print rows of name and value, with the values aligned."""
     rows = list(facts)
     wide = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
@@ -57,7 +66,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1) -> None:
-    """A table whose first ``texts`` columns are text and whose others are numbers."""
+    """Print a table whose first ``texts`` columns are text and whose other columns are numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -77,7 +86,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts:
 
 @contextmanager
 def phase(text: str) -> Iterator[None]:
-    """Show what is going on and for how long, on a terminal only."""
+    """Show the current operation and its elapsed time, on a terminal only."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -93,9 +102,9 @@ def phase(text: str) -> Iterator[None]:
 
 @contextmanager
 def counted(text: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show how many of a number of things are done, how fast it goes and how long it will take, on a terminal only.
+    """Show how many of `total` items are done, the rate and the remaining time, on a terminal only.
 
-    Gives a function that is to be told how many more are done.
+    Yields a function that takes the number of newly completed items.
     """
     from rich.console import Console
     from rich.progress import (
@@ -110,7 +119,7 @@ def counted(text: str, total: int) -> Iterator[Callable[[int], None]]:
     from rich.text import Text
 
     class Rate(ProgressColumn):
-        """Things a second."""
+        """Column that shows the items per second."""
 
         def render(self, task: Task) -> Text:
             return Text(f"{task.speed:.1f}/s" if task.speed else "")

@@ -1,4 +1,4 @@
-"""``ibnue pause``: which links are told to pause by given flows, and do the rates sink to zero?"""
+"""``ibnue pause``: find the links that given flows pause, and whether the rates sink to zero."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from routing.cli import fabrics
+from routing.cli import fabrics, findings
 from routing.cli.command import FINDING
 from routing.cli.output import json_option, phase, print_facts, print_json, print_table, tell
 from routing.numerals import number_of
@@ -30,12 +30,14 @@ _LINKS = 10
 @click.command()
 @click.argument("fabric", required=False, shell_complete=fabrics.complete)
 @click.argument("tables", required=False, type=click.Path(path_type=Path))
+@fabrics.sl_options
 @click.option("--flows", "flow_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Lines of SOURCE DESTINATION [RATE]: names, GUIDs or LIDs of CAs.")  # fmt: skip
 @click.option("--shift", type=click.IntRange(1), metavar="N", help="Instead: every end port sends to the Nth after it.")
 @click.option("--paths", "path_file", type=click.Path(path_type=Path), metavar="FILE",
               help="No fabric, but lines of FLOW: LINK LINK ...")  # fmt: skip
 @click.option("--trace", is_flag=True, help="Every iteration, with all rates as fractions.")
+@fabrics.name_map_option
 @json_option
 def pause(
     *,
@@ -56,37 +58,53 @@ def pause(
 
     with_fabric = fabric is not None and tables is not None and (flow_file is None) != (shift is None)
     without = fabric is None and flow_file is None and shift is None and path_file is not None
-    if with_fabric == without or (with_fabric and path_file is not None):
+    if (
+        with_fabric == without
+        or (with_fabric and path_file is not None)
+        or (without and (fabrics.has_names() or fabrics.has_sl_files()))
+    ):
         raise click.UsageError("give FABRIC TABLES and --flows or --shift, or --paths", click.get_current_context())
     with phase("reading"):
-        flows = _flows(fabric, tables, flow_file, shift, path_file)
+        flows, note = _flows(fabric, tables, flow_file, shift, path_file)
     with phase("iterating"):
         found = analyse_pauses(flows)
     if as_json:
-        print_json(_as_object(found))
+        print_json({**_as_object(found), "assumed": note})
     else:
+        if note is not None:
+            tell(f"assumed: {note}")
         _print(found, trace=trace)
     return FINDING if found.verdict == "deadlock" else 0
 
 
 def _flows(
     fabric: str | None, tables: Path | None, flow_file: Path | None, shift: int | None, path_file: Path | None
-) -> Flows:
+) -> tuple[Flows, str | None]:
+    """Return the flows, and the assumption made about the tables.
+
+    Returns
+    -------
+    Flows
+        The flows with their links.
+    str or None
+        The assumption about the tables; None if there is none.
+    """
     from routing.deadlock.pause_flows import flows_along
+    from routing.deadlock.verdict import worst_case
     from routing.formats.flow_files import read_demands, read_paths
-    from routing.formats.table_files import read_tables
 
     if path_file is not None:
-        return read_paths(path_file)
+        return read_paths(path_file), None
     assert fabric is not None
     assert tables is not None
     subnet = fabrics.read(fabric)
     demands = _shifted(subnet, shift) if flow_file is None else read_demands(flow_file, subnet)
-    return flows_along(subnet, read_tables(tables, subnet), demands)
+    routing = fabrics.tables(tables, subnet)
+    return flows_along(subnet, worst_case(routing), demands), findings.vl_note(routing)
 
 
 def _shifted(fabric: Fabric, shift: int | None) -> list[Demand]:
-    """Every end port at a switch sends to the one that many places after it, by LID."""
+    """Return a demand from every end port to the one `shift` places after it, in order of LIDs."""
     import numpy as np
 
     from routing.deadlock.pause_flows import Demand
@@ -142,7 +160,7 @@ def _joined(rates: Sequence[Fraction]) -> str:
 
 
 def _short(value: Fraction) -> str:
-    """A fraction while it is readable, else a decimal; what is nearly one is not rounded to it."""
+    """Format a fraction as such if it is short, else as a decimal; values close to 1 are not rounded to 1."""
     if value.denominator < 1000:
         return str(value)
     rounded = f"{float(value):.3g}"
@@ -150,7 +168,7 @@ def _short(value: Fraction) -> str:
 
 
 def _as_object(found: PauseAnalysis) -> dict[str, Any]:
-    """For ``--json``; fractions are strings."""
+    """Return the analysis for ``--json``, with fractions as strings."""
     names = found.flows.names
 
     def texts(values: Iterable[Fraction]) -> list[str]:

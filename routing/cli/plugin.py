@@ -1,4 +1,4 @@
-"""``ibnue plugin``: the plugin for the OpenSM that is installed here."""
+"""``ibnue plugin``: build and manage the plugin for the installed OpenSM."""
 
 from __future__ import annotations
 
@@ -8,12 +8,24 @@ from pathlib import Path
 import click
 
 from routing.cli import engines
-from routing.cli.output import json_option, phase, print_json
+from routing.cli.output import json_option, phase, print_json, tell
+from routing.cli.plugin_history import history, rollback
+from routing.cli.plugin_state import check, remove, status
+
+_SHOWN = 3
+"""Number of warnings that are printed in full."""
 
 
 @click.group()
 def plugin() -> None:
     """Build the plugin for the OpenSM that is installed."""
+
+
+plugin.add_command(history)
+plugin.add_command(rollback)
+plugin.add_command(check)
+plugin.add_command(status)
+plugin.add_command(remove)
 
 
 @plugin.command(short_help="Build libibnue.so, and print the lines for opensm.conf.")
@@ -24,8 +36,18 @@ def plugin() -> None:
 @click.option("--prefix", type=click.Path(path_type=Path), metavar="DIR", help="Where OpenSM is, if not in /usr.")
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE",
               help="The plugin's configuration (TOML) that opensm.conf is to name.")  # fmt: skip
+@click.option("--allow-writable", is_flag=True,
+              help="Install although others than root may write what root's OpenSM will run.")  # fmt: skip
 @json_option
-def install(*, engine_name: str, libdir: Path | None, prefix: Path | None, config: Path | None, as_json: bool) -> int:
+def install(
+    *,
+    engine_name: str,
+    libdir: Path | None,
+    prefix: Path | None,
+    config: Path | None,
+    allow_writable: bool,
+    as_json: bool,
+) -> int:
     """Build libibnue.so for the OpenSM that is installed, and print the lines for opensm.conf.
 
     Needs the Debian packages opensm, libopensm-dev, libibumad-dev, gcc and the headers of this Python.
@@ -35,13 +57,17 @@ def install(*, engine_name: str, libdir: Path | None, prefix: Path | None, confi
     if engine_name != "bundle":
         engines.find_engine(engine_name)
     with phase("building"):
-        built = build(prefix, libdir=libdir, config=config, engine=engine_name)
+        built = build(prefix, libdir=libdir, config=config, engine=engine_name, allow_writable=allow_writable)
     if as_json:
         print_json(dataclasses.asdict(built))
         return 0
     click.echo(f"{built.library} is built for {built.opensm_version}. Write into opensm.conf:\n")
     for line in built.conf_lines:
         click.echo(f"    {line}")
+    for line in built.warnings[:_SHOWN]:
+        tell(f"warning: {line}, and an OpenSM of root's would run it", err=True)
+    if len(built.warnings) > _SHOWN:
+        tell(f"warning: and {len(built.warnings) - _SHOWN} more", err=True)
     for name, value in built.environment.items():
         click.echo(f"\nand start OpenSM with {name}={value} in its environment.")
     return 0

@@ -1,4 +1,4 @@
-"""``ibnue policy``: rules that say, port by port, how long packets may wait and what looks after deadlocks."""
+"""``ibnue policy``: rules for packet lifetimes and deadlock breakers, port by port."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from routing.cli import fabrics, findings
 from routing.cli.output import json_option, phase, print_facts, print_json, print_table, tell
+from routing.errors import OptionError
 from routing.numerals import number_of
 
 if TYPE_CHECKING:
@@ -17,18 +18,19 @@ if TYPE_CHECKING:
     from routing.policy import PortFacts, PortPolicies
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Laid = tuple["Fabric", "PortFacts", "PortPolicies"]
+PolicyInputs = tuple["Fabric", "PortFacts", "PortPolicies"]
 
 
 def inputs(command: Command) -> Command:
-    """Give a command POLICY and FABRIC and the option for tables."""
+    """Add the arguments POLICY and FABRIC and the option ``--tables`` to a command."""
     command = click.option(
         "--tables",
         type=click.Path(path_type=Path),
         metavar="TABLES",
         help="A bundle or a folder of tables, for rules about ports on credit loops.",
     )(command)
-    command = click.argument("fabric", shell_complete=fabrics.complete)(command)
+    command = fabrics.sl_options(command)
+    command = fabrics.name_map_option(click.argument("fabric", shell_complete=fabrics.complete)(command))
     return click.argument("policy_file", metavar="POLICY", type=click.Path(path_type=Path))(command)
 
 
@@ -41,22 +43,35 @@ def policy() -> None:
     """
 
 
-def lay(policy_file: Path, fabric: str, tables: Path | None) -> Laid:
-    """Read all and lay the rules over the fabric.
+def lay(policy_file: Path, fabric: str, tables: Path | None) -> PolicyInputs:
+    """Read the policy, the fabric and the tables, and apply the rules to the ports of the fabric.
+
+    Returns
+    -------
+    Fabric
+        The fabric.
+    PortFacts
+        Properties of its ports.
+    PortPolicies
+        The rules that apply to each port.
 
     Raises
     ------
     InputError
-        Whatever is wrong with one of them.
+        The policy, the fabric or the tables are invalid.
     """
-    from routing.formats.table_files import read_tables
+    from routing.deadlock.verdict import worst_case
     from routing.policy import lay_over, loop_channels, port_facts, read_policy
 
+    if tables is None and fabrics.has_sl_files():
+        raise OptionError("--sl and --sl2vl are about --tables", remedy="add --tables, or leave them out")
     with phase("reading"):
         rules, subnet = read_policy(policy_file), fabrics.read(fabric)
-        routing = None if tables is None else read_tables(tables, subnet)
+        routing = None if tables is None else fabrics.tables(tables, subnet)
+    if routing is not None and (note := findings.vl_note(routing)) is not None:
+        tell(f"assumed: {note}", err=True)
     with phase("laying the rules over the fabric"):
-        facts = port_facts(subnet, None if routing is None else loop_channels(subnet, routing))
+        facts = port_facts(subnet, None if routing is None else loop_channels(subnet, worst_case(routing)))
         return subnet, facts, lay_over(rules, subnet, facts)
 
 
@@ -102,7 +117,6 @@ def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool)
 @json_option
 def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str, port: int, as_json: bool) -> int:
     """Say what POLICY sets at PORT of SWITCH (name or GUID), and which rule does it."""
-    from routing.errors import OptionError
     from routing.policy.explain import explain_port
 
     subnet, facts, found = lay(policy_file, fabric, tables)
@@ -131,6 +145,8 @@ def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str,
 @click.option("--burst", type=click.IntRange(256, 1 << 30), default=65536, show_default=True, metavar="BYTES",
               help="What every CA may send to one of them at once.")  # fmt: skip
 @click.option("--breaker/--no-breaker", default=True, show_default=True, help="Propose a Deadlock Breaker on loops.")
+@fabrics.name_map_option
+@fabrics.sl_options
 @json_option
 def suggest(
     *, fabric: str, tables: Path, output: Path | None, mtu: int, burst: int, breaker: bool, as_json: bool
@@ -142,25 +158,26 @@ def suggest(
     """
     import dataclasses
 
+    from routing.deadlock.verdict import worst_case
     from routing.formats.atomic import write_text_atomically
-    from routing.formats.table_files import read_tables
     from routing.policy.suggest import rules_text
     from routing.policy.suggest import suggest as propose
 
     with phase("reading"):
         subnet = fabrics.read(fabric)
-        routing = read_tables(tables, subnet)
+        routing = fabrics.tables(tables, subnet)
+        note = findings.vl_note(routing)
     with phase("looking for the longest waits"):
-        found = propose(subnet, routing, packet_bytes=mtu, burst_bytes=burst, breaker=breaker)
-    text = rules_text(found, subnet)
+        found = propose(subnet, worst_case(routing), packet_bytes=mtu, burst_bytes=burst, breaker=breaker)
+    text = rules_text(found, subnet, assumed=note)
     if output is not None:
         write_text_atomically(output, text)
     if as_json:
-        print_json({"fabric": subnet.name, "rules": [dataclasses.asdict(one) for one in found]})
+        print_json({"fabric": subnet.name, "rules": [dataclasses.asdict(one) for one in found], "assumed": note})
     elif output is None:
         click.echo(text, nl=False)
     else:
-        print_facts([("rules", str(len(found))), ("file", str(output))])
+        print_facts([("rules", str(len(found))), ("file", str(output)), *([("assumed", note)] if note else [])])
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The options that start from earlier tables, and what is told of it."""
+"""Options of a re-route from earlier tables, and the report on it."""
 
 from __future__ import annotations
 
@@ -25,24 +25,27 @@ LEVELS = ("full", "balanced", "fresh")
 
 @dataclass(frozen=True)
 class Previous:
-    """Earlier tables: where they are, the fabric that they were made for, how much of them is to stay."""
+    """Earlier tables: path, fabric, stability, and the number of entries that may move for balance."""
 
     tables: Path
     was: str | None
     stability: str
+    rebalance: int
 
 
 def options(command: Command) -> Command:
-    """Give a command ``--previous``, ``--was`` and ``--stability``."""
+    """Add ``--previous``, ``--was``, ``--stability`` and ``--rebalance`` to a command."""
     for option in (
+        click.option("--rebalance", type=click.IntRange(1), metavar="N",
+                     help="With --previous: move up to N more entries towards the balance of tables from scratch."),
         click.option("--stability", type=click.Choice(LEVELS), metavar="|".join(LEVELS),
-                     help="With --previous: keep every entry that holds (the default), lay anew the LIDs that "
-                     "lost one, or run the engine as if nothing had been."),
+                     help="With --previous: change only broken entries, and those that have to give way; or up to two "
+                     "more for each broken one, to keep the balance (the default); or recompute everything."),
         click.option("--was", metavar="FABRIC",
                      help="With --previous: the fabric of those tables; if left out, FABRIC without "
                      "the faults that are given."),
         click.option("--previous", type=click.Path(path_type=Path), metavar="TABLES",
-                     help="Earlier tables, a bundle or a folder: change of them no more than has to be. Without -e "
+                     help="Existing tables, a bundle or a folder: change as few entries as possible. Without -e "
                      "the engine is the one that made them."),
     ):  # fmt: skip
         command = option(command)
@@ -50,24 +53,27 @@ def options(command: Command) -> Command:
 
 
 def collect(given: dict[str, Any]) -> Previous | None:
-    """The options out of a command's, which are taken away from ``given``.
+    """Return the options for earlier tables, and remove them from ``given``; None without ``--previous``.
 
     Raises
     ------
     OptionError
-        One that means nothing without ``--previous``.
+        An option was given that has no effect without ``--previous``, or with ``--stability fresh``.
     """
     tables, was, stability = given.pop("previous"), given.pop("was"), given.pop("stability")
+    rebalance = given.pop("rebalance")
     if tables is None:
-        for name, value in (("--was", was), ("--stability", stability)):
+        for name, value in (("--was", was), ("--stability", stability), ("--rebalance", rebalance)):
             if value is not None:
                 raise OptionError(f"{name} says nothing without earlier tables", remedy="add --previous TABLES")
         return None
-    return Previous(tables, was, stability or "full")
+    if rebalance is not None and stability == "fresh":
+        raise OptionError("--stability fresh has the balance of fresh tables", remedy="leave --rebalance out")
+    return Previous(tables, was, stability or "balanced", rebalance or 0)
 
 
 def engine_of(routing: Routing) -> str | None:
-    """The engine that made earlier tables; None if they are not ours."""
+    """Return the name of the engine that made the earlier tables; None if it is not an ibnue engine."""
     from routing.engines import ENGINES
 
     made = routing.provenance.engine
@@ -75,7 +81,7 @@ def engine_of(routing: Routing) -> str | None:
 
 
 def engine_for(routing: Routing, name: str) -> Engine:
-    """The engine that goes on with earlier tables: ``name`` if ``-e`` was given, else the one that made them.
+    """Return the engine for a re-route: ``name`` if ``-e`` was given, else the engine that made the earlier tables.
 
     Raises
     ------
@@ -86,10 +92,10 @@ def engine_for(routing: Routing, name: str) -> Engine:
 
 
 def options_for(routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions) -> EngineOptions:
-    """The options to go on with, by what earlier tables say where an option does not.
+    """Return the engine options for a re-route: explicit options win over those of the earlier tables.
 
-    Without ``--first-vl`` the VLs that they keep for others stay kept; without ``--root`` their roots stay roots, as
-    far as these are in their fabric.
+    Without ``--first-vl`` the VLs below the earlier tables' first VL stay reserved.  Without ``--root`` and
+    ``--root-guid-file`` the earlier roots are kept, as far as they exist in the earlier tables' fabric.
     """
     if not engines.is_given("first_vl"):
         options = replace(options, first_vl=_first_vl(routing))
@@ -101,13 +107,13 @@ def options_for(routing: Routing, fabric: Fabric, engine: Engine, options: Engin
 
 
 def _first_vl(routing: Routing) -> int:
-    """The first VL of earlier tables; 0 if they do not say."""
+    """Return the first VL of the earlier tables; 0 if it is not recorded."""
     first = routing.provenance.options.get("first_vl", 0)
     return first if isinstance(first, int) else 0
 
 
 def _roots(routing: Routing, fabric: Fabric) -> list[int]:
-    """The switches that were named as roots of earlier tables, as far as they are there."""
+    """Return the rows of the switches that were named as roots of the earlier tables and exist in the fabric."""
     named = routing.provenance.options.get("roots")
     row = {_guid_text(int(guid)): row for row, guid in enumerate(fabric.switch_guid)}
     return [row[guid] for guid in map(str, named) if guid in row] if isinstance(named, list) else []
@@ -118,38 +124,70 @@ def _guid_text(guid: int) -> str:
 
 
 def reroute(
-    stability: str, earlier: tuple[Fabric, Routing], engine: Engine, options: EngineOptions, fabric: Fabric
+    how: Previous, earlier: tuple[Fabric, Routing], engine: Engine, options: EngineOptions, fabric: Fabric
 ) -> Rerouted:
-    """Prove earlier tables, and change them to fit.
+    """Prove the earlier tables, and re-route them for the fabric.
 
     Raises
     ------
     OptionError
-        What is to be kept is not what is asked for (:func:`check_same`), or not proven for replies where these count.
+        The earlier tables contradict the options (:func:`check_same`), or are not proven for replies as requested.
     """
     from routing.deadlock.proof import prove
-    from routing.reroute import Published, Stability
+    from routing.reroute import Published, Stability, spread, translate
     from routing.reroute import reroute as change
 
-    was, routing = earlier
+    (was, routing), stability = earlier, how.stability
     if stability != "fresh":
         check_same(routing, was, engine, options, "--previous")
     before = Published(was, routing, prove(was, routing, threads=options.threads))
     if stability != "fresh" and options.reversible and before.proof.strength == "forward":
         raise OptionError("the tables of --previous are not proven for replies, as --reversible asks",
                           remedy="leave it out, or --stability fresh to change them all")  # fmt: skip
-    return change(engine, options, before, fabric, stability=Stability(stability), home=before)
+    found = change(engine, options, before, fabric, stability=Stability(stability), baseline=before)
+    if not how.rebalance:
+        return found
+    baseline = None if was.digest == fabric.digest else before
+    step = spread(engine, options, Published(fabric, found.routing, found.proof), most=how.rebalance, baseline=baseline)
+    return both(found, step, translate(routing, was, fabric))
+
+
+def both(found: Rerouted, step: Rerouted | None, earlier: Routing) -> Rerouted:
+    """Combine a re-route and its rebalancing step into one change of the earlier tables.
+
+    Parameters
+    ----------
+    found, step
+        The re-route, and the entries moved after it; None if none moved.
+    earlier
+        Earlier tables in the row order of the current fabric.
+    """
+    if step is None:
+        return replace(found, reason=f"{found.reason}; no more entries move, as nothing is gained")
+    return replace(
+        step,
+        broken=found.broken,
+        changed=int((step.routing.lft != earlier.lft).sum()),
+        reason=step.reason if found.how == "unchanged" else f"{found.reason}; then {_moved(step)}",
+        how=step.how if found.how == "unchanged" else found.how,
+        counts={**found.counts, "spread": step.changed},
+        kept=None if found.kept is None or step.kept is None else found.kept * step.kept,
+    )
+
+
+def _moved(step: Rerouted) -> str:
+    return f"{number_of(step.changed, 'entry', 'entries')} moved off the fullest channels"
 
 
 def check_same(routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions, option: str) -> None:
-    """Refuse to go on with tables of a fabric, named by ``option``, that are not what is asked for.
+    """Raise an error if the earlier tables, given by ``option``, contradict the engine options.
 
     Raises
     ------
     OptionError
-        They are another engine's, have other roots, or take more VLs or others.
+        The engine, the roots or the first VL differ, or the tables use more VLs than allowed.
     ParseError
-        The file of roots does not follow its format, or names nothing.
+        The file of roots has an invalid format, or names nothing in the fabric.
     """
     made = engine_of(routing)
     if made not in (None, engine.name):
@@ -171,29 +209,33 @@ def check_same(routing: Routing, fabric: Fabric, engine: Engine, options: Engine
 
 
 def check_roots(routing: Routing, fabric: Fabric, options: EngineOptions, option: str) -> None:
-    """Refuse to go on with tables that have other roots than those that are asked for."""
+    """Raise OptionError if the earlier tables have other roots than the engine options."""
     from routing.engines.roots import named_roots
 
     has, wanted = _roots(routing, fabric), named_roots(fabric, options)
     if has != wanted:
-        names, others = (", ".join(fabric.switch_name[row] for row in rows) for rows in (has, wanted))
+        names, others = (", ".join(fabric.labels[row] for row in rows) for rows in (has, wanted))
         were = f"have the roots {names}, not {others}" if has else f"were made without roots, not from {others}"
         raise OptionError(f"the tables of {option} {were}",
                           remedy="leave them out, or --stability fresh to change all tables")  # fmt: skip
 
 
-def facts(found: Rerouted) -> Iterator[tuple[str, str]]:
-    """What became of the earlier tables, line by line."""
-    yield "changed", f"{number_of(found.changed, 'entry')}; {found.broken} no longer held"
+def facts(found: Rerouted, bisection: float | None) -> Iterator[tuple[str, str]]:
+    """Yield rows on the change of the earlier tables; `bisection` is the fraction of their bisection that is left."""
+    yield "changed", f"{number_of(found.changed, 'entry')}; {found.broken} no longer valid"
+    if found.kept is not None:
+        also = "" if bisection is None else f", {100 * bisection:.1f} % of the bisection"
+        yield "kept", f"{100 * found.kept:.1f} % of the all-to-all rate{also}"
     yield "how", f"{found.how}: {found.reason}"
 
 
 def as_object(found: Rerouted) -> dict[str, Any]:
-    """The same for ``--json``."""
+    """Return the report on the re-route for ``--json``."""
     return {
         "broken": found.broken,
         "changed": found.changed,
         "how": found.how,
         "reason": found.reason,
         "counts": dict(found.counts),
+        "kept": found.kept,
     }

@@ -1,4 +1,4 @@
-"""``ibnue quality``: how good tables are."""
+"""``ibnue quality``: measure hops, load and throughput of tables."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def quality(
 
 
 def decimals(*values: float) -> list[str]:
-    """One decimal each."""
+    """Format each value with one decimal."""
     return [f"{value:.1f}" for value in values]
 
 
 def facts(figures: Quality) -> list[tuple[str, str]]:
-    """The figures, line by line."""
+    """Return the figures as rows of name and text."""
     patterns = {
         "bisection": (figures.bisection_mean, figures.bisection_least),
         "shift": (figures.shift_mean, figures.shift_least),
@@ -98,7 +98,7 @@ def facts(figures: Quality) -> list[tuple[str, str]]:
 
 
 def busiest_channels(fabric: Fabric, routing: Routing, most: int, threads: int) -> list[dict[str, object]]:
-    """The channels with the highest all-to-all load, by switch name and port."""
+    """Return the `most` channels with the highest all-to-all load, by switch name and port."""
     import numpy as np
 
     from routing.quality import channel_loads
@@ -107,8 +107,8 @@ def busiest_channels(fabric: Fabric, routing: Routing, most: int, threads: int) 
     channels = fabric.channels
     return [
         {
-            "channel": f"{fabric.switch_name[channels.src[row]]}[{channels.port[row]}] -> "
-            f"{fabric.switch_name[channels.dst[row]]}[{channels.dst_port[row]}]",
+            "channel": f"{fabric.labels[channels.src[row]]}[{channels.port[row]}] -> "
+            f"{fabric.labels[channels.dst[row]]}[{channels.dst_port[row]}]",
             "load": float(loads[row]),
         }
         for row in np.argsort(-loads, kind="stable")[:most].tolist()

@@ -1,7 +1,8 @@
-"""``ibnue route``: tables for a fabric, proven before anybody gets them."""
+"""``ibnue route``: compute the tables of a fabric, and prove them before they are written."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,7 +63,7 @@ def route(
     leave one: their tables are written all the same, and the loop is named).
     """
     from routing.publish import verify
-    from routing.quality import measure
+    from routing.quality import bisection_share, measure
 
     earlier = previous.collect(given)
     engine, options = engines.find_engine(engine_name), engines.collect(given)
@@ -80,15 +81,16 @@ def route(
         if earlier is None or tables is None:
             routing = engine.route(subnet, options)
         else:
-            rerouted = previous.reroute(earlier.stability, (whole, tables), engine, options, subnet)
+            rerouted = previous.reroute(earlier, (whole, tables), engine, options, subnet)
             routing = rerouted.routing
     with step("proving", seconds, "prove"):
-        proof = verify(subnet, routing, engine)
+        proof = rerouted.proof if rerouted is not None else verify(subnet, routing, engine, threads=options.threads)
     with step("writing", seconds, "write"):
         files = write(output, subnet, routing, proof)
     with step("measuring", seconds, "measure"):
         quality = measure(subnet, routing, shifts=0, permutations=0, threads=options.threads)
-    result = Result(subnet, routing, proof, quality, seconds, files, rerouted)
+        bisection = None if tables is None else bisection_share(whole, tables, threads=options.threads)
+    result = Result(subnet, routing, proof, quality, seconds, files, rerouted, bisection)
     if as_json:
         print_json(as_object(result))
     else:
@@ -100,7 +102,15 @@ def route(
 def read(
     fabric: str, earlier: previous.Previous | None, given: dict[str, Any], *, lmc: int, guid2lid: Path | None
 ) -> tuple[Fabric, Fabric]:
-    """The fabric without what has failed, and the one that earlier tables are of; takes the faults out of ``given``."""
+    """Read the fabric, and remove the fault options from ``given``.
+
+    Returns
+    -------
+    subnet : Fabric
+        The fabric with the faults applied.
+    whole : Fabric
+        The fabric of the earlier tables; without ``--was``, the fabric without the faults.
+    """
     whole = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
     subnet = fabrics.broken(whole, given.pop("failed"), given.pop("fault_lists"))
     if earlier is not None and earlier.was is not None:
@@ -109,12 +119,12 @@ def read(
 
 
 def within(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptions:
-    """The options with the effort that a budget pays for.
+    """Return the options with the effort that fits into a budget of CPU seconds.
 
     Raises
     ------
     OptionError
-        The budget is too small, or an effort is given too.
+        The budget is too small, or an effort was given as well.
     """
     from routing.engines.budget import effort_within
 
@@ -125,7 +135,7 @@ def within(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptio
 
 @dataclass(frozen=True)
 class Result:
-    """All that a run gave."""
+    """Everything that one run of the command computes."""
 
     fabric: Fabric
     routing: Routing
@@ -134,11 +144,19 @@ class Result:
     seconds: Mapping[str, float]
     files: Sequence[Path]
     rerouted: Rerouted | None
+    bisection_before: float | None
+    """Effective bisection bandwidth of the earlier tables on their fabric; NaN with fewer than two end ports."""
+
+    @property
+    def bisection_kept(self) -> float | None:
+        """Fraction of the earlier bisection bandwidth that is left; None if there is nothing to compare."""
+        kept = self.quality.bisection_mean / self.bisection_before if self.bisection_before else math.nan
+        return kept if math.isfinite(kept) else None
 
 
 @contextmanager
 def step(text: str, seconds: dict[str, float], name: str) -> Iterator[None]:
-    """Show a step while it lasts, and keep its time."""
+    """Show a step while it runs, and store its duration in seconds under `name`."""
     started = time.perf_counter()
     with phase(text):
         yield
@@ -146,7 +164,7 @@ def step(text: str, seconds: dict[str, float], name: str) -> Iterator[None]:
 
 
 def write(output: Path | None, fabric: Fabric, routing: Routing, proof: Proof) -> list[Path]:
-    """Write all files; their paths."""
+    """Write all files, and return their paths; none without an output folder."""
     if output is None:
         return []
     from routing.formats.table_files import write_tables
@@ -156,12 +174,12 @@ def write(output: Path | None, fabric: Fabric, routing: Routing, proof: Proof) -
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
-    """The summary, line by line."""
+    """Yield the summary as rows of name and text."""
     routing, quality = result.routing, result.quality
     yield "engine", routing.provenance.engine
     yield "fabric", findings.fabric_line(result.fabric)
     if result.rerouted is not None:
-        yield from previous.facts(result.rerouted)
+        yield from previous.facts(result.rerouted, result.bisection_kept)
     yield "VLs", f"{routing.vls_needed} needed, {routing.vls} used"
     yield from findings.facts(result.proof)
     yield "hops", f"{quality.hops_mean:.2f} mean, {quality.hops_max} most, between the switches of two CAs"
@@ -173,7 +191,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def as_object(result: Result) -> dict[str, Any]:
-    """The summary for ``--json``."""
+    """Return the summary for ``--json``."""
     return {
         **findings.as_object(result.fabric, result.proof),
         "engine": result.routing.provenance.engine,
@@ -183,5 +201,9 @@ def as_object(result: Result) -> dict[str, Any]:
         "quality": result.quality.as_dict(),
         "seconds": result.seconds,
         "files": [str(path) for path in result.files],
-        **({} if result.rerouted is None else {"rerouted": previous.as_object(result.rerouted)}),
+        **(
+            {}
+            if result.rerouted is None
+            else {"rerouted": {**previous.as_object(result.rerouted), "bisection_kept": result.bisection_kept}}
+        ),
     }

@@ -1,4 +1,4 @@
-"""``ibnue simulate``: run a scenario, and see whether what has to come out does."""
+"""``ibnue simulate``: run a scenario, and compare the results with its expectations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Scenarios that begin so, and files."""
+    """Return matching scenarios and files for shell completion."""
     from routing.simulate.scenario import scenarios
 
     return [CompletionItem(name) for name in scenarios() if name.startswith(incomplete)] + [
@@ -34,7 +34,7 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 @click.option("--plot", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Write a chart of every case as SVG: buffers and throughput over time, or what comes "
               "through over load.")  # fmt: skip
-@click.option("--trace", is_flag=True, help="Tell what drops and breakers did, and when.")
+@click.option("--trace", is_flag=True, help="Report what drops and breakers did, and when.")
 @json_option
 def simulate(
     *, scenario: str | None, listing: bool, names: tuple[str, ...], plot: Path | None, trace: bool, as_json: bool
@@ -75,7 +75,7 @@ def simulate(
 
 
 def show_list(as_json: bool) -> int:
-    """Name and title of every scenario."""
+    """Print the name and title of every scenario."""
     from routing.simulate.scenario import find_scenario, scenarios
 
     known = [find_scenario(name) for name in scenarios()]
@@ -87,7 +87,7 @@ def show_list(as_json: bool) -> int:
 
 
 def show_events(result: Result) -> None:
-    """One line for each, with its packet time."""
+    """Print one line for each event of a result, with its time in packet times."""
     if result.events:
         tell("", f"{result.case}:")
     for time, text in result.events:
@@ -95,7 +95,7 @@ def show_events(result: Result) -> None:
 
 
 def as_dict(result: Result, *, trace: bool) -> dict[str, Any]:
-    """A result for JSON."""
+    """Return a result for ``--json``."""
     return {
         "case": result.case,
         "right": result.right,
@@ -107,7 +107,7 @@ def as_dict(result: Result, *, trace: bool) -> dict[str, Any]:
 
 
 def short(value: Any) -> str:
-    """A value of the table."""
+    """Format a value for the table of results."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {inner(item)}" for key, item in value.items()) or "none"
     if isinstance(value, list | tuple):
@@ -118,19 +118,19 @@ def short(value: Any) -> str:
 
 
 def inner(value: Any) -> str:
-    """A value within another: in brackets, if it has several of its own."""
+    """Format a value within another one: in parentheses if it has several items."""
     return f"({short(value)})" if isinstance(value, Mapping | list | tuple) and len(value) > 1 else short(value)
 
 
 def part(found: Any, wanted: Any) -> Any:
-    """Of a figure with names, those that are expected."""
+    """Return the expected keys of a figure that is a mapping, else the whole figure."""
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         return {name: part(value, wanted[name]) for name, value in found.items() if name in wanted}
     return found
 
 
 def told(result: Result) -> str:
-    """The figures that matter: those that are expected, and the outcome."""
+    """Return the outcome and the expected figures as text."""
     wanted = [
         name.removeprefix("at_least_").removeprefix("at_most_") for name in result.expected if name != "tolerance"
     ]
@@ -140,7 +140,7 @@ def told(result: Result) -> str:
 
 
 def show(scenario: Scenario, results: list[Result]) -> None:
-    """Everything as text."""
+    """Print the results as text."""
     source = [("source", scenario.source)] if scenario.source else []
     print_facts([("scenario", f"{scenario.name}: {scenario.title}"), *source])
     rows = [
@@ -155,7 +155,7 @@ def show(scenario: Scenario, results: list[Result]) -> None:
 
 
 def write_charts(folder: Path, results: list[Result]) -> None:
-    """One SVG for each case that has something to show; says which have not."""
+    """Write one SVG chart for each case that has something to plot; report the other cases."""
     from routing.formats.atomic import make_folder, write_text_atomically
 
     make_folder(folder)
@@ -169,7 +169,7 @@ def write_charts(folder: Path, results: list[Result]) -> None:
 
 
 def picture_of(result: Result) -> str | None:
-    """A chart of what happened over time, or of what came through over offered load; None if there is neither."""
+    """Return a chart over time or over offered load as SVG; None if the result has neither."""
     import numpy as np
 
     from routing.simulate.chart import chart

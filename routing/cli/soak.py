@@ -1,4 +1,4 @@
-"""``ibnue lab --soak``: faults that come and go under a running OpenSM, and what was found after each."""
+"""``ibnue lab --soak``: random faults and repairs under a running OpenSM, with checks after each event."""
 
 from __future__ import annotations
 
@@ -25,12 +25,19 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
 def length(text: str) -> tuple[int | None, float | None]:
-    """Events, or seconds: "100", "90s", "30min", "8h".
+    """Parse the length of a soak: a number of events or a duration, such as "100", "90s", "30min", "8h".
+
+    Returns
+    -------
+    events : int or None
+        Number of events; None if a duration was given.
+    seconds : float or None
+        Duration in seconds; None if a number of events was given.
 
     Raises
     ------
     OptionError
-        Neither.
+        The text is neither a number nor a duration.
     """
     found = _LENGTH.fullmatch(text.strip())
     if found is None or not int(found[1]):
@@ -40,14 +47,14 @@ def length(text: str) -> tuple[int | None, float | None]:
 
 
 def open_ledger(path: Path, head: dict[str, Any]) -> TextIO:
-    """A new ledger: JSON, one object a line, each written when it is known.
+    """Create a ledger file: one JSON object per line, each written as soon as it is known.
 
     Raises
     ------
     OptionError
-        There is a file of that name.
+        The file exists already.
     EnvironmentProblem
-        It cannot be written.
+        The file cannot be written.
     """
     try:
         ledger = path.open("x", encoding="utf-8", buffering=1)
@@ -69,7 +76,7 @@ def soak(
     ledger: Path | None,
     as_json: bool,
 ) -> int:
-    """Run a soak, show it, write its ledger; the exit status."""
+    """Run a soak, print its outcomes, write its ledger, and return the exit status."""
     from ibsim_fixtures.lab import Lab
     from ibsim_fixtures.soak import Soak, summary
     from routing.cli.lab_setting import settings
@@ -83,7 +90,7 @@ def soak(
         with phase("building the plugin and starting OpenSM"):
             lab = stack.enter_context(Lab(**settings(Path(folder), subnet, engine, opensm_engine)))
         plan = None if opensm_engine else lab.opensm.folder / "ibnue-state.npz"
-        with suppress(KeyboardInterrupt):  # what has been found until then counts
+        with suppress(KeyboardInterrupt):  # outcomes until the interruption are kept
             for outcome in Soak(lab, seed=seed, plan=plan).run(events=events, seconds=seconds):
                 outcomes.append(outcome)
                 if book is not None:
@@ -102,16 +109,18 @@ def soak(
 
 
 def line(outcome: Outcome) -> str:
-    """An event in a line."""
+    """Return an event as one line of text."""
     deed = " ".join(filter(None, [outcome.deed, outcome.fault]))
     size = f"{number_of(outcome.switches, 'switch')}, {number_of(outcome.endports, 'end port')}"
     took = "kept its tables" if outcome.routing_ms is None else f"routed in {outcome.routing_ms:.0f} ms"
-    changed = number_of(outcome.changed, "entry")
-    return f"{outcome.number:>5}  {deed}: {size}; {took}, {changed} changed; {verdict(outcome)}"
+    changed = f"{number_of(outcome.changed, 'entry')} changed"
+    if outcome.kept is not None:
+        changed += f", all-to-all {100 * outcome.kept:.1f} % of before"
+    return f"{outcome.number:>5}  {deed}: {size}; {took}, {changed}; {verdict(outcome)}"
 
 
 def verdict(outcome: Outcome) -> str:
-    """What was found, or what is wrong."""
+    """Return the verdict on an event, or its failures."""
     if outcome.good:
         planned = "" if outcome.as_planned is None else ", as planned"
         return f"proven ({outcome.strength}){planned}"
@@ -132,7 +141,7 @@ def verdict(outcome: Outcome) -> str:
 
 
 def facts(found: Summary) -> list[tuple[str, str]]:
-    """The summary in lines."""
+    """Return the summary as rows of name and text."""
 
     def memory(kb: tuple[float, float]) -> str:
         return f"{kb[0] / 1024:.1f} MiB in the second fifth of the events, {kb[1] / 1024:.1f} MiB in the last"
@@ -142,4 +151,8 @@ def facts(found: Summary) -> list[tuple[str, str]]:
         ("OpenSM", memory(found.opensm_kb)),
         ("worker", memory(found.worker_kb)),
         ("routing", f"{found.routing_ms:.1f} ms, {found.changed:.0f} entries changed (medians)"),
+        (
+            "reading",
+            f"{found.look_ms[0] / 1e3:.2f} s to read back and prove an event, {found.look_ms[1] / 1e3:.2f} s at most",
+        ),
     ]

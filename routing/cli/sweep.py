@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,20 +22,21 @@ from routing.errors import OptionError
 from routing.numerals import decimal
 
 if TYPE_CHECKING:
+    from routing.sweep.executors import Workers
     from routing.sweep.ledger import Ledger
     from routing.sweep.spec import Block, Plan
     from routing.sweep.work import Batch
 
 
 RUNNING = ("shard", "executor", "jobs", "timeout")
-"""Parameters that say how cases are run, and nothing where there are none to run."""
+"""Parameters that control how tasks are run, and have no effect if there are no tasks."""
 
 LAB = "routing.cli.sweep_lab:run"
-"""The runner of live tasks, which loads OpenSM's lab."""
+"""Path of the runner of live tasks, which imports OpenSM's lab."""
 
 
 def all_or_number(text: str) -> int | str:
-    """``--links``, ``--switches``: ``all`` or a number."""
+    """Parse ``--links`` and ``--switches``: ``all`` or a number."""
     number = text if text == "all" else decimal(text)
     if number is not None:
         return number
@@ -42,6 +44,7 @@ def all_or_number(text: str) -> int | str:
 
 
 @click.command()
+@fabrics.name_map_option
 @click.argument("fabric_names", nargs=-1, metavar="[FABRIC]...", shell_complete=fabrics.complete)
 @click.option(
     "--spec",
@@ -106,7 +109,7 @@ def all_or_number(text: str) -> int | str:
     metavar="SECONDS",
     help="End a case that takes longer, and go on; also for a --spec, in place of what it says.",
 )
-@click.option("--retry-errors", is_flag=True, help="Do again what ended in an error, such as a worker that died.")
+@click.option("--retry-errors", is_flag=True, help="Do again what ended in an error, such as a kernel that crashed.")
 @click.option(
     "--merge",
     "others",
@@ -122,7 +125,7 @@ def all_or_number(text: str) -> int | str:
     default=0.05,
     show_default=True,
     metavar="X",
-    help="Share of the all-to-all share that may be lost.",
+    help="Share of the all-to-all rate that may be lost.",
 )
 @click.option("--by-fabric", is_flag=True, help="A line for each fabric in the summary.")
 @json_option  # fmt: skip
@@ -142,10 +145,17 @@ def sweep(
     status 1 if any tables were not certified, or if anything became worse than in the earlier ledger: certified no
     longer, more VLs needed, less of all-to-all, or other tables by the same version.
     """
+    from routing.sweep.executors import Mpi, mpi_ranks, workers
     from routing.sweep.ledger import Ledger
+    from routing.sweep.results import AGAIN, PASSING
     from routing.sweep.summary import compare, lines
 
+    if given["spec"] is None and not given["fabric_names"]:
+        refuse_running_options()  # based on the command line alone, so that all MPI ranks refuse alike
     with ExitStack() as stack:
+        ranks = stack.enter_context(mpi_ranks()) if executor == "mpi" else None
+        if executor == "mpi" and ranks is None:
+            return 0  # a rank other than 0, whose work is done
         if against is None and named(["tolerance"]):
             raise OptionError("--tolerance is about --against", remedy="add --against LEDGER, or leave it out")
         plan = planned(given, shard, timeout)
@@ -156,8 +166,9 @@ def sweep(
         ledger = stack.enter_context(Ledger(path, must_exist=plan is None and not others))
         for other in merged:
             ledger.absorb(other)
-        again = ("timed out", "error") if retry_errors else ("timed out",)
-        ran, seconds = (0, 0.0) if plan is None else run(stack, ledger, plan, again=again, executor=executor, jobs=jobs)
+        again = PASSING if retry_errors else AGAIN
+        crew = partial(workers, executor, jobs) if ranks is None else partial(Mpi, ranks)
+        ran, seconds = (0, 0.0) if plan is None else run(stack, ledger, plan, again=again, executor=executor, crew=crew)
         wanted = None if plan is None else {task.id for task in plan.tasks}
         records = [record for record in ledger.records() if wanted is None or record.task.id in wanted]
         compared = None if earlier is None else compare(earlier.records(), records, tolerance=tolerance)
@@ -170,21 +181,27 @@ def sweep(
 
 
 def same(other: Path, path: Path | None) -> Path:
-    """The path of another ledger, which has to be another one."""
+    """Return the path of another ledger, after checking that it is not this run's ledger."""
     if path is not None and other.exists() and path.exists() and other.samefile(path):
         raise OptionError(f"{other} is the ledger of this run itself", remedy="name an earlier one, or a copy")
     return other
 
 
 def opened(stack: ExitStack, against: Path | None, path: Path | None) -> Ledger | None:
-    """The earlier ledger."""
+    """Open the earlier ledger; None without ``--against``."""
     from routing.sweep.ledger import Ledger
 
     return None if against is None else stack.enter_context(Ledger(same(against, path), read_only=True))
 
 
+def refuse_running_options() -> None:
+    """Raise OptionError if an option for running tasks is given although there are none."""
+    for name in named(RUNNING):
+        raise OptionError(f"{name} is for fabrics, and there are none", remedy="name a FABRIC")
+
+
 def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) -> Plan | None:
-    """The tasks that are asked for; None if none are."""
+    """Return the requested tasks; None if there are none."""
     from routing.sweep.spec import expand, read_spec
     from routing.sweep.tasks import Shard
 
@@ -200,8 +217,7 @@ def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) 
     elif "--kinds" in named(given) and not given["samples"]:
         raise OptionError("--kinds is about --random", remedy="add --random 100, or leave it out")
     if given["spec"] is None and not given["fabric_names"]:
-        for name in named(RUNNING):
-            raise OptionError(f"{name} is for fabrics, and there are none", remedy="name a FABRIC")
+        refuse_running_options()
         return None
     blocks = [block(given)] if given["spec"] is None else read_spec(given["spec"])
     if timeout is not None:
@@ -211,7 +227,7 @@ def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) 
 
 
 def named(given: Collection[str]) -> list[str]:
-    """Those of some parameters that stand on the command line."""
+    """Return those of the given parameters that were set on the command line, as option names."""
     context = click.get_current_context()
     return [
         max(param.opts, key=len)
@@ -221,7 +237,7 @@ def named(given: Collection[str]) -> list[str]:
 
 
 def block(given: Mapping[str, Any]) -> Block:
-    """What the options say."""
+    """Return the block of a sweep specification that the options describe."""
     from routing.sweep.spec import Block, parse_seeds
 
     if given["lab"] and given["modes"]:
@@ -240,13 +256,20 @@ def block(given: Mapping[str, Any]) -> Block:
 
 
 def run(
-    stack: ExitStack, ledger: Ledger, plan: Plan, *, again: Sequence[str], executor: str, jobs: int | None
+    stack: ExitStack, ledger: Ledger, plan: Plan, *, again: Sequence[str], executor: str, crew: Callable[[], Workers]
 ) -> tuple[int, float]:
-    """Do what the ledger does not have, or has with such an outcome; how many tasks that was, and how long it took."""
-    from routing.sweep.executors import workers
+    """Run the tasks that the ledger lacks, or whose outcome is one of `again`.
+
+    Returns
+    -------
+    tasks : int
+        Number of tasks that were run.
+    seconds : float
+        Elapsed time.
+    """
     from routing.sweep.run import Run
 
-    if not plan.tasks:  # an empty shard leaves a ledger too, so that all shards can be merged
+    if not plan.tasks:  # an empty shard creates a ledger too, so that all shards can be merged
         ledger.begin(f"0 of 0 tasks, {executor}")
     done = ledger.done(without=again)
     todo = [task for task in plan.tasks if task.id not in done]
@@ -256,23 +279,23 @@ def run(
     if live and executor != "processes":
         raise OptionError("--lab needs ibsim and OpenSM on this machine", remedy="leave out --executor")
     started = time.perf_counter()
-    crew = workers(executor, jobs)
+    working = crew()
     finished = False
     try:
         settings = prepared(stack) if live else ()
         with counted("sweep", len(todo)) as tell:
-            # Each of the two is a run of its own in the ledger, as more code takes part in live tasks.
+            # Offline and live tasks are separate runs in the ledger, because live tasks depend on more code.
             for part in filter(None, ([task for task in todo if task.mode != "lab"], live)):
                 number = ledger.begin(f"{len(part)} of {len(plan.tasks)} tasks, {executor}", live=part is live)
-                Run(ledger, number, crew, packer(plan, settings), lambda pairs: tell(len(pairs))).finish(part)
+                Run(ledger, number, working, packer(plan, settings), lambda pairs: tell(len(pairs))).finish(part)
         finished = True
     finally:
-        crew.close(now=not finished)
+        working.close(now=not finished)
     return len(todo), time.perf_counter() - started
 
 
 def prepared(stack: ExitStack) -> tuple[tuple[str, str], ...]:
-    """What live tasks need: the plugin, built into a folder that goes when the sweep ends."""
+    """Build the plugin for live tasks into a temporary folder; return the settings of the runner."""
     from routing.cli.sweep_lab import prepare
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ibnue-sweep-"))
@@ -281,7 +304,7 @@ def prepared(stack: ExitStack) -> tuple[tuple[str, str], ...]:
 
 
 def packer(plan: Plan, settings: tuple[tuple[str, str], ...]) -> Any:
-    """Makes batches of tasks on the same fabric."""
+    """Return a function that makes a batch of tasks on the same fabric."""
     from routing.sweep.work import OFFLINE, Batch, pack
 
     packed: dict[str, bytes] = {}

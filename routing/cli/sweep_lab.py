@@ -1,6 +1,6 @@
-"""Live tasks of a sweep: a real OpenSM with the plugin routes the fabric with the fault; ibdmchk is the second judge.
+"""Live tasks of a sweep: a real OpenSM with the plugin routes the faulty fabric, and ibdmchk checks the tables.
 
-Every task has a lab of its own, so that none depends on what went before.
+Every task runs in a lab of its own, so that its result does not depend on earlier tasks.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ from routing.sweep.cases import faults_of
 from routing.sweep.results import Result
 from routing.sweep.tasks import Task
 from routing.sweep.work import changes, described, guarded, judge
+from routing.whatif.capacity import share_kept
 from routing.whatif.connection import separation
 
 if TYPE_CHECKING:
     from ibsim_fixtures.opensm_log import Sweep
 
 CANNOT = (FaultKind.DEGRADE, FaultKind.SWAP)
-"""Faults that ibsim does not simulate."""
+"""Faults that ibsim cannot simulate."""
 
 
 def prepare(folder: Path) -> tuple[tuple[str, str], ...]:
-    """Build the plugin into a folder; the settings of the runner.
+    """Build the plugin into a folder, and return the settings of the runner.
 
     Raises
     ------
     EnvironmentProblem
-        Something that is needed is not installed.
+        A required program or package is not installed.
     """
     find_program("ibdmchk")
     built = install(libdir=folder)
@@ -59,14 +60,14 @@ def run(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> l
 
 
 def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> Result:
-    """The result of one task.
+    """Run one task in its own lab, and return its result.
 
     Raises
     ------
     OptionError
-        A fault that ibsim does not simulate.
+        The fault cannot be simulated by ibsim.
     LabError
-        OpenSM or ibsim did not do as they should.
+        OpenSM or ibsim failed.
     """
     faults = faults_of(task.fault, fabric)
     if any(fault.kind in CANNOT for fault in faults):
@@ -97,7 +98,7 @@ def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> 
 
 
 def plugin_config(task: Task) -> str:
-    """The plugin's configuration for a task."""
+    """Return the plugin's configuration for a task."""
     lines = [f"{key} = {json.dumps(value)}" for key, value in task.target.options if key != "port_vls"]
     return UNHURRIED + "\n".join(
         ["threads = 1", "allow_credit_loops = true", "[engine]", f"seed = {task.seed}", *lines, ""]
@@ -105,7 +106,7 @@ def plugin_config(task: Task) -> str:
 
 
 def host(fabric: Fabric) -> int | None:
-    """GUID of a CA in the part with the most end ports once the fault is there; None if there is none."""
+    """Return the GUID of a CA in the part with the most end ports after the fault; None if there is no CA."""
     ca = (fabric.endport_switch >= 0) & (fabric.terminal_kind[fabric.endport_terminal] == NodeKind.CA)
     if not ca.any():
         return None
@@ -116,10 +117,10 @@ def host(fabric: Fabric) -> int | None:
 
 
 def pull(lab: Lab, fault: Fault) -> None:
-    """Do to ibsim what the fault says."""
+    """Apply a fault to the running ibsim."""
     for guid in fault.devices:
         lab.ibsim.unlink(guid)
-    # Of a link both ends are named; pulling the second again would be an error.
+    # A link fault names both ends. Unlinking one end removes the link; a second unlink would fail.
     ports = fault.ports[:1] if fault.kind is FaultKind.LINK else fault.ports
     cabled = {(lab.ibsim.device(port.device).guid, port.port) for port in lab.ibsim.ports() if port.peer}
     for guid, port in ports:
@@ -128,18 +129,23 @@ def pull(lab: Lab, fault: Fault) -> None:
 
 
 def seen(sweep: Sweep | None) -> Sweep:
-    """The latest sweep; there is one, as the lab waits for it when it starts."""
+    """Return the sweep, which exists because the lab waits for one when it starts."""
     assert sweep is not None
     return sweep
 
 
 def second_opinion(lab: Lab, fabric: Fabric) -> bool | None:
-    """Whether ibdmchk sees a credit loop between CAs; None where it cannot see: routers, LMC, fewer than two CAs.
+    """Return whether ibdmchk reports a credit loop between CAs.
+
+    Returns
+    -------
+    bool or None
+        None if ibdmchk cannot decide: routers, LMC > 0, or fewer than two CAs.
 
     Raises
     ------
     LabError
-        It finds something else to complain of, so that its verdict is none.
+        ibdmchk reports another error, so its verdict is unusable.
     """
     kinds = fabric.terminal_kind[fabric.endport_terminal]
     if (kinds != NodeKind.CA).any() or fabric.endport_lmc.any() or len(kinds) < 2:
@@ -151,14 +157,15 @@ def second_opinion(lab: Lab, fabric: Fabric) -> bool | None:
 
 
 def verdict(task: Task, fabric: Fabric, before: State, after: State, second: bool | None) -> Result:
-    """What came out, both judges heard."""
+    """Return the result of a task from the proof and from ibdmchk's verdict."""
     outcome, told = judge(ENGINES[task.target.engine], after.proof)
     if not after.as_dumped:
         outcome, told = "wrong", "the switches do not have the tables that OpenSM dumped"
     elif second and outcome == "certified":
         outcome, told = "wrong", "proven free of credit loops, and ibdmchk sees one"
     published = Published(after.fabric, after.routing, after.proof)
-    entries, changed, gone = changes(Published(before.fabric, before.routing, before.proof), published)
+    earlier = Published(before.fabric, before.routing, before.proof)
+    entries, changed, gone = changes(earlier, published)
     return replace(
         described(task, fabric, published),
         outcome=outcome,
@@ -168,6 +175,7 @@ def verdict(task: Task, fabric: Fabric, before: State, after: State, second: boo
         entries=entries,
         changed=changed,
         broken=gone,
+        kept=share_kept(earlier, published),
         how=after.sweep.engine,
         seconds=after.sweep.seconds,
     )

@@ -1,4 +1,4 @@
-"""How the results of a sweep are told."""
+"""Report of a sweep as text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from routing.sweep.summary import Comparison, Line
 
 NAMED = 10
-"""How many failures and regressions are named."""
+"""Number of failures and of regressions that are named."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that a sweep has to say.
+    """Everything that a sweep reports.
 
     Attributes
     ----------
     records
-        The results that were asked for.
+        The requested results.
     lines
-        Their summary.
+        Summary of the results.
     compared
-        What became of an earlier ledger's results.
+        Comparison with an earlier ledger, None without one.
     ran, seconds
-        Tasks that this run has done, and how long it took.
+        Number of tasks run by this command, and their elapsed time.
     """
 
     records: Sequence[Record]
@@ -42,22 +42,22 @@ class Report:
 
     @property
     def failures(self) -> list[Record]:
-        """What was not certified."""
+        """Records whose tables were not certified."""
         return [record for record in self.records if not record.result.certified]
 
     @property
     def versions(self) -> list[str]:
-        """Versions of ibnue that the results are from."""
+        """Versions of ibnue that computed the results."""
         return sorted({record.version for record in self.records})
 
     @property
     def of_one_kind(self) -> bool:
-        """Whether the same code found all results; live ones are of more code, so that theirs is another version."""
+        """Whether all results of live tasks are from one version of ibnue, and all results of offline tasks too."""
         kinds = {(record.task.mode == "lab", record.version) for record in self.records}
         return len(kinds) == len({live for live, _ in kinds})
 
     def as_object(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the report for ``--json``."""
         return {
             "tasks": len(self.records),
             "ran": self.ran,
@@ -71,10 +71,10 @@ class Report:
 
 
 def show(report: Report, *, by_fabric: bool) -> None:
-    """The summary, for people."""
+    """Print the report as text."""
     columns = ["engine", *(["fabric"] if by_fabric else []), "mode"]
-    columns += ["cases", "certified", "VLs", "changed", "broken", "a2a", "seconds"]
-    print_table(columns, [row(line) for line in report.lines], texts=len(columns) - 7)
+    columns += ["cases", "certified", "VLs", "changed", "broken", "a2a", "loss", "worst", "seconds"]
+    print_table(columns, [row(line) for line in report.lines], texts=len(columns) - 9)
     print_facts(facts(report))
     for record in report.failures[:NAMED]:
         tell(f"{record.result.outcome}: {record.task}: {record.result.error or ''}".removesuffix(": "))
@@ -88,7 +88,7 @@ def show(report: Report, *, by_fabric: bool) -> None:
 
 
 def row(line: Line) -> list[str]:
-    """A line of the summary as a table has it."""
+    """Return a line of the summary as cells of a table."""
 
     def number(value: float | None, form: str = "{}") -> str:
         return "-" if value is None else form.format(value)
@@ -103,12 +103,14 @@ def row(line: Line) -> list[str]:
         number(line.changed),
         number(line.broken),
         number(line.a2a_least, "{:.3f}"),
+        number(line.loss_mean, "{:.1%}"),
+        number(line.loss_most, "{:.1%}"),
         f"{line.seconds:.1f}",
     ]
 
 
 def facts(report: Report) -> Iterator[tuple[str, str]]:
-    """What a table cannot say."""
+    """Yield rows on the whole sweep: run time, versions, certified results, comparison."""
     kept = len(report.records) - report.ran
     if report.ran:
         ran = f"{number_of(report.ran, 'case')} in {report.seconds:.1f} s, {rate_of(report.ran, report.seconds)}"

@@ -1,4 +1,4 @@
-"""``ibnue transition``: may these tables be replaced by those, switch by switch, in a running fabric?"""
+"""``ibnue transition``: check whether tables can be replaced switch by switch in a running fabric."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from routing.cli import fabrics, findings
-from routing.cli.command import FINDING
+from routing.cli.command import FINDING, UNDECIDED
 from routing.cli.output import json_option, phase, print_facts, print_json, tell
 from routing.numerals import number_of
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 @fabrics.fabric_argument
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
-@click.option("--old-fabric", metavar="FABRIC", help="What OLD was made for; its entries are laid over FABRIC by GUID.")
+@click.option("--old-fabric", metavar="FABRIC", help="What OLD was made for; matched with FABRIC by GUID.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the rounds, or the steps of the Double Scheme, as JSON.")  # fmt: skip
 @click.option("--require", type=click.Choice(["forward", "reversible"]), default="forward", show_default=True,
-              help="Whose traffic has to be safe; reversible counts replies too.")  # fmt: skip
+              help="Traffic that has to be safe: forward is requests, reversible is requests and replies.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(0), default=64, show_default=True,
               help="Most that an order may have; 0: look for none.")  # fmt: skip
 @click.option("--max-vls", type=click.IntRange(1, 15), default=8, show_default=True,
@@ -54,56 +54,65 @@ def transition(
 
     OLD and NEW are bundles, folders that ibnue wrote, or folders with OpenSM's dump files.  While switches are written
     one by one, packets meet old and new entries on one way; what is proved is every such mixture.  Exit status 0 if the
-    switches may be written in any order or in that of the plan, 1 if not.
+    switches may be written in any order or in that of the plan, 1 if not, 3 if that depends on unknown service levels.
     """
     from routing.deadlock.transition import prove_transition
+    from routing.deadlock.verdict import on_one_vl
     from routing.formats.plan_file import write_plan
     from routing.formats.table_files import read_tables
-    from routing.reroute.translate import translate
+    from routing.reroute.installed import installed
 
     with phase("reading"):
         subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
         earlier = subnet if old_fabric is None else fabrics.read(old_fabric, lmc=lmc, guid2lid=guid2lid)
         before = fabrics.tables_of(old, earlier, "--old-fabric")
-        if old_fabric is not None:
-            before = translate(before, earlier, subnet)
         after = read_tables(new, subnet)
+        note = findings.vl_note(before, after)
+        if note is not None:
+            before, after = on_one_vl(before), on_one_vl(after)
+        sides = installed(before, earlier, after, subnet)
     with phase("proving"):
         found = prove_transition(
-            subnet,
-            before,
-            after,
+            sides.fabric,
+            sides.old,
+            sides.new,
+            lost=sides.lost,
             require="reversible" if require == "reversible" else "forward",
             rounds=rounds,
             max_vls=max_vls,
             threads=threads,
         )
     if plan_file is not None:
-        write_plan(plan_file, subnet, before, after, found)
+        write_plan(plan_file, sides.fabric, sides.old, sides.new, found)
     if as_json:
-        print_json(as_object(subnet, found))
+        print_json(as_object(subnet, found, note))
     else:
-        show(subnet, found)
-    return 0 if found.safe else FINDING
+        show(subnet, found, note)
+    return 0 if found.safe else FINDING if note is None else UNDECIDED
 
 
-def show(fabric: Fabric, found: Transition) -> None:
-    """All of it as text."""
-    print_facts(facts(fabric, found))
+def show(fabric: Fabric, found: Transition, note: str | None) -> None:
+    """Print the transition as text; ``note`` is the assumption about the tables, None if there is none."""
+    print_facts(facts(fabric, found, note))
     for line in (*found.describe(), *steps(found.drain)):
         tell(line)
 
 
-def facts(fabric: Fabric, found: Transition) -> Iterator[tuple[str, str]]:
-    """The verdict and what it is about, line by line."""
+def facts(fabric: Fabric, found: Transition, note: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the verdict and the size of the change as rows of name and text."""
     from routing.deadlock.transition import extent
 
     yield "fabric", findings.fabric_line(fabric)
     yield "changes", extent(found.entries, found.lids, found.blocks)
+    if found.removed:
+        yield "removes", f"{number_of(found.removed, 'entry')} of these, towards LIDs that are gone or cut off"
     if found.levels or found.lanes:
         which = " and ".join(["SLs"] * found.levels + ["SL2VL"] * found.lanes)
         yield "also", f"{which} differ, and count as mixed all the time"
-    yield "verdict", f"{found.verdict}: {found.reason}"
+    if note is not None:
+        yield "assumed", note
+    decided = note is None or found.safe
+    yield "verdict", f"{found.verdict}: {found.reason}" if decided else f"unknown: so {found.reason}"
     if found.verdict == "any-order":
         yield "proof", f"{found.strength}, scope {found.scope}"
     if found.plan is not None and len(found.plan) > 1:
@@ -112,7 +121,7 @@ def facts(fabric: Fabric, found: Transition) -> Iterator[tuple[str, str]]:
 
 
 def steps(drain: DoubleScheme | None) -> Iterator[str]:
-    """The Double Scheme, step by step."""
+    """Yield the steps of the Double Scheme as text."""
     if drain is None:
         return
     reached = "every CA and router can be sent to in each" if drain.gapless else "what the other set gets has to wait"
@@ -125,12 +134,13 @@ def steps(drain: DoubleScheme | None) -> Iterator[str]:
         yield f"  {step.number}. {step.title}: {sent}; {state}{lost}{wait}"
 
 
-def as_object(fabric: Fabric, found: Transition) -> dict[str, Any]:
-    """The same for ``--json``."""
+def as_object(fabric: Fabric, found: Transition, note: str | None) -> dict[str, Any]:
+    """Return the transition for ``--json``."""
     loop, drain = found.loop, found.drain
     return {
         "fabric": {"name": fabric.name, "digest": fabric.digest},
-        "verdict": found.verdict,
+        "verdict": found.verdict if note is None or found.safe else "unknown",
+        "assumed": note,
         "safe": found.safe,
         "reason": found.reason,
         "strength": found.strength,
@@ -138,9 +148,10 @@ def as_object(fabric: Fabric, found: Transition) -> dict[str, Any]:
         "entries": found.entries,
         "lids": found.lids,
         "blocks": found.blocks,
-        "sls_differ": found.levels,
-        "sl2vl_differ": found.lanes,
-        "loop": None if loop is None else [dataclasses.asdict(turn) for turn in loop.turns],
+        "removed": found.removed,
+        "sls_differ": found.levels if note is None else None,
+        "sl2vl_differ": found.lanes if note is None else None,
+        "loop": None if loop is None else [turn.as_object() for turn in loop.turns],
         "loop_circles": None if loop is None else loop.circling,
         "circling": found.circling,
         "circles": [dataclasses.asdict(circle) for circle in found.circles],
@@ -152,7 +163,7 @@ def as_object(fabric: Fabric, found: Transition) -> dict[str, Any]:
 
 
 def step_object(drain: DoubleScheme, number: int) -> dict[str, Any]:
-    """One step of the Double Scheme for ``--json``."""
+    """Return one step of the Double Scheme for ``--json``."""
     step = drain.steps[number]
     sets = {"send_to": int(step.inject.sum()), "drained": int(step.drained.sum())}
     return {"number": step.number, "title": step.title, "safe": step.safe, "drop": step.lost, **sets}

@@ -1,8 +1,7 @@
-"""``ibnue watch``: do the counters of the switches point at a credit loop?"""
+"""``ibnue watch``: check whether the counters of the switches indicate a credit loop."""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import subprocess
 import time
@@ -20,7 +19,7 @@ from routing.errors import EnvironmentProblem
 from routing.numerals import number_of
 
 if TYPE_CHECKING:
-    from routing.deadlock.counters import Readings
+    from routing.counters import Readings
     from routing.deadlock.watch import Pointers
     from routing.fabric import Fabric
 
@@ -28,12 +27,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("fabric", shell_complete=fabrics.complete)
 @click.argument("tables", type=click.Path(path_type=Path))
+@fabrics.sl_options
 @click.option("--interval", type=Number(0.01, 86400), default=1.0, show_default=True, metavar="SECONDS",
               help="Between two readings.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(1), metavar="N", help="Stop after N; without it, when a loop is found.")
 @click.option("--once", is_flag=True, help="Read once, and judge what the counters hold since they were reset.")
 @click.option("--reset", is_flag=True, help="First empty the counters of ports of which one is full.")
 @click.option("--all", "everywhere", is_flag=True, help="All channels between switches, not only those on loops.")
+@fabrics.name_map_option
 @json_option
 def watch(
     *,
@@ -57,13 +58,14 @@ def watch(
         raise click.UsageError(f"--once reads once: give it or {other}", click.get_current_context())
     import numpy as np
 
+    from routing.deadlock.verdict import worst_case
     from routing.deadlock.watch import Pointers, loops_pointed_at
-    from routing.formats.table_files import read_tables
     from routing.policy import loop_channels
 
     with phase("reading"):
         subnet = fabrics.read(fabric)
-        routing = read_tables(tables, subnet)
+        known = fabrics.tables(tables, subnet)
+        note, routing = findings.vl_note(known), worst_case(known)
         on_loop = loop_channels(subnet, routing)
     watched = np.arange(len(on_loop), dtype=np.int32) if everywhere else np.flatnonzero(on_loop).astype(np.int32)
     told, unjudged = Pointers((), ()), watched[:0]
@@ -73,19 +75,24 @@ def watch(
         if pointed.loops or not told.loops:
             told, unjudged = pointed, added.unjudged
         if not as_json:
+            if note is not None and number == 1:
+                tell(f"assumed: {note}")
             show(subnet, number, len(watched), added, pointed)
         if told.loops and rounds is None:
             break
     if as_json:
-        print_json(as_object(subnet, told, unjudged.tolist()))
+        print_json({**as_object(subnet, told, unjudged.tolist()), "assumed": note})
     elif not len(watched):
         tell("these tables have no credit loop, so there is nothing to watch (--all: everything)")
     return FINDING if told.loops else 0
 
 
 def rounds_of(fabric: Fabric, watched: Any, interval: float, rounds: int | None, *, reset: bool) -> Iterator[Readings]:
-    """What was added in every round (0: what the counters hold, once); nothing if there is nothing to watch."""
-    from routing.deadlock.counters import check_lids, empty_counters, read_channels
+    """Yield the counter changes of every round; nothing if no channel is watched.
+
+    With ``rounds`` 0, yield the counters since their last reset, once.
+    """
+    from routing.counters import check_lids, empty_counters, read_channels
 
     if not len(watched):
         return
@@ -106,12 +113,12 @@ def rounds_of(fabric: Fabric, watched: Any, interval: float, rounds: int | None,
 
 
 def run(command: Sequence[str]) -> str:
-    """What a program prints.
+    """Run a program, and return its standard output.
 
     Raises
     ------
     EnvironmentProblem
-        It is not installed, or fails.
+        The program is not installed, fails or does not end.
     """
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -127,7 +134,7 @@ def run(command: Sequence[str]) -> str:
 
 
 def show(fabric: Fabric, number: int, watched: int, added: Readings, told: Pointers) -> None:
-    """One round."""
+    """Print the results of one round."""
     if number == 1:
         print_facts([("fabric", findings.fabric_line(fabric)), ("watched", number_of(watched, "channel"))])
     tell(f"round {number}: {number_of(len(added.suspected), 'channel')} suspected")
@@ -142,15 +149,15 @@ def show(fabric: Fabric, number: int, watched: int, added: Readings, told: Point
 
 
 def channel_name(fabric: Fabric, channel: int) -> str:
-    """A channel by the switch that it leaves, and its port."""
+    """Return a channel's name: its source switch and port."""
     channels = fabric.channels
-    return f"{fabric.switch_name[channels.src[channel]]} port {int(channels.port[channel])}"
+    return f"{fabric.labels[channels.src[channel]]} port {int(channels.port[channel])}"
 
 
 def as_object(fabric: Fabric, told: Pointers, unjudged: Sequence[int]) -> dict[str, Any]:
-    """For ``--json``: the last round with a loop, else the last one."""
+    """Return the last round with a loop, else the last round, for ``--json``."""
     loops = [
-        {"suspected": list(pointed.suspected), "turns": [dataclasses.asdict(turn) for turn in pointed.loop.turns]}
+        {"suspected": list(pointed.suspected), "turns": [turn.as_object() for turn in pointed.loop.turns]}
         for pointed in told.loops
     ]
     others = {"elsewhere": told.elsewhere, "unjudged": unjudged}

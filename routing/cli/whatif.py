@@ -1,4 +1,4 @@
-"""``ibnue whatif``: what every fault would do, before it happens."""
+"""``ibnue whatif``: simulate faults, re-route the tables, and report the effect of each fault."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 KINDS = ("link", "ca-link", "switch", "ca", "degrade", "swap", "group")
 NAMED = 3
-"""How many names a cell or line holds."""
+"""Number of names that a cell or line of the report shows."""
 
 
 def all_or(text: str) -> int:
-    """``all``, or how many at random; -1 means all."""
+    """Parse ``all`` or a number of random items; -1 stands for all."""
     if text == "all":
         return -1
     number = decimal(text)
@@ -43,7 +43,17 @@ def all_or(text: str) -> int:
 
 
 def sample(text: str) -> tuple[int, int | None, float | None]:
-    """``N``, ``N:K`` or ``N:P%``: number of scenarios, faults in each or None, rate or None."""
+    """Parse ``N``, ``N:K`` or ``N:P%``.
+
+    Returns
+    -------
+    count : int
+        Number of scenarios.
+    faults : int or None
+        Number of faults in each scenario; None if a rate is given.
+    rate : float or None
+        Fraction of all components that fails; None if a number is given.
+    """
     found = re.fullmatch(r"([0-9]{1,18})(?::(?:([0-9]{1,18})|([0-9]+(?:\.[0-9]*)?)%))?", text, re.ASCII)
     if found is None:
         raise click.BadParameter(f"{text!r} is no sample: write 100, 100:3 or 100:1%")
@@ -55,7 +65,7 @@ def sample(text: str) -> tuple[int, int | None, float | None]:
 
 
 def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
-    """``--kinds``: words with commas between them."""
+    """Parse ``--kinds``: words separated by commas."""
     kinds = tuple(word.strip() for word in value.split(","))
     for kind in kinds:
         if kind not in KINDS:
@@ -65,6 +75,7 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
 
 @click.command()
 @fabrics.fabric_argument
+@fabrics.sl_options
 @click.option("--links", type=all_or, metavar="all|N", help="Each link between switches, or N of them.")
 @click.option("--switches", type=all_or, metavar="all|N", help="Each switch, or N of them.")
 @click.option("--cas", type=all_or, metavar="all|N", help="Each CA and router, or N of them.")
@@ -81,8 +92,10 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
 @click.option("--tables", type=click.Path(path_type=Path),
               help="The tables in the switches, those that the engine makes if not given; without -e the engine is "
               "the one that made them.")  # fmt: skip
-@click.option("--stability", type=click.Choice(["full", "balanced", "fresh"]), default="full", show_default=True,
-              help="What mended tables may change: nothing that holds, destinations that broke, all.")  # fmt: skip
+@click.option("--stability", type=click.Choice(["full", "balanced", "fresh"]), default="balanced", show_default=True,
+              help="What may change besides broken entries: as little as possible, two for each, all.")  # fmt: skip
+@click.option("--beside-fresh", is_flag=True,
+              help="Report also what tables from scratch lose on the fabric with the fault.")  # fmt: skip
 @click.option("--max-loss", type=Number(0, 1), metavar="SHARE",
               help="Exit status 1 if a scenario costs more than this share of the all-to-all traffic.")  # fmt: skip
 @click.option("--require", "required", type=click.Choice(["certified", "connected"]), multiple=True,
@@ -94,9 +107,10 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
 @engines.engine_options
 def whatif(
     *, fabric: str, lmc: int, guid2lid: Path | None, engine_name: str, tables: Path | None, stability: str,
-    max_loss: float | None, required: tuple[str, ...], worst: int, jobs: int | None, as_json: bool, **given: Any,
+    beside_fresh: bool, max_loss: float | None, required: tuple[str, ...], worst: int, jobs: int | None,
+    as_json: bool, **given: Any,
 ) -> int:  # fmt: skip
-    """Break FABRIC in every way that is asked for, mend the tables, prove them, and say what it costs.
+    """Break FABRIC as asked, repair the tables, prove them, and report the cost.
 
     \b
     ibnue whatif torus:4x4x4 -e nue --links all --switches all
@@ -114,7 +128,9 @@ def whatif(
         name: given.pop(name) for name in ("links", "switches", "cas", "samples", "kinds", "groups", "named", "lists")
     }
     together, seed = given.pop("together"), given["seed"]
-    check_company(chosen, together, as_json)
+    check_company({**chosen, "tables": tables}, together, as_json)
+    if beside_fresh and stability == "fresh":
+        raise OptionError("--beside-fresh is about tables that are repaired, not fresh", remedy="leave it out")
     engine, options = engines.find_engine(engine_name), engines.collect(given)
     with phase(f"reading {fabric}"):
         subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
@@ -123,29 +139,34 @@ def whatif(
     if tables is not None:
         routing, engine, options = read(tables, subnet, engine_name, options, stability)
     with phase(f"routing {subnet.name} with {engine.name}"):
-        baseline = Baseline.of(subnet, engine, options, routing=routing, stability=Stability(stability))
+        baseline = Baseline.of(
+            subnet, engine, options, routing=routing, stability=Stability(stability), beside_fresh=beside_fresh
+        )
+    note = findings.vl_note(baseline.published.routing)
     limits = Limits(max_loss, "certified" in required, "connected" in required)
     jobs = jobs or cores()
     started = time.perf_counter()
     effects = []
-    with closing(explore(baseline, scenarios, jobs=jobs)) as found:  # also where a signal ends what is done here
+    with closing(explore(baseline, scenarios, jobs=jobs)) as found:  # closed even if a signal ends this loop
         for effect in watched(found, len(scenarios)):
             effects.append(effect)
             if as_json:
-                record = {**effect.as_dict(), "exceeded": limits.exceeded(effect)}
+                record = {**effect.as_dict(), "exceeded": limits.exceeded(effect), "assumed": note}
                 click.echo(json.dumps(plain(record), allow_nan=False))
     seconds = time.perf_counter() - started
     beyond = [effect for effect in effects if limits.exceeded(effect)]
     if not as_json:
-        print_worst(effects, worst)
+        print_worst(effects, worst, beside_fresh=beside_fresh)
         print_facts([*facts(baseline, effects), pace(len(effects), seconds, min(jobs, max(len(effects), 1)))])
         print_limits(limits, beyond)
     return FINDING if beyond else 0
 
 
 def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> None:
-    """Refuse options that would do nothing, since that which they are about is missing."""
+    """Raise OptionError for options without effect, as the option that they refer to is missing."""
     source = click.get_current_context().get_parameter_source
+    if chosen["tables"] is None and fabrics.has_sl_files():
+        raise OptionError("--sl and --sl2vl are about --tables", remedy="add --tables, or leave them out")
     if together and not (chosen["named"] or chosen["lists"]):
         raise OptionError("--together is about --fault and --list", remedy="name faults, or leave it out")
     if as_json and source("worst") is click.core.ParameterSource.COMMANDLINE:
@@ -160,16 +181,25 @@ def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> N
 def read(
     tables: Path, fabric: Fabric, engine_name: str, options: EngineOptions, stability: str
 ) -> tuple[Routing, Engine, EngineOptions]:
-    """The tables in the switches, and the engine that mends them with its options.
+    """Read the installed tables, and choose the engine that repairs them.
+
+    Returns
+    -------
+    Routing
+        The tables, with all packets on one VL if their VLs are unknown.
+    Engine
+        The engine given by ``-e``, else the one that made the tables.
+    EngineOptions
+        Its options.
 
     Raises
     ------
     OptionError
-        They are not what is asked for: another engine's, or with more VLs or others.
+        The tables contradict the options: another engine, or other or more VLs.
     """
-    from routing.formats.table_files import read_tables
+    from routing.deadlock.verdict import worst_case
 
-    routing = read_tables(tables, fabric)
+    routing = worst_case(fabrics.tables(tables, fabric))
     engine = previous.engine_for(routing, engine_name)
     options = previous.options_for(routing, fabric, engine, options)
     if stability != "fresh":
@@ -191,7 +221,7 @@ def choose(
     lists: Sequence[Path],
     together: bool,
 ) -> Iterator[Scenario]:
-    """The scenarios that are asked for, in the order of the options' help."""
+    """Yield the requested scenarios, in the order of the options in the help."""
     from routing.faults import every_ca, every_link, every_switch, parse_fault, random_faults, read_faults
     from routing.whatif import Scenario, alone, sampled
 
@@ -212,7 +242,7 @@ def choose(
 
 
 def watched(effects: Iterable[Effect], count: int) -> Iterator[Effect]:
-    """Show on a terminal how far it is, how fast, and for how long."""
+    """Yield the effects, with a progress bar if standard error is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -228,45 +258,50 @@ def watched(effects: Iterable[Effect], count: int) -> Iterator[Effect]:
             progress.advance(task)
 
 
-def print_worst(effects: Sequence[Effect], worst: int) -> None:
-    """The scenarios that hurt most, as a table."""
+def print_worst(effects: Sequence[Effect], worst: int, *, beside_fresh: bool) -> None:
+    """Print a table of the most severe scenarios."""
     from routing.whatif import hurt
 
     ranked = sorted(effects, key=hurt, reverse=True)[:worst]
     if not ranked:
         return
-    columns = ["fault", "kind", "proof", "cut off", "how", "VLs", "changed", "broken", "a2a", "loss"]
-    print_table(columns, [row(effect) for effect in ranked], texts=5)
+    columns = ["fault", "kind", "proof", "cut off", "how", "VLs", "changed", "broken", "a2a", "loss", "bisection loss"]
+    columns += ["fresh"] if beside_fresh else []
+    print_table(columns, [row(effect)[: len(columns)] for effect in ranked], texts=5)
 
 
 def row(effect: Effect) -> list[str]:
-    """One line of the table."""
+    """Return an effect as cells of the table."""
     proof = effect.strength or "" if effect.certified else "NONE"
     count = [str(number) if number is not None else "-" for number in (effect.vls, effect.changed, effect.broken)]
     cut = names(effect.cut_off) or ("" if effect.connected else f"{effect.parts} parts")
-    return [effect.fault, effect.kind, proof, cut, effect.how, *count, share(effect.a2a), percent(effect.loss)]
+    losses = [percent(value) for value in (effect.loss, effect.bisection_loss, effect.fresh_loss)]
+    return [first_of(effect.faults), effect.kind, proof, cut, effect.how, *count, share(effect.a2a), *losses]
 
 
 def share(value: float | None) -> str:
-    """An all-to-all share."""
+    """Format an all-to-all share."""
     return "-" if value is None or not math.isfinite(value) else f"{value:.3f}"
 
 
 def percent(value: float | None) -> str:
-    """A loss."""
+    """Format a loss as a percentage."""
     return "-" if value is None else f"{100.0 * value + 0.0:.1f} %"
 
 
 def names(every: Sequence[str]) -> str:
-    """How many, and the first few."""
-    if not every:
-        return ""
-    return f"{len(every)}: {', '.join([*every[:NAMED], *(['...'] if len(every) > NAMED else [])])}"
+    """Return the number of names, and the first few of them."""
+    return f"{len(every)}: {first_of(every)}" if every else ""
+
+
+def first_of(every: Sequence[str]) -> str:
+    """Return the first few names, and the number of the others."""
+    more = f" ... and {len(every) - NAMED} more" if len(every) > NAMED else ""
+    return (", ".join(every[:NAMED]) or "nothing") + more
 
 
 def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
-    """The summary, line by line."""
-    from routing.faults.model import device_names
+    """Yield the summary as rows of name and text."""
     from routing.whatif import hurt, weak_spots
     from routing.whatif.connection import link_names
 
@@ -274,39 +309,50 @@ def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, 
     links, switches = weak_spots(before.fabric)
     yield "fabric", findings.fabric_line(before.fabric)
     yield "engine", f"{baseline.engine.name}, {number_of(before.routing.vls, 'VL')}, all-to-all {share(baseline.a2a)}"
+    if (note := findings.vl_note(before.routing)) is not None:
+        yield "assumed", note
     yield "bridges", names(link_names(before.fabric, links)) or "none"
-    yield "cut switches", names(device_names(before.fabric, switches)) or "none"
+    yield "cut switches", names([before.fabric.labels[row] for row in switches]) or "none"
     if not effects:
         yield "scenarios", "none: there is nothing of what was asked for that could break"
         return
     yield "connected", f"after {sum(effect.connected for effect in effects)} of {number_of(total, 'scenario')}"
     yield "certified", f"after {sum(effect.certified for effect in effects)} of {number_of(total, 'scenario')}"
     yield "tables", ", ".join(f"{count} {how}" for how, count in Counter(e.how for e in effects).most_common())
-    mended = [effect for effect in effects if effect.changed is not None and effect.loss is not None]
+    mended = [effect for effect in effects if effect.changed is not None]
     if mended:
         used = [effect.vls or 0 for effect in mended]
         changed = [effect.changed or 0 for effect in mended]
-        losses = [effect.loss or 0.0 for effect in mended]
-        most = mended[losses.index(max(losses))]
         yield "VLs", f"{min(used)} to {max(used)}"
         yield "changed", f"{sum(changed) / len(changed):.1f} entries mean, {max(changed)} most"
-        yield "loss", f"{percent(sum(losses) / len(losses))} mean, {percent(max(losses))} most: {most.fault}"
+    yield from losses(effects)
     worst: dict[str, Effect] = {}
     for effect in sorted(effects, key=hurt, reverse=True):
         worst.setdefault(effect.kind, effect)
-    told = (f"{e.kind} {e.fault}" + (f" ({e.reason})" if e.how == "failed" else "") for e in worst.values())
+    told = (f"{e.kind} {first_of(e.faults)}" + (f" ({e.reason})" if e.how == "failed" else "") for e in worst.values())
     yield "hurts most", "; ".join(told)
 
 
+def losses(effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the summary on losses."""
+    for name, key in (("loss", "loss"), ("bisection", "bisection_loss"), ("fresh", "fresh_loss")):
+        found = [(value, effect) for effect in effects if (value := getattr(effect, key)) is not None]
+        if found:
+            word = "" if name == "loss" else "loss "
+            most, where = max(found, key=lambda pair: pair[0])
+            mean = sum(value for value, _ in found) / len(found)
+            yield name, f"{word}{percent(mean)} mean, {percent(most)} most: {first_of(where.faults)}"
+
+
 def pace(count: int, seconds: float, jobs: int) -> tuple[str, str]:
-    """How long it took."""
+    """Return the row on the run time."""
     done, rate = number_of(count, "scenario"), rate_of(count, seconds)
     return "seconds", f"{seconds:.2f}, {done}, {rate} on {number_of(jobs, 'process')}"
 
 
 def print_limits(limits: Limits, beyond: Sequence[Effect]) -> None:
-    """Which scenarios go beyond what the site puts up with."""
+    """Print the scenarios that exceed the limits."""
     for effect in beyond[:NAMED]:
-        tell(f"beyond {' and '.join(limits.exceeded(effect))}: {effect.fault}")
+        tell(f"beyond {' and '.join(limits.exceeded(effect))}: {first_of(effect.faults)}")
     if len(beyond) > NAMED:
         tell(f"... and {len(beyond) - NAMED} more")

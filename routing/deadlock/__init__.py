@@ -1,1 +1,1 @@
-"""What can be said about credit loops: dependency graph, certificate, witness."""
+"""Credit loops: channel dependency graph, certificate of freedom from loops, witness of a loop, safe updates."""

@@ -1,4 +1,4 @@
-"""From tables to findings: the two ways through the kernels, for VLs that stay and for VLs that change on the way."""
+"""Analysis of tables with the kernels, for VLs that do not change and for VLs that change from hop to hop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 Cycle = list[tuple[int, int]]
-"""(channel, VL) of each of its members."""
+"""(channel, VL) of each member of a cycle."""
 
 _STRENGTHS: tuple[tuple[bool, Strength], ...] = ((True, "reversible"), (False, "forward"))
 _SCOPES: tuple[tuple[bool, Scope], ...] = ((True, "all"), (False, "endports"))
@@ -35,27 +35,27 @@ _SCOPES: tuple[tuple[bool, Scope], ...] = ((True, "all"), (False, "endports"))
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What the kernels found.
+    """Results of the kernels.
 
     Attributes
     ----------
     hops
-        uint8[S, L], 255 where nothing is delivered.
+        uint8[S, L], hops between switches, 255 where the packet is not delivered.
     undelivered, split, circling, dropped
-        Pairs (switch, LID): not delivered within a part; in different parts; running in a circle; delivered by their
-        route but for an SL that is dropped.
+        Number of pairs (switch, LID): not delivered within a connected component; in different components; with a route
+        that ends in a forwarding loop; with a complete route but an SL that is dropped.
     vls
         Highest VL in use + 1.
     certificate
-        None if requests from or to CAs and routers close a loop.
-    waits
-        uint16[slots], for each turn the VLs on which the certificate's traffic takes it; None where there is no
-        certificate, or where VLs change on the way.
+        The certificate; None if requests from or to CAs and routers form a credit loop.
+    dependencies
+        uint16[slots], mask of the VLs on which the certificate's traffic has each dependency; None if there is no
+        certificate, or if VLs change from hop to hop.
     loop, reply_loop
-        A shortest cycle of requests from or to CAs and routers, and of those with their replies.
+        A shortest cycle of requests from or to CAs and routers; a shortest cycle of these requests and their replies.
     switch_loop
-        A shortest cycle of the same traffic as the certificate's and, on top, what switches send to switches; None
-        unless that is what the certificate leaves out.
+        A shortest cycle of the certificate's traffic together with switch-to-switch traffic; None unless the
+        certificate leaves out switch-to-switch traffic.
     """
 
     hops: npt.NDArray[np.uint8]
@@ -65,28 +65,28 @@ class Findings:
     dropped: int
     vls: int
     certificate: Certificate | None
-    waits: npt.NDArray[np.uint16] | None
+    dependencies: npt.NDArray[np.uint16] | None
     loop: Cycle | None
     reply_loop: Cycle | None
     switch_loop: Cycle | None
 
 
 class Graphs(Protocol):
-    """The dependency graphs of some tables: with replies or not, with what switches send to switches or not."""
+    """Dependency graphs of some tables, with or without replies, with or without switch-to-switch traffic."""
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
-        """int32[V, C], a topological order; None if there is a cycle."""
+        """Return int32[V, C], a topological order; None if there is a cycle."""
         ...
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """A shortest cycle, where there is one."""
+        """Return a shortest cycle; there must be one."""
         ...
 
 
 def analyse(fabric: Fabric, routing: Routing, *, threads: int, explain: bool = True) -> Findings:
-    """Follow all routes, collect the dependencies, order them or find the shortest cycles.
+    """Follow all routes, collect the dependencies, and find a topological order or the shortest cycles.
 
-    Not ``explain``: ``reply_loop`` and ``switch_loop``, which a certificate does without, are None.
+    Without ``explain``, ``reply_loop`` and ``switch_loop`` are None.
     """
     row = common_lanes(routing)
     if row is None:
@@ -108,7 +108,7 @@ def _fixed_lanes(
         dropped=0 if vl_bit.all() else _count_dropped(fabric, routing, found, vl_bit),
         vls=graphs.vls,
         certificate=certificate,
-        waits=None if certificate is None else graphs.waits(certificate),
+        dependencies=None if certificate is None else graphs.dependencies(certificate),
         loop=loop,
         reply_loop=reply_loop,
         switch_loop=switch_loop,
@@ -127,7 +127,7 @@ def _changing_lanes(fabric: Fabric, routing: Routing, threads: int, explain: boo
         dropped=found.dropped,
         vls=graphs.vls(replies=False) if certificate is None else len(certificate.order),
         certificate=certificate,
-        waits=None,
+        dependencies=None,
         loop=loop,
         reply_loop=reply_loop,
         switch_loop=switch_loop,
@@ -135,10 +135,10 @@ def _changing_lanes(fabric: Fabric, routing: Routing, threads: int, explain: boo
 
 
 def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | None, Cycle | None, Cycle | None]:
-    """The best certificate that there is, and the cycles as in :class:`Findings`.
+    """Return the best certificate, and the three cycles of :class:`Findings`.
 
-    Strength goes before scope: the certificate is as strong as can be for traffic from or to CAs and routers, and says
-    "all" if the same holds with what switches send to switches.
+    Strength takes precedence over scope: the certificate is as strong as possible for traffic from or to CAs and
+    routers. Its scope is "all" if it is valid with switch-to-switch traffic too.
     """
     cycles: dict[bool, Cycle] = {}
     for replies, strength in _STRENGTHS:
@@ -155,7 +155,7 @@ def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | No
 
 
 class _FixedLanes:
-    """Graphs where the VL hangs on the SL alone: one for each VL."""
+    """Dependency graphs if the VL depends on the SL alone: one graph for each VL."""
 
     def __init__(self, fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], threads: int) -> None:
         self._fabric, self._routing, self._vl_bit, self._threads = fabric, routing, vl_bit, threads
@@ -178,13 +178,13 @@ class _FixedLanes:
         self._order[replies, switch_pairs] = order
         return order if (ordered == len(channels)).all() else None
 
-    def waits(self, certificate: Certificate) -> npt.NDArray[np.uint16]:
-        """uint16[slots], VLs on which the traffic of a certificate takes each turn."""
+    def dependencies(self, certificate: Certificate) -> npt.NDArray[np.uint16]:
+        """Return uint16[slots], mask of the VLs on which a certificate's traffic has each dependency."""
         dep = self._dep[certificate.scope == "all"]
         return (dep >> np.uint32(REPLIES if certificate.strength == "reversible" else 0)).astype(np.uint16)
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """A shortest cycle of what :meth:`order` found no place for."""
+        """Return a shortest cycle among the channels that :meth:`order` could not sort."""
         dep = self._dep[switch_pairs]
         with_replies, alone = dep >> np.uint32(REPLIES), dep & np.uint32(0xFFFF)
         other = self._cycle.get((not replies, switch_pairs))
@@ -197,7 +197,7 @@ class _FixedLanes:
 
 
 class _ChangingLanes:
-    """Graphs where the VL may change on the way: one over all VLs."""
+    """Dependency graphs if the VL may change from hop to hop: one graph over all VLs."""
 
     def __init__(self, fabric: Fabric, routing: Routing, threads: int) -> None:
         self._fabric, self._routing, self._threads = fabric, routing, threads
@@ -207,7 +207,7 @@ class _ChangingLanes:
         self._graphs: dict[tuple[bool, bool], DependencyGraph] = {}
 
     def trace(self, *, replies: bool) -> LaneTrace:
-        """What following the routes shows, with replies or not; done once for each."""
+        """Return the trace of the routes, with or without replies; each is computed once."""
         if replies not in self._found:
             self._found[replies] = trace_lanes(
                 self._fabric, self._routing, self._slots, replies=replies, threads=self._threads
@@ -215,7 +215,7 @@ class _ChangingLanes:
         return self._found[replies]
 
     def vls(self, *, replies: bool) -> int:
-        """Highest VL in use + 1."""
+        """Return the highest VL in use + 1."""
         return max(1, self.trace(replies=replies).lanes.bit_length())
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
@@ -253,7 +253,7 @@ def _lanes_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16]
 def _shortest_open(
     fabric: Fabric, turns: npt.NDArray[np.int64], dep: npt.NDArray[np.uint32], order: npt.NDArray[np.int32]
 ) -> Cycle:
-    """A shortest cycle among what has no place in the order."""
+    """Return a shortest cycle among the channels without a position in the order."""
     open_lanes = np.bitwise_or.reduce((order < 0) << np.arange(len(order))[:, None], axis=0)
     masks = dep[turns[:, 2]] & open_lanes[turns[:, 0]] & open_lanes[turns[:, 1]]
     graph = from_masks(turns, masks.astype(np.uint16), len(fabric.channels), len(order))
@@ -261,7 +261,7 @@ def _shortest_open(
 
 
 def _count_dropped(fabric: Fabric, routing: Routing, found: Trace, vl_bit: npt.NDArray[np.uint16]) -> int:
-    """Pairs whose SL is dropped, unless the LID is that of the switch itself."""
+    """Count the pairs (switch, LID) whose SL is dropped, except a switch with its own LID."""
     travels = (found.hops < 255) & ((found.hops > 0) | (fabric.lids.port != 0))
     lost = vl_bit[routing.sl] == 0
     if routing.sl.ndim == 1:

@@ -1,9 +1,9 @@
-"""Rounds LID by LID, beside all that either of the tables makes wait.
+"""Update rounds per LID that add no cycle to the dependencies of the old and the new tables.
 
-What old and new tables make wait is in the graph from the beginning, so that only the mixtures of old and new entries
-are looked at, of the few LIDs that have one.  A LID of which one entry changes has none: a packet goes all the way by
-the old table or all of it by the new one.  Of a LID whose mixtures all close cycles the old entries are taken out
-before the new ones are written.
+The graph contains the dependencies of old and new tables from the beginning.  So only mixtures of old and new entries
+need a check, and only a few LIDs have any.  A LID with one changed entry has none: a packet's whole route is that of
+the old table or that of the new one.  If all mixtures of a LID close cycles, its old entries are removed before the new
+ones are written.
 """
 
 from __future__ import annotations
@@ -15,68 +15,77 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.mixed import write_rounds
-from routing.deadlock.mixed import Bytes, Mixture
+from routing.deadlock.mixed import Bytes, Mixture, leads_nowhere
 from routing.deadlock.stages import MOST_ROUNDS, Stages
 from routing.deadlock.waiting import Columns, Masks, Orders, Waiting
-from routing.fabric import NO_PORT
 
 MOST_FOLLOWED = 1 << 21
-"""Entries of the columns that are looked at."""
+"""Most entries of the columns that are checked."""
 DRAINED = 64
-"""One in so many entries of the tables may lead nowhere for a while, or as many as are broken anyway."""
+"""At most one in this many entries may be removed for some rounds, or as many as are broken in the old tables."""
 
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Entries that change.
+    """LFT entries that change.
 
     Attributes
     ----------
     switch, lid
-        int64[N] twice, by LID, then by switch.
+        int64[N] each, sorted by LID, then by switch.
     led
-        bool[N], whether the old entry leads anywhere.
+        bool[N], whether the old entry leads to a switch or delivers its LID.
+    removed
+        bool[N], whether the new tables remove the entry because its LID is gone or unreachable.
     """
 
     switch: npt.NDArray[np.int64]
     lid: npt.NDArray[np.int64]
     led: Mask
+    removed: Mask
 
     @classmethod
     def of(cls, mixture: Mixture) -> Changes:
-        """Of all LIDs that a switch delivers."""
-        differs = (mixture.before != mixture.after) & (mixture.fabric.lids.switch >= 0)
+        """Find the entries in which old and new tables differ."""
+        differs = mixture.before != mixture.after
         switch, lid = np.divmod(np.flatnonzero(differs), differs.shape[1])
         place = np.lexsort((switch, lid))
         switch, lid = switch[place], lid[place]
-        return cls(switch, lid, mixture.before[switch, lid] != NO_PORT)
+        led = ~leads_nowhere(mixture.fabric, mixture.before, switch, lid)
+        return cls(switch, lid, led, mixture.removed(switch, lid))
 
     @cached_property
     def mixed(self) -> npt.NDArray[np.int64]:
-        """int64[K], LIDs of which more than one entry changes."""
-        lids, count = np.unique(self.lid, return_counts=True)
+        """int64[K], LIDs of which more than one entry changes, not counting entries that are only removed."""
+        lids, count = np.unique(self.lid[~self.removed], return_counts=True)
         return lids[count > 1]
 
 
 def by_column(waiting: Waiting, base: Masks) -> Stages | None:
-    """Rounds beside all that either of the tables makes wait; None if that has a cycle, or too much were drained.
+    """Find update rounds that add no cycle to the dependencies of the old and the new tables.
 
-    First those LIDs that take acknowledgements only, then those that take a wait between their rounds, and last
-    those that are drained: their old entries are taken out, packets leave, the new ones are written.
+    The first rounds are for LIDs that need acknowledgements only.  LIDs whose rounds have to wait until packets have
+    left the fabric follow.  Last come LIDs that are drained: their old entries are removed, packets leave, the new
+    entries are written.
 
     Parameters
     ----------
     waiting
         Both tables.
     base
-        uint32[slots], what waits by the old entries alone or by the new ones alone, with every SL that may be in use.
+        uint32[slots], the dependencies of the old entries alone and of the new ones alone, with every SL in use.
 
     Returns
     -------
-    At most twice :data:`~routing.deadlock.stages.MOST_ROUNDS` rounds.  Cost: O(S K) for the K LIDs of which more than
-    one entry changes, and a topological order.
+    Stages or None
+        At most twice :data:`~routing.deadlock.stages.MOST_ROUNDS` rounds.  None if ``base`` has a cycle, or too many
+        entries would have to be drained.
+
+    Notes
+    -----
+    Cost: O(S K) for the K LIDs of which more than one entry changes, and a topological order.
     """
     changes, most = Changes.of(waiting.mixture), MOST_FOLLOWED // max(1, waiting.mixture.fabric.switches)
     columns = waiting.columns(changes.mixed[:most])
@@ -91,14 +100,23 @@ def by_column(waiting: Waiting, base: Masks) -> Stages | None:
     going = soon.copy()
     going[late] = waited
     stages = _put_together(changes, columns.lids[going], rounds[going], first)
-    allowed = max(int(np.count_nonzero(~changes.led)), waiting.mixture.before.size // DRAINED)
+    broken = ~changes.led & ~changes.removed
+    allowed = max(int(np.count_nonzero(broken)), waiting.mixture.before.size // DRAINED)
     return stages if stages.drained <= allowed else None
 
 
 def _acknowledged(waiting: Waiting, columns: Columns, base: Masks, order: Orders) -> tuple[Bytes, Mask]:
-    """uint8[K, S], bool[K]: rounds with acknowledgements between them, and the LIDs for which they do."""
+    """Find rounds with acknowledgements between them.
+
+    Returns
+    -------
+    rounds : uint8[K, S]
+        Round of each entry.
+    admitted : bool[K]
+        LIDs for which these rounds are safe.
+    """
     rounds, last = write_rounds(waiting.slots, columns.ways, outward=False)
-    if last.max(initial=1) == 1:  # mostly, and much faster
+    if last.max(initial=1) == 1:  # the usual case, and much faster
         waits = base.copy()
         if not waiting.trace(columns, waits) and waiting.order(waits, columns) is not None:
             return rounds, np.ones(len(columns), bool)
@@ -107,7 +125,7 @@ def _acknowledged(waiting: Waiting, columns: Columns, base: Masks, order: Orders
         return rounds, taken
     strict, deep = write_rounds(waiting.slots, columns.ways, outward=True)
     rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
-    # What went goes again, as it comes first; the others are held against that.
+    # LIDs admitted before come first and so are admitted again; the others are checked against them.
     place = np.argsort(~taken, kind="stable")
     return rounds, _admitted(waiting, columns, base, order, rounds, place[last[place] <= MOST_ROUNDS])
 
@@ -121,7 +139,15 @@ def _admitted(  # noqa: PLR0917
 
 
 def _waited(waiting: Waiting, columns: Columns, base: Masks, order: Orders) -> tuple[Bytes, Mask]:
-    """The same with a wait between rounds, so that each of them is a mixture of its own."""
+    """Find rounds that wait until packets have left; only tables of adjacent rounds mix then.
+
+    Returns
+    -------
+    rounds : uint8[K, S]
+        Round of each entry.
+    admitted : bool[K]
+        LIDs for which these rounds are safe.
+    """
     rounds, last = write_rounds(waiting.slots, columns.ways, outward=False)
     going = last <= MOST_ROUNDS
     before, after = columns.ways
@@ -134,12 +160,17 @@ def _waited(waiting: Waiting, columns: Columns, base: Masks, order: Orders) -> t
 
 
 def _put_together(changes: Changes, lids: npt.NDArray[np.int64], rounds: Bytes, first: int) -> Stages:
-    """LIDs with rounds, LIDs of one entry in the first round, and all others drained after the ``first`` ones."""
+    """Combine the rounds of all LIDs into one schedule.
+
+    LIDs in ``lids`` keep their rounds.  LIDs with one changed entry, and entries that are only removed, are in the
+    first round.  All other LIDs are drained after round ``first``.
+    """
     row = np.searchsorted(lids, changes.lid) if len(lids) else np.zeros(len(changes.lid), np.int64)
     place = np.minimum(row, max(0, len(lids) - 1))
     told = lids[place] == changes.lid if len(lids) else np.zeros(len(changes.lid), bool)
-    drained = ~told & np.isin(changes.lid, changes.mixed)
+    drained = ~told & ~changes.removed & np.isin(changes.lid, changes.mixed)
     number = np.where(drained, first + 1, 1).astype(np.uint8)
+    told &= ~changes.removed
     number[told] = rounds[place[told], changes.switch[told]]
     off = np.where(drained & changes.led, first, 0).astype(np.uint8)
     return Stages(changes.switch, changes.lid, number, off, first + 1 if (number > first).any() else 0)

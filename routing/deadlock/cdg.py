@@ -1,4 +1,4 @@
-"""The channel dependency graph as a value, for whatever the proof itself does not ask."""
+"""The channel dependency graph as an object, for uses outside the proof."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     import networkx
 
 REPLIES = 16
-"""First bit of the half of a dependency mask that counts replies in."""
+"""First bit of the half of a dependency mask that includes replies."""
 
 
 @dataclass(frozen=True, eq=False)
 class DependencyGraph:
-    """Which (channel, VL) waits for which.
+    """Channel dependency graph over pairs (channel, VL).
 
     Number ``vl * channels + channel`` stands for a channel on a VL.
 
@@ -36,7 +36,7 @@ class DependencyGraph:
     vls
         Number of VLs (V).
     first, to
-        int32[V*C+1], int32[D]: those that ``v`` waits for are ``to[first[v]:first[v+1]]``, ascending.
+        int32[V*C+1], int32[D]: ``v`` depends on ``to[first[v]:first[v+1]]``, ascending.
     """
 
     channels: int
@@ -51,33 +51,33 @@ class DependencyGraph:
     def of(
         cls, channels: int, vls: int, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64]
     ) -> DependencyGraph:
-        """From pairs of numbers without doubles, sorted by source, then by target.  Cost: O(D + V C)."""
+        """Build the graph from distinct edges, sorted by source, then by target.  Cost: O(D + V C)."""
         first = np.zeros(channels * vls + 1, np.int32)
         np.cumsum(np.bincount(source, minlength=channels * vls), out=first[1:])
         return cls(channels, vls, first, target.astype(np.int32))
 
     def name(self, number: int) -> tuple[int, int]:
-        """(channel, VL) of a number."""
+        """Return (channel, VL) of a number."""
         return number % self.channels, number // self.channels
 
     def order(self) -> tuple[npt.NDArray[np.int32], bool]:
-        """int32[V, C], topological order over all pairs at once, and whether it is complete (there is no cycle)."""
+        """Return one topological order over all pairs, int32[V, C], and whether it is complete (no cycle)."""
         place, placed = digraph.order(self.first, self.to)
         return place.reshape(self.vls, self.channels), placed == len(place)
 
     def shortest_cycle(self, *, enough: int = 0) -> list[tuple[int, int]]:
-        """(channel, VL) of a shortest cycle, or nothing (``enough``: a length that none can undercut)."""
+        """Return (channel, VL) of a shortest cycle, or an empty list (``enough``: a lower bound of its length)."""
         return [self.name(number) for number in digraph.shortest_cycle(self.first, self.to, enough=enough)]
 
     def to_igraph(self) -> igraph.Graph:
-        """Directed igraph over all V*C numbers."""
+        """Return a directed igraph graph over all V*C numbers."""
         source = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
         return igraph.Graph(n=len(self.first) - 1, edges=np.column_stack([source, self.to]), directed=True)
 
     def to_networkx(self) -> networkx.DiGraph:
-        """As a networkx graph of those (channel, VL) that wait or are waited for."""
+        """Return a networkx graph of the pairs (channel, VL) that have any dependency."""
         source = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first)).tolist()
-        import networkx  # noqa: PLC0415 - no command needs it, and each would wait for it
+        import networkx  # noqa: PLC0415 - no command needs it, and its import would slow each of them down
 
         graph = networkx.DiGraph()
         graph.add_edges_from((self.name(a), self.name(b)) for a, b in zip(source, self.to.tolist(), strict=True))
@@ -87,9 +87,9 @@ class DependencyGraph:
 def dependency_graph(
     fabric: Fabric, routing: Routing, *, replies: bool = False, switch_pairs: bool = True, threads: int = 2
 ) -> DependencyGraph:
-    """What waits for what, as tables have it.
+    """Build the channel dependency graph of tables.
 
-    ``replies``: with those of all requests; ``switch_pairs``: with what switches send to switches.
+    ``replies``: include the replies to all requests; ``switch_pairs``: include switch-to-switch traffic.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def dependency_graph(
 
 
 def common_lanes(routing: Routing) -> npt.NDArray[np.uint8] | None:
-    """uint8[16], the VL of each SL if it is the same at all ports of all switches, else None."""
+    """Return uint8[16], the VL of each SL if it is equal at all ports of all switches, else None."""
     table = routing.sl2vl
     if table.ndim == 1:
         return table
@@ -125,12 +125,12 @@ def common_lanes(routing: Routing) -> npt.NDArray[np.uint8] | None:
 
 
 def vl_bits(row: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint16]:
-    """uint16[16], 1 << VL of each SL, 0 where it is dropped."""
+    """Return uint16[16], 1 << VL of each SL, 0 for dropped SLs."""
     return np.where(row < DATA_VLS, 1 << row.astype(np.int64), 0).astype(np.uint16)
 
 
 def possible_turns(fabric: Fabric, slots: Slots) -> npt.NDArray[np.int64]:
-    """int64[T, 3]: every turn that the cables allow: from channel, to channel, slot.  Cost: O(T)."""
+    """Return int64[T, 3]: source channel, target channel and slot of every possible dependency.  Cost: O(T)."""
     channels = fabric.channels
     size = np.diff(channels.first)[channels.dst].astype(np.int64)
     source = np.repeat(np.arange(len(channels)), size)
@@ -139,7 +139,7 @@ def possible_turns(fabric: Fabric, slots: Slots) -> npt.NDArray[np.int64]:
 
 
 def from_masks(turns: npt.NDArray[np.int64], masks: npt.NDArray[np.uint16], channels: int, vls: int) -> DependencyGraph:
-    """From uint16[T], for every possible turn the VLs on which it is taken; a VL never changes.
+    """Build the graph from uint16[T]: for every possible dependency the mask of its VLs.  No packet changes its VL.
 
     Cost: O(V T).
     """
@@ -152,7 +152,7 @@ def from_masks(turns: npt.NDArray[np.int64], masks: npt.NDArray[np.uint16], chan
 def from_lane_masks(
     turns: npt.NDArray[np.int64], masks: npt.NDArray[np.uint16], channels: int, vls: int
 ) -> DependencyGraph:
-    """From uint16[T, V], for every possible turn and each VL before it, the VLs after it.
+    """Build the graph from uint16[T, V]: for every possible dependency and VL of its source, the VLs of its target.
 
     Cost: O(V T + D log D).
     """
@@ -166,9 +166,10 @@ def from_lane_masks(
 
 
 def least_cycle(fabric: Fabric, graph: DependencyGraph) -> int:
-    """A length that no cycle of a dependency graph undercuts.
+    """Return a lower bound of the length of cycles in a dependency graph.
 
-    Without turns straight back, a cycle of channels is a circuit of the fabric, so that the fabric's girth bounds it.
+    If no packet returns over the cable on which it came, a cycle of channels is a circuit of the fabric.  The fabric's
+    girth is a lower bound then.
     """
     channels = fabric.channels
     source = np.repeat(np.arange(len(graph.first) - 1), np.diff(graph.first)) % graph.channels

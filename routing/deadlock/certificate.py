@@ -1,7 +1,7 @@
 """The certificate of freedom from credit loops, and its checker.
 
-The checker shares nothing with what makes certificates: it knows no dependencies, builds no graph and searches for
-nothing.  It walks every packet from where it enters and sees that the places of the channels it takes climb.
+The checker shares no code with the construction of certificates: it builds no dependency graph and searches nothing.
+It follows the route of every packet and checks that the packet uses channels in strictly increasing order.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ from routing.tables import Routing
 
 Strength = Literal["reversible", "forward"]
 Scope = Literal["all", "endports"]
-"""Whose traffic counts: everybody's, or only what has a CA or router at one end at least."""
+"""Traffic covered: all traffic, or only traffic from or to a CA or router."""
 CHUNK = 256
-"""Entries that are walked at once: bounds the memory for their SLs."""
+"""Ports whose packets are checked in one kernel call; this bounds the memory for their SLs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """A place for every channel on every VL, such that all traffic climbs with each hop.
+    """A topological order of each VL's CDG: every packet uses channels in strictly increasing order.
 
     Attributes
     ----------
     order
-        int32[V, C]: place of each channel in a topological order of the dependencies, for V = highest VL in use + 1.
-        Where VLs change on the way it is one order over all pairs of channel and VL.
+        int32[V, C]: position of each channel in a topological order of the dependencies, for V = highest VL in use + 1.
+        If VLs change from hop to hop, it is one order over all pairs of channel and VL.
     strength
-        "forward": requests climb.  "reversible": so do the replies, which ride on the request's SL.
+        "forward": requests follow the order.  "reversible": replies, which use the request's SL, follow it too.
     scope
-        "endports": traffic from or to CAs and routers climbs.  "all": so does what switches send to switches.
+        "endports": traffic from or to CAs and routers follows the order.  "all": switch-to-switch traffic follows it
+        too.
     """
 
     order: npt.NDArray[np.int32]
@@ -48,28 +49,44 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class _Entry:
-    """A port at which packets enter, and the LIDs behind it."""
+    """A port that injects packets, and the LIDs behind it."""
 
     switch: int
     port: int
     lids: npt.NDArray[np.int64]
 
     def endports(self, fabric: Fabric) -> _Entry | None:
-        """What is left of it without the switch itself; None if nothing is."""
+        """Return the entry without the LIDs of the switch itself; None if the port is the switch itself."""
         if self.port == 0:
             return None
         return replace(self, lids=self.lids[fabric.lids.port[self.lids] > 0])
 
 
-def check_certificate(fabric: Fabric, routing: Routing, certificate: Certificate, *, threads: int = 2) -> None:
-    """See for every packet that tables can send whether it climbs in the order of a certificate.
+def check_certificate(
+    fabric: Fabric,
+    routing: Routing,
+    certificate: Certificate,
+    *,
+    alternatives: npt.NDArray[np.int64] | None = None,
+    threads: int = 2,
+) -> None:
+    """Check that every packet that tables can send uses channels in the order of a certificate.
 
-    Says nothing of delivery: packets that the tables lose climb as far as they get.
+    Delivery is not checked: the route of a lost packet is checked up to the point where the packet is lost.
+
+    Parameters
+    ----------
+    fabric, routing, certificate
+        The fabric, the tables and the certificate to check.
+    alternatives
+        int64[16], for each SL of the tables the mask of the SLs that packets may use instead; None: only the SL itself.
+    threads
+        Worker threads of the kernel.
 
     Raises
     ------
     FalseCertificate
-        A packet does not climb; it is named.
+        A packet violates the order; the message names the packet.
     TableError
         The shapes do not fit the fabric.
 
@@ -86,7 +103,7 @@ def check_certificate(fabric: Fabric, routing: Routing, certificate: Certificate
     entries = list(_entries(fabric, routing))
     for start in range(0, len(entries), CHUNK):
         chunk = entries[start : start + CHUNK]
-        masks = [_traffic(fabric, routing, entry, certificate) for entry in chunk]
+        masks = [_widened(_traffic(fabric, routing, entry, certificate), alternatives) for entry in chunk]
         where = np.array([e.switch for e in chunk], np.int32), np.array([e.port for e in chunk], np.uint8)
         faults = climb(
             fabric, routing.lft, routing.sl2vl, order.astype(np.int32), (*where, np.array(masks)), threads=threads
@@ -97,9 +114,9 @@ def check_certificate(fabric: Fabric, routing: Routing, certificate: Certificate
 
 
 def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
-    """All ports at which packets enter, one for those of a switch whose SLs it maps alike, with the LIDs behind.
+    """Yield the ports that inject packets, one per class of a switch's ports with equal SL2VL rows, with their LIDs.
 
-    For several stands that of a CA or router, if there is one among them: port 0 stands for the switch alone.
+    A port of a CA or router represents its class if there is one in it.  So port 0 represents the switch alone.
     """
     places = {(s, 0) for s in range(fabric.switches)}
     places |= set(zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True))
@@ -116,7 +133,7 @@ def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
 
 
 def _traffic(fabric: Fabric, routing: Routing, entry: _Entry, certificate: Certificate) -> npt.NDArray[np.uint16]:
-    """uint16[L]: mask of the SLs on which packets for each LID enter, as far as the certificate speaks of them."""
+    """Return uint16[L]: mask of the SLs of injected packets for each LID, as far as the certificate covers them."""
     replies = certificate.strength == "reversible"
     mask = _levels(fabric, routing, entry, replies=replies)
     if certificate.scope == "all":
@@ -126,8 +143,18 @@ def _traffic(fabric: Fabric, routing: Routing, entry: _Entry, certificate: Certi
     return np.where(fabric.lids.port == 0, rest, mask)
 
 
+def _widened(mask: npt.NDArray[np.uint16], alternatives: npt.NDArray[np.int64] | None) -> npt.NDArray[np.uint16]:
+    """Return uint16[L]: the mask with every SL replaced by its alternatives."""
+    if alternatives is None:
+        return mask
+    found = np.zeros(len(mask), np.int64)
+    for sl in range(16):
+        found |= np.where(mask >> sl & 1, alternatives[sl], 0)
+    return found.astype(np.uint16)
+
+
 def _levels(fabric: Fabric, routing: Routing, entry: _Entry, *, replies: bool) -> npt.NDArray[np.uint16]:
-    """uint16[L]: mask of the SLs on which packets for each LID enter."""
+    """Return uint16[L]: mask of the SLs of injected packets for each LID."""
     target, sl = fabric.lids.switch, routing.sl
     if sl.ndim == 1:
         out, back = _bits(sl), np.broadcast_to(_any(_bits(sl[entry.lids]), axis=0), len(target))
@@ -150,6 +177,6 @@ def _any(bits: npt.NDArray[np.int64], axis: int) -> npt.NDArray[np.int64]:
 def _complaint(fabric: Fabric, entry: _Entry, fault: list[int]) -> str:
     channels, (lid, sl, channel, vl) = fabric.channels, fault
     return (
-        f"traffic from {fabric.switch_name[entry.switch]} port {entry.port} to LID {lid} on SL {sl} does not climb at "
-        f"{fabric.switch_name[channels.src[channel]]} port {int(channels.port[channel])}, VL {vl}"
+        f"traffic from {fabric.labels[entry.switch]} port {entry.port} to LID {lid} on SL {sl} violates the order at "
+        f"{fabric.labels[channels.src[channel]]} port {int(channels.port[channel])}, VL {vl}"
     )

@@ -1,10 +1,10 @@
-"""New tables without a moment in which nothing is sent: the Double Scheme, on what InfiniBand has.
+"""Double Scheme: install new tables without stopping all traffic, adapted to InfiniBand.
 
-The destinations are split into two sets.  While one of them is drained and gets its new routes, the other carries all
+The destinations are split into two sets.  While one set is drained and gets its new routes, the other carries all
 traffic, on VLs of its own.  Source: Pinkston, Pang and Duato (2003), the enhanced basic scheme in five steps.  There,
 each switch has a routing function for each of two sets of VLs.  An InfiniBand switch has one forwarding table for all
-VLs, so the two sets are sets of LIDs: with LMC each end port has LIDs in both and can be reached at any time; without,
-each end port is reached at most times, and what is sent to it meanwhile has to wait.
+VLs, so the two sets are sets of LIDs.  With LMC each end port has LIDs in both sets and can be reached at any time.
+Without LMC traffic to an end port has to wait while packets are sent to the other set only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.cdg import DependencyGraph, dependency_graph, least_cycle
+from routing.deadlock.cdg import DependencyGraph, least_cycle
+from routing.deadlock.lost import LostLids
+from routing.deadlock.mixed import MixedGraphs, Mixture
 from routing.deadlock.mixed_witness import holes
 from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Routing
@@ -25,48 +27,48 @@ Lids = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """Packets that may be in the fabric: those for some LIDs, as these tables send them.
+    """Packets that may be in the fabric: packets for some LIDs, routed by given tables.
 
     Attributes
     ----------
     routing
-        Tables.
+        The tables.
     lids
-        bool[L].
+        bool[L], the LIDs.
     """
 
     routing: Routing
     lids: Lids
 
     def masked(self) -> Routing:
-        """The tables without the columns of other LIDs."""
+        """Return the tables without the columns of other LIDs."""
         return replace(self.routing, lft=np.where(self.lids, self.routing.lft, np.uint8(NO_PORT)))
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step, once it is done.
+    """One step of the scheme, with its proof.
 
     Attributes
     ----------
     number, title
-        1 to 5, and what is done.
+        1 to 5; the action, for printing.
     tables
-        What switches and senders are told: forwarding tables, SLs, SL2VL.
+        Tables in the switches and senders in this step: forwarding tables, SLs, SL2VL.
     inject
         bool[L], LIDs to which packets are sent.
     drained
         bool[L], LIDs for which no packet is in the fabric.
     flows
-        All that may be in the fabric during the step.
+        All traffic that may be in the fabric during the step.
     wait
-        What has to be waited for before the next step ("" for nothing).
+        Condition to wait for before the next step ("": none).
     order
-        int32[V, C], a topological order of what they can make wait for what; None if there is a cycle.
+        int32[V, C], a topological order of the dependencies of all flows; None if there is a cycle.
     cycle
-        (channel, VL) of a shortest cycle, empty if there is an order.
+        (channel, VL) of each member of a shortest cycle, empty if there is an order.
     lost
-        Entries, of those that the flows go by, that drop packets.
+        Number of entries used by the flows that drop packets.
     """
 
     number: int
@@ -82,7 +84,7 @@ class Step:
 
     @property
     def safe(self) -> bool:
-        """Whether the channels that are not empty cannot wait for one another in a circle."""
+        """Whether the flows of the step cannot form a credit loop."""
         return self.order is not None
 
 
@@ -93,13 +95,13 @@ class DoubleScheme:
     Attributes
     ----------
     steps
-        In order.
+        The steps in order.
     first, second
         bool[L] each, the two sets of LIDs: the first gets its new routes first.
     shifted
-        SL that stands for each SL on the second set's own VLs, by SL of the old tables; empty: both ride the same VLs.
+        Substitute SL on the second set's own VLs, by SL of the old tables; empty: both sets use the same VLs.
     above
-        By how much the VL of such an SL is higher than that of the SL for which it stands.
+        Difference between the VL of a substitute SL and the VL of the SL that it replaces.
     gapless
         Whether every end port has a LID to which packets are sent in every step.
     """
@@ -113,7 +115,7 @@ class DoubleScheme:
 
     @property
     def safe(self) -> bool:
-        """Whether every step is, and packets are sent to somebody in each."""
+        """Whether every step is safe and some LID receives packets in each step."""
         return all(step.safe and step.inject.any() for step in self.steps)
 
     @property
@@ -123,16 +125,26 @@ class DoubleScheme:
 
 
 def double_scheme(
-    fabric: Fabric, old: Routing, new: Routing, *, replies: bool = False, max_vls: int = 8, threads: int = 2
+    fabric: Fabric,
+    old: Routing,
+    new: Routing,
+    *,
+    lost: LostLids | None = None,
+    replies: bool = False,
+    max_vls: int = 8,
+    threads: int = 2,
 ) -> DoubleScheme | None:
-    """Lay out the five steps, and prove each: the dependencies of what may be in the fabric have no cycle.
+    """Compute the five steps, and check each: the dependencies of all traffic in the fabric must be acyclic.
 
     Parameters
     ----------
     fabric, old, new
         The fabric and its tables.
+    lost
+        Former owners of the LIDs that are gone, if known.  These LIDs are in the first set, and no packets are sent to
+        them.
     replies
-        Whether replies count.
+        Whether reply traffic is included.
     max_vls
         Data VLs that every port has.
     threads
@@ -140,31 +152,38 @@ def double_scheme(
 
     Returns
     -------
-    The steps, safe or not; None if there are not two LIDs to split, or if the SL2VL tables differ and there are no SLs
-    and VLs to keep apart what rides on them.  Cost: one dependency graph for each flow, eight in all.
+    DoubleScheme or None
+        The steps, safe or not.  None if there are not two LIDs to split, or if the SL2VL tables differ and there are no
+        free SLs and VLs that can separate the two sets.
+
+    Notes
+    -----
+    Cost: one dependency graph for each flow, eight in all.
     """
-    first, second = split_lids(fabric, old, new)
+    gone = Mixture.of(fabric, old, new, lost).stray
+    first, second = split_lids(fabric, old, new, gone)
     if not first.any() or not second.any():
         return None
-    shift = _shift(fabric, old, new, max_vls)
+    shift = _shift(fabric, old, new, max_vls, gone)
     if shift is None:
         if not _same_lanes(old, new):
             return None
         shift = {}
-    scheme = _Scheme(fabric, first, second, replies=replies, threads=threads)
+    scheme = _Scheme(fabric, (first, second), gone, lost, replies=replies, threads=threads)
     steps = scheme.steps(old, new, shift)
     here = np.flatnonzero(fabric.lids.endport >= 0)
     reached = [np.bincount(fabric.lids.endport[here], step.inject[here], fabric.endports) for step in steps]
     cabled = (fabric.endport_switch >= 0) & (fabric.endport_lid > 0)
     gapless = all(bool((count[cabled] > 0).all()) for count in reached)
-    return DoubleScheme(steps, first, second, shift, _above(fabric, old, new) if shift else 0, gapless)
+    return DoubleScheme(steps, first, second, shift, _above(fabric, old, new, gone) if shift else 0, gapless)
 
 
-def split_lids(fabric: Fabric, old: Routing, new: Routing) -> tuple[Lids, Lids]:
-    """Two sets of LIDs, bool[L] each: halves of each end port's LIDs, or every second of those that change.
+def split_lids(fabric: Fabric, old: Routing, new: Routing, gone: npt.NDArray[np.int64]) -> tuple[Lids, Lids]:
+    """Split the LIDs into two sets, bool[L] each.
 
-    An end port with one LID, or a switch, is in the first set if it is every second one whose column changes, else in
-    the second.  Cost: O(S L).
+    The LIDs of an end port with several are halved.  Of the other LIDs whose columns change, every second one is in the
+    first set; all others are in the second.  LIDs that are gone but still have entries (``gone``: int64[K]) are in the
+    first set.  Cost: O(S L).
     """
     lids = fabric.lids
     delivered = lids.switch >= 0
@@ -177,11 +196,13 @@ def split_lids(fabric: Fabric, old: Routing, new: Routing) -> tuple[Lids, Lids]:
     first[several] = offset < (1 << fabric.endport_lmc[own].astype(np.int64)) // 2
     first[np.flatnonzero(changed & ~several)[::2]] = True
     first &= delivered
+    first[gone] = True
     return first, delivered & ~first
 
 
-def _used(fabric: Fabric, routing: Routing) -> list[int]:
+def _used(fabric: Fabric, routing: Routing, gone: npt.NDArray[np.int64]) -> list[int]:
     here = fabric.lids.switch >= 0
+    here[gone] = True
     levels = routing.sl[here] if routing.sl.ndim == 1 else routing.sl[:, here]
     return [int(sl) for sl in np.flatnonzero(np.bincount(levels.ravel(), minlength=16))]
 
@@ -190,30 +211,42 @@ def _same_lanes(old: Routing, new: Routing) -> bool:
     return old.sl2vl.shape == new.sl2vl.shape and np.array_equal(old.sl2vl, new.sl2vl)
 
 
-def _shift(fabric: Fabric, old: Routing, new: Routing, max_vls: int) -> dict[int, int] | None:
-    """An SL of nobody's for each SL of the old tables, if there are enough, and VLs enough for them."""
-    mine, both = _used(fabric, old), {*_used(fabric, old), *_used(fabric, new)}
-    free = [sl for sl in range(16) if sl not in both]
-    lanes = [_lanes_over(routing, levels) for routing, levels in ((old, mine), (new, _used(fabric, new)))]
+def _shift(
+    fabric: Fabric, old: Routing, new: Routing, max_vls: int, gone: npt.NDArray[np.int64]
+) -> dict[int, int] | None:
+    """Return an unused SL for each SL of the old tables; None if there are not enough SLs or VLs."""
+    mine, theirs = (_used(fabric, routing, gone) for routing in (old, new))
+    free = [sl for sl in range(16) if sl not in {*mine, *theirs}]
+    lanes = [_lanes_over(routing, levels) for routing, levels in ((old, mine), (new, theirs))]
     if len(free) < len(mine) or max(lanes) + lanes[0] > min(max_vls, DATA_VLS):
         return None
     return dict(zip(mine, free, strict=False))
 
 
 def _lanes_over(routing: Routing, levels: Sequence[int]) -> int:
-    """Highest VL that some SLs ride + 1."""
+    """Return the highest VL that these SLs use + 1."""
     table = routing.sl2vl[..., list(levels)]
     return 1 + int(table[table < DATA_VLS].max(initial=0))
 
 
-def _above(fabric: Fabric, old: Routing, new: Routing) -> int:
-    """First VL that neither of the tables uses."""
-    return max(_lanes_over(routing, _used(fabric, routing)) for routing in (old, new))
+def _above(fabric: Fabric, old: Routing, new: Routing, gone: npt.NDArray[np.int64]) -> int:
+    """Return the first VL above all VLs of both tables."""
+    return max(_lanes_over(routing, _used(fabric, routing, gone)) for routing in (old, new))
 
 
 class _Scheme:
-    def __init__(self, fabric: Fabric, first: Lids, second: Lids, *, replies: bool, threads: int) -> None:
-        self._fabric, self._first, self._second = fabric, first, second
+    def __init__(
+        self,
+        fabric: Fabric,
+        sets: tuple[Lids, Lids],
+        gone: npt.NDArray[np.int64],
+        lost: LostLids | None,
+        *,
+        replies: bool,
+        threads: int,
+    ) -> None:
+        self._fabric, (self._first, self._second) = fabric, sets
+        self._gone, self._lost_lids = gone, lost
         self._replies, self._threads = replies, threads
 
     def steps(self, old: Routing, new: Routing, shift: dict[int, int]) -> tuple[Step, ...]:
@@ -237,13 +270,13 @@ class _Scheme:
         )
 
     def _apart(self, old: Routing, new: Routing, shift: dict[int, int]) -> Routing:
-        """The old tables on SLs and VLs of their own."""
+        """Return the old tables with the substitute SLs on VLs of their own."""
         level = np.arange(16, dtype=np.uint8)
         level[list(shift)] = list(shift.values())
         return replace(old, sl=level[old.sl], sl2vl=self._lanes(old, old, new, shift))
 
     def _levels(self, new: Routing, apart: Routing) -> npt.NDArray[np.uint8]:
-        """SLs of the new tables for the first set, those kept apart for the second, in the finer of the two forms."""
+        """Return new SLs for the first set and substitute SLs for the second, in the table shape with more rows."""
         shapes = {new.sl.shape, apart.sl.shape}
         rows = max((shape[0] for shape in shapes if len(shape) == 2), default=0)
         if not rows:
@@ -256,10 +289,10 @@ class _Scheme:
         return np.broadcast_to(sl, (rows, sl.shape[-1]))
 
     def _lanes(self, base: Routing, old: Routing, new: Routing, shift: dict[int, int]) -> npt.NDArray[np.uint8]:
-        """SL2VL tables of ``base``, and on top the SLs of the set that is kept apart."""
+        """Return the SL2VL tables of ``base`` with the substitute SLs added."""
         if not shift:
             return base.sl2vl
-        above = _above(self._fabric, old, new)
+        above = _above(self._fabric, old, new, self._gone)
         shape = old.sl2vl.shape if old.sl2vl.ndim > 1 else new.sl2vl.shape
         table, own = (np.array(np.broadcast_to(routing.sl2vl, shape)) for routing in (base, old))
         for sl, stand_in in shift.items():
@@ -282,22 +315,18 @@ class _Scheme:
         order, acyclic = graph.order()
         cycle = () if acyclic else tuple(graph.shortest_cycle(enough=least_cycle(self._fabric, graph)))
         lost = sum(self._lost(flow) for flow in flows)
+        inject = inject & (self._fabric.lids.switch >= 0)
         return Step(number, title, tables, inject, drained, flows, wait, order if acyclic else None, cycle, lost)
 
     def _lost(self, flow: Flow) -> int:
-        """Entries that drop packets."""
+        """Count the entries of a flow that drop packets."""
         switches, lids = np.nonzero(np.broadcast_to(flow.lids, flow.routing.lft.shape))
         return int(holes(self._fabric, flow.routing.lft, switches, lids).sum())
 
     def _graph(self, flows: Sequence[Flow]) -> DependencyGraph:
-        """What all flows together make wait for what."""
+        """Return the dependency graph of all flows together."""
         channels = len(self._fabric.channels)
-        made = [
-            dependency_graph(
-                self._fabric, flow.masked(), replies=self._replies, switch_pairs=False, threads=self._threads
-            )
-            for flow in flows
-        ]
+        made = [self._graph_of(flow.masked()) for flow in flows]
         vls = max(graph.vls for graph in made)
         size = np.int64(channels) * vls
         sources = [np.repeat(np.arange(len(graph.first) - 1), np.diff(graph.first)) for graph in made]
@@ -305,3 +334,9 @@ class _Scheme:
             np.concatenate([source * size + graph.to for source, graph in zip(sources, made, strict=True)])
         )
         return DependencyGraph.of(channels, vls, pairs // max(size, 1), pairs % max(size, 1))
+
+    def _graph_of(self, tables: Routing) -> DependencyGraph:
+        """Return the dependency graph of tables, including entries whose LID is gone."""
+        mixture = Mixture.of(self._fabric, tables, tables, self._lost_lids)
+        graphs = MixedGraphs(mixture, threads=self._threads)
+        return graphs.graph(replies=self._replies, switch_pairs=False)

@@ -1,4 +1,4 @@
-"""What enters a fabric where, and on which service levels, while several SL tables are in force at once."""
+"""Injected traffic: where packets enter a fabric, and on which SLs, while several SL tables are in use."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ Masks = npt.NDArray[np.uint16]
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Places where packets enter: switches, or each port of them.
+    """Injection points of packets: the switches, or each of their ports.
 
     Attributes
     ----------
     switch, port
-        int32[N], uint8[N]: row of the switch, in-port (0: the switch itself; not told apart by switch).
+        int32[N], uint8[N]: row of the switch, in-port (0: the switch itself, or any port if there is one point per
+        switch).
     endport
-        bool[N], whether a CA or router sends there.
+        bool[N], whether a CA or router injects packets there.
     lid, first
-        int64[M], int64[N+1]: the LIDs behind place ``n`` are ``lid[first[n]:first[n+1]]``.
+        int64[M], int64[N+1]: the LIDs of point ``n`` are ``lid[first[n]:first[n+1]]``.
     """
 
     switch: npt.NDArray[np.int32]
@@ -38,14 +39,17 @@ class Entries:
 
     @classmethod
     def by_switch(cls, fabric: Fabric) -> Entries:
-        """One place for each switch.  Cost: O(S + L log L)."""
+        """Build one injection point for each switch.  Cost: O(S + L log L)."""
         rows = np.arange(fabric.switches, dtype=np.int32)
         lid = np.flatnonzero(fabric.lids.switch >= 0)
         return cls._of(rows, np.zeros(len(rows), np.uint8), fabric.terminals_at > 0, lid, fabric.lids.switch[lid])
 
     @classmethod
     def by_port(cls, fabric: Fabric) -> Entries:
-        """One place for each switch itself, then one for each port with a CA or router.  Cost: O(S + L log L)."""
+        """Build one injection point for each switch itself, then one for each port with a CA or router.
+
+        Cost: O(S + L log L).
+        """
         cabled = np.flatnonzero(fabric.endport_switch >= 0)
         place = np.full(fabric.endports, -1, np.int64)
         place[cabled] = fabric.switches + np.arange(len(cabled))
@@ -70,13 +74,13 @@ class Entries:
         return cls(switch, port, endport, lid[by_place], first.astype(np.int64))
 
     def without_switches(self, fabric: Fabric) -> Entries:
-        """The same places without the LIDs of switches."""
+        """Return the injection points without the LIDs of switches."""
         keep = fabric.lids.port[self.lid] > 0
         before = np.concatenate([[0], np.cumsum(keep)])
         return Entries(self.switch, self.port, self.endport, self.lid[keep], before[self.first])
 
     def any_of(self, masks: Masks) -> Masks:
-        """uint16[..., N]: for masks of all LIDs in :attr:`lid` (last axis) what is set at any LID of a place."""
+        """Return uint16[..., N]: masks of the LIDs in :attr:`lid` (last axis), OR-ed over the LIDs of each point."""
         result = np.zeros((*masks.shape[:-1], len(self)), np.uint16)
         some = np.flatnonzero(np.diff(self.first))
         if len(some):
@@ -93,25 +97,29 @@ def entering(
     *,
     switch_pairs: bool,
 ) -> tuple[Masks, Masks]:
-    """What enters at each place towards some LIDs: requests, and replies to requests.
+    """Return the traffic of each injection point to some LIDs: requests, and replies to requests.
 
     Parameters
     ----------
     fabric, entries
-        The fabric, and its places.
+        The fabric and its injection points.
     sls
-        SL tables, of which any may hold for a packet.
+        SL tables; a packet may have the SL of any of them.
     bit
-        uint16[16], what an SL counts as: itself (``1 << sl``) or its VL.
+        uint16[16], the bit that stands for each SL: of the SL itself (``1 << sl``) or of its VL.
     columns
         int64[K], LIDs.
     switch_pairs
-        Whether what switches send to switches counts.  If not, all the LIDs have to be those of switches.
+        Whether switch-to-switch traffic is included.  If not, all LIDs must be those of switches.
 
     Returns
     -------
-    uint16[K, N] twice, bits of what a place sends to a LID.  Cost: O(K N); O(K L) for SLs by pair of LIDs, O(S L) for
-    the replies of SLs by switch.
+    requests, replies : uint16[K, N]
+        Bits of the SLs on which each point sends to each LID.
+
+    Notes
+    -----
+    Cost: O(K N); O(K L) for SLs by pair of LIDs, O(S L) for the replies of SLs by switch.
     """
     allowed = np.ones(len(entries), bool) if switch_pairs else entries.endport
     senders = entries if switch_pairs else entries.without_switches(fabric)

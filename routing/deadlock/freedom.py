@@ -1,15 +1,16 @@
-"""Message types that depend on one another: how many channels they need, and how many a message may choose from.
+"""Virtual channels for message types that depend on one another: how many are needed, and how many are usable.
 
-A node that answers requests takes no further ones while its replies cannot leave.  So where replies wait behind
-requests in the same buffers, messages lock although the routes are free of credit loops.  Avoidance gives every type of
-a chain (request before reply, and so on) escape channels of its own, as many as the routes take to be free of credit
-loops; it differs in who gets the other channels of a link, on which adaptive routes go as they like:
+A node that answers requests accepts no further requests while its replies cannot leave.  So if replies wait behind
+requests in the same buffers, messages deadlock although the routes are free of credit loops.  Every type of a chain
+(request before reply, and so on) therefore gets escape channels of its own, as many as the routes need to be free of
+credit loops.  The two kinds of avoidance differ in the use of the other channels of a link, on which routing is fully
+adaptive:
 
-- ``strict``: each type its share of them.  The types are networks that have nothing in common.
-- ``wide``: all types together.  A message that is stuck there still has the escape channels of its type.
+- ``strict``: each type has its share of them.  The types use separate virtual networks.
+- ``wide``: all types share them.  A message that is blocked there still has the escape channels of its type.
 
-Where a message stands, the routing function offers it one of its type's escape channels, and all others that it may
-take.
+At each hop the routing function offers a message one of its type's escape channels, and all other channels that it may
+use.
 
 Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section on
 message-induced deadlock avoidance: 1 + (C/L - E_r) and 1 + (C - E_m), with C channels, a chain of L types, E_r channels
@@ -32,7 +33,7 @@ AVOIDANCES: tuple[Avoidance, ...] = ("strict", "wide")
 
 @dataclass(frozen=True)
 class Freedom:
-    """What messages may choose from on a link.
+    """Virtual channels of a link, by message type.
 
     Attributes
     ----------
@@ -43,9 +44,9 @@ class Freedom:
     escape
         Escape channels of each type (E_r), in the order of the chain.
     own
-        Further channels that only this type may take, by type; all 0 if ``wide``.
+        Further channels that only one type may use, by type; all 0 if ``wide``.
     shared
-        Channels that every type may take; 0 if ``strict``.
+        Channels that every type may use; 0 if ``strict``.
     """
 
     avoidance: Avoidance
@@ -56,31 +57,32 @@ class Freedom:
 
     @property
     def needed(self) -> int:
-        """Escape channels of all types together: the fewest channels with which no message locks (E_m)."""
+        """Escape channels of all types together: the fewest channels that avoid message-induced deadlock (E_m)."""
         return sum(self.escape)
 
     @property
     def usable(self) -> tuple[int, ...]:
-        """How many channels a message of each type may choose from, wherever it is."""
+        """Number of channels that a message of each type may choose from at any hop."""
         return tuple(1 + own + self.shared for own in self.own)
 
     @property
     def mean(self) -> Fraction:
-        """Of :attr:`usable`: the source's formula, if all types have the same number of escape channels."""
+        """Mean of :attr:`usable`; the source's formula, if all types have the same number of escape channels."""
         return Fraction(sum(self.usable), len(self.usable))
 
 
 def message_freedom(channels: int, escape: Sequence[int], avoidance: Avoidance) -> Freedom:
-    """How many channels messages of each type may choose from.
+    """Compute how many channels messages of each type may choose from.
 
-    If ``strict``, channels beyond the escape channels are dealt out in turn, the first types of the chain first.
+    If ``strict``, channels beyond the escape channels are distributed round-robin, beginning with the first type of the
+    chain.
 
     Parameters
     ----------
     channels
         Virtual channels of a link.
     escape
-        Escape channels of each type: as many as it takes to be free of credit loops.
+        Escape channels of each type: as many as its routes need to be free of credit loops.
     avoidance
         ``strict`` or ``wide``.
 
@@ -102,7 +104,7 @@ def message_freedom(channels: int, escape: Sequence[int], avoidance: Avoidance) 
 
 
 def channels_needed(escape: Sequence[int], avoidance: Avoidance, usable: int = 1) -> int:
-    """The fewest virtual channels with which a message of every type may choose from ``usable``.
+    """Return the fewest virtual channels with which messages of every type may choose from ``usable`` channels.
 
     Raises
     ------

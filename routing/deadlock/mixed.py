@@ -1,9 +1,9 @@
-"""The mixed dependency graph: what can wait for what while a fabric goes from one set of tables to another.
+"""The dependency graph of mixed tables, while a fabric goes from one set of tables to another.
 
-A packet keeps no route: each switch sends it on by the entry that is there at that moment.  So on its way to a LID it
-may meet old and new entries in any order, and what counts are all channels on which it can arrive at a switch by any
-such mixture, each with both entries of that switch.  That is more than the dependencies of the old and of the new
-tables together (the "ghost dependencies" of Pinkston, Pang and Duato, 2003).
+A packet has no fixed route: each switch forwards it by the entry that is installed at that moment.  So on its path to a
+LID a packet may meet old and new entries in any order.  Every channel on which it can reach a switch by any such
+mixture can depend on the channels of both entries of that switch.  These are more dependencies than those of the old
+and of the new tables together (the "ghost dependencies" of Pinkston, Pang and Duato, 2003).
 """
 
 from __future__ import annotations
@@ -32,30 +32,34 @@ from routing.deadlock.cdg import (
     possible_turns,
     vl_bits,
 )
-from routing.deadlock.entering import Entries, entering
-from routing.fabric import Fabric
+from routing.deadlock.entering import Entries, Masks, entering
+from routing.deadlock.lost import LostLids
+from routing.deadlock.sources import lid_name
+from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Provenance, Routing
 
 CELLS = 1 << 22
-"""Entries of what enters that are held in memory at once."""
+"""Masks of injected traffic that are held in memory at once."""
 
 Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Tables of which any entry may be of before or of after, at any moment.
+    """Mixed tables: any entry may be the old or the new one at any moment.
 
     Attributes
     ----------
     fabric
-        What they are for.
+        The fabric of the tables.
     before, after
-        uint8[S, L], forwarding tables.
+        uint8[S, L], old and new forwarding tables.
     sl
-        One or two SL tables: a packet has the SL that any of them gives.
+        One or two SL tables: a packet may have the SL of either.
     sl2vl
-        One or two SL2VL tables: every switch may have either.
+        One or two SL2VL tables: every switch may use either.
+    lost
+        Former owners of the LIDs that no port has any more.  Senders keep sending to these with SLs of the first table.
     """
 
     fabric: Fabric
@@ -63,10 +67,11 @@ class Mixture:
     after: Bytes
     sl: tuple[Bytes, ...]
     sl2vl: tuple[Bytes, ...]
+    lost: LostLids
 
     @classmethod
-    def of(cls, fabric: Fabric, old: Routing, new: Routing) -> Mixture:
-        """Any mixture of two routings.
+    def of(cls, fabric: Fabric, old: Routing, new: Routing, lost: LostLids | None = None) -> Mixture:
+        """Build the mixture of two routings; ``lost``: former owners of the LIDs that are gone, if known.
 
         Raises
         ------
@@ -75,39 +80,125 @@ class Mixture:
         """
         for routing in (old, new):
             routing.check_shapes(fabric)
-        return cls(fabric, old.lft, new.lft, _distinct(old.sl, new.sl), _distinct_lanes(fabric, old, new))
+        lost = LostLids.unknown(fabric, old.sl) if lost is None else lost
+        sl, sl2vl = _distinct_levels(fabric, old.sl, new.sl), _distinct_lanes(fabric, old, new)
+        return cls(fabric, old.lft, new.lft, sl, sl2vl, lost)
 
     def between(self, before: Bytes, after: Bytes) -> Mixture:
-        """The same SLs and VLs over other forwarding tables."""
-        return Mixture(self.fabric, before, after, self.sl, self.sl2vl)
+        """Return a mixture of other forwarding tables with the same SL and SL2VL tables."""
+        return Mixture(self.fabric, before, after, self.sl, self.sl2vl, self.lost)
 
     @cached_property
     def changed(self) -> npt.NDArray[np.int64]:
-        """int64[K], LIDs to which some switch changes its entry, of those that a switch delivers."""
-        differs = (self.before != self.after).any(axis=0)
-        return np.flatnonzero(differs & (self.fabric.lids.switch >= 0))
+        """int64[K], LIDs for which some switch changes its entry, including LIDs that no port has any more."""
+        return np.flatnonzero((self.before != self.after).any(axis=0))
+
+    @cached_property
+    def stray(self) -> npt.NDArray[np.int64]:
+        """int64[K], LIDs that no port has but for which some entry still leads to another switch.
+
+        A trace of the tables does not follow these.  Cost: O(S) for each LID without an owner.
+        """
+        gone, rows = np.flatnonzero(self.fabric.lids.switch < 0), np.arange(self.fabric.switches)[:, None]
+        found = []
+        for lft in (self.before, self.after):
+            named = gone[(lft[:, gone] != NO_PORT).any(axis=0)]
+            found.append(named[(self.fabric.channels.at_port[rows, lft[:, named]] >= 0).any(axis=0)])
+        return np.union1d(*found)
+
+    @cached_property
+    def of_switch(self) -> npt.NDArray[np.bool_]:
+        """bool[L], whether a switch has the LID, or had it if no port has it any more."""
+        lids = self.fabric.lids
+        return np.asarray((lids.port == 0) | (self.lost.of_switch & (lids.switch < 0)))
+
+    def removed(self, switch: npt.NDArray[np.int64], lid: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return bool[N]: which of N entries the new tables remove because their LID is gone or unreachable.
+
+        Removing an entry leaves a part of the old routes, which has no new dependencies.  So it is safe at any time.
+        """
+        target, part = self.fabric.lids.switch[lid], self.fabric.component
+        apart = (target < 0) | (part[switch] != part[target])
+        return np.asarray(apart & (self.after[switch, lid] == NO_PORT) & (self.before[switch, lid] != NO_PORT))
+
+    def name_of(self, lid: int) -> str:
+        """Return the name of a LID's owner, or of its former owner if the LID is gone; "" if unknown."""
+        return lid_name(self.fabric, lid) if self.fabric.lids.switch[lid] >= 0 else self.lost.name.get(lid, "")
+
+    def entering(
+        self, places: Entries, bit: Masks, lids: npt.NDArray[np.int64], *, switch_pairs: bool
+    ) -> tuple[Masks, Masks]:
+        """Return the traffic of each injection point to some LIDs, see :func:`~routing.deadlock.entering.entering`.
+
+        Traffic to a LID that is gone or unreachable has no SL of the new tables: the subnet manager returns an SL only
+        for an existing path.
+        """
+        fabric = self.fabric
+        target, where = fabric.lids.switch[lids], {"switch_pairs": switch_pairs}
+        requests, replies = entering(fabric, places, self.sl[:1], bit, lids, **where)
+        gone = target < 0
+        if gone.any():
+            senders = places if switch_pairs else places.without_switches(fabric)
+            replies[gone] = self.lost.replies(lids[gone], senders, bit)
+        if len(self.sl) > 1:
+            more, back = entering(fabric, places, self.sl[1:], bit, lids, **where)
+            part = fabric.component
+            near = ~gone[:, None] & (part[target][:, None] == part[places.switch])
+            requests |= np.where(near, more, np.uint16(0))
+            replies |= np.where(near, back, np.uint16(0))
+        return requests, replies
 
     def plain(self) -> Routing:
-        """The tables before, with the first SLs and VLs."""
+        """Return the old forwarding tables with the first SL and SL2VL tables."""
         return Routing(self.before, self.sl[0], self.sl2vl[0], 1, 1, Provenance("before"))
 
     def without(self, lids: npt.NDArray[np.int64]) -> Mixture:
-        """The same, but for some LIDs whose entries stay as they are before."""
+        """Return the mixture with old entries kept for some LIDs."""
         after = self.after.copy()
         after[:, lids] = self.before[:, lids]
         return self.between(self.before, after)
 
     def columns(self, lids: npt.NDArray[np.int64]) -> tuple[Bytes, Bytes]:
-        """uint8[K, S] twice: the columns of some LIDs, before and after, as rows."""
+        """Return the old and the new LFT columns of some LIDs as rows, uint8[K, S] each."""
         return np.ascontiguousarray(self.before[:, lids].T), np.ascontiguousarray(self.after[:, lids].T)
+
+
+def leads_nowhere(
+    fabric: Fabric, lft: Bytes, switches: npt.NDArray[np.int64], lids: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Return bool[N]: which of N entries neither deliver their LID nor lead to a switch.
+
+    Such entries hold 255, a port without a cable, or the port of a CA that does not have the LID.  ``switches`` and
+    ``lids`` name the entries, int64[N] each.  Cost: O(N).
+    """
+    entry = lft[switches, lids]
+    delivers = (switches == fabric.lids.switch[lids]) & (entry == fabric.lids.port[lids])
+    looped = np.zeros((fabric.switches, 256), bool)
+    ends = fabric.link_device
+    back = np.flatnonzero((ends[:, 0] == ends[:, 1]) & (ends[:, 0] < fabric.switches))
+    looped[ends[back], fabric.link_port[back]] = True
+    leads = (fabric.channels.at_port[switches, entry] >= 0) | looped[switches, entry]
+    return np.asarray(~delivers & ~leads)
 
 
 def _distinct(a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
     return (a,) if a is b or np.array_equal(a, b) else (a, b)
 
 
+def _distinct_levels(fabric: Fabric, a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
+    """Return the distinct SL tables; only the first if they differ only for LIDs that no port has."""
+    found = _distinct(a, b)
+    if len(found) == 1 or a.shape != b.shape:
+        return found
+    here = fabric.lids.switch >= 0
+    differs = (a != b) & here
+    if a.ndim == 2 and len(a) == len(here):
+        differs &= here[:, None]
+    return found if differs.any() else (a,)
+
+
 def _distinct_lanes(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, ...]:
-    """SL2VL tables; one row if all ports have it, but for SLs that nobody uses."""
+    """Return the distinct SL2VL tables, or a single row if all ports have the same row for the SLs in use."""
     rows = common_lanes(old), common_lanes(new)
     if rows[0] is not None and rows[1] is not None:
         differ = np.flatnonzero(rows[0] != rows[1]).tolist()
@@ -122,10 +213,10 @@ def _distinct_lanes(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, 
 
 
 class MixedGraphs:
-    """The dependency graphs of a mixture: with replies or not, with what switches send to switches or not.
+    """Dependency graphs of a mixture, with or without replies, with or without switch-to-switch traffic.
 
-    Only the columns of LIDs that change are followed over the mixture; for the others one pass over the tables before
-    does.  (Where SLs or VLs change, all columns do.)
+    Only the columns of LIDs that change are followed over the mixture; one trace of the old tables covers the others.
+    (If SLs or SL2VL tables differ, all columns are followed.)
     """
 
     def __init__(self, mixture: Mixture, *, threads: int = 2) -> None:
@@ -135,7 +226,8 @@ class MixedGraphs:
         self._vls = 1 + max(int(table[table < DATA_VLS].max(initial=0)) for table in mixture.sl2vl)
         same = len(mixture.sl) == len(mixture.sl2vl) == 1
         self._plain = mixture.plain() if same else None
-        self._columns = mixture.changed if same else np.flatnonzero(mixture.fabric.lids.switch >= 0)
+        followed = np.union1d(mixture.changed, mixture.stray)
+        self._columns = followed if same else np.union1d(followed, np.flatnonzero(mixture.fabric.lids.switch >= 0))
         self._circling: set[int] = set()
         self._parts: dict[tuple[bool, bool, bool], npt.NDArray[Any]] = {}
         self._deps: dict[tuple[bool, bool], npt.NDArray[Any]] = {}
@@ -144,7 +236,7 @@ class MixedGraphs:
         self._graphs: dict[tuple[bool, bool], DependencyGraph] = {}
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
-        """int32[V, C], a topological order; None if there is a cycle."""
+        """Return int32[V, C], a topological order; None if there is a cycle."""
         if not self._fixed:
             order, acyclic = self.graph(replies=replies, switch_pairs=switch_pairs).order()
             return order if acyclic else None
@@ -154,38 +246,39 @@ class MixedGraphs:
         return order if (placed == len(self._mixture.fabric.channels)).all() else None
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """A shortest cycle, where there is one."""
+        """Return a shortest cycle; there must be one."""
         graph = self.graph(replies=replies, switch_pairs=switch_pairs)
         return graph.shortest_cycle(enough=least_cycle(self._mixture.fabric, graph))
 
     def circling(self) -> npt.NDArray[np.int64]:
-        """LIDs, of those whose columns are followed, for which packets may run in a circle."""
+        """Return the LIDs, among the followed columns, whose mixed entries can form a forwarding loop."""
         if not self._parts:
             self._dep(False, False)
         return np.array(sorted(self._circling), np.int64)
 
     def graph(self, *, replies: bool, switch_pairs: bool) -> DependencyGraph:
-        """What can wait for what; made once for each."""
+        """Return the dependency graph of the mixture; each is built once."""
         if (replies, switch_pairs) not in self._graphs:
             self._graphs[replies, switch_pairs] = self._make(replies, switch_pairs)
         return self._graphs[replies, switch_pairs]
 
     @property
     def fixed(self) -> bool:
-        """Whether the VL of a packet never changes on its way."""
+        """Whether no packet changes its VL."""
         return self._fixed
 
     def admit(
         self, before: Bytes, after: Bytes, lids: npt.NDArray[np.int64], *, replies: bool
     ) -> npt.NDArray[np.bool_]:
-        """bool[K]: of some LIDs, in turn, those whose mixture closes no cycle with what waits and with those before.
+        """Return bool[K]: the LIDs whose mixture closes no cycle with existing dependencies and LIDs admitted before.
 
-        Of traffic from or to CAs and routers, where VLs stay.  ``before``, ``after``: uint8[S, L] whose columns count.
+        Covers traffic from or to CAs and routers; packets must not change their VLs.  ``before`` and ``after`` are the
+        tables to mix, uint8[S, L] each.
 
         Raises
         ------
         ValueError
-            What waits has a cycle itself.
+            The existing dependencies have a cycle.
         """
         fabric, shift = self._mixture.fabric, np.uint32(REPLIES if replies else 0)
         waits = self._waits(replies, False)
@@ -194,7 +287,7 @@ class MixedGraphs:
             raise ValueError("there is a cycle already")
         ways = np.ascontiguousarray(before[:, lids].T), np.ascontiguousarray(after[:, lids].T)
         enter = np.empty((len(lids), fabric.switches), np.uint32)
-        of_switch = fabric.lids.port[lids] == 0
+        of_switch = self._mixture.of_switch[lids]
         for some in (of_switch, ~of_switch):
             if some.any():
                 enter[some] = self._enter(lids[some], switch_pairs=some is not of_switch)
@@ -202,21 +295,21 @@ class MixedGraphs:
         return admit_mixed(fabric, self._slots, ways, enter, waits=waits, order=order)
 
     def _waits(self, replies: bool, switch_pairs: bool) -> npt.NDArray[np.uint32]:
-        """uint32[slots], VLs on which each turn is taken, where they stay."""
+        """Return uint32[slots], mask of the VLs of each dependency, if no packet changes its VL."""
         shift = np.uint32(REPLIES if replies else 0)
         return np.asarray((self._dep(False, switch_pairs) >> shift) & np.uint32(0xFFFF))
 
     def _orders(self, waits: npt.NDArray[np.uint32], vls: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """int32[V, C], int32[V]: a topological order for each VL, and how many channels have a place in it."""
+        """Return a topological order for each VL, int32[V, C], and its number of sorted channels, int32[V]."""
         channels = self._mixture.fabric.channels
         graph = Dependencies(channels.first, channels.dst, self._slots.slot, waits)
         return graph.order(np.arange(vls, dtype=np.uint8), threads=self._threads)
 
     def _enter(self, lids: npt.NDArray[np.int64], *, switch_pairs: bool) -> npt.NDArray[np.uint32]:
-        """uint32[K, S], VLs of what enters at each switch, with replies in the high half."""
+        """Return uint32[K, S], mask of the VLs of injected traffic at each switch; the high half includes replies."""
         fabric, bit = self._mixture.fabric, vl_bits(self._mixture.sl2vl[0])
         entries = Entries.by_switch(fabric)
-        requests, replies = entering(fabric, entries, self._mixture.sl, bit, lids, switch_pairs=switch_pairs)
+        requests, replies = self._mixture.entering(entries, bit, lids, switch_pairs=switch_pairs)
         return np.asarray(requests | (requests | replies).astype(np.uint32) << np.uint32(REPLIES))
 
     def _make(self, replies: bool, switch_pairs: bool) -> DependencyGraph:
@@ -228,7 +321,10 @@ class MixedGraphs:
         return from_masks(turns, masks, channels, max(1, used))
 
     def _dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """uint32[slots] with replies in the high half; where VLs change, uint16[slots, V] with replies or not."""
+        """Return the dependencies of all traffic.
+
+        uint32[slots] with replies included in the high half; if VLs change, uint16[slots, V] with or without replies.
+        """
         if (replies, switch_pairs) not in self._deps:
             dep = self._part(replies, False, True) | self._part(replies, True, switch_pairs)
             whole = dep if self._plain is None else dep | self._plain_dep(replies, switch_pairs)
@@ -236,7 +332,7 @@ class MixedGraphs:
         return self._deps[replies, switch_pairs]
 
     def _plain_dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Dependencies of the tables before."""
+        """Return the dependencies of the old tables."""
         assert self._plain is not None
         where, threads = (self._mixture.fabric, self._plain, self._slots), self._threads
         if self._fixed:
@@ -251,13 +347,13 @@ class MixedGraphs:
         return lanes.dep if switch_pairs else trace_lanes_endports(*where, lanes, replies=replies, threads=threads)
 
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Dependencies on the way to the LIDs of switches, or to the others, whose columns are followed.
+        """Return the dependencies of the followed columns, either of switch LIDs or of all others.
 
-        uint32[slots] with replies in the high half, or uint16[slots, V].
+        uint32[slots] with replies included in the high half, or uint16[slots, V].
         """
         key = replies, switches, switch_pairs
         if key not in self._parts:
-            of_switch = self._mixture.fabric.lids.port[self._columns] == 0
+            of_switch = self._mixture.of_switch[self._columns]
             columns = self._columns[of_switch == switches]
             collect = self._collect_fixed if self._fixed else self._collect_lanes
             self._parts[key] = collect(columns, replies, switch_pairs)
@@ -277,7 +373,7 @@ class MixedGraphs:
         lanes, where = (mixture.sl2vl[0], mixture.sl2vl[-1]), (entries.switch, entries.port)
         for some in self._chunks(columns, len(entries)):
             ways = mixture.columns(some)
-            enter, back = entering(fabric, entries, mixture.sl, bit, some, switch_pairs=switch_pairs)
+            enter, back = mixture.entering(entries, bit, some, switch_pairs=switch_pairs)
             enter = np.ascontiguousarray(enter | back if replies else enter)
             found = trace_mixed_lanes(
                 fabric, self._slots, ways, enter, dep, sl2vl=lanes, entries=where, threads=self._threads

@@ -1,64 +1,68 @@
-"""Names for what a mixture of tables does: credit loops, packets that circle, packets that are dropped."""
+"""Readable descriptions of faults of mixed tables: credit loops, forwarding loops, dropped packets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from routing.deadlock.certificate import Scope
-from routing.deadlock.mixed import Bytes, Mixture
-from routing.deadlock.sources import Sender, lid_name, senders_at, service_level
+from routing.deadlock.mixed import Bytes, Mixture, leads_nowhere
+from routing.deadlock.sources import Sender, senders_at, service_level
 from routing.deadlock.witness import Traffic, Turn
 from routing.fabric import Fabric
 from routing.numerals import number_of
 from routing.tables import Provenance, Routing
 
 Table = Literal["old", "new", "both"]
-"""Which tables an entry is of."""
+"""Tables that contain an entry."""
 At = tuple[int, int]
 """(channel, VL)."""
 
 
 @dataclass(frozen=True)
 class MixedTurn:
-    """A channel of a loop over mixed tables, and who takes it on to the next one.
+    """A channel of a credit loop over mixed tables, and traffic that uses it and the next one.
 
     Attributes
     ----------
     turn
         The channel, and the traffic.
     entry
-        Whose entry, at the switch that the channel leaves, sends that traffic over it.
+        Tables whose entry, at the channel's source switch, sends that traffic over the channel.
     following
-        Whose entry, at the switch behind, sends it on to the next channel of the loop.
+        Tables whose entry, at the channel's far switch, sends it on to the next channel of the loop.
     """
 
     turn: Turn
     entry: Table
     following: Table
 
+    def as_object(self) -> dict[str, Any]:
+        """Return the channel and its traffic for JSON, with the tables of its two entries."""
+        return {**self.turn.as_object(), "entry": self.entry, "following": self.following}
+
     def __str__(self) -> str:
-        return f"{self.turn}, by the {_words(self.entry)} there and the {_words(self.following)} at {self.turn.towards}"
+        return f"{self.turn}, by the {_words(self.entry)} there and the {_words(self.following)} at {self.turn.peer}"
 
 
 @dataclass(frozen=True)
 class MixedLoop:
-    """Channels that can wait for one another in a circle while tables are mixed.
+    """Credit loop that can form while tables are mixed.
 
     Attributes
     ----------
     turns
-        The channels; each waits for the next, the last for the first.
+        The channels; each depends on the next, the last on the first.
     replies
-        Whether replies were counted in.
+        Whether reply traffic is included.
     scope
-        "endports" or "all", as in :class:`~routing.deadlock.witness.CreditLoop`.
+        "endports" or "all", see :class:`~routing.deadlock.witness.CreditLoop`.
     circling
-        True if it only closes with packets that themselves run in a circle (a transient forwarding loop).
+        True if the loop forms only with packets that are in a transient forwarding loop.
     """
 
     turns: tuple[MixedTurn, ...]
@@ -70,7 +74,7 @@ class MixedLoop:
         return len(self.turns)
 
     def describe(self) -> list[str]:
-        """Lines to print: what it is, then one line a channel."""
+        """Return lines to print: a summary, then one line per channel."""
         lanes = sorted({turn.turn.vl for turn in self.turns})
         where = f"VL {lanes[0]}" if len(lanes) == 1 else f"VLs {', '.join(map(str, lanes))}"
         whose = "requests and their replies" if self.replies else "requests"
@@ -82,14 +86,14 @@ class MixedLoop:
 
 @dataclass(frozen=True)
 class Circle:
-    """Switches among which packets for a LID can circle while tables are mixed.
+    """Forwarding loop for a LID that can form while tables are mixed.
 
     Attributes
     ----------
     destination, lid
-        Owner of the LID.
+        Name of the LID's owner; the LID.
     switches
-        Names, in the order in which the packets come by.
+        Labels of the switches, in the order in which packets visit them.
     """
 
     destination: str
@@ -106,12 +110,12 @@ def _words(table: Table) -> str:
 
 
 def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: Scope, circling: bool) -> MixedLoop:
-    """Name the channels of a cycle and find traffic of the scope for each of its turns.
+    """Name the channels of a cycle and find traffic of the scope for each of its dependencies.
 
     Raises
     ------
     LookupError
-        No traffic takes one of the turns: the cycle is not one of these tables.
+        No traffic has one of the dependencies: the cycle does not belong to these tables.
     """
     following = [*cycle[1:], cycle[0]]
     finder = _Finder(mixture, replies=replies, scope=scope)
@@ -120,7 +124,7 @@ def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: S
 
 
 def find_circle(mixture: Mixture, lid: int) -> Circle | None:
-    """A circle that packets for a LID may run in; None if there is none.  Cost: O(S)."""
+    """Return a forwarding loop that mixed entries for a LID can form; None if there is none.  Cost: O(S)."""
     fabric, ways = mixture.fabric, _ways(mixture, lid)
     state = np.zeros(fabric.switches, np.int8)
     for start in range(fabric.switches):
@@ -131,9 +135,9 @@ def find_circle(mixture: Mixture, lid: int) -> Circle | None:
         while trail:
             for following in trail[-1][1]:
                 if state[following] == 1:
-                    names = [fabric.switch_name[s] for s, _ in trail]
+                    names = [fabric.labels[s] for s, _ in trail]
                     first = [s for s, _ in trail].index(following)
-                    return Circle(lid_name(fabric, lid), lid, tuple(names[first:]))
+                    return Circle(mixture.name_of(lid) or "no port", lid, tuple(names[first:]))
                 if state[following] == 0:
                     state[following] = 1
                     trail.append((following, iter(ways[following])))
@@ -144,7 +148,7 @@ def find_circle(mixture: Mixture, lid: int) -> Circle | None:
 
 
 def _ways(mixture: Mixture, lid: int) -> list[list[int]]:
-    """Switches to which each switch may send packets for a LID; itself by a cable from a switch to itself."""
+    """Return the next hops of each switch for a LID by either table; a loop-back cable leads to the switch itself."""
     fabric = mixture.fabric
     rows = np.arange(fabric.switches)
     ways: list[list[int]] = [[] for _ in range(fabric.switches)]
@@ -162,7 +166,7 @@ def _ways(mixture: Mixture, lid: int) -> list[list[int]]:
 
 
 class _Finder:
-    """Looks for traffic that takes a turn."""
+    """Search for traffic that has a given dependency."""
 
     def __init__(self, mixture: Mixture, *, replies: bool, scope: Scope) -> None:
         self._mixture, self._replies, self._scope = mixture, replies, scope
@@ -174,15 +178,7 @@ class _Finder:
         src, dst = int(channels.src[channel]), int(channels.dst[channel])
         traffic = self._traffic(here, then)
         lid = traffic.destination_lid
-        named = Turn(
-            channel=channel,
-            switch=self._fabric.switch_name[src],
-            port=int(channels.port[channel]),
-            towards=self._fabric.switch_name[dst],
-            in_port=int(channels.dst_port[channel]),
-            vl=here[1],
-            traffic=traffic,
-        )
+        named = Turn.of(self._fabric, channel, here[1], traffic)
         return MixedTurn(
             named, self._table(src, lid, channels.port[channel]), self._table(dst, lid, channels.port[then[0]])
         )
@@ -192,7 +188,7 @@ class _Finder:
         return "both" if old and new else "old" if old else "new"
 
     def _traffic(self, here: At, then: At) -> Traffic:
-        """Requests from CA to CA first, then others, then replies."""
+        """Find traffic with a dependency: requests from CA to CA first, then other requests, then replies."""
         for reply in (False, True) if self._replies else (False,):
             for endports in (2, 0 if self._scope == "all" else 1):
                 for lid in self._lids(here[0], then[0], only_endports=endports == 2):
@@ -201,9 +197,9 @@ class _Finder:
         raise LookupError(f"no traffic takes the turn {here} to {then}")
 
     def _lids(self, first: int, second: int, *, only_endports: bool) -> list[int]:
-        """LIDs to which an entry, of either table, leads over both channels."""
-        lids = self._fabric.lids
-        takes = lids.endport >= 0 if only_endports else lids.switch >= 0
+        """Return the LIDs for which an entry of either table leads over both channels."""
+        mixture = self._mixture
+        takes = ~mixture.of_switch if only_endports else np.ones(len(mixture.of_switch), bool)
         for channel in (first, second):
             rows, port = self._channels.src[channel], self._channels.port[channel]
             takes = takes & ((self._mixture.before[rows] == port) | (self._mixture.after[rows] == port))
@@ -213,14 +209,15 @@ class _Finder:
         fabric = self._fabric
         for switch in self._behind(lid, int(self._channels.src[here[0]])):
             for sender in senders_at(fabric, switch):
-                if int(sender.port > 0) + int(fabric.lids.endport[lid] >= 0) < endports:
+                if int(sender.port > 0) + int(not self._mixture.of_switch[lid]) < endports:
                     continue
                 for sl in self._service_levels(sender, lid, reply=reply):
                     if self._can_ride(sl, here[1]) and self._takes(sender, sl, lid, here, then):
-                        yield Traffic(sender.name, sender.lid, lid_name(fabric, lid), lid, sl, reply)
+                        name, gone = self._mixture.name_of(lid), int(fabric.lids.switch[lid]) < 0
+                        yield Traffic(sender.name, sender.lid, name, lid, sl, reply, gone)
 
     def _behind(self, lid: int, switch: int) -> list[int]:
-        """Switches whose packets for a LID may come by a switch, nearest first."""
+        """Return the switches whose packets for a LID may pass a switch, nearest first."""
         into: dict[int, list[int]] = {}
         for source, targets in enumerate(_ways(self._mixture, lid)):
             for target in targets:
@@ -231,23 +228,27 @@ class _Finder:
         return found
 
     def _service_levels(self, sender: Sender, lid: int, *, reply: bool) -> list[int]:
-        """SLs on which a sender may send to a LID: of its request, or of its replies to the LID's owner."""
+        """Return the SLs of a sender's packets to a LID: of its requests, or of its replies to the LID's owner."""
         if reply and not sender.lid:
             return []
-        levels = set()
-        for routing in self._levels:
-            asker = Sender(int(self._fabric.lids.switch[lid]), int(self._fabric.lids.port[lid]), lid, "")
+        levels: set[int] = set()
+        target, part = int(self._fabric.lids.switch[lid]), self._fabric.component
+        if reply and target < 0:
+            return sorted(self._mixture.lost.reply_levels(lid, sender.lid))
+        near = target >= 0 and part[sender.switch] == part[target]
+        for routing in self._levels if near else self._levels[:1]:
+            asker = Sender(target, int(self._fabric.lids.port[lid]), lid, "")
             level = service_level(self._fabric, routing, *((asker, sender.lid) if reply else (sender, lid)))
             if level is not None:
                 levels.add(level)
         return sorted(levels)
 
     def _can_ride(self, sl: int, vl: int) -> bool:
-        """Whether an SL may ever ride a VL; where VLs change on the way that is left open."""
+        """Return whether an SL may use a VL; always True if VLs change from hop to hop."""
         return any(table.ndim > 1 or int(table[sl]) == vl for table in self._mixture.sl2vl)
 
     def _takes(self, sender: Sender, sl: int, lid: int, here: At, then: At) -> bool:
-        """Whether a packet, over some mixture, goes from one channel to the other."""
+        """Return whether a packet, over some mixture, goes from one channel to the other."""
         begin = list(self._steps(sender.switch, sender.port, sl, lid))
         seen, left = set(begin), list(begin)
         while left:
@@ -262,7 +263,7 @@ class _Finder:
         return False
 
     def _steps(self, switch: int, in_port: int, sl: int, lid: int) -> Iterator[At]:
-        """Channels and VLs to which a switch may send a packet."""
+        """Yield the channels and VLs on which a switch may forward a packet."""
         for lft in (self._mixture.before, self._mixture.after):
             port = int(lft[switch, lid])
             channel = int(self._channels.at_port[switch, port])
@@ -275,16 +276,10 @@ class _Finder:
 def holes(
     fabric: Fabric, lft: Bytes, switches: npt.NDArray[np.int64], lids: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """bool[N]: which of N entries drop packets for a LID of the same part of the fabric.
+    """Return bool[N]: which of N entries drop packets for a LID of the same connected component.
 
-    That is entries with 255, a port without a cable, or the port of somebody else's CA.  ``switches`` and ``lids``:
-    int64[N], which entries.  Cost: O(N).
+    ``switches`` and ``lids`` name the entries, int64[N] each.  Cost: O(N).
     """
-    target, entry = fabric.lids.switch[lids], lft[switches, lids]
-    delivers = (switches == target) & (entry == fabric.lids.port[lids])
-    looped = np.zeros((fabric.switches, 256), bool)
-    ends = fabric.link_device
-    back = np.flatnonzero((ends[:, 0] == ends[:, 1]) & (ends[:, 0] < fabric.switches))
-    looped[ends[back], fabric.link_port[back]] = True
-    leads = (fabric.channels.at_port[switches, entry] >= 0) | looped[switches, entry]
-    return np.asarray(~delivers & ~leads & (fabric.component[switches] == fabric.component[target]))
+    target, part = fabric.lids.switch[lids], fabric.component
+    near = (target >= 0) & (part[switches] == part[target])
+    return np.asarray(near & leads_nowhere(fabric, lft, switches, lids))

@@ -1,18 +1,17 @@
-"""Pause-regulated links: which links will be told to pause, how often, and whether the rates sink to zero.
+"""Fluid analysis of pause-regulated links: which links pause, how often, and whether the rates sink to zero.
 
-A fluid analysis of given flows on lossless links.  It knows nothing of buffers or packets, so it says what tends to
-happen; what does happen hangs on arbitration, too.
+The analysis takes given flows on lossless links and models neither buffers nor packets.  So it shows a tendency; the
+actual outcome also depends on arbitration.
 
-Source: "RDMA Deadlock" (a draft without date), section 1.2.  As it does not say all, this is the reading by which both
-of its tables come out, entry by entry.  What it leaves open is decided so that neither the order of the links nor that
-of the flows counts:
+Source: "RDMA Deadlock" (a draft without date), section 1.2.  The draft leaves some points open.  The interpretation
+here reproduces both of its tables, entry by entry, and does not depend on the order of links or flows:
 
-- Stage 1 takes all bottlenecks of a round at once, from the rates before the round, and every iteration begins with
-  the offered rates anew.
-- After stage 1 a flow never gains downstream, so that stage 2 ends with every flow at the rate of its last link.
-- The probability that link k pauses for link i is one minus the flows' last rates by their stage-1 rates on k; every
-  other link that feeds i gets the largest of these as well (the draft names i there, and means k).
-- Probabilities compound: stage 3 multiplies what a link has left.
+- Stage 1 processes all bottlenecks of a round at once, from the rates before the round.  Every iteration begins with
+  the offered rates.
+- After stage 1 the rate of a flow never rises downstream, so stage 2 ends with every flow at the rate of its last link.
+- The probability that link k pauses for link i is 1 - (sum of the flows' last rates) / (sum of their stage-1 rates on
+  k).  Every link that feeds i gets the largest of these probabilities (the draft names i there, but means k).
+- Probabilities compound: stage 3 multiplies the remaining capacity of a link.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ class Flow:
     Attributes
     ----------
     name
-        For people.
+        Name for printing.
     links
-        Numbers of the links it takes, in order, none twice.
+        Numbers of the links on the path, in order, each at most once.
     rate
-        What it offers, in units of the capacity.
+        Offered rate, in units of link capacity.
     """
 
     name: str
@@ -60,11 +59,11 @@ class Flows:
     Attributes
     ----------
     names
-        Of the links.
+        Names of the links.
     flows
-        What runs over them.
+        The flows over them.
     capacity
-        Of each link.
+        Capacity of each link.
     cable
         Number of the cable of each link: links of one cable (its VLs) share its capacity.
     """
@@ -76,14 +75,14 @@ class Flows:
 
     @classmethod
     def of(cls, paths: Mapping[str, Sequence[str]]) -> Flows:
-        """From paths by name of flow, each a list of names of links; everything has capacity and rate 1.
+        """Build flows from paths (lists of link names) by flow name, with capacity 1 and rate 1 throughout.
 
         Links are numbered in the order in which they appear.
 
         Raises
         ------
         OptionError
-            A flow without links, or with one twice.
+            A flow has no links, or has a link twice.
         """
         number: dict[str, int] = {}
         flows = [
@@ -102,9 +101,9 @@ class Flows:
 
     @cached_property
     def limits(self) -> tuple[tuple[int | None, tuple[tuple[int, int], ...]], ...]:
-        """Who shares what: a link (None: the whole cable of the first one's link), and (flow, place in its path).
+        """Flows that share a capacity: a link (None: a whole cable), and (flow, index in its path) of each user.
 
-        A cable is there only where more than one of its links is in use.
+        A cable is listed only if more than one of its links is in use; it is that of the first user's link.
         """
         users: list[list[tuple[int, int]]] = [[] for _ in self.names]
         for number, flow in enumerate(self.flows):
@@ -121,7 +120,7 @@ class Flows:
 
     @cached_property
     def dependencies(self) -> dict[tuple[int, int], tuple[int, ...]]:
-        """(k, i): link k waits for link i, because of these flows, which go from one to the other."""
+        """Dependencies (k, i) of link k on link i, with the flows that go from k to i."""
         found: dict[tuple[int, int], list[int]] = {}
         for number, flow in enumerate(self.flows):
             for here, following in zip(flow.links, flow.links[1:], strict=False):
@@ -131,18 +130,18 @@ class Flows:
 
 @dataclass(frozen=True)
 class Iteration:
-    """One round of the three stages.
+    """One iteration of the three stages: fair rates, flow rates, link capacities.
 
     Attributes
     ----------
     fair
-        Rates after stage 1, by flow and place in its path.
+        Rates after stage 1, by flow and index in its path.
     rates
-        Rates after stage 2, by flow: it has the same on all its links.
+        Rates after stage 2, by flow; the rate of a flow is equal on all its links.
     capacity
-        Of each link after stage 3.
+        Capacity of each link after stage 3.
     fits
-        Whether the rates fit into these, so that nothing changes any more.
+        Whether the rates fit into these capacities, so that further iterations change nothing.
     """
 
     fair: tuple[tuple[Fraction, ...], ...]
@@ -153,20 +152,20 @@ class Iteration:
 
 @dataclass(frozen=True)
 class PauseAnalysis:
-    """What the iteration came to.
+    """Result of the iteration.
 
     Attributes
     ----------
     verdict
-        "free": no cycle of pause-regulated links, which is what a deadlock needs.  "settles": there is one, and the
+        "free": there is no cycle of pause-regulated links, which a deadlock requires.  "settles": there is one, and the
         rates settle above zero (exactly if the last iteration fits, else in the limit).  "deadlock": there is one, and
         the rates sink towards zero.
     iterations
         All of them, in order.
     cycle
-        A shortest cycle of pause-regulated links, each waiting for the next; empty if there is none.
+        A shortest cycle of pause-regulated links, each depending on the next; empty if there is none.
     flows
-        What was looked at.
+        The analysed flows.
     """
 
     verdict: Verdict
@@ -176,47 +175,47 @@ class PauseAnalysis:
 
     @property
     def rates(self) -> tuple[Fraction, ...]:
-        """Of each flow, at the end.  They are those of this analysis; a network may do better."""
+        """Final rate of each flow in this analysis; rates in a real network may be higher."""
         return self.iterations[-1].rates
 
     @cached_property
     def pause(self) -> tuple[Fraction, ...]:
-        """Probability that each link is paused, at the end."""
+        """Final probability that each link is paused."""
         return pauses(self.flows, self.iterations[-1])
 
 
 def pauses(flows: Flows, iteration: Iteration) -> tuple[Fraction, ...]:
-    """Probability that each link is paused after an iteration."""
+    """Return the probability that each link is paused after an iteration."""
     return tuple(1 - left / whole for left, whole in zip(iteration.capacity, flows.capacity, strict=True))
 
 
 def analyse_pauses(
     flows: Flows, *, floor: Fraction = Fraction(1, 1000), still: Fraction = Fraction(1, 10**9), most: int = 1000
 ) -> PauseAnalysis:
-    """Iterate until the rates fit or stand still, or until one has sunk too low.
+    """Iterate until the rates fit or converge, or until a rate has sunk too low.
 
     Parameters
     ----------
     flows
-        On their links.
+        The flows to analyse.
     floor
-        A rate has sunk that is below this share of what it was after the first iteration.
+        A rate has sunk too low if it is below this share of its value after the first iteration.
     still
-        Rates stand still that all have lost no more than this share in an iteration: they approach a limit above zero.
-        Where they sink towards zero, they lose a share each time.
+        Rates have converged to a limit above zero if none lost more than this share in an iteration.  Rates that sink
+        towards zero lose a constant share in each iteration.
     most
-        Iterations.
+        Most iterations.
 
     Raises
     ------
     RoutingError
-        None of these after ``most`` iterations.
+        None of these conditions is met after ``most`` iterations.
 
     Notes
     -----
-    Cost: O(hops of all flows) fractions for every round of stage 1, a few rounds an iteration; 200 flows of a torus
-    take 10 ms an iteration.  Fractions are exact up to denominators of 512 bits; capacities with longer ones are
-    rounded up.
+    Cost: O(hops of all flows) fractions for every round of stage 1, with a few rounds per iteration; 200 flows of a
+    torus take 10 ms per iteration.  Fractions are exact up to denominators of 512 bits; capacities with longer
+    denominators are rounded up.
     """
     capacity, iterations = flows.capacity, list[Iteration]()
     for _ in range(most):
@@ -246,7 +245,7 @@ def _iterate(flows: Flows, capacity: tuple[Fraction, ...]) -> Iteration:
 
 
 def _short(value: Fraction) -> Fraction:
-    """The value, or the next one above it with a denominator of 512 bits where its own is longer."""
+    """Return the value, rounded up to a denominator of 512 bits if its own is longer."""
     if value.denominator.bit_length() <= _BITS:
         return value
     return Fraction(-(-(value.numerator << _BITS) // value.denominator), 1 << _BITS)
@@ -262,7 +261,7 @@ def _capacity(
 
 
 def _fair_rates(flows: Flows, capacity: tuple[Fraction, ...]) -> list[list[Fraction]]:
-    """Stage 1: lower the rates at and behind every bottleneck to a max-min share, until there is none."""
+    """Run stage 1: lower the rates at and downstream of every bottleneck to max-min shares, until none is left."""
     rates = [[flow.rate] * len(flow.links) for flow in flows.flows]
     waiting = [(users, _capacity(flows, capacity, link, users)) for link, users in flows.limits]
     while True:
@@ -278,7 +277,7 @@ def _fair_rates(flows: Flows, capacity: tuple[Fraction, ...]) -> list[list[Fract
 
 
 def max_min(demands: Sequence[Fraction], room: Fraction) -> list[Fraction]:
-    """Max-min fair shares of ``room``: nobody gets more than his demand, and what one leaves the others divide."""
+    """Return max-min fair shares of ``room``: no share exceeds its demand, and unused capacity goes to the others."""
     shares, left = [Fraction(0)] * len(demands), room
     for taken, number in enumerate(sorted(range(len(demands)), key=demands.__getitem__)):
         shares[number] = min(demands[number], left / (len(demands) - taken))
@@ -287,9 +286,9 @@ def max_min(demands: Sequence[Fraction], room: Fraction) -> list[Fraction]:
 
 
 def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fraction]) -> dict[int, Fraction]:
-    """Stage 2: probability that each link pauses, where it is regulated.
+    """Run stage 2: return the probability that each link pauses, for links that are regulated.
 
-    What link k is told for link i is told, at its largest, to every link that feeds i.
+    The largest probability of a link that feeds link i applies to all links that feed i.
     """
     place = [{link: at for at, link in enumerate(flow.links)} for flow in flows.flows]
     worst: dict[int, Fraction] = {}
@@ -306,7 +305,7 @@ def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fra
 
 
 def _cycle(flows: Flows, capacity: Sequence[Fraction]) -> tuple[int, ...]:
-    """A shortest cycle among the links that have lost capacity."""
+    """Return a shortest cycle among the links that have lost capacity."""
     regulated = [left < whole for left, whole in zip(capacity, flows.capacity, strict=True)]
     pairs = [(here, following) for here, following in flows.dependencies if regulated[here] and regulated[following]]
     ends = np.array(pairs, np.int64).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Flows along the routes of tables, for :mod:`routing.deadlock.pause`."""
+"""Conversion of demands to flows along the routes of tables, for :mod:`routing.deadlock.pause`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Routing
 
 _FINENESS = 10_000
-"""Largest denominator of a link's rate by the fastest one's, to keep the fractions of odd data rates short."""
+"""Largest denominator of a link's rate relative to the fastest link; keeps fractions of odd data rates short."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """Traffic that is wanted.
+    """Traffic demand from an end port to a LID.
 
     Attributes
     ----------
     source
-        Row of the end port that sends.
+        Row of the sending end port.
     lid
-        LID that it sends to.
+        Destination LID.
     rate
-        What it offers, as a share of its own link.
+        Offered rate, as a share of the rate of the sender's link.
     """
 
     source: int
@@ -37,7 +37,7 @@ class Demand:
 
 @dataclass
 class _Links:
-    """Links in the order in which they are met."""
+    """Links, numbered in the order in which the paths use them."""
 
     number: dict[tuple[int, int, int], int] = field(default_factory=dict)
     first: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class _Links:
     cable: list[int] = field(default_factory=list)
 
     def of(self, key: tuple[int, int, int], name: str, capacity: Fraction) -> int:
-        """Number of a link: (device that sends, its port, VL)."""
+        """Return the number of a link, whose key is (sending device, its port, VL)."""
         if key not in self.number:
             self.number[key] = len(self.name)
             self.name.append(name)
@@ -56,7 +56,7 @@ class _Links:
 
 
 def flows_along(fabric: Fabric, routing: Routing, demands: Iterable[Demand]) -> Flows:
-    """The path of each demand: the link of its CA, the channels, the link to its receiver.
+    """Return the flow of each demand: the link of its CA, the channels, the link to its receiver.
 
     A link here is a direction of a cable on a VL; the VLs of a direction share its rate.  The fastest cable of the
     fabric has capacity 1.
@@ -66,13 +66,13 @@ def flows_along(fabric: Fabric, routing: Routing, demands: Iterable[Demand]) -> 
     TableError
         The tables do not fit the fabric, or do not deliver a demand.
     OptionError
-        A sender that is cabled to no switch, or that sends to itself.
+        A sender is not cabled to a switch, or sends to itself.
     """
     routing.check_shapes(fabric)
     links, flows = _Links(), []
     for demand in demands:
         path = _path(fabric, routing, links, demand)
-        source = fabric.endport_name[demand.source]
+        source = fabric.endport_label[demand.source]
         name = f"{source} to {lid_name(fabric, demand.lid)} (LID {demand.lid})"
         offered = demand.rate * links.capacity[path[0]]
         flows.append(Flow(name, tuple(path), offered))
@@ -88,7 +88,7 @@ def _path(fabric: Fabric, routing: Routing, links: _Links, demand: Demand) -> li
     path = [
         links.of(
             (host, first, 0),
-            f"{sender.name}[{first}] -> {fabric.switch_name[sender.switch]}[{sender.port}]",
+            f"{sender.name}[{first}] -> {fabric.labels[sender.switch]}[{sender.port}]",
             _capacity(fabric, int(fabric.endport_link[demand.source])),
         )
     ]
@@ -96,7 +96,7 @@ def _path(fabric: Fabric, routing: Routing, links: _Links, demand: Demand) -> li
     for channel, vl in walk(fabric, routing, sender, sl or 0, demand.lid):
         switch, in_port = int(channels.dst[channel]), int(channels.dst_port[channel])
         origin, port = int(channels.src[channel]), int(channels.port[channel])
-        name = f"{fabric.switch_name[origin]}[{port}] -> {fabric.switch_name[switch]}[{in_port}]"
+        name = f"{fabric.labels[origin]}[{port}] -> {fabric.labels[switch]}[{in_port}]"
         path.append(links.of((origin, port, vl), _on(name, vl), _capacity(fabric, int(channels.link[channel]))))
     port = int(routing.lft[switch, demand.lid])
     lane = virtual_lane(routing, switch, in_port, port, sl or 0) if port != NO_PORT else DATA_VLS
@@ -107,14 +107,14 @@ def _path(fabric: Fabric, routing: Routing, links: _Links, demand: Demand) -> li
         )
     if port:
         cable = int(fabric.endport_link[lids.endport[demand.lid]])
-        name = f"{fabric.switch_name[switch]}[{port}] -> {lid_name(fabric, demand.lid)}"
+        name = f"{fabric.labels[switch]}[{port}] -> {lid_name(fabric, demand.lid)}"
         path.append(links.of((switch, port, lane), _on(name, lane), _capacity(fabric, cable)))
     return path
 
 
 def _sender(fabric: Fabric, demand: Demand) -> Sender:
     switch, lid = int(fabric.endport_switch[demand.source]), demand.lid
-    name = fabric.endport_name[demand.source]
+    name = fabric.endport_label[demand.source]
     if switch < 0:
         raise OptionError(f"{name} is cabled to no switch", remedy="leave it out of the flows")
     if not 0 < lid < len(fabric.lids) or fabric.lids.switch[lid] < 0:

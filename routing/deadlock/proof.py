@@ -1,8 +1,7 @@
-"""The proof: from the tables alone, is everything delivered, and can credits ever run in a circle?
+"""Proof of tables, from the tables alone: all traffic is delivered, and there is no credit loop.
 
-Method: Dally and Seitz (1987): routes are free of deadlock if no channel waits for itself over the dependencies that
-the routes make.  Dependencies are taken from LFT, SL and SL2VL as written, per virtual lane, for requests alone and for
-requests with their replies.
+Method: Dally and Seitz (1987): routes are free of deadlock if their channel dependency graph is acyclic.  Dependencies
+are taken from LFT, SL and SL2VL as written, per VL, for requests alone and for requests with their replies.
 """
 
 from __future__ import annotations
@@ -25,35 +24,35 @@ __all__ = ["CreditLoop", "Pair", "Proof", "Unreachable", "prove"]
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """What was found out about a routing.
+    """Result of the proof of a routing.
 
     Attributes
     ----------
     certificate
-        Shows that there is no credit loop; None if there is one.
+        Certificate that there is no credit loop; None if there is one.
     strength, scope
-        Those of the certificate.
+        Strength and scope of the certificate.
     credit_loop
-        A shortest loop that requests from or to CAs and routers close; None if there is none.
+        A shortest loop of requests from or to CAs and routers; None if there is none.
     reversible_loop
-        A shortest loop that those requests and their replies close; None if there is none, or none was asked for.
+        A shortest loop of these requests and their replies; None if there is none, or without ``explain``.
     switch_loop
-        What keeps the certificate from scope "all": a shortest loop that closes only with what switches send to
-        switches.  None if scope is "all", if there is no certificate, or if none was asked for.
+        A shortest loop that forms only with switch-to-switch traffic, because of which the scope is not "all".  None
+        if the scope is "all", if there is no certificate, or without ``explain``.
     unreachable
-        What is not delivered.
+        Undelivered traffic.
     hops
-        uint8[S, L], hops between switches as walked (0: at the switch that delivers; 254: that or more), 255 for none.
+        uint8[S, L], hops between switches (0: at the switch that delivers; 254: 254 or more), 255 if not delivered.
     complete
-        Whether every LID is delivered from every switch of its connected part, at the right port.
+        Whether every LID is delivered from every switch of its connected component, at the right port.
     vls
         Highest VL in use + 1.
     seconds
-        Time taken.
-    waits
-        uint16[slots], for each turn the VLs on which the certificate's traffic may take it, in the numbering of
-        :class:`routing._kernels.slots.Slots`; the certificate's order is one of all these.  None if there is no
-        certificate, or if VLs change on the way.
+        Wall-clock time of the proof.
+    dependencies
+        uint16[slots], mask of the VLs on which the certificate's traffic may have each dependency, numbered by
+        :class:`routing._kernels.slots.Slots`; the certificate's order is a topological order of all these.  None if
+        there is no certificate, or if VLs change from hop to hop.
     """
 
     certificate: Certificate | None
@@ -67,32 +66,33 @@ class Proof:
     complete: bool
     vls: int
     seconds: float
-    waits: npt.NDArray[np.uint16] | None = None
+    dependencies: npt.NDArray[np.uint16] | None = None
 
     @property
     def certified(self) -> bool:
-        """Complete within the connected parts, and free of credit loops.
+        """Whether the tables are complete within the connected components, and free of credit loops.
 
-        That is of requests from or to CAs and routers, at least; :attr:`strength` and :attr:`scope` say of what else.
+        This covers at least requests from or to CAs and routers; :attr:`strength` and :attr:`scope` name further
+        traffic that is covered.
         """
         return self.complete and self.certificate is not None
 
 
 def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool = True) -> Proof:
-    """Put a routing to the proof.
+    """Check delivery and freedom from credit loops of a routing.
 
-    Counted as senders are all CAs, routers and switches; as receivers all LIDs that a switch delivers.  Of credit
-    loops that need what switches send to switches the proof takes note, but they do not stand against it: nobody there
-    sends data, and the managers sit on CAs.
+    Senders are all CAs, routers and switches; receivers are all LIDs that a switch delivers.  Credit loops that need
+    switch-to-switch traffic are reported but do not prevent a certificate: switches send no data to each other, and
+    the managers run on CAs.
 
     Parameters
     ----------
     fabric, routing
-        The tables, and what they were made for.
+        The fabric and its tables.
     threads
-        Of the kernels; changes nothing but the time.
+        Worker threads of the kernels; the result is the same with any number.
     explain
-        Whether loops are searched for that do not stand against the tables.  Without, ``reversible_loop`` and
+        Whether to search for loops that do not prevent a certificate.  Without, ``reversible_loop`` and
         ``switch_loop`` are None whatever strength and scope are; the verdict is the same.
 
     Raises
@@ -102,8 +102,8 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool =
 
     Notes
     -----
-    Cost: O(S L + V turns) time; a 1000-switch fabric takes tens of milliseconds.  Only if there is a credit loop does
-    a search follow, for the shortest one, and a second pass over the routes to switches, to which no switch sends then.
+    Cost: O(S L + V slots) time; a 1000-switch fabric takes tens of milliseconds.  Only if there is a credit loop, a
+    search for a shortest one follows, and a second pass over the routes to switches without switch-to-switch traffic.
     """
     start = time.perf_counter()
     routing.check_shapes(fabric)
@@ -127,5 +127,5 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool =
         complete=missing.pairs == missing.circling == missing.dropped == 0,
         vls=found.vls,
         seconds=time.perf_counter() - start,
-        waits=found.waits,
+        dependencies=found.dependencies,
     )

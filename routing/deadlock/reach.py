@@ -1,4 +1,4 @@
-"""What tables fail to deliver, and what happens to it instead."""
+"""Undelivered traffic: pairs of switch and LID that tables do not connect, and the reasons."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from routing.numerals import number_of
 from routing.tables import Routing
 
 NAMED = 5
-"""How many offending pairs are named."""
+"""Most undelivered pairs that are named."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A switch that does not get through to a LID.
+    """A switch whose packets for a LID are not delivered.
 
     Attributes
     ----------
     source, destination, lid
-        Name of the switch that traffic enters at; name and LID of the receiver.
+        Name of the switch that injects the traffic; name and LID of the receiver.
     reason
-        What happens to the packet.
+        Why the packets are not delivered.
     """
 
     source: str
@@ -39,22 +39,22 @@ class Pair:
 
 @dataclass(frozen=True)
 class Unreachable:
-    """What is not delivered, counted in pairs of a switch at which traffic enters and a LID.
+    """Undelivered traffic, counted in pairs of a switch that injects traffic and a LID.
 
     Attributes
     ----------
     pairs
-        Pairs within one connected part that are not delivered.
+        Undelivered pairs within one connected component.
     first
-        The first few of them by name.
+        The first few of these by name.
     circling
-        Pairs (whether in one part or not) whose route runs in a circle.
+        Pairs (in one component or not) whose route ends in a forwarding loop.
     dropped
-        Pairs whose SL is dropped on the way by the SL-to-VL tables (VL 15), though the route is there.
+        Pairs with a complete route whose SL is dropped by the SL2VL tables (VL 15).
     expected
-        Pairs that lie in different parts: there is no way to deliver them.
+        Pairs in different components, which cannot be delivered.
     first_expected
-        The first few of those by name.
+        The first few of these pairs by name.
     unattached
         LIDs of CAs and routers that are cabled to no switch.
     """
@@ -68,7 +68,7 @@ class Unreachable:
     unattached: tuple[int, ...] = ()
 
     def describe(self) -> list[str]:
-        """Lines to print; none if everything is delivered."""
+        """Return lines to print; none if everything is delivered."""
         lines = []
         if self.pairs:
             text = number_of(self.pairs, "pair of switch and LID is", "pairs of switch and LID are")
@@ -86,7 +86,7 @@ class Unreachable:
 
 
 def unreachable(fabric: Fabric, routing: Routing, found: Findings) -> Unreachable:
-    """Name what was found missing.  Cost: O(S L) if anything is, else nothing."""
+    """Name the undelivered pairs that the analysis counted.  Cost: O(S L) if there are any, else none."""
     nowhere = np.flatnonzero((fabric.lids.endport >= 0) & (fabric.lids.switch < 0))
     return Unreachable(
         pairs=found.undelivered,
@@ -100,7 +100,7 @@ def unreachable(fabric: Fabric, routing: Routing, found: Findings) -> Unreachabl
 
 
 def _name_pairs(fabric: Fabric, routing: Routing, found: Findings, *, same_part: bool) -> tuple[Pair, ...]:
-    """The first few by LID, then by switch."""
+    """Return the first few undelivered pairs, sorted by LID, then by switch."""
     lids = fabric.lids
     pairs: list[Pair] = []
     for lid in np.flatnonzero(lids.switch >= 0).tolist():
@@ -108,7 +108,7 @@ def _name_pairs(fabric: Fabric, routing: Routing, found: Findings, *, same_part:
         lost = np.flatnonzero((found.hops[:, lid] == 255) & (same == same_part))
         for switch in lost[: NAMED - len(pairs)].tolist():
             reason = _what_happens(fabric, routing, switch, lid) if same_part else "in another part of the fabric"
-            pairs.append(Pair(fabric.switch_name[switch], lid_name(fabric, lid), lid, reason))
+            pairs.append(Pair(fabric.labels[switch], lid_name(fabric, lid), lid, reason))
         if len(pairs) == NAMED:
             break
     return tuple(pairs)
@@ -117,7 +117,7 @@ def _name_pairs(fabric: Fabric, routing: Routing, found: Findings, *, same_part:
 def _what_happens(fabric: Fabric, routing: Routing, switch: int, lid: int) -> str:
     seen: set[int] = set()
     while True:
-        port, name = int(routing.lft[switch, lid]), fabric.switch_name[switch]
+        port, name = int(routing.lft[switch, lid]), fabric.labels[switch]
         channel = int(fabric.channels.at_port[switch, port])
         if switch in seen:
             return f"runs in a circle through {name} port {port}"

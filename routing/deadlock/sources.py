@@ -1,4 +1,4 @@
-"""Who sends: the places where traffic enters a fabric, and the service level it enters on."""
+"""Senders of traffic: the ports that inject packets into a fabric, the SLs of the packets, and their routes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from routing.tables import Routing
 
 @dataclass(frozen=True)
 class Sender:
-    """One place where traffic enters.
+    """A port that injects traffic.
 
     Attributes
     ----------
     switch, port
-        Row of the switch and its in-port (0: the switch sends itself).
+        Row of the switch and its in-port (0: the switch itself is the sender).
     lid
         A LID of the sender, 0 if it has none.
     name
-        Of the CA, router or switch.
+        Name of the CA, router or switch.
     """
 
     switch: int
@@ -32,25 +32,25 @@ class Sender:
 
 
 def senders_at(fabric: Fabric, switch: int) -> Iterator[Sender]:
-    """CAs and routers at a switch, one for every LID of theirs, by port; then the switch itself."""
+    """Yield the CAs and routers at a switch, once for each of their LIDs, by port; then the switch itself."""
     here = np.flatnonzero(fabric.endport_switch == switch)
     for e in here[np.argsort(fabric.endport_switch_port[here], kind="stable")].tolist():
         base, count = int(fabric.endport_lid[e]), 1 << int(fabric.endport_lmc[e])
         for lid in range(base, base + count) if base else (0,):
-            yield Sender(switch, int(fabric.endport_switch_port[e]), lid, fabric.endport_name[e])
-    yield Sender(switch, 0, int(fabric.switch_lid[switch]), fabric.switch_name[switch])
+            yield Sender(switch, int(fabric.endport_switch_port[e]), lid, fabric.endport_label[e])
+    yield Sender(switch, 0, int(fabric.switch_lid[switch]), fabric.labels[switch])
 
 
 def lid_name(fabric: Fabric, lid: int) -> str:
-    """Name of the CA, router or switch that owns a LID."""
+    """Return the name of the CA, router or switch that owns a LID."""
     endport, switch = int(fabric.lids.endport[lid]), int(fabric.lids.switch[lid])
     if endport >= 0:
-        return fabric.endport_name[endport]
-    return fabric.switch_name[switch] if switch >= 0 else "nobody"
+        return fabric.endport_label[endport]
+    return fabric.labels[switch] if switch >= 0 else "nobody"
 
 
 def service_level(fabric: Fabric, routing: Routing, sender: Sender, lid: int) -> int | None:
-    """SL of a request from a sender to a LID; None where it goes by the LID of the sender, and that has none."""
+    """Return the SL of a request from a sender to a LID; None if SLs depend on the sender's LID and it has none."""
     sl = routing.sl
     if sl.ndim == 1:
         return int(sl[lid])
@@ -60,14 +60,14 @@ def service_level(fabric: Fabric, routing: Routing, sender: Sender, lid: int) ->
 
 
 def virtual_lane(routing: Routing, switch: int, in_port: int, out_port: int, sl: int) -> int:
-    """VL on which a switch sends on what came by a port on an SL (15: it is dropped)."""
+    """Return the VL on which a switch forwards a packet of an SL from an in-port (15: the packet is dropped)."""
     if routing.sl2vl.ndim == 1:
         return int(routing.sl2vl[sl])
     return int(routing.sl2vl[switch, in_port, out_port, sl])
 
 
 def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) -> list[tuple[int, int]]:
-    """(channel, VL) of every hop of one packet, as far as it gets (a circle is cut where it closes)."""
+    """Return (channel, VL) of every hop of a packet, as far as it gets (a forwarding loop is walked once)."""
     channels, switch, in_port = fabric.channels, sender.switch, sender.port
     way: list[tuple[int, int]] = []
     seen: set[tuple[int, int] | None] = set()
@@ -86,9 +86,9 @@ def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) ->
 
 
 def behind(fabric: Fabric, routing: Routing, lid: int, switch: int) -> Iterator[int]:
-    """Rows of the switches whose way to a LID leads over ``switch``: itself, then nearer ones first.
+    """Yield the switches whose route to a LID leads through ``switch``: the switch itself, then nearer ones first.
 
-    Cost: O(S) for each hop of distance that is asked for.
+    Cost: O(S) for each hop of distance that the caller consumes.
     """
     yield switch
     channel = fabric.channels.at_port[np.arange(fabric.switches), routing.lft[:, lid]]

@@ -1,4 +1,4 @@
-"""When each entry of new tables is written."""
+"""Update schedule of LFT changes: the round in which each new entry is written."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from routing.fabric import NO_PORT
 
 Bytes = npt.NDArray[np.uint8]
 MOST_ROUNDS = 8
-"""Rounds that a LID may take."""
+"""Most rounds per LID."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """When each entry that changes is written.
+    """Update schedule: the round of each entry that changes.
 
     Attributes
     ----------
     switch, lid
-        int64[N] twice, the entries that change, by LID, then by switch.
+        int64[N] each, the entries that change, sorted by LID, then by switch.
     round
-        uint8[N], from 1 on.  Each round begins when every switch has acknowledged the one before.
+        uint8[N], round in which the new entry is written, from 1 on.  Each round begins when every switch has
+        acknowledged the round before.
     off
-        uint8[N], the round in which an old entry is taken out, so that it leads nowhere until its round; 0: it stays
-        until then.
+        uint8[N], round in which the old entry is removed, so that packets are dropped until the new one is written; 0:
+        the old entry stays until then.
     wait_from
-        The first round before which, besides, all packets have to leave that were in the fabric at the last
-        acknowledgement, as before all that follow; 0: none.
+        From this round on, each round also begins only after all packets that were in the fabric at the last
+        acknowledgement have left; 0: no round waits for that.
     """
 
     switch: npt.NDArray[np.int64]
@@ -44,11 +45,11 @@ class Stages:
 
     @property
     def drained(self) -> int:
-        """How many entries lead nowhere for a while that led somewhere before."""
+        """Number of entries that are removed for some rounds although the old entry was in use."""
         return int(np.count_nonzero(self.off))
 
     def states(self, old: Bytes, new: Bytes) -> Iterator[Bytes]:
-        """uint8[S, L], the forwarding tables after each round."""
+        """Yield the forwarding tables after each round, uint8[S, L]."""
         state = new.copy()
         state[self.switch, self.lid] = old[self.switch, self.lid]
         for number in range(1, len(self) + 1):

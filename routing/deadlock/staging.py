@@ -1,8 +1,9 @@
-"""Rounds in which new tables can be written with no more than an acknowledgement between them, where that will do.
+"""Search for an update schedule: rounds in which new tables can be written, if possible with acknowledgements only.
 
-A packet comes to a switch before it is written, or after: not both.  So where a switch is written only after others
-have acknowledged theirs, packets that go by its new entry meet the new entries of these.  What packets in flight have
-done before stays, with every channel they may have got to, for all rounds to come: none is waited for to leave.
+A packet reaches a switch either before or after the switch is written.  So if a switch is written only after other
+switches have acknowledged their new entries, packets that use its new entry meet the new entries of these switches.
+The rounds do not wait until packets in flight have left: in all later rounds these packets may still occupy every
+channel that they may have reached.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import numpy.typing as npt
 
 from routing._kernels.cdg import trace
 from routing._kernels.mixed import write_rounds
-from routing.deadlock.by_column import MOST_FOLLOWED, by_column
+from routing.deadlock.by_column import MOST_FOLLOWED, Changes, by_column
+from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import Bytes, Mixture
 from routing.deadlock.stages import MOST_ROUNDS, Stages
 from routing.deadlock.update_plan import find_plan
@@ -21,9 +23,9 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 MOST_SEARCHED = 1 << 18
-"""Entries of tables up to which everything is tried that may be worth it; a sweep waits for the answer."""
+"""Most LFT entries for which all searches are tried; a sweep of the subnet manager waits for the result."""
 NO_HOPS = 254
-"""Hops from which on a LID is not reached."""
+"""Hops from which on a LID counts as not reached."""
 
 
 def stage(
@@ -32,28 +34,34 @@ def stage(
     new: Routing,
     *,
     known: npt.NDArray[np.uint16] | None = None,
+    lost: LostLids | None = None,
     replies: bool = False,
     threads: int = 2,
 ) -> Stages | None:
-    """Rounds in which tables can be replaced without a credit loop on the way, for traffic from or to CAs and routers.
+    """Find rounds in which tables can be replaced without a credit loop, for traffic from or to CAs and routers.
 
     Parameters
     ----------
     fabric, old, new
-        A fabric, and tables that are both laid out for it; entries over what is gone say 255.
+        A fabric, and tables in its rows and columns.  The old tables have all entries that are in the switches: entries
+        with unconnected ports drop packets, entries for LIDs that no port has any more still carry traffic.
     known
-        uint16[slots], all that either of the tables alone makes wait, as in :class:`~routing.deadlock.proof.Proof`;
-        then tables of which little changes need no pass over what does not.
+        uint16[slots], dependencies of the old tables alone and of the new tables alone, see
+        :class:`~routing.deadlock.proof.Proof`, including traffic to LIDs that are gone.  If given, unchanged columns
+        need not be traced.
+    lost
+        Former owners of the LIDs that are gone, if known.
     replies
-        Whether replies count.
+        Whether reply traffic is included.
     threads
         Worker threads; the result is the same with any number.
 
     Returns
     -------
-    None where no rounds were found, which does not say that there are none: so where VLs change on the way, where
-    changed SLs close a loop on the old or the new routes, or where nearly all changes.
-    A single round: any order is safe.
+    Stages or None
+        A single round: any order is safe.  None if no rounds were found, although some may exist: for example if VLs
+        change from hop to hop, if changed SLs form a loop on the old or the new routes, or if nearly everything
+        changes.
 
     Raises
     ------
@@ -62,11 +70,11 @@ def stage(
 
     Notes
     -----
-    Packets keep the old SL or have the new one, at all times.  A switch is taken to forward by its new table when it
-    has acknowledged it.  Cost: :func:`~routing.deadlock.by_column.by_column`; for small tables a pass over all of them
-    if that finds none without a wait.
+    Packets may have the old or the new SL at all times.  A switch is assumed to forward by its new table once it has
+    acknowledged it.  Cost: that of :func:`~routing.deadlock.by_column.by_column`; for small tables also a pass over all
+    tables if that finds no rounds without waiting for packets to leave.
     """
-    mixture = Mixture.of(fabric, old, new)
+    mixture = Mixture.of(fabric, old, new, lost)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
         return None
     waiting, large = Waiting(mixture, replies=replies, threads=threads), mixture.before.size > MOST_SEARCHED
@@ -78,30 +86,40 @@ def stage(
 
 
 def _base(waiting: Waiting, known: npt.NDArray[np.uint16] | None) -> Masks | None:
-    """All that either of the tables alone makes wait, with any SL; None where nearly all of large tables changes."""
+    """Return the dependencies of each of the tables alone, with any SL; None if nearly all of large tables changes."""
     if known is not None and len(waiting.mixture.sl) == 1:
         return known.astype(np.uint32)
-    lids = _followed(waiting.mixture, replies=waiting.replies)
-    if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED:
+    mixture, rest = waiting.mixture, None if known is None else known.astype(np.uint32)
+    if rest is None:
+        lids = _followed(mixture, replies=waiting.replies)
+    else:  # removed entries are old ones with old SLs, whose dependencies are known
+        changes = Changes.of(mixture)
+        lids = np.union1d(changes.lid[~changes.removed], _with_other_sls(mixture, replies=waiting.replies))
+    if len(lids) * mixture.fabric.switches > MOST_FOLLOWED:
         return None
-    rest = waiting.unchanged(lids) if known is None else known.astype(np.uint32)
+    rest = waiting.unchanged(lids) if rest is None else rest
     return waiting.both(waiting.columns(lids), rest)
 
 
 def _followed(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
-    """int64[K], LIDs to which entries change, or SLs."""
+    """Return int64[K], LIDs for which entries or SLs change, and LIDs that are gone."""
+    changed = np.union1d(mixture.changed, mixture.stray)
+    return np.union1d(changed, _with_other_sls(mixture, replies=replies))
+
+
+def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
+    """Return int64[K], LIDs of ports for which SLs change."""
     if len(mixture.sl) == 1:
-        return mixture.changed
-    there = mixture.fabric.lids.switch >= 0
-    one, other = mixture.sl
+        return np.zeros(0, np.int64)
+    there, (one, other) = mixture.fabric.lids.switch >= 0, mixture.sl
     if replies or one.shape[-1] != other.shape[-1] or (one.ndim == other.ndim == 2 and len(one) != len(other)):
-        return np.flatnonzero(there)  # a reply has the SL of its request, which went to somebody else
+        return np.flatnonzero(there)  # a reply has the SL of its request, which went to another LID
     levels = one != other
-    return np.union1d(mixture.changed, np.flatnonzero(there & (levels if levels.ndim == 1 else levels.any(axis=0))))
+    return np.flatnonzero(there & (levels if levels.ndim == 1 else levels.any(axis=0)))
 
 
 def _searched(waiting: Waiting, new: Routing) -> Stages | None:
-    """Rounds beside what waits in fact, which takes a pass over all tables."""
+    """Find rounds that close no cycle with the dependencies in use; this takes a pass over all tables."""
     lids = _followed(waiting.mixture, replies=waiting.replies)
     if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED:
         return None
@@ -110,14 +128,14 @@ def _searched(waiting: Waiting, new: Routing) -> Stages | None:
 
 
 class _Stager:
-    """Rounds for all LIDs that change, or none."""
+    """Search for rounds for all LIDs that change, or for none of them."""
 
     def __init__(self, waiting: Waiting, columns: Columns) -> None:
         self._waiting, self._columns = waiting, columns
         self._rounds, self._last = write_rounds(waiting.slots, columns.ways, outward=False)
 
     def at_once(self, base: Masks) -> Stages | None:
-        """With no wait, beside what waits anyway; None if something does not go."""
+        """Find rounds with acknowledgements only; None if they close a cycle with the dependencies of ``base``."""
         waiting, columns = self._waiting, self._columns
         if self._last.max(initial=1) == 1:
             waits = base.copy()
@@ -127,7 +145,7 @@ class _Stager:
         return None if order is None else self._in_turn(base, order)
 
     def _in_turn(self, base: Masks, order: Orders) -> Stages | None:
-        """One LID after the other: nearest switches first where packets could circle, or everywhere."""
+        """Admit all LIDs one by one, with switches nearest to the LID first on possible loops, else everywhere."""
         rounds, last = self._rounds, self._last
         for outward in (False, True):
             if last.max(initial=1) > MOST_ROUNDS:
@@ -142,7 +160,7 @@ class _Stager:
         return None
 
     def with_waits(self, unchanged: Masks) -> Stages | None:
-        """All LIDs together, with a wait between rounds; None if one of the rounds does not go."""
+        """Find rounds for all LIDs together that wait until packets have left; None if one of them is not safe."""
         most = int(self._last.max(initial=1))
         if not 1 < most <= MOST_ROUNDS:
             return None
@@ -155,7 +173,7 @@ class _Stager:
         return self._stages(self._rounds, waits=True)
 
     def searched(self, unchanged: Masks, new: Routing) -> Stages | None:
-        """With a wait between rounds and other rounds: what :func:`~routing.deadlock.update_plan.find_plan` finds."""
+        """Find rounds with :func:`~routing.deadlock.update_plan.find_plan` that wait until packets have left."""
         waiting, columns = self._waiting, self._columns
         mixture, waits = waiting.mixture, unchanged.copy()
         before = columns.ways[0]
@@ -176,7 +194,7 @@ class _Stager:
         return self._stages(rounds[columns.lids], waits=True)
 
     def _hops(self, lft: Bytes) -> Bytes:
-        """uint8[S, L], as in a proof."""
+        """Return uint8[S, L], hops between switches, 255 where the packet is not delivered."""
         waiting = self._waiting
         plain = waiting.mixture.plain()
         tables = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)

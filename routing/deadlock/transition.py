@@ -1,8 +1,8 @@
-"""From old tables to new ones: may switches be written in any order, in this order, or only with a drain?
+"""Proof of a transition from old to new tables: in any order of writing, in a given order, or only with a drain.
 
-Old and new tables that are each free of credit loops are not so together: while switches are written one by one,
-packets meet old and new entries on one way.  This proves the mixture (see :mod:`routing.deadlock.mixed`), and where
-that has a loop, looks for an order of writing and for a Double Scheme.
+Old and new tables that are each free of credit loops can form one together: while switches are written one by one,
+packets meet old and new entries on one path.  This module checks the mixed tables (see :mod:`routing.deadlock.mixed`).
+If these have a loop, it searches for an order of writing and for a Double Scheme.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from routing.deadlock.analysis import Cycle, judge
 from routing.deadlock.certificate import Certificate, Scope, Strength
 from routing.deadlock.double_scheme import DoubleScheme, double_scheme
+from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import MixedGraphs, Mixture
 from routing.deadlock.mixed_witness import Circle, MixedLoop, find_circle, holes, mixed_loop
 from routing.deadlock.proof import prove
@@ -29,19 +30,19 @@ from routing.tables import Routing
 
 Verdict = Literal["any-order", "ordered", "drained", "unsafe"]
 NAMED = 5
-"""Circles and drops that are named; the others are counted."""
+"""Most forwarding loops and dropping entries that are named; the others are counted."""
 
 
 @dataclass(frozen=True)
 class Drops:
-    """Entries that drop packets for a LID of the same part of the fabric (black holes).
+    """Entries that drop packets for a LID of the same connected component (black holes).
 
     Attributes
     ----------
     old, new
-        How many, of the entries that change: as they are in the old tables (until they are written), and in the new.
+        Number of changed entries that drop packets: by the old tables (until they are written), and by the new tables.
     first
-        The first few, in words.
+        Descriptions of the first few.
     """
 
     old: int
@@ -51,36 +52,40 @@ class Drops:
 
 @dataclass(frozen=True, eq=False)
 class Transition:
-    """What was found out about going from one set of tables to another.
+    """Result of checking the transition from old to new tables.
 
     Attributes
     ----------
     verdict
-        "any-order": no mixture of the tables has a credit loop.  "ordered": it has, but each round of :attr:`plan` is
-        free of them.  "drained": no order was found, but each step of :attr:`drain` is free.  "unsafe": none.
+        "any-order": no mixture of the tables has a credit loop.  "ordered": some mixture has, but each round of
+        :attr:`plan` is free of loops.  "drained": no order was found, but each step of :attr:`drain` is free of loops.
+        "unsafe": none of these.
     certificate
-        Shows that no mixture has a credit loop; None unless the verdict is "any-order" (or a stronger proof was asked).
+        Proves that no mixture has a credit loop; None unless the verdict is "any-order" (or more strength was
+        required).
     strength, scope
-        Those of the certificate.
+        Strength and scope of the certificate.
     loop
-        A shortest loop of the mixture that keeps the verdict from "any-order".
+        A shortest credit loop of the mixture, because of which the verdict is not "any-order".
     circling, circles
-        LIDs, of those whose entries change, for which a mixture may send packets in a circle; the first few, named.
+        Number of LIDs, among those whose entries change, for which mixed entries can form a forwarding loop; the first
+        few of these loops.
     drops
         Entries that drop packets.
     entries, lids, blocks
-        How many entries differ, in the columns of how many LIDs, in how many blocks of 64 LIDs of a switch; LIDs that
-        no switch delivers do not count.
+        Number of entries that differ, of LIDs that these belong to, and of blocks of 64 LIDs of a switch.
+    removed
+        Number of these entries that are only removed, because their LID is gone or unreachable.
     levels, lanes
         Whether SL tables differ; whether SL2VL tables differ.
     plan
-        An order of writing; one round where any is safe.
+        An order of writing; one round if any order is safe.
     drain
-        The Double Scheme, if that was looked at.
+        The Double Scheme, if one was searched for.
     reason
-        Why the verdict is what it is, in one line.
+        The reason of the verdict, in one line.
     seconds
-        Time taken.
+        Wall-clock time of the check.
     """
 
     verdict: Verdict
@@ -94,6 +99,7 @@ class Transition:
     entries: int
     lids: int
     blocks: int
+    removed: int
     levels: bool
     lanes: bool
     plan: UpdatePlan | None
@@ -103,11 +109,11 @@ class Transition:
 
     @property
     def safe(self) -> bool:
-        """Whether the tables may be written, in any order or in that of the plan, with nothing stopped."""
+        """Whether the tables may be written in any order, or in that of the plan, without stopping traffic."""
         return self.verdict in {"any-order", "ordered"}
 
     def describe(self) -> list[str]:
-        """Lines to print: the loop, what may circle, what is dropped."""
+        """Return lines to print: the credit loop, forwarding loops, dropped packets."""
         lines = [] if self.loop is None else self.loop.describe()
         if self.circling:
             text = f"packets for {number_of(self.circling, 'LID')} may circle until all switches are written:"
@@ -120,7 +126,7 @@ class Transition:
 
 
 def extent(entries: int, lids: int, blocks: int) -> str:
-    """How much a transition changes, in words."""
+    """Return a description of how much a transition changes."""
     return f"{number_of(entries, 'entry')} of {number_of(lids, 'LID')} in {number_of(blocks, 'block')}"
 
 
@@ -129,27 +135,31 @@ def prove_transition(
     old: Routing,
     new: Routing,
     *,
+    lost: LostLids | None = None,
     require: Strength = "forward",
     rounds: int = ROUNDS,
     max_vls: int = 8,
     drain: bool = True,
     threads: int = 2,
 ) -> Transition:
-    """Say how tables may be replaced by others.
+    """Find out how old tables can be replaced by new ones without a credit loop.
 
     Parameters
     ----------
     fabric, old, new
-        A fabric, and tables that are both laid out for it: old ones of another state of the fabric have to be
-        translated first, so that entries over what is gone say 255.
+        A fabric, and tables in its rows and columns.  The old tables are those in the switches: entries with
+        unconnected ports drop packets, and entries for LIDs that no port has any more still carry traffic
+        (:func:`routing.reroute.installed.installed` returns such tables).
+    lost
+        Former owners of the LIDs that are gone, if known.
     require
-        Traffic that has to be safe: "forward", requests from or to CAs and routers; "reversible", their replies too.
+        Traffic that must be safe: "forward", requests from or to CAs and routers; "reversible", their replies too.
     rounds
-        Most that a plan may have; 0: look for no order.
+        Most rounds of a plan; 0: search for no order.
     max_vls
         Data VLs that every port has, for the Double Scheme.
     drain
-        Whether to look for a Double Scheme where no order is found, which takes longer than all the rest.
+        Whether to search for a Double Scheme if no order is found; this takes longer than everything else.
     threads
         Worker threads.
 
@@ -160,12 +170,13 @@ def prove_transition(
 
     Notes
     -----
-    SLs and SL2VL count as mixed throughout: senders may use either SL in every round of a plan, and every switch may
-    map it by either table.  Cost: a pass over the old tables, O(S K) for K LIDs that change (all, if SLs or SL2VL do),
-    and an order of the dependencies; what follows if there is a loop costs that for every check.
+    SLs and SL2VL tables are taken as mixed throughout: senders may use either SL in every round of a plan, and every
+    switch may map it by either table.  Cost: a pass over the old tables, O(S K) for K LIDs that change (all, if SLs or
+    SL2VL tables do), and a topological order of the dependencies.  If there is a loop, each check of an order costs
+    that again.
     """
     start = time.perf_counter()
-    mixture = Mixture.of(fabric, old, new)
+    mixture = Mixture.of(fabric, old, new, lost)
     asked = _Question(mixture, old, new, require == "reversible", threads)
     graphs = MixedGraphs(mixture, threads=threads)
     certificate, cycle, reply_cycle, _ = judge(graphs, require == "reversible")
@@ -190,6 +201,7 @@ def prove_transition(
         entries=len(whole),
         lids=len(mixture.changed),
         blocks=len(whole.blocks),
+        removed=int(mixture.removed(whole.switch, whole.lid).sum()),
         levels=len(mixture.sl) > 1,
         lanes=len(mixture.sl2vl) > 1,
         plan=verdict.plan,
@@ -209,7 +221,7 @@ class _Judgement:
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """What is asked about two tables."""
+    """A search for a safe transition between two tables."""
 
     mixture: Mixture
     old: Routing
@@ -218,9 +230,9 @@ class _Question:
     threads: int
 
     def way_out(self, *, rounds: int, max_vls: int) -> _Judgement:
-        """An order, or a Double Scheme (with 0 VLs: none), where not any order is safe."""
+        """Search for an order of writing, then for a Double Scheme (not with 0 VLs), if not every order is safe."""
         for routing, name in ((self.new, "new"), (self.old, "old")):
-            if not self._free(Mixture.of(self.mixture.fabric, routing, routing)):
+            if not self._free(Mixture.of(self.mixture.fabric, routing, routing, self.mixture.lost)):
                 return _Judgement("unsafe", None, None, f"the {name} tables have a credit loop by themselves")
         why = self._stale()
         plan = None if why else self._plan(rounds)
@@ -229,15 +241,17 @@ class _Question:
         why = why or "no order was found"
         if not max_vls:
             return _Judgement("unsafe", None, None, f"{why}, and no Double Scheme was looked for")
-        fabric, replies = self.mixture.fabric, self.replies
-        drain = double_scheme(fabric, self.old, self.new, replies=replies, max_vls=max_vls, threads=self.threads)
+        fabric, lost, threads = self.mixture.fabric, self.mixture.lost, self.threads
+        drain = double_scheme(
+            fabric, self.old, self.new, lost=lost, replies=self.replies, max_vls=max_vls, threads=threads
+        )
         if drain is not None and drain.safe:
             return _Judgement("drained", None, drain, f"{why}; each step of a Double Scheme is safe")
         lacking = "there is none" if drain is None else "steps of it have credit loops"
         return _Judgement("unsafe", None, drain, f"{why}, nor a Double Scheme: {lacking}")
 
     def _stale(self) -> str:
-        """What forbids every order: SLs or VLs of one of the tables that are no good on the other's routes; or ""."""
+        """Return why no order can be safe: one table's SLs or SL2VL form a loop on the other's routes; else ""."""
         mixture = self.mixture
         if len(mixture.sl) == len(mixture.sl2vl) == 1:
             return ""
@@ -257,7 +271,7 @@ class _Question:
         return graphs.order(replies=self.replies, switch_pairs=False) is not None
 
     def loop(self, cycle: Cycle | None, reply_cycle: Cycle | None, circling: npt.NDArray[np.int64]) -> MixedLoop:
-        """The loop, named; one that closes without packets that circle is preferred."""
+        """Return the credit loop with names; a loop that needs no packets in forwarding loops is preferred."""
         replies = cycle is None
         found = reply_cycle if cycle is None else cycle
         assert found is not None
@@ -279,11 +293,11 @@ def _drops(mixture: Mixture, whole: Round) -> Drops:
 def _name_drops(
     mixture: Mixture, whole: Round, old: npt.NDArray[np.bool_], new: npt.NDArray[np.bool_]
 ) -> Iterator[str]:
-    """The first few, those of the new tables before those of the old."""
+    """Yield descriptions of the first few dropping entries, those of the new tables first."""
     fabric, left = mixture.fabric, NAMED
     for lft, where, which in ((mixture.after, new, "new"), (mixture.before, old, "old")):
         for k in np.flatnonzero(where)[:left].tolist():
             switch, lid = int(whole.switch[k]), int(whole.lid[k])
             target, left = f"{lid_name(fabric, lid)} (LID {lid})", left - 1
             port = int(lft[switch, lid])
-            yield f"{fabric.switch_name[switch]}, {which} entry: packets for {target} go to port {port}"
+            yield f"{fabric.labels[switch]}, {which} entry: packets for {target} go to port {port}"

@@ -1,8 +1,8 @@
-"""An order in which forwarding tables can be written without passing through a credit loop.
+"""Search for an order in which forwarding tables can be written without a credit loop.
 
-A plan is a list of rounds.  Within a round entries are written in any order; between rounds the subnet manager waits
-until every packet that was in the fabric has left it (its lifetime in each switch is bounded).  Then what can wait for
-what in a round is the mixture of the tables before it and after it, and each of these has to be free of cycles.
+A plan is a list of rounds.  Within a round entries are written in any order.  Between rounds the subnet manager waits
+until every packet that was in the fabric has left it (its lifetime in each switch is bounded).  Then the dependencies
+of a round are those of the mixture of the tables before it and after it.  Each of these mixtures must be acyclic.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy.typing as npt
 from routing.deadlock.mixed import Bytes, MixedGraphs, Mixture
 
 BLOCK = 64
-"""LIDs in a block of a forwarding table, the unit in which a subnet manager writes it."""
+"""LIDs in a block of a forwarding table; a subnet manager writes whole blocks."""
 ROUNDS = 64
-"""Rounds after which the search for an order ends."""
+"""Most rounds of a plan by default."""
 CHECKS = 100
-"""Mixtures that are tried in such a search where VLs change on the way."""
+"""Most mixtures that a search tries if VLs change from hop to hop."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -32,7 +32,7 @@ class Round:
     Attributes
     ----------
     switch, lid
-        int64[N] twice: which entries, by switch, then by LID.
+        int64[N] each, the entries, sorted by switch, then by LID.
     """
 
     switch: npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class UpdatePlan:
     Attributes
     ----------
     rounds
-        In this order, with a wait after each: until all that was in flight before its last write has left.
+        The rounds in order.  After each, all packets must leave that were in flight before its last write.
     """
 
     rounds: tuple[Round, ...]
@@ -64,7 +64,7 @@ class UpdatePlan:
         return len(self.rounds)
 
     def states(self, old: Bytes, new: Bytes) -> Iterator[Bytes]:
-        """uint8[S, L], the forwarding tables after each round."""
+        """Yield the forwarding tables after each round, uint8[S, L]."""
         state = old.copy()
         for part in self.rounds:
             state[part.switch, part.lid] = new[part.switch, part.lid]
@@ -72,36 +72,42 @@ class UpdatePlan:
 
 
 def one_round(mixture: Mixture) -> UpdatePlan:
-    """Everything at once: the plan where any order is safe."""
-    return UpdatePlan((_round((mixture.before != mixture.after) & (mixture.fabric.lids.switch >= 0)),))
+    """Return the plan that writes all entries in one round, for use if any order is safe."""
+    return UpdatePlan((_round(mixture.before != mixture.after),))
 
 
 def find_plan(
     mixture: Mixture, hops: npt.NDArray[np.uint8], *, replies: bool, rounds: int = ROUNDS, threads: int = 2
 ) -> UpdatePlan | None:
-    """Look for an order.
+    """Search for a safe order of writing.
 
-    Each round takes, LID by LID, every column whose mixture closes no cycle with what is there already, taken columns
-    included.  When no whole column goes, parts are tried: the switches equally far from each LID on the new routes,
-    nearest first, so that whatever follows a new entry finds new entries.
+    Entries whose LID is gone or unreachable are removed in the first round.
+    Each round admits, LID by LID, every column whose mixture closes no cycle with the existing dependencies and those
+    of columns admitted before.  If no whole column is admitted, parts are tried: the switches with equal hops to each
+    LID on the new routes, nearest first, so that packets that use a new entry meet new entries only.
 
     Parameters
     ----------
     mixture
-        Of the old and the new tables.  Each packet may have either SL and each switch either SL2VL in every round.
+        Mixture of the old and the new tables.  In every round each packet may have either SL and each switch may use
+        either SL2VL table.
     hops
         uint8[S, L], hops of the new tables.
     replies
-        Whether replies count.
+        Whether reply traffic is included.
     rounds
-        Most that a plan may have.
+        Most rounds of a plan.
     threads
         Worker threads.
 
     Returns
     -------
-    None if no order was found, which does not say that there is none.  Cost: that of a mixed graph for each round;
-    where VLs change on the way, for up to :data:`CHECKS` mixtures.
+    UpdatePlan or None
+        None if no order was found, although one may exist.
+
+    Notes
+    -----
+    Cost: that of a mixed graph for each round; if VLs change from hop to hop, for up to :data:`CHECKS` mixtures.
     """
     return _Planner(mixture, replies=replies, threads=threads).plan(hops, rounds)
 
@@ -116,6 +122,8 @@ class _Planner:
         rounds: list[Round] = []
         while (missing := self._missing()).any():
             taken = self._take(missing, hops) if len(rounds) < most else np.zeros_like(missing)
+            if not rounds:
+                taken |= self._removed(missing)
             if not taken.any():
                 return None
             rounds.append(_round(taken))
@@ -123,12 +131,18 @@ class _Planner:
         return UpdatePlan(tuple(rounds))
 
     def _missing(self) -> Mask:
-        """bool[S, L], entries that are still old, of LIDs that a switch delivers."""
-        differs = self._state != self._mixture.after
-        return np.asarray(differs & (self._mixture.fabric.lids.switch >= 0))
+        """Return bool[S, L], the entries that are still old."""
+        return np.asarray(self._state != self._mixture.after)
+
+    def _removed(self, missing: Mask) -> Mask:
+        """Return bool[S, L], the entries that are only removed."""
+        switch, lid = np.nonzero(missing)
+        which, removed = self._mixture.removed(switch, lid), np.zeros_like(missing)
+        removed[switch[which], lid[which]] = True
+        return removed
 
     def _take(self, missing: Mask, hops: npt.NDArray[np.uint8]) -> Mask:
-        """Entries for the next round; none if nothing goes."""
+        """Return the entries of the next round; none if no entry can be written safely."""
         graphs = MixedGraphs(self._mixture.between(self._state, self._state), threads=self._threads)
         taken = self._admit(graphs, missing)
         for far in np.unique(hops[missing]) if not taken.any() else ():
@@ -138,7 +152,7 @@ class _Planner:
         return taken
 
     def _admit(self, graphs: MixedGraphs, offered: Mask) -> Mask:
-        """Of what is offered, whole columns that go together."""
+        """Return those offered entries whose columns can be written together."""
         lids = np.flatnonzero(offered.any(axis=0))
         if graphs.fixed:
             after = np.where(offered, self._mixture.after, self._state)
@@ -150,7 +164,7 @@ class _Planner:
         return taken
 
     def _bisect(self, offered: Mask, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """LIDs that go together: half of them, and half of that, where they collide."""
+        """Return LIDs that can be written together, found by bisection: sets of LIDs that close a cycle are halved."""
         taken = np.zeros(offered.shape[1], bool)
         left = [lids]
         while left and self._checks < CHECKS:

@@ -1,13 +1,13 @@
-"""Who waits for whom at one moment, and whether anybody there can ever go on.
+"""Wait-for graph of one moment, and its deadlocks.
 
-A credit loop says that a deadlock is possible; a *knot* says that there is one.  A resource (a channel's buffer on a
-VL, a queue of a CA) whose packets wait for any of several others is stuck only if none of them, nor any that those
-wait for, can go on.  So a cycle with a way out is no deadlock, and a strongly connected set without a way out is, once
-nobody in it can move: a knot.
+A credit loop shows that a deadlock is possible; a *knot* shows that there is one.  A resource (a channel's buffer on a
+VL, a queue of a CA) may have packets that wait for any of several other resources.  It is stuck only if none of these,
+and none of those that they wait for, can move.  So a cycle with an edge that leaves it need not be a deadlock.  A knot
+is a strongly connected set without an edge that leaves it; it is a deadlock if no member can move.
 
 Source: Pinkston, "Deadlock characterization and resolution in interconnection networks", 13.2; Warnakulasuriya and
-Pinkston (1999).  There a knot is a matter of the graph alone, and deadlock that its resources are full; here
-``can_move`` says who is not.
+Pinkston (1999).  There a knot is a property of the graph alone, and deadlock also requires that its resources are full.
+Here ``can_move`` marks the resources that are not full.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Verdict = Literal["acyclic", "cyclic", "deadlocked"]
 
 @dataclass(frozen=True)
 class Knot:
-    """Vertices that all reach one another, and nothing else.
+    """Knot: vertices that all reach one another, and no other vertex.
 
     Attributes
     ----------
     members
         Vertices, ascending.
     movable
-        Those of them that can move now, ascending; while there is one, the knot is no deadlock.
+        Members that can move now, ascending; the knot is a deadlock only if there are none.
     """
 
     members: tuple[int, ...]
@@ -43,21 +43,21 @@ class Knot:
 
     @property
     def deadlocked(self) -> bool:
-        """Whether nobody in it can move."""
+        """Whether no member can move."""
         return not self.movable
 
 
 @dataclass(frozen=True, eq=False)
 class WaitFor:
-    """A snapshot: which vertex waits for which.
+    """Snapshot of a wait-for graph.
 
     Attributes
     ----------
     waiter, awaited
-        int32[N]: ``waiter[k]`` waits for ``awaited[k]``, and goes on as soon as one of those that it waits for has
-        room.  The same pair may stand there more than once.
+        int32[N]: ``waiter[k]`` waits for ``awaited[k]``.  A vertex can move as soon as one of the vertices that it
+        waits for has room.  A pair may occur more than once.
     can_move
-        bool[n], vertices that can move now, whatever they wait for.  One that waits for nobody always can.
+        bool[n], vertices that can move now, whatever they wait for.  A vertex that waits for no other always can move.
     """
 
     waiter: npt.NDArray[np.int32]
@@ -73,21 +73,21 @@ class WaitFor:
         *,
         can_move: npt.ArrayLike | None = None,
     ) -> WaitFor:
-        """Check the arrays and make a snapshot of them.
+        """Check the arrays and build a snapshot from them.
 
         Parameters
         ----------
         waiter, awaited
             int[N], numbers from 0 to ``vertices - 1``.
         vertices
-            How many there are (n).
+            Number of vertices (n).
         can_move
-            bool[n]; None: nobody who waits can.
+            bool[n]; None: no vertex that waits can move.
 
         Raises
         ------
         OptionError
-            Lengths that differ, what is no whole number, or is out of range.
+            Lengths differ, or a number is not an integer or out of range.
         """
         if vertices < 0:
             raise OptionError(f"there cannot be {vertices} vertices")
@@ -101,9 +101,9 @@ class WaitFor:
 
     @classmethod
     def of_dependencies(cls, graph: DependencyGraph) -> WaitFor:
-        """Every dependency of a channel dependency graph at once: the snapshot that holds all waits there can be.
+        """Build the snapshot of a channel dependency graph: one with all waits that are possible.
 
-        Where routes are fixed by tables, each wait of a real snapshot is one of these.
+        If tables determine the routes, each wait of a real snapshot is one of these.
         """
         counts = np.diff(graph.first)
         return cls.of(np.repeat(np.arange(len(counts), dtype=np.int32), counts), graph.to, len(counts))
@@ -113,7 +113,7 @@ class WaitFor:
 
     @cached_property
     def graph(self) -> igraph.Graph:
-        """Directed igraph of the waits."""
+        """Directed igraph graph of the waits."""
         pairs = np.column_stack([self.waiter, self.awaited])
         return igraph.Graph(n=len(self), edges=pairs, directed=True)
 
@@ -124,19 +124,19 @@ class WaitFor:
 
     @cached_property
     def on_cycle(self) -> npt.NDArray[np.bool_]:
-        """bool[n], vertices that wait for themselves over one or more others."""
+        """bool[n], vertices on a cycle of waits."""
         return self._holding[self.component] if len(self) else np.zeros(0, bool)
 
     @cached_property
     def _holding(self) -> npt.NDArray[np.bool_]:
-        """By component: whether it has a wait within (else it is a single vertex that is on no cycle)."""
+        """For each component, whether it has an inner wait (else it is a single vertex that is not on a cycle)."""
         inside = self.component[self.waiter] == self.component[self.awaited]
         count = 1 + int(self.component.max(initial=-1))
         return np.bincount(self.component[self.waiter[inside]], minlength=count) > 0
 
     @cached_property
     def knots(self) -> tuple[Knot, ...]:
-        """All knots, by their first member, those included in which somebody can still move.  Cost: O(n + N)."""
+        """All knots, by their first member, including knots with a member that can still move.  Cost: O(n + N)."""
         leaving = self.component[self.waiter] != self.component[self.awaited]
         closed = self._holding.copy()
         closed[self.component[self.waiter[leaving]]] = False
@@ -149,12 +149,12 @@ class WaitFor:
 
     @cached_property
     def deadlocks(self) -> tuple[Knot, ...]:
-        """The knots in which nobody can move."""
+        """Knots in which no member can move."""
         return tuple(knot for knot in self.knots if knot.deadlocked)
 
     @cached_property
     def stuck(self) -> npt.NDArray[np.bool_]:
-        """bool[n], vertices that will never move: members of deadlocked knots, and all that can only wait for those.
+        """bool[n], vertices that will never move: members of deadlocked knots, and vertices that wait only for those.
 
         Cost: O(n + N).
         """
@@ -170,15 +170,15 @@ class WaitFor:
 
     @property
     def verdict(self) -> Verdict:
-        """What it is: "deadlocked" if somebody is stuck for ever, "cyclic" if there is a cycle, but a way out."""
+        """Verdict: "deadlocked" if some vertex never moves, "cyclic" if there are cycles but no deadlock."""
         if self.deadlocks:
             return "deadlocked"
         return "cyclic" if bool(self.on_cycle.any()) else "acyclic"
 
     def reach(self, vertex: int) -> tuple[int, ...]:
-        """The reachable set of a vertex, ascending: whom it waits for, over any number of others.
+        """Return the vertices, ascending, that a vertex waits for directly or over any number of others.
 
-        The vertex itself is in it only if it is on a cycle.  Cost: O(n + N).
+        The vertex itself is included only if it is on a cycle.  Cost: O(n + N).
 
         Raises
         ------
@@ -193,7 +193,7 @@ class WaitFor:
 
 
 def _vertices(numbers: npt.ArrayLike, vertices: int) -> npt.NDArray[np.int32]:
-    """Numbers of vertices, looked at before they are cut to 32 bits."""
+    """Return vertex numbers as int32, after a check of their type and range."""
     found = np.asarray(numbers).reshape(-1)
     whole = found.dtype.kind in "iu" or not len(found)
     if not whole or (len(found) and not 0 <= int(found.min()) <= int(found.max()) < vertices):

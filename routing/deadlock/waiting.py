@@ -1,4 +1,4 @@
-"""What may wait for what while columns of tables are mixed, where VLs stay: of traffic from or to CAs and routers."""
+"""Dependencies of mixed LFT columns, for traffic from or to CAs and routers whose VL does not change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routing._kernels.dependencies import Dependencies
 from routing._kernels.mixed import admit_mixed, trace_mixed
 from routing._kernels.slots import Slots
 from routing.deadlock.cdg import REPLIES, vl_bits
-from routing.deadlock.entering import Entries, entering
+from routing.deadlock.entering import Entries
 from routing.deadlock.mixed import Bytes, Mixture
 from routing.fabric import NO_PORT
 from routing.tables import Routing
@@ -23,16 +23,16 @@ Orders = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Some LIDs.
+    """Old and new LFT columns of some LIDs.
 
     Attributes
     ----------
     lids
-        int64[K].
+        int64[K], the LIDs.
     ways
-        uint8[K, S] twice, their entries before and after.
+        Old and new entries, uint8[K, S] each.
     enter
-        uint32[K, S], VLs of what enters at each switch towards each of them.
+        uint32[K, S], mask of the VLs of traffic injected at each switch towards each LID.
     """
 
     lids: npt.NDArray[np.int64]
@@ -43,24 +43,24 @@ class Columns:
         return len(self.lids)
 
     def some(self, which: npt.NDArray[np.int64]) -> Columns:
-        """Those of these numbers, in that order."""
+        """Return the columns with these indices, in the order given."""
         before, after = self.ways
         return Columns(self.lids[which], (before[which], after[which]), self.enter[which])
 
     def between(self, before: Bytes, after: Bytes) -> Columns:
-        """The same LIDs with other entries."""
+        """Return columns of the same LIDs with other old and new entries."""
         return Columns(self.lids, (before, after), self.enter)
 
 
 class Waiting:
-    """A mixture with the turns that its fabric allows.
+    """Dependencies of a mixture of tables.
 
     Parameters
     ----------
     mixture
-        Whose VLs stay on the way.
+        The mixture, in which no packet changes its VL.
     replies
-        Whether replies count.
+        Whether reply traffic is included.
     threads
         Worker threads.
     """
@@ -71,31 +71,34 @@ class Waiting:
         self.bits = vl_bits(mixture.sl2vl[0])
 
     def columns(self, lids: npt.NDArray[np.int64]) -> Columns:
-        """Some LIDs with all that enters towards them.  Cost: O(K S), for SLs by pair O(K L)."""
+        """Return the columns of some LIDs with the traffic towards them.  Cost: O(K S), for SLs by pair O(K L)."""
         fabric, places = self.mixture.fabric, Entries.by_switch(self.mixture.fabric)
         enter = np.empty((len(lids), fabric.switches), np.uint32)
-        of_switch = fabric.lids.port[lids] == 0
+        of_switch = self.mixture.of_switch[lids]
         for some in (of_switch, ~of_switch):
             if some.any():
-                requests, replies = entering(
-                    fabric, places, self.mixture.sl, self.bits, lids[some], switch_pairs=some is not of_switch
+                requests, replies = self.mixture.entering(
+                    places, self.bits, lids[some], switch_pairs=some is not of_switch
                 )
                 enter[some] = requests | replies if self.replies else requests
         return Columns(lids, self.mixture.columns(lids), enter)
 
     def trace(self, columns: Columns, waits: Masks) -> bool:
-        """Add to ``waits`` all that any mixture of the columns makes wait; whether packets may circle."""
+        """Add all dependencies of mixed entries to ``waits``; return whether entries can form a forwarding loop."""
         return bool(trace_mixed(self.slots, columns.ways, columns.enter, waits, threads=self.threads).any())
 
     def both(self, columns: Columns, waits: Masks) -> Masks:
-        """uint32[slots], with all that old and new entries make wait that are not mixed."""
+        """Return a copy of ``waits`` with the dependencies of old and of new columns added, without mixtures."""
         waits = waits.copy()
         for way in columns.ways:
             self.trace(columns.between(way, way), waits)
         return waits
 
     def unchanged(self, lids: npt.NDArray[np.int64]) -> Masks:
-        """uint32[slots], what all but some columns make wait.  Cost: that of a proof."""
+        """Return uint32[slots], the dependencies of all columns except those of ``lids``.  Cost: that of a proof.
+
+        LIDs that no port has are left out in any case, so ``lids`` must contain those of :attr:`Mixture.stray`.
+        """
         lft, fabric, plain = self.mixture.before.copy(), self.mixture.fabric, self.mixture.plain()
         lft[:, lids] = NO_PORT
         rest = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)
@@ -104,7 +107,10 @@ class Waiting:
         return np.asarray((dep >> np.uint32(REPLIES if self.replies else 0)) & np.uint32(0xFFFF))
 
     def order(self, waits: Masks, columns: Columns) -> Orders | None:
-        """int32[V, C], a topological order for each VL that is in use, by columns too; None if there is none."""
+        """Return int32[V, C], a topological order of ``waits`` for each VL in use; None if there is a cycle.
+
+        VLs are in use if ``waits`` or the columns' traffic has them.
+        """
         channels = self.mixture.fabric.channels
         used = np.bitwise_or.reduce(waits, initial=0) | np.bitwise_or.reduce(columns.enter, axis=None, initial=0)
         graph = Dependencies(channels.first, channels.dst, self.slots.slot, waits)
@@ -114,7 +120,7 @@ class Waiting:
     def admit(
         self, columns: Columns, waits: Masks, order: Orders, rounds: Bytes | None = None
     ) -> npt.NDArray[np.bool_]:
-        """bool[K], the columns that close no cycle beside ``waits`` and those before them, in turn."""
+        """Return bool[K]: the columns that close no cycle with ``waits`` and the columns admitted before them."""
         ways = columns.ways
         return admit_mixed(
             self.mixture.fabric, self.slots, ways, columns.enter, waits=waits, order=order, rounds=rounds

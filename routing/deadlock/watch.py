@@ -1,7 +1,8 @@
-"""The credit loop that counters of switches point at.
+"""Search for the credit loops that counters of switches indicate.
 
-A deadlock shows in the counters of switches: ports drop what has waited too long at the head of a queue, or have
-something to send and do not send.  So does congestion; but only a deadlock shows all the way round a credit loop.
+A deadlock appears in the counters of switches: ports drop packets that have waited too long at the head of a queue, or
+have packets to send and do not send.  Congestion has the same symptoms, but only a deadlock has them on every channel
+of a credit loop.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from routing.numerals import number_of
 from routing.tables import Routing
 
 _FOLLOWED, _OTHER = 1.0, 1000.0
-"""What a suspected channel, and any other, costs a loop: first come loops with few others, then short ones."""
+"""Search cost of a suspected channel and of any other: loops with few others come first, then short loops."""
 _LOOPS = 8
 
 
 @dataclass(frozen=True)
 class Pointed:
-    """A credit loop that suspected channels point at.
+    """A credit loop with suspected channels.
 
     Attributes
     ----------
     loop
-        The loop, with traffic for each turn.
+        The loop, with traffic for each dependency.
     suspected
-        For each of its channels, whether it is suspected.
+        Whether each of its channels is suspected.
     """
 
     loop: CreditLoop
@@ -42,11 +43,11 @@ class Pointed:
 
     @property
     def complete(self) -> bool:
-        """Whether all of it is suspected, as a lock would have it."""
+        """Whether all channels of the loop are suspected, as in a deadlock."""
         return all(self.suspected)
 
     def describe(self) -> list[str]:
-        """Lines to print: what it is, then one a channel, suspected ones with a star."""
+        """Return lines to print: a summary, then one line per channel, with a star for suspected ones."""
         head, *turns = self.loop.describe()
         share = f"{sum(self.suspected)} of {number_of(len(self.suspected), 'channel')} suspected"
         stars = ("*" if suspected else " " for suspected in self.suspected)
@@ -55,14 +56,14 @@ class Pointed:
 
 @dataclass(frozen=True)
 class Pointers:
-    """What suspected channels say.
+    """Credit loops that suspected channels indicate.
 
     Attributes
     ----------
     loops
-        Those that they point at, the most certain ones first.
+        The loops, the most certain ones first.
     elsewhere
-        Suspected channels that are on no credit loop: congestion, or what stands behind a lock.
+        Suspected channels that are not on a credit loop: congestion, or traffic blocked by a deadlock elsewhere.
     """
 
     loops: tuple[Pointed, ...]
@@ -72,14 +73,15 @@ class Pointers:
 def loops_pointed_at(
     fabric: Fabric, routing: Routing, suspected: npt.NDArray[np.int32], *, threads: int = 2
 ) -> Pointers:
-    """Name credit loops that go through suspected channels, as far as there are any.
+    """Find credit loops through suspected channels, if there are any.
 
-    First come loops all of whose channels are suspected; then, for each channel that is left, the loop through it with
-    the fewest channels that are not, and among these the shortest.
+    Loops of suspected channels only come first.  Then, for each suspected channel left, follows the loop through it
+    with the fewest unsuspected channels, and among these the shortest.
 
     Notes
     -----
-    Cost: one pass over the tables, and a shortest-path search for each suspected channel that no loop explains.
+    Cost: one pass over the tables, and a shortest-path search for each suspected channel that is not on a loop found
+    before.
     """
     graph = dependency_graph(fabric, routing, switch_pairs=False, threads=threads)
     on_cycle = WaitFor.of_dependencies(graph).on_cycle
@@ -102,7 +104,7 @@ def loops_pointed_at(
 
 
 def _whole_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[list[int]]:
-    """Shortest loops among suspected channels, none of which share a channel."""
+    """Return shortest loops of suspected channels, no two of which share a channel."""
     found: list[list[int]] = []
     source = np.repeat(np.arange(len(graph.first) - 1), np.diff(graph.first))
     free = hit.copy()
@@ -118,7 +120,7 @@ def _whole_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[lis
 
 
 def _same_channels(graph: DependencyGraph, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-    """These channels on every VL: a port's counters do not say which VL it was."""
+    """Return the numbers of these channels on every VL: a port's counters do not distinguish VLs."""
     channels = np.unique(np.array(numbers) % graph.channels)
     return (channels[:, None] + graph.channels * np.arange(graph.vls)).ravel()
 
@@ -126,7 +128,7 @@ def _same_channels(graph: DependencyGraph, numbers: Sequence[int]) -> npt.NDArra
 def _loop_through(
     graph: DependencyGraph, number: int, hit: npt.NDArray[np.bool_], on_cycle: npt.NDArray[np.bool_]
 ) -> list[int]:
-    """The loop through a channel with the fewest unsuspected ones; there is one, for the channel is on a cycle."""
+    """Return the loop through a channel with the fewest unsuspected channels; the channel must be on a cycle."""
     source = np.repeat(np.arange(len(graph.first) - 1), np.diff(graph.first))
     kept = on_cycle[source] & on_cycle[graph.to]
     pairs = np.column_stack([source[kept], graph.to[kept]])

@@ -1,10 +1,11 @@
-"""The witness of a credit loop: which channels, on which VLs, and who makes each wait for the next."""
+"""Witness of a credit loop: its channels and VLs, and traffic for each of its dependencies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,24 +13,27 @@ import numpy.typing as npt
 from routing.deadlock.certificate import Scope
 from routing.deadlock.sources import Sender, behind, lid_name, senders_at, service_level, virtual_lane, walk
 from routing.fabric import Fabric
+from routing.names import guid_text
 from routing.numerals import number_of
 from routing.tables import Routing
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """One packet on its way.
+    """Traffic from a sender to a receiver.
 
     Attributes
     ----------
     source, source_lid
-        Name and LID (0: none) of the sender.
+        Label and LID (0: none) of the sender.
     destination, destination_lid
-        Name and LID of the receiver.
+        Label and LID of the receiver.
     sl
         Service level.
     reply
-        Whether it answers a request of the other direction, on that request's SL.
+        Whether the traffic is replies to requests of the other direction, on the SL of these requests.
+    gone
+        Whether no port has the receiver's LID any more; the label is then that of its last owner, "" if unknown.
     """
 
     source: str
@@ -38,56 +42,113 @@ class Traffic:
     destination_lid: int
     sl: int
     reply: bool
+    gone: bool = False
 
     def __str__(self) -> str:
         kind = "replies of" if self.reply else "traffic from"
         source = f"{self.source} (LID {self.source_lid})" if self.source_lid else self.source
-        return f"{kind} {source} to {self.destination} (LID {self.destination_lid}), SL {self.sl}"
+        target = f"LID {self.destination_lid}" + ", gone" * self.gone
+        target = f"{self.destination} ({target})" if self.destination else target
+        return f"{kind} {source} to {target}, SL {self.sl}"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A switch of a loop.
+
+    Attributes
+    ----------
+    guid, name
+        Its node GUID, and its name in the fabric, which may be empty or not unique.
+    label
+        Its name in reports (:attr:`routing.fabric.Fabric.labels`).
+    """
+
+    guid: int
+    name: str
+    label: str
+
+    @classmethod
+    def of(cls, fabric: Fabric, switch: int) -> Device:
+        """Return the switch with a row number."""
+        return cls(int(fabric.switch_guid[switch]), fabric.switch_name[switch], fabric.labels[switch])
+
+    def __str__(self) -> str:
+        return self.label
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A channel of a loop, and who takes it on to the next one.
+    """A channel of a credit loop, and traffic that goes on to the next channel of the loop.
 
     Attributes
     ----------
     channel
         Number of the channel in :attr:`~routing.fabric.Fabric.channels`.
     switch, port
-        Name of the switch that the channel leaves, and its out-port.
-    towards, in_port
-        Name of the switch that it leads to, and the port there.
+        The switch that the channel leaves, and its out-port.
+    peer, peer_port
+        The switch that it leads to, and the port there.
     vl
         Virtual lane.
     traffic
-        Who takes the turn from this channel to the next one of the loop.
+        Traffic that uses this channel and then the next one of the loop.
     """
 
     channel: int
-    switch: str
+    switch: Device
     port: int
-    towards: str
-    in_port: int
+    peer: Device
+    peer_port: int
     vl: int
     traffic: Traffic
 
     def __str__(self) -> str:
-        way = f"{self.switch} port {self.port} -> {self.towards} port {self.in_port}, VL {self.vl}"
+        way = f"{self.switch} port {self.port} -> {self.peer} port {self.peer_port}, VL {self.vl}"
         return f"{way}; held by {self.traffic}"
+
+    @classmethod
+    def of(cls, fabric: Fabric, channel: int, vl: int, traffic: Traffic) -> Turn:
+        """Return a channel, on a VL, with traffic that goes on to the next channel."""
+        channels = fabric.channels
+        return cls(
+            channel=channel,
+            switch=Device.of(fabric, int(channels.src[channel])),
+            port=int(channels.port[channel]),
+            peer=Device.of(fabric, int(channels.dst[channel])),
+            peer_port=int(channels.dst_port[channel]),
+            vl=vl,
+            traffic=traffic,
+        )
+
+    def as_object(self) -> dict[str, Any]:
+        """Return the turn for JSON, with name and GUID of both switches."""
+        return {
+            "channel": self.channel,
+            "switch_guid": guid_text(self.switch.guid),
+            "switch_name": self.switch.name,
+            "port": self.port,
+            "peer_guid": guid_text(self.peer.guid),
+            "peer_name": self.peer.name,
+            "peer_port": self.peer_port,
+            "vl": self.vl,
+            "traffic": asdict(self.traffic),
+        }
 
 
 @dataclass(frozen=True)
 class CreditLoop:
-    """Channels that can wait for one another in a circle; each waits for the next, the last for the first.
+    """Credit loop: a cycle of channels in which each depends on the next, the last on the first.
 
     Attributes
     ----------
     turns
-        The channels, with who takes each turn.
+        The channels, with traffic for each dependency.
     replies
-        Whether replies were counted in (it may then be that requests alone do not close the loop).
+        Whether reply traffic is included (requests alone may then not form the loop).
     scope
-        "endports": traffic from or to CAs and routers closes it.  "all": it takes what switches send to switches.
+        "endports": traffic from or to CAs and routers forms the loop.  "all": it forms only with switch-to-switch
+        traffic.
     """
 
     turns: tuple[Turn, ...]
@@ -98,7 +159,7 @@ class CreditLoop:
         return len(self.turns)
 
     def describe(self) -> list[str]:
-        """Lines to print: what it is, then one line a channel."""
+        """Return lines to print: a summary, then one line per channel."""
         lanes = sorted({turn.vl for turn in self.turns})
         where = f"VL {lanes[0]}" if len(lanes) == 1 else f"VLs {', '.join(map(str, lanes))}"
         whose = "requests and their replies" if self.replies else "requests"
@@ -110,28 +171,17 @@ class CreditLoop:
 def credit_loop(
     fabric: Fabric, routing: Routing, cycle: Sequence[tuple[int, int]], *, replies: bool, scope: Scope
 ) -> CreditLoop:
-    """Name the channels of a cycle of (channel, VL) and find traffic of the scope for each of its turns.
+    """Name the channels of a cycle of (channel, VL) and find traffic of the scope for each of its dependencies.
 
     Raises
     ------
     LookupError
-        No traffic takes one of the turns: the cycle is not one of these tables.
+        No traffic has one of the dependencies: the cycle does not belong to these tables.
     """
-    channels = fabric.channels
     turns = []
     for here, following in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
-        channel, vl = here
-        turns.append(
-            Turn(
-                channel=channel,
-                switch=fabric.switch_name[channels.src[channel]],
-                port=int(channels.port[channel]),
-                towards=fabric.switch_name[channels.dst[channel]],
-                in_port=int(channels.dst_port[channel]),
-                vl=vl,
-                traffic=_find_traffic(fabric, routing, here, following, replies=replies, scope=scope),
-            )
-        )
+        traffic = _find_traffic(fabric, routing, here, following, replies=replies, scope=scope)
+        turns.append(Turn.of(fabric, *here, traffic))
     return CreditLoop(tuple(turns), replies, scope)
 
 
@@ -144,7 +194,7 @@ def _find_traffic(
     replies: bool,
     scope: Scope,
 ) -> Traffic:
-    """Requests from CA to CA first, then others, then replies."""
+    """Find traffic with a dependency: requests from CA to CA first, then other requests, then replies."""
     for reply in (False, True) if replies else (False,):
         for endports in (2, 0 if scope == "all" else 1):
             for traffic in _candidates(fabric, routing, here, following, reply=reply, endports=endports):
@@ -161,7 +211,7 @@ def _candidates(
     reply: bool,
     endports: int,
 ) -> Iterator[Traffic]:
-    """Traffic that takes a turn, with at least so many CAs or routers among sender and receiver."""
+    """Yield traffic that has a dependency, with at least ``endports`` CAs or routers among sender and receiver."""
     channels, lids = fabric.channels, fabric.lids
     first, second = here[0], following[0]
     rows = channels.src[first], channels.src[second]
@@ -184,7 +234,7 @@ def _candidates(
 
 
 def _able(fabric: Fabric, routing: Routing, lid: int, vl: int, *, reply: bool) -> npt.NDArray[np.bool_]:
-    """bool[S]: switches at which something may be sent to a LID on a VL; all of them where VLs change on the way."""
+    """Return bool[S]: switches at which traffic to a LID may use a VL; all of them if VLs change from hop to hop."""
     sl, target = routing.sl, fabric.lids.switch
     if routing.sl2vl.ndim > 1:
         return np.ones(fabric.switches, bool)
@@ -200,7 +250,7 @@ def _able(fabric: Fabric, routing: Routing, lid: int, vl: int, *, reply: bool) -
 
 
 def _levels(fabric: Fabric, routing: Routing, sender: Sender, lid: int, *, reply: bool) -> Iterator[int]:
-    """SLs on which a sender sends to a LID: of its request, or of its replies to the LID's owner."""
+    """Yield the SL of a sender's packets to a LID: of its request, or of its replies to the LID's owner."""
     if not reply:
         sl = service_level(fabric, routing, sender, lid)
         if sl is not None:

@@ -1,40 +1,41 @@
-"""A budget of seconds as effort, by a formula that knows the fabric and nothing of the clock."""
+"""Conversion of a time budget into an effort, computed from the fabric without measuring time."""
 
 from __future__ import annotations
 
 import math
 
-from routing.engines.effort import LOOKS, looks_a_pass
+from routing.engines.effort import VISITS_PER_SECOND, visits_per_pass
 from routing.errors import OptionError
 from routing.fabric import Fabric
 
 FIRST_PASSES = 6.0
-"""What an engine needs before any balance is refined, in passes over all end ports (``nue`` on one layer, which tries
-three starts, takes up to four times that)."""
+"""Cost of the first paths of an engine, before refinement, in passes over all end ports.
+
+``nue`` on one layer tries three seeds and needs up to four times as much."""
 
 SECONDS_OF_EFFORT = 4.0
-"""Most that effort 1 was measured to add, on one core."""
+"""Largest measured CPU time that effort 1 adds, in seconds on one core."""
 
 
 def effort_within(fabric: Fabric, seconds: float) -> float:
-    """The effort that a budget pays for: what the first paths leave of it.
+    """Return the effort that a time budget allows after the first paths are computed.
 
-    The same on every machine, since seconds stand for work: the kernels' looks at channels, of which a core of 2.5 GHz
-    or so makes 250 million a second.  A clock would give other tables on every run.
+    The result is the same on every machine: a second stands for 250 million channel visits of the kernels, about the
+    rate of a core of 2.5 GHz.  Measured time would give different tables on every run.
 
     Parameters
     ----------
     fabric
-        What is to be routed.
+        The fabric to route.
     seconds
-        Processor seconds of such a core.
+        Budget in CPU seconds of such a core.
 
     Raises
     ------
     OptionError
-        The first paths alone take longer.
+        The first paths alone need more than the budget.
     """
-    first = FIRST_PASSES * looks_a_pass(fabric) / LOOKS
+    first = FIRST_PASSES * visits_per_pass(fabric) / VISITS_PER_SECOND
     if not math.isfinite(seconds) or seconds <= first:
         remedy = f"use at least {_rounded_up(first):g}, or --effort 0 for the first paths alone"
         raise OptionError(
@@ -44,6 +45,6 @@ def effort_within(fabric: Fabric, seconds: float) -> float:
 
 
 def _rounded_up(seconds: float) -> float:
-    """With two digits."""
+    """Return the seconds, rounded up to two significant digits."""
     step = 10.0 ** (math.floor(math.log10(seconds)) - 1)
     return math.ceil(seconds / step * (1 + 1e-9)) * step

@@ -1,7 +1,8 @@
-"""Destinations of a fabric as the balancing kernel takes them, and its trees as forwarding tables."""
+"""Conversion of a fabric to the input of the balancing kernel, and of its trees to forwarding tables."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,16 +15,16 @@ from routing.fabric import NO_PORT, Fabric
 
 @dataclass(frozen=True, eq=False)
 class Destinations:
-    """Every LID that some switch delivers, grouped by the port that owns it: end ports first, then switches.
+    """All LIDs that a switch delivers, grouped by the port that owns them: end ports first, then switches.
 
     Attributes
     ----------
     lid, root
-        int32[D], the LIDs and the switches that deliver them.
+        int32[D] each: the LIDs, and the switches that deliver them.
     family_first
-        int32[F+1], the LIDs of port ``f`` are ``family_first[f]:family_first[f+1]``.
+        int32[F+1]: the LIDs of port ``f`` are at ``family_first[f]:family_first[f+1]``.
     share
-        float64[D], part of the flow towards the port that takes this LID: 1 / 2^LMC, 0 for a switch.
+        float64[D]: fraction of the flow towards the port that is sent to this LID: 1 / 2^LMC; 0 for a switch.
     """
 
     lid: npt.NDArray[np.int32]
@@ -33,7 +34,7 @@ class Destinations:
 
     @classmethod
     def of(cls, fabric: Fabric) -> Destinations:
-        """All destinations of a fabric."""
+        """Return all destinations of a fabric."""
         lids = fabric.lids
         own = np.flatnonzero((lids.endport >= 0) & (lids.switch >= 0))
         family = lids.endport[own]
@@ -51,18 +52,33 @@ class Destinations:
         )
 
     def targets(self, layer: npt.NDArray[np.int32] | None = None) -> Targets:
-        """The same for the kernel; ``layer`` is int32[D]."""
+        """Return the destinations as input of the kernel; ``layer`` is int32[D], None: all in layer 0."""
         return Targets(self.family_first, self.root, self.share, np.zeros_like(self.lid) if layer is None else layer)
 
 
-def slowness(fabric: Fabric) -> npt.NDArray[np.float64]:
-    """float64[C], what a unit of load weighs on each channel: 1 on the slowest kind of link, less on faster ones."""
-    capacity = fabric.channels.capacity
-    return np.ascontiguousarray(capacity.min(initial=np.inf) / capacity)
+def inverse_capacity(fabric: Fabric, link_weights: Sequence[tuple[int, int, float]] = ()) -> npt.NDArray[np.float64]:
+    """Return float64[C], the inverse capacity of each channel: 1 on the slowest kind of link, less on faster ones.
+
+    If ``link_weights`` names the switch (by GUID) and out-port of a channel, its value is multiplied by that weight.
+    """
+    channels = fabric.channels
+    capacity = channels.capacity
+    found = np.ascontiguousarray(capacity.min(initial=np.inf) / capacity)
+    if link_weights:
+        row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
+        for guid, port, weight in link_weights:
+            row = row_of.get(guid, -1)
+            channel = channels.at_port[row, port] if row >= 0 and port < channels.at_port.shape[1] else -1
+            if channel >= 0:
+                found[channel] *= weight
+    return found
 
 
 def forwarding_tables(fabric: Fabric, destinations: Destinations, trees: Balanced | Grown) -> npt.NDArray[np.uint8]:
-    """uint8[S, L] from the trees: out-ports, at the delivering switches the end port or 0, 255 elsewhere."""
+    """Return the LFTs of the trees, uint8[S, L].
+
+    An entry is an out-port; at the delivering switch the port of the CA or router, or 0; 255 if there is no path.
+    """
     channels, lids = fabric.channels, fabric.lids
     lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)
     for switch in range(fabric.switches):

@@ -1,4 +1,4 @@
-"""DFSSSP: balanced shortest paths, free of credit loops by virtual lanes, an SL per source switch and LID."""
+"""DFSSSP: balanced shortest paths, free of credit loops by VLs, with an SL per source switch and LID."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ import numpy as np
 from routing._kernels.balance import Balanced
 from routing.engines.base import EngineOptions, Promise
 from routing.engines.destinations import Destinations, forwarding_tables
-from routing.engines.lanes import lanes
 from routing.engines.layered import LayerSearch
 from routing.engines.provenance import provenance
+from routing.engines.vl_assignment import vl_tables
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.tables import Routing
 
 
 def route_in_layers(name: str, fabric: Fabric, options: EngineOptions, *, mutual: bool) -> Routing:
-    """Tables of shortest paths in layers; ``mutual``: one layer for both directions between two switches.
+    """Compute tables of shortest paths in layers (VLs).
+
+    With ``mutual``, all paths between two switches, in both directions, use one layer.
 
     Raises
     ------
     OptionError
-        Roots, which these engines do not have.
+        Roots or longer paths are requested, which these engines do not support.
     NotEnoughVLs
-        No paths were found that fit into the VLs that may be used.
+        No paths were found that fit into the allowed VLs.
     """
     if options.roots or options.root_guid_file is not None:
         raise OptionError(f"{name} has no roots", remedy="leave them out, or use updn")
@@ -37,10 +39,10 @@ def route_in_layers(name: str, fabric: Fabric, options: EngineOptions, *, mutual
     layers = best.layers
     sl = np.zeros((fabric.switches, len(fabric.lids)), np.uint8)
     sl[:, destinations.lid] = layers.layer[:, destinations.root] if mutual else layers.layer.T
-    found = {"ways": best.ways, "left_to_chance": layers.left_uncounted}
+    found = {"ways": best.paths, "left_to_chance": layers.left_uncounted}
     return Routing(
         lft=forwarding_tables(fabric, destinations, Balanced(layers.next_channel, layers.load, np.array([best.worst]))),
-        **lanes(sl, layers.used, options),
+        **vl_tables(sl, layers.used, options),
         vls_needed=layers.needed,
         provenance=provenance(name, fabric, options, {"route": time.perf_counter() - start}, **found),
     )
@@ -52,9 +54,9 @@ class DeadlockFreeSSSP:
     Notes
     -----
     After J. Domke, T. Hoefler, W. E. Nagel, "Deadlock-free oblivious routing for arbitrary topologies", IPDPS 2011.
-    What differs: no cycles are looked for and broken; every path goes into the first layer that stays acyclic with it
-    (the longest first), and paths are chosen with the layers in mind (:mod:`routing.engines.ways`); the SL is a
-    function of the tables alone.
+    Differences: the published algorithm searches for cycles and breaks them.  This engine puts each path, the longest
+    first, into the first layer that stays acyclic.  It also selects paths that need few layers
+    (:mod:`routing.engines.path_selection`).  The SL depends on the tables alone.
     """
 
     name = "dfsssp"

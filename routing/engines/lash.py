@@ -1,4 +1,4 @@
-"""LASH: shortest paths in layers, with the same SL both ways between two switches."""
+"""LASH: shortest paths in layers, with one SL for both directions between two switches."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Lash:
     Notes
     -----
     After T. Skeie, O. Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area networks", IPDPS
-    Workshops 2002.  What differs: all parallel links and all LIDs are used and balanced, and paths are chosen with the
-    layers in mind (:mod:`routing.engines.ways`).
+    Workshops 2002.  Differences: the load is balanced over all parallel links and all LIDs, and paths are selected
+    such that they need few layers (:mod:`routing.engines.path_selection`).
     """
 
     name = "lash"

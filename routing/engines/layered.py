@@ -1,4 +1,4 @@
-"""Ways and layers together: the search for the fewest layers, or for the best balance in those that there are."""
+"""Search for shortest paths in layers (VLs): for the fewest layers, or for the best balance in the given layers."""
 
 from __future__ import annotations
 
@@ -12,199 +12,220 @@ from routing._kernels.layering import MOST_LAYERS, Layers, layering, turns
 from routing._kernels.order import grow_order
 from routing.engines.base import AUTO_VLS, EngineOptions, Objective
 from routing.engines.destinations import Destinations
-from routing.engines.lanes import vls_allowed
 from routing.engines.orders import breadth_first, top_switches
-from routing.engines.ways import DIRECTED, RINGED, WayMaker, Ways
+from routing.engines.path_selection import DIRECTED, RINGED, PathSelector, PathSet
+from routing.engines.vl_assignment import vls_allowed
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
 from routing.partition import regions
 from routing.tables import DATA_VLS
 
 TOLERANCE = 1.03
-"""How much fuller than with the best balance the fullest channel may be for the sake of fewer VLs."""
+"""Factor by which the highest utilisation may exceed the lowest known one if that saves VLs."""
 
 HOPELESS = 1.3
-"""Ways whose fullest channel is so much fuller are tried only if nothing else fits."""
+"""Paths whose highest utilisation exceeds the lowest known one by this factor are tried only if no others fit."""
 
 TIGHT = 1.05
-"""At so much over what no shortest paths come below nothing better is looked for."""
+"""The search for a better balance ends when the utilisation is within this factor of the lower bound."""
 
 ATTEMPTS = 6
-"""Sets of orders that are tried for one number of layers."""
+"""Sets of random orders that are tried for one number of layers."""
 
-LOOKS = 25_000_000
-"""Channels that searches for cycles may come by after the first attempt, at effort 1: about three seconds."""
+VISITS_PER_SECOND = 25_000_000
+"""Channels that cycle searches may visit after the first attempt, at effort 1: about three seconds."""
 
 FIRST_LOOKS = 100_000_000
-"""The same for the first attempt, at any effort."""
+"""Channels that cycle searches may visit in the first attempt, at any effort."""
 
 MOST_ORDERS = 4
-"""Layers that begin with an order; further ones begin empty."""
+"""Maximum number of layers that begin with an order; further layers begin empty."""
 
 SPARE_LOOKS = 1_000_000
-"""The same for ways between switches without end ports, at effort 1."""
+"""Channels that cycle searches may visit for paths between switches without end ports, at effort 1."""
 
 EASING_ROUNDS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Layered:
-    """Ways in layers.
+class LayeredPaths:
+    """Paths that were put into layers.
 
     Attributes
     ----------
-    ways
-        How they were chosen.
+    paths
+        Name of the path selection.
     layers
-        What the kernel returned.
+        Result of the layering kernel.
     worst
-        Load over capacity of the fullest channel.
+        Highest utilisation of a channel (load over capacity).
     """
 
-    ways: str
+    paths: str
     layers: Layers
     worst: float
 
 
 @dataclass(eq=False)
 class LayerSearch:
-    """One search; ``mutual``: all ways between two switches, there and back, in one layer."""
+    """One search for paths in layers.
+
+    Attributes
+    ----------
+    fabric, destinations, options
+        Input of the engine.
+    mutual
+        Whether all paths between two switches, in both directions, use one layer.
+    maker
+        Computes the candidate paths.
+    visits
+        Channels that cycle searches may still visit.
+    found
+        Results so far whose paths all have a layer.
+    lowest, bound
+        Lowest utilisation and highest lower bound of the candidate paths so far (:class:`PathSet`).
+    tried
+        Whether an attempt has been made.
+    """
 
     fabric: Fabric
     destinations: Destinations
     options: EngineOptions
     mutual: bool
-    maker: WayMaker = field(init=False)
-    looks: int = field(init=False)
-    found: list[Layered] = field(init=False, default_factory=list)
+    maker: PathSelector = field(init=False)
+    visits: int = field(init=False)
+    found: list[LayeredPaths] = field(init=False, default_factory=list)
     lowest: float = field(init=False, default=np.inf)
     bound: float = field(init=False, default=0.0)
     tried: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self.maker = WayMaker(self.fabric, self.destinations, self.options)
-        self.looks = round(LOOKS * self.options.effort)
+        self.maker = PathSelector(self.fabric, self.destinations, self.options)
+        self.visits = round(VISITS_PER_SECOND * self.options.effort)
 
-    def run(self) -> Layered:
-        """The best that was found.
+    def run(self) -> LayeredPaths:
+        """Return the best paths in layers that the search finds.
 
         Raises
         ------
         NotEnoughVLs
-            No ways were found that fit.
+            No paths were found that fit into the layers.
         """
         minimal = self.options.vls == "min"
         have = DATA_VLS - self.options.first_vl if minimal else vls_allowed(self.options)
         tried, uneven = [], []
-        for ways in self._candidates():
-            tried.append(ways)
-            self.lowest, self.bound = min(self.lowest, ways.worst), max(self.bound, ways.bound)
-            # Ways of grids cost next to nothing to try, and with links missing they may be all that fits.
-            if ways.name not in (DIRECTED, RINGED) and self._is_hopeless(ways):
-                uneven.append(ways)
+        for paths in self._candidates():
+            tried.append(paths)
+            self.lowest, self.bound = min(self.lowest, paths.worst), max(self.bound, paths.bound)
+            # Dimension-ordered paths are cheap to try.  If links are missing, they may be the only ones that fit.
+            if paths.name not in (DIRECTED, RINGED) and self._is_too_unbalanced(paths):
+                uneven.append(paths)
             elif minimal:
-                self._fewest(ways, have)
+                self._fewest(paths, have)
             else:
-                self._fit(ways, have)
-            if self._is_enough(ways, minimal):
+                self._fit(paths, have)
+            if self._is_enough(paths, minimal):
                 break
         if not self.found:
-            for ways in uneven:
-                self._fit(ways, have)
+            for paths in uneven:
+                self._fit(paths, have)
         if not self.found:
             return self._last_resort(tried, have)
         return self._best(minimal)
 
-    def _candidates(self) -> Iterator[Ways]:
-        """The ways worth trying, the likeliest to need few layers first."""
+    def _candidates(self) -> Iterator[PathSet]:
+        """Yield candidate paths; those that probably need the fewest layers come first."""
         if self.options.objective is Objective.BISECTION or not self.maker.sources.any():
-            yield self.maker.free
+            yield self.maker.any_shortest
             return
         if top_switches(self.fabric):
-            yield self.maker.free
+            yield self.maker.any_shortest
         if self.mutual and self.maker.rings is not None:
-            yield self.maker.ringed(self.maker.rings)
-        directed = self.maker.directed()
-        if directed is not None:
-            yield directed
-        yield self.maker.mirrored()
+            yield self.maker.ring_symmetric(self.maker.rings)
+        dimension_ordered = self.maker.dimension_ordered()
+        if dimension_ordered is not None:
+            yield dimension_ordered
+        yield self.maker.symmetric()
         if not top_switches(self.fabric):
-            yield self.maker.free
+            yield self.maker.any_shortest
 
     @property
     def least(self) -> float:
-        """Load of the fullest channel with the best balance that is known; takes its time when first asked for."""
-        return self.lowest if self.lowest <= TIGHT * self.bound else min(self.lowest, self.maker.free.worst)
+        """Lowest known utilisation.  The first access may compute the paths of the best balance, which takes time."""
+        return self.lowest if self.lowest <= TIGHT * self.bound else min(self.lowest, self.maker.any_shortest.worst)
 
-    def _is_tight(self, one: Ways | Layered) -> bool:
+    def _is_tight(self, one: PathSet | LayeredPaths) -> bool:
         return one.worst <= TIGHT * self.bound
 
-    def _is_hopeless(self, ways: Ways) -> bool:
-        return ways.worst > HOPELESS * self.bound and ways.worst > HOPELESS * self.least
+    def _is_too_unbalanced(self, paths: PathSet) -> bool:
+        return paths.worst > HOPELESS * self.bound and paths.worst > HOPELESS * self.least
 
-    def _is_fair(self, found: Layered) -> bool:
+    def _is_fair(self, found: LayeredPaths) -> bool:
         if self.options.vls != "min" and self._is_tight(found):
             return True
         return found.worst <= TOLERANCE * self.least * (1 + 1e-9)
 
-    def _is_enough(self, ways: Ways, minimal: bool) -> bool:
-        """Further ways are not worth their time: a fair balance, in one layer if the fewest are asked for."""
+    def _is_enough(self, paths: PathSet, minimal: bool) -> bool:
+        """Return whether the search can end: with ``minimal``, the number of layers must be satisfactory too."""
         fair = [found for found in self.found if self._is_fair(found)]
         if not fair or not minimal:
             return bool(fair)
-        return self._best(minimal).layers.needed == 1 or (self._is_tight(ways) and ways.name != RINGED)
+        return self._best(minimal).layers.needed == 1 or (self._is_tight(paths) and paths.name != RINGED)
 
-    def _best(self, minimal: bool) -> Layered:
+    def _best(self, minimal: bool) -> LayeredPaths:
         if not minimal:
             return min(self.found, key=lambda found: (round(found.worst, 6), found.layers.needed))
         fair = [found for found in self.found if self._is_fair(found)]
         if not any(found.layers.needed <= AUTO_VLS for found in fair):
-            # Hardly a port has more than 8 VLs: a few percent of balance are worth less than tables that can be used.
+            # Few ports have more than 8 VLs.  Usable tables matter more than a few percent of balance.
             fair = [found for found in self.found if found.layers.needed <= AUTO_VLS] or fair
         return min(fair or self.found, key=lambda found: (found.layers.needed, round(found.worst, 6)))
 
-    def _fit(self, ways: Ways, have: int) -> None:
-        for beginning in self._beginnings(ways, have):
-            if self._attempt(ways, have, have, beginning):
+    def _fit(self, paths: PathSet, have: int) -> None:
+        for seed in self._seeds(paths, have):
+            if self._attempt(paths, have, have, seed):
                 return
 
-    def _fewest(self, ways: Ways, have: int) -> None:
-        """Down from what one attempt needs, or from what was found with other ways, as far as it goes."""
+    def _fewest(self, paths: PathSet, have: int) -> None:
+        """Reduce the number of layers until no attempt fits, starting below the fewest layers found so far."""
         fair = [found.layers.needed for found in self.found if self._is_fair(found)]
         most = min(fair, default=have + 1) - 1
         while most >= 1:
-            if not any(self._attempt(ways, most, 1, beginning) for beginning in self._beginnings(ways, most)):
+            if not any(self._attempt(paths, most, 1, seed) for seed in self._seeds(paths, most)):
                 return
             most = min(most, self.found[-1].layers.needed) - 1
 
-    def _attempt(self, ways: Ways, most: int, have: int, beginning: Beginning) -> bool:
-        """Whether the ways fit into so many layers with a fair balance; whatever fits is kept."""
+    def _attempt(self, paths: PathSet, most: int, have: int, seed: LayerSeed) -> bool:
+        """Try to put the paths into at most ``most`` layers and return whether they fit with a fair balance.
+
+        Paths that fit are stored in ``found``, whatever their balance.
+        """
         first = not self.found and not self.tried
-        if self.looks <= 0 and not first:
+        if self.visits <= 0 and not first:
             return False
-        layers = self._layers(ways, most, have, beginning, FIRST_LOOKS if first else self.looks)
+        layers = self._layers(paths, most, have, seed, FIRST_LOOKS if first else self.visits)
         self.tried = True
-        self.looks -= 0 if first else layers.visited
+        self.visits -= 0 if first else layers.visited
         if layers.left:
             return False
-        worst = float((layers.load * self.maker.slowness).max(initial=0.0))
-        self.found.append(Layered(ways.name, layers, worst))
+        worst = float((layers.load * self.maker.inverse_capacity).max(initial=0.0))
+        self.found.append(LayeredPaths(paths.name, layers, worst))
         return self._is_fair(self.found[-1])
 
-    def _layers(self, ways: Ways, most: int, have: int, beginning: Beginning, budget: int) -> Layers:
+    def _layers(self, paths: PathSet, most: int, have: int, seed: LayerSeed, budget: int) -> Layers:
         bisection = self.options.objective is Objective.BISECTION
         metis = self.options.partition == "metis"
         return layering(
             self.fabric.channels,
-            self.maker.slowness,
+            self.maker.inverse_capacity,
             self.maker.sources,
             root=self.destinations.root,
             share=self.destinations.share,
-            next_channel=ways.next_channel,
-            load=ways.load,
+            next_channel=paths.next_channel,
+            load=paths.load,
             counted=self.fabric.terminals_at > 0,
-            avoid=beginning.avoid,
-            order=beginning.order,
+            avoid=seed.avoid,
+            order=seed.order,
             most=most,
             have=have,
             mutual=self.mutual,
@@ -215,40 +236,43 @@ class LayerSearch:
             spare=round(SPARE_LOOKS * self.options.effort),
         )
 
-    def _beginnings(self, ways: Ways, layers: int) -> Iterator[Beginning]:
-        """The turns from down to up, in orders of the switches of each layer's own; and nothing.
+    def _seeds(self, paths: PathSet, layers: int) -> Iterator[LayerSeed]:
+        """Yield the seeds for these paths: sets of random orders of the switches, and an empty seed.
 
-        On directed ways and on trees nothing is the better beginning.
+        For dimension-ordered paths and on trees, the unrestricted seed comes first because it is better there.
         """
-        if ways.name == RINGED and self.maker.rings is not None:
+        if paths.name == RINGED and self.maker.rings is not None:
             if self.maker.rings.layers <= layers:
-                yield Beginning(*self.maker.rings.cuts(self.fabric))
+                yield LayerSeed(*self.maker.rings.cuts(self.fabric))
             return
         tops = top_switches(self.fabric)
-        plain = Beginning(None, None)
+        plain = LayerSeed(None, None)
         if tops:
-            plain = Beginning.along(self.fabric, [breadth_first(self.fabric, tops)], strict=False)
-        if tops or ways.name == DIRECTED:
+            plain = LayerSeed.along(self.fabric, [breadth_first(self.fabric, tops)], strict=False)
+        if tops or paths.name == DIRECTED:
             yield plain
         for attempt in range(ATTEMPTS):
             yield random_orders(self.fabric, min(layers, MOST_ORDERS), self.options.seed + 1000 * attempt)
-        if not tops and ways.name != DIRECTED:
+        if not tops and paths.name != DIRECTED:
             yield plain
 
-    def _last_resort(self, tried: list[Ways], have: int) -> Layered:
-        """What a search for the fewest layers finds, if so many may be used.
+    def _last_resort(self, tried: list[PathSet], have: int) -> LayeredPaths:
+        """Return the result of a search for the fewest layers if it needs at most ``have`` layers.
 
         Raises
         ------
         NotEnoughVLs
-            With the smallest number of layers that is found; 33 if 32 are too few.
+            The paths need more layers.  The error states the smallest number found; 33 if 32 are too few.
         """
         if self.options.vls == "min":
-            results = [(self._layers(ways, MOST_LAYERS, 1, Beginning(None, None), LOOKS), ways.name) for ways in tried]
+            results = [
+                (self._layers(paths, MOST_LAYERS, 1, LayerSeed(None, None), VISITS_PER_SECOND), paths.name)
+                for paths in tried
+            ]
             layers, name = min(results, key=lambda result: result[0].needed if not result[0].left else MOST_LAYERS + 1)
             if layers.left or layers.needed > have:
                 raise NotEnoughVLs(MOST_LAYERS + 1 if layers.left else layers.needed, have)
-            return Layered(name, layers, float((layers.load * self.maker.slowness).max(initial=0.0)))
+            return LayeredPaths(name, layers, float((layers.load * self.maker.inverse_capacity).max(initial=0.0)))
         try:
             found = LayerSearch(self.fabric, self.destinations, replace(self.options, vls="min"), self.mutual).run()
         except NotEnoughVLs as problem:
@@ -259,23 +283,27 @@ class LayerSearch:
 
 
 @dataclass(frozen=True, eq=False)
-class Beginning:
-    """How layers begin.
+class LayerSeed:
+    """Initial state of the layers.
 
     Attributes
     ----------
     avoid
-        uint32[turns], for each turn the layers in whose order of the switches it goes down, then up.
+        uint32[T], for each possible CDG edge the mask of the layers that avoid it at first, because it leads down and
+        then up in the layer's order of the switches.  None: no edge is avoided.
     order
-        int32[layers, C], a topological order of all other turns of each layer.
+        int32[layers, C], a topological order of all other CDG edges of each layer, or None.
     """
 
     avoid: npt.NDArray[np.uint32] | None
     order: npt.NDArray[np.int32] | None
 
     @classmethod
-    def along(cls, fabric: Fabric, positions: list[npt.NDArray[np.int32]], *, strict: bool = True) -> Beginning:
-        """With orders of the switches (int32[S] each): up, then down.  Not strict: other turns may come in at once."""
+    def along(cls, fabric: Fabric, positions: list[npt.NDArray[np.int32]], *, strict: bool = True) -> LayerSeed:
+        """Return the seed for given orders of the switches (int32[S] each): paths lead up, then down.
+
+        If not ``strict``, dependencies that lead down and then up are not avoided.
+        """
         channels = fabric.channels
         before, after = turns(channels)
         avoided = np.zeros(len(before), np.uint32)
@@ -288,12 +316,11 @@ class Beginning:
         return cls(avoided if strict else None, order)
 
 
-def random_orders(fabric: Fabric, layers: int, seed: int) -> Beginning:
-    """Layers along orders of a maximum cardinality search with random ties (:mod:`routing.engines.orders`).
+def random_orders(fabric: Fabric, layers: int, seed: int) -> LayerSeed:
+    """Return a seed from orders of a maximum cardinality search with random ties (:mod:`routing.engines.orders`).
 
-    A layer that is filled with ways that agree with such an order at first holds far more than one that is filled with
-    what comes.
+    A layer takes far more paths if the paths that agree with such an order are added first.
     """
     rng = np.random.default_rng(seed)
     keys = [rng.random(fabric.switches) for _ in range(layers)]
-    return Beginning.along(fabric, [grow_order(fabric.channels, key, pull=1.0) for key in keys])
+    return LayerSeed.along(fabric, [grow_order(fabric.channels, key, pull=1.0) for key in keys])

@@ -1,4 +1,4 @@
-"""MinHop: shortest paths, balanced, with no care for credit loops."""
+"""MinHop: balanced shortest paths, which may form credit loops."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import numpy as np
 
 from routing._kernels.balance import balance
 from routing.engines.base import EngineOptions, Objective, Promise
-from routing.engines.destinations import Destinations, forwarding_tables, slowness
+from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes
-from routing.engines.lanes import lanes, spread, vls_allowed
 from routing.engines.provenance import provenance
+from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.tables import Routing
 
 NEW_CHANNEL_COST = 0.1
-"""For bisection: what a channel new to a destination costs, beside its load."""
+"""For bisection: cost of a channel that the destination does not use yet, in addition to its load."""
 
 
 class MinHop:
-    """All shortest paths, balanced.
+    """Balanced shortest paths.
 
     Notes
     -----
-    One VL is used unless a number of them is asked for: destinations spread over several break some credit loops by
-    chance, which nobody should come to rely on without having asked.
+    One VL is used unless a number of VLs is requested.  Spreading destinations over several VLs happens to break some
+    credit loops, and users should not rely on that unknowingly.
     """
 
     name = "minhop"
@@ -42,7 +42,7 @@ class MinHop:
         bisection = options.objective is Objective.BISECTION
         trees = balance(
             fabric.channels,
-            slowness(fabric),
+            inverse_capacity(fabric, options.link_weights),
             fabric.terminals_at.astype(np.float64),
             destinations.targets(),
             passes=refinement_passes(fabric, options),
@@ -54,7 +54,7 @@ class MinHop:
         lft = forwarding_tables(fabric, destinations, trees)
         return Routing(
             lft=lft,
-            **lanes(spread(destinations, len(fabric.lids), vls), vls, options),
+            **vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
             vls_needed=1,
             provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}),
         )

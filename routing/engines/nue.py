@@ -1,4 +1,4 @@
-"""Nue: free of credit loops on any fabric with any number of VLs, by routing on the channel dependency graph itself."""
+"""Nue: routing on the channel dependency graph; free of credit loops on any fabric with any number of VLs."""
 
 from __future__ import annotations
 
@@ -13,46 +13,50 @@ import numpy.typing as npt
 from routing._kernels.balance import Targets, balance
 from routing._kernels.nue import Grown, grow
 from routing.engines.base import EngineOptions, Objective, Promise
-from routing.engines.destinations import Destinations, forwarding_tables, slowness
-from routing.engines.effort import looks_a_pass, refinement_passes
-from routing.engines.lanes import lanes, spread, vls_allowed
+from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
+from routing.engines.effort import refinement_passes, visits_per_pass
 from routing.engines.nue_seeds import Seeds, by_order, by_region
-from routing.engines.orders import HOP_COST, LOOKS, OrderSearch, breadth_first, top_switches
+from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
+from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import OptionError
 from routing.fabric import Channels, Fabric
 from routing.partition import regions
 from routing.tables import Routing
 
 FULL_PASS_UP_TO, PASS_UP_TO = 30_000_000, 500_000_000
-"""Channels that a pass looks at up to which a second one is worth its time, at effort 1: over all destinations, and
-over those on the fullest channels."""
+"""Channel visits per pass, at effort 1, up to which a further pass is worth its time.
+
+The first limit is for a second pass over all destinations, the other for passes over destinations on the most loaded
+channels."""
 
 PASSES_ON_ONE_VL = 5
-"""One pass after the first is all that several layers need; with one, each gains a little."""
+"""Passes after the first with one layer, where each improves the balance a little; several layers need only one."""
 
 GOOD_ENOUGH, GOOD_ENOUGH_ON_ONE_VL = 1.4, 1.2
-"""Load of the fullest channel over the mean, up to which no other seeds are tried."""
+"""Ratio of the highest to the mean utilisation up to which no other seeds are tried."""
 
 
 class Nue:
-    """Nue, balanced.
+    """Nue with balanced load.
 
     Notes
     -----
     After J. Domke, T. Hoefler, S. Matsuoka, "Routing on the Dependency Graph: A New Approach to Deadlock-Free
-    High-Performance Routing", HPDC 2016.  Destinations are split into layers, one a VL; in each the trees of its
-    destinations are laid one by one over channels whose dependencies close no cycle with those in use.  What differs:
+    High-Performance Routing", HPDC 2016.  Destinations are split into layers, one per VL.  In each layer, the trees of
+    its destinations are computed one by one.  A tree uses only channels whose dependencies close no cycle with those in
+    use.  Differences:
 
     - A layer begins with an order of the channels by the distance to its destinations
       (:mod:`routing.engines.nue_seeds`).
-    - Dependencies are counted, so that trees can be lifted and laid again; an incremental topological order answers
-      most questions without a search.
-    - Balance looks at the load along the whole way, and each switch sees the flow of those before it.
-    - A switch that cannot be reached takes the escape tree alone, not the whole destination.
+    - Dependencies are counted, so that trees can be removed and recomputed.  An incremental topological order avoids
+      most cycle searches.
+    - The balance considers the load along the whole path, and each switch takes the flow of upstream switches into
+      account.
+    - If a switch cannot reach a destination otherwise, only this switch uses the escape tree, not all switches.
 
-    An SL per destination is safe for requests (``forward``).  Replies come back on the SL of the request, which is that
-    of the other layer; so with ``reversible`` all destinations share one layer, and are spread over the VLs.
+    An SL per destination is safe for requests (``forward``).  Replies use the SL of the request, which may belong to
+    another layer.  So with ``reversible`` all destinations share one layer, and are spread over the VLs.
     """
 
     name = "nue"
@@ -62,7 +66,7 @@ class Nue:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: O(L S radix hops) a pass, and the searches for cycles.
+        Cost: O(L S radix hops) per pass, and the searches for cycles.
         """
         _check(options)
         start = time.perf_counter()
@@ -71,13 +75,13 @@ class Nue:
         layers = 1 if options.reversible else vls
         job = _Job(fabric, destinations, _layers(fabric, destinations, layers, options), layers, options)
         trees, seeds = job.best()
-        sl = spread(destinations, len(fabric.lids), vls)
+        sl = round_robin_sls(destinations, len(fabric.lids), vls)
         if layers > 1:
             sl[destinations.lid] = trees.layer
         lft = forwarding_tables(fabric, destinations, trees)
         return Routing(
             lft=lft,
-            **lanes(sl, vls, options),
+            **vl_tables(sl, vls, options),
             vls_needed=max(len(np.unique(trees.layer)), 1),
             provenance=provenance(
                 self.name,
@@ -99,7 +103,7 @@ def _check(options: EngineOptions) -> None:
 
 
 def _layers(fabric: Fabric, destinations: Destinations, layers: int, options: EngineOptions) -> npt.NDArray[np.int32]:
-    """int32[D], the layer of each destination: the region of its switch, or the switches in turn."""
+    """Return int32[D], the layer of each destination: the region of its switch, or without regions round robin."""
     if options.partition == "none":
         turn = np.argsort(np.argsort(fabric.terminals_at == 0, kind="stable"))
         return np.asarray(turn[destinations.root] % layers, np.int32)
@@ -107,14 +111,17 @@ def _layers(fabric: Fabric, destinations: Destinations, layers: int, options: En
 
 
 def _wholly_escaped(fabric: Fabric, destinations: Destinations, trees: Grown) -> npt.NDArray[np.bool_]:
-    """bool[D]: every switch but the delivering one takes the escape tree."""
+    """Return bool[D]: whether all switches except the delivering one use the escape tree."""
     part_size = np.bincount(fabric.component, minlength=1)[fabric.component]
     others = part_size[destinations.root] - 1
     return np.asarray((trees.escaped >= others) & (others > 0))
 
 
 def tree_tops(fabric: Fabric) -> list[int]:
-    """The top switches if every channel leads one level up or down from them and end ports are at the bottom only."""
+    """Return the top switches if the fabric is a tree, else an empty list.
+
+    In a tree, every channel leads one level up or down, and only the lowest switches have end ports.
+    """
     tops = top_switches(fabric)
     if not tops:
         return []
@@ -135,7 +142,10 @@ class _Job:
     options: EngineOptions
 
     def best(self) -> tuple[Grown, Seeds]:
-        """The trees, and what they were grown from: the best outcome of the seeds up to one that is good enough."""
+        """Return the best trees and the seeds from which they were computed.
+
+        The search ends with the first seeds that give a balance which is good enough.
+        """
         outcomes = []
         good_enough = GOOD_ENOUGH if self.layers > 1 else GOOD_ENOUGH_ON_ONE_VL
         for seeds in self.seeds():
@@ -146,14 +156,18 @@ class _Job:
         return min(outcomes, key=lambda outcome: (_worst(outcome[0]), int(outcome[0].escaped.sum())))
 
     def mean_load(self, trees: Grown) -> float:
-        """What no channel would exceed if the same ways were spread evenly over all channels."""
-        return float(np.mean(trees.load * slowness(self.fabric))) if len(trees.load) else 0.0
+        """Return the mean utilisation of all channels: that of every channel if the load were even."""
+        return (
+            float(np.mean(trees.load * inverse_capacity(self.fabric, self.options.link_weights)))
+            if len(trees.load)
+            else 0.0
+        )
 
     def seeds(self) -> Iterator[Seeds]:
-        """Seeds, the best guess first.
+        """Yield seeds; those that are probably the best come first.
 
-        On trees the order from the top restricts no shortest path, and elsewhere regions do best.  With few layers, or
-        faults in a tree, they may fall short; Up*/Down* in a searched order is then often the best start.
+        On trees the order from the top restricts no shortest path; on other fabrics seeds by region are the best.  With
+        few layers or faults in a tree, both may balance badly; Up*/Down* in a searched order is then often better.
         """
         if self.fabric.switches == 0:
             yield Seeds("none", np.zeros((self.layers, 0), np.int32), np.zeros((self.layers, 0)))
@@ -161,7 +175,7 @@ class _Job:
         tops = tree_tops(self.fabric)
         if tops:
             position = np.tile(breadth_first(self.fabric, tops), (self.layers, 1))
-            if self.gathers:
+            if self.concentrates_traffic:
                 yield self.up_down(position)
                 return
             yield by_order(self.fabric, position)
@@ -170,8 +184,8 @@ class _Job:
         yield self.up_down(self.searched_orders())
 
     @cached_property
-    def gathers(self) -> bool:
-        """Whether destinations are gathered on few channels, which serves bisections on trees only."""
+    def concentrates_traffic(self) -> bool:
+        """Whether to route each destination over few channels, which improves bisections on trees only."""
         return self.options.objective is Objective.BISECTION and bool(tree_tops(self.fabric))
 
     def grow(self, seeds: Seeds) -> Grown:
@@ -181,20 +195,20 @@ class _Job:
             parent=seeds.parent,
             rank=seeds.rank,
             start=seeds.start,
-            passes=0 if self.gathers else self.passes() if options.passes is None else options.passes,
-            full_passes=2 if options.passes is not None or self.looks() <= FULL_PASS_UP_TO else 1,
+            passes=0 if self.concentrates_traffic else self.passes() if options.passes is None else options.passes,
+            full_passes=2 if options.passes is not None or self.visits() <= FULL_PASS_UP_TO else 1,
             seed=options.seed,
             threads=options.threads,
         )
 
     def searched_orders(self) -> npt.NDArray[np.int32]:
-        """int32[layers, S], the orders in which Up*/Down* balances best."""
-        options, looks = self.options, round(LOOKS * self.options.effort)
-        search = OrderSearch(self.fabric, self.destinations, looks, options.seed, options.threads)
+        """Return int32[layers, S], orders of the switches in which Up*/Down* balances well."""
+        options, visits = self.options, round(VISITS_PER_SECOND * self.options.effort)
+        search = OrderSearch(self.fabric, self.destinations, visits, options.seed, options.threads)
         return search.for_layers(self.layer, self.layers)
 
     def up_down(self, position: npt.NDArray[np.int32]) -> Seeds:
-        """Up*/Down* trees in the order (int32[layers, S]) to begin with."""
+        """Return seeds with Up*/Down* trees in the given order (int32[layers, S])."""
         trees = balance(
             *self.inputs(),
             position=position,
@@ -202,29 +216,29 @@ class _Job:
             seed=self.options.seed,
             threads=self.options.threads,
             hop_cost=HOP_COST,
-            bisection=self.gathers,
+            bisection=self.concentrates_traffic,
         )
         return replace(by_order(self.fabric, position), name="updn", start=trees.next_channel)
 
     def inputs(self) -> tuple[Channels, npt.NDArray[np.float64], npt.NDArray[np.float64], Targets]:
         return (
             self.fabric.channels,
-            slowness(self.fabric),
+            inverse_capacity(self.fabric, self.options.link_weights),
             self.fabric.terminals_at.astype(np.float64),
             self.destinations.targets(self.layer),
         )
 
     def passes(self) -> int:
-        if self.looks() > PASS_UP_TO:
+        if self.visits() > PASS_UP_TO:
             return 0
         return 1 if self.layers > 1 else PASSES_ON_ONE_VL
 
-    def looks(self) -> float:
-        """Channels that a pass looks at, in what effort 1 is worth."""
-        return looks_a_pass(self.fabric) / self.options.effort if self.options.effort > 0.0 else np.inf
+    def visits(self) -> float:
+        """Return the channel visits per pass, divided by the effort; infinite for effort 0."""
+        return visits_per_pass(self.fabric) / self.options.effort if self.options.effort > 0.0 else np.inf
 
 
 def _worst(trees: Grown) -> float:
-    """Load over capacity of the fullest channel."""
+    """Return the highest utilisation of a channel (load over capacity) after the best pass."""
     done = trees.worst[trees.worst > 0.0]
     return float(done.min()) if len(done) else 0.0

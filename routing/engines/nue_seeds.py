@@ -1,14 +1,16 @@
-"""What each layer of Nue begins with: an escape tree and a first order of the channels.
+"""Seeds of Nue's layers: an escape tree and an initial order of the channels for each layer.
 
-Which dependencies a layer may use is decided by what it uses already, so the beginning decides most.  Three seeds:
+The dependencies that a layer uses already limit those that it may add, so the seed determines most of the result.
+There are three kinds:
 
-*region*: the escape tree is a breadth-first tree of the switch nearest to all destinations of the layer, and channels
-are ordered by how much nearer to them they lead: ways towards a region of the fabric then climb in the order from the
-start, and only turns inside the region have to be fought for.
+*region*: the escape tree is a breadth-first tree of the switch nearest to all destinations of the layer.  Channels are
+ordered by their distance from these destinations.  Paths towards a region of the fabric then agree with the
+initial order, and only dependencies inside the region can conflict with it.
 
-*order*: an order of the switches, as for Up*/Down*; the tree hangs every switch on its first neighbour.
+*order*: an order of the switches, as for Up*/Down*.  In the escape tree, each switch uses the channel to its first
+neighbour in the order.
 
-*start*: such an order and the Up*/Down* trees in it, which the passes then change.
+*start*: such an order, and Up*/Down* trees in this order, which the passes then change.
 """
 
 from __future__ import annotations
@@ -25,18 +27,18 @@ from routing.fabric import Fabric
 
 @dataclass(frozen=True, eq=False)
 class Seeds:
-    """Escape trees and first orders.
+    """Escape trees and initial orders of the channels.
 
     Attributes
     ----------
     name
-        How they were made.
+        Kind of the seeds.
     parent
-        int32[layers, S], channel of each switch towards the root of the escape tree, -1 at the root.
+        int32[layers, S], channel of each switch towards the root of the escape tree; -1 at a root.
     rank
-        float64[layers, C], smaller for channels that come first on a way.
+        float64[layers, C], sort key of the initial order: smaller for channels that come earlier on paths.
     start
-        uint8[D, S], trees to begin with, or None.
+        uint8[D, S], initial trees, or None.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Seeds:
 def by_region(
     fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], layers: int, threads: int
 ) -> Seeds:
-    """Seeds from the distance to each layer's destinations (``layer``: int32[D]).
+    """Return seeds from the distances to each layer's destinations (``layer``: int32[D]).
 
     Cost: O(C) for each switch that delivers a destination.
     """
@@ -60,7 +62,7 @@ def by_region(
 
 
 def by_order(fabric: Fabric, position: npt.NDArray[np.int32]) -> Seeds:
-    """Seeds from orders of the switches (int32[layers, S])."""
+    """Return seeds from orders of the switches (int32[layers, S])."""
     src, dst = fabric.channels.src, fabric.channels.dst
     before, after = position[:, src].astype(np.float64), position[:, dst].astype(np.float64)
     rank = np.where(after < before, -before, fabric.switches + before)
@@ -71,7 +73,7 @@ def by_order(fabric: Fabric, position: npt.NDArray[np.int32]) -> Seeds:
 def _weights(
     fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], layers: int
 ) -> npt.NDArray[np.int64]:
-    """int64[layers, S]: LIDs with flow at each switch, or where a layer has none, all LIDs."""
+    """Return int64[layers, S]: LIDs with flow at each switch; in a layer without flow, all LIDs."""
     weight = np.zeros((layers, fabric.switches), np.int64)
     idle = np.zeros_like(weight)
     flow = destinations.share > 0.0
@@ -81,7 +83,7 @@ def _weights(
 
 
 def _nearest_of_each_part(fabric: Fabric, mean: npt.NDArray[np.float64]) -> list[int]:
-    """The switch of each connected part that is nearest, switches without any channel left out."""
+    """Return the nearest switch of each connected component, without switches that have no channel."""
     cabled = np.flatnonzero(np.diff(fabric.channels.first))
     nearest_first = cabled[np.lexsort((cabled, mean[cabled]))]
     _, places = np.unique(fabric.component[nearest_first], return_index=True)
@@ -89,7 +91,7 @@ def _nearest_of_each_part(fabric: Fabric, mean: npt.NDArray[np.float64]) -> list
 
 
 def _tree_towards(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
-    """int32[S], first channel of each switch that leads one hop nearer to its root; -1 at the roots."""
+    """Return int32[S], the first channel of each switch that leads one hop nearer to a root; -1 at the roots."""
     if not roots:
         return np.full(fabric.switches, -1, np.int32)
     src, dst = fabric.channels.src, fabric.channels.dst
@@ -100,7 +102,7 @@ def _tree_towards(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
 def _first(
     fabric: Fabric, allowed: npt.NDArray[np.intp], key: npt.NDArray[np.floating] | npt.NDArray[np.integer]
 ) -> npt.NDArray[np.int32]:
-    """int32[S], of the allowed channels of each switch that with the smallest key, or -1."""
+    """Return int32[S], the allowed channel of each switch with the smallest key; -1 if it has none."""
     src = fabric.channels.src
     ordered = allowed[np.lexsort((allowed, key[allowed], src[allowed]))]
     switch, places = np.unique(src[ordered], return_index=True)

@@ -1,12 +1,14 @@
-"""Orders of the switches for Up*/Down*: candidates, and the search for one that balances.
+"""Orders of the switches for Up*/Down*: candidates, and the search for an order that balances the load.
 
-An order serves if every switch but the first of each connected part has a neighbour before it: then there is a way up
-from everywhere to the first, and every pair has a way.  Two things follow that OpenSM's ranks do not give.  Several
-roots (the top switches of a tree) are joined by a tree of links inside the order, so that even two roots reach each
-other, while every path between leaves stays as it was.  And an order need not be breadth first.  If the next switch is
-always the one with the most links to those before it (maximum cardinality search), each has many ways up and the
-turning points are spread over the whole fabric: measured to carry two to four times the all-to-all of the best
-breadth-first order off trees.
+An order is valid if every switch except the first of each connected component has a neighbour before it.  Then every
+switch has a path up to the first switch, and every pair has a path.  This differs from OpenSM's ranks in two respects.
+First, several roots (the top switches of a tree) are joined by a tree of links inside the order.  So even two roots
+reach each other, while every path between leaves stays the same.
+
+Second, an order need not be breadth first.  In maximum cardinality search, the next switch is always the one with the
+most links to those before it.  Each switch then has many paths up, and the points where paths turn down are spread over
+the whole fabric.  On fabrics other than trees, such orders were measured to carry two to four times the all-to-all
+traffic of the best breadth-first order.
 """
 
 from __future__ import annotations
@@ -20,32 +22,33 @@ import numpy.typing as npt
 from routing._kernels.balance import Targets, balance
 from routing._kernels.longest import longest_way
 from routing._kernels.order import grow_order
-from routing.engines.destinations import Destinations, slowness
+from routing.engines.destinations import Destinations, inverse_capacity
 from routing.fabric import Fabric
 
 HOP_COST = 0.03
-"""What a hop costs beside the load: enough to keep detours short where nothing is full."""
+"""Cost of a hop in addition to its load: enough to keep detours short where utilisation is low."""
 
 CLUSTERED_CANDIDATES = 12
 MOST_STEPS = 400
-"""Steps of one search that may look at LOOKS channels; fewer looks allow fewer steps, also where each is cheap."""
+"""Maximum number of steps of a search that may visit ``VISITS_PER_SECOND`` channels; it scales with the work limit."""
 
 DUEL_PASSES = 3
-"""Refinement passes before the changed order of a tree is held against the one it came from."""
+"""Refinement passes before the changed order of a tree is compared with the order from which it came."""
 
-LOOKS = 60_000_000
-"""Channels that the search for an order may look at, at effort 1."""
+VISITS_PER_SECOND = 60_000_000
+"""Channels that the search for an order may visit, at effort 1."""
 
 LONGEST = 60
-"""Hops that no way should exceed where an order can be had that keeps to it: OpenSM's SA follows a way for 63 hops, and
-leaves path queries for longer ones without an answer."""
+"""Maximum number of hops of a path, if an order can keep to it.
+
+OpenSM's SA follows a path for 63 hops and does not answer path queries for longer ones."""
 
 BETWEENNESS_UP_TO = 1_000_000
-"""Switches times channels up to which the most central switch is worth computing exactly."""
+"""Product of switches and channels up to which the most central switch is computed exactly."""
 
 
 def breadth_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
-    """int32[S], position of each switch: the roots first, joined by shortest paths, then the others by distance."""
+    """Return int32[S], positions of the switches: the roots, joined by shortest paths, then others by distance."""
     joined = _join(fabric, roots)
     distance = np.asarray(fabric.graph.distances(source=roots, mode="out"), float).min(axis=0)
     distance[~np.isfinite(distance)] = fabric.switches
@@ -55,23 +58,43 @@ def breadth_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
 
 
 def _join(fabric: Fabric, roots: list[int]) -> list[int]:
-    """The roots and the switches on one breadth-first tree that joins them, nearest the first root first."""
+    """Return the roots, and the switches on a breadth-first tree that joins them, the nearest to the first root first.
+
+    Two switches that both lie before a root cannot reach each other through that root: down, then up is not allowed. So
+    a switch between roots joins the tree only if that joins at least half of the roots next to it. A root that is
+    left out, such as the top of a tree that lost a link, follows the first of its other neighbours in the order.
+    """
     if len(roots) == 1:
         return roots
     visited, _, parent = fabric.graph.bfs(roots[0], mode="out")
+    is_root = np.zeros(fabric.switches, bool)
+    is_root[roots] = True
+    # Roots in other connected components are not visited.  They still come early, because their distance is 0.
+    paths = [_path_to_first(parent, root, roots[0]) for root in visited[1:] if is_root[root]]
+    channels = fabric.channels
+    links = np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst)
+    beside = np.bincount(links // fabric.switches, is_root[links % fabric.switches], fabric.switches)
+    joins = np.bincount([path[1] for path in paths], minlength=fabric.switches)
     joined = {roots[0]}
-    for root in roots:
-        if parent[root] == root and root != roots[0]:
-            continue  # in another connected part, where it comes first by its distance 0
-        switch = root
-        while switch not in joined:
-            joined.add(switch)
-            switch = parent[switch]
+    for path in paths:
+        if is_root[path[1]] or 2 * (joins[path[1]] + 1) >= beside[path[1]]:
+            joined.update(path)
     return [switch for switch in visited if switch in joined]
 
 
+def _path_to_first(parent: list[int], root: int, first: int) -> list[int]:
+    """Return the switches from a root to the first one by a breadth-first tree."""
+    path = [root]
+    while path[-1] != first:
+        path.append(parent[path[-1]])
+    return path
+
+
 def top_switches(fabric: Fabric) -> list[int]:
-    """Switches without end ports, farthest from all switches with end ports: the top of a tree, if it is one."""
+    """Return the top switches of a tree: those farthest from all switches with end ports.
+
+    The list is empty if two of them are neighbours, or if either all switches or none have end ports.
+    """
     leaves = np.flatnonzero(fabric.terminals_at)
     if len(leaves) in (0, fabric.switches):
         return []
@@ -83,7 +106,7 @@ def top_switches(fabric: Fabric) -> list[int]:
 
 
 def _distance_to_nearest(fabric: Fabric, switches: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
-    """int64[S], hops to the nearest of these switches (S: none is reached)."""
+    """Return int64[S], hops from the nearest of the given switches; S if no path exists."""
     channels = fabric.channels
     distance = np.full(fabric.switches, fabric.switches, np.int64)
     distance[switches] = 0
@@ -96,15 +119,15 @@ def _distance_to_nearest(fabric: Fabric, switches: npt.NDArray[np.intp]) -> npt.
 
 
 def central_switch(fabric: Fabric) -> int:
-    """The switch that most shortest paths cross; in big fabrics the one with the most channels."""
+    """Return the switch on the most shortest paths; in big fabrics the switch with the most channels."""
     if fabric.switches * len(fabric.channels) <= BETWEENNESS_UP_TO:
-        # Rounded, since the last bits of the sum depend on the order of summation.
+        # The values are rounded because the last bits of the sum depend on the order of summation.
         return int(np.argmax(np.round(fabric.graph.betweenness(), 6)))
     return int(np.argmax(np.diff(fabric.channels.first)))
 
 
 def candidates(fabric: Fabric, seed: int) -> Iterator[npt.NDArray[np.int32]]:
-    """Orders worth trying: from the top of a tree, from the centre, and clustered ones with random ties."""
+    """Yield candidates: breadth first from the top of a tree and from the centre, and clustered with random ties."""
     tops = top_switches(fabric)
     if tops:
         yield breadth_first(fabric, tops)
@@ -116,53 +139,58 @@ def candidates(fabric: Fabric, seed: int) -> Iterator[npt.NDArray[np.int32]]:
 
 @dataclass(frozen=True, eq=False)
 class OrderSearch:
-    """Finds the order that balances best, by trying on a sample of the destinations.
+    """Search for the order with the best balance, which is evaluated on a sample of the destinations.
 
     Attributes
     ----------
     fabric, destinations
-        What is to be routed.
-    looks
-        Channels to look at in one search, about: the measure of its cost, the same on every machine.
+        The fabric to route, and its destinations.
+    visits
+        Work limit of one search in channel visits (approximate), which is the same on every machine.
     seed, threads
-        Of the random choices; of the kernel.
+        Seed of the random choices; worker threads of the kernel.
     """
 
     fabric: Fabric
     destinations: Destinations
-    looks: int
+    visits: int
     seed: int
     threads: int
 
     def best(self, families: npt.NDArray[np.int64], searches: int = 1) -> npt.NDArray[np.int32]:
-        """int32[S], the order that balances best towards these families (int64 rows), one of so many searches.
+        """Return int32[S], the order with the best balance towards the given families (int64 row numbers).
 
-        All candidates are tried; with the looks that are left, the best one is changed step by step: a few switches
-        move forward or back, and the change stays if it is no worse.  On trees the two are then compared once more,
-        with all LIDs of a port and with refinement: steps fit an order to the accidents of a first lay as well, and on
-        a whole tree to nothing else, which was measured to cost a fifth of its balance.
+        All candidates are tried.  The remaining visits go into a local search from the best candidate: a step moves a
+        few switches forward or back, and is kept if the balance is not worse.  ``searches`` is the number of searches
+        that share the work limit.
+
+        On trees, the result is compared with the candidates again, with all LIDs of a port and with refinement.  The
+        steps also fit an order to accidents of the first pass.  On a tree without faults they fit nothing else, which
+        was measured to cost a fifth of the balance.
         """
-        looks = self.looks // searches
-        sample = self._sample(families, looks // (CLUSTERED_CANDIDATES + 2))
+        visits = self.visits // searches
+        sample = self._sample(families, visits // (CLUSTERED_CANDIDATES + 2))
         tried = [(self._try(order, sample), order) for order in candidates(self.fabric, self.seed)]
         worst, first = min(tried, key=lambda scored: scored[0])
         order = first
-        left = looks // max(self._looks_at(len(sample.root)), 1) - len(tried)
+        left = visits // max(self._looks_at(len(sample.root)), 1) - len(tried)
         rng = np.random.default_rng(self.seed)
-        for _ in range(min(MOST_STEPS * looks // LOOKS, left)):
+        for _ in range(min(MOST_STEPS * visits // VISITS_PER_SECOND, left)):
             changed = _step(self.fabric, order, rng)
             score = self._try(changed, sample)
             if score <= worst:
                 worst, order = score, changed
         if not top_switches(self.fabric):
             return order
-        whole = self._sample(families, looks // (CLUSTERED_CANDIDATES + 2), whole=True)
-        return min((first, order), key=lambda finalist: self._try(finalist, whole, DUEL_PASSES))
+        whole = self._sample(families, visits // (CLUSTERED_CANDIDATES + 2), whole=True)
+        # The breadth-first order of the tree is compared again, because a sample of the destinations may underrate it.
+        return min((tried[0][1], first, order), key=lambda finalist: self._try(finalist, whole, DUEL_PASSES))
 
     def for_layers(self, layer: npt.NDArray[np.int32], layers: int) -> npt.NDArray[np.int32]:
-        """int32[layers, S], an order for each layer: the best for each, or the best for all of them if that is better.
+        """Return int32[layers, S], an order for each layer.
 
-        ``layer`` is the layer of each LID, int32[D].
+        Each layer has its own order, or all layers have the same one if that balances better.  ``layer`` is the layer
+        of each destination, int32[D].
         """
         first = self.destinations.family_first[:-1]
         with_flow = self.destinations.share[first] > 0.0
@@ -175,11 +203,14 @@ class OrderSearch:
     def _looks_at(self, trees: int) -> int:
         return 3 * trees * len(self.fabric.channels)
 
-    def _sample(self, families: npt.NDArray[np.int64], looks: int, *, whole: bool = False) -> Targets:
-        """As many of the families, evenly picked, as can be laid with so many looks; one LID of each, or all."""
+    def _sample(self, families: npt.NDArray[np.int64], visits: int, *, whole: bool = False) -> Targets:
+        """Return an even sample of the families whose trees can be computed within the given channel visits.
+
+        The sample has one LID of each family, or all of them if ``whole``.
+        """
         starts = self.destinations.family_first.astype(np.int64)
         sizes = np.diff(starts)[families] if whole else np.ones(len(families), np.int64)
-        count = min(len(families), max(1, looks // max(self._looks_at(int(sizes.max(initial=1))), 1)))
+        count = min(len(families), max(1, visits // max(self._looks_at(int(sizes.max(initial=1))), 1)))
         places = np.linspace(0, max(len(families) - 1, 0), count).round().astype(np.int64)
         first, sizes = starts[families[places]], sizes[places]
         ends = np.cumsum(sizes)
@@ -192,10 +223,18 @@ class OrderSearch:
         )
 
     def _try(self, position: npt.NDArray[np.int32], targets: Targets, passes: int = 0) -> tuple[int, float]:
-        """How far ways are too long, and the fullest channel's load over capacity: less of the first is better."""
+        """Compute the trees of an order and rate them; the smaller result, compared as a tuple, is better.
+
+        Returns
+        -------
+        long
+            Hops by which the longest path exceeds ``LONGEST``.
+        worst
+            Highest utilisation of a channel (load over capacity).
+        """
         trees = balance(
             self.fabric.channels,
-            slowness(self.fabric),
+            inverse_capacity(self.fabric),
             self.fabric.terminals_at.astype(np.float64),
             targets,
             position=np.ascontiguousarray(np.atleast_2d(position)),
@@ -211,7 +250,7 @@ class OrderSearch:
 
 
 def _step(fabric: Fabric, order: npt.NDArray[np.int32], rng: np.random.Generator) -> npt.NDArray[np.int32]:
-    """The order with a few neighbouring places moved elsewhere."""
+    """Return the order after moving a few consecutive switches forward or back."""
     key = order.astype(np.float64)
     length = int(rng.integers(1, min(8, fabric.switches) + 1))
     start = int(rng.integers(0, fabric.switches - length + 1))

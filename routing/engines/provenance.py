@@ -1,4 +1,4 @@
-"""What an engine writes down of its own run."""
+"""Record of an engine run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routing.tables import Provenance
 def provenance(
     engine: str, fabric: Fabric, options: EngineOptions, seconds: Mapping[str, float], **results: object
 ) -> Provenance:
-    """Engine, options (all but the thread count, which changes nothing), versions, and the digest of the fabric."""
+    """Return the engine, options (except the thread count, which changes nothing), versions, and fabric digest."""
     asked = {
         "vls": options.vls,
         "objective": options.objective.value,

@@ -1,4 +1,4 @@
-"""The roots of Up*/Down* that a site names."""
+"""Roots of Up*/Down* that the options name."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from routing.engines.base import EngineOptions
 from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
 from routing.formats.guid_files import read_guid_list
+from routing.names import guid_in, guids_text
 
 
 def named_roots(fabric: Fabric, options: EngineOptions) -> list[int]:
-    """Rows of the switches that ``roots`` and ``root_guid_file`` name, in their order; empty if they name none.
+    """Return the rows of the switches that ``roots`` and ``root_guid_file`` name, in this order; empty without both.
 
     Raises
     ------
     OptionError
-        A name or GUID that no switch of the fabric has, or that several have.
+        No switch of the fabric has a given name or GUID, or several have it.
     ParseError
-        The file does not follow its format, or names nothing.
+        The file does not follow its format, or names no switch.
     """
     wanted = [_row(fabric, root) for root in options.roots]
     if options.root_guid_file is not None:
@@ -41,7 +42,7 @@ def named_roots(fabric: Fabric, options: EngineOptions) -> list[int]:
 
 
 def roots_left(fabric: Fabric, options: EngineOptions, earlier: Sequence[Fabric]) -> EngineOptions:
-    """The options without roots that were switches of an earlier fabric and are gone; those that are left stay roots.
+    """Return the options without roots that an earlier fabric has and this fabric does not; other roots stay.
 
     Raises
     ------
@@ -62,17 +63,14 @@ def _row(fabric: Fabric, root: str) -> int:
     if len(rows) == 1:
         return rows[0]
     if rows:
-        raise OptionError(f"{len(rows)} switches are named {root!r}", remedy="name the root by its GUID")
+        guids = guids_text(fabric.switch_guid[rows].tolist())
+        raise OptionError(f"{len(rows)} switches are named {root!r}", remedy=f"name the root by its GUID: {guids}")
     raise OptionError(f"no switch is named {root!r}", remedy="name a switch, or give its node GUID as 0x...")
 
 
 def _rows(fabric: Fabric, root: str) -> list[int]:
-    """Switches of that name, or else of that GUID."""
+    """Return the rows of the switches with this name; if there are none, with this GUID."""
     rows = [row for row, name in enumerate(fabric.switch_name) if name == root]
-    if not rows and root.lower().startswith("0x"):
-        try:
-            guid = int(root, 16)
-        except ValueError:
-            guid = -1
+    if not rows and (guid := guid_in(root)) is not None:
         rows = [row for row, own in enumerate(fabric.switch_guid.tolist()) if own == guid]
     return rows

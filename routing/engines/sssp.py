@@ -1,4 +1,4 @@
-"""SSSP: shortest paths, balanced over all destinations together."""
+"""SSSP: shortest paths with the load balanced over all destinations together."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from routing._kernels.balance import Balanced
 from routing._kernels.weighted import weighted
 from routing.engines.base import EngineOptions, Objective, Promise
 from routing.engines.destinations import Destinations, forwarding_tables
-from routing.engines.lanes import lanes, spread, vls_allowed
+from routing.engines.path_selection import PathSelector
 from routing.engines.provenance import provenance
-from routing.engines.ways import WayMaker
+from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.tables import Routing
@@ -24,10 +24,10 @@ class SSSP:
     Notes
     -----
     After T. Hoefler, T. Schneider, A. Lumsdaine, "Optimized routing for large-scale InfiniBand networks", HOTI 2009.
-    With ``minimal`` False that rule as published, which takes longer paths where channels are full.  Otherwise only
-    shortest paths are taken; a path is chosen by the fullest channel on its way rather than by the
-    sum of the loads, and loads of all destinations are refined together; in grids and tori one direction after the
-    other is tried as well, and the better of the two is kept.
+    If ``minimal`` is False, the engine uses the published rule, which takes longer paths where channels are highly
+    loaded.  Otherwise it uses shortest paths only, with two differences.  A path is selected by its highest utilisation
+    rather than by the sum of the loads, and the trees of all destinations are refined together.  In grids and tori,
+    dimension-ordered paths are computed as well, and the better of the two results is kept.
     """
 
     name = "sssp"
@@ -40,18 +40,18 @@ class SSSP:
         start = time.perf_counter()
         vls = 1 if options.vls == "auto" else vls_allowed(options)
         destinations = Destinations.of(fabric)
-        maker = WayMaker(fabric, destinations, options)
+        maker = PathSelector(fabric, destinations, options)
         if options.minimal:
-            directed = maker.directed() if options.objective is Objective.ALLTOALL else None
-            candidates = [maker.free] + ([] if directed is None else [directed])
+            dimension_ordered = maker.dimension_ordered() if options.objective is Objective.ALLTOALL else None
+            candidates = [maker.any_shortest] + ([] if dimension_ordered is None else [dimension_ordered])
             best = min(candidates, key=lambda ways: ways.worst)
             name, trees = best.name, Balanced(best.next_channel, best.load, np.array([best.worst]))
         else:
             name = "published"
-            trees = weighted(fabric.channels, maker.slowness, maker.sources, destinations.targets())
+            trees = weighted(fabric.channels, maker.inverse_capacity, maker.sources, destinations.targets())
         return Routing(
             lft=forwarding_tables(fabric, destinations, trees),
-            **lanes(spread(destinations, len(fabric.lids), vls), vls, options),
+            **vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
             vls_needed=1,
             provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}, ways=name),
         )

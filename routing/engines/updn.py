@@ -1,4 +1,4 @@
-"""Up*/Down*: up, then down, in an order of the switches; free of credit loops on any connected fabric, on one VL."""
+"""Up*/Down*: paths lead up, then down, in an order of the switches; free of credit loops on one VL on any fabric."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from routing._kernels.balance import balance
 from routing.engines.base import EngineOptions, Objective, Promise
-from routing.engines.destinations import Destinations, forwarding_tables, slowness
+from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes
-from routing.engines.lanes import lanes, spread, vls_allowed
-from routing.engines.orders import HOP_COST, LOOKS, OrderSearch, breadth_first, top_switches
+from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
+from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.partition import regions
@@ -27,14 +27,16 @@ class UpDown:
     Notes
     -----
     After M. D. Schroeder et al., "Autonet: a high-speed, self-configuring local area network using point-to-point
-    links", IEEE J. Sel. Areas Commun. 9, 1991.  What differs: the order of the switches is searched for
-    (:mod:`routing.engines.orders`) unless roots are named; ways are not the shortest legal ones but those that balance,
-    with a small price on every hop; a switch that has a way down may go up as long as nobody comes down to it, which
-    OpenSM's ``updn`` decides by hops alone and gets wrong off trees.
+    links", IEEE J. Sel. Areas Commun. 9, 1991.  Differences:
 
-    With VLs to spare the destinations are spread over them, in one order: that keeps replies safe on any SL
-    (``reversible``).  A number of VLs asked for by name is used for better balance instead: METIS splits the
-    destinations into as many regions, each with an order of its own on its own VL where that balances better, which is
+    - Unless roots are named, the engine searches for an order of the switches (:mod:`routing.engines.orders`).
+    - Paths are not the shortest legal ones but those that balance the load, with a small cost per hop.
+    - A switch that has a path down may forward up as long as no traffic for the LID reaches it on a down link.
+      OpenSM's ``updn`` decides this by hops alone, which is wrong on fabrics other than trees.
+
+    If several VLs are allowed, the destinations are spread over them, with one order.  Replies are then safe on any SL
+    (``reversible``).  If the options request a number of VLs, the VLs improve the balance instead.  METIS splits the
+    destinations into as many regions.  Each region has its own order on its own VL if that balances better, which is
     safe for requests (``forward``).
     """
 
@@ -45,7 +47,7 @@ class UpDown:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: O(L S radix hops) a pass; the search for an order looks at a bounded number of channels.
+        Cost: O(L S radix hops) per pass; the search for an order visits a bounded number of channels.
         """
         if not options.minimal:
             raise OptionError("updn takes longer paths in any case", remedy="leave it out")
@@ -58,7 +60,7 @@ class UpDown:
         found = time.perf_counter()
         trees = balance(
             fabric.channels,
-            slowness(fabric),
+            inverse_capacity(fabric, options.link_weights),
             fabric.terminals_at.astype(np.float64),
             destinations.targets(layer),
             position=position,
@@ -66,28 +68,31 @@ class UpDown:
             seed=options.seed,
             threads=options.threads,
             hop_cost=HOP_COST,
-            bisection=_gathers(fabric, options),
+            bisection=_concentrates_traffic(fabric, options),
         )
-        sl = spread(destinations, len(fabric.lids), vls)
+        sl = round_robin_sls(destinations, len(fabric.lids), vls)
         if layers > 1:
             sl[destinations.lid] = layer
         lft = forwarding_tables(fabric, destinations, trees)
         seconds = {"order": found - start, "balance": time.perf_counter() - found}
-        first = {"first_switches": [fabric.switch_name[int(order.argmin())] for order in position if order.size]}
+        first = {"first_switches": [fabric.labels[int(order.argmin())] for order in position if order.size]}
         if roots := named_roots(fabric, options):
             first["roots"] = [f"{int(guid):#018x}" for guid in fabric.switch_guid[roots]]
         return Routing(
             lft=lft,
-            **lanes(sl, vls, options),
+            **vl_tables(sl, vls, options),
             vls_needed=max(
                 len(np.unique(position, axis=0)), 1
-            ),  # one order needs one, however many VLs it is spread over
+            ),  # one order needs one VL, even if its destinations are spread over several
             provenance=provenance(self.name, fabric, options, seconds, **first),
         )
 
 
-def _gathers(fabric: Fabric, options: EngineOptions) -> bool:
-    """Whether destinations are gathered on few channels: off trees that makes ways so long that bisections suffer."""
+def _concentrates_traffic(fabric: Fabric, options: EngineOptions) -> bool:
+    """Return whether to route each destination over few channels, which improves bisections on trees only.
+
+    On other fabrics, the paths become so long that the bisection bandwidth drops.
+    """
     return options.objective is Objective.BISECTION and bool(top_switches(fabric))
 
 
@@ -98,19 +103,19 @@ def _wants_layers(options: EngineOptions) -> bool:
 
 
 def _layers(fabric: Fabric, destinations: Destinations, layers: int, seed: int) -> npt.NDArray[np.int32]:
-    """int32[D], the layer of each destination: the region of the switch that delivers it."""
+    """Return int32[D], the layer of each destination: the region of the switch that delivers it."""
     return regions(fabric, layers, seed=seed)[destinations.root]
 
 
 def _orders(
     fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], options: EngineOptions
 ) -> npt.NDArray[np.int32]:
-    """int32[layers, S], the order of each layer: from the named roots, or the best for each or for all of them."""
+    """Return int32[layers, S], the order of each layer: from the named roots, or found by a search."""
     layers = int(layer.max(initial=0)) + 1
     roots = named_roots(fabric, options)
     if fabric.switches == 0:
         return np.zeros((layers, 0), np.int32)
     if roots:
         return np.tile(breadth_first(fabric, roots), (layers, 1))
-    search = OrderSearch(fabric, destinations, round(LOOKS * options.effort), options.seed, options.threads)
+    search = OrderSearch(fabric, destinations, round(VISITS_PER_SECOND * options.effort), options.seed, options.threads)
     return search.for_layers(layer, layers)

@@ -1,7 +1,7 @@
-"""Faults: what breaks in a fabric, by name, from a list, every single one, or at random.
+"""Faults of a fabric: by name, from a list, every single one, or at random.
 
-A :class:`Fault` names what it hits by GUID and port, so that it can be put on paper, sent to another process and
-applied to any state of the fabric that it was made for; :func:`apply_faults` gives the fabric that is left.
+A :class:`Fault` names its ports and devices by GUID and port number, so that it can be stored, sent to another process
+and applied to any state of its fabric.  :func:`apply_faults` returns the fabric that remains.
 """
 
 from routing.faults.choose import Lottery, every_ca, every_link, every_switch, random_faults

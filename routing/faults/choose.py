@@ -1,4 +1,4 @@
-"""Which faults: every single one, or some at random."""
+"""Choice of faults: every single one, or random ones."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.faults.model import Fault, FaultKind, device_names, node_guids
+from routing.faults.model import Fault, FaultKind, node_guids
 from routing.numerals import number_of
 
 
 def between_switches(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Rows of the cables between different switches."""
+    """Return the rows of the cables between different switches."""
     ends = fabric.link_device
     return np.flatnonzero((ends < fabric.switches).all(axis=1) & (ends[:, 0] != ends[:, 1]))
 
@@ -24,8 +24,8 @@ def between_switches(fabric: Fabric) -> npt.NDArray[np.int64]:
 def link_faults(
     fabric: Fabric, links: Iterable[int], kind: FaultKind = FaultKind.LINK, width: int | None = None
 ) -> list[Fault]:
-    """The loss (or degradation) of each of these cables."""
-    names = device_names(fabric, range(fabric.switches + fabric.terminals))
+    """Return the loss (or degradation) of each of these cables."""
+    names = fabric.labels
     guids, ends, ports = node_guids(fabric).tolist(), fabric.link_device.tolist(), fabric.link_port.tolist()
     faults = []
     for row in links:
@@ -39,23 +39,27 @@ def link_faults(
 
 
 def every_link(fabric: Fabric, *, cas: bool = False) -> list[Fault]:
-    """The loss of each cable between two different switches; with ``cas`` of every other cable too.
+    """Return the loss of each cable between two different switches; with ``cas`` of every other cable too.
 
-    In the order of the fabric's cables.  Cost: O(S + T + K).
+    Faults are in the order of the fabric's cables.
+
+    Notes
+    -----
+    O(S + T + K).
     """
     return link_faults(fabric, range(fabric.links) if cas else between_switches(fabric).tolist())
 
 
 def every_switch(fabric: Fabric) -> list[Fault]:
-    """The loss of each switch, by GUID."""
-    names = device_names(fabric, range(fabric.switches))
+    """Return the loss of each switch, ordered by GUID."""
+    names = fabric.labels[: fabric.switches]
     guids = fabric.switch_guid.tolist()
     return [Fault(FaultKind.SWITCH, name, devices=(guid,)) for name, guid in zip(names, guids, strict=True)]
 
 
 def every_ca(fabric: Fabric) -> list[Fault]:
-    """The loss of each CA and router, by GUID."""
-    names = device_names(fabric, range(fabric.switches, fabric.switches + fabric.terminals))
+    """Return the loss of each CA and router, ordered by GUID."""
+    names = fabric.labels[fabric.switches :]
     guids = fabric.terminal_guid.tolist()
     return [Fault(FaultKind.CA, name, devices=(guid,)) for name, guid in zip(names, guids, strict=True)]
 
@@ -69,40 +73,42 @@ def random_faults(
     kinds: Sequence[str] = ("link",),
     groups: Sequence[Fault] = (),
 ) -> list[Fault]:
-    """Some faults, drawn without putting back.
+    """Draw random faults without replacement.
 
     Parameters
     ----------
     fabric
-        What breaks.
+        Fabric of the faults.
     seed
-        Same fabric, seed and options: same faults.
+        Equal fabric, seed and options give equal faults.
     rate, count
-        Either the share of what can break (0.01: one in a hundred, rounded to the nearest number) or how many.
+        Either the fraction of all possible faults (0.01: one in a hundred, rounded to the nearest number), or their
+        number.
     kinds
-        What can break: "link" (between switches), "ca-link" (all others), "switch", "ca", "degrade" (a cable between
-        switches to one lane), "swap" (the plugs of two cables between switches change places), "group".
+        Kinds to draw from: "link" (between switches), "ca-link" (all other cables), "switch", "ca", "degrade" (a cable
+        between switches to link width 1), "swap" (two cables between switches exchange plugs), "group".
     groups
-        What goes together, for the kind "group": whole groups are drawn, so that faults in them are correlated.
+        Faults of the kind "group": whole groups are drawn, so that their members fail together.
 
     Raises
     ------
     OptionError
-        Neither or both of rate and count, a rate beyond 0 to 1, more faults than there is to break, an unknown kind.
+        Neither or both of rate and count are given, the rate is not within 0 to 1, there are fewer possible faults, or
+        a kind is unknown.
     """
     return Lottery.of(fabric, kinds, groups).draw(seed, rate=rate, count=count)
 
 
 @dataclass(frozen=True, eq=False)
 class Lottery:
-    """All that can break, to draw from many times; :func:`random_faults` draws once.
+    """All possible faults, for many draws; :func:`random_faults` draws once.
 
     Attributes
     ----------
     fabric, kinds
-        What breaks, and how.
+        The fabric, and the kinds of faults.
     faults
-        By kind; of "swap" the links whose plugs change places.
+        Possible faults by kind; for "swap" the links whose plugs can be exchanged.
     """
 
     fabric: Fabric
@@ -111,12 +117,16 @@ class Lottery:
 
     @classmethod
     def of(cls, fabric: Fabric, kinds: Sequence[str], groups: Sequence[Fault] = ()) -> Lottery:
-        """Find all that can break.  Cost: O(S + T + K).
+        """Collect all possible faults.
 
         Raises
         ------
         OptionError
-            An unknown kind, or "group" without groups.
+            A kind is unknown, or groups are missing for "group".
+
+        Notes
+        -----
+        O(S + T + K).
         """
         makers: dict[str, Callable[[], Sequence[Fault]]] = {
             "link": lambda: every_link(fabric),
@@ -135,12 +145,13 @@ class Lottery:
         return cls(fabric, tuple(kinds), tuple(makers[kind]() for kind in kinds))
 
     def draw(self, seed: int | str, *, rate: float | None = None, count: int | None = None) -> list[Fault]:
-        """Some of them, as :func:`random_faults` says.
+        """Draw faults; see :func:`random_faults`.
 
         Raises
         ------
         OptionError
-            Neither or both of rate and count, a rate beyond 0 to 1, more faults than there is to break.
+            Neither or both of rate and count are given, the rate is not within 0 to 1, or there are fewer possible
+            faults.
         """
         if (rate is None) == (count is None):
             raise OptionError("random faults need a rate or a count", remedy="give one of the two")
@@ -160,12 +171,12 @@ class Lottery:
         return rng.sample(candidates, wanted)
 
     def share(self, seed: int | str, rate: float) -> list[Fault]:
-        """A share of all that can break, but at least one thing; none where there is nothing.
+        """Draw a fraction of all possible faults, but at least one if there is any.
 
         Raises
         ------
         OptionError
-            A rate beyond 0 to 1.
+            The rate is not within 0 to 1.
         """
         return self.draw(seed, rate=rate) or self.draw(seed, count=min(1, len(self.draw(seed, rate=1.0))))
 
@@ -181,7 +192,7 @@ def _degradations(fabric: Fabric) -> list[Fault]:
 
 
 def _swaps(links: Sequence[Fault], rng: random.Random) -> list[Fault]:
-    """Random pairs of cables, no cable twice; the second plugs change places."""
+    """Return random pairs of disjoint cables whose second plugs are exchanged."""
     mixed = rng.sample(links, len(links))
     swaps = []
     for a, b in zip(mixed[::2], mixed[1::2], strict=False):

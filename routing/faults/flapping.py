@@ -1,4 +1,4 @@
-"""Links that go and come back: events in time, and the faults that last between them."""
+"""Links that fail and recover: events in time, and the faults present between them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from routing.faults.model import Fault
 
 @dataclass(frozen=True, order=True)
 class Event:
-    """At one moment one fault begins or ends.
+    """Start or end of one fault.
 
     Attributes
     ----------
     seconds
-        Since the start.
+        Time since the start.
     place
-        Of the fault in its sequence.
+        Index of the fault.
     down
-        It begins; otherwise it ends.
+        Whether the fault starts; otherwise it ends.
     """
 
     seconds: float
@@ -31,14 +31,14 @@ class Event:
 
 @dataclass(frozen=True)
 class Flapping:
-    """Faults and when they begin and end.
+    """Faults with the times at which they start and end.
 
     Attributes
     ----------
     faults
-        What flaps.
+        The faults that flap.
     events
-        In the order of time.
+        Events in the order of time.
     """
 
     faults: tuple[Fault, ...]
@@ -54,9 +54,9 @@ class Flapping:
             down ^= {event.place}
 
     def states(self) -> Iterator[tuple[float, tuple[Fault, ...]]]:
-        """After each event: its time, and the faults that last from then on, in the order of ``faults``.
+        """Yield after each event its time in seconds and the faults present from then on, in the order of ``faults``.
 
-        Events of the same moment make one state.
+        Simultaneous events yield one state.
         """
         down: set[int] = set()
         for number, event in enumerate(self.events):
@@ -74,25 +74,25 @@ def flapping(
     down: float = 1.0,
     heal: bool = True,
 ) -> Flapping:
-    """Faults that begin and end at random, each for itself.
+    """Return faults that start and end at random, independently of each other.
 
     Parameters
     ----------
     faults
-        What flaps; all is well at first.
+        The faults that flap; none is present at first.
     seed
-        Same faults, seed and options: same events.
+        Equal faults, seed and options give equal events.
     seconds
-        No event comes later.
+        End of the time span of events.
     up, down
-        Mean seconds that a fault is away and lasts; both are drawn from an exponential distribution.
+        Mean duration in seconds without and with a fault, both exponentially distributed.
     heal
-        End all faults at ``seconds``.
+        Whether all faults end at ``seconds``.
 
     Raises
     ------
     OptionError
-        A time that is not over 0.
+        A time is not positive.
     """
     if min(seconds, up, down) <= 0:
         raise OptionError("flapping takes times over 0 seconds")

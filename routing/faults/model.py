@@ -1,4 +1,4 @@
-"""What a fault is, and the fabric that it leaves."""
+"""Faults, and the fabric that remains after them."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ End = tuple[int, int]
 
 
 class FaultKind(enum.Enum):
-    """What goes wrong."""
+    """Kind of a fault."""
 
     LINK = "link"
-    """A cable is gone."""
+    """Loss of a cable."""
     PORT = "port"
-    """A port is dead, and so its cable is gone."""
+    """Failure of a port, which loses its cable."""
     SWITCH = "switch"
-    """A switch is gone, with all its cables."""
+    """Loss of a switch with all its cables."""
     CA = "ca"
-    """A CA or router is gone, with all its cables."""
+    """Loss of a CA or router with all its cables."""
     GROUP = "group"
-    """Ports and devices that go together: a line card, a rack, a cable bundle."""
+    """Joint failure of ports and devices: a line card, a rack, a cable bundle."""
     DEGRADE = "degrade"
-    """A cable runs with fewer lanes or at a lower speed."""
+    """Cable with fewer physical lanes or at a lower speed."""
     SWAP = "swap"
-    """Two plugs have changed places."""
+    """Two plugs that were exchanged."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that breaks, at a fabric but apart from it.
+    """A fault of a fabric, independent of the fabric object.
 
     Attributes
     ----------
     kind
-        What goes wrong.
+        Kind of the fault.
     name
-        For people; :func:`routing.faults.parse_fault` reads it back.
+        Name for display; :func:`routing.faults.parse_fault` parses it.
     ports
-        The ports that it hits.  Of a link both ends; of a swap the two ports whose plugs change places.
+        Affected ports: both ends of a link; for a swap the two ports whose plugs are exchanged.
     devices
-        GUIDs of the devices that are gone.
+        GUIDs of the lost devices.
     width, speed
-        Of a degraded cable: lanes, and Gb/s of a lane; None: as before.
+        Link width in physical lanes and Gb/s per lane of a degraded cable; None: unchanged.
     """
 
     kind: FaultKind
@@ -65,23 +65,18 @@ class Fault:
         return self.name
 
 
-def device_names(fabric: Fabric, devices: Sequence[int]) -> list[str]:
-    """How faults call devices: by name, or by GUID where several have that name."""
-    names = [*fabric.switch_name, *fabric.terminal_name]
-    seen: dict[str, int] = {}
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-    guids = node_guids(fabric)
-    return [names[row] if names[row] and seen[names[row]] == 1 else f"0x{int(guids[row]):016x}" for row in devices]
-
-
 def node_guids(fabric: Fabric) -> npt.NDArray[np.uint64]:
-    """uint64[S + T], the GUID of every device."""
+    """Return the GUID of every device, uint64[S + T]."""
     return np.concatenate([fabric.switch_guid, fabric.terminal_guid])
 
 
 def device_of(fabric: Fabric, guid: int) -> int:
-    """Number of the device with a node GUID, or -1.  Cost: O(log (S + T))."""
+    """Return the number of the device with a node GUID, or -1.
+
+    Notes
+    -----
+    O(log (S + T)).
+    """
     for first, guids in ((0, fabric.switch_guid), (fabric.switches, fabric.terminal_guid)):
         row = int(np.searchsorted(guids, np.uint64(guid)))
         if row < len(guids) and int(guids[row]) == guid:
@@ -90,27 +85,39 @@ def device_of(fabric: Fabric, guid: int) -> int:
 
 
 def cable_at(fabric: Fabric, device: int, port: int) -> tuple[int, int]:
-    """Row of the cable at a port and which of its ends is there, or (-1, 0).  Cost: O(K)."""
+    """Find the cable at a port.
+
+    Returns
+    -------
+    row : int
+        Row of the cable, or -1.
+    end : int
+        Index of its end at the port, 0 or 1.
+
+    Notes
+    -----
+    O(K).
+    """
     found = np.flatnonzero(fabric.link_device.reshape(-1) == device)
     found = found[fabric.link_port.reshape(-1)[found] == port]
     return (int(found[0]) // 2, int(found[0]) % 2) if found.size else (-1, 0)
 
 
 def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
-    """The fabric with these faults, all at once.
+    """Return the fabric with all these faults applied.
 
-    Devices, GUIDs and LIDs of what survives stay as they are.  A device that is gone leaves its row; a CA that has only
-    lost its cables stays, without end ports.  Ports mean the cables that are in them before any fault: a cable that
-    is pulled is gone wherever a swap puts its plugs.  Devices go with the cables that swaps have put there.
+    Surviving devices keep their GUIDs and LIDs.  A lost device is removed from the arrays; a CA that only lost its
+    cables remains, without end ports.  Ports identify the cables connected to them before any fault, so a removed cable
+    is gone wherever a swap moves its plugs.  Lost devices take the cables with them that swaps have connected.
 
     Raises
     ------
     OptionError
-        A fault that hits nothing of this fabric.
+        A fault names nothing in this fabric.
 
     Notes
     -----
-    Cost: O(K) for each port that is hit, O(S + T + K) in all else.
+    O(K) for each affected port, O(S + T + K) for all else.
     """
     pulled: set[int] = set()
     gone: set[int] = set()
@@ -132,7 +139,7 @@ def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
         fabric = replace(fabric, link_width=width, link_speed=speed)
     if swaps:
         fabric, pulled = _swapped(fabric, swaps, pulled)
-    if gone:  # with what is plugged into them now
+    if gone:  # including the cables that swaps have connected to these devices
         lost = np.isin(fabric.link_device, np.fromiter(gone, np.int64)).any(axis=1)
         pulled.update(np.flatnonzero(lost).tolist())
     if pulled:
@@ -141,13 +148,13 @@ def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
 
 
 def _ends(fabric: Fabric, fault: Fault) -> list[tuple[int, int]]:
-    """Cable and end at each port of a fault."""
+    """Return the row and end of the cable at each port of a fault."""
     ends = []
     for guid, port in fault.ports:
         device = device_of(fabric, guid)
         row, end = cable_at(fabric, device, port) if device >= 0 else (-1, 0)
         if row < 0:
-            what = f"{fabric.device_name(device)} port {port} has no cable" if device >= 0 else f"no device {guid:#x}"
+            what = f"{fabric.labels[device]} port {port} has no cable" if device >= 0 else f"no device {guid:#x}"
             raise _stranger(fabric, fault, what)
         ends.append((row, end))
     if fault.kind in (FaultKind.LINK, FaultKind.SWAP) and len(ends) != 2:
@@ -176,7 +183,15 @@ def _stranger(fabric: Fabric, fault: Fault, what: str) -> OptionError:
 def _swapped(
     fabric: Fabric, swaps: Sequence[tuple[tuple[int, int], tuple[int, int]]], pulled: set[int]
 ) -> tuple[Fabric, set[int]]:
-    """The fabric with plugs exchanged, its cables in their order again, and the new rows of ``pulled``."""
+    """Exchange plugs.
+
+    Returns
+    -------
+    Fabric
+        The fabric, with its cables sorted again.
+    set[int]
+        New rows of the cables in ``pulled``.
+    """
     device, port = fabric.link_device.copy(), fabric.link_port.copy()
     for first, second in swaps:
         for array in (device, port):
@@ -196,7 +211,7 @@ def _swapped(
 
 
 def _without_devices(fabric: Fabric, gone: set[int]) -> Fabric:
-    """The fabric without devices that have no cable left."""
+    """Return the fabric without devices that have no cable left."""
     stay = np.ones(fabric.switches + fabric.terminals, bool)
     stay[np.fromiter(gone, np.int64)] = False
     place = (np.cumsum(stay) - 1).astype(np.int32)

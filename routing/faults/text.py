@@ -1,4 +1,4 @@
-"""Faults by name: one in a line of text, or a file of such lines."""
+"""Parser of fault names: one in a line of text, or a file of such lines."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
 from routing.faults.model import Fault, FaultKind, apply_faults, cable_at, device_of, node_guids
 from routing.formats.text import lines_of, read_text
+from routing.names import guid_in, guid_text, guids_text
 from routing.rates import SPEED_OF, WIDTHS
 
 HOW = "write NAME/PORT, NAME/PORT - NAME/PORT, NAME, or port, switch, ca, group, degrade, swap in front"
@@ -25,29 +26,29 @@ _PORTS = re.compile(r"[0-9]{1,3}(?:-[0-9]{1,3})?", re.ASCII)
 
 
 def parse_fault(text: str, fabric: Fabric) -> Fault:
-    """The fault that a text means on a fabric.
+    """Return the fault that a text names on a fabric.
 
     ``S1/3`` or ``S1[3]`` is the link at that port, ``S1/3 - S2/4`` the link between these two, and ``S1`` the device.
-    A word in front says more: ``link S1/3``, ``port S1/3``, ``switch S1``, ``ca node7``, ``degrade S1/3 1x SDR``
-    (width, speed or both), ``swap S1/3 S2/4`` (the plugs in these ports change places), ``group [NAME:] MEMBER, ...``
-    with members such as ``S1``, ``S1/3``, ``S1/1-18``, ``leaf3*`` and ``leaf3*/1-18``.  Devices go by name or node GUID
-    (``0x...``).
+    Other faults begin with a word: ``link S1/3``, ``port S1/3``, ``switch S1``, ``ca node7``, ``degrade S1/3 1x SDR``
+    (width, speed or both), ``swap S1/3 S2/4`` (the plugs in these ports are exchanged), ``group [NAME:] MEMBER, ...``
+    with members such as ``S1``, ``S1/3``, ``S1/1-18``, ``leaf3*`` and ``leaf3*/1-18``.  Devices are identified by name,
+    node GUID (``0x...``), or label (``name (0x...)``).
 
     Raises
     ------
     OptionError
-        The text means nothing on this fabric, or more than one thing.
+        The text names no fault of this fabric, or is ambiguous.
     """
     return _Reader.of(fabric).fault(text)
 
 
 def read_faults(path: str | Path, fabric: Fabric) -> list[Fault]:
-    """The faults of a list file: one a line as :func:`parse_fault` takes them, ``#`` comments, empty lines.
+    """Read a list of faults: one per line in the form of :func:`parse_fault`, with ``#`` comments and empty lines.
 
     Raises
     ------
     ParseError
-        A line that means nothing on this fabric: with file, line and remedy; or no fault at all.
+        A line names no fault of this fabric, or the file names no fault.
     EnvironmentProblem
         The file cannot be read.
     """
@@ -67,7 +68,7 @@ def read_faults(path: str | Path, fabric: Fabric) -> list[Fault]:
 
 @dataclass(frozen=True, eq=False)
 class _Reader:
-    """A fabric with its devices by name, and the names that begin like a fault with a word in front."""
+    """Index of a fabric's devices by name; ``like_words`` are names that begin with one of the words of faults."""
 
     fabric: Fabric
     by_name: dict[str, list[int]]
@@ -168,7 +169,7 @@ class _Reader:
         return Fault(FaultKind.GROUP, f"group {text}", tuple(ports), tuple(devices))
 
     def member(self, text: str, ports: dict[tuple[int, int], None], devices: dict[int, None]) -> None:
-        """Add what one member of a group means."""
+        """Add the ports or devices of one member of a group."""
         matching = self.matching(text)
         if matching:
             devices.update(dict.fromkeys(self.guid(device) for device in matching))
@@ -186,28 +187,28 @@ class _Reader:
         ports.update(dict.fromkeys(found))
 
     def cabled(self, devices: Sequence[int], low: int, high: int) -> list[tuple[int, int]]:
-        """GUID and number of those ports that have a cable."""
+        """Return the GUID and number of the ports from `low` to `high` that have a cable."""
         device, port = self.fabric.link_device.reshape(-1), self.fabric.link_port.reshape(-1)
         ends = np.flatnonzero(np.isin(device, devices) & (port >= low) & (port <= high))
         guids = node_guids(self.fabric)
         return sorted((int(guids[device[end]]), int(port[end])) for end in ends.tolist())
 
     def matching(self, pattern: str) -> list[int]:
-        """Devices whose name matches a pattern, or the one with that GUID."""
+        """Return the devices whose name matches a pattern, or the one with that GUID."""
         if pattern in self.by_name:
             return [self.find(pattern)]
-        if _guid(pattern) is not None:
-            device = device_of(self.fabric, _guid(pattern) or 0)
+        if guid_in(pattern) is not None:
+            device = device_of(self.fabric, guid_in(pattern) or 0)
             return [device] if device >= 0 else []
         return [device for name, rows in self.by_name.items() if fnmatchcase(name, pattern) for device in rows]
 
     def both_ends(self, text: str) -> list[tuple[int, int]]:
-        """The ports of ``S1/3`` (one) or ``S1/3 - S2/4`` (two)."""
+        """Return the port of ``S1/3``, or the two ports of ``S1/3 - S2/4``."""
         ends = self.two(text, r"\s+-+>?\s+")
         return ends or [self.end(text)]
 
     def two(self, text: str, between: str) -> list[tuple[int, int]] | None:
-        """Two ports with something between them that names may contain too, or None."""
+        """Return two ports separated by a pattern that may occur in names too; None if there are no two ports."""
         problem = None
         for found in re.finditer(between, text):
             parts = text[: found.start()], text[found.end() :]
@@ -222,7 +223,7 @@ class _Reader:
         return None
 
     def end(self, text: str) -> tuple[int, int]:
-        """Device and port of ``S1/3`` or ``S1[3]``."""
+        """Return the device and port of ``S1/3`` or ``S1[3]``."""
         found = re.fullmatch(r"(.+)(?:/([0-9]{1,3})|\[([0-9]{1,3})\])", text.strip(), re.ASCII)
         if found is None:
             raise OptionError(f"{text!r} names no port", remedy=HOW)
@@ -235,7 +236,7 @@ class _Reader:
         return device, port
 
     def cable(self, device: int, port: int) -> tuple[int, int]:
-        """The cable at a port and which of its ends is there."""
+        """Return the row of the cable at a port, and the index of its end there."""
         row, end = cable_at(self.fabric, device, port)
         if row < 0:
             ports = ", ".join(str(port) for _, port in self.cabled([device], 1, 255)[:36])
@@ -246,16 +247,16 @@ class _Reader:
         return row, end
 
     def find(self, text: str) -> int:
-        """The device of that name or GUID."""
+        """Return the device with a name or GUID."""
         rows = self.by_name.get(text, [])
-        guid = _guid(text)
+        guid = guid_in(text)
         if not rows and guid is not None:
             device = device_of(self.fabric, guid)
             rows = [device] if device >= 0 else []
         if len(rows) > 1:
             raise OptionError(
                 f"{len(rows)} devices are named {text!r}",
-                remedy="name it by GUID: " + ", ".join(f"0x{self.guid(row):016x}" for row in rows[:4]),
+                remedy=f"name it by GUID: {guids_text([self.guid(row) for row in rows])}",
             )
         if not rows:
             raise self.nothing(text)
@@ -268,9 +269,9 @@ class _Reader:
         return OptionError(f"{self.fabric.name} has no device {shown!r}", remedy=hint)
 
     def candidates(self, text: str) -> Iterator[str]:
-        """What a wrong name could have been meant to be."""
-        if _guid(text) is not None:
-            yield from (f"0x{guid:016x}" for guid in node_guids(self.fabric).tolist())
+        """Yield possible corrections of a wrong name."""
+        if guid_in(text) is not None:
+            yield from map(guid_text, node_guids(self.fabric).tolist())
         yield from (name for name in self.by_name if name)
 
     def guid(self, device: int) -> int:
@@ -280,13 +281,8 @@ class _Reader:
         return int(fabric.terminal_guid[device - fabric.switches])
 
     def name(self, device: int) -> str:
-        name = self.fabric.device_name(device)
-        return name if name and len(self.by_name[name]) == 1 else f"0x{self.guid(device):016x}"
+        return self.fabric.labels[device]
 
 
 def _has_port(text: str) -> bool:
     return re.fullmatch(r".+(?:/[0-9]{1,3}|\[[0-9]{1,3}\])", text.strip(), re.ASCII) is not None
-
-
-def _guid(text: str) -> int | None:
-    return int(text, 16) if re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}", text, re.ASCII) else None

@@ -1,8 +1,7 @@
-"""Files and directories that appear complete or not at all.
+"""Atomic writes of files and directories: they appear complete or not at all.
 
-Everything is written beside its target and renamed when it is complete; an exception, Ctrl-C included, removes what was
-begun.  Nothing is synced to the disk: this guards against readers that look too early and runs that are stopped, not
-against a power cut.
+Data are written next to the target and renamed when complete.  An exception, including Ctrl-C, removes unfinished data.
+Nothing is synced to disk: this protects against early readers and interrupted runs, not against a power failure.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ _RENAME_EXCHANGE = 2
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes the place of ``path`` when the block ends without an exception.
+    """Open a file for writing that replaces ``path`` when the block ends without an exception.
 
-    A link stays one: what it points at is replaced.
+    If ``path`` is a symbolic link, its target is replaced.
 
     Raises
     ------
     InputError
         The path is a folder, a device or a pipe.
     EnvironmentProblem
-        The folder is not there or cannot be written, or the disk is full.
+        The folder is missing or cannot be written, or the disk is full.
     """
-    target = Path(os.path.realpath(path))  # Path.resolve raises where links point at one another
+    target = Path(os.path.realpath(path))  # Path.resolve raises an exception for cyclic links
     part = _part(target)
     with _environment(target):
-        # The name of a device would be renamed over as well, /dev/null for all programs that run.
+        # A rename would replace even a device node, such as /dev/null for all running programs.
         if Path(path).exists() and not Path(path).is_file():
             what = "a folder" if Path(path).is_dir() else "no regular file"
             raise InputError(f"is {what}, and a file is to be written", path=path, remedy="name a file")
@@ -53,18 +52,18 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def write_text_atomically(path: str | Path, text: str) -> None:
-    """Write a whole text file as UTF-8."""
+    """Write a complete text file as UTF-8."""
     with atomic_write(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def make_folder(path: str | Path) -> Path:
-    """Make a folder for files to be written into, if it is not there.
+    """Create a folder for files, if it does not exist.
 
     Raises
     ------
     EnvironmentProblem
-        It is a file, or the folder around it is missing or cannot be written.
+        The path is a file, or the parent folder is missing or cannot be written.
     """
     folder = Path(path)
     with _environment(folder):
@@ -74,26 +73,26 @@ def make_folder(path: str | Path) -> Path:
 
 @contextmanager
 def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -> Iterator[Path]:
-    """Give an empty folder to fill that takes the place of ``path`` when the block ends without an exception.
+    """Yield an empty folder that replaces ``path`` when the block ends without an exception.
 
-    A folder that is there already is replaced as a whole (Linux exchanges the two in one step), but only if it is empty
-    or was written this way before.
+    An existing folder is replaced as a whole (Linux exchanges the two atomically), but only if it is empty or was
+    written by this function before.
 
     Parameters
     ----------
     path
         The folder.
     marker
-        A file name that tells a folder of ours from any other.
+        File name that identifies a folder written by this function.
     known
-        Every file name that a folder of ours may hold.
+        All file names that such a folder may contain.
 
     Raises
     ------
     InputError
-        The path is no folder, the working folder, or a folder that holds anything else.
+        The path is not a folder, is the working folder, or contains other files.
     EnvironmentProblem
-        The folder around it is missing or cannot be written.
+        The parent folder is missing or cannot be written.
     """
     target = Path(os.path.realpath(path))
     part = _part(target)
@@ -107,14 +106,14 @@ def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -
                 _exchange(part, target)
             else:
                 part.rename(target)
-        except EnvironmentProblem as problem:  # of a file in the folder, whose name nobody has given
+        except EnvironmentProblem as problem:  # name the target, as the user did not choose the temporary folder's name
             raise EnvironmentProblem(str(problem).replace(str(part), str(target))) from None
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
 
 def _part(target: Path) -> Path:
-    """A name beside the target that nobody else has; known before it is made, so that Ctrl-C cannot come in between."""
+    """Return a unique name next to the target, chosen before creation, so that an interrupt cannot leave the file."""
     return target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
 
 
@@ -141,13 +140,13 @@ def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
 
 
 def _exchange(part: Path, target: Path) -> None:
-    """Swap two folders; afterwards ``part`` is the old one."""
+    """Exchange two folders; afterwards ``part`` is the old one."""
     libc = ctypes.CDLL(None, use_errno=True)
     swap = getattr(libc, "renameat2", None)
     names = os.fsencode(part), os.fsencode(target)
     if swap is not None and swap(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
         return
-    # Other systems and file systems: two renames with a moment between them in which there is no folder.
+    # On other systems and file systems two renames are needed, between which there is no folder.
     aside = part.with_name(part.name + ".old")
     target.rename(aside)
     try:

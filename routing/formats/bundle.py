@@ -1,7 +1,7 @@
-"""The bundle: one ``.npz`` that holds a fabric's tables, the certificate, and enough of the fabric to know it again.
+"""The bundle: an ``.npz`` file with a fabric's tables, their certificate, and data that identify the fabric.
 
-It carries what OpenSM's own ``file`` engine loses: service levels, SL2VL tables and the proof.  Plain numpy reads it
-with pickling switched off.
+It contains the data that OpenSM's ``file`` engine loses: service levels, SL2VL tables and the proof.  NumPy can read it
+with pickling disabled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,12 @@ from routing.tables import Provenance, Routing
 
 FORMAT = "ibnue-bundle/1"
 MORE = "state_"
-"""How the names of arrays begin that are no part of the bundle."""
+"""Prefix of the names of additional arrays, which are not part of the bundle."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """What a bundle holds; the arrays are described in ``docs/formats.md``.
+    """Contents of a bundle; ``docs/formats.md`` describes the arrays.
 
     Attributes
     ----------
@@ -41,19 +41,19 @@ class Bundle:
     endport_guid, endport_name, endport_port, endport_lid, endport_lmc
         uint64[E] (ascending), str, uint8[E], uint16[E], uint8[E].
     routing
-        The tables in the LIDs of the time they were made.
+        The tables, with the LIDs at the time of their creation.
     channel_switch, channel_port
         int32[C], uint8[C]: row of the source switch and out-port of each channel.
     order
-        int32[V, C], the certificate; V = 0 where there is none.
+        int32[V, C], the certificate; V = 0 if there is none.
     strength
-        "forward", "reversible", or None where there is no certificate.
+        "forward", "reversible", or None if there is no certificate.
     scope
-        "endports" if the certificate leaves out what switches send to switches, else "all".
+        "endports" if the certificate excludes switch-to-switch traffic, else "all".
     meta
-        Everything else that was noted.
+        All other recorded information.
     path
-        Where it was read.
+        File from which the bundle was read.
     """
 
     switch_guid: npt.NDArray[np.uint64]
@@ -82,17 +82,16 @@ def write_bundle(
     *,
     more: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> None:
-    """Write the tables with their certificate (none, if the proof has none).  The same input gives the same bytes.
+    """Write the tables with their certificate, if any.  Equal input gives equal bytes.
 
     Parameters
     ----------
     path
-        Written beside it, and renamed.
+        The file; written to a temporary name and renamed.
     fabric, routing, proof
-        What goes into it.
+        Contents of the bundle.
     more
-        Arrays that somebody keeps along with the tables, under names that begin with :data:`MORE`; a reader of bundles
-        passes over them.
+        Additional arrays, under names that begin with :data:`MORE`; readers of bundles ignore them.
 
     Raises
     ------
@@ -103,8 +102,21 @@ def write_bundle(
 
     Notes
     -----
-    Cost: O(S L), about 6 ns a byte for the compression.
+    O(S L), about 6 ns per byte for the compression.
     """
+    with atomic_write(path) as file:
+        save_bundle(file, fabric, routing, proof, more=more)
+
+
+def save_bundle(
+    file: BinaryIO,
+    fabric: Fabric,
+    routing: Routing,
+    proof: Proven,
+    *,
+    more: Mapping[str, npt.NDArray[Any]] | None = None,
+) -> None:
+    """Write the contents of :func:`write_bundle` into an open file."""
     routing.check_shapes(fabric)
     certificate, channels = proof.certificate, fabric.channels
     order = np.empty((0, len(channels)), np.int32) if certificate is None else certificate.order
@@ -132,12 +144,11 @@ def write_bundle(
         if not name.startswith(MORE):
             raise ValueError(f"{name!r} does not begin with {MORE!r}")
         arrays[name] = array
-    with atomic_write(path) as file:
-        write_npz(file, arrays)
+    write_npz(file, arrays)
 
 
 def _names(names: tuple[str, ...]) -> npt.NDArray[np.str_]:
-    """The names as numpy holds them, which cannot tell NULs at an end from none."""
+    """Return the names as a NumPy array; NULs are escaped, because NumPy drops trailing ones."""
     return np.array([name.replace("\0", "\\x00") for name in names], np.str_) if names else np.empty(0, "<U1")
 
 
@@ -158,7 +169,7 @@ def _meta(fabric: Fabric, routing: Routing, certificate: Order | None) -> str:
 
 
 def switch_cabling(fabric: Fabric) -> str:
-    """SHA-256 over which port of which switch leads to which (not over LIDs, names, end ports, widths), as hex."""
+    """Return the SHA-256 of the cables between switch ports (without LIDs, names, end ports, link widths), as hex."""
     channels = fabric.channels
     state = hashlib.sha256(b"ibnue-cabling/1")
     for part in (fabric.switch_guid, channels.src, channels.port, channels.dst, channels.dst_port):
@@ -167,27 +178,27 @@ def switch_cabling(fabric: Fabric) -> str:
 
 
 def read_bundle(path: str | Path) -> Bundle:
-    """Read a bundle and check all that can be checked without the fabric.
+    """Read a bundle, with all checks that do not need the fabric.
 
     Raises
     ------
     TableError
-        No bundle, one of another version, one cut short, with arrays missing or in excess, with a dtype, shape or value
-        that cannot be.
+        The file is not a bundle, has another version, is truncated, has missing or additional arrays, or an array has
+        an invalid dtype, shape or value.
     InputError, EnvironmentProblem
-        The file is not there or cannot be read.
+        The file is missing or cannot be read.
     """
     with NpzReader(path) as archive:
         return bundle_in(archive)
 
 
 def bundle_in(archive: NpzReader) -> Bundle:
-    """The bundle in an open archive, which may hold more under names of its own (:data:`MORE`).
+    """Return the bundle in an open archive, which may contain additional arrays (:data:`MORE`).
 
     Raises
     ------
     TableError
-        As :func:`read_bundle`.
+        See :func:`read_bundle`.
     """
     path = archive.path
     checker = BundleChecker(path)
@@ -244,15 +255,15 @@ def _bundle(arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, object], 
 
 
 def bundle_routing(bundle: Bundle, fabric: Fabric) -> Routing:
-    """The tables of a bundle in the rows and LIDs of a fabric.
+    """Return the tables of a bundle with the rows and LIDs of a fabric.
 
-    The fabric fits if it has the same switches, cabled to each other in the same way, and no end port that the bundle
-    does not know.  End ports may be missing (a host that is off), and LIDs may have moved: columns follow the GUIDs.
+    The fabric fits if it has the same switches with the same cables between them, and no end port that is unknown to
+    the bundle.  End ports may be missing (a host that is off), and LIDs may have moved: columns are matched by GUID.
 
     Raises
     ------
     TableError
-        It is another fabric; the message names what differs.
+        The bundle belongs to another fabric; the message names the difference.
     """
     _refuse_other_switches(bundle, fabric)
     _refuse_other_endports(bundle, fabric)
@@ -279,7 +290,7 @@ def _owners(bundle: Bundle) -> npt.NDArray[np.uint64]:
 
 
 def _refuse(bundle: Bundle, what: str) -> TableError:
-    return TableError(f"the bundle is for another fabric: {what}", path=bundle.path, remedy="route this fabric anew")
+    return TableError(f"the bundle is for another fabric: {what}", path=bundle.path, remedy="route this fabric again")
 
 
 def _refuse_other_switches(bundle: Bundle, fabric: Fabric) -> None:
@@ -294,7 +305,7 @@ def _refuse_other_switches(bundle: Bundle, fabric: Fabric) -> None:
     there = bundle.channel_switch.astype(np.int64) * 256 + bundle.channel_port
     for keys, other, state in ((there, here, "leads to no switch here"), (here, there, "led to no switch there")):
         for key in np.setdiff1d(keys, other)[:1].tolist():
-            raise _refuse(bundle, f"port {key % 256} of switch {fabric.switch_name[key // 256]!r} {state}")
+            raise _refuse(bundle, f"port {key % 256} of switch {fabric.labels[key // 256]!r} {state}")
     if bundle.meta.get("switch_cabling") != switch_cabling(fabric):
         raise _refuse(bundle, "the same ports are cabled, but to other switches or ports")
 
@@ -307,24 +318,22 @@ def _refuse_other_endports(bundle: Bundle, fabric: Fabric) -> None:
         if bundle.endport_lid[at] and fabric.endport_lid[row] and bundle.endport_lmc[at] != fabric.endport_lmc[row]:
             raise _refuse(
                 bundle,
-                f"the LMC of {fabric.endport_name[row]!r} is {fabric.endport_lmc[row]}, was {bundle.endport_lmc[at]}",
+                f"the LMC of {fabric.endport_label[row]!r} is {fabric.endport_lmc[row]}, was {bundle.endport_lmc[at]}",
             )
 
 
 def _refuse_other_places(bundle: Bundle, fabric: Fabric, routing: Routing) -> None:
-    """Every LID has to be delivered where its port is cabled now."""
+    """Check that every LID is delivered to the port that is cabled now, and that all out-ports exist."""
     lids = fabric.lids
     known = np.flatnonzero(lids.switch >= 0)
     port = routing.lft[lids.switch[known], known]
     for lid in known[(port != lids.port[known]) & (port != NO_PORT)][:1].tolist():
         row = int(lids.endport[lid])
-        name = fabric.endport_name[row] if row >= 0 else fabric.switch_name[int(lids.switch[lid])]
-        raise _refuse(
-            bundle, f"{name!r} (LID {lid}) is cabled to another port of {fabric.switch_name[int(lids.switch[lid])]!r}"
-        )
+        name = fabric.endport_label[row] if row >= 0 else fabric.labels[lids.switch[lid]]
+        raise _refuse(bundle, f"{name!r} (LID {lid}) is cabled to another port of {fabric.labels[lids.switch[lid]]!r}")
     ports = routing.lft.max(axis=1, initial=0, where=routing.lft != NO_PORT)
     for row in np.flatnonzero(ports > fabric.switch_ports)[:1].tolist():
         raise _refuse(
             bundle,
-            f"it uses port {int(ports[row])} of {fabric.switch_name[row]!r}, which has {int(fabric.switch_ports[row])}",
+            f"it uses port {int(ports[row])} of {fabric.labels[row]!r}, which has {int(fabric.switch_ports[row])}",
         )

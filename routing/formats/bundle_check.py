@@ -1,4 +1,4 @@
-"""What a bundle may hold: dtypes, shapes that go together, values.  Sizes are checked before anything large is read."""
+"""Checks of a bundle: dtypes, consistent shapes, values.  Sizes are checked before large arrays are read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routing.formats.npz import Expected
 from routing.tables import DATA_VLS
 
 LARGEST = 4 << 30
-"""Bytes of arrays that a bundle may unpack to."""
+"""Maximum total size of the arrays in bytes."""
 
 _LONGEST_NAME = 4096
 _LONGEST_META = 1 << 24
@@ -41,16 +41,16 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "order": ("i4", ("VC",)),
     "meta": ("U", ("",)),
 }
-"""Dtype and allowed dimensions of each array, in the order in which they are written and read."""
+"""Dtype and allowed dimensions of each array, in the order of writing and reading."""
 
 OWNERS = tuple(name for name in KINDS if name.startswith(("switch_", "endport_")))
-"""What says who owns the LIDs; it is read first, since it bounds the size of the tables."""
+"""Arrays that define the owners of LIDs; they are read first, as they bound the size of the tables."""
 
 _MOST = {"S": MAX_UNICAST_LID, "E": 2 * MAX_UNICAST_LID, "L": MAX_UNICAST_LID + 1, "P": 255, "V": 16, "C": 1 << 24}
 
 
 class BundleChecker:
-    """Holds dimensions together while the arrays are read, and values afterwards."""
+    """Checks that dimensions agree while arrays are read, and the values afterwards."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -58,7 +58,7 @@ class BundleChecker:
         self._bytes = 0
 
     def expect(self, name: str) -> Expected:
-        """What has to be said against a dtype and a shape of this array."""
+        """Return a function that describes what is wrong with a dtype and shape of this array, None if nothing."""
 
         def complaint(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
             kind, forms = KINDS[name]
@@ -90,7 +90,7 @@ class BundleChecker:
         return "[" + ", ".join(str(self._size.get(letter, letter)) for letter in form) + "]"
 
     def check_owners(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Check GUIDs, LIDs and LMCs; the highest LID says how wide the tables have to be."""
+        """Check GUIDs, LIDs and LMCs; the highest LID defines the width of the tables."""
         for name in ("switch_guid", "endport_guid"):
             guid = arrays[name]
             self._demand(bool((guid > 0).all() and (guid[1:] > guid[:-1]).all()), f"{name} is not in ascending order")
@@ -107,7 +107,7 @@ class BundleChecker:
         self._demand(self._size["L"] <= MAX_UNICAST_LID + 1, "a LID is over 0xBFFF")
 
     def check_tables(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Check the values in everything else."""
+        """Check the values of all other arrays."""
         for name in ("sl", "sl2vl"):
             self._demand(int(arrays[name].max(initial=0)) <= 15, f"{name} holds a number over 15")
         self._demand(1 <= int(arrays["vls"]) <= DATA_VLS, f"the number of VLs is not 1 to {DATA_VLS}")
@@ -122,7 +122,7 @@ class BundleChecker:
         self._demand(int(arrays["order"].min(initial=0)) >= -1, "the certificate holds a position under -1")
 
     def meta(self, text: str) -> dict[str, object]:
-        """The description, read."""
+        """Parse the description, a JSON object."""
         try:
             meta = json.loads(text)
         except (ValueError, RecursionError):

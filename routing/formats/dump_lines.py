@@ -1,7 +1,7 @@
-"""Large text dumps as arrays: where each line begins, and fixed columns of many lines at once.
+"""Large text dumps as arrays: offsets of the lines, and fixed columns of many lines at once.
 
-The dumps of forwarding tables have a line per switch and LID, millions of them.  They are read in pieces of whole
-lines; the lines that look exactly as OpenSM prints them are decoded by numpy, and only the rest one by one.
+Dumps of forwarding tables have one line per switch and LID, that is, millions of lines.  They are read in pieces of
+whole lines.  NumPy decodes the lines that look exactly as OpenSM prints them; all others are parsed one by one.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _DIGIT = np.where(_HEX < 10, _HEX, 255).astype(np.uint8)
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some lines of a file.
+    """Consecutive lines of a file.
 
     Attributes
     ----------
     data
-        uint8[N], the lines with their newlines, padded so that a fixed column may be looked up beyond the last line.
+        uint8[N], the lines with their newlines, padded so that fixed columns can be read beyond the last line.
     start, end
-        int64[n], where each line begins and where its newline stands.
+        int64[n], offset of the first byte and of the newline of each line.
     first
         Number of the first line (lines count from 1).
     """
@@ -45,11 +45,11 @@ class Piece:
     first: int
 
     def text(self, line: int) -> str:
-        """One line without its newline."""
+        """Return one line without its newline."""
         return bytes(self.data[self.start[line] : self.end[line]]).decode("utf-8", "backslashreplace").rstrip("\r")
 
     def has(self, lines: npt.NDArray[np.int64], column: int, what: bytes) -> npt.NDArray[np.bool_]:
-        """bool[n], which of the lines hold ``what`` at a column."""
+        """Return which of the lines contain ``what`` at a column, bool[n]."""
         begin = self.start[lines] + column
         good = begin + len(what) <= self.end[lines]
         for offset, byte in enumerate(what):
@@ -59,7 +59,15 @@ class Piece:
     def number(
         self, lines: npt.NDArray[np.int64], column: int, digits: int, base: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Numbers of a fixed width at a column: int64[n], and bool[n], whether there was one."""
+        """Parse numbers of a fixed width at a column.
+
+        Returns
+        -------
+        value : int64[n]
+            The numbers; meaningless where there is none.
+        good : bool[n]
+            Whether there is a number.
+        """
         table = _HEX if base == 16 else _DIGIT
         begin = self.start[lines] + column
         value = np.zeros(len(lines), np.int64)
@@ -77,9 +85,9 @@ def read_pieces(path: str | Path, size: int = PIECE) -> Iterator[Piece]:
     Raises
     ------
     InputError, EnvironmentProblem
-        The file is not there, is a folder, or cannot be read.
+        The file is missing, is a folder, or cannot be read.
     ParseError
-        A line is longer than any line of any dump (64 KiB).
+        A line is longer than 64 KiB, which no dump has.
     """
     rest, number = b"", 1
     try:
@@ -103,7 +111,7 @@ def read_pieces(path: str | Path, size: int = PIECE) -> Iterator[Piece]:
 
 
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text file one by one with their numbers; raises as :func:`read_pieces` does."""
+    """Yield the lines of a text file with their numbers; errors are those of :func:`read_pieces`."""
     for piece in read_pieces(path):
         for line in range(len(piece.start)):
             yield piece.first + line, piece.text(line)

@@ -1,4 +1,4 @@
-"""Fabric files of every format: read by content, written by suffix."""
+"""Fabric files in all formats: the content decides when reading, the suffix when writing."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _WRITERS = {".net": net_text, ".json": json_text, ".graphml": graphml_text}
 
 
 def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None = None) -> Fabric:
-    """Read a fabric file of any known format.
+    """Read a fabric file in any known format.
 
     Parameters
     ----------
     path
-        The file, plain or gzip; its format is told by content: ibsim net file, ibnetdiscover's output, OpenSM's
-        ``opensm-subnet.lst``, our JSON or GraphML.
+        The file, plain or gzip.  The content decides the format: ibsim net file, ibnetdiscover's output, OpenSM's
+        ``opensm-subnet.lst``, ibnue's JSON or GraphML.
     lmc
         LMC (0 to 7) of the end ports for which the file states no LID; of all end ports for ``opensm-subnet.lst``,
         which has base LIDs only.
     guid2lid
-        OpenSM's LID file; what it names gets its LIDs from there, whatever the fabric file says.
+        OpenSM's LID file; its LIDs take precedence over those of the fabric file.
 
     Raises
     ------
     InputError
-        With file, line and remedy.
+        The file is invalid; the message has file, line and remedy.
     EnvironmentProblem
         The file cannot be read.
     """
@@ -70,14 +70,14 @@ def _parse(text: str, path: str | Path, lmc: int) -> Fabric:
 
 
 def write_fabric(fabric: Fabric, path: str | Path) -> None:
-    """Write a fabric in the format that the suffix names: ``.net``, ``.json`` or ``.graphml``, with ``.gz`` packed.
+    """Write a fabric in the format of the suffix: ``.net``, ``.json`` or ``.graphml``; with ``.gz`` compressed.
 
     Raises
     ------
     OptionError
-        Another suffix.
+        The suffix is unknown.
     FabricError
-        The format cannot hold the fabric (a link speed that InfiniBand does not have, in a net file).
+        The format cannot represent the fabric (a link speed that InfiniBand does not have, in a net file).
     EnvironmentProblem
         The file cannot be written.
     """
@@ -93,14 +93,14 @@ def write_fabric(fabric: Fabric, path: str | Path) -> None:
 
 
 def write_net(fabric: Fabric, path: str | Path) -> None:
-    """Write a fabric as an ibsim net file, whatever the suffix (packed if it is ``.gz``).
+    """Write a fabric as an ibsim net file for any suffix; compressed if the suffix is ``.gz``.
 
-    See :func:`routing.formats.ibsim_net_write.net_text` for what ibsim cannot be told.
+    :func:`routing.formats.ibsim_net_write.net_text` describes the limits of ibsim.
 
     Raises
     ------
     FabricError
-        A link speed or width that InfiniBand does not have.
+        InfiniBand does not have the link speed or width.
     EnvironmentProblem
         The file cannot be written.
     """

@@ -1,8 +1,8 @@
-"""Fabrics as GraphML, for igraph, networkx, Gephi and others, and back.
+"""Fabrics as GraphML, for igraph, networkx, Gephi and others; reader and writer.
 
 Devices are nodes with ``kind``, ``guid`` (a string: many tools lose bits of 64-bit numbers), ``name``, ``ports`` and,
-for switches, ``lid``.  Cables are undirected edges with ``width``, ``speed`` (Gb/s of one lane) and, for either end,
-``port`` and, where it is a CA's or router's, ``guid``, ``lid`` and ``lmc`` of that port (``source_port``,
+for switches, ``lid``.  Cables are undirected edges with ``width``, ``speed`` (Gb/s of one physical lane) and ``port``
+for either end.  An end at a CA or router also has ``guid``, ``lid`` and ``lmc`` of that port (``source_port``,
 ``target_lid``, ...).
 """
 
@@ -32,7 +32,7 @@ _MAX_NAME = 1000
 
 
 def graphml_text(fabric: Fabric) -> str:
-    """The fabric as GraphML."""
+    """Return the fabric as GraphML."""
     return "\n".join(_lines(fabric)) + "\n"
 
 
@@ -81,7 +81,7 @@ def _data(target: str, values: dict[str, Any]) -> str:
 
 
 def _legal(text: str) -> str:
-    """With escapes for the characters that XML cannot hold."""
+    """Return the text with escapes for the characters that XML cannot represent."""
     return escaped(text, _holds)
 
 
@@ -91,7 +91,7 @@ def _holds(letter: str) -> bool:
 
 @dataclass
 class _Element:
-    """A node or edge while it is read."""
+    """Node or edge that is being read."""
 
     place: Place
     ends: tuple[str, str]
@@ -100,7 +100,7 @@ class _Element:
 
 @dataclass
 class _Reader:
-    """Handlers for expat, which works in one pass and knows the line."""
+    """Handlers for expat, which works in one pass and knows the line number."""
 
     path: str | Path
     parser: Any
@@ -207,21 +207,21 @@ def _add_cable(reader: _Reader, builder: FabricBuilder, element: _Element, handl
 
 
 def parse_graphml(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """The fabric of a GraphML text.
+    """Parse a fabric from GraphML text.
 
     Parameters
     ----------
     text
-        What the file holds, ours or what another tool has made of ours: nodes and edges are told by attribute name.
+        Content of the file.  Attributes are identified by name, so other tools may have rewritten the file.
     path
-        Its name, for errors.
+        File name for errors.
     lmc
         LMC of the end ports that have LID 0 (none) in the file.
 
     Raises
     ------
     ParseError, FabricError
-        With file, line and remedy.
+        The text is invalid; the message has file, line and remedy.
     """
     parser = expat.ParserCreate(encoding="UTF-8")
     parser.buffer_text = True
@@ -236,7 +236,7 @@ def parse_graphml(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
         raise ParseError(
             f"no XML: {expat.ErrorString(problem.code)}", path=path, line=problem.lineno, remedy="is the file whole?"
         ) from None
-    finally:  # the parser and its handlers hold each other; let go at once
+    finally:  # break the reference cycle of parser and handlers, so that both are freed at once
         parser.StartElementHandler = parser.EndElementHandler = None
         parser.CharacterDataHandler = parser.StartDoctypeDeclHandler = None
     if not reader.nodes:

@@ -1,6 +1,6 @@
-"""Fabrics as JSON, schema ``ibnue-fabric/1``: everything that a :class:`~routing.fabric.Fabric` holds, nothing else.
+"""Fabrics as JSON, schema ``ibnue-fabric/1``: all data of a :class:`~routing.fabric.Fabric`.
 
-GUIDs are strings (``"0x200000"``), because JSON's numbers end at 2^53 for many readers.
+GUIDs are strings (``"0x200000"``), because many readers represent JSON numbers exactly only up to 2^53.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SCHEMA = "ibnue-fabric/1"
 
 
 def json_text(fabric: Fabric) -> str:
-    """The fabric as JSON, one device or cable a line."""
+    """Return the fabric as JSON, with one device or cable per line."""
     parts = [
         '{"schema": ' + json.dumps(SCHEMA),
         '"name": ' + json.dumps(_printable(fabric.name)),
@@ -74,12 +74,12 @@ def _links(fabric: Fabric) -> Iterator[Any]:
 
 
 def _printable(text: str) -> str:
-    """The text without halves of surrogate pairs, which nothing can write."""
+    """Return the text with lone surrogates escaped, as they cannot be encoded."""
     return text.encode("utf-8", errors="backslashreplace").decode("utf-8")
 
 
 class _Reader:
-    """Walks the parsed value; complaints name the spot in it (``links[3]``), for JSON keeps no lines."""
+    """Reader of the parsed value; errors name the position in it (``links[3]``), because JSON keeps no line numbers."""
 
     def __init__(self, path: str | Path, lmc: int) -> None:
         self.path = path
@@ -89,7 +89,7 @@ class _Reader:
         return ParseError(f"{spot}: {problem}", path=self.path, remedy=f"see the schema {SCHEMA}")
 
     def take(self, row: Any, spot: str, key: str, kind: type, default: Any = None) -> Any:
-        """A member of an object, of the right type."""
+        """Return a member of an object after checking its type."""
         if not isinstance(row, dict):
             raise self.error(spot, "no object")
         value = row.get(key, default)
@@ -174,21 +174,21 @@ class _Reader:
 
 
 def parse_json(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """The fabric of a JSON text.
+    """Parse a fabric from JSON text.
 
     Parameters
     ----------
     text
-        What the file holds.
+        Content of the file.
     path
-        Its name, for errors.
+        File name for errors.
     lmc
         LMC of the end ports that have LID 0 (none) in the file.
 
     Raises
     ------
     ParseError, FabricError
-        With file and the spot (``links[3]``), and the line if it is no JSON at all.
+        The text is invalid; the message has the file and the position (``links[3]``), or the line of a syntax error.
     """
     try:
         value = json.loads(text)

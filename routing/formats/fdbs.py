@@ -1,4 +1,4 @@
-"""``opensm.fdbs``: forwarding tables with hop counts, the form that ``ibdmchk -f`` reads."""
+"""``opensm.fdbs``: forwarding tables with hop counts, the format that ``ibdmchk -f`` reads."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def write(
     hops: npt.NDArray[np.uint8],
     best: npt.NDArray[np.uint8] | None = None,
 ) -> None:
-    """Write the tables as OpenSM does.
+    """Write the tables in OpenSM's format.
 
     Parameters
     ----------
     path
         The file.
     fabric
-        Gives GUIDs and LIDs.
+        Fabric with the GUIDs and LIDs.
     lft
         uint8[S, L], 255: no entry.
     hops
-        uint8[S, L], switches still to pass on the way, 0 at the one that delivers (255: unknown).  The file counts the
+        uint8[S, L], number of channels on the path, 0 at the delivering switch (255: unknown).  The file counts the
         last cable to a CA or router as a hop, as OpenSM does.
     best
-        uint8[S, L], the fewest hops there could be; a longer way is marked, as OpenSM does, but without the port that
-        OpenSM would recommend.  None: no way is longer.
+        uint8[S, L], the smallest possible number of hops.  Longer paths are marked as in OpenSM, but without the port
+        that OpenSM would recommend.  None: no path is marked.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def write(
 
     Notes
     -----
-    28 bytes an entry.
+    28 bytes per entry.
     """
     last = (fabric.lids.endport >= 0).astype(np.int64)
     with atomic_write(path) as file:
@@ -89,19 +89,20 @@ def _lines(
 
 
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read the tables of a fabric's switches; the LIDs have to be those of the fabric, for the file names no owners.
+    """Read the tables of a fabric's switches; the LIDs must be those of the fabric, as the file has no port GUIDs.
 
     Returns
     -------
-    uint8[S, L], 255: no entry.
+    uint8[S, L]
+        The tables, 255: no entry.
 
     Raises
     ------
     ParseError
-        A line that is no line of such a file, a port that the switch does not have, a LID twice, a section that is
-        shorter than the others.
+        A line is invalid, a port does not exist on the switch, a LID is repeated, or a section is shorter than the
+        others.
     TableError
-        A switch that the fabric does not have, or one of the fabric that the file lacks.
+        A switch is missing in the fabric or in the file.
     InputError, EnvironmentProblem
         The file is missing or unreadable.
     """

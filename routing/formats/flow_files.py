@@ -1,4 +1,4 @@
-"""Files of flows: who sends to whom on a fabric, or plain paths over named links."""
+"""Files of flows: sources and destinations on a fabric, or paths over named links."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _RATE = re.compile(r"[0-9]{1,9}(?:/[0-9]{1,9}|\.[0-9]{1,9})?", re.ASCII)
 def read_demands(path: str | Path, fabric: Fabric) -> list[Demand]:
     """Read lines of ``SOURCE DESTINATION [RATE]``.
 
-    An end is the name of a CA or router, a GUID (0x..., of the node or of the port) or a LID; a name with blanks goes
-    in quotes, and a CA with several cabled ports needs its port's GUID or LID.  RATE is a share of the sender's link,
-    such as 1/3 or 0.5 (1 if not given).  ``#`` begins a comment.
+    An end is the name of a CA or router, a GUID (0x..., of the node or of the port) or a LID.  Names with blanks are
+    quoted, and a CA with several cabled ports needs its port's GUID or LID.  RATE is a share of the sender's link, such
+    as 1/3 or 0.5 (1 if not given).  ``#`` begins a comment.
 
     Raises
     ------
     ParseError
-        A line that is none, an end that the fabric does not have, a rate that is not above 0 and at most 1.
+        A line is invalid, an end is not in the fabric, or a rate is not above 0 and at most 1.
     """
     found = []
     for line, words in _lines(path):
@@ -50,12 +50,12 @@ def read_demands(path: str | Path, fabric: Fabric) -> list[Demand]:
 
 
 def read_paths(path: str | Path) -> Flows:
-    """Read lines of ``FLOW: LINK LINK ...``; links are whatever they are called, all of capacity 1.
+    """Read lines of ``FLOW: LINK LINK ...``; link names are arbitrary, and all links have capacity 1.
 
     Raises
     ------
     ParseError
-        A line that is none, a flow that is there twice, one that takes a link twice.
+        A line is invalid, a flow is repeated, or a flow uses a link twice.
     """
     paths: dict[str, list[str]] = {}
     for line, words in _lines(path):
@@ -85,7 +85,15 @@ def _lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _endport(fabric: Fabric, word: str, path: str | Path, line: int) -> tuple[int, int]:
-    """Row of an end port, and the LID to reach it by."""
+    """Find an end port.
+
+    Returns
+    -------
+    row : int
+        Row of the end port.
+    lid : int
+        LID that addresses it.
+    """
     try:
         return find_endport(fabric, word)
     except OptionError as error:
@@ -94,7 +102,7 @@ def _endport(fabric: Fabric, word: str, path: str | Path, line: int) -> tuple[in
 
 def _rate(word: str, path: str | Path, line: int) -> Fraction:
     try:
-        # A Fraction of 1e-999999999 would be written out digit by digit.
+        # The pattern excludes exponents: Fraction("1e-999999999") would be expanded to all its digits.
         rate = Fraction(word) if _RATE.fullmatch(word) else Fraction(0)
     except ZeroDivisionError:
         rate = Fraction(0)

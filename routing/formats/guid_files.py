@@ -1,6 +1,6 @@
-"""OpenSM's small files by GUID: ``guid2lid``, GUID lists (``root_guid_file`` and its kin), the node name map.
+"""OpenSM's small files keyed by GUID: ``guid2lid``, GUID lists (such as ``root_guid_file``), the node name map.
 
-They are read as OpenSM's own parsers read them, but what those skip or half-read in silence is an error here.
+They are read as OpenSM's parsers read them, except that lines which OpenSM silently skips or truncates are errors here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAX_LINE = 254
 
 @dataclass(frozen=True)
 class GuidLine:
-    """One line of a GUID list: the GUID, the word after it (often none), and where it stands."""
+    """One line of a GUID list: the GUID, the word after it (often empty), and the line number."""
 
     guid: int
     word: str
@@ -48,13 +48,13 @@ class LidRange:
 
 
 def read_guid_lines(path: str | Path) -> tuple[GuidLine, ...]:
-    """Read a file of OpenSM's ``parse_node_map`` kind: a GUID, perhaps a word, ``#`` comments.
+    """Read a file in the format of OpenSM's ``parse_node_map``: a GUID, an optional word, ``#`` comments.
 
     Raises
     ------
     ParseError
-        A line that OpenSM would reject the whole file for: no number in front, or a number that runs into something
-        else, the end of the file included.
+        OpenSM would reject the whole file for this line: it begins without a number, or the number is not followed by
+        white space, not even by the end of the line.
     """
     text = read_text(path)
     return tuple(_guid_lines(text, path))
@@ -74,7 +74,7 @@ def _guid_lines(text: str, path: str | Path) -> Iterator[GuidLine]:
 
 
 def read_guid_list(path: str | Path) -> tuple[int, ...]:
-    """Read the GUIDs of a list such as ``root_guid_file``, in order; see :func:`read_guid_lines`."""
+    """Read the GUIDs of a list such as ``root_guid_file``, in order; errors are those of :func:`read_guid_lines`."""
     return tuple(line.guid for line in read_guid_lines(path))
 
 
@@ -84,7 +84,7 @@ def read_node_name_map(path: str | Path) -> dict[int, str]:
     Raises
     ------
     ParseError
-        A line that is no such pair, a GUID that stands twice.
+        A line is invalid, or a GUID is repeated.
     """
     names: dict[int, str] = {}
     for number, line in lines_of(read_text(path)):
@@ -101,7 +101,7 @@ def read_node_name_map(path: str | Path) -> dict[int, str]:
 
 
 def apply_node_names(fabric: Fabric, names: Mapping[int, str]) -> Fabric:
-    """The fabric with the names that the map has for its node GUIDs."""
+    """Return the fabric with the names from the map, by node GUID."""
     switches = zip(fabric.switch_guid.tolist(), fabric.switch_name, strict=True)
     terminals = zip(fabric.terminal_guid.tolist(), fabric.terminal_name, strict=True)
     return replace(
@@ -117,8 +117,8 @@ def read_guid2lid(path: str | Path) -> dict[int, LidRange]:
     Raises
     ------
     ParseError
-        A line that is no such triple, no empty line between two, LIDs that are none, a range whose size is no power of
-        two or whose base is not aligned to it, a GUID or LID that stands twice.
+        A line is invalid, an empty line between entries is missing, a LID is not a unicast LID, a range is not an
+        aligned power of two, or a GUID or LID is repeated.
     """
     ranges: dict[int, LidRange] = {}
     owner: dict[int, int] = {}
@@ -155,15 +155,15 @@ def _lid_range(low: int, high: int, path: str | Path, line: int) -> LidRange:
 
 
 def apply_guid2lid(fabric: Fabric, ranges: Mapping[int, LidRange], *, lmc: int = 0) -> Fabric:
-    """The fabric with LIDs from ``guid2lid``, as OpenSM gives them out.
+    """Return the fabric with LIDs from ``guid2lid``, as OpenSM assigns them.
 
-    What the file names gets its LIDs from there (of a switch: the lowest); everything else keeps the LIDs that it has
-    if they are still free, and gets the lowest free ones (``lmc``: how many) if not.
+    Ports in the file get their LIDs from it (a switch the lowest).  All other ports keep their LIDs if they are still
+    free, and get the lowest free ones otherwise (2^``lmc`` for a port without LIDs).
 
     Raises
     ------
     FabricError
-        More LIDs are needed than there are.
+        More LIDs are needed than exist.
     """
     switch_ranges = [ranges.get(guid) for guid in fabric.switch_guid.tolist()]
     endport_ranges = [ranges.get(guid) for guid in fabric.endport_guid.tolist()]
@@ -186,7 +186,7 @@ def apply_guid2lid(fabric: Fabric, ranges: Mapping[int, LidRange], *, lmc: int =
 
 
 def _keep(lid: int, lmc: int, used: set[int]) -> int:
-    """The base LID if its whole block is free (it is taken then), else 0."""
+    """Return the base LID and mark its block as used if the whole block is free, else return 0."""
     block = range(lid, lid + (1 << lmc))
     if not lid or not used.isdisjoint(block):
         return 0
@@ -202,7 +202,7 @@ def _guid(text: str, path: str | Path, line: int) -> int:
 
 
 def _number(text: str) -> int:
-    """A number that the patterns above let pass; one that is too long is too large for all of them."""
+    """Parse a number that matches the patterns above; a number that is too long becomes 2^64, which checks reject."""
     number = c_number(text)
     return 1 << 64 if number is None else number
 

@@ -1,4 +1,4 @@
-"""OpenSM's lists by GUID: ``guid2lid``, by which it keeps LIDs over a restart, and plain lists such as root GUIDs."""
+"""Writers of OpenSM's files keyed by GUID: ``guid2lid``, which preserves LIDs over a restart, and GUID lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from routing.formats.atomic import write_text_atomically
 
 
 def write_guid2lid(path: str | Path, fabric: Fabric) -> None:
-    """Write the LIDs of a fabric so that OpenSM, finding the file in its cache folder, gives out the same ones.
+    """Write the LIDs of a fabric as OpenSM's ``guid2lid``; from its cache folder OpenSM restores these LIDs.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def write_guid2lid(path: str | Path, fabric: Fabric) -> None:
 
 
 def write_guid_list(path: str | Path, guids: Iterable[int], comment: str = "") -> None:
-    """Write one GUID a line, as OpenSM's ``root_guid_file`` and its kin want them.
+    """Write one GUID per line, as for OpenSM's ``root_guid_file``.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""How ibsim makes links of port statements.
+"""Links from the port statements of a net file, by the rules of ibsim.
 
-Both ends must agree, and the link runs at the best that both have enabled.
+Both ends must agree, and the link runs at the best width and speed that both have enabled.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from routing.fabric_builder import FabricBuilder, Place
 from routing.rates import SPEED_OF
 
 WIDTH_OF_BIT = {8: 12, 4: 8, 2: 4, 16: 2, 1: 1}
-"""Lanes by the bits of ``w=``, best first."""
+"""Link width in physical lanes by bit of ``w=``, best first."""
 
 SPEEDS = {4: "QDR", 2: "DDR", 1: "SDR"}
-"""Names by the bits of ``s=``, best first."""
+"""Speed names by bit of ``s=``, best first."""
 
 EXT_SPEEDS = {16: "XDR", 8: "NDR", 4: "HDR", 2: "EDR", 1: "FDR"}
-"""Names by the bits of ``e=``, best first; ibsim 0.10 knows up to HDR, 0.12 up to NDR, the bit of XDR is ours."""
+"""Speed names by bit of ``e=``, best first; ibsim 0.10 knows up to HDR, 0.12 up to NDR, the bit of XDR is ibnue's."""
 
 
 @dataclass(frozen=True)
 class Enabled:
-    """What a port may run at: bits of ``w=``, ``s=``, ``e=``, and whether FDR10 is among it."""
+    """Widths and speeds that a port supports: bits of ``w=``, ``s=``, ``e=``, and whether FDR10 is included."""
 
     width: int = 2
     speed: int = 1
@@ -40,7 +40,7 @@ _SPEED_BITS = {"SDR": 1, "DDR": 3}
 
 
 def enabled_by_name(enabled: Enabled, width: int, speed: str) -> Enabled:
-    """What ``4xEDR`` in a port's comment enables; a name that is unknown changes nothing, as in ibsim."""
+    """Return the rates that ``4xEDR`` in a port's comment enables; unknown names are ignored, as in ibsim."""
     enabled = replace(enabled, width=_WIDTH_BITS.get(width, enabled.width))
     if speed not in SPEED_OF:
         return enabled
@@ -51,7 +51,7 @@ def enabled_by_name(enabled: Enabled, width: int, speed: str) -> Enabled:
 
 @dataclass(frozen=True)
 class Statement:
-    """One port line: this port is cabled to that one."""
+    """One port line, which states the cable of a port."""
 
     device: int
     port: int
@@ -64,24 +64,24 @@ class Statement:
 
 @dataclass
 class Links:
-    """Collects port statements, then cables the ports."""
+    """Collects port statements, then adds the cables to the builder."""
 
     builder: FabricBuilder
     _stated: dict[tuple[int, int], Statement] = field(default_factory=dict)
     _offered: dict[tuple[int, int], Enabled] = field(default_factory=dict)
 
     def state(self, statement: Statement) -> None:
-        """A port line with a remote end."""
+        """Record a port line with a remote end."""
         self._stated[statement.device, statement.port] = statement
 
     def offer(self, device: int, port: int, enabled: Enabled) -> None:
-        """A port with an alias, to be cabled from its other end."""
+        """Record a port with an alias, whose cable is stated at its other end."""
         self._offered[device, port] = enabled
 
     def at_once(
         self, near: tuple[int, int], far: tuple[int, int], default: tuple[Enabled, Enabled], place: Place
     ) -> None:
-        """Cable two ports (device, port) by command; ports without a line of their own have ``default`` enabled."""
+        """Connect two ports (device, port) by command; ports without a line of their own have ``default`` enabled."""
         self._cable(near, far, (self._enabled(near, default[0]), self._enabled(far, default[1])), place)
 
     def _enabled(self, end: tuple[int, int], default: Enabled) -> Enabled:
@@ -89,12 +89,12 @@ class Links:
         return self._offered.get(end, default) if stated is None else stated.enabled
 
     def connect(self, handle_of: Mapping[str, int]) -> None:
-        """Cable every port that was stated.
+        """Connect all stated ports.
 
         Raises
         ------
         FabricError
-            A remote node that is not there, ends that contradict each other, widths or speeds with nothing in common.
+            A remote node is missing, the ends contradict each other, or they have no common width or speed.
         """
         for (device, port), near in self._stated.items():
             if near.far_id not in handle_of:
@@ -135,7 +135,15 @@ class Links:
 
 
 def _active(near: Enabled, far: Enabled, place: Place) -> tuple[int, float]:
-    """Width and speed that two ports agree on."""
+    """Return the rate that two ports agree on.
+
+    Returns
+    -------
+    width : int
+        Link width in physical lanes.
+    speed : float
+        Signalling rate of one physical lane in Gb/s.
+    """
     if near is DEFAULT_ENABLED and far is DEFAULT_ENABLED:
         return 4, 2.5
     common = near.width & far.width

@@ -1,12 +1,11 @@
-"""ibsim's net files: the fabrics of the InfiniBand simulator.
+"""Reader of net files, which describe fabrics for the InfiniBand simulator ibsim.
 
-The grammar is that of ibsim 0.10 to 0.12, and what it makes of a file is what comes out here: GUIDs that the file does
-not state are counted up as ibsim counts them, widths and speeds are what both ends have enabled, node names are the
-node descriptions that OpenSM would see.  Two things differ on purpose.  What ibsim skips in silence (a misspelt
-directive, a header that it swallows because the record before it was not closed by an empty line) is an error here; and
-the file after ``include`` is looked for beside the file that includes it, not in the current directory.  One thing is
-held in honour that ibsim skips: a port GUID in brackets (``[1](2c9030000a1b2) "sw"[3]``), which ibsim always makes node
-GUID + port number on the wire.
+The grammar and the results are those of ibsim 0.10 to 0.12: unstated GUIDs are counted up as in ibsim, the width and
+speed of a link are the best that both ends enable, and node names are the node descriptions that OpenSM would see.
+Three things differ on purpose.  Lines that ibsim silently skips are errors, such as a misspelt directive, or a header
+after a record that was not closed by an empty line.  The file of an ``include`` is relative to the including file, not
+to the working directory.  A port GUID in parentheses (``[1](2c9030000a1b2) "sw"[3]``) is used, although ibsim ignores
+it and always uses node GUID + port number.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _NO_TOPOLOGY = {"dump", "route", "error", "performanceset", "verbose", "wait", "
 
 @dataclass
 class _Node:
-    """The record that is being read."""
+    """Record that is being read."""
 
     handle: int
     id: str
@@ -70,7 +69,7 @@ class _Node:
 
 @dataclass
 class _Reader:
-    """One pass over a file and what it includes; the fields are ibsim's counters and defaults."""
+    """One pass over a file and its includes; the fields are ibsim's counters and defaults."""
 
     builder: FabricBuilder
     links: Links
@@ -96,7 +95,7 @@ class _Reader:
         return Place(self.path, self.line)
 
     def read(self, path: str | Path, text: str) -> None:
-        """Read one file; called again for each ``include``."""
+        """Read one file, recursively for each ``include``."""
         self.open_files.append(Path(path).resolve())
         self.files += 1
         self.path = path
@@ -124,7 +123,7 @@ class _Reader:
         self.open_files.pop()
 
     def _statement(self, line: str) -> _Node | None:
-        """Everything that is no port: a header, a directive, a command."""
+        """Handle a line that is not a port: a header, a directive or a command."""
         header = _HEADER.match(line)
         if header is not None:
             return self._header(_KIND[header[1]], int(header[2]), header[3], header[4])
@@ -194,7 +193,17 @@ class _Reader:
         self.links.offer(node.handle, port, enabled)
 
     def _expand(self, base: str) -> tuple[str, int, str]:
-        """Node id, port and alias that a quoted name stands for: in this module, in another one, or by alias."""
+        """Resolve a quoted name: in this module, in another one, or by alias.
+
+        Returns
+        -------
+        node_id : str
+            Id of the node.
+        port : int
+            Port of the alias, else 1.
+        alias : str
+            The alias; "" if the name is a node id.
+        """
         if "@" in base:
             if base[0] == "@" and self.prefix:
                 raise self.error(f"alias {base!r} in a module", f'ibsim finds "{self.prefix}{base}" only')
@@ -206,14 +215,14 @@ class _Reader:
         return name[:ID_LENGTH], 1, ""
 
     def _options(self, node: _Node, port: int, rest: str) -> Enabled:
-        """What the port has enabled: the node's defaults, then ``w= s= e=``, then a rate in the comment."""
+        """Return the rates that a port supports: the node's defaults, then ``w= s= e=``, then a rate in the comment."""
         if not rest or rest.isspace():
             return node.enabled
         enabled = node.enabled
         if "=" in rest:
             comment = rest.find("#")
             for option in _OPTION.finditer(rest):
-                if option[1] in "wse" or option.start() < comment or comment < 0:  # ibsim takes them from comments too
+                if option[1] in "wse" or option.start() < comment or comment < 0:  # ibsim reads them in comments too
                     enabled = self._enable(enabled, option[1], option[2] or "")
         rate = _FAR_RATE.search(rest) if "lid" in rest else _OUR_RATE.search(rest)
         if rate is not None and node.kind is NodeKind.CA:
@@ -245,7 +254,7 @@ class _Reader:
         path = Path(self.path).parent / found[1]
         try:
             real, there = path.resolve(), path.is_file()
-        except (OSError, ValueError, RuntimeError):  # a name with a NUL, or one that is too long; links in a circle
+        except (OSError, ValueError, RuntimeError):  # name with a NUL, name too long, cyclic links
             real, there = path, False
         if real in self.open_files:
             raise self.error(f"{found[1]!r} includes itself", "break the circle")
@@ -285,7 +294,7 @@ class _Reader:
         return number
 
     def _command(self, line: str) -> None:
-        """A console command: those that shape the fabric are carried out, those that cannot are passed over."""
+        """Execute a console command that shapes the fabric; ignore known commands that do not."""
         found = _COMMAND.match(line)
         command = "" if found is None else found[1].lower()
         if found is None or (command not in _NO_TOPOLOGY and command not in ("link", "guid", "baselid")):
@@ -306,7 +315,7 @@ class _Reader:
         elif command == "baselid" and rest:
             lmc = self._number(rest[1]) if len(rest) > 1 else 0
             self.builder.set_port(node.handle, port, lid=self._number(rest[0]), lmc=lmc, place=self.place())
-        elif rest and not port:  # a port's GUID stays node GUID + port number on the wire, whatever the command says
+        elif rest and not port:  # ibsim always uses node GUID + port number as port GUID
             self.builder.change_guid(node.handle, self._number(rest[0]), self.place())
 
     def _known(self, name: str, bracket: str | None) -> tuple[_Node, int]:
@@ -317,7 +326,15 @@ class _Reader:
 
 
 def _description(rest: str) -> tuple[str, str]:
-    """Node description in the comment of a header, and what follows it."""
+    """Split the text after a header's node id.
+
+    Returns
+    -------
+    description : str
+        Node description in the comment; "" if there is none.
+    rest : str
+        Text after it.
+    """
     _, mark, comment = rest.partition("#")
     if not mark:
         return "", rest
@@ -330,26 +347,26 @@ def _description(rest: str) -> tuple[str, str]:
 
 
 def is_net(text: str) -> bool:
-    """Whether the text may be a net file: it has a node or one of the directives."""
+    """Return whether the text may be a net file: it contains a node or a directive."""
     return _SIGNATURE.search(text) is not None
 
 
 def parse_net(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """The fabric of a net file.
+    """Parse a fabric from a net file.
 
     Parameters
     ----------
     text
-        What the file holds.
+        Content of the file.
     path
-        Its name, for errors; ``include`` is looked for beside it.
+        File name for errors; ``include`` is relative to it.
     lmc
         LMC of the end ports for which the file states no LID.
 
     Raises
     ------
     ParseError, FabricError
-        With file, line and remedy.
+        The text is invalid; the message has file, line and remedy.
     """
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
     links = Links(builder)

@@ -1,4 +1,4 @@
-"""Writes net files that ibsim loads and that :mod:`routing.formats.ibsim_net` reads back as the same fabric."""
+"""Writer of net files that ibsim loads, and that :mod:`routing.formats.ibsim_net` reads back as the same fabric."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _GENERATED_ID = re.compile(r"[SHR]-[0-9a-f]{16}")
 
 
 def net_text(fabric: Fabric) -> str:
-    """The fabric as the text of a net file.
+    """Return the fabric as the text of a net file.
 
-    CAs come first, so that ibsim's first port, where OpenSM attaches by default, is a CA's.  GUIDs are stated where
-    ibsim would count differently, LIDs where they are not those that the reader assigns by itself.  Port GUIDs that are
-    not node GUID + port number are stated for our reader; ibsim cannot be told them.
+    CAs come first, so that ibsim's first port, to which OpenSM attaches by default, belongs to a CA.  GUIDs are stated
+    where ibsim would count differently, LIDs where they are not those that the reader assigns by itself.  Port GUIDs
+    that are not node GUID + port number are stated for ibnue's reader; ibsim ignores them.
 
     Raises
     ------
     FabricError
-        A width or speed that InfiniBand does not have.
+        InfiniBand does not have a width or speed.
     """
     return "\n".join(_Writer(fabric).lines()) + "\n"
 
 
 class _Writer:
-    """The parts of the file, in order."""
+    """Generator of the lines of the file, in order."""
 
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
@@ -59,7 +59,7 @@ class _Writer:
         yield from self._lids()
 
     def _ids(self) -> list[str]:
-        """The name where it can serve as ibsim's node id, else one made from the GUID."""
+        """Return ibsim's node ids: the name if it is a valid and unique id, else one derived from the GUID."""
         count = Counter(self.names)
         ids = []
         for name, guid, kind in zip(self.names, self.guids, self.kinds, strict=True):
@@ -70,7 +70,7 @@ class _Writer:
         return ids
 
     def _odd_ports(self) -> dict[tuple[int, int], int]:
-        """Port GUIDs of the end ports where they are not node GUID + port number."""
+        """Return the port GUIDs of end ports that are not node GUID + port number, by device and port."""
         fabric = self.fabric
         expected = fabric.terminal_guid[fabric.endport_terminal] + fabric.endport_port.astype(np.uint64)
         rows = np.flatnonzero(expected != fabric.endport_guid)
@@ -79,7 +79,7 @@ class _Writer:
         return {(fabric.switches + t, p): guid for t, p, guid in zip(terminals, ports, guids, strict=True)}
 
     def _cables(self) -> dict[int, list[tuple[int, int, int, str]]]:
-        """By device: (port, remote device, remote port, options)."""
+        """Return the cables by device: (port, remote device, remote port, options)."""
         cables: dict[int, list[tuple[int, int, int, str]]] = {}
         fabric = self.fabric
         rows = zip(
@@ -125,15 +125,15 @@ class _Writer:
 
 
 def _in_quotes(name: str) -> str:
-    """The name as a node description: no quotes, no line ends, at most the 63 bytes that ibsim keeps."""
+    """Return the name as a node description: no quotes, no line ends, at most the 63 bytes that ibsim keeps."""
     return escaped(name.replace('"', "'")).encode()[:63].decode(errors="ignore")
 
 
 def _options(width: int, speed: float, name: str) -> str:
-    """What follows a port's remote end, so that the link gets this width and speed; nothing for 4xSDR.
+    """Return the text after a port's remote end that gives the link this width and speed; empty for 4xSDR.
 
-    ibsim 0.10 has no option for FDR10, but takes it from a comment as ibnetdiscover writes it.  It knows no speed above
-    HDR at all: it is told HDR, and the comment is for our reader.
+    ibsim 0.10 has no option for FDR10, but reads it from a comment in ibnetdiscover's form.  ibsim knows no speed above
+    HDR: such links are HDR for ibsim, and the comment is for ibnue's reader.
     """
     called = speed_name(speed)
     if width not in WIDTHS or called is None:

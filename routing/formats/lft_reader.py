@@ -1,4 +1,4 @@
-"""The reader behind every text form of forwarding tables; what differs between the forms is a :class:`Grammar`."""
+"""Common reader of all text formats of forwarding tables; a :class:`Grammar` describes each format."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from routing.formats.switch_rows import SwitchRows
 
 @dataclass(frozen=True)
 class Grammar:
-    """How a form writes its tables.
+    """Grammar of a text format of forwarding tables.
 
     Attributes
     ----------
     switch
-        The line that begins a switch's section; group 1 is its GUID.
+        Line that begins a switch's section; group 1 is its GUID.
     entry
-        LID (hex), port (decimal or, for none, empty), and optionally the GUID of the LID's owner.
+        LID (hex), port (decimal; empty: no entry), and optionally the GUID of the LID's owner.
     end
-        The line that ends a section; None: the form has none.
+        Line that ends a section; None: the format has none.
     noise
-        Lines without meaning.
+        Lines to ignore.
     between
-        What stands between the four digits of the LID and the three of the port.
+        Text between the four digits of the LID and the three digits of the port.
     wanted
-        What a good line looks like, for messages.
+        Description of a valid line for error messages.
     """
 
     switch: re.Pattern[str]
@@ -45,7 +45,7 @@ class Grammar:
 
 
 def read_lfts(path: str | Path, fabric: Fabric, grammar: Grammar) -> npt.NDArray[np.uint8]:
-    """uint8[S, L], the tables of a fabric's switches; see the ``read`` of each form for what is raised."""
+    """Read the tables of a fabric's switches, uint8[S, L]; the ``read`` function of each format lists the errors."""
     reader = _Reader(path, fabric, grammar)
     for piece in read_pieces(path):
         reader.take(piece)
@@ -65,7 +65,7 @@ class _Reader:
         self._common_top: int | None = None
 
     def take(self, piece: Piece) -> None:
-        """Sections of one piece: from one line that is no plain entry to the next."""
+        """Read the sections of one piece, which are separated by lines that are not plain entries."""
         every = np.arange(len(piece.start))
         lid, good = piece.number(every, 2, 4, 16)
         column = 6 + len(self._grammar.between)
@@ -114,7 +114,7 @@ class _Reader:
             piece,
             lines,
             (port > ports) & (port != NO_PORT),
-            f"{self._fabric.switch_name[self._row]!r} has no such port, it has {ports}",
+            f"{self._fabric.labels[self._row]!r} has no such port, it has {ports}",
         )
         self._top = max(self._top, int(lid.max()))
         lines, lid, port = lines[port != NO_PORT], lid[port != NO_PORT], port[port != NO_PORT]
@@ -140,7 +140,7 @@ class _Reader:
             raise ParseError(why, path=self._path, line=piece.first + int(lines[int(np.argmax(bad))]))
 
     def _close(self) -> None:
-        """Refuse a section that was cut short: it has no last line, or lists fewer LIDs than the one before."""
+        """Reject a truncated section: its last line is missing, or its last LID differs from that of other sections."""
         if not self._open_since:
             return
         if self._grammar.end is None and self._common_top in {None, self._top}:
@@ -153,7 +153,7 @@ class _Reader:
         )  # fmt: skip
 
     def finish(self) -> npt.NDArray[np.uint8]:
-        """The table, in the LIDs of the fabric."""
+        """Return the tables, with columns for the LIDs of the fabric."""
         self._close()
         self._switches.finish()
         column = old_columns(self._owner[: self._table.shape[1]], lid_owner(self._fabric))

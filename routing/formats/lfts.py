@@ -1,8 +1,8 @@
 """Forwarding tables as text: ``opensm-lfts.dump``, output of ``dump_fts`` and ``ibroute``, and OpenSM's ``-U`` file.
 
-All of them are sections of one switch, a line that names the switch by GUID, then lines ``0xLLLL PPP`` with the LID in
-hex and the out-port in decimal.  What follows on a line is for people, but for `` portguid 0x...``, by which OpenSM's
-``file`` engine finds the LID that the port has now.
+Each file has one section per switch: a line with the GUID of the switch, then lines ``0xLLLL PPP`` with the LID in hex
+and the out-port in decimal.  The rest of a line is a comment, except `` portguid 0x...``, by which OpenSM's ``file``
+engine finds the current LID of the port.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _GRAMMAR = Grammar(
 
 
 def write(path: str | Path, fabric: Fabric, lft: npt.NDArray[np.uint8], *, named: bool = True) -> None:
-    """Write the tables of every switch.
+    """Write the tables of all switches.
 
     Parameters
     ----------
     path
         The file.
     fabric
-        Gives GUIDs and names.
+        Fabric with the GUIDs and names.
     lft
         uint8[S, L], 255: no entry.
     named
-        True: byte for byte as OpenSM dumps them (about 65 bytes an entry).  False: LID and port alone (11 bytes);
-        OpenSM loads it as well, but can no longer follow a port to another LID, so the LIDs have to be the same
-        (``guid2lid`` sees to that).
+        True: byte for byte as OpenSM dumps them (about 65 bytes per entry).  False: LID and port alone (11 bytes).
+        OpenSM can load this form too, but cannot match ports by GUID, so the LIDs must be unchanged (``guid2lid``
+        ensures that).
 
     Raises
     ------
@@ -53,7 +53,7 @@ def write(path: str | Path, fabric: Fabric, lft: npt.NDArray[np.uint8], *, named
 
     Notes
     -----
-    Cost: O(S L) copied bytes; the text of a switch is a template in which only the ports change.
+    O(S L) copied bytes; the text of a switch is a template in which only the ports change.
     """
     template = _Template(fabric, lft, named)
     with atomic_write(path) as file:
@@ -68,7 +68,7 @@ def write(path: str | Path, fabric: Fabric, lft: npt.NDArray[np.uint8], *, named
 
 
 class _Template:
-    """The lines of one switch with the ports left open; LIDs that no switch routes have no line."""
+    """Lines of one switch with placeholders for the ports; LIDs that no switch routes have no line."""
 
     def __init__(self, fabric: Fabric, lft: npt.NDArray[np.uint8], named: bool) -> None:
         tails = _tails(fabric, lft.shape[1], named)
@@ -92,7 +92,7 @@ class _Template:
 
 
 def _tails(fabric: Fabric, lids: int, named: bool) -> list[bytes]:
-    """What follows the port on the line of each LID."""
+    """Return the text after the port for each LID."""
     if not named:
         return [b""] * lids
     tails = [b" # unknown node and type"] * lids
@@ -110,19 +110,20 @@ def _tails(fabric: Fabric, lids: int, named: bool) -> list[bytes]:
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     """Read the tables of a fabric's switches.
 
-    A port that has another LID in the file than in the fabric is followed by its GUID, where the file states it.
-    Entries for LIDs that the fabric does not have are left out.
+    If the LID of a port differs between file and fabric, the port is matched by its GUID if the file states it.
+    Entries for LIDs that the fabric does not have are ignored.
 
     Returns
     -------
-    uint8[S, L], 255: no entry.
+    uint8[S, L]
+        The tables, 255: no entry.
 
     Raises
     ------
     ParseError
-        A line that is no line of such a file, a port that the switch does not have, a LID twice.
+        A line is invalid, a port does not exist on the switch, or a LID is repeated.
     TableError
-        A switch that the fabric does not have, or one of the fabric that the file lacks.
+        A switch is missing in the fabric or in the file.
     InputError, EnvironmentProblem
         The file is missing or unreadable.
     """

@@ -1,4 +1,4 @@
-"""Moves tables from the LIDs of one time to the LIDs of another: the owner's GUID is what stays."""
+"""Convert tables between two LID assignments, matched by the GUIDs of the LIDs' owners."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from routing.fabric import Fabric
 
 
 def lid_owner(fabric: Fabric) -> npt.NDArray[np.uint64]:
-    """uint64[L], port GUID of the end port, or GUID of the switch, that owns each LID; 0 where nobody does."""
+    """Return the owner of each LID, uint64[L]: port GUID of the end port or GUID of the switch; 0 if there is none."""
     lids = fabric.lids
     owner = np.zeros(len(lids), np.uint64)
     ends = np.flatnonzero(lids.endport >= 0)
@@ -20,10 +20,10 @@ def lid_owner(fabric: Fabric) -> npt.NDArray[np.uint64]:
 
 
 def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """For each new LID, the old LID whose column it takes over, or -1.
+    """Return for each new LID the old LID whose column it takes over, or -1.
 
-    The k-th LID of a port (in order) takes over from the port's k-th LID of before.  A LID of unknown old owner (0)
-    stays itself.
+    The k-th LID of a port (in order) takes over the column of the port's k-th old LID.  If the old owner of a LID is
+    unknown (0), the LID keeps its column.
 
     Parameters
     ----------
@@ -32,7 +32,12 @@ def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uin
 
     Returns
     -------
-    int64[Lnew].  Cost: O(L log L).
+    int64[Lnew]
+        Old LIDs.
+
+    Notes
+    -----
+    O(L log L).
     """
     column = np.full(len(new_owner), -1, np.int64)
     guids = np.unique(np.concatenate([old_owner, new_owner]))
@@ -51,7 +56,15 @@ def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uin
 def _ranked(
     owner: npt.NDArray[np.uint64], guids: npt.NDArray[np.uint64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The owned LIDs, sorted by owner, and for each a key made of its owner and its rank among the owner's LIDs."""
+    """Sort the owned LIDs by owner.
+
+    Returns
+    -------
+    lid : int64[N]
+        The owned LIDs.
+    key : int64[N]
+        For each LID its owner, and its rank among the owner's LIDs, as one number.
+    """
     lid = np.flatnonzero(owner)
     number = np.searchsorted(guids, owner[lid])
     order = np.argsort(number, kind="stable")
@@ -61,7 +74,7 @@ def _ranked(
 
 
 def take_columns(table: npt.NDArray[np.uint8], column: npt.NDArray[np.int64], missing: int) -> npt.NDArray[np.uint8]:
-    """The columns of ``table`` named by ``column``; ``missing`` where it says -1."""
+    """Return the columns of ``table`` with the numbers ``column``; ``missing`` fills the columns with number -1."""
     if np.array_equal(column, np.arange(table.shape[-1])):
         return table
     taken = table[..., np.maximum(column, 0)]

@@ -1,4 +1,4 @@
-"""``opensm-lid-matrix.dump``: hops to each switch by each port, the file that OpenSM takes by ``-M``."""
+"""``opensm-lid-matrix.dump``: hops to each switch by each port, the file for OpenSM's option ``-M``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from routing.numerals import number_of
 
 NO_HOPS = 255
 LARGEST = 1 << 30
-"""Bytes that a matrix may take in memory."""
+"""Maximum size of a matrix in memory, in bytes."""
 
 _SWITCH = re.compile(r"\s*Switch: guid 0x([0-9a-fA-F]{1,16})\s*$")
 _ENTRY = re.compile(
@@ -37,10 +37,10 @@ class LidMatrix:
     Attributes
     ----------
     lid
-        int64[n], the LIDs that it speaks of, ascending.
+        int64[n], LIDs of the matrix, ascending.
     hops
-        uint8[S, n, P] with P = 1 + the largest number of ports: hops from a switch by a port; at port 0 the fewest over
-        all ports, 255: none.
+        uint8[S, n, P] with P = 1 + the largest number of ports: hops from a switch through a port; at port 0 the
+        minimum over all ports; 255: no path.
     """
 
     lid: npt.NDArray[np.int64]
@@ -48,20 +48,20 @@ class LidMatrix:
 
 
 def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.uint8]) -> LidMatrix:
-    """The hops that tables really make to each switch, by every port that they take to any LID that it delivers.
+    """Return the actual hops to each switch, through every port used for any LID that this switch delivers.
 
-    OpenSM knows hops to switches only, and takes those of the switch for the LIDs behind it.
+    OpenSM stores hops to switches only, and uses those of the delivering switch for the LIDs of end ports.
 
     Parameters
     ----------
     fabric
-        Says which LIDs are switches'.
+        Fabric with the LIDs of switches.
     lft, hops
-        uint8[S, L] both; hops as in :func:`routing.formats.fdbs.write`.
+        uint8[S, L] each; hops as in :func:`routing.formats.fdbs.write`.
 
     Notes
     -----
-    Cost: O(S L) time, S S P bytes.
+    O(S L) time, S S P bytes.
     """
     lid = np.sort(fabric.switch_lid[fabric.switch_lid > 0].astype(np.int64))
     matrix = np.full((fabric.switches, len(lid), 1 + int(fabric.switch_ports.max(initial=0))), NO_HOPS, np.uint8)
@@ -79,11 +79,11 @@ def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.
 
 
 def shortest(fabric: Fabric) -> LidMatrix:
-    """The matrix of OpenSM's own min-hop: by a port, one more than the fewest of the switch behind it.
+    """Return the matrix of OpenSM's min-hop: for a port, one more than the distance of the neighbour at that port.
 
     Notes
     -----
-    Cost: O(S C) time for C channels, S S P bytes.
+    O(S C) time for C channels, S S P bytes.
     """
     by_lid = np.argsort(fabric.switch_lid, kind="stable")
     by_lid = by_lid[fabric.switch_lid[by_lid] > 0]
@@ -98,7 +98,7 @@ def shortest(fabric: Fabric) -> LidMatrix:
 
 
 def switch_distance(fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """uint8[S, S], the fewest hops between switches, 255: none (254 stands for that or more)."""
+    """Return the fewest hops between switches, uint8[S, S]; 255: no path, 254: 254 or more."""
     distance = np.full((fabric.switches, fabric.switches), NO_HOPS, np.uint8)
     for row in range(fabric.switches):
         from_here = np.asarray(fabric.graph.distances(source=row)[0], np.float64)
@@ -108,7 +108,7 @@ def switch_distance(fabric: Fabric) -> npt.NDArray[np.uint8]:
 
 
 def write(path: str | Path, fabric: Fabric, matrix: LidMatrix) -> None:
-    """Write a matrix as OpenSM does: LIDs that a switch cannot reach are left out.
+    """Write a matrix in OpenSM's format; LIDs that a switch cannot reach are omitted.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def write(path: str | Path, fabric: Fabric, matrix: LidMatrix) -> None:
 
     Notes
     -----
-    33 bytes and 3 more a port for every switch and LID.
+    33 bytes per switch and LID, and 3 more per port.
     """
     owner = lid_owner(fabric)[matrix.lid]
     head = np.frombuffer(b"".join(b"0x%04x:" % lid for lid in matrix.lid.tolist()), np.uint8).reshape(-1, 7)
@@ -133,14 +133,14 @@ def write(path: str | Path, fabric: Fabric, matrix: LidMatrix) -> None:
 
 
 def read(path: str | Path, fabric: Fabric) -> LidMatrix:
-    """Read a matrix for the switches of a fabric; LIDs are followed by the GUIDs of their owners.
+    """Read a matrix for the switches of a fabric; LIDs are matched by the GUIDs of their owners.
 
     Raises
     ------
     ParseError
-        A line that is no line of such a file, a switch or LID twice, more ports than the switch has.
+        A line is invalid, a switch or LID is repeated, or the number of ports differs from the switch's.
     TableError
-        A switch that the fabric does not have, or one of the fabric that the file lacks.
+        A switch is missing in the fabric or in the file.
     InputError, EnvironmentProblem
         The file is missing or unreadable.
     """
@@ -180,7 +180,7 @@ class _Reader:
             raise ParseError(f"{lid:#x} is no unicast LID", path=self._path, line=number)
         if len(hops) != int(self._fabric.switch_ports[self._row]) + 1:
             raise ParseError(
-                f"{number_of(len(hops) - 1, 'port')}, {self._fabric.switch_name[self._row]!r} has "
+                f"{number_of(len(hops) - 1, 'port')}, {self._fabric.labels[self._row]!r} has "
                 f"{int(self._fabric.switch_ports[self._row])}",
                 path=self._path, line=number, remedy="one number for port 0 and one for each port",
             )  # fmt: skip

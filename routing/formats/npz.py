@@ -1,7 +1,7 @@
-"""A strict reader and a repeatable writer of numpy's ``.npz`` archives.
+"""Strict reader and reproducible writer of NumPy's ``.npz`` archives.
 
-numpy's own writer stamps the time into the archive, and its reader trusts what the archive says of itself.  This one
-gives the same bytes for the same arrays, and reads nothing before its size has been held against what was expected.
+NumPy's own writer stores the time in the archive, and its reader trusts the sizes in the archive.  This writer gives
+equal bytes for equal arrays, and this reader compares all sizes with the expected ones before it reads data.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _CHUNK = 1 << 20
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error)
 
 Expected = Callable[[np.dtype[Any], tuple[int, ...]], str | None]
-"""Says what is wrong with a dtype and shape, before the array is read; None: nothing."""
+"""Function that describes what is wrong with a dtype and shape before the array is read; None: nothing."""
 
 
 def write_npz(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]], level: int = 1) -> None:
-    """Write arrays as ``.npz``, deflated at this level (0: stored), the same bytes for the same arrays."""
+    """Write arrays as ``.npz``, compressed at this deflate level (0: stored); equal arrays give equal bytes."""
     with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
@@ -53,20 +53,27 @@ def _npy(array: npt.NDArray[Any]) -> bytes | memoryview:
 
 
 class NpzReader:
-    """An open archive (a context manager).
+    """An open archive, as a context manager.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+    file
+        The open file; None: the file is opened.
 
     Raises
     ------
     TableError
-        It is no such archive, or a broken one.
+        The file is not such an archive, or is damaged.
     InputError, EnvironmentProblem
-        The file is not there or cannot be read.
+        The file is missing or cannot be read.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, file: BinaryIO | None = None) -> None:
         self.path = path
         try:
-            self._file = Path(path).open("rb")  # noqa: SIM115 - closed by __exit__
+            self._file: BinaryIO = Path(path).open("rb") if file is None else file  # noqa: SIM115 - closed by __exit__
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             raise InputError((error.strerror or "unreadable").lower(), path=path, remedy="name a file") from None
         except OSError as error:
@@ -86,11 +93,11 @@ class NpzReader:
         self._file.close()
 
     def names(self) -> list[str]:
-        """Names of the arrays, as often as they come."""
+        """Return the names of the arrays, including duplicates."""
         return [entry.filename.removesuffix(".npy") for entry in self._archive.infolist()]
 
     def read(self, name: str, expected: Expected) -> npt.NDArray[Any]:
-        """One array, once ``expected`` agrees to its dtype and shape."""
+        """Read one array after ``expected`` has accepted its dtype and shape."""
         entry = self._entries.get(f"{name}.npy")
         if entry is None:
             raise TableError(f"array {name!r} is missing", path=self.path, remedy="make the bundle again")
@@ -142,7 +149,7 @@ class NpzReader:
                 raise EOFError("it ends too early")
             whole[done : done + len(chunk)] = np.frombuffer(chunk, np.uint8)
             done += len(chunk)
-        if read(1):  # also makes zipfile compare the checksum
+        if read(1):  # this read also makes zipfile verify the checksum
             raise ValueError("it goes on after its end")
         return whole.view(dtype).reshape(shape)
 

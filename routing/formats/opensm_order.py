@@ -1,4 +1,4 @@
-"""What all of OpenSM's dumps share: the order of their sections, the names of the kinds of node, names in quotes."""
+"""Conventions of all OpenSM dumps: order of sections, names of node kinds, quoted names."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ KIND_NAME = {NodeKind.SWITCH: "Switch", NodeKind.CA: "Channel Adapter", NodeKind
 
 
 def opensm_order(guid: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """int64[n], rows in the order in which OpenSM walks its maps.
+    """Return the rows in the order in which OpenSM iterates over its maps, int64[n].
 
-    OpenSM sorts by the GUID as it lies in network order in memory, read as a number by a little-endian machine: the
-    last byte of a GUID weighs most.
+    OpenSM compares the GUID in network byte order in memory as a number of a little-endian machine.  The last byte of a
+    GUID is therefore the most significant one.
     """
     return np.argsort(guid.byteswap(), kind="stable")
 
 
 def endport_kind(fabric: Fabric, endport: int) -> str:
-    """How OpenSM calls the kind of an end port's terminal."""
+    """Return OpenSM's name for the kind of an end port's terminal."""
     return KIND_NAME[NodeKind(int(fabric.terminal_kind[fabric.endport_terminal[endport]]))]
 
 
 def encode(name: str) -> bytes:
-    """Bytes of a name as it was read; line ends, which would break a dump, become escapes."""
+    """Return the bytes of a name as it was read; line ends are escaped, as they would break a dump."""
     return escaped(name, _in_a_line).encode("utf-8", "backslashreplace")
 
 

@@ -1,4 +1,4 @@
-"""Rates of paths: that of the slowest link on the way, as the code that path records hold."""
+"""Rates of paths, given by their slowest link, as the codes of path records."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _CODE = {
 _STEPS = np.array(sorted(_CODE))
 _CODES = np.array([_CODE[step] for step in sorted(_CODE)], np.uint8)
 SLOWEST_FIRST = _CODES
-"""uint8[23], the codes of InfiniBand's rates from the slowest to the fastest; a *step* is an index into it."""
+"""uint8[23], codes of InfiniBand's rates from the slowest to the fastest; a *step* is an index into this array."""
 
 
 def link_step(fabric: Fabric) -> npt.NDArray[np.int16]:
-    """int16[K], the fastest step that each cable carries."""
+    """Return the index of the highest rate that each cable supports, int16[K]."""
     speeds = np.array(sorted(_NOMINAL))
     nearest = speeds[np.argmin(np.abs(fabric.link_speed[:, None] - speeds), axis=1)] if fabric.links else speeds[:0]
     nominal = np.array([_NOMINAL[speed] for speed in nearest.tolist()]) * fabric.link_width
@@ -27,23 +27,23 @@ def link_step(fabric: Fabric) -> npt.NDArray[np.int16]:
 
 
 def endport_step(fabric: Fabric) -> npt.NDArray[np.int16]:
-    """int16[E], the step of each end port's cable."""
+    """Return the step of each end port's cable, int16[E]."""
     return link_step(fabric)[fabric.endport_link]
 
 
 def path_step(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.uint8]) -> npt.NDArray[np.int16]:
-    """int16[S, L], the step of the slowest cable from each switch to each LID.
+    """Return the step of the slowest cable from each switch to each LID, int16[S, L].
 
     Parameters
     ----------
     fabric
-        Gives the cables.
+        Fabric with the cables.
     lft, hops
-        uint8[S, L] both; where hops say 255 the result means nothing.
+        uint8[S, L] each; the result is undefined where hops are 255.
 
     Notes
     -----
-    Cost: O(S L) for each hop count that occurs.
+    O(S L) for each hop count that occurs.
     """
     step, fastest = link_step(fabric), len(_CODES) - 1
     by_port = np.full((fabric.switches, 256), fastest, np.int16)

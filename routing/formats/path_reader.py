@@ -1,4 +1,4 @@
-"""The lines of both forms in which service levels of paths are written, by source and destination LID."""
+"""Reader of both line formats for the SLs of paths, by source and destination LID."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routing.fabric import MAX_UNICAST_LID, Fabric
 from routing.formats.dump_lines import Piece
 
 UNKNOWN = 255
-"""An SL that is not stated."""
+"""Marks an SL that is not stated."""
 SLS = 16
 
 _SOURCE = re.compile(r"(?:Switch|Channel Adapter|Router) 0x([0-9a-fA-F]{1,16}), base LID ([0-9]{1,5}), ")
@@ -24,14 +24,14 @@ _NOISE = re.compile(r"\s*(?:#|$)")
 
 
 class PathReader:
-    """Takes the lines of a file piece by piece.
+    """Reader of a file, piece by piece.
 
     Parameters
     ----------
     path
-        For errors.
+        File name for errors.
     fabric
-        Whose SLs they are.
+        Fabric of the SLs.
     """
 
     def __init__(self, path: str | Path, fabric: Fabric) -> None:
@@ -53,7 +53,7 @@ class PathReader:
         self._named = np.zeros(len(self._base), bool)
 
     def take(self, piece: Piece) -> None:
-        """The lines that look as they are usually written all at once, the rest one by one and in order."""
+        """Read a piece: lines in the usual form all at once, all others one by one and in order."""
         record, record_lid, record_sl = self._records(piece)
         plain = record | self._pairs(piece)
         for begin, end in _between(np.flatnonzero(~plain), len(plain)):
@@ -65,7 +65,15 @@ class PathReader:
                 self._sl[self._source[0], record_lid[lines]] = record_sl[lines]
 
     def _records(self, piece: Piece) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Which lines are plain path records; their LIDs and SLs."""
+        """Find the lines that are plain path records.
+
+        Returns
+        -------
+        whole : bool[n]
+            Whether the line is a plain path record.
+        lid, sl : int64[n]
+            LIDs and SLs of these lines.
+        """
         whole, (all_lid, all_sl) = np.zeros(len(piece.start), bool), np.zeros((2, len(piece.start)), np.int64)
         length = piece.end - piece.start
         lines = np.flatnonzero((length == 24) | (length == 10) | (length == 11))  # with MTU and rate, or with neither
@@ -88,7 +96,7 @@ class PathReader:
         return whole, all_lid, all_sl
 
     def _pairs(self, piece: Piece) -> npt.NDArray[np.bool_]:
-        """Put down the lines that are plain ``0xGUID LID SL``; which they are."""
+        """Store the SLs of lines in the plain form ``0xGUID LID SL``; return which lines these are, bool[n]."""
         whole = np.zeros(len(piece.start), bool)
         lines = np.arange(len(piece.start))
         lines = lines[piece.has(lines, 18, b" ") & piece.has(lines, 0, b"0x")]
@@ -154,18 +162,28 @@ class PathReader:
                 self._sl[source, lid] = sl
 
     def finish(self) -> npt.NDArray[np.uint8]:
-        """uint8[S + E, L], 255 where nothing is said."""
-        fabric = self._fabric
-        silent = ~self._named[fabric.switches :] & (fabric.endport_switch >= 0) & (fabric.endport_lid > 0)
-        if silent.any():
-            raise TableError(
-                f"nothing is said of paths from {fabric.endport_name[int(silent.argmax())]!r}",
-                path=self._path,
-                remedy="the service levels belong to another fabric, or the file was cut short",
-            )
+        """Return the SLs, uint8[S + E, L]; 255 where none is stated."""
+        check_sources(self._fabric, self._named[self._fabric.switches :], self._path)
         return self._sl
 
 
+def check_sources(fabric: Fabric, named: npt.NDArray[np.bool_], path: str | Path) -> None:
+    """Check that a file names every end port that sends; `named` is bool[E].
+
+    Raises
+    ------
+    TableError
+        An end port is missing.
+    """
+    silent = ~named & (fabric.endport_switch >= 0) & (fabric.endport_lid > 0)
+    if silent.any():
+        raise TableError(
+            f"nothing is said of paths from {fabric.endport_label[int(silent.argmax())]!r}",
+            path=path,
+            remedy="the service levels belong to another fabric, or the file was cut short",
+        )
+
+
 def _between(breaks: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, int]]:
-    """The breaks among ``count`` lines (-1: the beginning), each with the next one."""
+    """Yield each break among ``count`` lines (-1: the beginning) with the next one."""
     return zip([-1, *breaks.tolist()], [*breaks.tolist(), count], strict=True)

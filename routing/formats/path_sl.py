@@ -1,7 +1,7 @@
-"""Service levels of paths as text: the form of ``ibdmchk -c``, and ``opensm-path-records.dump``.
+"""SLs of paths as text: ``ibdmchk -c``, ``opensm-path-records.dump``, and output of ``saquery PR``.
 
-Both say the SL by source and destination LID.  ``ibdmchk`` names the source by the GUID of its node, so that two ports
-of one CA have one table there; the path records name the port.
+The first two formats state the SL by source and destination LID.  ``ibdmchk`` names the source by its node GUID, so
+that two ports of a CA share a table; path records name the port.  The third format can only be read.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from routing.fabric import Fabric
+from routing.fabric import NO_PORT, Fabric
 from routing.formats.atomic import atomic_write
 from routing.formats.dump_lines import read_pieces
 from routing.formats.lid_map import lid_owner
 from routing.formats.opensm_order import encode, endport_kind, opensm_order
 from routing.formats.path_rate import SLOWEST_FIRST, endport_step, path_step
 from routing.formats.path_reader import SLS, UNKNOWN, PathReader
+from routing.formats.saquery_paths import is_saquery, read_saquery
 
 MTU_2048 = 4
 
@@ -26,9 +27,9 @@ _RATE = np.frombuffer(b"".join(b"%-4d" % n for n in range(256)), np.uint8).resha
 
 
 def sl_from(fabric: Fabric, sl: npt.NDArray[np.uint8], source: int) -> npt.NDArray[np.uint8]:
-    """uint8[L], the SLs of one source: a switch (its row), or an end port (S + its row).
+    """Return the SLs of one source, uint8[L]: a switch (its row), or an end port (S + its row).
 
-    A source without a LID or a switch to stand at gets SL 0 where the table goes by either.
+    If the table is keyed by switch, a source without a switch has SL 0 for all destinations.
     """
     end = source - fabric.switches
     if sl.ndim == 1:
@@ -41,7 +42,7 @@ def sl_from(fabric: Fabric, sl: npt.NDArray[np.uint8], source: int) -> npt.NDArr
 
 
 def write_psl(path: str | Path, fabric: Fabric, sl: npt.NDArray[np.uint8]) -> None:
-    """Write ``node-GUID LID SL`` lines for every switch, CA and router to every LID.
+    """Write lines ``node-GUID LID SL`` from every switch, CA and router to every LID.
 
     Raises
     ------
@@ -50,7 +51,7 @@ def write_psl(path: str | Path, fabric: Fabric, sl: npt.NDArray[np.uint8]) -> No
 
     Notes
     -----
-    About 25 bytes for each pair of node and LID.  Of a CA with two ports the first one counts.
+    About 25 bytes per pair of node and LID.  The SLs of a CA with two ports are those of its first port.
     """
     lids = np.flatnonzero(lid_owner(fabric)).tolist()
     first = np.unique(fabric.endport_terminal, return_index=True)[1].tolist() if fabric.endports else []
@@ -78,20 +79,20 @@ def write_path_records(
     *,
     mtu: int = MTU_2048,
 ) -> None:
-    """Write the path records of every port as the ``dump_pr`` plugin of OpenSM does.
+    """Write the path records of every port in the format of OpenSM's ``dump_pr`` plugin.
 
     Parameters
     ----------
     path
         The file.
     fabric
-        Gives GUIDs, names, LIDs and the rates of the links.
+        Fabric with GUIDs, names, LIDs and link rates.
     lft, hops
-        uint8[S, L] both, hops 255 where a LID is not reached.
+        uint8[S, L] each, hops 255 if a LID is unreachable.
     sl
-        In any form of a routing.
+        SLs in any form of :class:`~routing.tables.Routing`.
     mtu
-        MTU code for all paths, as fabrics do not say (4: 2048 bytes).
+        MTU code of all paths, as fabrics do not state it (4: 2048 bytes).
 
     Raises
     ------
@@ -100,7 +101,7 @@ def write_path_records(
 
     Notes
     -----
-    25 bytes for each pair of port and LID.
+    25 bytes per pair of port and LID.
     """
     lids = np.flatnonzero(lid_owner(fabric))
     step, own_step = path_step(fabric, lft, hops)[:, lids], endport_step(fabric)
@@ -112,7 +113,7 @@ def write_path_records(
             switch = source if end < 0 else int(fabric.endport_switch[end])
             if switch >= 0:
                 there, steps = hops[switch, lids] != 255, step[switch]
-            else:  # cabled to another CA: no switch routes it
+            else:  # cabled to another CA, so that no switch routes it
                 there, steps = np.zeros(len(lids), bool), np.zeros(len(lids), np.int16)
             steps = steps if end < 0 else np.minimum(steps, own_step[end])
             file.write(_source_line(fabric, source))
@@ -137,7 +138,7 @@ def _source_line(fabric: Fabric, source: int) -> bytes:
 def _records(
     head: npt.NDArray[np.uint8], sl: npt.NDArray[np.uint8], rate: npt.NDArray[np.uint8], mtu: int
 ) -> npt.NDArray[np.uint8]:
-    """uint8[n, 25], the lines of one source."""
+    """Return the lines of one source, uint8[n, 25]."""
     text = np.empty((len(head), 25), np.uint8)
     text[:, :9] = head
     text[:, 9:11] = _SL[sl]
@@ -147,7 +148,7 @@ def _records(
 
 
 def _with_gaps(text: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_], *, named: bool) -> bytes:
-    """An unreachable LID has a line of its own where the source is a CA or router, none where it is a switch."""
+    """Return the lines; an unreachable LID is marked if the source is a CA or router (`named`), else omitted."""
     if not named:
         return text[there].tobytes()
     return b"".join(
@@ -157,42 +158,80 @@ def _with_gaps(text: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_], *, nam
 
 
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read service levels from either form; the LIDs have to be those of the fabric.
+    """Read SLs from a file; the LIDs must be those of the fabric.
 
     Returns
     -------
-    The smallest form of a routing that holds them: uint8[L] where all sources agree; uint8[S, L] where all sources at a
-    switch (its own port 0 too, where stated) agree; else uint8[L, L].  SL 0 where nothing is said.
+    uint8[L], uint8[S, L] or uint8[L, L]
+        The smallest form of a routing that represents the SLs: by destination if all sources agree; by switch if all
+        sources at a switch (including the switch itself, if stated) agree; else by source LID.  SL 0 where none is
+        stated.
 
     Raises
     ------
     ParseError
-        A line that is no line of such a file, an SL over 15, a LID that cannot be.
+        A line is invalid, an SL is over 15, or a LID is invalid.
     TableError
-        A source that the fabric does not have, or that has another LID there; a CA or router of the fabric that the
-        file says nothing of.
+        A source is not in the fabric or has another LID there, or a CA or router is missing in the file.
     InputError, EnvironmentProblem
         The file is missing or unreadable.
 
     Notes
     -----
-    A few million lines a second.
+    A few million lines per second.
     """
+    return smallest_form(fabric, read_stated(path, fabric))
+
+
+def read_stated(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
+    """Read SLs by source, uint8[S + E, L]: switches, then end ports; 255 where the file states none.
+
+    Raises
+    ------
+    ParseError, TableError, InputError, EnvironmentProblem
+        See :func:`read`.
+    """
+    if is_saquery(path):
+        return read_saquery(path, fabric)
     reader = PathReader(path, fabric)
     for piece in read_pieces(path):
         reader.take(piece)
-    return smallest_form(fabric, reader.finish())
+    return reader.finish()
 
 
-def smallest_form(fabric: Fabric, sl: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """The smallest form of a routing that holds SLs given by source.
+def unstated_pairs(fabric: Fabric, lft: npt.NDArray[np.uint8], sl: npt.NDArray[np.uint8]) -> int:
+    """Count the paths whose SL is not stated and that could close a credit loop.
+
+    These paths go from a source to a LID at another switch, have a CA or router at one end at least, and have an LFT
+    entry at the source's switch.
 
     Parameters
     ----------
     fabric
-        Says where sources are attached.
+        Fabric with the switches of sources.
+    lft
+        uint8[S, L].
     sl
-        uint8[S + E, L], by switches, then end ports; 255: not stated.
+        uint8[S + E, L], as :func:`read_stated` returns it.
+    """
+    lids, switches = fabric.lids, np.arange(fabric.switches)
+    at = np.concatenate([switches, fabric.endport_switch])
+    lid = np.concatenate([fabric.switch_lid, fabric.endport_lid])
+    sends = np.flatnonzero((at >= 0) & (lid > 0))
+    missing = (sl[sends] == UNKNOWN) & (lids.switch >= 0) & (lids.switch != at[sends, None])
+    missing &= (sends >= fabric.switches)[:, None] | (lids.endport >= 0)
+    return int(np.count_nonzero(missing & (lft[at[sends]] != NO_PORT)))
+
+
+def smallest_form(fabric: Fabric, sl: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the smallest form of a routing that represents SLs given by source.
+
+    Parameters
+    ----------
+    fabric
+        Fabric with the switches of sources.
+    sl
+        uint8[S + E, L]: switches, then end ports; 255: not stated.
     """
     least, most = _range(sl)
     if (least == most).all():
@@ -216,7 +255,13 @@ def smallest_form(fabric: Fabric, sl: npt.NDArray[np.uint8]) -> npt.NDArray[np.u
 
 
 def _range(sl: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """The least and the greatest stated SL of each column, both 255 where none is."""
+    """Return the range of the stated SLs of each column.
+
+    Returns
+    -------
+    least, most : uint8[L]
+        The least and the greatest stated SL; both are 255 if none is stated.
+    """
     least = sl.min(axis=0, initial=UNKNOWN)
     most = np.where(sl == UNKNOWN, 0, sl).max(axis=0, initial=0)
     return least, np.where(least == UNKNOWN, UNKNOWN, most).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""What perfquery prints: counters of ports by name."""
+"""Parser of perfquery's output: port counters by name."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _HEAD = re.compile(r"^#.*\bport (\d+)(?: \(CapMask: (0x[0-9a-fA-F]+))?.*$", re.M
 
 
 def parse_counters(text: str, ports: Iterable[int], *names: str) -> dict[int, Mapping[str, int]]:
-    """Counters by port and name in the output of ``perfquery`` of one switch, whatever it was asked for.
+    """Parse the counters in ``perfquery``'s output for one switch, by port and name.
 
-    ``CapMask``, what the port's PerfMgt ClassPortInfo says that it can, stands among them where perfquery tells it.
+    ``CapMask``, the capabilities in the port's PerfMgt ClassPortInfo, is included if perfquery prints it.
 
     Raises
     ------
     ParseError
-        One of ``names`` is not there for one of ``ports``: perfquery failed, or the port does not count that.
+        One of ``names`` is missing for one of ``ports``: perfquery failed, or the port does not have the counter.
     """
     heads = list(_HEAD.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]

@@ -1,4 +1,4 @@
-"""A transition's plan as JSON: which blocks of which switches to write, in which rounds or steps."""
+"""Plan of a transition as JSON: blocks to write on each switch, by round or step."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def plan_object(fabric: Fabric, old: Routing, new: Routing, transition: Transition) -> dict[str, Any]:
-    """The plan in types that JSON knows.
+    """Return the plan in types that JSON knows.
 
-    ``rounds``: each with the blocks to write in any order; ``steps``: those of the Double Scheme, each with the LIDs
-    that are sent to and those that are drained, and the blocks to write before it counts as done.  A block has the GUID
-    and name of its switch, its number, and the ports of those of its 64 LIDs that change.
+    ``rounds`` has the blocks of each round, which may be written in any order.  ``steps`` has the steps of the Double
+    Scheme: the LIDs to send to, the LIDs to drain, and the blocks to write before the step is complete.  A block has
+    the GUID and name of its switch, its number, and the ports of those of its 64 LIDs that change.
     """
     plan: dict[str, Any] = {
         "format": FORMAT,
@@ -51,12 +51,12 @@ def plan_object(fabric: Fabric, old: Routing, new: Routing, transition: Transiti
 
 
 def write_plan(path: str | Path, fabric: Fabric, old: Routing, new: Routing, transition: Transition) -> None:
-    """Write the plan; the file appears as a whole or not at all.
+    """Write the plan atomically.
 
     Raises
     ------
     EnvironmentProblem
-        It cannot be written there.
+        The file cannot be written.
     """
     write_text_atomically(path, json.dumps(plan_object(fabric, old, new, transition), indent=1) + "\n")
 
@@ -75,8 +75,8 @@ def _steps(fabric: Fabric, before: Bytes, drain: DoubleScheme) -> Iterator[dict[
 
 
 def _blocks(fabric: Fabric, before: Bytes, after: Bytes) -> Iterator[dict[str, Any]]:
-    """Blocks that differ, by switch, then by number."""
-    differs = (before != after) & (fabric.lids.switch >= 0)
+    """Yield the blocks that differ, by switch, then by number."""
+    differs = before != after
     for switch in np.flatnonzero(differs.any(axis=1)).tolist():
         lids = np.flatnonzero(differs[switch])
         for block in np.unique(lids // BLOCK).tolist():

@@ -1,4 +1,4 @@
-"""What the writers of tables ask of a proof (:class:`routing.deadlock.proof.Proof` is one)."""
+"""Interface of a proof for the writers of tables (:class:`routing.deadlock.proof.Proof` implements it)."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ class Order(Protocol):
 
     @property
     def strength(self) -> str:
-        """Which routes it covers: "forward" or "reversible"."""
+        """Return what the certificate covers: "forward" (requests) or "reversible" (requests and replies)."""
         ...
 
     @property
     def scope(self) -> str:
-        """Whose traffic it covers: "all", or "endports" for what is from or to CAs and routers."""
+        """Traffic that the certificate covers: "all", or "endports" for traffic from or to CAs and routers."""
         ...
 
 
 class Proven(Protocol):
-    """A proof."""
+    """Proof of a routing."""
 
     @property
     def hops(self) -> npt.NDArray[np.uint8]:
-        """uint8[S, L], switches still to pass on the way to a LID, 0 at the one that delivers it, 255: none."""
+        """uint8[S, L], number of channels on the path to a LID, 0 at the delivering switch, 255: no path."""
         ...
 
     @property
     def certificate(self) -> Order | None:
-        """The certificate, if there is one."""
+        """The certificate, None if there is none."""
         ...

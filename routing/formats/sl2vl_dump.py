@@ -1,4 +1,4 @@
-"""SL-to-VL tables as text: ``opensm-sl2vl.dump``, and the form of ``ibdmchk -d``."""
+"""SL2VL tables as text: ``opensm-sl2vl.dump``, and the format of ``ibdmchk -d``."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _VL = np.frombuffer(b"".join(b" %-2d" % vl for vl in range(SLS)), np.uint8).resh
 
 
 def row_of(sl2vl: npt.NDArray[np.uint8], switch: int, ports: int) -> npt.NDArray[np.uint8]:
-    """uint8[ports+1, ports+1, 16], the table of one switch by in-port, out-port and SL, in either form of a routing."""
+    """Return the table of one switch by in-port, out-port and SL, uint8[ports+1, ports+1, 16]."""
     if sl2vl.ndim == 1:
         return np.broadcast_to(sl2vl, (ports + 1, ports + 1, SLS))
     return sl2vl[switch, : ports + 1, : ports + 1]
 
 
 def write(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8], ca_sl2vl: npt.NDArray[np.uint8]) -> None:
-    """Write the tables of all cabled ports as OpenSM does.
+    """Write the tables of all cabled ports in OpenSM's format.
 
     Parameters
     ----------
     path
         The file.
     fabric
-        Gives GUIDs, names and cables.
+        Fabric with GUIDs, names and cables.
     sl2vl
         uint8[16], or uint8[S, P, P, 16] by switch, in-port, out-port and SL.
     ca_sl2vl
-        uint8[16], that of CAs and routers.
+        uint8[16], table of CAs and routers.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def write(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8], ca_sl2
 
     Notes
     -----
-    58 bytes for each pair of ports of a switch.
+    58 bytes per pair of ports of a switch.
     """
     guid = np.concatenate([fabric.switch_guid, fabric.endport_guid])
     cabled = cabled_ports(fabric)
@@ -75,7 +75,7 @@ def write(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8], ca_sl2
 
 
 def cabled_ports(fabric: Fabric) -> npt.NDArray[np.bool_]:
-    """bool[S, 256], which ports of each switch have a cable."""
+    """Return which ports of each switch have a cable, bool[S, 256]."""
     cabled = np.zeros((fabric.switches, 256), bool)
     for end in (0, 1):
         on_switch = fabric.link_device[:, end] < fabric.switches
@@ -94,7 +94,7 @@ def _rows(table: npt.NDArray[np.uint8], cabled: npt.NDArray[np.bool_]) -> bytes:
 
 
 def write_slvl(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8]) -> None:
-    """Write the tables of the switches' cabled ports as ``ibdmchk -d`` reads them.
+    """Write the tables of the switches' cabled ports in the format of ``ibdmchk -d``.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def write_slvl(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8]) -
 
     Notes
     -----
-    About 62 bytes for each pair of ports of a switch.
+    About 62 bytes per pair of ports of a switch.
     """
     cabled = cabled_ports(fabric)
     with atomic_write(path) as file:
@@ -122,19 +122,20 @@ def write_slvl(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8]) -
 
 
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read the tables of a fabric's switches from either form; those of CAs and routers are left out.
+    """Read the tables of a fabric's switches from either format; tables of CAs and routers are ignored.
 
     Returns
     -------
-    uint8[16] where all tables that packets take are the same (ports with cables, and not back through the port by which
-    they came), else uint8[S, P, P, 16] by switch, in-port, out-port and SL.  What is not stated is SL n to VL n there.
+    uint8[16] or uint8[S, P, P, 16]
+        One table if all tables that packets use are equal, else tables by switch, in-port, out-port and SL.  Packets
+        use pairs of cabled ports, but never leave through their in-port.  Unstated tables map SL n to VL n.
 
     Raises
     ------
     ParseError
-        A line that is no line of such a file, a port that the switch does not have, a VL over 15.
+        A line is invalid, a port does not exist on the switch, or a VL is over 15.
     TableError
-        A switch that the fabric does not have, a pair of ports that the file says nothing of.
+        A switch is not in the fabric, or a pair of ports is missing in the file.
     InputError, EnvironmentProblem
         The file is missing or unreadable.
     """
@@ -175,7 +176,7 @@ class _Reader:
             )  # fmt: skip
 
     def _decimal(self, text: str, number: int) -> bytes:
-        """Few tables differ, so each text is decoded once."""
+        """Return the VLs of a row; each distinct text is decoded once, because few tables differ."""
         known = self._vls_of.get(text)
         if known is None:
             vls = [int(vl) for vl in text.split()]
@@ -195,7 +196,7 @@ class _Reader:
         ports = int(self._fabric.switch_ports[row])
         if max(in_port, out_port) > ports:
             raise ParseError(
-                f"{self._fabric.switch_name[row]!r} has no port {max(in_port, out_port)}, it has {ports}",
+                f"{self._fabric.labels[row]!r} has no port {max(in_port, out_port)}, it has {ports}",
                 path=self._path, line=number,
             )  # fmt: skip
         known, table = int(self._found[row, in_port, out_port]), self._number.setdefault(vls, len(self._number))
@@ -210,7 +211,7 @@ class _Reader:
         needed = enters[:, :, None] & cabled[:, None, :] & ~np.eye(cabled.shape[1], dtype=bool)
         for row, in_port, out_port in np.argwhere(needed & (self._found < 0))[:1].tolist():
             raise TableError(
-                f"nothing is said of {self._fabric.switch_name[row]!r} from port {in_port} to port {out_port}",
+                f"nothing is said of {self._fabric.labels[row]!r} from port {in_port} to port {out_port}",
                 path=self._path, remedy="the tables belong to another fabric, or the file was cut short",
             )  # fmt: skip
         tables = np.array([list(vls) for vls in self._number] + [list(range(SLS))], np.uint8)

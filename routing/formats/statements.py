@@ -1,42 +1,45 @@
-"""Links as discovery tools state them: once from each end, each end with width and speed.
+"""Links as discovery tools state them: once from each end, with width and speed.
 
-Readers collect what each port says, then :meth:`PortStatements.connect` holds the two ends together.
+Readers collect the statements of ports; :meth:`PortStatements.connect` then compares the two ends.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from routing.errors import FabricError
+from routing.errors import FabricError, InputWarning
 from routing.fabric_builder import FabricBuilder, Place
-from routing.rates import SPEED_OF
+from routing.numerals import number_of
+from routing.rates import SPEED_OF, speed_name
 
-_ALIKE = {SPEED_OF["QDR"], SPEED_OF["FDR10"]}  # FDR10 is told by a vendor's attribute, so that one end may say QDR
+_ALIKE = {SPEED_OF["QDR"], SPEED_OF["FDR10"]}  # one end may state QDR, because FDR10 is a vendor's attribute
 
 
 @dataclass
 class PortStatements:
-    """What the ports of one file say about their cables.
+    """Statements of the ports in one file about their cables.
 
     Attributes
     ----------
     path
-        The file, for complaints.
+        File name for errors.
     stated
-        By (GUID, port): remote GUID, remote port, width, speed, line.
+        By (GUID, port): remote GUID, remote port, width, speed, line; width and speed are 0 if the file has "?".
     """
 
     path: str | Path
     stated: dict[tuple[int, int], tuple[int, int, int, float, int]] = field(default_factory=dict)
 
     def add(self, near: tuple[int, int], far: tuple[int, int], rate: tuple[int, float], line: int) -> None:
-        """Port ``near`` (node GUID, port number) says that it is cabled to ``far``.
+        """Record that port ``near`` (node GUID, port number) is cabled to ``far``.
 
         Raises
         ------
         FabricError
-            The port has spoken before and said something else.
+            An earlier statement of the port differs.
         """
         said = self.stated.setdefault(near, (*far, *rate, line))
         if said[4] != line and said[:4] != (*far, *rate):
@@ -45,13 +48,19 @@ class PortStatements:
             )
 
     def connect(self, builder: FabricBuilder) -> None:
-        """Cable all ports.
+        """Connect all ports.
 
         Raises
         ------
         FabricError
-            A node that is not in the file, ends that contradict each other, an end that says nothing.
+            A node is not in the file, the ends contradict each other, or an end has no statement.
+
+        Warns
+        -----
+        InputWarning
+            Number of links for which neither end states a rate; they get the most frequent rate.
         """
+        usual, guessed = self._usual_rate(), 0
         for near, (far_guid, far_port, width, speed, line) in self.stated.items():
             far = (far_guid, far_port)
             back = self.stated.get(far)
@@ -71,13 +80,30 @@ class PortStatements:
                 )
             if far < near:
                 continue
-            if back[2] != width or (back[3] != speed and {back[3], speed} != _ALIKE):
+            if (back[2] != width and back[2] and width) or (
+                back[3] != speed and back[3] and speed and {back[3], speed} != _ALIKE
+            ):
                 raise self._error(
                     f"the link runs at {width}x {speed} Gb/s here and at {back[2]}x {back[3]} Gb/s in line {back[4]}",
                     line,
                     "both ends of a cable must agree",
                 )
-            self._cable(builder, near, far, (width, max(speed, back[3])), line)
+            known = width or back[2], max(speed, back[3])
+            guessed += not all(known)
+            self._cable(builder, near, far, (known[0] or usual[0], known[1] or usual[1]), line)
+        if guessed:
+            links = number_of(guessed, "link has", "links have")
+            rate = f"{usual[0]}x{speed_name(usual[1])}"
+            warnings.warn(
+                f"{self.path}: {links} an unknown rate (?); taken as {rate}, the most frequent one",
+                InputWarning,
+                stacklevel=2,
+            )
+
+    def _usual_rate(self) -> tuple[int, float]:
+        """Return the width and speed that most ends state (the faster of two that are as frequent), else 4xSDR."""
+        counts = Counter((width, speed) for _, _, width, speed, _ in self.stated.values() if width and speed)
+        return max(counts, key=lambda rate: (counts[rate], rate[0] * rate[1])) if counts else (4, SPEED_OF["SDR"])
 
     def _cable(
         self,

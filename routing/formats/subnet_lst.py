@@ -1,7 +1,7 @@
-"""OpenSM's ``opensm-subnet.lst``: one line for each direction of each link.
+"""Reader of OpenSM's ``opensm-subnet.lst``: one line for each direction of each link.
 
-The defects of the format are passed over: vendor and device IDs of the remote half, which OpenSM prints shifted, are
-not read.  What the format does not have: the LMC (``lmc`` says it) and devices without a link.
+Vendor and device IDs of the remote half are ignored, because OpenSM prints them shifted.  The format lacks the LMC (the
+parameter ``lmc`` gives it) and devices without a link.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _SPEED = {
 
 
 def is_subnet_lst(text: str) -> bool:
-    """Whether the text is OpenSM's list of links."""
+    """Return whether the text is OpenSM's list of links."""
     return re.match(r"\s*\{ \S+ Ports:", text) is not None
 
 
 @dataclass
 class _Half:
-    """What one half of a line says about one port."""
+    """Description of one port in one half of a line."""
 
     kind: NodeKind
     ports: int
@@ -56,21 +56,21 @@ class _Half:
 
 
 def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
-    """The fabric of OpenSM's ``opensm-subnet.lst``.
+    """Parse a fabric from OpenSM's ``opensm-subnet.lst``.
 
     Parameters
     ----------
     text
-        What the file holds.
+        Content of the file.
     path
-        Its name, for errors.
+        File name for errors.
     lmc
         LMC of the subnet's end ports; the file has base LIDs only.
 
     Raises
     ------
     ParseError, FabricError
-        With file, line and remedy.
+        The text is invalid; the message has file, line and remedy.
     """
     builder = FabricBuilder(name=Path(path).name.split(".")[0])
     statements = PortStatements(path)
@@ -98,7 +98,7 @@ def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 
 def _regard(builder: FabricBuilder, half: _Half, lmc: int, place: Place) -> None:
-    """Add the device if it is new, hold it against what is known if it is not, and state the port's GUID and LID."""
+    """Add the device, or check that it agrees with its earlier description; set the GUID and LID of its port."""
     device = builder.find_guid(half.guid)
     if device is None:
         device = builder.add_device(half.kind, half.guid, half.name, half.ports, place)

@@ -1,4 +1,4 @@
-"""The switches that a dump speaks of, as rows of the fabric: none that is not there, none twice, none left out."""
+"""Rows of the switches in a dump: every switch must be in the fabric, and occur exactly once."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from routing.numerals import number_of
 
 
 class SwitchRows:
-    """Finds rows by GUID while one dump is read, and remembers which of them it has told.
+    """Finds the row of a switch by GUID while a dump is read, and records the switches that occurred.
 
     Parameters
     ----------
     path
-        The dump, for messages.
+        File name of the dump for errors.
     fabric
-        Has the switches.
+        Fabric with the switches.
     what
-        What the dump holds, in the plural ("tables").
+        Contents of the dump for errors, in the plural ("tables").
     """
 
     def __init__(self, path: str | Path, fabric: Fabric, what: str) -> None:
@@ -28,12 +28,12 @@ class SwitchRows:
         self._seen: set[int] = set()
 
     def row(self, guid: str, line: int) -> int:
-        """Row of a switch by its GUID in hex, without 0x.
+        """Return the row of a switch by its GUID in hex, without 0x.
 
         Raises
         ------
         TableError
-            The fabric does not have it.
+            The switch is not in the fabric.
         """
         row = self._row_of.get(int(guid, 16))
         if row is None:
@@ -44,14 +44,14 @@ class SwitchRows:
         return row
 
     def section(self, guid: str, line: int) -> int:
-        """The same where a switch's own section begins.
+        """Return the row of a switch whose section begins here, and record the section.
 
         Raises
         ------
         TableError
-            The fabric does not have it.
+            The switch is not in the fabric.
         ParseError
-            It had a section before.
+            The switch had a section before.
         """
         row = self.row(guid, line)
         if row in self._seen:
@@ -63,7 +63,7 @@ class SwitchRows:
         """Raise :class:`~routing.errors.TableError` if a switch of the fabric had no section."""
         missing = sorted(set(self._row_of.values()) - self._seen)
         if missing:
-            guid, name = int(self._fabric.switch_guid[missing[0]]), self._fabric.switch_name[missing[0]]
+            guid, name = int(self._fabric.switch_guid[missing[0]]), self._fabric.labels[missing[0]]
             raise TableError(
                 f"{len(missing)} of {number_of(self._fabric.switches, 'switch')} of the fabric missing in the file, "
                 f"such as {guid:#018x} ({name!r})",

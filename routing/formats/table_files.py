@@ -1,4 +1,4 @@
-"""A folder of tables: the bundle and everything that OpenSM and its tools read, written at once and read back."""
+"""Folder of tables: the bundle and the files for OpenSM and its tools; reader and writer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from routing.formats import fdbs, guid_lists, lfts, lid_matrix, path_sl, sl2vl_d
 from routing.formats.atomic import atomic_directory, write_text_atomically
 from routing.formats.bundle import bundle_routing, read_bundle, write_bundle
 from routing.formats.proven import Proven
-from routing.tables import DATA_VLS, Provenance, Routing, identity_sl2vl
+from routing.numerals import number_of
+from routing.tables import DATA_VLS, Provenance, Routing, Unknown, identity_sl2vl
 
 BUNDLE = "ibnue.npz"
 LFTS = "opensm-lfts.dump"
@@ -25,10 +26,12 @@ PSL = "ibdmchk.psl"
 SLVL = "ibdmchk.slvl"
 
 DEFAULT_VLS = 8
-"""Data VLs of a port of which nothing is known."""
+"""Number of data VLs of a port if nothing is known."""
 
 NAMED_ENTRIES = 1_000_000
-"""Up to so many table entries the LFTs are written as OpenSM dumps them, with names; above, LIDs and ports alone."""
+"""Maximum number of LFT entries that are written with names, as OpenSM dumps them; larger LFTs get LIDs and ports
+alone.
+"""
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,11 @@ class TableFormat:
     Attributes
     ----------
     file
-        Its name.
+        Name of the file.
     write
-        Writes it.
+        Function that writes the file.
     size
-        About how many bytes it will have.
+        Function that estimates the size in bytes.
     """
 
     file: str
@@ -71,7 +74,7 @@ def _write_lid_matrix(path: Path, fabric: Fabric, routing: Routing, proof: Prove
 
 
 def _write_mcfdbs(path: Path, _: Fabric, __: Routing, ___: Proven) -> None:
-    write_text_atomically(path, "")  # there are no multicast tables; ibdmchk wants the file
+    write_text_atomically(path, "")  # there are no multicast tables, but ibdmchk requires the file
 
 
 def _write_sl2vl(path: Path, fabric: Fabric, routing: Routing, _: Proven) -> None:
@@ -118,11 +121,11 @@ FORMATS: Mapping[str, TableFormat] = MappingProxyType(
         "guid2lid": TableFormat("guid2lid", _write_guid2lid, lambda fabric, _: 35 * fabric.endports),
     }
 )
-"""What may be written, by the name that :func:`write_tables` takes."""
+"""All formats by the names that :func:`write_tables` takes."""
 
 ALWAYS = ("bundle", "lfts", "guid2lid")
 AUTO_BYTES = 1 << 26
-"""Any other file is written by itself only if it stays under this size."""
+"""Maximum estimated size in bytes of other files that are written by default."""
 
 
 def write_tables(
@@ -133,30 +136,31 @@ def write_tables(
     *,
     formats: Collection[str] | None = None,
 ) -> tuple[str, ...]:
-    """Write a folder of tables; it appears as a whole or not at all.
+    """Write a folder of tables atomically.
 
     Parameters
     ----------
     directory
-        The folder; it may be missing, empty or one that was written by this function.
+        The folder; it may be missing, empty or written by this function before.
     fabric, routing, proof
-        What is written.
+        Contents of the files.
     formats
-        Names out of :data:`FORMATS`; the bundle is always among them.  None: those of :data:`ALWAYS`, and the others as
-        far as each stays under :data:`AUTO_BYTES`.
+        Names from :data:`FORMATS`; the bundle is always included.  None: those of :data:`ALWAYS`, and every other one
+        whose estimated size is at most :data:`AUTO_BYTES`.
 
     Returns
     -------
-    The names of the formats that were written.
+    tuple[str, ...]
+        Names of the formats that were written.
 
     Raises
     ------
     OptionError
-        A format that does not exist.
+        A format does not exist.
     TableError
         The tables do not fit the fabric.
     InputError
-        The folder holds something else.
+        The folder contains other files.
     EnvironmentProblem
         The folder cannot be written.
     """
@@ -180,35 +184,53 @@ def _chosen(fabric: Fabric, routing: Routing, formats: Collection[str] | None) -
     return tuple(name for name in FORMATS if name in formats or name == "bundle")
 
 
-def read_tables(path: str | Path, fabric: Fabric) -> Routing:
-    """Read tables for a fabric: a bundle, a folder of ours, a folder of OpenSM's dumps, or one dump of LFTs.
+@dataclass(frozen=True)
+class SlFiles:
+    """Additional files for a dump of LFTs.
 
-    Beside the dump of LFTs of a folder, SL2VL tables are taken from ``opensm-sl2vl.dump`` or ``ibdmchk.slvl``, and
-    service levels from ``opensm-path-records.dump`` or ``ibdmchk.psl``.  Where there are none, every path is taken to
-    have SL 0, and SL n to ride VL n modulo the 8 VLs that OpenSM grants by default; ``provenance.options["assumed"]``
-    says so.
+    Attributes
+    ----------
+    sl
+        SLs: path records or ``ibdmchk``'s format; None: the file in the folder of the dump.
+    sl2vl
+        SL2VL tables: OpenSM's dump or ``ibdmchk``'s format; None: the file in the folder of the dump.
+    """
+
+    sl: Path | None = None
+    sl2vl: Path | None = None
+
+
+def read_tables(path: str | Path, fabric: Fabric, given: SlFiles | None = None) -> Routing:
+    """Read tables for a fabric: a bundle, a folder written by ibnue, a folder of OpenSM's dumps, or one dump of LFTs.
+
+    For LFTs in a folder, SL2VL tables are read from ``opensm-sl2vl.dump`` or ``ibdmchk.slvl``, and SLs from
+    ``opensm-path-records.dump`` or ``ibdmchk.psl``, unless other files are given.  If there are none, every path is
+    assumed to have SL 0, and SL n to use VL n modulo the 8 VLs of OpenSM's default configuration.
+    ``provenance.assumptions`` records the assumptions.
 
     Raises
     ------
+    OptionError
+        Files were given for a bundle, which already has SLs and SL2VL tables.
     ParseError, TableError
         A file is damaged, or the tables belong to another fabric.
     InputError, EnvironmentProblem
-        Nothing there, or unreadable.
+        The path is missing or unreadable.
     """
-    path = Path(path)
+    path, given = Path(path), given or SlFiles()
     if not path.exists():
         raise InputError("there is no such file or folder", path=path, remedy="name a bundle or a folder of tables")
     if path.is_dir():
         if (path / BUNDLE).exists():
-            return bundle_routing(read_bundle(path / BUNDLE), fabric)
+            return _from_bundle(path / BUNDLE, fabric, given)
         if not (path / LFTS).exists():
             raise InputError(f"holds neither {BUNDLE} nor {LFTS}", path=path, remedy="OpenSM dumps with -D 0x43")
-        return _from_dumps(path / LFTS, path, fabric)
+        return _from_dumps(path / LFTS, path, fabric, given)
     if not path.is_file():  # a pipe cannot be read twice
         raise InputError("is no regular file", path=path, remedy="copy it into one")
     if _is_zip(path):
-        return bundle_routing(read_bundle(path), fabric)
-    return _from_dumps(path, None, fabric)
+        return _from_bundle(path, fabric, given)
+    return _from_dumps(path, None, fabric, given)
 
 
 def _is_zip(path: Path) -> bool:
@@ -216,25 +238,40 @@ def _is_zip(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(2) == b"PK"
     except OSError:
-        return False  # the reader of LFTs says why
+        return False  # the reader of LFTs reports the reason
 
 
-def _from_dumps(lft_file: Path, folder: Path | None, fabric: Fabric) -> Routing:
+def _from_bundle(path: Path, fabric: Fabric, given: SlFiles) -> Routing:
+    if given != SlFiles():
+        raise OptionError(
+            f"{path} has service levels and SL2VL tables of its own", remedy="name a dump of LFTs, or leave them out"
+        )
+    return bundle_routing(read_bundle(path), fabric)
+
+
+def _from_dumps(lft_file: Path, folder: Path | None, fabric: Fabric, given: SlFiles) -> Routing:
     lft = lfts.read(lft_file, fabric)
-    assumed = []
-    sl_file, sl2vl_file = _first_of(folder, PATH_RECORDS, PSL), _first_of(folder, SL2VL, SLVL)
+    assumed: dict[Unknown, str] = {}
+    sl_file = given.sl or _first_of(folder, PATH_RECORDS, PSL)
+    sl2vl_file = given.sl2vl or _first_of(folder, SL2VL, SLVL)
     sl, sl2vl = np.zeros(lft.shape[1], np.uint8), identity_sl2vl(DEFAULT_VLS)
     if sl_file is None:
-        assumed.append("SL 0 for every path")
+        assumed["SL"] = "SL 0 for every path"
     else:
-        sl = path_sl.read(sl_file, fabric)
+        stated = path_sl.read_stated(sl_file, fabric)
+        sl, missing = path_sl.smallest_form(fabric, stated), path_sl.unstated_pairs(fabric, lft, stated)
+        if missing:
+            paths = number_of(missing, "path")
+            assumed["SL"] = (
+                f"the SLs of others for {paths} that {sl_file.name} does not state, SL 0 where there are none"
+            )
     if sl2vl_file is None:
-        assumed.append(f"SL n rides VL n modulo {DEFAULT_VLS}")
+        assumed["SL2VL"] = f"SL n uses VL n modulo {DEFAULT_VLS}"
     else:
         sl2vl = sl2vl_dump.read(sl2vl_file, fabric)
     used = sl2vl[..., np.unique(sl)]
     vls = 1 + int(used.max(initial=0, where=used < DATA_VLS))
-    options = {"file": str(lft_file), "assumed": assumed}
+    options = {"file": str(lft_file), "unknown": list(assumed), "assumed": list(assumed.values())}
     return Routing(lft, sl, sl2vl, vls, vls, Provenance("file", options, fabric.digest))
 
 

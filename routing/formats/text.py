@@ -1,4 +1,4 @@
-"""Text files as the readers want them: plain or gzip, any bytes, of bounded size, errors that name the file."""
+"""Text files for the readers: plain or gzip, any bytes, limited size, errors that name the file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MAX_NUMBER = 64
 _PIECE = 1 << 18
 
 MAX_BYTES = 1 << 29
-"""No fabric file comes near it (48K LIDs make some 20 MB); a decompression bomb would."""
+"""Size limit against decompression bombs; the largest fabrics (48K LIDs) need about 20 MB."""
 
 
 def c_number(text: str) -> int | None:
-    """A whole number as C's ``strtoul`` reads it with base 0, where a leading 0 means octal; None where it is none."""
+    """Parse a whole number as C's ``strtoul`` with base 0, where a leading 0 means octal; None if it is not one."""
     octal = len(text) > 1 and text[0] == "0" and text[1] not in "xX"
     try:
         return int(text, 8 if octal else 0) if len(text) <= _MAX_NUMBER else None
@@ -28,14 +28,14 @@ def c_number(text: str) -> int | None:
 
 
 def read_text(path: str | Path) -> str:
-    r"""The text of a file; gzip is told by content, bytes that are no UTF-8 come back as ``\xNN``.
+    r"""Return the text of a file; gzip is detected by content, and bytes that are not UTF-8 become ``\xNN``.
 
     Raises
     ------
     EnvironmentProblem
         The file cannot be read.
     ParseError
-        The gzip data are damaged or the text is over :data:`MAX_BYTES`.
+        The gzip data are damaged, or the text is larger than :data:`MAX_BYTES`.
     """
     try:
         if Path(path).is_dir():
@@ -63,17 +63,17 @@ def read_text(path: str | Path) -> str:
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a text that :func:`read_text` gave, with their numbers.
+    """Yield the lines of a text from :func:`read_text`, with their numbers.
 
-    They end with newlines and nothing else: whatever else ends lines for ``str.splitlines`` may stand in a name.
+    Only newlines end lines, because names may contain the other characters at which ``str.splitlines`` splits.
     """
     return enumerate(text.split("\n"), 1)
 
 
 def _bounded(file: IO[bytes] | gzip.GzipFile) -> bytes:
-    """All of a file, or a little more than :data:`MAX_BYTES`.
+    """Read a whole file, or a little more than :data:`MAX_BYTES`.
 
-    Not in one read of so many bytes, for which as much memory is set aside however small the file is.
+    The file is read in pieces, because a single read of that size would allocate all the memory even for a small file.
     """
     pieces, size = [], 0
     while size <= MAX_BYTES and (piece := file.read(_PIECE)):

@@ -1,4 +1,4 @@
-"""TOML, with errors that name file and line: in its grammar, and in what a reader makes of it."""
+"""TOML with errors that name file and line, for syntax errors and for invalid values."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _OPEN, _CLOSED = ("[", "{"), ("]", "}")
 _TOKEN = re.compile(
     r""""{3}(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|#[^\n]*|[][{}\n]""", re.DOTALL
 )
-"""Strings and comments, in which brackets and ends of lines mean nothing, and what means something outside of them."""
+"""Strings and comments, in which brackets and newlines have no meaning, and the tokens outside that have one."""
 
 Where = tuple[str | int, ...]
-"""Keys and numbers (from 0) that lead to a value: ``("rule", 2, "ports")``."""
+"""Keys and indices (from 0) of a value: ``("rule", 2, "ports")``."""
 
 
 @dataclass(frozen=True)
 class Toml:
-    """A TOML text that knows where what stands.
+    """A TOML text with the line numbers of its values.
 
     Attributes
     ----------
     table
-        What it says.
+        Parsed content.
     text
-        As it was read.
+        The text.
     path
-        Where it comes from.
+        File name for errors.
     """
 
     table: dict[str, Any]
@@ -49,7 +49,7 @@ class Toml:
 
     @classmethod
     def of(cls, text: str, path: str | Path) -> Toml:
-        """The same as :func:`parse_toml`, with lines."""
+        """Parse a text; see :func:`parse_toml`."""
         return cls(parse_toml(text, path), text, path)
 
     @classmethod
@@ -59,41 +59,41 @@ class Toml:
         Raises
         ------
         ParseError
-            It is no TOML.
+            The file is not valid TOML.
         EnvironmentProblem
-            It cannot be read.
+            The file cannot be read.
         """
         return cls.of(read_text(path), path)
 
     @cached_property
     def lines(self) -> dict[Where, int]:
-        """The line of every table and key; several may stand in one line.  Needed for errors alone."""
+        """Line number of every table and key, computed only when an error needs it."""
         return _lines(self.text.replace("\r\n", "\n"))
 
     def line(self, *where: str | int) -> int | None:
-        """The line of a value, or of the nearest table around it; None for what is missing in the file as a whole."""
+        """Return the line of a value, or of the nearest table around it; None if neither is in the file."""
         known = (where[:end] for end in range(len(where), 0, -1))
         return next((self.lines[part] for part in known if part in self.lines), None)
 
     def error(self, problem: str, *where: str | int, remedy: str | None = None) -> ParseError:
-        """An error about a value."""
+        """Return an error about a value, with its line."""
         return ParseError(problem, path=self.path, line=self.line(*where), remedy=remedy)
 
 
 def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
-    """What a TOML text says.
+    """Parse a TOML text.
 
     Parameters
     ----------
     text
         The text.
     path
-        Where it comes from, for the error.
+        File name for errors.
 
     Raises
     ------
     ParseError
-        It is no TOML.
+        The text is not valid TOML.
     """
     try:
         return tomllib.loads(text)
@@ -126,9 +126,11 @@ def _lines(text: str) -> dict[Where, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Headers and pairs of a text that is TOML, each with its line: they end with the line that leaves no bracket open.
+    """Yield the headers and pairs of a valid TOML text with their lines; a statement ends when no bracket is open.
 
-    Cost: one walk over the text.
+    Notes
+    -----
+    One pass over the text.
     """
     begin, first, line, depth = 0, 1, 1, 0
     for token in _TOKEN.finditer(text):
@@ -145,7 +147,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _home(header: Any, arrays: dict[Where, int]) -> Where:
-    """Where a header leads; ``arrays`` counts the tables of each array of tables."""
+    """Return the keys to which a header leads; ``arrays`` counts the tables of each array of tables."""
     where: Where = ()
     while header:
         if isinstance(header, list):
@@ -159,7 +161,7 @@ def _home(header: Any, arrays: dict[Where, int]) -> Where:
 
 
 def _inside(value: Any) -> Iterator[Where]:
-    """Every place in a value."""
+    """Yield the keys and indices of every nested value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield (key,)

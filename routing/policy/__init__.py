@@ -1,4 +1,4 @@
-"""Policies per port: rules that say how long packets may wait at a port, and what looks after deadlocks there."""
+"""Policies per port: rules for the head-of-queue lifetime of packets and for the handling of deadlocks at a port."""
 
 from routing.policy.facts import PortFacts, loop_channels, port_facts
 from routing.policy.model import Breaker, Policy, Rule, Selector, Speed, hoq_code, hoq_seconds

@@ -1,4 +1,4 @@
-"""How long a packet at the head of a queue may have to wait although nothing is deadlocked."""
+"""Bounds of the time that a packet can wait at the head of a queue without a deadlock."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ from routing.tables import Routing
 def drain_times(
     fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096, burst_bytes: int = 65536
 ) -> npt.NDArray[np.float64]:
-    """Worst-case waiting time at the head of every port of switches, in seconds.
+    """Compute the worst-case waiting time at the head of a queue for every port of switches, in seconds.
 
-    The worst case is that all CAs and routers send to one destination, and that switches serve their inputs in turn.
-    Two bounds hold then, and the smaller one counts:
+    In the worst case all CAs and routers send to one destination, and switches serve their inputs round-robin.  Two
+    bounds are valid then; the result is the smaller one:
 
-    - The buffer that channel c leads to, full of packets for destination d, moves on once every ``g(c, d)`` packet
-      times: the product, over the switches from there to d, of the number of inputs that send to d.
-      The up to ``n(c)`` inputs that use c take turns for that buffer, so that the head of each waits at most ``n(c)`` x
-      the largest ``g(c, d)`` packet times, and one more for the packet that is just being sent.  It grows with every
-      switch on the way: service in turn is that unfair.
-    - When everybody has sent a burst, it has all arrived after as many times a burst takes.
+    - The buffer at the far end of channel c, full of packets for destination d, forwards one packet every ``g(c, d)``
+      packet times: the product, over the switches from there to d, of the number of inputs that send to d.
+      Up to ``n(c)`` inputs that use c share that buffer round-robin.  So the head of each waits at most ``n(c)`` x
+      the largest ``g(c, d)`` packet times, and one more for the packet in transmission.  The bound grows with every
+      switch on the path, because round-robin service is unfair to distant senders.
+    - When every sender has sent a burst, all bursts have arrived after the number of senders times the time of a burst.
 
-    The packet time is that of the slowest link on the ways to the destination: it paces the buffers before it, and a
-    packet that comes in slowly holds up the link by which it leaves.
+    The packet time is that of the slowest link on the paths to the destination.  This link limits the rate of the
+    buffers before it, and a packet that arrives slowly blocks the link on which it leaves.
 
     Parameters
     ----------
     fabric, routing
-        What to look at.
+        The fabric and its tables.
     packet_bytes
-        The largest packet: the MTU and its headers.
+        Size of the largest packet: the MTU and its headers.
     burst_bytes
-        What each sends at once.
+        Bytes that each sender sends at once.
 
     Returns
     -------
-    float64[S, 256], 0 where nothing is cabled or nobody sends.  Routes that do not arrive do not count.
+    float64[S, 256]
+        Waiting times; 0 for ports without a cable or without traffic.  Routes that do not arrive are left out.
 
     Notes
     -----
     Cost: O(S) for every LID and hop of its distance; 1000 switches with 4000 CAs take seconds.  Credit loops are not
-    looked at: the figure is what a port must be able to wait *without* one.
+    considered: the result is the time that a port must be able to wait *without* one.
     """
     lids, channels = fabric.lids, fabric.channels
     width = 1 + int(fabric.switch_ports.max(initial=0))
@@ -77,11 +78,11 @@ def drain_times(
 
 
 class _Tree:
-    """Everybody's way to one LID.
+    """The routes of all switches to one LID.
 
-    ``level`` is the distance in channels (-1: does not arrive), ``channel`` the next one, ``sends`` whether anything
-    comes from there or from behind, ``local`` the end ports that send, ``gap`` the packet times of the last link
-    between two packets of one input.
+    ``level`` is the distance in channels (-1: the route does not arrive), ``channel`` the next channel, ``sends``
+    whether traffic comes from the switch or from upstream, ``local`` the end ports that send, ``gap`` the packet times
+    of the last link between two packets of one input.
     """
 
     def __init__(self, fabric: Fabric, routing: Routing, lid: int) -> None:

@@ -1,4 +1,4 @@
-"""Why a port has what it has."""
+"""Explanation of the policy values of a port: the rules that set them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
+from routing.names import guids_text
 from routing.policy.facts import PortFacts
 from routing.policy.model import OPENSM_STALL, PROPERTIES, Property, value_text
 from routing.policy.ports import PortPolicies
@@ -23,13 +24,13 @@ class Setting:
     Attributes
     ----------
     what
-        Its name.
+        Name of the property.
     text
-        The value and what it means.
+        The value and its meaning.
     rule, line
-        Who set it; None where no rule does.
+        Name and line of the rule that sets it; None if no rule does.
     overridden
-        Name, line and value of each rule that a later one has overridden.
+        Name, line and value of each rule that a later one overrides.
     """
 
     what: Property
@@ -41,18 +42,18 @@ class Setting:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A port, what it is, and where its values come from.
+    """A port, its roles, and the origin of its values.
 
     Attributes
     ----------
     row, switch, port
-        The switch, and the number of the port.
+        Row and label of the switch, and the port number.
     cable
-        What is at the other end, and the data rate.
+        Device and port at the other end, and the data rate.
     roles
-        What rules can call it.
+        Roles of the port, by which rules can select it.
     settings
-        One for each property.
+        One setting for each property.
     """
 
     row: int
@@ -63,7 +64,7 @@ class Explanation:
     settings: tuple[Setting, ...]
 
     def as_object(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the explanation for JSON."""
         return dataclasses.asdict(self)
 
 
@@ -73,18 +74,19 @@ def explain_port(found: PortPolicies, fabric: Fabric, facts: PortFacts, switch: 
     Raises
     ------
     OptionError
-        No switch of that name or GUID, or several.
+        No switch or several switches have that name or GUID.
     """
     names, give = SwitchNames(fabric), "give the name or the GUID of one"
     rows = names.fitting(switch)
     if not rows:
         raise OptionError(f"no switch is called {switch!r}", remedy=names.remedy(switch, give))
     if len(rows) > 1:
-        raise OptionError(f"{len(rows)} switches fit {switch!r}", remedy=give)
+        guids = guids_text(fabric.switch_guid[rows].tolist())
+        raise OptionError(f"{len(rows)} switches fit {switch!r}", remedy=f"{give}: {guids}")
     row = rows[0]
     return Explanation(
         row=row,
-        switch=fabric.switch_name[row],
+        switch=fabric.labels[row],
         port=port,
         cable=_cable(fabric, facts, row, port),
         roles=tuple(role for role, ports in facts.role.items() if ports[row, port]),
@@ -99,8 +101,7 @@ def _cable(fabric: Fabric, facts: PortFacts, row: int, port: int) -> str:
         here = (fabric.link_device[:, near] == row) & (fabric.link_port[:, near] == port)
         for cable in np.flatnonzero(here).tolist():
             device, there = int(fabric.link_device[cable, far]), int(fabric.link_port[cable, far])
-            names = fabric.switch_name + fabric.terminal_name
-            return f"to {names[device]} port {there}, {facts.rate[row, port]:.4g} Gb/s"
+            return f"to {fabric.labels[device]} port {there}, {facts.rate[row, port]:.4g} Gb/s"
     return "none"
 
 

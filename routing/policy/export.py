@@ -1,4 +1,4 @@
-"""A policy handed on: files for switch agents, OpenSM's own four values, arrays by channel."""
+"""Export of a policy: files for switch agents, OpenSM's four global values, arrays by channel."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ FORMAT = "ibnue-switch-policy/1"
 
 
 def switch_object(found: PortPolicies, fabric: Fabric, switch: int) -> dict[str, Any]:
-    """What the agent of one switch is told, as an object for JSON.
+    """Return the settings for the agent of one switch, as an object for JSON.
 
-    Only ports of which some rule says something are there, and of these only what rules say.
+    The object contains only ports and properties that some rule sets.
     """
     ports: dict[str, Any] = {}
     for port in np.flatnonzero(found.touched[switch]).tolist():
@@ -64,14 +64,14 @@ def _breaker_object(breaker: Breaker) -> dict[str, Any]:
 
 
 def write_switch_files(found: PortPolicies, fabric: Fabric, folder: str | Path) -> list[Path]:
-    """Write one file ``0x<GUID>.json`` for every switch, also for those of which no rule says anything.
+    """Write one file ``0x<GUID>.json`` for every switch, including switches for which no rule sets anything.
 
-    Each file appears as a whole.  What else is in the folder stays.
+    Each file is written atomically.  Other files in the folder stay.
 
     Raises
     ------
     EnvironmentProblem
-        The folder cannot be made, or a file not be written.
+        The folder cannot be created, or a file cannot be written.
     """
     place = make_folder(folder)
     written = []
@@ -83,10 +83,10 @@ def write_switch_files(found: PortPolicies, fabric: Fabric, folder: str | Path) 
 
 
 def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
-    """Lines for opensm.conf: for each of OpenSM's four values the most frequent one that the policy asks for.
+    """Return lines for opensm.conf: for each of OpenSM's four values the one that most ports need.
 
-    OpenSM sets every port to these in every heavy sweep, before the plugin sets those that are to differ, so that the
-    best values are those from which the fewest ports differ.  Ports that no rule speaks of count with OpenSM's default.
+    OpenSM sets every port to these in every heavy sweep, before the plugin sets the ports that have other values.  So
+    the best values are those from which the fewest ports differ.  Ports that no rule sets count with OpenSM's default.
     """
 
     def usual(values: npt.NDArray[np.int16], ports: npt.NDArray[np.bool_], default: int) -> int:
@@ -104,7 +104,7 @@ def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
 
 
 def stall_life(found: PortPolicies) -> npt.NDArray[np.uint16]:
-    """What PortInfo is to say, uint16[S, 256]: the byte VLStallCount << 5 | HOQLife, and above it which bits count."""
+    """Return uint16[S, 256] for PortInfo: the byte VLStallCount << 5 | HOQLife, above it the mask of bits to set."""
     life, stall = found.hoq_life.astype(np.int32), found.vl_stall_count.astype(np.int32)
     value = np.where(life >= 0, life, 0) | np.where(stall >= 0, stall, 0) << 5
     mask = np.where(life >= 0, 0x1F, 0) | np.where(stall >= 0, 0xE0, 0)
@@ -112,17 +112,17 @@ def stall_life(found: PortPolicies) -> npt.NDArray[np.uint16]:
 
 
 def channel_arrays(found: PortPolicies, fabric: Fabric) -> dict[str, npt.NDArray[Any]]:
-    """What holds on every channel between switches, for a simulator.
+    """Return the policy of every channel between switches, as arrays for a simulator.
 
     Returns
     -------
     ``hoq_seconds`` float64[C] (inf: never drops, nan: no rule), ``vl_stall_count`` int16[C] (-1: no rule), ``breaker``
     uint8[C] (0 none, 1 loop, 2 deadlock), ``detect_seconds``, ``check_seconds``, ``release_seconds`` float64[C],
-    ``extra_mtus`` int16[C].  For ports to CAs, :class:`~routing.policy.ports.PortPolicies` has the same by port.
+    ``extra_mtus`` int16[C].  For ports to CAs see :class:`~routing.policy.ports.PortPolicies`.
     """
     src, port = fabric.channels.src, fabric.channels.port
     codes = found.hoq_life[src, port]
-    lives = np.array([hoq_seconds(code) for code in range(32)] + [math.nan])  # -1 is the last
+    lives = np.array([hoq_seconds(code) for code in range(32)] + [math.nan])  # index -1 (no rule) is the last element
     breakers = [found.breaker(*at) for at in zip(src.tolist(), port.tolist(), strict=True)]
     kinds = {"none": 0, "loop": 1, "deadlock": 2}
     return {

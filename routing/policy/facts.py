@@ -1,4 +1,4 @@
-"""What rules can ask of the ports of a fabric."""
+"""Properties of the ports of a fabric by which rules select them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ PORTS = 256
 
 @dataclass(frozen=True, eq=False)
 class PortFacts:
-    """What rules can ask of the ports of switches.
+    """Properties of the ports of switches.
 
     Attributes
     ----------
     exists, cabled
-        bool[S, 256]: the switch has that external port; something is cabled to it.
+        bool[S, 256]: whether the switch has that external port; whether a cable is connected to it.
     role
-        bool[S, 256] by role, only of cabled ports.  "leaf" and "core" are of the switch (has end ports, has none),
-        "ca-facing" and "switch-facing" of the cable, "loop" of the channel that leaves by the port.
+        bool[S, 256] by role, for cabled ports only.  "leaf" and "core" describe the switch (with or without end ports),
+        "ca-facing" and "switch-facing" the cable, and "loop" the channel out of the port.
     rate, lane
-        float64[S, 256], data rate of the link in Gb/s and signalling rate of a lane; 0 where nothing is cabled.
+        float64[S, 256], data rate of the link and signalling rate of one of its physical lanes, in Gb/s; 0 without a
+        cable.
     loops_known
-        Whether tables were there to look for loops.
+        Whether tables were given, so that "loop" is known.
     """
 
     exists: npt.NDArray[np.bool_]
@@ -44,18 +45,21 @@ class PortFacts:
 
     @cached_property
     def opensm_hoq(self) -> npt.NDArray[np.int16]:
-        """int16[S, 256], OpenSM's default of HOQLife: one towards CAs and routers, another one elsewhere."""
+        """int16[S, 256], OpenSM's default of HOQLife, which differs between ports to CAs or routers and other ports."""
         return np.where(self.role["ca-facing"], OPENSM_LEAF_HOQ, OPENSM_HOQ).astype(np.int16)
 
 
 def loop_channels(fabric: Fabric, routing: Routing, *, threads: int = 2) -> npt.NDArray[np.bool_]:
-    """bool[C]: channels that are on a credit loop of the tables on any VL (requests from or to CAs and routers)."""
+    """Return bool[C]: channels on a credit loop of the tables on any VL (requests from or to CAs and routers)."""
     graph = dependency_graph(fabric, routing, switch_pairs=False, threads=threads)
     return np.asarray(WaitFor.of_dependencies(graph).on_cycle.reshape(graph.vls, graph.channels).any(axis=0))
 
 
 def port_facts(fabric: Fabric, on_loop: npt.NDArray[np.bool_] | None = None) -> PortFacts:
-    """What is known of every port; ``on_loop`` is :func:`loop_channels`, where there are tables.  Cost: O(S + K)."""
+    """Return the properties of all ports; ``on_loop``: see :func:`loop_channels`, None without tables.
+
+    Cost: O(S + K).
+    """
     shape = (fabric.switches, PORTS)
     exists = np.arange(PORTS) <= fabric.switch_ports[:, None]
     exists[:, 0] = False

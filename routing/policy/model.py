@@ -1,4 +1,4 @@
-"""What a policy can say of a port, and how InfiniBand writes it down."""
+"""Data model of a policy: rules, the properties that they set, and the InfiniBand encoding of these."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from routing.errors import OptionError
 from routing.numerals import number_of
 
 HOQ_UNIT = 4.096e-6
-"""Seconds of HOQLife 0; every step doubles it."""
+"""Lifetime of HOQLife 0 in seconds; every step doubles it."""
 HOQ_NEVER = 20
-"""The first HOQLife that means that nothing is ever dropped at the head of a queue."""
+"""The first HOQLife with which packets at the head of a queue are never dropped."""
 HOQ_MOST, STALL_MOST, EXTRA_MOST = 31, 7, 255
 OPENSM_HOQ, OPENSM_LEAF_HOQ, OPENSM_STALL = 18, 16, 7
-"""OpenSM's own: towards switches, towards CAs and routers, and VLStallCount for both."""
+"""OpenSM's defaults: HOQLife towards switches, HOQLife towards CAs and routers, and VLStallCount for both."""
 
 BREAKER_TIMES: Mapping[str, float] = {"detect_time": 100e-6, "check_period": 10e-6, "release_period": 10e-6}
-"""Times of a breaker in seconds, as they are where a rule says nothing of them."""
+"""Default times of a breaker in seconds."""
 
 Role = Literal["leaf", "core", "ca-facing", "switch-facing", "loop"]
 ROLES: tuple[Role, ...] = ("leaf", "core", "ca-facing", "switch-facing", "loop")
@@ -30,17 +30,17 @@ PROPERTIES: tuple[Property, ...] = ("hoq_life", "vl_stall_count", "breaker")
 
 
 def hoq_seconds(code: int) -> float:
-    """Head-of-queue lifetime in seconds; infinite from 20 on (IBA 14.2.5.6, HOQLife: 4.096 us x 2^code)."""
+    """Return a head-of-queue lifetime in seconds; infinite from 20 on (IBA 14.2.5.6, HOQLife: 4.096 us x 2^code)."""
     return math.inf if code >= HOQ_NEVER else HOQ_UNIT * float(2**code)
 
 
 def hoq_code(seconds: float) -> int:
-    """The least HOQLife that is no shorter than that many seconds.
+    """Return the least HOQLife that is at least as long as a number of seconds.
 
     Raises
     ------
     OptionError
-        More than the longest lifetime there is, 2.15 s.
+        The time exceeds the longest lifetime, 2.15 s.
     """
     code = max(0, math.ceil(math.log2(seconds / HOQ_UNIT) - 1e-9)) if seconds > 0 else 0
     if code >= HOQ_NEVER:
@@ -53,14 +53,15 @@ def hoq_code(seconds: float) -> int:
 
 @dataclass(frozen=True)
 class Breaker:
-    """What a switch agent does about deadlocks at a port.
+    """Handling of deadlocks at a port by a switch agent.
 
     Attributes
     ----------
     kind
-        "none", "loop" (Loop Breaker: reroutes, and drops what it must) or "deadlock" (Deadlock Breaker: lends room).
+        "none", "loop" (Loop Breaker: reroutes packets, and drops some if necessary) or "deadlock" (Deadlock Breaker:
+        adds buffer space).
     detect_time
-        Seconds for which nothing may leave a queue that is not empty before the port is suspected.
+        Seconds without a packet leaving a non-empty queue after which the port is suspected.
     check_period
         Seconds between the messages of a suspected port.
     release_period
@@ -91,14 +92,14 @@ Value = int | Breaker
 
 @dataclass(frozen=True)
 class Speed:
-    """Links by data rate: an operator (``=``, ``<``, ``<=``, ``>``, ``>=``) and Gb/s; or by the name of a lane's speed.
+    """Selection of links by data rate, or by the signalling rate of a physical lane.
 
     Attributes
     ----------
     relation, gigabits
-        Of the data rate of the whole link.
+        Operator (``=``, ``<``, ``<=``, ``>``, ``>=``) and data rate of the link in Gb/s to compare with.
     lane
-        Signalling rate of one lane in Gb/s; with it the others do not count.
+        Signalling rate of one physical lane in Gb/s; if given, the other attributes are ignored.
     """
 
     relation: str = "="
@@ -108,18 +109,18 @@ class Speed:
 
 @dataclass(frozen=True)
 class Selector:
-    """Which ports a rule is for: those to which all of this applies.
+    """Selection of the ports of a rule; all conditions must be met.
 
     Attributes
     ----------
     switches
-        Patterns of switch names, or of GUIDs where they begin with 0x; one of them has to fit; empty: any switch.
+        Patterns of switch names, or of GUIDs if they begin with 0x; one of them must match; empty: any switch.
     ports
         Port numbers; empty: any port.
     roles
-        All of these.
+        Roles; the port must have all of them.
     speed
-        Of the link; None: any.
+        Speed of the link; None: any.
     """
 
     switches: tuple[str, ...] = ()
@@ -130,22 +131,22 @@ class Selector:
 
 @dataclass(frozen=True)
 class Rule:
-    """Ports, and what is set there.
+    """Rule of a policy: ports, and values of their properties.
 
     Attributes
     ----------
     name
-        For people; "rule 1" and so on where the file gives none.
+        Name for printing; "rule 1" and so on if the file gives none.
     line
-        Where it begins in its file.
+        First line of the rule in its file.
     select
-        Its ports.
+        Selection of its ports.
     values
-        What it sets, by property; pairs in the order of :data:`PROPERTIES`.
+        Pairs of property and value, in the order of :data:`PROPERTIES`.
     lines
-        Where each key of the rule stands, by key.
+        Pairs of key and its line in the file.
     override
-        Whether it may change what an earlier rule has set.
+        Whether the rule may change values of an earlier rule.
     """
 
     name: str
@@ -156,21 +157,21 @@ class Rule:
     override: bool = False
 
     def line_of(self, *keys: str) -> int:
-        """Line of the first of these keys that the rule has, else its own."""
+        """Return the line of the first of these keys that the rule has, else the line of the rule."""
         known = dict(self.lines)
         return next((known[key] for key in keys if key in known), self.line)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A file of rules.
+    """Policy: the rules of a file.
 
     Attributes
     ----------
     path
-        Where it came from.
+        Path of the file.
     rules
-        In the order of the file.
+        The rules in the order of the file.
     """
 
     path: str
@@ -178,7 +179,7 @@ class Policy:
 
 
 def seconds_text(seconds: float) -> str:
-    """A time with a unit that people read."""
+    """Return a time with a suitable unit, for printing."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.4g} {unit}"
@@ -186,7 +187,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def value_text(what: Property, value: Value) -> str:
-    """A value with what it means."""
+    """Return a value with its meaning, for printing."""
     if isinstance(value, Breaker):
         return str(value)
     if what == "hoq_life":

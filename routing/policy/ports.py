@@ -1,4 +1,4 @@
-"""A policy laid over a fabric: which rule sets what at which port."""
+"""Application of a policy to a fabric: the value of each property at each port, and the rule that sets it."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from routing.policy.selection import SwitchNames, ports_of
 
 @dataclass(frozen=True, eq=False)
 class PortPolicies:
-    """What holds at every port.
+    """Policy values of all ports.
 
     Attributes
     ----------
     policy
-        The rules.
+        The policy.
     number
-        int32[S, 256] by property: index of the rule that set it, -1 where none did.
+        int32[S, 256] by property: index of the rule that sets it, -1 if none does.
     hoq_life, vl_stall_count
-        int16[S, 256], -1 where no rule says anything.
+        int16[S, 256], the value, -1 if no rule sets it.
     selected
         int64[N] for each rule, its ports as ``switch * 256 + port``, ascending.
     idle
-        What rules name that is not there, with their lines.
+        Descriptions of patterns and ports in rules that match nothing, with the rules' lines.
     """
 
     policy: Policy
@@ -52,58 +52,60 @@ class PortPolicies:
 
     @property
     def touched(self) -> npt.NDArray[np.bool_]:
-        """bool[S, 256], ports of which some rule says something."""
+        """bool[S, 256], ports of which some rule sets a property."""
         return np.asarray(np.stack([self.number[what] >= 0 for what in PROPERTIES]).any(axis=0))
 
     def selects(self, rule: int, switch: int, port: int) -> bool:
-        """Whether the rule of that index is for a port."""
+        """Return whether the rule with an index selects a port."""
         places, place = self.selected[rule], switch * PORTS + port
         at = int(np.searchsorted(places, place))
         return at < len(places) and int(places[at]) == place
 
     def decides(self, rule: int) -> int:
-        """Ports of which the rule of that index sets something that no later rule sets, too."""
+        """Return the number of ports at which the rule with an index sets a property that no later rule sets."""
         places, whats = self.selected[rule], [what for what, _ in self.policy.rules[rule].values]
         return int(np.stack([self.number[what].ravel()[places] == rule for what in whats]).any(axis=0).sum())
 
     def rule(self, what: Property, switch: int, port: int) -> Rule | None:
-        """The rule that set a property of a port."""
+        """Return the rule that sets a property of a port; None if no rule does."""
         number = int(self.number[what][switch, port])
         return None if number < 0 else self.policy.rules[number]
 
     def value(self, what: Property, switch: int, port: int) -> Value | None:
-        """A property of a port, None where no rule says anything."""
+        """Return the value of a property of a port; None if no rule sets it."""
         rule = self.rule(what, switch, port)
         return None if rule is None else dict(rule.values)[what]
 
     def breaker(self, switch: int, port: int) -> Breaker:
-        """What the switch agent does at a port."""
+        """Return the breaker of a port, of kind "none" if no rule sets one."""
         found = self.value("breaker", switch, port)
         return found if isinstance(found, Breaker) else Breaker("none")
 
 
 def lay_over(policy: Policy, fabric: Fabric, facts: PortFacts, *, strict: bool = True) -> PortPolicies:
-    """Find out what a policy sets at each port of a fabric.
+    """Apply a policy to a fabric.
 
-    A later rule may say the same of a port as an earlier one; something else only with ``override = true``.
+    A later rule may set a property of a port to the value of an earlier rule; to another value only with
+    ``override = true``.
 
     Parameters
     ----------
     policy, fabric, facts
         The rules, the switches, and :func:`port_facts` of them.
     strict
-        Whether a pattern that no switch fits, or a port that none of a rule's switches has, is an error.  On a running
-        fabric it is none, because a switch may be down: it is listed as idle, and the rest of the rule holds.
+        Whether a pattern that no switch matches, or a port that none of a rule's switches has, is an error.  On a
+        running fabric it is not, because a switch may be down: it is listed in ``idle``, and the rest of the rule
+        applies.
 
     Raises
     ------
     OptionError
-        Rules that contradict one another, unknown ports, a lifetime shorter than detection, or a rule for loops
-        where there are no tables; with file, line and remedy.
+        Rules contradict each other, ports are unknown, a lifetime is shorter than the detection time, or a rule selects
+        ports on loops but there are no tables; with file, line and remedy.
 
     Notes
     -----
-    Cost: O(switches x 256), and for each rule that of its switches x 256, of patterns all switches.
+    Cost: O(switches x 256); for each rule O(its switches x 256), and with patterns a pass over all switches.
     """
     names, selected, idle = SwitchNames(fabric), list[npt.NDArray[np.int64]](), list[str]()
     for rule in policy.rules:
@@ -138,7 +140,7 @@ def _check_conflict(
     setting: tuple[int, Property],
     places: npt.NDArray[np.int64],
 ) -> None:
-    """Raise where an earlier rule has set something else."""
+    """Raise an error if an earlier rule has set a property of these ports to another value."""
     index, what = setting
     rule = policy.rules[index]
     wanted = dict(rule.values)[what]
@@ -150,7 +152,7 @@ def _check_conflict(
         switch, port = divmod(int(where[0]), PORTS)
         other = policy.rules[before]
         raise OptionError(
-            f"{rule.name} and {other.name} (line {other.line}) set {what} of {fabric.switch_name[switch]} port {port}"
+            f"{rule.name} and {other.name} (line {other.line}) set {what} of {fabric.labels[switch]} port {port}"
             f"{more} to different values",
             path=policy.path,
             line=rule.line_of(what, "deadlock_breaker", "loop_breaker"),
@@ -159,9 +161,9 @@ def _check_conflict(
 
 
 def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> None:
-    """Whoever drops what waits must wait longer than whoever looks for deadlocks."""
+    """Check that every port with a breaker has a lifetime longer than the breaker's detection time."""
     breakers = [dict(rule.values).get("breaker") for rule in found.policy.rules]
-    detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])  # -1 is the last
+    detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])  # -1: no rule
     lives = np.array([hoq_seconds(code) for code in range(HOQ_MOST + 1)])
     life = lives[np.where(found.hoq_life < 0, facts.opensm_hoq, found.hoq_life)]
     looks = detect[found.number["breaker"]]
@@ -173,7 +175,7 @@ def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> N
     assert rule is not None
     by = "OpenSM's default" if whose is None else f"{whose.name}, line {whose.line}"
     raise OptionError(
-        f"at {fabric.switch_name[switch]} port {port} packets are dropped after"
+        f"at {fabric.labels[switch]} port {port} packets are dropped after"
         f" {seconds_text(float(life[switch, port]))} ({by}), and {rule.name} detects only after"
         f" {seconds_text(float(looks[switch, port]))}",
         path=found.policy.path,

@@ -1,4 +1,4 @@
-"""A policy as the simulator takes it."""
+"""Conversion of a policy to the remedies of the simulator."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from routing.simulate.options import Breaker, Remedies, Remedy, lifetime_ticks
 
 _KINDS = {"none": Breaker.NONE, "loop": Breaker.LOOP, "deadlock": Breaker.DEADLOCK}
 _LOOKS = 4
-"""How often a port is looked at within the shortest detection time."""
+"""Samples of a port within the shortest detection time."""
 
 
 def remedies_of(
     found: PortPolicies, facts: PortFacts, fabric: Fabric, *, tick: float, packet_bytes: int = 2048
 ) -> Remedies:
-    """What all ports of all switches do in a simulation: what rules say, and OpenSM's defaults elsewhere.
+    """Return the remedies of all ports of all switches: values of the rules, and OpenSM's defaults elsewhere.
 
     Parameters
     ----------
     found, facts, fabric
-        The rules laid over the fabric that is simulated.
+        The policy values and the port properties of the simulated fabric.
     tick
-        Seconds of a tick of the simulation.
+        Length of a simulation tick in seconds.
     packet_bytes
-        The MTU: a breaker's extra room is so many of these.
+        The MTU in bytes, the unit of a breaker's extra buffer space.
     """
     ports = {}
     for switch, port in np.argwhere(facts.cabled).tolist():

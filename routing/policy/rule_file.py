@@ -1,4 +1,4 @@
-"""The TOML file of a policy: ``[[rule]]`` tables that select ports and say what holds there."""
+"""Reader of policy files in TOML: ``[[rule]]`` tables that select ports and set their properties."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ _KEYS = ("name", *_SELECTS, *_SETS, "override")
 _TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s)", re.ASCII)
 _POWER = {"ns": -9, "us": -6, "ms": -3, "s": 0}
 _LONGEST = 1e6
-"""Seconds of the longest time that is one: more than a week."""
+"""Longest accepted time in seconds: more than a week."""
 _SPEED = re.compile(r"(<=|>=|<|>|=)?\s*(\d+(?:\.\d+)?)", re.ASCII)
 _RANGE = re.compile(r"\s*(\d{1,3})\s*(?:-\s*(\d{1,3})\s*)?", re.ASCII)
 _LAST_PORT = 254
 _LONG = 60
-"""Characters of a value in a complaint."""
+"""Most characters of a value in an error message."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a rule stands, so that every complaint can say it."""
+    """Position of a rule in its file, for error messages."""
 
     file: Toml
     where: Where
 
     def line(self, *where: str) -> int:
-        """Line of the rule, or of a key in it."""
+        """Return the line of the rule, or of a key in it."""
         return self.file.line(*self.where, *where) or 1
 
     def within(self, key: str) -> _Place:
-        """The same for what stands in the table of a key, which may be all on one line."""
+        """Return the position of the table of a key, which may be on one line."""
         return _Place(self.file, (*self.where, key))
 
     def refuse(self, problem: str, key: str = "", remedy: str | None = None) -> NoReturn:
@@ -75,7 +75,7 @@ def read_policy(path: str | Path) -> Policy:
     EnvironmentProblem
         The file cannot be read.
     ParseError
-        No TOML, an unknown key, a value outside of its encoding, a rule that sets nothing or two breakers.
+        The file is not TOML, a key is unknown, a value is out of range, or a rule sets nothing or two breakers.
     """
     file = Toml.read(path)
     strange = [key for key in file.table if key != "rule"]
@@ -94,7 +94,7 @@ def read_policy(path: str | Path) -> Policy:
 
 
 def _told(value: Any) -> str:
-    """A value as it is written, or its beginning where that is long."""
+    """Return a value as written in the file, truncated if it is long."""
     text = repr(value) if isinstance(value, str | int | float | list | dict) else str(value)
     return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 

@@ -1,10 +1,9 @@
-"""Which ports of a fabric a rule is for."""
+"""Selection of the ports of a fabric for a rule."""
 
 from __future__ import annotations
 
 import difflib
 import fnmatch
-import re
 from functools import cached_property
 
 import numpy as np
@@ -12,13 +11,13 @@ import numpy.typing as npt
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
+from routing.names import guid_in, guid_text
 from routing.policy.facts import PORTS, PortFacts
 from routing.policy.model import Policy, Rule, Speed
 
-_GUID = re.compile(r"0x[0-9a-f]+", re.ASCII)
 _SIGNS = frozenset("*?[")
 _LONG = 60
-"""Characters of a pattern in a complaint."""
+"""Most characters of a pattern in an error message."""
 
 
 class SwitchNames:
@@ -27,7 +26,7 @@ class SwitchNames:
     Parameters
     ----------
     fabric
-        Whose switches.
+        The fabric.
     """
 
     def __init__(self, fabric: Fabric) -> None:
@@ -47,18 +46,19 @@ class SwitchNames:
 
     @cached_property
     def _guid_text(self) -> list[str]:
-        return [f"0x{guid:016x}" for guid in self._guid]
+        return [guid_text(guid) for guid in self._guid]
 
     def fitting(self, pattern: str) -> list[int]:
-        """Switches whose name, or GUID as 0x and 16 digits, fits a pattern (``*``, ``?``, ``[...]``), ascending.
+        """Return the switches whose name, or GUID as 0x and 16 digits, matches a pattern (``*``, ``?``, ``[...]``).
 
-        A GUID without such signs may leave out leading zeros.  What is the name of a switch as it stands is no pattern.
+        The rows are ascending.  A GUID without wildcards may omit leading zeros.  A text that equals the name of a
+        switch is not taken as a pattern.
         """
         if pattern in self._by_name:
             return self._by_name[pattern]
-        lower = pattern.lower()
-        if _GUID.fullmatch(lower):
-            row = self._by_guid.get(int(lower, 16))
+        lower, guid = pattern.lower(), guid_in(pattern)
+        if guid is not None:
+            row = self._by_guid.get(guid)
             return [] if row is None else [row]
         if _SIGNS.isdisjoint(pattern):
             return []
@@ -69,7 +69,7 @@ class SwitchNames:
         return [row for row, fit in enumerate(fits) if fit]
 
     def remedy(self, pattern: str, otherwise: str) -> str:
-        """Names that are like one that is nowhere, else something else to do."""
+        """Return a hint with switch names similar to an unknown one, or ``otherwise`` if there are none."""
         alike = {name.lower(): name for name in self._by_name}
         near = difflib.get_close_matches(pattern.lower(), alike, 3, 0.5)
         return f"did you mean {' or '.join(alike[name] for name in near)}?" if near else otherwise
@@ -78,17 +78,19 @@ class SwitchNames:
 def ports_of(
     rule: Rule, policy: Policy, names: SwitchNames, facts: PortFacts, *, strict: bool
 ) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
-    """The cabled ports that a rule is for, and what it names that is not there.
+    """Return the cabled ports that a rule selects, and descriptions of its unmatched patterns and ports.
 
     Returns
     -------
-    int64[N], ``switch * 256 + port``, ascending; and, without ``strict``, a text for each pattern that no switch fits,
-    and for ports that none of the switches has.
+    places : int64[N]
+        ``switch * 256 + port``, ascending.
+    missing
+        Without ``strict``: a text for each pattern that no switch matches, and for ports that none of the switches has.
 
     Raises
     ------
     OptionError
-        A rule for loops where there are no tables; with ``strict``, what is not there.
+        The rule selects ports on loops but there are no tables; with ``strict``, a pattern or port matches nothing.
     """
     select, missing = rule.select, list[str]()
     if "loop" in select.roles and not facts.loops_known:
@@ -133,7 +135,7 @@ def _missing_ports(rule: Rule, policy: Policy, exists: npt.NDArray[np.bool_], *,
 
 
 def _of_speed(facts: PortFacts, speed: Speed, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Within four percent, so that 56 means what 4xFDR carries."""
+    """Return the ports with a link speed, within 4 % of a data rate, so that 56 matches 4xFDR."""
     if speed.lane is not None:
         return np.asarray(np.abs(facts.lane[rows] - speed.lane) <= 0.01 * speed.lane)
     rate = facts.rate[rows]

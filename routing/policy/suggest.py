@@ -1,4 +1,7 @@
-"""Proposes rules from tables: lifetimes that no congestion reaches, and breakers where there are credit loops."""
+"""Propose port policies for forwarding tables.
+
+Packet lifetimes are longer than congestion alone can delay a packet.  Ports on credit loops get a deadlock breaker.
+"""
 
 from __future__ import annotations
 
@@ -28,27 +31,27 @@ from routing.policy.model import (
 from routing.tables import Routing
 
 MARGIN = 2.0
-"""How much longer than the worst wait a lifetime is at least."""
+"""Least ratio of a lifetime to the worst wait."""
 _USUAL: Mapping[Role, int] = {"ca-facing": OPENSM_LEAF_HOQ, "switch-facing": OPENSM_HOQ, "loop": 0}
-"""The least lifetime by role."""
+"""Least HOQLife by role."""
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """One rule that is proposed.
+    """A proposed rule.
 
     Attributes
     ----------
     role
-        Of its ports.
+        Role of its ports.
     ports
-        How many there are.
+        Number of its ports.
     drain_time
         The worst wait at any of them, in seconds.
     hoq_life
-        Code of the lifetime.
+        Encoded lifetime (HOQLife).
     detect_time, check_period, release_period
-        Of a Deadlock Breaker, in seconds; 0: no breaker.
+        Times of a Deadlock Breaker in seconds; 0: no breaker.
     """
 
     role: Role
@@ -66,9 +69,9 @@ def suggest(
     """Propose a rule for ports to CAs, one for ports to switches, and one for ports on credit loops.
 
     On credit loops the lifetime is the shortest one that is at least twice the worst wait of
-    :func:`~routing.policy.drain.drain_times` there; elsewhere it is OpenSM's default unless that wait needs more:
-    where nothing can lock, a short lifetime only loses packets.  A port on a loop is suspected after the worst wait,
-    and its lifetime is at least twice that.
+    :func:`~routing.policy.drain.drain_times` there.  Elsewhere it is OpenSM's default unless that wait needs more:
+    without possible deadlocks, a short lifetime only loses packets.  A port on a loop is suspected after the worst
+    wait, and its lifetime is at least twice that.
 
     Raises
     ------
@@ -114,14 +117,16 @@ def _life(seconds: float) -> int:
 
 
 def _round_up(seconds: float) -> float:
-    """To two digits, upwards, so that the file can be read."""
+    """Round up to two significant digits, so that the file is readable."""
     size = 10.0 ** (np.floor(np.log10(seconds)) - 1)
     return float(np.ceil(seconds / size - 1e-9) * size)
 
 
-def rules_text(found: tuple[Suggestion, ...], fabric: Fabric) -> str:
-    """A policy file with what is proposed, and why in comments."""
+def rules_text(found: tuple[Suggestion, ...], fabric: Fabric, *, assumed: str | None = None) -> str:
+    """Return the text of a policy file with the proposed rules, and reasons and assumptions as comments."""
     lines = [f"# Proposed by ibnue for {json.dumps(fabric.name)} and its tables."]
+    if assumed is not None:
+        lines.append(f"# Assumed: {assumed}.")
     for one in found:
         held = hoq_seconds(one.hoq_life)
         life = "never" if one.hoq_life >= HOQ_NEVER else f"after {seconds_text(held)}"

@@ -1,8 +1,8 @@
-"""Stable re-routing: what still holds stays, what broke is laid anew, and all of it is proven again."""
+"""Stable re-routing: keep valid entries, repair the others, and prove the result again."""
 
-from routing.reroute.run import reroute
-from routing.reroute.standing import prepare
+from routing.reroute.precomputed import precompute
+from routing.reroute.run import reroute, spread
 from routing.reroute.translate import translate
 from routing.reroute.values import How, Published, Rerouted, Stability
 
-__all__ = ["How", "Published", "Rerouted", "Stability", "prepare", "reroute", "translate"]
+__all__ = ["How", "Published", "Rerouted", "Stability", "precompute", "reroute", "spread", "translate"]

@@ -1,4 +1,4 @@
-"""The proof of tables of which most is proven already: what has not changed need not be walked again."""
+"""Prove re-routed tables by walking only the paths that changed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from routing.deadlock.cdg import common_lanes, vl_bits
 from routing.deadlock.proof import Proof
 from routing.deadlock.reach import Unreachable
 from routing.fabric import Fabric
-from routing.reroute.ground import moved_masks
-from routing.reroute.translate import Laid, take
+from routing.reroute.base_fabric import renumber_dependencies
+from routing.reroute.translate import TranslatedTables, reindex
 from routing.reroute.values import Published
 from routing.tables import Routing
 
@@ -25,39 +25,39 @@ def prove_changes(
     fabric: Fabric,
     routing: Routing,
     before: Published,
-    laid: Laid,
+    translated: TranslatedTables,
     order: npt.NDArray[np.int32],
     *,
     turns_climb: bool = False,
 ) -> Proof | None:
-    """A proof by an order (int32[V, C]) in which everything is said to climb; None where that does not show it.
+    """Return a proof by a claimed topological order (int32[V, C]); None if the order does not prove the tables.
 
-    Packets whose way and VL are what they were arrived before, and took only turns that the proof of before allowed
-    for.  So it is enough to walk all others, hop by hop, and to see that these turns climb in the new order, too,
-    unless that was seen before (``turns_climb``).  The repair's word is taken for nothing.
+    Packets with unchanged path and VL arrived before, and used only dependencies of the previous proof.  So it is
+    enough to walk all other paths hop by hop, and to check the previous dependencies against the new order, unless
+    that was checked before (``turns_climb``).  Nothing is taken from the repair without a check.
 
-    It is for fabrics in one part whose switches and LIDs were all there before, in the same places, and gives a
-    certificate of the strength and scope of before.  What is gone sends nothing and is sent nothing.
+    The fabric must be connected, and all its switches and LIDs must have been there before, in the same places.  The
+    certificate has the strength and scope of the previous one.  Devices that are gone neither send nor receive.
     """
     start = time.perf_counter()
-    certificate, waits = before.proof.certificate, before.proof.waits
-    lanes, was = common_lanes(routing), laid.routing
-    if certificate is None or waits is None or lanes is None or not _is_plain(fabric, before, laid):
+    certificate, dependencies = before.proof.certificate, before.proof.dependencies
+    vls, was = common_lanes(routing), translated.routing
+    if certificate is None or dependencies is None or vls is None or not _is_plain(fabric, before, translated):
         return None
-    levels_were = np.ascontiguousarray(np.broadcast_to(was.sl, routing.sl.shape))
+    previous_sls = np.ascontiguousarray(np.broadcast_to(was.sl, routing.sl.shape))
     replies = certificate.strength == "reversible"
-    if not vl_bits(lanes).all() or (replies and not np.array_equal(levels_were, routing.sl)):
+    if not vl_bits(vls).all() or (replies and not np.array_equal(previous_sls, routing.sl)):
         return None
     found = recheck(
         fabric,
         (routing.lft, was.lft),
-        (routing.sl, levels_were),
-        vl_bit=vl_bits(lanes),
+        (routing.sl, previous_sls),
+        vl_bit=vl_bits(vls),
         order=order,
         replies=replies,
         endports_only=certificate.scope == "endports",
-        waits=moved_masks(waits, before.fabric, fabric),
-        hops=_hops(fabric, before, laid),
+        dependencies=renumber_dependencies(dependencies, before.fabric, fabric),
+        hops=_hops(fabric, before, translated),
         turns_climb=turns_climb,
     )
     if found.lost or found.not_climbing:
@@ -66,30 +66,30 @@ def prove_changes(
         before.proof,
         certificate=replace(certificate, order=np.ascontiguousarray(order)),
         hops=found.hops,
-        waits=found.waits,
+        dependencies=found.dependencies,
         seconds=time.perf_counter() - start,
     )
 
 
-def _is_plain(fabric: Fabric, before: Published, laid: Laid) -> bool:
-    lids, lanes, were = fabric.lids, common_lanes(laid.routing), common_lanes(before.routing)
+def _is_plain(fabric: Fabric, before: Published, translated: TranslatedTables) -> bool:
+    lids, vls, were = fabric.lids, common_lanes(translated.routing), common_lanes(before.routing)
     return (
-        laid.nothing_new
-        and not (fabric.terminals_at[before.fabric.terminals_at[laid.row] == 0]).any()
+        translated.nothing_new
+        and not (fabric.terminals_at[before.fabric.terminals_at[translated.row] == 0]).any()
         and not ((lids.endport >= 0) & (lids.switch < 0)).any()
         and fabric.component.max(initial=0) == 0
         and before.proof.complete
         and before.proof.unreachable == Unreachable()
-        and lanes is not None
+        and vls is not None
         and were is not None
-        and np.array_equal(lanes, were)
+        and np.array_equal(vls, were)
     )
 
 
-def _hops(fabric: Fabric, before: Published, laid: Laid) -> npt.NDArray[np.uint8]:
-    """uint8[S, L], the hops of before in the rows and columns of now; 255 to LIDs that nobody delivers."""
+def _hops(fabric: Fabric, before: Published, translated: TranslatedTables) -> npt.NDArray[np.uint8]:
+    """Return uint8[S, L], the previous hops in present rows and columns; 255 to LIDs that no switch delivers."""
     hops = before.proof.hops
-    if laid.in_place:
+    if translated.in_place:
         return hops
-    column = np.where(fabric.lids.switch < 0, np.int64(-1), laid.column)
-    return take(take(hops, laid.row, 0, NO_HOPS), column, 1, NO_HOPS)
+    column = np.where(fabric.lids.switch < 0, np.int64(-1), translated.column)
+    return reindex(reindex(hops, translated.row, 0, NO_HOPS), column, 1, NO_HOPS)

@@ -1,4 +1,4 @@
-"""The re-route: from the least change that can do to the engine's fresh run."""
+"""Re-route after a fault: try the smallest change first, and the engine from scratch last."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from routing.engines.base import Engine, EngineOptions, Promise
 from routing.engines.roots import roots_left
 from routing.fabric import Fabric
 from routing.publish import verify
-from routing.reroute.home import is_same
-from routing.reroute.mend import Job
-from routing.reroute.standing import prepare
-from routing.reroute.translate import Laid, lay_over
+from routing.reroute.baseline import is_same
+from routing.reroute.flow import flow_towards
+from routing.reroute.precomputed import precompute
+from routing.reroute.rebalance import MOST_CHANGES, kept_share
+from routing.reroute.repair import Repair
+from routing.reroute.translate import TranslatedTables, translate_tables
 from routing.reroute.values import Published, Rerouted, Stability
-
-MOST_CHANGES = 3
-"""Entries changed for a broken one from which on it is worth the time to look for less."""
 
 
 def reroute(
@@ -26,93 +25,165 @@ def reroute(
     before: Published,
     fabric: Fabric,
     *,
-    stability: Stability = Stability.FULL,
-    home: Published | None = None,
+    stability: Stability = Stability.BALANCED,
+    baseline: Published | None = None,
 ) -> Rerouted:
-    """Tables for a fabric that has changed, as near to the earlier ones as ``stability`` asks for.
+    """Return proven tables for a changed fabric, as close to the previous ones as ``stability`` asks for.
 
-    They are proven, and no weaker than the earlier ones: if those were certified (forward, reversible), these are, too,
-    unless it takes a fresh run of the engine, which keeps what the engine promises.
+    The certificate is at least as strong as the previous one (forward, reversible), unless the engine has to route from
+    scratch: then the tables keep the engine's promise.
 
     Parameters
     ----------
     engine, options
-        What made the earlier tables; a fresh run of it is what is left where nothing less will do.  It goes on with the
-        named roots that are left.
+        The engine that made the previous tables.  It routes from scratch where no smaller change is found, with those
+        of the named roots that are still there.
     before
-        The tables that are in the switches.
+        The tables in the switches.
     fabric
-        The fabric as it is now.
+        The present fabric.
     stability
-        What may change that need not.
-    home
-        The tables of the fabric without faults.  Columns go back to them as soon as they hold again, and what they make
-        wait stays allowed for, so that they can.
+        How much may change beyond what the fault broke.
+    baseline
+        The baseline: the tables of the fault-free fabric.  Columns return to it as soon as they are valid again.  Its
+        dependencies stay reserved, so that they can.
 
     Raises
     ------
     OptionError, RoutingError
-        What the engine raises where it has to run afresh.
+        The engine has to route from scratch, and fails.
     TableError
-        The earlier tables do not fit their fabric.
+        The previous tables do not fit their fabric.
     """
-    laid = lay_over(before.routing, before.fabric, fabric)
-    earlier = [there.fabric for there in (before, home) if there is not None]
+    tables = translate_tables(before.routing, before.fabric, fabric)
+    found = _rerouted(engine, options, before, fabric, tables, stability=stability, baseline=baseline)
+    return (
+        found
+        if found.kept is not None
+        else replace(found, kept=_kept(found, before, fabric, baseline, options.threads))
+    )
+
+
+def spread(
+    engine: Engine, options: EngineOptions, before: Published, *, most: int, baseline: Published | None = None
+) -> Rerouted | None:
+    """Move entries of the tables in force off the channels with the highest utilisation.
+
+    A re-route loses balance, and leaves new links unused.  In quiet times this function restores the balance, a few
+    entries at a time.  The moves stay inside the acyclic CDG of the tables, and the result is proven like any other.
+
+    Parameters
+    ----------
+    engine, options
+        The engine that made the tables.
+    before
+        The tables in the switches, complete.
+    most
+        Entries that may move.
+    baseline
+        The baseline, whose balance is enough.
+
+    Returns
+    -------
+    Rerouted or None
+        None where the all-to-all rate would grow by less than a hundredth.
+
+    Notes
+    -----
+    Cost: at most two searches of as many steps as the table has entries, and the proof of the changes.
+    """
+    tables = translate_tables(before.routing, before.fabric, before.fabric)
+    context = precompute(before, baseline, threads=options.threads)
+    job = Repair(engine, options, before, before.fabric, Stability.BALANCED, baseline, tables, context)
+    return job.spread(most=most)
+
+
+def _rerouted(
+    engine: Engine,
+    options: EngineOptions,
+    before: Published,
+    fabric: Fabric,
+    tables: TranslatedTables,
+    *,
+    stability: Stability,
+    baseline: Published | None,
+) -> Rerouted:
+    earlier = [there.fabric for there in (before, baseline) if there is not None]
     if stability is Stability.FRESH:
-        return _fresh(engine, roots_left(fabric, options, earlier), fabric, laid, "asked for")
-    settled = _settled(engine, before, fabric, home, laid)
+        return _route_from_scratch(engine, roots_left(fabric, options, earlier), fabric, tables, "asked for")
+    settled = _unchanged_or_baseline(engine, before, fabric, baseline, tables)
     if settled is not None:
         return settled
-    standing = prepare(before, home, threads=options.threads)
-    job = Job(engine, options, before, fabric, stability, home, laid, standing)
+    context = precompute(before, baseline, threads=options.threads)
+    job = Repair(engine, options, before, fabric, stability, baseline, tables, context)
     found, problem = job.run()
-    if "rejoined" in job.counts and _is_much(found):
-        found = _lesser(found, replace(job, counts={}, rejoins=False).run()[0])
-    if "by_parts" in job.counts and _is_much(found):
-        found = _lesser(found, replace(job, counts={}, by_parts=False).run()[0])
-    if _is_much(found) or (found is not None and _scope(found) > _scope(before)):
-        found = _lesser(found, replace(job, counts={}).run_fewest())
-    return found if found is not None else _fresh(engine, roots_left(fabric, options, earlier), fabric, laid, problem)
+    if "rejoined" in job.counts and _changes_too_many(found):
+        found = _better_of(found, replace(job, counts={}, rejoins=False).run()[0])
+    if "by_parts" in job.counts and _changes_too_many(found):
+        found = _better_of(found, replace(job, counts={}, by_parts=False).run()[0])
+    if _changes_too_many(found) or (found is not None and _scope(found) > _scope(before)):
+        found = _better_of(found, replace(job, counts={}).run_fewest())
+    return (
+        found
+        if found is not None
+        else _route_from_scratch(engine, roots_left(fabric, options, earlier), fabric, tables, problem)
+    )
 
 
-def _is_much(found: Rerouted | None) -> bool:
-    """Whether it is worth the time to look for less: nothing was found, or too many entries had to give way."""
+def _kept(found: Rerouted, before: Published, fabric: Fabric, baseline: Published | None, threads: int) -> float | None:
+    """Return the share of the previous all-to-all rate that is left, for tables whose repair has not computed it."""
+    for there in (before, baseline):
+        if there is not None and found.routing is there.routing:
+            return kept_share(before, there.fabric.channels, there.load)
+    return kept_share(before, fabric.channels, flow_towards(fabric, found.routing, threads=threads))
+
+
+def _changes_too_many(found: Rerouted | None) -> bool:
+    """Return whether another search for fewer changes is worth its time."""
     if found is None:
         return True
     missing = max(found.broken, found.counts.get("holes", 0))
     return found.changed - found.counts.get("healed", 0) > MOST_CHANGES * missing
 
 
-def _lesser(found: Rerouted | None, other: Rerouted | None) -> Rerouted | None:
-    """The one that is proven for more, and of equals the one with fewer changes."""
+def _better_of(found: Rerouted | None, other: Rerouted | None) -> Rerouted | None:
+    """Return the candidate whose proof covers more traffic; of equals, the one with fewer changes."""
     if found is None or other is None:
         return other if found is None else found
     return min(found, other, key=lambda one: (_scope(one), one.changed))
 
 
 def _scope(tables: Rerouted | Published) -> int:
-    """0 if what switches send to switches is proven, too, else 1."""
+    """Return 0 if the proof includes traffic between switches, else 1."""
     return int(tables.proof.scope != "all")
 
 
-def _settled(engine: Engine, before: Published, fabric: Fabric, home: Published | None, laid: Laid) -> Rerouted | None:
-    """What is there already, if it is good enough: the tables of home, or those of before if nothing has changed."""
-    there = before if home is None else home
+def _unchanged_or_baseline(
+    engine: Engine, before: Published, fabric: Fabric, baseline: Published | None, tables: TranslatedTables
+) -> Rerouted | None:
+    """Return the baseline if the fabric is the fault-free one, or the previous tables if nothing has changed."""
+    there = before if baseline is None else baseline
     if there.proof.certificate is None and engine.promise is Promise.DEADLOCK_FREE:
         return None
-    if home is not None and is_same(home.fabric, fabric):
-        changed = int(np.count_nonzero(home.routing.lft != laid.earlier))
-        if changed or not np.array_equal(home.routing.sl, laid.routing.sl):
-            reason = "all is as it was without faults"
-            return Rerouted(home.routing, home.proof, laid.broken, changed, "home", reason, {"healed": changed})
-        return Rerouted(home.routing, home.proof, 0, 0, "unchanged", reason="the tables are those without faults")
-    if home is None and laid.broken == 0 and is_same(before.fabric, fabric):
-        return Rerouted(before.routing, before.proof, 0, 0, "unchanged", "every cable is where it was")
+    if baseline is not None and is_same(baseline.fabric, fabric):
+        changed = int(np.count_nonzero(baseline.routing.lft != tables.earlier))
+        if changed or not np.array_equal(baseline.routing.sl, tables.routing.sl):
+            reason = "the fabric is without faults again"
+            return Rerouted(
+                baseline.routing, baseline.proof, tables.broken, changed, "baseline", reason, {"healed": changed}
+            )
+        return Rerouted(
+            baseline.routing, baseline.proof, 0, 0, "unchanged", reason="the tables are the baseline tables"
+        )
+    if baseline is None and tables.broken == 0 and is_same(before.fabric, fabric):
+        return Rerouted(before.routing, before.proof, 0, 0, "unchanged", "no cable has changed")
     return None
 
 
-def _fresh(engine: Engine, options: EngineOptions, fabric: Fabric, laid: Laid, reason: str) -> Rerouted:
+def _route_from_scratch(
+    engine: Engine, options: EngineOptions, fabric: Fabric, tables: TranslatedTables, reason: str
+) -> Rerouted:
     routing = engine.route(fabric, options)
     proof = verify(fabric, routing, engine, threads=options.threads)
-    changed = int(np.count_nonzero(routing.lft != laid.earlier))
-    return Rerouted(routing, proof, laid.broken, changed, "fresh", reason)
+    changed = int(np.count_nonzero(routing.lft != tables.earlier))
+    return Rerouted(routing, proof, tables.broken, changed, "fresh", reason)

@@ -1,4 +1,4 @@
-"""Earlier tables laid over the fabric of now: rows follow the GUIDs of switches, columns those of the LIDs' owners."""
+"""Translate earlier tables to the present fabric: rows by switch GUID, columns by the GUID of each LID's owner."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from routing.tables import Routing
 
 
 @dataclass(frozen=True, eq=False)
-class Laid:
-    """Earlier tables in the rows and columns of a fabric.
+class TranslatedTables:
+    """Earlier tables in the rows and columns of the present fabric.
 
     Attributes
     ----------
     routing
-        The entries that hold; 255 where there is none.
+        The entries that are still valid; 255 elsewhere.
     earlier
-        uint8[S, L], all entries as they were, 255 for switches and LIDs that were not there.
+        uint8[S, L], all earlier entries; 255 for new switches and LIDs.
     row
-        int32[S], the earlier row of each switch, -1 for a new one.
+        int32[S], the earlier row of each switch, -1 for a new switch.
     column
-        int64[L], the earlier LID of each LID's owner, -1 for a new one.
+        int64[L], the earlier LID of each LID's owner, -1 for a new owner.
     broken
-        Entries that were there and no longer hold.
+        Number of earlier entries that are no longer valid.
     in_place
-        Whether switches, LIDs and where these are delivered are all the same as before.
+        Whether switches, LIDs and the ports that deliver them are the same as before.
     nothing_new
-        Whether all switches were there before, and all LIDs that are delivered, at the same ports.  Others may be gone.
+        Whether no switch and no delivered LID is new, and each is at its earlier port.  Others may be gone.
     """
 
     routing: Routing
@@ -44,48 +44,47 @@ class Laid:
 
 
 def translate(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Routing:
-    """The tables of ``old_fabric`` in the rows and columns of ``fabric``, entries that no longer hold turned into 255.
+    """Return the tables of ``old_fabric`` in the rows and columns of ``fabric``, with 255 for invalid entries.
 
-    An entry holds if its port still leads to the same port of the same neighbour, or still delivers the LID.  Where a
-    LID is delivered by another switch than before, its whole column is gone; so are entries towards other parts of a
-    split fabric.  SL rows and columns go along; those of new switches and LIDs are taken from a neighbour and from a
-    LID at the same switch, where there is one.
+    An entry is valid if its port still leads to the same port of the same neighbour, or still delivers the LID.  If
+    another switch delivers a LID now, its whole column is invalid; so are entries towards other parts of a split
+    fabric.  SLs are translated too.  A new switch takes those of a neighbour, a new LID those of a LID at its switch.
 
     Raises
     ------
     TableError
-        The tables do not fit the fabric that is said to be theirs.
+        The tables do not fit ``old_fabric``.
 
     Notes
     -----
-    Cost: a copy of the tables, and what was lost; about 2 ms for 1000 switches and 5000 LIDs.
+    Cost: a copy of the tables, and a pass over the lost entries; about 2 ms for 1000 switches and 5000 LIDs.
     """
-    return lay_over(routing, old_fabric, fabric).routing
+    return translate_tables(routing, old_fabric, fabric).routing
 
 
-def lay_over(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Laid:
-    """The same with what is needed to go on from there."""
+def translate_tables(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> TranslatedTables:
+    """Translate tables as :func:`translate` does, and return what a re-route needs besides."""
     routing.check_shapes(old_fabric)
     if same_devices(old_fabric, fabric):
         return _in_place(routing, old_fabric, fabric)
     row = old_rows(old_fabric, fabric)
     column = old_columns(lid_owner(old_fabric), lid_owner(fabric))
-    earlier = take(take(routing.lft, column, 1, NO_PORT), row, 0, NO_PORT)
-    held = earlier.copy()
-    _drop_lost_channels(held, row, old_fabric, fabric)
-    same_place, none_new = _drop_moved_lids(held, row, column, old_fabric, fabric)
+    earlier = reindex(reindex(routing.lft, column, 1, NO_PORT), row, 0, NO_PORT)
+    valid = earlier.copy()
+    _drop_lost_channels(valid, row, old_fabric, fabric)
+    same_place, none_new = _drop_moved_lids(valid, row, column, old_fabric, fabric)
     if fabric.component.max(initial=0) > 0:
-        _drop_apart(held, fabric, np.arange(len(fabric.lids)))
-    broken = 0 if held is earlier else int(np.count_nonzero(earlier != held))
+        _drop_apart(valid, fabric, np.arange(len(fabric.lids)))
+    broken = 0 if valid is earlier else int(np.count_nonzero(earlier != valid))
     same = _is_identity(row, old_fabric.switches) and _is_identity(column, len(old_fabric.lids)) and same_place
-    levels = _levels(routing, old_fabric, fabric, row, column)
-    moved = replace(routing, lft=held, sl=levels, sl2vl=_lanes(routing, fabric, row))
+    sls = _sls(routing, old_fabric, fabric, row, column)
+    moved = replace(routing, lft=valid, sl=sls, sl2vl=take_sl2vl(routing, fabric, row))
     moved.check_shapes(fabric)
-    return Laid(moved, earlier, row, column, broken, same, nothing_new=none_new and bool((row >= 0).all()))
+    return TranslatedTables(moved, earlier, row, column, broken, same, nothing_new=none_new and bool((row >= 0).all()))
 
 
 def same_devices(one: Fabric, other: Fabric) -> bool:
-    """Whether switches, LIDs, and where these are delivered are the same: rows and columns mean the same, then."""
+    """Return whether rows and columns of tables mean the same in both fabrics: switches, LIDs and delivering ports."""
     if one is other:
         return True
     mine, theirs = one.lids, other.lids
@@ -104,33 +103,42 @@ def same_devices(one: Fabric, other: Fabric) -> bool:
     )
 
 
-def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Laid:
-    """What :func:`lay_over` says of fabrics with the same devices, at the cost of what was lost and of a copy."""
-    held, nowhere = routing.lft.copy(), np.flatnonzero(fabric.lids.switch < 0)
+def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> TranslatedTables:
+    """Translate tables between fabrics with the same devices: a copy, without the lost entries."""
+    valid, nowhere = routing.lft.copy(), np.flatnonzero(fabric.lids.switch < 0)
     row, column = np.arange(fabric.switches, dtype=np.int32), np.arange(len(fabric.lids))
-    broken = int(np.count_nonzero(held[:, nowhere] != NO_PORT))
-    held[:, nowhere] = NO_PORT
-    broken += drop_lost(held, old_fabric, fabric, column)
-    return Laid(replace(routing, lft=held), routing.lft, row, column, broken, in_place=True, nothing_new=True)
+    broken = int(np.count_nonzero(valid[:, nowhere] != NO_PORT))
+    valid[:, nowhere] = NO_PORT
+    broken += invalidate_lost_entries(valid, old_fabric, fabric, column)
+    return TranslatedTables(
+        replace(routing, lft=valid), routing.lft, row, column, broken, in_place=True, nothing_new=True
+    )
 
 
-def drop_lost(held: npt.NDArray[np.uint8], old_fabric: Fabric, fabric: Fabric, lid: npt.NDArray[np.intp]) -> int:
-    """Take out entries (uint8[S, N], towards these LIDs) by lost channels, or towards other parts of a split fabric.
+def invalidate_lost_entries(
+    valid: npt.NDArray[np.uint8], old_fabric: Fabric, fabric: Fabric, lid: npt.NDArray[np.intp]
+) -> int:
+    """Set entries (uint8[S, N], towards these LIDs) over lost channels or into other parts of the fabric to 255.
 
-    Both fabrics have the same devices.  Returns how many entries that were.
+    Both fabrics have the same devices.
+
+    Returns
+    -------
+    int
+        Number of entries that were set to 255.
     """
-    count = _drop_lost_channels(held, np.arange(fabric.switches, dtype=np.int32), old_fabric, fabric)
+    count = _drop_lost_channels(valid, np.arange(fabric.switches, dtype=np.int32), old_fabric, fabric)
     if fabric.component.max(initial=0) > 0:
-        had = np.count_nonzero(held != NO_PORT)
-        _drop_apart(held, fabric, lid)
-        count += int(had - np.count_nonzero(held != NO_PORT))
+        had = np.count_nonzero(valid != NO_PORT)
+        _drop_apart(valid, fabric, lid)
+        count += int(had - np.count_nonzero(valid != NO_PORT))
     return count
 
 
-def _drop_apart(held: npt.NDArray[np.uint8], fabric: Fabric, lid: npt.NDArray[np.intp]) -> None:
-    """Entries towards LIDs in other parts of a split fabric."""
+def _drop_apart(valid: npt.NDArray[np.uint8], fabric: Fabric, lid: npt.NDArray[np.intp]) -> None:
+    """Set entries towards LIDs in other parts of a split fabric to 255."""
     parts, target = fabric.component, fabric.lids.switch[lid]
-    held[(parts[:, None] != parts[target]) & (target >= 0)] = NO_PORT
+    valid[(parts[:, None] != parts[target]) & (target >= 0)] = NO_PORT
 
 
 def _is_identity(numbers: npt.NDArray[np.signedinteger], count: int) -> bool:
@@ -138,17 +146,17 @@ def _is_identity(numbers: npt.NDArray[np.signedinteger], count: int) -> bool:
 
 
 def old_rows(old_fabric: Fabric, fabric: Fabric) -> npt.NDArray[np.int32]:
-    """int32[S], the row in an earlier fabric of each switch of now, -1 for a new one."""
+    """Return int32[S], the row in an earlier fabric of each present switch, -1 for a new one."""
     place = np.searchsorted(old_fabric.switch_guid, fabric.switch_guid)
     known = place < old_fabric.switches
     known[known] = old_fabric.switch_guid[place[known]] == fabric.switch_guid[known]
     return np.where(known, place, -1).astype(np.int32)
 
 
-def take(
+def reindex(
     table: npt.NDArray[np.uint8], number: npt.NDArray[np.signedinteger], axis: int, missing: int
 ) -> npt.NDArray[np.uint8]:
-    """Rows or columns by their earlier number; ``missing`` where that is -1."""
+    """Return the rows or columns with these earlier numbers; filled with ``missing`` where the number is -1."""
     if _is_identity(number, table.shape[axis]):
         return table
     if table.shape[axis] == 0:
@@ -162,12 +170,12 @@ def take(
 
 
 def _drop_lost_channels(
-    held: npt.NDArray[np.uint8], row: npt.NDArray[np.int32], old_fabric: Fabric, fabric: Fabric
+    valid: npt.NDArray[np.uint8], row: npt.NDArray[np.int32], old_fabric: Fabric, fabric: Fabric
 ) -> int:
-    """Entries by ports that do not lead to the same port of the same switch any more; how many these are."""
+    """Set entries over lost or re-cabled channels to 255, and return their number."""
     count = 0
     for switch, port in zip(*lost_ports(row, old_fabric, fabric), strict=True):
-        entries = held[switch]
+        entries = valid[switch]
         lost = entries == port
         entries[lost] = NO_PORT
         count += int(np.count_nonzero(lost))
@@ -177,7 +185,7 @@ def _drop_lost_channels(
 def lost_ports(
     row: npt.NDArray[np.int32], old_fabric: Fabric, fabric: Fabric
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Switch (row of now) and port of the earlier channels that are gone or lead elsewhere."""
+    """Return switch (present row) and port of each earlier channel that is gone or leads elsewhere."""
     old, now = old_fabric.channels, fabric.channels
     to_now = np.full(old_fabric.switches, -1, np.int32)
     to_now[row[row >= 0]] = np.flatnonzero(row >= 0)
@@ -192,15 +200,20 @@ def lost_ports(
 
 
 def _drop_moved_lids(
-    held: npt.NDArray[np.uint8],
+    valid: npt.NDArray[np.uint8],
     row: npt.NDArray[np.int32],
     column: npt.NDArray[np.int64],
     old_fabric: Fabric,
     fabric: Fabric,
 ) -> tuple[bool, bool]:
-    """Columns of LIDs that are delivered by another switch, or by none; entries by which none delivers any more.
+    """Set the columns of LIDs that moved to another switch to 255, and delivering entries that name another port.
 
-    Whether every LID is delivered where it was, and whether all are that are delivered.
+    Returns
+    -------
+    same : bool
+        Whether every LID is delivered where it was.
+    none_new : bool
+        Whether every LID that is delivered now was delivered there before.
     """
     old, now = old_fabric.lids, fabric.lids
     known = column >= 0
@@ -210,14 +223,14 @@ def _drop_moved_lids(
     to_now = np.full(old_fabric.switches + 1, -1, np.int32)
     to_now[row[row >= 0]] = np.flatnonzero(row >= 0)
     place = to_now[was]
-    held[:, (place != now.switch) | (now.switch < 0)] = NO_PORT
+    valid[:, (place != now.switch) | (now.switch < 0)] = NO_PORT
     other_port = at[(place[at] >= 0) & (place[at] == now.switch[at]) & (port[at] != now.port[at])]
-    held[place[other_port], other_port] = NO_PORT
+    valid[place[other_port], other_port] = NO_PORT
     same, here = (place == now.switch) & (port == now.port), now.switch >= 0
     return bool(same.all()), bool(same[here].all())
 
 
-def _levels(
+def _sls(
     routing: Routing,
     old_fabric: Fabric,
     fabric: Fabric,
@@ -225,16 +238,16 @@ def _levels(
     column: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.uint8]:
     sl, columns = routing.sl, _with_siblings(fabric, column)
-    by_column = take(sl, columns, sl.ndim - 1, 0)
+    by_column = reindex(sl, columns, sl.ndim - 1, 0)
     if sl.ndim == 1:
         return by_column
     if len(sl) == old_fabric.switches:
-        return take(by_column, _with_neighbours(fabric, row), 0, 0)
-    return take(by_column, columns, 0, 0)
+        return reindex(by_column, _with_neighbours(fabric, row), 0, 0)
+    return reindex(by_column, columns, 0, 0)
 
 
 def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """A new LID takes after the lowest one that was there at its switch."""
+    """Return the earlier columns, where a new LID takes that of the lowest known LID at its switch."""
     now = fabric.lids
     fresh = np.flatnonzero((column < 0) & (now.switch >= 0))
     if not len(fresh):
@@ -248,7 +261,7 @@ def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray
 
 
 def _with_neighbours(fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """A new switch takes after its first neighbour that was there."""
+    """Return the earlier rows, where a new switch takes that of its first known neighbour."""
     row = row.copy()
     channels = fabric.channels
     for switch in np.flatnonzero(row < 0).tolist():
@@ -258,11 +271,12 @@ def _with_neighbours(fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[
     return row
 
 
-def _lanes(routing: Routing, fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
+def take_sl2vl(routing: Routing, fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
+    """Return the SL2VL tables by earlier row (the first where it is -1), as wide as the present fabric needs."""
     table = routing.sl2vl
     if table.ndim == 1:
         return table
-    table = take(table, np.maximum(row, 0), 0, 0)
+    table = reindex(table, np.maximum(row, 0), 0, 0)
     ports = 1 + int(fabric.switch_ports.max(initial=0))
     had = table.shape[1]
     if ports <= had:

@@ -1,59 +1,71 @@
-"""What a re-route takes and gives."""
+"""Arguments and results of a re-route."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from routing.deadlock.proof import Proof
 from routing.fabric import Fabric
+from routing.reroute.flow import flow_towards
 from routing.tables import Routing
 
-How = Literal["unchanged", "home", "repaired", "relaid", "fresh"]
-"""What it took: nothing; the tables of home; single entries; whole columns; a fresh run of the engine."""
+How = Literal["unchanged", "baseline", "repaired", "rebalanced", "fresh"]
+"""How tables were found: unchanged, the baseline, single entries repaired, moved for balance, routed from scratch."""
 
 
 class Stability(enum.Enum):
-    """What a re-route changes where it need not."""
+    """How much a re-route may change beyond what the fault broke."""
 
     FULL = "full"
-    """Nothing: every entry that holds stays."""
+    """Only entries that are no longer valid, and those that have to give way for the proof."""
     BALANCED = "balanced"
-    """The columns of LIDs that lost an entry: they are laid anew as a whole, with short ways and an eye on load."""
+    """Up to three entries for one that is no longer valid, so that the loss of capacity stays small."""
     FRESH = "fresh"
-    """Whatever the engine does on the fabric as it is now."""
+    """The engine computes all tables from scratch on the present fabric."""
 
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """Tables that are, or were, in the switches: the fabric that they were made for, and their proof."""
+    """Tables that are or were in the switches, with their fabric and their proof."""
 
     fabric: Fabric
     routing: Routing
     proof: Proof
 
+    @cached_property
+    def load(self) -> npt.NDArray[np.int64]:
+        """Return int64[C], the flow on each channel when every end port sends to every other."""
+        return flow_towards(self.fabric, self.routing, threads=2)
+
 
 @dataclass(frozen=True, eq=False)
 class Rerouted:
-    """New tables, proven, and what became of the old ones.
+    """Proven tables of a re-route, and what they change.
 
     Attributes
     ----------
     routing, proof
-        The tables for the fabric as it is now.
+        The tables for the present fabric.
     broken
-        Entries of the old tables that no longer hold: the link is gone or leads elsewhere, the LID has moved.
+        Entries of the old tables that are no longer valid: the link is gone or leads elsewhere, or the LID has moved.
     changed
         Entries that differ from the old tables, those of new switches and LIDs included.
     how
-        What it took.
+        How the tables were found.
     reason
-        Why it took that, in one line.
+        Why they were found that way, in one line.
+    kept
+        Share of an end port's all-to-all rate by the old tables that the new ones leave; None: no such traffic.
     counts
-        Entries by what was done to them: "repaired", "moved" (they held, but had to give way), "healed" (back as at
-        home), "levels" (SLs that changed), "by_parts" (trees that went over to several VLs), "searches" and the like.
+        Entries by what was done to them: "repaired"; "moved" (valid, but replaced for another entry's sake); "healed"
+        (restored from the baseline); "levels" (SLs that changed); "by_parts" (subtrees spread over several VLs); ...
     """
 
     routing: Routing
@@ -63,3 +75,4 @@ class Rerouted:
     how: How
     reason: str
     counts: Mapping[str, int] = field(default_factory=dict)
+    kept: float | None = None

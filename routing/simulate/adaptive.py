@@ -1,7 +1,7 @@
-"""Simulation with adaptive routing: at every switch a packet takes any shortest way and any VL that has room.
+"""Simulation with adaptive routing: at every switch a packet takes any shortest path and any VL that has room.
 
-What is done about deadlock is the *scheme*: escape VLs that are free of loops (Duato), a token for one packet that goes
-through spare buffers (Disha), pings that find circles and a bubble for each (Ping and Bubble), or nothing.
+The *scheme* is the handling of deadlock: escape VLs whose dependencies are acyclic (Duato), a token for one packet that
+moves through spare buffers (Disha), pings that find cycles and a bubble for each cycle (Ping and Bubble), or nothing.
 
 Source: Pinkston, Deadlock characterization and resolution in interconnection networks, 13.3.1 B and D.
 """
@@ -26,51 +26,50 @@ from routing.simulate.traffic import Process, Traffic, traffic_arrays
 
 
 class Scheme(enum.IntEnum):
-    """What is done about deadlock."""
+    """Handling of deadlock."""
 
     NONE = 0
-    """Nothing: all VLs are adaptive, and it can lock."""
+    """All VLs are adaptive, and the network can deadlock."""
     ESCAPE = 1
-    """The last VLs follow tables without a loop, and every packet may take them."""
+    """The last VLs follow tables without a credit loop, and every packet may use them."""
     TOKEN = 2
-    """All VLs are adaptive; the one packet that holds the token goes through spare buffers to its destination."""
+    """All VLs are adaptive; the one packet that holds the token moves through spare buffers to its destination."""
     BUBBLE = 3
-    """All VLs are adaptive; pings find circles, and a packet of each waits in a spare buffer while its
-    room goes round."""
+    """All VLs are adaptive; pings find cycles of waiting packets.  One packet of a cycle moves to a spare buffer, and
+    the room that it leaves lets the other packets of the cycle advance."""
 
 
 @dataclass(frozen=True)
 class Adaptive:
-    """How packets choose, and what is done about deadlock; times in ticks.
+    """Options of adaptive routing; times are in ticks.
 
     Attributes
     ----------
     scheme
-        See :class:`Scheme`.
+        Handling of deadlock.
     arbitration
-        Which packet of a switch goes first: inputs in turn, or the one that has waited longest (by arrival).
+        Order of service at a switch: round robin of inputs, or the packet that has waited longest (by arrival).
     ca_vls
-        VLs that CAs send on, from VL 0.  Each has a buffer, whose first packet competes with those in transit: the more
-        there are, the harder CAs press.
+        Number of VLs that CAs send on, from VL 0.  Each has a buffer, whose first packet competes with packets in
+        transit: the more VLs, the more load CAs inject.
     stay
-        A packet on an escape VL stays on them; else it comes back as soon as there is room.  Needed where the escape
-        ways are not all shortest.
+        Whether a packet on an escape VL stays on escape VLs; otherwise it returns to adaptive VLs as soon as there is
+        room.  Needed if some escape paths are not shortest paths.
     detect
-        A packet that has waited for so long, first in its queue, takes the token or sends a ping.
+        Waiting time at the head of a queue after which a packet takes the token or sends a ping.
     repeat
-        Between two pings of a queue.
+        Time between two pings of a queue.
     lasts
-        That a channel stays marked for the packet that a ping found waiting there; longer than a ping takes round a
-        circle.
+        Time until the mark of a channel for a waiting packet expires; longer than a ping takes around a cycle.
     hold
-        That it stays so where a circle was found: longer than a bubble takes round it, and not much longer, since what
-        a ping has locked that comes to nothing stops other pings for so long.
+        Time until a locked mark (of a cycle that was found) expires: longer than a bubble takes around the cycle, but
+        not much longer, since a locked mark stops other pings even if no bubble follows.
     sample
-        Between looks for packets that have waited too long (bubble).
+        Time between searches for packets that have waited too long (scheme BUBBLE).
     step
-        That the token takes from a switch to the next.
+        Time of the token from one switch to the next.
     seed
-        Of traffic and pings.
+        Random seed of traffic and pings.
     """
 
     scheme: Scheme = Scheme.NONE
@@ -87,7 +86,15 @@ class Adaptive:
 
 
 def _shortest(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Channels on shortest ways, by switch x S + last switch; where each begins, and the channels."""
+    """List the channels on shortest paths in CSR form, keyed by switch x S + last switch.
+
+    Returns
+    -------
+    first
+        int32[S^2 + 1]: first place in ``channel`` of each pair of switches.
+    channel
+        int32[...]: channels that leave the switch on a shortest path to the last switch.
+    """
     arrays, hops = network.arrays, network.arrays.distance.astype(np.int64)
     inside = np.flatnonzero((arrays.src < arrays.switches) & (arrays.dst < arrays.switches))
     near, far = hops[arrays.src[inside]], hops[arrays.dst[inside]]
@@ -99,7 +106,7 @@ def _shortest(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.i
 
 
 def _lid_channels(network: Network) -> npt.NDArray[np.int32]:
-    """int32[L]: the channel from the switch of a LID's owner to it, -1 where there is none."""
+    """Return int32[L]: the channel from the last switch to the owner of each LID, or -1."""
     arrays, fabric = network.arrays, network.fabric
     place = {at: c for c, at in enumerate(zip(arrays.src.tolist(), arrays.src_port.tolist(), strict=True))}
     found = np.full(len(fabric.lids), -1, np.int32)
@@ -111,12 +118,12 @@ def _lid_channels(network: Network) -> npt.NDArray[np.int32]:
 
 
 def adaptive_vls_of(network: Network, adaptive: Adaptive) -> int:
-    """How many VLs are adaptive: all, or those that the escape tables leave.
+    """Return the number of adaptive VLs: all VLs, or those that the escape tables do not use.
 
     Raises
     ------
     OptionError
-        They leave none.
+        The escape tables use all VLs.
     """
     if adaptive.scheme is not Scheme.ESCAPE:
         return network.vls
@@ -129,12 +136,12 @@ def adaptive_vls_of(network: Network, adaptive: Adaptive) -> int:
 
 
 def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
-    """Check the options and lay them out for the kernel.
+    """Check the options and convert them to the layout of the kernel.
 
     Raises
     ------
     OptionError
-        A time that cannot be, or escape ways that cannot (:func:`routing.simulate.escape.check_escape`).
+        A value is out of range, or the escape paths are invalid (:func:`routing.simulate.escape.check_escape`).
     """
     for name in ("detect", "repeat", "lasts", "hold", "sample", "step"):
         if not whole(getattr(adaptive, name), 1, LONGEST):
@@ -173,14 +180,14 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
 
 
 def _check_reach(network: Network, traffic: Traffic) -> None:
-    """Raise OptionError for a flow to a CA that no way leads to."""
+    """Raise OptionError if no path leads to a destination of a flow."""
     fabric, hops = network.fabric, network.arrays.distance
     for number, flow in enumerate(traffic.flows):
         switch = int(fabric.endport_switch[flow.source])
         aims = [lid for _, lid, _ in flow.trace] if flow.process is Process.TRACE else [*flow.destinations, *flow.hot]
         goals = network.arrays.lid_switch[aims]
         if switch < 0 or (goals < 0).any() or (hops[switch, goals] == FAR).any():
-            raise OptionError(f"flow {number}: there is no way to one of its destinations")
+            raise OptionError(f"flow {number}: no path leads to one of its destinations")
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +197,9 @@ class AdaptiveCounters:
     Attributes
     ----------
     xmit_bytes, xmit_pkts
-        Sent on it.
+        Bytes and packets sent.
     saved
-        Packets of these that went to a spare buffer, or to a CA from one, for the holder of the token.
+        Packets of these that held the token, and were sent to a spare buffer or to their CA without credit.
     """
 
     xmit_bytes: npt.NDArray[np.int64]
@@ -201,12 +208,12 @@ class AdaptiveCounters:
 
 
 class AdaptiveSimulation(Clock):
-    """The state of a run.  Make one with :func:`simulate_adaptive`.
+    """A simulation with adaptive routing, made by :func:`simulate_adaptive`.
 
     Attributes
     ----------
     network, traffic, adaptive
-        What it was made of.
+        Arguments of :func:`simulate_adaptive`.
     """
 
     def __init__(self, network: Network, traffic: Traffic, adaptive: Adaptive) -> None:
@@ -219,8 +226,8 @@ class AdaptiveSimulation(Clock):
     def check(self) -> None:
         """Raise KernelError unless every packet and every block of credit is accounted for.
 
-        Sent = delivered + on the way; credits + occupancy + flying + returning = buffer on every lane, and the packets
-        in its queue hold the blocks that are held.
+        Packets: sent = delivered + in flight.  Blocks of every VC: credits + occupancy + flying + returning = buffer,
+        and its occupancy is the size of the packets in its queue.
         """
         totals = self.totals()
         lost = totals["injected"] - totals["delivered"] - totals["in_flight"]
@@ -230,23 +237,23 @@ class AdaptiveSimulation(Clock):
             )
 
     def counters(self) -> AdaptiveCounters:
-        """Counters of every channel so far."""
+        """Return the counters of all channels."""
         rows = self._handle.channels()
         return AdaptiveCounters(*(rows[:, n] for n in range(len(CHANNEL_COUNTERS))))
 
     def lanes(self) -> npt.NDArray[np.int64]:
-        """int64[N, V, 5], by ``routing._kernels.adaptive.LANE_FIELDS``: blocks of every VL of every channel."""
+        """Return the blocks of every VC: int64[N, V, 5], columns ``routing._kernels.adaptive.LANE_FIELDS``."""
         return self._handle.lanes()
 
     def flows(self) -> npt.NDArray[np.int64]:
-        """int64[F, 8], by ``routing._kernels.adaptive.FLOW_FIELDS``."""
+        """Return the counters of all flows: int64[F, 8], columns ``routing._kernels.adaptive.FLOW_FIELDS``."""
         return self._handle.flows()
 
     def waits(self) -> WaitFor:
-        """Who waits for whom now: vertex channel x V + VL is a queue, those behind are the spares of switches.
+        """Return the present wait-for graph: vertex channel x V + VL is a queue, spare buffers of switches follow.
 
-        A queue waits for all lanes that its first packet may take.  With a token or bubbles a knot is one until it is
-        resolved; else it is a deadlock for ever.
+        A queue waits for all VCs that its first packet may take.  Under schemes TOKEN and BUBBLE a knot is temporary;
+        under the other schemes it is a permanent deadlock.
         """
         waiter, awaited, moves = self._handle.waits()
         return WaitFor.of(waiter, awaited, len(moves), can_move=moves)
@@ -262,24 +269,25 @@ def simulate_adaptive(
     Parameters
     ----------
     network
-        From :func:`routing.simulate.network.build_network`; ``vls`` there says how many VLs there are.  Its tables are
-        the escape ways, and nothing else.
+        From :func:`routing.simulate.network.build_network`, whose ``vls`` is the number of VLs.  Its tables are used
+        for escape paths only.
     traffic
-        As for :func:`routing.simulate.run.simulate`.
+        Traffic as for :func:`routing.simulate.run.simulate`.
     adaptive
-        How packets choose, and what is done about deadlock.
+        Choice of VCs and handling of deadlock.
 
     Raises
     ------
     OptionError
-        Traffic to nowhere, a buffer that is smaller than a packet, values that cannot be, escape ways with a loop.
+        A destination is unreachable, a buffer is smaller than a packet, a value is out of range, or the escape paths
+        have a credit loop.
     KernelError
         Out of memory.
 
     Notes
     -----
-    Virtual cut-through, a queue for each VL of each input, of which the first packet alone can go on.  Deterministic
-    for a seed, and independent of the order in which events of one tick are handled.
+    Virtual cut-through; each VL of each input has one queue, and only its first packet can be forwarded.  The result is
+    deterministic for a seed, and independent of the order in which events of one tick are handled.
     """
     _check_reach(network, traffic)
     return AdaptiveSimulation(network, traffic, adaptive)

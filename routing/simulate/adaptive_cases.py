@@ -1,4 +1,4 @@
-"""Cases about adaptive routing: what each scheme carries, load by load, beside fixed tables."""
+"""Cases on adaptive routing: accepted traffic of each scheme at each load, compared with fixed tables."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from routing.simulate.setting import (
 from routing.simulate.traffic import Traffic
 
 TABLES = "tables"
-"""Among the schemes: no adaptive routing, but the tables alone in the plain simulator."""
+"""Scheme name for routing by the tables alone, in the simulator without adaptive routing."""
 SCHEMES: Mapping[str, Scheme | None] = {TABLES: None, **{scheme.name.lower(): scheme for scheme in Scheme}}
 DETECT, REPEAT, LASTS, HOLD, SAMPLE = 1.0, 1.0, 20.0, 64.0, 0.5
 
 
 def adaptive_of(scenario: Scenario, case: Case, scheme: Scheme) -> Adaptive:
-    """How packets choose in a case; its times are in packet times, but for that of the token's step: ticks."""
+    """Return the options of adaptive routing of a case; its times are in packet times, except ``step`` in ticks."""
     table, packet = case.table["adaptive"], packet_ticks(scenario)
 
     def ticks(name: str, usual: float) -> int:
@@ -53,6 +53,7 @@ def adaptive_of(scenario: Scenario, case: Case, scheme: Scheme) -> Adaptive:
 
 
 def _network(scenario: Scenario, case: Case) -> Network:
+    """Build the network of a case, by default with one VL more than its tables use."""
     fabric = fabric_of(scenario)
     routing = routing_of(scenario, case, fabric, flows_of(scenario, case))
     vls = case.table["adaptive"].get("vls", data_vls(routing) + 1)
@@ -64,6 +65,7 @@ def _network(scenario: Scenario, case: Case) -> Network:
 
 
 def _loads(scenario: Scenario, case: Case) -> list[float]:
+    """Return the loads of a case, fractions of a link."""
     loads = case.table.get("loads", [1.0])
     if not loads or not all(isinstance(load, int | float) and 0 < load <= 1 for load in loads):
         raise scenario.error(f"case {case.name!r} needs loads, shares over 0 and up to 1", *case.where, "loads")
@@ -71,7 +73,7 @@ def _loads(scenario: Scenario, case: Case) -> list[float]:
 
 
 def _accepted(simulation: AdaptiveSimulation | Simulation, start: int, until: int) -> float:
-    """What a CA gets on average from ``start`` to ``until``, as a share of its link."""
+    """Run to ``until``; return the mean throughput of a CA from ``start`` to ``until``, as a fraction of its link."""
     simulation.run(start)
     early = simulation.totals()["delivered_bytes"]
     simulation.run(until)
@@ -82,9 +84,9 @@ def _accepted(simulation: AdaptiveSimulation | Simulation, start: int, until: in
 def play_adaptive(scenario: Scenario, case: Case) -> Played:
     """Run every scheme at every load.
 
-    Figures: ``accepted`` by scheme at the last load; ``curves`` by scheme at every load; ``peak``, the most of these;
-    ``deadlocked``, schemes with a deadlock for ever at the end; and for every scheme but itself ``bubble_over_...``,
-    how many times as much ``bubble`` accepts at the last load.
+    Figures: ``accepted``, throughput by scheme at the last load; ``curves``, throughput by scheme and load; ``peak``,
+    the largest throughput by scheme; ``deadlocked``, schemes with a permanent deadlock at the end; and
+    ``bubble_over_...`` for every other scheme, the ratio of ``bubble``'s throughput to its throughput at the last load.
     """
     if "adaptive" not in case.table:
         raise scenario.error(f"case {case.name!r} has no table adaptive", *case.where)
@@ -132,6 +134,7 @@ def play_adaptive(scenario: Scenario, case: Case) -> Played:
 def _simulation(
     scenario: Scenario, case: Case, network: Network, traffic: Traffic, scheme: Scheme | None
 ) -> AdaptiveSimulation | Simulation:
+    """Set up the simulation of a scheme; None: fixed tables in the simulator without adaptive routing."""
     if scheme is None:
         return simulate(network, traffic, switching=switching_of(scenario, case))
     return simulate_adaptive(network, traffic, adaptive_of(scenario, case, scheme))

@@ -1,4 +1,4 @@
-"""Tables that change while packets are under way: what a case writes when, and what is sent meanwhile."""
+"""Changes of the tables during a run: which tables a case writes at which tick, and the traffic in between."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ Lids = npt.NDArray[np.bool_]
 
 
 class Action(NamedTuple):
-    """What is done at a tick.
+    """Action on a simulation at a tick.
 
     Attributes
     ----------
     tick
-        When.
+        Tick at which the action is done.
     do
-        To the simulation.
+        Function to call with the simulation.
     drained
-        bool[L], LIDs for which no packet may be under way then; None: none has to be.
+        bool[L]: LIDs for which no packet should be in flight at that tick; None: no such requirement.
     """
 
     tick: int
@@ -54,18 +54,18 @@ class Action(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that a run of packets needs.
+    """Input of a run.
 
     Attributes
     ----------
     network, traffic
-        To begin with.
+        Initial network with its tables, and the traffic.
     owner
-        For each flow of the traffic, the place of its name in ``names``.
+        For each flow of the traffic, the index of its name in ``names``.
     names
-        Of flows, as results have them.
+        Names of flows in the results.
     actions
-        In order of time.
+        Actions in order of time.
     """
 
     network: Network
@@ -76,7 +76,7 @@ class Plan:
 
 
 class _Part(NamedTuple):
-    """A flow, or what of it goes to one LID: the place of its name, and (first tick, end) of when it is sent."""
+    """A flow, or its part to one LID: the index of its name, the flow, and the periods (first tick, end) of sending."""
 
     owner: int
     flow: Flow
@@ -84,18 +84,18 @@ class _Part(NamedTuple):
 
 
 def both_ways(flows: FlowTables) -> dict[str, list[FlowTables]]:
-    """Flows on their old ways, on their new ones, and both."""
+    """Return the flows on their old paths (``old``), on their new paths (``new``), and both lists (``both``)."""
     new = [dict(flow, way=flow.get("then", flow.get("way"))) if "way" in flow else flow for flow in flows]
     return {"old": [flows], "new": [new], "both": [flows, new]}
 
 
 def plan_of(scenario: Scenario, case: Case) -> Plan:
-    """What a case runs.
+    """Return the network, traffic and actions of a case.
 
     Raises
     ------
     InputError
-        The scenario cannot be.
+        The scenario is inconsistent.
     """
     flows = flows_of(scenario, case)
     names = [str(flow["name"]) for flow in flows]
@@ -112,6 +112,8 @@ def plan_of(scenario: Scenario, case: Case) -> Plan:
 
 
 def _tables(routing: Routing) -> Do:
+    """Return an action that replaces all tables."""
+
     def write(simulation: Simulation) -> None:
         simulation.set_sl2vl(routing.sl2vl)
         simulation.set_lft(routing.lft)
@@ -121,7 +123,7 @@ def _tables(routing: Routing) -> Do:
 
 
 class _Change:
-    """The change of a case: from the ways of its flows to those that follow."""
+    """Table change of a case, from the old paths of its flows (``way``) to their new paths (``then``)."""
 
     def __init__(self, scenario: Scenario, case: Case, flows: FlowTables) -> None:
         self._scenario, self._case, self._flows = scenario, case, flows
@@ -143,7 +145,7 @@ class _Change:
         table, packet = case.table["change"], packet_ticks(scenario)
         self._at = round(float(table["at"]) * packet)
         self._every = round(float(table.get("every", 0)) * packet)
-        self._order = table.get("order", list(self._fabric.switch_name))
+        self._order = table.get("order", list(self._fabric.labels[: self._fabric.switches]))
         self._how = scenario.choice(
             "way to change tables", table["how"],
             {"at once": self._at_once, "one by one": self._one_by_one, "drained": self._drained,
@@ -151,6 +153,7 @@ class _Change:
         )  # fmt: skip
 
     def plan(self, names: Sequence[str]) -> Plan:
+        """Return the plan of the change by the method of the case."""
         plan = self._how(tuple(names))
         if np.array_equal(self._old.lft, self._new.lft):
             raise self._error("changes tables, and they stay as they are", remedy="give a flow another way with then")
@@ -164,21 +167,24 @@ class _Change:
         return plan
 
     def _error(self, problem: str, *, remedy: str) -> ParseError:
+        """Return an error about the time of the change."""
         return self._scenario.error(
             f"case {self._case.name!r} {problem}", *self._case.where, "change", "at", remedy=remedy
         )
 
     def _plan(self, names: tuple[str, ...], actions: Sequence[Action], vls: int | None = None) -> Plan:
+        """Return a plan that starts with the old tables."""
         network = build_network(self._fabric, self._old, timing_of(self._scenario, self._case, self._fabric), vls=vls)
         traffic = traffic_of(self._scenario, self._case, network, self._flows)
         return Plan(network, traffic, tuple(range(len(names))), names, tuple(actions))
 
     def _at_once(self, names: tuple[str, ...]) -> Plan:
+        """Write all new tables at one tick."""
         return self._plan(names, [Action(self._at, _tables(self._new))])
 
     def _one_by_one(self, names: tuple[str, ...]) -> Plan:
-        """Switch by switch in an order."""
-        switch = self._fabric.switch_name
+        """Write the new LFT one switch at a time, in the order of the case."""
+        switch = self._fabric.labels[: self._fabric.switches]
         if sorted(self._order) != sorted(switch):
             raise self._scenario.error(
                 f"the order {self._order!r} does not name every switch once", *self._case.where, "change", "order"
@@ -191,7 +197,7 @@ class _Change:
         return self._plan(names, actions)
 
     def _drained(self, names: tuple[str, ...]) -> Plan:
-        """Nothing is sent for a while, then the tables are written."""
+        """Stop all traffic for a period, then write the tables and resume the traffic."""
         plan = self._plan(names, [])
         everything = np.ones(len(self._fabric.lids), bool)
         again = self._at + self._every
@@ -199,7 +205,7 @@ class _Change:
         return self._split(plan, parts, [Action(again, _tables(self._new), everything)])
 
     def _double_scheme(self, names: tuple[str, ...]) -> Plan:
-        """Five steps; each of the two waits takes ``every``."""
+        """Change the tables by the Double Scheme in five steps; each of its two drain periods takes ``every``."""
         scheme = double_scheme(self._fabric, self._old, self._new, max_vls=15, threads=1)
         if scheme is None or not scheme.safe:
             raise self._scenario.error(f"case {self._case.name!r}: there is no Double Scheme for these tables")
@@ -219,7 +225,7 @@ class _Change:
         return self._split(plan, parts, actions)
 
     def _split(self, plan: Plan, parts: Sequence[_Part], actions: Sequence[Action]) -> Plan:
-        """Each part once for every period in which it is sent; what follows an action begins a tick after it."""
+        """Return the plan with one flow for each period of each part; a period after an action begins a tick later."""
         flows = [(replace(part.flow, start=a, stop=b), part.owner) for part in parts for a, b in part.periods]
         return replace(
             plan,

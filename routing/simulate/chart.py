@@ -1,4 +1,4 @@
-"""A line chart as SVG, for what happened over time."""
+"""Line charts of time series as SVG."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Lines = Mapping[str, npt.NDArray[np.float64]]
 
 
 def _text(text: str) -> str:
-    """The text as an SVG document holds it."""
+    """Return a text with control characters and SVG markup escaped."""
     return html.escape(escaped(text))
 
 
 def _ticks(most: float) -> list[float]:
-    """Round numbers from 0 to about ``most``."""
+    """Return round numbers from 0 to about ``most`` for the labels of an axis."""
     if most <= 0:
         return [0.0]
     size = 10.0 ** np.floor(np.log10(most))
@@ -32,7 +32,7 @@ def _ticks(most: float) -> list[float]:
 
 
 def _panel(title: str, time: npt.NDArray[np.float64], lines: Lines, top: float) -> list[str]:
-    """One chart with its axes and a key."""
+    """Return the SVG elements of one chart with its axes and a legend; ``top`` is its upper edge."""
     shown = list(lines.items())[:MOST_LINES]
     most = max((float(values.max(initial=0.0)) for _, values in shown), default=0.0) or 1.0
     end = float(time[-1]) if len(time) and time[-1] > 0 else 1.0
@@ -59,18 +59,18 @@ def _panel(title: str, time: npt.NDArray[np.float64], lines: Lines, top: float) 
 
 
 def chart(title: str, note: str, time: npt.NDArray[np.float64], panels: Sequence[tuple[str, Lines]]) -> str:
-    """An SVG document with one panel above the other over the same time.
+    """Return an SVG document with panels stacked over a common time axis.
 
     Parameters
     ----------
     title
-        Of the whole.
+        Title of the document.
     note
-        A line below it, such as what it depends on.
+        Line below the title, such as the settings of the run.
     time
         float64[n], packet times.
     panels
-        Title of each, and up to eight named lines of float64[n].
+        Title of each panel, and its named lines of float64[n], of which the first eight are drawn.
     """
     height = TOP + len(panels) * (HEIGHT + GAP) + 4
     body = [f'<text x="{LEFT}" y="18" class="title">{_text(title)}</text>']

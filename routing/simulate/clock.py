@@ -1,4 +1,4 @@
-"""The clock of a simulation under way: run it to a tick, and see that nothing was lost on the way."""
+"""Base class of simulations: run to a tick, and check the accounts of packets and credits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from routing.simulate.state import Stop, Why
 from routing.simulate.traffic import FOREVER
 
 MOST_EVENTS = 10_000_000_000
-"""A run that has not been told a number of events ends after this many."""
+"""Default limit of events of a run."""
 
 
 class Clock(ABC):
-    """What simulations of every kind do alike."""
+    """Base class of simulations of every kind."""
 
     def __init__(self, handle: Running) -> None:
         self._handle = handle
@@ -23,11 +23,11 @@ class Clock(ABC):
 
     @property
     def now(self) -> int:
-        """The tick that the run has come to."""
+        """Return the present tick."""
         return self._now
 
     def run(self, until: int, *, events: int = MOST_EVENTS, stop_at_standstill: bool = False) -> Stop:
-        """Go on to a tick (everything of that tick has then happened).
+        """Run to a tick, and handle all events of that tick.
 
         Parameters
         ----------
@@ -36,15 +36,15 @@ class Clock(ABC):
         events
             Stop after about this many more events.
         stop_at_standstill
-            Stop as soon as no data will move again by itself, even if limits on lifetimes, a breaker or a way to
-            recover would help.
+            Stop as soon as no data can move by itself, even if a lifetime limit, a breaker or a recovery scheme could
+            make it move later.
 
         Raises
         ------
         OptionError
-            The tick is in the past, or the number of events below 0.
+            The tick is in the past, or the number of events is negative.
         KernelError
-            Out of memory, or the sums of packets or credits do not come out (a bug).
+            Out of memory, or the accounts of packets or credits are inconsistent (a bug).
         """
         if not whole(until, self._now, FOREVER - 1):
             raise OptionError(f"cannot run to tick {until!r}, it is {self._now}")
@@ -56,7 +56,7 @@ class Clock(ABC):
         return Stop(Why(why), self._now, handled)
 
     def totals(self) -> dict[str, int]:
-        """Sums over everything, by the names in ``TOTALS`` of its kernel's wrapper."""
+        """Return the totals of the simulation, by the names in ``TOTALS`` of its kernel's wrapper."""
         return self._handle.totals()
 
     @abstractmethod

@@ -14,7 +14,15 @@ MOST_DIMENSIONS = 4
 
 
 def _places(fabric: Fabric) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
-    """Coordinates of every switch, from its name, and the sizes of the dimensions."""
+    """Parse the coordinates of all switches from their names.
+
+    Returns
+    -------
+    places
+        Coordinates of each switch.
+    sizes
+        Number of switches along each dimension.
+    """
     names = [re.fullmatch(r"sw(\d+(?:\.\d+)*)", name) for name in fabric.switch_name]
     places = [tuple(map(int, found[1].split("."))) for found in names if found]
     sizes = tuple(1 + max(column) for column in zip(*places, strict=True)) if places else ()
@@ -26,15 +34,16 @@ def _places(fabric: Fabric) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
 
 
 def dimension_order(fabric: Fabric) -> Routing:
-    """The shorter way round each ring, one dimension after the other; free of loops with 2 VLs.
+    """Compute dimension-order tables of a torus, which are deadlock-free with 2 VLs.
 
-    Ways that pass the end of a ring (the dateline) ride VL 1 there, others VL 0; bit d of the SL says it of
-    dimension d.  Of two ways round that are as long, the one up is taken.
+    A path takes the shorter direction around each ring, one dimension after the other.  Between two directions of equal
+    length it takes the ascending one.  A path that passes the end of a ring (the dateline) uses VL 1 in that dimension,
+    other paths use VL 0; bit d of the SL is the VL in dimension d.
 
     Raises
     ------
     OptionError
-        The fabric is no torus of :func:`routing.topologies.grids.torus`, or has over four dimensions.
+        The fabric is not a torus of :func:`routing.topologies.grids.torus`, or has more than four dimensions.
 
     Notes
     -----
@@ -51,7 +60,7 @@ def dimension_order(fabric: Fabric) -> Routing:
         place = places[switch]
         there = (*place[:dim], (place[dim] + step) % sizes[dim], *place[dim + 1 :])
         if (switch, row[there]) not in port:
-            raise OptionError(f"{fabric.switch_name[switch]} has no cable to {fabric.switch_name[row[there]]}")
+            raise OptionError(f"{fabric.labels[switch]} has no cable to {fabric.labels[row[there]]}")
         return port[switch, row[there]]
 
     shape, ports = (fabric.switches, len(lids)), 1 + int(fabric.switch_ports.max(initial=0))

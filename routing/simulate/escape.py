@@ -1,4 +1,4 @@
-"""Escape ways of adaptive routing: tables that packets may enter at any switch, and that close no loop even so."""
+"""Escape paths of adaptive routing: tables that packets may enter at any switch without forming a credit loop."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ from routing.errors import OptionError
 from routing.simulate.network import Network
 
 FAR = 255
-"""Distance of what cannot be reached."""
+"""Distance between switches without a path."""
 
 
 def entering(network: Network) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """SL by switch and LID, and in-port by switch, of packets that enter the escape VLs there.
+    """Return the SLs and in-ports of packets that enter the escape VLs at each switch.
 
-    They are those of a CA of the switch; where it has none, those of its own LID, and in-port 0.
+    They are those of a CA of the switch.  A switch without CAs has the SLs of its own LID, and in-port 0.
+
+    Returns
+    -------
+    sl
+        uint8[S, L]: SL by switch and destination LID.
+    port
+        uint8[S]: in-port for the SL2VL table.
     """
     fabric, sl = network.fabric, network.routing.sl
     port, lid = np.zeros(fabric.switches, np.uint8), fabric.switch_lid.astype(np.int64).copy()
@@ -33,30 +40,29 @@ def entering(network: Network) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.ui
 
 
 def check_escape(network: Network, adaptive_vls: int, *, stay: bool) -> None:
-    """Raise unless the escape ways from every switch to every CA are there and close no loop among the escape VLs.
+    """Check that escape paths lead from every switch to every CA, and that their dependencies are acyclic.
 
-    A packet may enter them at any switch, so that they depend on one another in more ways than the tables' own proof
-    looks at.
+    A packet may enter the escape VLs at any switch.  This adds dependencies that the tables' own proof does not cover.
 
     Parameters
     ----------
     network
-        Its tables are the escape ways.
+        Network whose tables define the escape paths.
     adaptive_vls
-        VL n of the tables is this VL plus n.
+        Number of adaptive VLs; VL n of the tables is VL ``adaptive_vls + n``.
     stay
-        Packets do not leave the escape VLs again.
+        Whether packets on escape VLs stay on escape VLs.
 
     Raises
     ------
     OptionError
-        A way that is not there, that is not shortest although packets may leave it again (they might never arrive), or
-        a loop.
+        An escape path is missing, the paths close a credit loop, or a path is not shortest although packets may leave
+        it again (they might never arrive).
 
     Notes
     -----
-    Cost: O(S L diameter).  Duato (1993): the connected subset whose dependencies close no loop.  A buffer holds whole
-    packets, so that a packet waits from the one lane that holds it.
+    Cost: O(S L diameter).  Duato (1993): the connected subset with acyclic dependencies.  A buffer holds whole packets,
+    so every dependency starts at the one VC that holds the packet.
     """
     arrays, fabric = network.arrays, network.fabric
     enter_sl, enter_port = entering(network)
@@ -75,17 +81,27 @@ def check_escape(network: Network, adaptive_vls: int, *, stay: bool) -> None:
         pairs = np.unique(before[before >= 0] * number + step.lane[before >= 0])
         waits.append(np.stack(np.divmod(pairs, number), axis=1))
     if len(step.at):
-        raise OptionError("escape ways go round in circles", remedy="use tables that deliver")
+        raise OptionError("escape paths form a forwarding loop", remedy="use tables that deliver")
     every = np.concatenate(waits)
     if WaitFor.of(every[:, 0], every[:, 1], number).on_cycle.any():
         raise OptionError(
-            "the escape ways close a loop when packets may enter them at any switch",
+            "the escape paths close a loop when packets may enter them at any switch",
             remedy="use tables whose VL depends on the switch and the destination alone, such as updn's",
         )
 
 
 class _Step(NamedTuple):
-    """Where packets are on their escape ways, int64[n] each: switch, LID, in-port, SL, lane that they came by or -1."""
+    """Positions of n packets on their escape paths, int64[n] each.
+
+    Attributes
+    ----------
+    at, lid
+        Present switch and destination LID.
+    in_port, level
+        In-port at the switch, and SL.
+    lane
+        VC (channel x V + VL) by which the packet arrived, or -1.
+    """
 
     at: npt.NDArray[np.int64]
     lid: npt.NDArray[np.int64]
@@ -94,12 +110,12 @@ class _Step(NamedTuple):
     lane: npt.NDArray[np.int64]
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> _Step:
-        """Some of them."""
+        """Return the positions of a subset of the packets; ``chosen`` is bool[n]."""
         return _Step(*(part[chosen] for part in self))
 
 
 def _next_step(network: Network, step: _Step, adaptive_vls: int, *, stay: bool) -> _Step:
-    """All of them a switch further."""
+    """Return the positions one hop further; raise OptionError if a path is missing or not shortest."""
     arrays, fabric = network.arrays, network.fabric
     channel_at = np.full((arrays.devices, 256), -1, np.int64)
     channel_at[arrays.src, arrays.src_port] = np.arange(network.channels)
@@ -107,19 +123,19 @@ def _next_step(network: Network, step: _Step, adaptive_vls: int, *, stay: bool) 
     out = channel_at[step.at, port]
     lost = (out < 0) | (arrays.dst[out] >= fabric.switches)
     if lost.any():
-        switch = fabric.switch_name[int(step.at[lost][0])]
+        switch = fabric.labels[int(step.at[lost][0])]
         raise OptionError(f"an escape way to LID {int(step.lid[lost][0])} ends at {switch}", remedy="use whole tables")
     goal, to = arrays.lid_switch[step.lid], arrays.dst[out].astype(np.int64)
     if not stay and (arrays.distance[to, goal].astype(int) + 1 != arrays.distance[step.at, goal]).any():
         raise OptionError(
-            "not all escape ways are shortest, and a packet that leaves and enters them might go round for ever",
+            "not all escape paths are shortest, and a packet that leaves and enters them might circle for ever",
             remedy="let packets stay on the escape VLs, or take shortest ways",
         )
     flat = arrays.sl2vl.ndim == 1
     vl = arrays.sl2vl[step.level] if flat else arrays.sl2vl[step.at, step.in_port, port, step.level]
     dropped = np.flatnonzero(vl >= network.vls - adaptive_vls)
     if len(dropped):
-        switch, lid = fabric.switch_name[int(step.at[dropped[0]])], int(step.lid[dropped[0]])
+        switch, lid = fabric.labels[int(step.at[dropped[0]])], int(step.lid[dropped[0]])
         told = f"an escape way to LID {lid} ends at {switch}, by a VL that is none"
         raise OptionError(told, remedy="use whole tables")
     return _Step(to, step.lid, arrays.dst_port[out].astype(np.int64), step.level, out * network.vls + adaptive_vls + vl)

@@ -1,4 +1,4 @@
-"""The log of a simulation in words."""
+"""Text of the events in the log of a simulation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ Teller = Callable[[Network, int, int, int, int], str]
 
 
 def _lid(network: Network, lid: int) -> str:
+    """Return the text for a LID, with the label of its end port if it has one."""
     endport = int(network.fabric.lids.endport[lid])
-    return f"LID {lid}" if endport < 0 else f"{network.fabric.endport_name[endport]} (LID {lid})"
+    return f"LID {lid}" if endport < 0 else f"{network.fabric.endport_label[endport]} (LID {lid})"
 
 
 TELLERS: Mapping[Event, Teller] = {
@@ -28,14 +29,14 @@ TELLERS: Mapping[Event, Teller] = {
         f"{net.lane_name(a)}: passes on {b:#010x}, which came by {net.lane_name(c)}"
     ),
     Event.MASTER: lambda net, a, b, c, d: (
-        f"{net.fabric.switch_name[d]} is master of the loop from {net.lane_name(b)}"
+        f"{net.fabric.labels[d]} is master of the loop from {net.lane_name(b)}"
         f" to {net.lane_name(a)}, its number is {c:#010x}"
     ),
-    Event.REROUTED: lambda net, a, b, c, d: f"{net.fabric.switch_name[a]}: {_lid(net, b)} goes by port {c} now",
+    Event.REROUTED: lambda net, a, b, c, d: f"{net.fabric.labels[a]}: {_lid(net, b)} goes by port {c} now",
     Event.RELEASED: lambda net, a, b, c, d: f"{net.lane_name(a)}: {number_of(c, 'packet')} may go without credit",
     Event.OVERRUN: lambda net, a, b, c, d: f"{net.lane_name(a)}: packet to {_lid(net, b)} found no room",
     Event.FOUND: lambda net, a, b, c, d: (
-        f"{net.fabric.switch_name[d]} found a loop of {c} from {net.lane_name(b)} to {net.lane_name(a)}"
+        f"{net.fabric.labels[d]} found a loop of {c} from {net.lane_name(b)} to {net.lane_name(a)}"
     ),
     Event.RULE: lambda net, a, b, c, d: (
         f"{net.lane_name(a)}: serves {net.lane_name(b)} only, whose buffer has {number_of(c, 'block')} more"
@@ -45,13 +46,13 @@ TELLERS: Mapping[Event, Teller] = {
     Event.RESTORED: lambda net, a, b, c, d: f"{net.channel_name(a)}: link up",
     Event.ROUND: lambda net, a, b, c, d: f"{net.lane_name(a)}: draws {b:#010x} for round {c}",
 }
-"""How each kind of event is told."""
+"""Function that formats the four numbers of each kind of event."""
 
 
 def describe(simulation: Simulation, most: int) -> list[tuple[int, str]]:
-    """Tick and text of the first ``most`` events, control messages that tell nothing new left out.
+    """Return tick and text of the first ``most`` events.
 
-    A port that sends the same message again and again is told once.
+    A control message that a port sends repeatedly is listed once.
     """
     found: list[tuple[int, str]] = []
     said: set[tuple[int, ...]] = set()

@@ -1,4 +1,4 @@
-"""Cases about graphs alone: who waits for whom, what is on cycles, and which of these are knots."""
+"""Cases on wait-for graphs: which vertices are on cycles, and which cycles are knots."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ Wait = tuple[str, str]
 def grid_waits(
     size: tuple[int, int], turns: tuple[str, ...], *, around: bool, one_way: bool
 ) -> tuple[set[Wait], set[str]]:
-    """What shortest ways on a grid make wait for what, if they may take these turns; and all channels.
+    """Compute the channel dependencies of shortest paths on a grid with a set of allowed turns.
 
     Parameters
     ----------
     size
         Switches along x and y.
     turns
-        Such as "EN": a packet that goes east may go on to the north.  Straight on is always allowed where a shortest
-        way has two hops in that direction.
+        Allowed turns; "EN" lets a packet turn from east to north.  Going straight on is always allowed if a shortest
+        path can have two hops in that direction.
     around
-        With cables around the ends; also along a side of two, where a pair of switches then has two cables.
+        Whether cables connect the ends (a torus).  Along a side of two switches each pair then has two cables.
     one_way
-        East and north only.
+        Whether channels lead east and north only.
 
     Returns
     -------
-    Pairs of channels, each named by its direction and the place where it begins; and the names.
+    waits
+        Pairs of channels, of which the first depends on the second.
+    names
+        All channels, each named by its direction and the coordinates of its source.
     """
     names = {"E": size[0], "N": size[1]} if one_way else {"E": size[0], "W": size[0], "N": size[1], "S": size[1]}
     to = {
@@ -62,6 +65,7 @@ def grid_waits(
 
 
 def _chains(scenario: Scenario, chains: list[Any]) -> Iterator[Wait]:
+    """Iterate over the edges of chains such as ``"a > b > c"``."""
     for chain in chains:
         names = [name.strip() for name in chain.split(">")] if isinstance(chain, str) else []
         if len(names) < 2 or not all(names):
@@ -70,6 +74,7 @@ def _chains(scenario: Scenario, chains: list[Any]) -> Iterator[Wait]:
 
 
 def _grid(scenario: Scenario, table: Mapping[str, Any]) -> tuple[set[Wait], set[str]]:
+    """Return the edges and vertices of the grid of a case."""
     size, turns = table["grid"], tuple(table.get("turns", TURNS))
     if len(size) != 2 or not all(isinstance(side, int) and 2 <= side <= 9 for side in size):
         raise scenario.error(f"{size!r} is no grid", remedy="give two sides of 2 to 9")
@@ -80,7 +85,7 @@ def _grid(scenario: Scenario, table: Mapping[str, Any]) -> tuple[set[Wait], set[
 
 
 def play_graph(scenario: Scenario, case: Case) -> Played:
-    """Look at a graph of waits that is written down, or that a grid has."""
+    """Analyse a wait-for graph that is listed in the case, or that of a grid."""
     table = case.table.get("graph", {})
     pairs, names = _grid(scenario, table) if "grid" in table else (set[Wait](), set[str]())
     pairs |= set(_chains(scenario, table.get("waits", [])))
@@ -100,7 +105,7 @@ def play_graph(scenario: Scenario, case: Case) -> Played:
 
 
 def describe(waits: WaitFor, names: list[str], count: int) -> dict[str, Any]:
-    """Figures that may be expected of a graph of waits."""
+    """Return the figures of a wait-for graph; ``count`` is its number of edges."""
     sizes = np.bincount(waits.component[waits.on_cycle]) if bool(waits.on_cycle.any()) else np.zeros(0, int)
     return {
         "vertices": len(names),

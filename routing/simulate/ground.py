@@ -1,4 +1,4 @@
-"""What a scenario runs on: its fabric and its tables, written down, made, or read from files."""
+"""Fabric and tables of a scenario: listed in the scenario, generated, or read from files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from routing.engines.base import EngineOptions
 from routing.errors import NotEnoughVLs, OptionError
 from routing.fabric import Fabric
 from routing.faults import apply_faults, parse_fault
-from routing.faults.model import device_names
 from routing.formats.fabric_files import read_fabric
 from routing.formats.guid_files import apply_guid2lid, read_guid2lid
 from routing.formats.table_files import read_tables
@@ -31,13 +30,13 @@ from routing.topologies import from_words
 
 RULES = {"d-mod-k": d_mod_k, "dimension-order": dimension_order}
 WRITTEN = ("switches", "cables", "cas")
-"""What a fabric takes that is written down."""
+"""Keys that a fabric needs if it is listed in the scenario."""
 _PLUG = re.compile(r"(.+)(?:/([0-9]{1,3})|\[([0-9]{1,3})\])", re.ASCII | re.DOTALL)
 _NAMED = 4
 
 
 def fabric_of(scenario: Scenario) -> Fabric:
-    """The fabric, failed cables taken out."""
+    """Return the fabric of a scenario without its failed cables and with its faults applied."""
     table = scenario.tables["fabric"]
     if "file" in table:
         fabric = _from_file(scenario, table)
@@ -61,23 +60,24 @@ def fabric_of(scenario: Scenario) -> Fabric:
 
 
 def _from_file(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
-    """Of a file in any format; a device whose name is not its own goes by its GUID, as results go by names."""
+    """Read the fabric from a file in any format; devices are renamed to their labels, since results use names."""
     lmc = table.get("lmc", 0)
     with scenario.placed("fabric", "file"):
         fabric = read_fabric(_beside(scenario, table["file"]), lmc=lmc)
     if "guid2lid" in table:
         with scenario.placed("fabric", "guid2lid"):
             fabric = apply_guid2lid(fabric, read_guid2lid(_beside(scenario, table["guid2lid"])), lmc=lmc)
-    names = tuple(device_names(fabric, range(fabric.switches + fabric.terminals)))
-    return replace(fabric, switch_name=names[: fabric.switches], terminal_name=names[fabric.switches :])
+    labels = fabric.labels
+    return replace(fabric, switch_name=labels[: fabric.switches], terminal_name=labels[fabric.switches :])
 
 
 def _beside(scenario: Scenario, path: str) -> Path:
-    """A path that counts from the folder of the scenario."""
+    """Return a path relative to the folder of the scenario file."""
     return Path(scenario.file.path).parent / path
 
 
 def _written(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
+    """Build the fabric that the scenario lists."""
     for key in WRITTEN:
         if key not in table:
             raise scenario.error(f"[fabric] needs a file, a generator, or {key}", "fabric")
@@ -88,7 +88,7 @@ def _written(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
 
 
 def _check_names(scenario: Scenario, switches: Sequence[object], cas: Mapping[str, object]) -> None:
-    """Raise ParseError unless all devices have names of their own, and CAs a switch each."""
+    """Raise ParseError unless the names of devices are unique, and every CA is at a listed switch."""
     seen = set(cas)
     for name in switches:
         if not isinstance(name, str):
@@ -102,19 +102,28 @@ def _check_names(scenario: Scenario, switches: Sequence[object], cas: Mapping[st
 
 
 def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str]:
-    """The names of a cable's two ends."""
+    """Return the names of a cable's two ends; raise ParseError if ``cable`` is not a list of two strings."""
     if not isinstance(cable, list) or len(cable) != 2 or not all(isinstance(end, str) for end in cable):
         raise scenario.error(f"{cable!r} is no cable", *where, remedy='write ["sw1", "sw2"]')
     return cable[0], cable[1]
 
 
 def cable_between(scenario: Scenario, fabric: Fabric, ends: tuple[str, str], *where: str | int) -> int:
-    """The cable between two devices, each of which may name its port; ``where`` its ends are named in the file.
+    """Return the cable between two devices, each of which may name its port.
+
+    Parameters
+    ----------
+    scenario, fabric
+        Scenario, and its fabric.
+    ends
+        Names of the devices, with or without a port.
+    where
+        Place of the cable in the scenario file.
 
     Raises
     ------
     ParseError
-        There is none, or there are several.
+        No cable or more than one cable matches.
     """
     with scenario.placed(*where):
         (a, near), (b, far) = (_plug(fabric, end) for end in ends)
@@ -131,12 +140,12 @@ def cable_between(scenario: Scenario, fabric: Fabric, ends: tuple[str, str], *wh
     raise scenario.error(
         f"there are {len(meant)} cables between {ends[0]} and {ends[1]}: {there}",
         *where,
-        remedy=f'name a port, such as ["{fabric.device_name(a)}/{port}", "{ends[1]}"]',
+        remedy=f'name a port, such as ["{fabric.labels[a]}/{port}", "{ends[1]}"]',
     )
 
 
 def _plug(fabric: Fabric, text: str) -> tuple[int, int | None]:
-    """Device and port of ``S1/3`` or ``S1[3]``, or of the port that a GUID or LID is of; None: no port is named."""
+    """Return device and port of ``S1/3``, ``S1[3]``, or of a port's GUID or LID; the port is None if not named."""
     try:
         device = find_device(fabric, text)
     except OptionError:
@@ -150,18 +159,19 @@ def _plug(fabric: Fabric, text: str) -> tuple[int, int | None]:
 
 
 def _plugs(fabric: Fabric, link: int) -> Iterator[set[tuple[int, int | None]]]:
-    """All ways to name the ends of a cable, with and without ports."""
+    """Iterate over all forms of naming the ends of a cable, each end with or without its port."""
     (a, b), (p, q) = fabric.link_device[link].tolist(), fabric.link_port[link].tolist()
     return ({(a, near), (b, far)} for near in (None, p) for far in (None, q))
 
 
 def _cable_name(fabric: Fabric, link: int) -> str:
+    """Return the name of a cable, such as ``sw1/3 - sw2/4``."""
     ends = zip(fabric.link_device[link].tolist(), fabric.link_port[link].tolist(), strict=True)
-    return " - ".join(f"{fabric.device_name(device)}/{port}" for device, port in ends)
+    return " - ".join(f"{fabric.labels[device]}/{port}" for device, port in ends)
 
 
 def routing_of(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[Mapping[str, Any]]) -> Routing:
-    """Tables: an engine's, those of a rule or of files, or those that hold the ways of the flows."""
+    """Return the tables of a case: from an engine, a rule or files, or tables with the paths of the flows."""
     own = {name: case.table[name] for name in ("engine", "vls") if name in case.table}
     table = {**scenario.tables["routing"], **own}
 
@@ -188,7 +198,7 @@ def routing_of(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[M
 def _engines_tables(
     scenario: Scenario, fabric: Fabric, table: Mapping[str, Any], said: Where, vls_said: Where
 ) -> Routing:
-    """``said``, ``vls_said``: where the engine and its VLs stand."""
+    """Compute tables with an engine; ``said`` and ``vls_said`` are the places of engine and VLs in the file."""
     engine = table["engine"]
     if engine not in ENGINES:
         raise scenario.error(f"there is no engine {engine!r}", *said, remedy=f"use {', '.join(ENGINES)}")
@@ -199,7 +209,7 @@ def _engines_tables(
 
 @contextmanager
 def enough_vls(scenario: Scenario, *where: str | int) -> Iterator[None]:
-    """Raise ParseError about a place in the file where an engine within needs more VLs than it may use."""
+    """Convert NotEnoughVLs within the context to a ParseError that names a place in the file."""
     try:
         yield
     except NotEnoughVLs as error:
@@ -208,7 +218,7 @@ def enough_vls(scenario: Scenario, *where: str | int) -> Iterator[None]:
 
 
 def _read(scenario: Scenario, fabric: Fabric, path: str, *where: str | int) -> Routing:
-    """Those of files; ``where`` they are named."""
+    """Read tables from files; ``where`` is the place of their path in the scenario file."""
     broken = [key for key in ("failed", "faults") if scenario.tables["fabric"].get(key)]
     remedy = f"let them be for the fabric after {broken[0]}, or let a fault of a case break it" if broken else None
     with scenario.placed(*where, remedy=remedy):
@@ -220,7 +230,7 @@ def _read(scenario: Scenario, fabric: Fabric, path: str, *where: str | int) -> R
 def _ways(
     scenario: Scenario, fabric: Fabric, flows: Sequence[Mapping[str, Any]], more: Sequence[Sequence[str]]
 ) -> list[Sequence[str]]:
-    """The ways that tables have to hold, each of devices and cables that are there."""
+    """Return the paths that the tables must contain; raise ParseError if a device or cable does not exist."""
     placed = [(flow["way"], scenario.flow_at(flow, "way")) for flow in flows if "way" in flow]
     placed += [(way, ("routing", "ways", number)) for number, way in enumerate(more)]
     for way, where in placed:
@@ -231,6 +241,6 @@ def _ways(
 
 
 def check_length(scenario: Scenario, way: Sequence[str], *where: str | int) -> None:
-    """Raise ParseError unless a way has two ends and something between them."""
+    """Raise ParseError unless a path has two ends and at least one switch between them."""
     if len(way) < 3:
         raise scenario.error("a way goes from a CA over switches to a CA, all by name", *where)

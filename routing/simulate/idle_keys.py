@@ -1,4 +1,4 @@
-"""Keys of a scenario that would do nothing where they stand: whoever wrote them expected something else."""
+"""Check of a scenario for keys that have no effect, which are probably mistakes of the author."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routing.simulate.keys import made_by
 Table = Mapping[str, Any]
 
 PACKETS = "packets"
-"""What a case does unless it says otherwise."""
+"""Default of ``what`` of a case."""
 _ALWAYS = {"name", "what", "expect"}
 _TABLES = _ALWAYS | {"without", "engine", "vls", "routing"}
 _RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until"}
@@ -29,10 +29,10 @@ READ_BY: Mapping[str, set[str]] = {
     "message-types": _ALWAYS | {"chain"},
     "tables": _TABLES,
 }
-"""Keys of a case that have an effect, by what it does."""
+"""Keys of a case that have an effect, by its ``what``."""
 
 SENDING = {"from", "to", "process", "pattern", "load", "burst", "message", "messages", "window", "start", "stop"}
-"""Keys of a flow that say what it sends."""
+"""Keys of a flow that define its traffic."""
 PATTERN_KEYS: Mapping[str, set[str]] = {
     "all-to-all": {"pattern", "message", "window", "rounds"},
     "shift": {"pattern", "message", "window", "by"},
@@ -66,13 +66,13 @@ CHANGE_KEYS: Mapping[str, set[str]] = {
 
 
 def check_idle(file: Toml) -> None:
-    """Raise ParseError for the first key that would do nothing.
+    """Raise ParseError for the first key that has no effect.
 
     Parameters
     ----------
     file
-        A scenario whose tables have known names and values of the right types.  Words that stand for nothing, such as
-        another ``what``, are left to those who look them up.
+        Scenario whose tables have known names and values of the right types.  Unknown words, such as an unknown
+        ``what``, are not reported here but where they are used.
     """
     document = file.table
     cases = document["case"]
@@ -88,10 +88,12 @@ def check_idle(file: Toml) -> None:
 
 
 def _idle(file: Toml, *where: str | int, why: str, remedy: str = "leave it out") -> ParseError:
+    """Return the error about a key without effect."""
     return file.error(f"{where[-1]} does nothing {why}", *where, remedy=remedy)
 
 
 def _check_fabric(file: Toml, fabric: Table) -> None:
+    """Raise ParseError for a key of ``[fabric]`` that has no effect beside its other keys."""
     for leading, told, others in (
         ("file", "a file", ("generator", "switches", "cables", "cas")),
         ("generator", "a generator", ("switches", "cables", "cas", "lmc")),
@@ -104,7 +106,7 @@ def _check_fabric(file: Toml, fabric: Table) -> None:
 
 
 def _check_routing(file: Toml, routing: Table, engine_later: bool) -> None:
-    """``engine_later``: a case has an engine, which takes the place of a rule, of files or of ways."""
+    """Check ``[routing]``; ``engine_later``: a case has an engine, which replaces a rule, files or paths."""
     leading = next((key for key in ("engine", "tables", "rule") if key in routing), None)
     for key in ("tables", "rule", "fill", "ways"):
         if key in routing and leading not in (None, key):
@@ -116,6 +118,7 @@ def _check_routing(file: Toml, routing: Table, engine_later: bool) -> None:
 
 
 def _check_traffic(file: Toml, traffic: Table) -> None:
+    """Raise ParseError for a key of ``[traffic]`` that its pattern or process does not use."""
     pattern = traffic["pattern"]
     for key in traffic:
         if key not in PATTERN_KEYS.get(pattern, traffic):
@@ -125,15 +128,18 @@ def _check_traffic(file: Toml, traffic: Table) -> None:
 
 
 def _persistent(sender: Table) -> bool:
+    """Return whether a flow, or ``[traffic]``, sends at full rate, so that a load has no effect."""
     return bool(sender.get("process", "persistent") == "persistent")
 
 
 def _idle_load(file: Toml, *where: str | int) -> ParseError:
+    """Return the error about a load without effect."""
     remedy = 'give what is sent a process, such as "poisson"'
     return _idle(file, *where, why="where all is sent as fast as it can be", remedy=remedy)
 
 
 def _check_flow(file: Toml, flow: Table, number: int) -> None:
+    """Raise ParseError for a key of a flow that has no effect."""
     where, document = ("flow", number), file.table
     if document.get("traffic") and not any(case.get("what") == "pauses" for case in document["case"]):
         for key in flow:
@@ -156,7 +162,7 @@ def _check_flow(file: Toml, flow: Table, number: int) -> None:
 
 
 def _check_then(file: Toml, flow: Table, number: int) -> None:
-    """The way after a change has to be of the same pair of CAs."""
+    """Raise ParseError unless the new path of a flow has the same ends as its old path."""
     way, then = flow.get("way"), flow.get("then")
     if not way or then is None:
         return
@@ -172,6 +178,7 @@ def _check_then(file: Toml, flow: Table, number: int) -> None:
 
 
 def _check_case(file: Toml, case: Table, number: int) -> None:
+    """Raise ParseError for a key of a case that has no effect."""
     where, what, routing = ("case", number), case.get("what", PACKETS), file.table.get("routing", {})
     for key in case:
         if key not in READ_BY.get(what, case):
@@ -202,7 +209,7 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
 
 
 def _check_new_ways(file: Toml, case: Table, *where: str | int) -> None:
-    """Raise ParseError where the tables of a case's old and new ways are the same."""
+    """Raise ParseError if the tables of a case are the same for old and new paths."""
     made = made_by(file.table.get("routing", {}), case)
     if made is not None:
         raise _idle(file, *where, why=f"beside {made}, which takes no ways", remedy="leave one of the two out")
@@ -211,7 +218,7 @@ def _check_new_ways(file: Toml, case: Table, *where: str | int) -> None:
 
 
 def _listens_to_load(document: Table, case: Table) -> bool:
-    """Whether anything that is sent goes by a load."""
+    """Return whether the traffic of a case depends on a load."""
     if document.get("traffic"):
         pattern = document["traffic"]["pattern"]
         return "load" in PATTERN_KEYS.get(pattern, {"load"}) and not _persistent(document["traffic"])
@@ -223,7 +230,19 @@ def _listens_to_load(document: Table, case: Table) -> bool:
 def _check_words(
     file: Toml, case: Table, part: str, words: Iterable[object], read_by: Mapping[str, set[str]], *where: str | int
 ) -> None:
-    """Raise ParseError for a key of a part of a case that none of the words there looks at."""
+    """Raise ParseError for a key of a table of a case that has no effect for any of the chosen words.
+
+    Parameters
+    ----------
+    file, case, where
+        Scenario file, the case, and its place in the file.
+    part
+        Name of the table in the case, such as ``remedy``.
+    words
+        Chosen words, such as the kind of breaker.
+    read_by
+        For each key, the words for which the key has an effect.
+    """
     for key in case.get(part, {}):
         readers = read_by.get(key)
         if readers is not None and readers.isdisjoint(words):

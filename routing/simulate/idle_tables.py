@@ -1,4 +1,4 @@
-"""Tables of a scenario, and keys of them, that none of its cases looks at."""
+"""Check of a scenario for tables, and keys of tables, that none of its cases uses."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ READ_OF: Mapping[str, Mapping[str, Collection[str]]] = {
     "graph": {},
     "message-types": {},
 }  # fmt: skip
-"""Keys of tables beside a case that have an effect, by what it does; those of the fabric and its tables: see
+"""Keys of the scenario's tables that have an effect, by the ``what`` of a case.  For ``fabric`` and ``routing`` see
 :data:`BARE`."""
 
 BARE = {"graph", "message-types"}
-"""What cases do that need no fabric."""
+"""Values of ``what`` of cases that do not need a fabric."""
 BY_CASE = ("buffer", "wire", "until", "from", "seed", "load", "window")
-"""Keys of a case that take the place of those of the same name."""
+"""Keys of a case that override keys of the same name in tables."""
 
 
 def check_unread(file: Toml, cases: Collection[Table]) -> None:
-    """Raise ParseError for the first table or key that no case looks at.
+    """Raise ParseError for the first table or key that no case uses.
 
     Parameters
     ----------
     file
-        A scenario whose tables have known names and values of the right types.
+        Scenario whose tables have known names and values of the right types.
     cases
-        Those of the file, each with what it does under ``what``.
+        Cases of the file, each with its ``what``.
     """
     document = file.table
     for name in ("fabric", "routing"):
@@ -67,7 +67,7 @@ def check_unread(file: Toml, cases: Collection[Table]) -> None:
 
 
 def _check_routing(file: Toml, cases: Collection[Table], routing: Table) -> None:
-    """Raise ParseError for a key that every case has something else for."""
+    """Raise ParseError for a key of ``[routing]`` that every case overrides."""
     routed = [case for case in cases if case["what"] not in BARE]
     if all("engine" in case or "routing" in case for case in routed):
         own = "an engine or tables" if any("routing" in case for case in routed) else "an engine"
@@ -78,11 +78,12 @@ def _check_routing(file: Toml, cases: Collection[Table], routing: Table) -> None
 
 
 def _changes(case: Table) -> bool:
+    """Return whether a case uses the new paths of flows."""
     return "change" in case or case.get("tables") in ("new", "both")
 
 
 def _looks_at(document: Table, case: Table, flow: Table) -> bool:
-    """Whether a case sends a flow, or has its way in the tables."""
+    """Return whether a case uses a flow: as traffic, or as a path in the tables."""
     what, routing = case["what"], document.get("routing", {})
     if "flow" in READ_OF.get(what, {"flow": ()}) and not (document.get("traffic") and what != "pauses"):
         return True
@@ -90,6 +91,7 @@ def _looks_at(document: Table, case: Table, flow: Table) -> bool:
 
 
 def _check_keys(file: Toml, cases: Collection[Table], table: Table, *where: str | int) -> None:
+    """Raise ParseError for a table, or a key of it, that none of the cases uses."""
     name = str(where[0])
     reading = {key: list(_reading(cases, name, key)) for key in table}
     if table and name != "flow" and not any(name in READ_OF.get(case["what"], {name}) for case in cases):
@@ -102,7 +104,7 @@ def _check_keys(file: Toml, cases: Collection[Table], table: Table, *where: str 
 
 
 def _reading(cases: Collection[Table], name: str, key: str) -> Iterator[Table]:
-    """The cases that look at a key of a table."""
+    """Iterate over the cases that use a key of a table."""
     for case in cases:
         tables = READ_OF.get(case["what"])
         if tables is None or key in tables.get(name, ()):
@@ -110,6 +112,7 @@ def _reading(cases: Collection[Table], name: str, key: str) -> Iterator[Table]:
 
 
 def _unread(file: Toml, cases: Collection[Table], *where: str | int) -> ParseError:
+    """Return the error about a table or key that no case uses."""
     what = " and ".join(sorted({str(case["what"]) for case in cases}))
     told = f"for {what}" if what else "where every case goes without it"
     name = next(str(part) for part in reversed(where) if isinstance(part, str))
@@ -117,4 +120,5 @@ def _unread(file: Toml, cases: Collection[Table], *where: str | int) -> ParseErr
 
 
 def _own(file: Toml, *where: str | int, own: str = "its own") -> ParseError:
+    """Return the error about a key that every case overrides."""
     return file.error(f"{where[-1]} does nothing where every case has {own}", *where, remedy="leave it out")

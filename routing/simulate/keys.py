@@ -1,4 +1,4 @@
-"""What may stand in the tables of a scenario: the names, their types, and how much each number may be."""
+"""Schema of scenario files: the keys of each table, their types and the bounds of numbers."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 from routing.formats.toml_text import Toml
 
 MOST_DIGITS = 24
-"""Of a number that an error repeats."""
+"""Maximum digits of a number in an error message."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """What may stand under a name in a table of a scenario.
+    """Schema of one key in a table of a scenario.
 
     Attributes
     ----------
     types
-        Of the value.
+        Allowed types of the value.
     needed
-        Whether it has to be there.
+        Whether the key is required.
     least, most
-        Of a number.  The bounds keep everything made of it within the kernels' integers; what depends on other keys is
-        looked at where it is used.
+        Bounds of a number.  They keep all values computed from it within the kernels' integers.  Bounds that depend on
+        other keys are checked where the key is used.
     item
-        What stands in a list; None: looked at where it is used.
+        Schema of the items of a list; None: they are checked where the key is used.
     """
 
     types: tuple[type, ...]
@@ -39,7 +39,7 @@ class Key:
 
 NUMBER, TEXT, LIST, TABLE, FLAG, WHOLE = (int, float), (str,), (list,), (dict,), (bool,), (int,)
 LONGEST = 10**12
-"""Packet times: with the largest packet 10^15 ticks, eight times which is far from the end of an int64."""
+"""Largest time in packet times: 10^15 ticks with the largest packet, and eight times that still fits an int64."""
 LOAD = Key(NUMBER, least=1e-6, most=1)
 TIME = Key(NUMBER, least=0, most=LONGEST)
 NEEDED_TIME = Key(NUMBER, True, 0, LONGEST)
@@ -114,22 +114,23 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "rounds": ROUNDS,
     },
 }  # fmt: skip
-"""Every table of the format.  What is expected is up to what a case does, see :mod:`routing.simulate.play`."""
+"""Schema of every table of the format, except ``expect``, whose keys depend on the ``what`` of a case (see
+:mod:`routing.simulate.play`)."""
 
 EXPECTED = Key(NUMBER, least=-1e18, most=1e18)
-"""A number among what is expected."""
+"""Schema of a number in ``expect``."""
 TOLERANCE = Key(NUMBER, least=0, most=1)
 
 
 def made_by(routing: Mapping[str, Any], case: Mapping[str, Any]) -> str | None:
-    """What makes the tables of a case: an engine, files (``tables``) or a rule; None: the ways of the flows.
+    """Return the source of a case's tables: ``engine``, ``tables`` (files) or ``rule``; None: paths of the flows.
 
     Parameters
     ----------
     routing
-        ``[routing]``, for cases that say nothing of their own.
+        Table ``[routing]``, which applies if the case has no tables of its own.
     case
-        The case.
+        Table of the case.
     """
     own = {"engine": "engine", "routing": "tables"}
     told = [own[key] for key in own if key in case] + [key for key in ("engine", "tables", "rule") if key in routing]
@@ -137,7 +138,7 @@ def made_by(routing: Mapping[str, Any], case: Mapping[str, Any]) -> str | None:
 
 
 def check_table(file: Toml, table: Mapping[str, Any], kind: str, told: str, *where: str | int) -> None:
-    """Raise ParseError for a name that is not in a kind of table, a value that cannot be, or what is missing."""
+    """Raise ParseError for an unknown key, an invalid value or a missing key of a table of the given kind."""
     known = TABLES[kind]
     for name, value in table.items():
         if name not in known:
@@ -149,7 +150,7 @@ def check_table(file: Toml, table: Mapping[str, Any], kind: str, told: str, *whe
 
 
 def check_value(file: Toml, value: object, key: Key, told: str, *where: str | int) -> None:
-    """Raise ParseError unless a value is of a right type, and its numbers are within their bounds."""
+    """Raise ParseError unless a value has an allowed type, and its numbers are within bounds."""
     if not isinstance(value, key.types) or (isinstance(value, bool) and bool not in key.types):
         wanted = " or ".join(kind.__name__ for kind in key.types)
         raise file.error(f"{told} has to be {wanted}, it is {shown(value)}", *where)
@@ -165,7 +166,7 @@ def check_value(file: Toml, value: object, key: Key, told: str, *where: str | in
 
 
 def check_expected(file: Toml, value: object, told: str, *where: str | int) -> None:
-    """Raise ParseError where a number, however deep in what is expected, is none that can come out."""
+    """Raise ParseError if an expected value contains, at any depth, a number that no run can produce."""
     if isinstance(value, dict):
         for name, item in value.items():
             check_expected(file, item, f"{name} of {told}", *where, name)
@@ -177,7 +178,7 @@ def check_expected(file: Toml, value: object, told: str, *where: str | int) -> N
 
 
 def shown(value: object) -> str:
-    """A value in an error; the first digits of a long number."""
+    """Return the text of a value for an error message; a long integer is cut to its first digits."""
     text = repr(value)
     long = isinstance(value, int) and len(text) > MOST_DIGITS
     return f"{text[:MOST_DIGITS]}... ({len(text)} digits)" if long else text

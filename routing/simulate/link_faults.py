@@ -1,4 +1,4 @@
-"""Links that go down during a run: what a case writes when."""
+"""Link faults during a run: ticks of the faults of a case, and the tables that it writes after them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Do = Callable[[Simulation], None]
 
 
 class _Moment(NamedTuple):
-    """A tick at which something about a link happens: it goes down, comes up, or the tables are laid around it."""
+    """Tick at which a link goes down (``down``) or comes up; tables are rewritten if ``link`` is None."""
 
     tick: int
     link: int | None
@@ -34,16 +34,16 @@ class _Moment(NamedTuple):
 
 
 def link_actions(scenario: Scenario, case: Case, network: Network) -> list[tuple[int, Do]]:
-    """Ticks of the faults of a case, and what is done then, in order of time.
+    """Return the ticks and actions of the faults of a case, in order of time.
 
-    New tables are those of :func:`routing.reroute.reroute` for the links that are up at that moment, from those written
-    before; links that have come up are used again from the next time on that tables are written.
+    New tables come from :func:`routing.reroute.reroute`, which starts from the previous tables, for the links that are
+    up at that tick.  A link that comes up again carries traffic from the next re-route on.
 
     Raises
     ------
     ParseError
-        A cable that is not there or is one of several, a link that comes up before it goes down, re-routing without
-        an engine, what would happen only when the run is over.
+        A cable does not exist or is ambiguous, a link comes up before it goes down, the case re-routes without an
+        engine, or an action is due after the end of the run.
     """
     moments = _moments(scenario, case, network.fabric)
     writers = _writers(scenario, case, network, moments)
@@ -54,6 +54,7 @@ def link_actions(scenario: Scenario, case: Case, network: Network) -> list[tuple
 
 
 def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
+    """Return the moments of all faults of a case, sorted by tick."""
     packet, found = packet_ticks(scenario), list[_Moment]()
     for number, table in enumerate(case.table.get("fault", [])):
         where = (*case.where, "fault", number)
@@ -71,7 +72,7 @@ def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
 
 
 def _check_within(scenario: Scenario, case: Case, fault: Mapping[str, Any], *where: str | int) -> None:
-    """Raise ParseError for a time of a fault that the run does not come to."""
+    """Raise ParseError for a time of a fault that is after the end of the run."""
     _, end = span_of(scenario, case)
     packet = packet_ticks(scenario)
     for key in ("at", "until", "reroute"):
@@ -87,6 +88,7 @@ def _check_within(scenario: Scenario, case: Case, fault: Mapping[str, Any], *whe
 
 
 def _switch(network: Network, link: int, down: bool) -> Do:
+    """Return the action that takes a link down or up."""
     fabric = network.fabric
     near, port = int(fabric.link_device[link, 0]), int(fabric.link_port[link, 0])
     channel = int(np.flatnonzero((network.arrays.src == near) & (network.arrays.src_port == port))[0])
@@ -101,7 +103,7 @@ def _switch(network: Network, link: int, down: bool) -> Do:
 
 
 def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Moment]) -> Mapping[int, Do]:
-    """For the number of each moment at which tables are written: what writes them."""
+    """Compute the tables of all re-routes; return the actions that write them, by index of the moment."""
     if all(moment.link is not None for moment in moments):
         return {}
     routing = scenario.tables["routing"]
@@ -127,10 +129,10 @@ def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Mo
 
 
 def with_room(case: Case, network: Network) -> Network:
-    """The same network, with room for what tables may bring that a case writes on the way.
+    """Return the network with SL tables and VLs large enough for the tables that the case writes during the run.
 
-    These may have SLs by source switch where those before had them by destination alone, and take any VL that the
-    engine was given.
+    Those tables may have SLs by source switch even if the initial tables have them by destination alone, and they may
+    use any VL that the engine was given.
     """
     if not any(fault.get("reroute") for fault in case.table.get("fault", [])):
         return network
@@ -139,11 +141,12 @@ def with_room(case: Case, network: Network) -> Network:
 
 
 def _by_source(routing: Routing) -> npt.NDArray[np.uint8]:
-    """uint8[S, L]: SLs by source switch, also where they are by destination alone; by LID of the source as they are."""
+    """Return the SLs as a table with rows: uint8[S, L] if they depend on the destination alone, else unchanged."""
     return routing.sl if routing.sl.ndim == 2 else np.broadcast_to(routing.sl, routing.lft.shape)
 
 
 def _write(routing: Routing) -> Do:
+    """Return an action that replaces all tables."""
     sl = _by_source(routing)
 
     def write(simulation: Simulation) -> None:

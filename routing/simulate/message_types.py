@@ -1,4 +1,4 @@
-"""Cases about message types: how many channels a chain of them needs, and how many a message may choose from."""
+"""Cases on message types: channels that a chain of message types needs, and channels each type may use."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from routing.simulate.scenario import Case, Scenario
 
 
 def play_message_types(scenario: Scenario, case: Case) -> Played:
-    """Deal out the channels of a link (:mod:`routing.deadlock.freedom`), both ways of avoidance beside each other.
+    """Divide the channels of a link among message types (:mod:`routing.deadlock.freedom`), by each avoidance method.
 
-    Figures: escape channels ``needed``, whether the link has ``enough``, what messages of each type may choose from
-    (``strict`` and ``wide``, empty without enough), and by the same names the fewest channels with which every type
-    may choose from ``usable`` (``channels``).
+    Figures: ``needed``, number of escape channels; ``enough``, whether the link has as many; ``strict`` and ``wide``,
+    number of channels that each message type may use (empty if there are not enough); ``channels``, by method, the
+    fewest channels with which every type may use ``usable`` channels.
     """
     table: Mapping[str, Any] | None = case.table.get("chain")
     if table is None:

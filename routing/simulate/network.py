@@ -1,4 +1,4 @@
-"""What a simulation runs on: every channel of a fabric with its rate, delay and buffers, and the tables."""
+"""Input of a simulation: the channels of a fabric with their rates, delays and buffers, and the routing tables."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from routing.simulate.bounds import real, whole
 from routing.tables import DATA_VLS, Routing
 
 BLOCK = 64
-"""Bytes of a credit."""
+"""Bytes of a block, the unit of credits."""
 MOST_BLOCKS = 2048
-"""Blocks that a receiver can offer at most: FCCL - FCTBS is a 12-bit difference, and half of it is an error."""
+"""Largest buffer in blocks: FCCL - FCTBS is a difference modulo 4096, and its upper half signals an error."""
 COST_BITS = 20
 LONGEST_TICKS = 1 << 30
 LEAST_TICK = 1e-15
 LEAST_BLOCK = BLOCK / (1 << COST_BITS)
-"""Ticks of a block at least: a byte takes a whole number of 2^-20 ticks."""
+"""Fewest ticks of a block: a byte takes a whole number of 2^-20 ticks."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Ticks, and what takes how many of them.
+    """Length of a tick, delays in ticks, and buffer size.
 
     Attributes
     ----------
     tick
-        Seconds of a tick.
+        Length of a tick in seconds.
     wire
         Ticks from one end of a cable to the other, at least 1.
     switch
-        Ticks from the arrival of a head at a switch to its being ready to go on.
+        Ticks from the arrival of a packet's head at a switch until it can be forwarded.
     block
-        Ticks for 64 bytes on every link; None: from the link's data rate.
+        Ticks for 64 bytes on every link; None: computed from the link's data rate.
     buffer
-        Blocks of 64 bytes of each VL's input buffer, at switches and CAs.
+        Size of each VL's input buffer at switches and CAs, in blocks of 64 bytes.
     """
 
     tick: float = 1e-9
@@ -70,14 +70,15 @@ class Timing:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A fabric with its tables, ready to run.
+    """Fabric and tables in the layout of the simulator.
 
     Attributes
     ----------
     fabric, routing, timing
-        What it was made of.
+        Arguments of :func:`build_network`.
     arrays
-        For the kernel.  Channels (N) are all cables in both directions, CAs' too, sorted by device and out-port.
+        Arrays for the kernel.  The N channels are all cables in both directions, including those of CAs, sorted by
+        device and out-port.
     """
 
     fabric: Fabric
@@ -87,31 +88,31 @@ class Network:
 
     @property
     def channels(self) -> int:
-        """Number of channels (N)."""
+        """Return the number of channels (N)."""
         return len(self.arrays.src)
 
     @property
     def vls(self) -> int:
-        """Number of data VLs that are modelled (V)."""
+        """Return the number of data VLs in the model (V)."""
         return self.arrays.vls
 
     def channel_name(self, channel: int) -> str:
-        """``sw1[3] -> sw2[4]``."""
-        arrays, name = self.arrays, self.fabric.device_name
-        near = f"{name(int(arrays.src[channel]))}[{arrays.src_port[channel]}]"
-        return f"{near} -> {name(int(arrays.dst[channel]))}[{arrays.dst_port[channel]}]"
+        """Return the name of a channel, such as ``sw1[3] -> sw2[4]``."""
+        arrays, labels = self.arrays, self.fabric.labels
+        near = f"{labels[arrays.src[channel]]}[{arrays.src_port[channel]}]"
+        return f"{near} -> {labels[arrays.dst[channel]]}[{arrays.dst_port[channel]}]"
 
     def way_name(self, channel: int) -> str:
-        """``sw1 > sw2``: the devices alone."""
+        """Return the devices at the ends of a channel, such as ``sw1 > sw2``."""
         near, far = int(self.arrays.src[channel]), int(self.arrays.dst[channel])
-        return f"{self.fabric.device_name(near)} > {self.fabric.device_name(far)}"
+        return f"{self.fabric.labels[near]} > {self.fabric.labels[far]}"
 
     def lane_name(self, lane: int) -> str:
-        """``sw1[3] -> sw2[4] VL 0``."""
+        """Return the name of a virtual channel, such as ``sw1[3] -> sw2[4] VL 0``."""
         return f"{self.channel_name(lane // self.vls)} VL {lane % self.vls}"
 
     def channel_between(self, near: str, far: str) -> int:
-        """The first channel between two devices, by their names or GUIDs.
+        """Return the first channel between two devices, given by their names or GUIDs.
 
         Raises
         ------
@@ -125,12 +126,12 @@ class Network:
         return int(found[0])
 
     def lanes_of_way(self, endport: int, lid: int) -> list[int]:
-        """Lanes (channel x V + VL) between switches that a packet from an end port to a LID takes, by the tables.
+        """Return the VCs (channel x V + VL) between switches on the path from an end port to a LID by the tables.
 
         Raises
         ------
         TableError
-            It never arrives.
+            The path does not reach the LID.
         """
         arrays, sl = self.arrays, self.arrays.sl
         rows = {1: 0, self.fabric.switches: int(self.fabric.endport_switch[endport])}
@@ -149,19 +150,19 @@ class Network:
             flat = arrays.sl2vl.ndim == 1
             vl = int(arrays.sl2vl[level] if flat else arrays.sl2vl[device, in_port, port, level])
             if vl >= self.vls:
-                break  # VL 15: switches drop it
+                break  # The VL does not exist (VL 15 in particular), so the switch drops the packet.
             lanes.append(channel * self.vls + vl)
-        raise TableError(f"LID {lid} is not reached from {self.fabric.endport_name[endport]}")
+        raise TableError(f"LID {lid} is not reached from {self.fabric.endport_label[endport]}")
 
     def endport_channel(self, endport: int) -> int:
-        """The channel by which an end port sends."""
+        """Return the channel by which an end port sends."""
         device = self.fabric.switches + int(self.fabric.endport_terminal[endport])
         here = (self.arrays.src == device) & (self.arrays.src_port == self.fabric.endport_port[endport])
         return int(np.flatnonzero(here)[0])
 
 
 def data_vls(routing: Routing) -> int:
-    """One more than the highest data VL that the SL2VL tables name for an SL in use."""
+    """Return one more than the highest data VL in the SL2VL tables for an SL in use."""
     used = np.unique(routing.sl)
     vls = routing.sl2vl[..., used[used < 16]]
     vls = vls[vls < 15]
@@ -169,7 +170,7 @@ def data_vls(routing: Routing) -> int:
 
 
 def _channels(fabric: Fabric) -> dict[str, npt.NDArray[np.int64]]:
-    """All cables in both directions, sorted by device and port."""
+    """Return the columns of all channels (both directions of all cables), sorted by device and port, int64[N] each."""
     ends, ports = fabric.link_device.astype(np.int64), fabric.link_port.astype(np.int64)
     src, dst = np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
     src_port, dst_port = np.concatenate([ports[:, 0], ports[:, 1]]), np.concatenate([ports[:, 1], ports[:, 0]])
@@ -188,6 +189,7 @@ def _channels(fabric: Fabric) -> dict[str, npt.NDArray[np.int64]]:
 
 
 def _cost(fabric: Fabric, timing: Timing, link: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return ticks per byte x 2^20 of each channel, given its link."""
     if timing.block is not None:
         ticks_per_byte = np.full(len(link), timing.block / BLOCK)
     else:
@@ -202,12 +204,13 @@ def _cost(fabric: Fabric, timing: Timing, link: npt.NDArray[np.int64]) -> npt.ND
 
 
 def distances(fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """uint8[S, S]: hops between switches, 255 where there is no way or it is longer."""
+    """Return the hops between switches: uint8[S, S], 255 if there is no path or it is longer."""
     hops = np.asarray(fabric.graph.distances(), float).reshape(fabric.switches, fabric.switches)
     return np.asarray(np.minimum(hops, 255), np.uint8)
 
 
 def _lid_device(fabric: Fabric) -> npt.NDArray[np.int32]:
+    """Return int32[L]: the CA or router that owns each LID, or -1."""
     device = np.full(len(fabric.lids), -1, np.int32)
     owned = fabric.lids.endport >= 0
     device[owned] = fabric.switches + fabric.endport_terminal[fabric.lids.endport[owned]]
@@ -221,23 +224,23 @@ def build_network(
     *,
     vls: int | None = None,
 ) -> Network:
-    """Lay out a fabric and its tables for the simulator.
+    """Convert a fabric and its tables to the layout of the simulator.
 
     Parameters
     ----------
     fabric, routing
-        The tables have to fit the fabric; whether they deliver is looked at for the traffic that is sent.
+        The tables must fit the fabric.  Whether they deliver is checked later, for the pairs that send traffic.
     timing
-        Rates, delays, buffers.
+        Tick, delays and buffers.
     vls
-        Data VLs to model; None: as many as the tables name.
+        Number of data VLs; None: as many as the tables use.
 
     Raises
     ------
     TableError
-        The tables do not fit.
+        The tables do not fit the fabric.
     OptionError
-        No number of VLs, or ticks that are too long or too short for the links.
+        The number of VLs is invalid, or ticks are too long or too short for the links.
 
     Notes
     -----

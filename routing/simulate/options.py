@@ -1,4 +1,4 @@
-"""How switches behave, and what they do against deadlock."""
+"""Options of switches: arbitration, input queues, flow control, lifetime limits and deadlock breakers."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from routing.simulate.network import BLOCK, COST_BITS, LEAST_TICK, Network
 from routing.tables import DATA_VLS
 
 HOQ_UNIT = 4.096e-6
-"""Seconds of the lifetime limits: they are 4.096 us x 2^n."""
+"""Unit of the lifetime limits in seconds: a limit is 4.096 us x 2^n."""
 HOQ_NEVER = 20
-"""From this n on there is no limit."""
+"""Smallest n that means no limit."""
 STALL_MULTIPLE = 8
-"""Head-of-queue lifetimes that a stalled VL drops everything."""
+"""Duration of a VL stall in head-of-queue lifetimes."""
 NO_LIMIT = 255
 TABLE_ENTRIES = 64
 MOST, MOST_SEED = (1 << 31) - 1, (1 << 63) - 1
 MOST_STALL = (1 << 16) - 1
-"""Drops in a row that a lane counts."""
+"""Largest number of drops in a row that the kernel counts for a VC."""
 WHEEL_BITS = (10, 16)
 MOST_ROOM = 1 << 26
-"""Bytes of the most that a breaker can add to a buffer."""
+"""Largest number of bytes that Deadlock Breaker can add to a buffer."""
 
 
 class Arbitration(enum.IntEnum):
-    """Which input an output serves next."""
+    """Choice of the input that an output serves next, among inputs with packets for the output."""
 
     ROUND_ROBIN = 0
-    """In turn, those that have something."""
+    """Inputs in cyclic order."""
     ARRIVAL = 1
-    """The packet that came first; in turn among those that came in the same tick."""
+    """The input whose packet arrived first; round robin among packets that arrived in the same tick."""
     RANDOM = 2
-    """Any of those that have something."""
+    """A random input."""
 
 
 class Inputs(enum.IntEnum):
-    """How an input keeps its packets."""
+    """Organisation of an input's queues."""
 
     VOQ = 0
-    """A queue for each output and VL."""
+    """One queue for each output and VL (virtual output queues)."""
     FIFO = 1
-    """One queue for each VL; one packet leaves at a time."""
+    """One queue for each VL, from which one packet leaves at a time."""
 
 
 class Breaker(enum.IntEnum):
-    """What a port does about a deadlock."""
+    """Deadlock breaker of a port."""
 
     NONE = 0
     LOOP = 1
@@ -60,12 +60,12 @@ class Breaker(enum.IntEnum):
 
 
 def lifetime_ticks(value: int, tick: float) -> int:
-    """Ticks of a 5-bit HOQLife or LifeTimeValue; 0 for no limit.
+    """Return the ticks of a 5-bit HOQLife or LifeTimeValue; 0 means no limit.
 
     Raises
     ------
     OptionError
-        The value does not fit 5 bits, or a tick takes no time.
+        The value does not fit 5 bits, or the length of a tick is out of range.
     """
     if not whole(value, 0, 31):
         raise OptionError(f"{value!r} is no lifetime limit", remedy="use 0 to 31; 20 and more mean none")
@@ -76,14 +76,16 @@ def lifetime_ticks(value: int, tick: float) -> int:
 
 @dataclass(frozen=True)
 class VLArb:
-    """VL arbitration tables of every port: pairs (VL, weight in 64-byte units), and the limit of the high table.
+    """VL arbitration tables of every port.
 
     Attributes
     ----------
     high, low
-        Up to 64 entries; weight 0: left out.
+        Up to 64 entries (VL, weight in 64-byte units) of the high-priority and low-priority table; entries of weight 0
+        are skipped.
     limit
-        Times 4096 bytes that high entries may send before low ones get a packet; 255: any number; 0: one packet.
+        Amount in units of 4096 bytes that high entries may send before a low entry sends a packet; 255: no limit;
+        0: one packet.
     """
 
     high: tuple[tuple[int, int], ...] = ()
@@ -91,12 +93,12 @@ class VLArb:
     limit: int = 0
 
     def row(self, vls: int) -> list[int]:
-        """The 260 bytes of the kernel.
+        """Return the tables as 260 bytes in the layout of the kernel.
 
         Raises
         ------
         OptionError
-            A table too long, a value out of range, a VL in use that no entry ever serves.
+            A table is too long, a value is out of range, or no entry serves one of the first ``vls`` VLs.
         """
         for entries in (self.high, self.low):
             fits = all(whole(vl, 0, DATA_VLS - 1) and whole(weight, 0, 255) for vl, weight in entries)
@@ -116,21 +118,24 @@ class VLArb:
 
 @dataclass(frozen=True)
 class Remedy:
-    """What one port does with a packet that cannot go on.
+    """Handling of blocked packets at one port.
 
     Attributes
     ----------
     hoq
-        Ticks that a packet may stand at the head of a VL of the port, 0: for ever.
+        Head-of-queue lifetime: most ticks of a packet at the head of a queue of the port, 0: no limit.
     stall_count
-        Drops in a row after which the VL drops everything for 8 x ``hoq``; 0: never.
+        Number of consecutive drops after which a VL stalls, that is, drops all packets for 8 x ``hoq``; 0: never.
     breaker
         Loop Breaker, Deadlock Breaker or none.
-    detect, repeat, release
-        Ticks of standing still until the port is suspected, between its control messages, and that a rule of Deadlock
-        Breaker holds.
+    detect
+        Ticks without progress after which the port is suspected to be in a deadlock.
+    repeat
+        Ticks between control messages of the port.
+    release
+        Duration of a rule of Deadlock Breaker, in ticks.
     extra
-        Bytes that Deadlock Breaker adds to a buffer: at least a packet.
+        Bytes that Deadlock Breaker adds to a buffer, at least the size of a packet.
     """
 
     hoq: int = 0
@@ -144,30 +149,31 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Remedies:
-    """What all ports of all switches do.
+    """Handling of blocked packets at all ports of all switches.
 
     Attributes
     ----------
     port
-        Every port, unless it is told otherwise.
+        Default of all ports.
     leaf
-        Ports to CAs and routers; None: like the others.
+        Ports to CAs and routers; None: the default.
     ports
-        Single ports, by (row of the switch, port number).
+        Exceptions for single ports, by (row of the switch, port number).
     lifetime
-        Ticks that a packet may be in a switch, 0: for ever.
+        Most ticks of a packet in a switch, 0: no limit.
     sample
-        Ticks between looks for suspected ports, where there is a breaker.
+        Ticks between searches for suspected ports, if there is a breaker.
     control_delay
-        Ticks to handle a control message.
+        Ticks to process a control message.
     release_packets
-        Packets that a master of Loop Breaker lets go without credit.
+        Packets that a master of Loop Breaker sends without credit.
     move_others
-        A master whose flows have no other shortest way moves the other flows of the port; False: it never asks to be
-        master.
+        Whether a port whose flows have no other shortest path may become master, and then moves the other flows of the
+        port; False: such a port is never elected.
     rounds
-        Messages that a port sends under one number before it draws a new one; 0: it keeps the first.  Not in the paper,
-        where a port that stands still behind the loop may have the smallest number, so that nobody becomes master.
+        Control messages that a port sends with one number before it draws a new number; 0: it keeps the first.  Rounds
+        are not in the paper, where a port that the loop blocks, but that is not on it, may have the smallest number.
+        No master is elected then.
     """
 
     port: Remedy = Remedy()
@@ -185,14 +191,14 @@ class Remedies:
 class Pauses:
     """Thresholds of pauses (IEEE 802.1Qbb), in blocks of 64 bytes.
 
-    What counts is what has come into a VL's input buffer at a switch, each packet until its tail has left.
+    They apply to the occupancy of a VL's input buffer at a switch, in which a packet counts until its tail has left.
 
     Attributes
     ----------
     xoff
-        So many, or more, and the sender is told to stop.
+        Occupancy at or above which the sender is paused.
     xon
-        So many, or fewer, and it is told to go on.
+        Occupancy at or below which the sender resumes.
     """
 
     xoff: int
@@ -201,20 +207,21 @@ class Pauses:
 
 @dataclass(frozen=True)
 class Switching:
-    """How packets get through switches.
+    """Operation of the switches.
 
     Attributes
     ----------
     arbitration, inputs
-        Which packet goes next.  Whether a credit loop locks can depend on it, so every result has to state it.
+        Order in which packets are served.  Whether a credit loop deadlocks can depend on it, so every result must
+        state it.
     fcp_period
-        Ticks between flow control packets; 0: credits come back at once.
+        Ticks between flow control packets; 0: credits return at once.
     vlarb
-        VL arbitration tables of all ports; None: VLs take turns.
+        VL arbitration tables of all ports; None: round robin of VLs.
     seed
-        Of all that is drawn: traffic, random arbitration, identifiers of breakers.
+        Random seed of traffic, random arbitration and identifiers of breakers.
     pauses
-        Pauses instead of credits, as lossless Ethernet has them; None: credits.
+        Thresholds of pauses as in lossless Ethernet; None: credits.
     """
 
     arbitration: Arbitration = Arbitration.ROUND_ROBIN
@@ -226,7 +233,7 @@ class Switching:
 
 
 def _remedy_of(network: Network, remedies: Remedies) -> list[Remedy]:
-    """The remedy of every channel's sending port; CAs have none."""
+    """Return the remedy of each channel's sending port; CAs have the empty remedy."""
     arrays, none = network.arrays, Remedy()
     leaf = remedies.port if remedies.leaf is None else remedies.leaf
     chosen = []
@@ -241,12 +248,13 @@ def _remedy_of(network: Network, remedies: Remedies) -> list[Remedy]:
 
 
 def _check_whole(what: str, value: int, least: int, most: int) -> None:
-    """Raise OptionError where a value is no whole number within bounds."""
+    """Raise OptionError if a value is not an integer within bounds."""
     if not whole(value, least, most):
         raise OptionError(f"{what} is {value!r}", remedy=f"use a whole number from {least} to {most}")
 
 
 def _check_remedies(remedies: Remedies, each: set[Remedy], mtu: int) -> None:
+    """Raise OptionError if a value of the remedies is out of range."""
     for remedy in each:
         if not isinstance(remedy.breaker, Breaker):
             raise OptionError(f"{remedy.breaker!r} is no breaker", remedy="use a Breaker")
@@ -266,7 +274,7 @@ def _check_remedies(remedies: Remedies, each: set[Remedy], mtu: int) -> None:
 
 
 def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: set[Breaker], mtu: int) -> None:
-    """Raise OptionError where pauses cannot be, or buffers have no room for what comes before a pause is heard."""
+    """Raise OptionError if the thresholds are invalid, or buffers lack room for packets sent before a pause arrives."""
     numbers = all(real(blocks, -MOST, MOST) for blocks in (pauses.xoff, pauses.xon))
     if numbers and not 0 <= pauses.xon < pauses.xoff:
         raise OptionError(
@@ -291,7 +299,7 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
 
 
 def _wheel_bits(network: Network, mtu: int) -> int:
-    """log2 of the ticks that a packet's events lie ahead, and some more."""
+    """Return log2 of the slots of the timing wheel, which covers the events of a packet with a margin."""
     arrays = network.arrays
     slowest = int(arrays.cost.max(initial=1)) * int(mtu) >> 20
     ahead = slowest + int(arrays.wire.max(initial=1)) + int(arrays.switch_delay.max(initial=0))
@@ -300,12 +308,12 @@ def _wheel_bits(network: Network, mtu: int) -> int:
 
 
 def option_arrays(network: Network, switching: Switching, remedies: Remedies, mtu: int) -> OptionArrays:
-    """Check the options and lay them out by channel.
+    """Check the options and convert them to the layout of the kernel, by channel.
 
     Raises
     ------
     OptionError
-        A value that cannot be, a port that is not there.
+        A value is out of range, or a port does not exist.
     """
     _check_whole("fcp_period", switching.fcp_period, 0, LONGEST)
     _check_whole("seed", switching.seed, 0, MOST_SEED)

@@ -1,4 +1,4 @@
-"""Cases that run packets: figures, what they depend on, and what happened over time."""
+"""Cases that simulate packets: their figures, settings, time series and events."""
 
 from __future__ import annotations
 
@@ -40,14 +40,30 @@ FIRSTS = {
     "hoq_drop": Event.HOQ_DROP,
     "stalled": Event.STALLED,
 }
-"""Events whose first time is told."""
+"""Events whose first time is reported, by name."""
 
 Found = dict[str, Any]
 
 
 @dataclass(eq=False)
 class _Recorder:
-    """Runs a simulation in steps, does what the plan says on the way, and keeps the series."""
+    """Runner of a simulation in steps, which performs the plan's actions and records time series.
+
+    Attributes
+    ----------
+    simulation, plan
+        The simulation, and the plan with its actions.
+    packet
+        Ticks of a packet time.
+    channels
+        Channels whose buffers are recorded.
+    time
+        Packet time of each point.
+    buffers, taken
+        At each point, by channel: blocks in the input buffer; blocks not available to the sender.
+    got
+        At each point, by name of flows: bytes delivered.
+    """
 
     simulation: Simulation
     plan: Plan
@@ -58,14 +74,15 @@ class _Recorder:
     taken: list[npt.NDArray[np.int64]] = field(default_factory=list)
     got: list[npt.NDArray[np.int64]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
-    """Packets under way that a change had to wait for and did not."""
+    """For each action with ``drained``: packets still in flight that should have been drained."""
     done: int = 0
-    """Actions of the plan so far."""
+    """Number of the plan's actions performed so far."""
 
     def look(self) -> None:
+        """Record a point of the time series."""
         now = self.simulation.now / self.packet
         if self.time and self.time[-1] == now:
-            return  # nothing can be got in no time
+            return  # A second point at the same time would have no throughput.
         self.time.append(now)
         lanes = self.simulation.lanes()
         self.buffers.append(lanes.occupancy[self.channels].sum(axis=1))
@@ -73,6 +90,7 @@ class _Recorder:
         self.got.append(by_name(self.plan, self.simulation.flows().bytes))
 
     def run(self, until: int, step: int) -> None:
+        """Run to a tick in steps, and perform the actions that are due."""
         self.look()
         for action in self.plan.actions[self.done :]:
             if action.tick > until:
@@ -85,6 +103,7 @@ class _Recorder:
         self._steps(until, step)
 
     def _steps(self, until: int, step: int) -> None:
+        """Run to a tick in steps, and record a point after each."""
         while self.simulation.now < until:
             stop = self.simulation.run(min(self.simulation.now + step, until))
             self.look()
@@ -92,18 +111,20 @@ class _Recorder:
                 return
 
     def _under_way(self, lids: npt.NDArray[np.bool_]) -> int:
+        """Return the number of packets in flight of flows to any of the LIDs."""
         counts = self.simulation.flows()
         out = counts.sent_packets - counts.packets - counts.dropped
         return int(sum(n for n, flow in zip(out.tolist(), self.plan.traffic.flows, strict=True)
                        if lids[list(flow.destinations)].any()))  # fmt: skip
 
     def shares(self) -> npt.NDArray[np.float64]:
-        """float64[n, flows]: what each got since the point before."""
+        """Return float64[n, names]: throughput since the previous point, as a fraction of a link."""
         time, got = np.asarray(self.time), np.asarray(self.got, float)
         elapsed = np.maximum(np.diff(time, prepend=time[:1] - 1), 1e-9) * self.packet * BLOCK
         return np.asarray(np.diff(got, axis=0, prepend=got[:1]) / elapsed[:, None])
 
     def series(self) -> Series:
+        """Return the recorded series for a chart."""
         network, shares = self.simulation.network, self.shares()
         rooms = np.asarray(self.buffers, float) / self.packet
         inside = [n for n, c in enumerate(self.channels) if network.arrays.src[c] < network.arrays.switches]
@@ -115,12 +136,12 @@ class _Recorder:
 
 
 def by_name(plan: Plan, of_flows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """int64[names]: sums over the flows that have a name together."""
+    """Return int64[names]: sums of a counter over the flows with the same name."""
     return np.bincount(plan.owner, of_flows, len(plan.names)).astype(np.int64)
 
 
 def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], ticks: int) -> Found:
-    """What flows got; ``early`` is what they had got ``ticks`` before the end."""
+    """Return the figures of flows; ``early`` is the bytes delivered by name ``ticks`` before the end."""
     flows = simulation.flows()
     share = (by_name(plan, flows.bytes) - early) / BLOCK / max(ticks, 1)
     blocked = bool(simulation.waits().deadlocks)
@@ -138,10 +159,10 @@ def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], 
 
 
 def _of_switches(simulation: Simulation) -> Found:
-    """What switches did."""
+    """Return the figures of switches."""
     totals, log, counters = simulation.totals(), simulation.log(), simulation.counters()
     packet, deadlocks = packet_of(simulation), simulation.waits().deadlocks
-    names = simulation.network.fabric.switch_name
+    labels = simulation.network.fabric.labels
     first = {name: log[log[:, 1] == event, 0] for name, event in FIRSTS.items()}
     return {
         "stopped": round(totals["last_move"] / packet, 2) if deadlocks else None,
@@ -155,43 +176,47 @@ def _of_switches(simulation: Simulation) -> Found:
         "overruns": int(counters.buffer_overrun_errors.sum()),
         "link_down_discards": int(counters.link_down_discards.sum()),
         "masters": int((log[:, 1] == Event.MASTER).sum()),
-        "master_switches": [names[row] for row in log[log[:, 1] == Event.MASTER, 5].tolist()],
+        "master_switches": [labels[row] for row in log[log[:, 1] == Event.MASTER, 5].tolist()],
         "rules": int((log[:, 1] == Event.RULE).sum()),
         "first": {name: round(float(times[0]) / packet, 2) for name, times in first.items() if len(times)},
     }
 
 
 def _locked(simulation: Simulation) -> float:
-    """Packet time at which the last packet came into a knot: when its tail had left the port before."""
+    """Return the packet time at which a knot was complete: when the tail of its last packet left the previous port.
+
+    Of several knots the earliest counts.
+    """
     sent, packet = simulation.lanes().sent.ravel(), packet_of(simulation)
     return round(min(float(sent[list(knot.members)].max()) for knot in simulation.waits().deadlocks) / packet, 2)
 
 
 def _waits_from(simulation: Simulation) -> float:
-    """Packet time from which the first of the heads waits that will never go: those that lead to a knot."""
+    """Return the earliest packet time since which a head of a queue waits that will never move (it leads to a knot)."""
     waits, rows = simulation.waits(), simulation.packets()
     heads = rows[rows[:, 6] >= 0]
     return round(float(heads[waits.stuck[heads[:, 2]], 6].min()) / packet_of(simulation), 2)
 
 
 def packet_of(simulation: Simulation) -> int:
-    """Ticks of a full packet."""
+    """Return the ticks of a packet of maximum size."""
     return -(-simulation.traffic.mtu // BLOCK)
 
 
 def _links_used(simulation: Simulation, early: npt.NDArray[np.int64]) -> dict[str, int]:
-    """Of every switch, channels to switches that have sent something since."""
+    """Return, by switch, the number of channels to switches that have sent packets since the counts ``early``."""
     network = simulation.network
     arrays, sent = network.arrays, simulation.counters().port_xmit_pkts > early
     inside = sent & (arrays.src < arrays.switches) & (arrays.dst < arrays.switches)
     count = np.bincount(arrays.src[inside], minlength=arrays.switches)
-    return dict(zip(network.fabric.switch_name, count.tolist(), strict=False))
+    return dict(zip(network.fabric.labels, count.tolist(), strict=False))
 
 
 def _over_time(recorder: _Recorder, start: float) -> Found:
-    """The most room taken in each buffer, and the least that was got between two points, from ``start`` on.
+    """Return the figures of the time series after packet time ``start``.
 
-    Room is taken from when a packet sets out until its sender has the credits back.
+    They are mainly the largest space in use of each buffer, in packets of full size, and the smallest throughput
+    between two points.  Space is in use from the sending of a packet until the sender has the credits back.
     """
     network, late = recorder.simulation.network, np.asarray(recorder.time) > start
     rooms, shares = np.asarray(recorder.taken, float)[late] / recorder.packet, recorder.shares()[late]
@@ -212,7 +237,7 @@ def _over_time(recorder: _Recorder, start: float) -> Found:
 
 
 def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
-    """What an outcome depends on."""
+    """Return the settings on which the outcome depends."""
     switching = simulation.switching
     stated = {
         "arbitration": switching.arbitration.name.lower().replace("_", "-"),
@@ -229,7 +254,7 @@ def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
 
 
 def play_packets(scenario: Scenario, case: Case) -> Played:
-    """Simulate: figures, what they depend on, series."""
+    """Simulate a case, and return its figures, settings, series and events."""
     plan = plan_of(scenario, case)
     simulation = simulate(
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
@@ -252,7 +277,7 @@ def play_packets(scenario: Scenario, case: Case) -> Played:
 
 
 def _shown(scenario: Scenario, plan: Plan) -> list[int]:
-    """Channels of a chart: those of ways that are written, else those that flows take by the tables, else any."""
+    """Return the channels of the chart: those on listed paths, else those on the paths of flows, else any."""
     ways = [flow[key] for flow in scenario.flows for key in ("way", "then") if key in flow]
     if ways or scenario.tables["traffic"]:
         return channels_of_ways(plan.network, ways)[:MOST_CHANNELS]
@@ -265,7 +290,7 @@ def _shown(scenario: Scenario, plan: Plan) -> list[int]:
 
 
 def _at_standstill(scenario: Scenario, case: Case, plan: Plan) -> Found:
-    """Simulate until nothing moves any more, or to the end; without a series."""
+    """Simulate to a standstill or to the end of the run, without a series; return the figures."""
     simulation = simulate(
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
     )
@@ -276,7 +301,7 @@ def _at_standstill(scenario: Scenario, case: Case, plan: Plan) -> Found:
 
 
 def play_lock_times(scenario: Scenario, case: Case) -> Played:
-    """When does it lock, for each size of buffer, and how much later for each packet that a buffer holds more?"""
+    """Find the time of the deadlock for each size of buffers, and fit a line to the times over the sizes."""
     sizes = case.table.get("buffers", [])
     if len(set(sizes)) < 2 or not all(isinstance(size, int | float) for size in sizes):
         raise scenario.error(
@@ -297,7 +322,7 @@ def play_lock_times(scenario: Scenario, case: Case) -> Played:
 
 
 def play_seeds(scenario: Scenario, case: Case) -> Played:
-    """The same with seed 1, 2, ...: how often does what come out?"""
+    """Run a case with seeds 1, 2, ..., and count the outcomes."""
     count = int(case.table.get("seeds", 100))
     if count < 1:
         raise scenario.error(f"{count} is no number of seeds", *case.where, "seeds", remedy="use 1 or more")
@@ -315,7 +340,7 @@ def play_seeds(scenario: Scenario, case: Case) -> Played:
 
 
 def play_shifts(scenario: Scenario, case: Case) -> Played:
-    """Every shift in turn: CA n sends to CA n + 1, then n + 2, and so on; the least that any CA gets in any of them."""
+    """Run every shift pattern (CA n sends to CA n + 1, then n + 2, ...); find the least throughput of a CA in each."""
     plan = plan_of(scenario, case)
     switching, (start, until) = switching_of(scenario, case), span_of(scenario, case)
     mtu = plan.traffic.mtu
@@ -328,6 +353,7 @@ def play_shifts(scenario: Scenario, case: Case) -> Played:
 
 
 def _least_of(plan: Plan, traffic: Traffic, switching: Switching, start: int, until: int) -> float:
+    """Return the least throughput of a flow from ``start`` to ``until``, as a fraction of a link."""
     simulation = simulate(plan.network, traffic, switching=switching)
     simulation.run(start)
     early = simulation.flows().bytes

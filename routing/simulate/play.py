@@ -1,4 +1,4 @@
-"""Run a case of a scenario, and hold what comes out against what was expected."""
+"""Run a case of a scenario, and compare the results with the expected ones."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool]], ...] = (("at_least_", oper
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of a case.
+    """Result of a case.
 
     Attributes
     ----------
     scenario, case
         Names.
     stated
-        What the outcome depends on: arbitration, inputs, buffer, seed, remedy.
+        Settings on which the outcome depends: arbitration, inputs, buffer, seed, remedy.
     found
-        Figures by name; those that may be expected.
+        Figures by name.
     expected
-        As the case says.
+        Expected figures by name, from the case.
     wrong
         One line for each expectation that was not met.
     series
-        Over time, if there is any.
+        Time series, if the case has one.
     events
-        Packet time and text of what drops and breakers did.
+        Packet time and text of drops and actions of breakers.
     """
 
     scenario: str
@@ -66,16 +66,17 @@ class Result:
 
     @property
     def right(self) -> bool:
-        """Whether all came out as expected."""
+        """Return whether all expectations were met."""
         return not self.wrong
 
 
 def _close(found: float, wanted: float, tolerance: float) -> bool:
+    """Return whether a number is within the relative tolerance of the expected number."""
     return math.isclose(found, wanted, rel_tol=tolerance, abs_tol=tolerance * 0.01)
 
 
 def _differs(name: str, found: Any, wanted: Any, tolerance: float) -> str | None:
-    """A line where a figure is not what was expected; ``at_least_x`` and ``at_most_x`` bound x."""
+    """Return a line about the difference between a figure and its expected value, or None if they agree."""
     if isinstance(wanted, dict):
         lines = [
             _differs(f"{name} of {key}", found.get(key) if isinstance(found, dict) else None, value, tolerance)
@@ -91,7 +92,7 @@ def _differs(name: str, found: Any, wanted: Any, tolerance: float) -> str | None
 
 
 def judge(found: Mapping[str, Any], expect: Mapping[str, Any]) -> tuple[str, ...]:
-    """One line for each expectation that was not met."""
+    """Return one line for each expectation that was not met; ``at_least_x`` and ``at_most_x`` bound figure x."""
     tolerance = float(expect.get("tolerance", TOLERANCE))
     wrong: list[str] = []
     for name, wanted in expect.items():
@@ -112,7 +113,7 @@ def judge(found: Mapping[str, Any], expect: Mapping[str, Any]) -> tuple[str, ...
 
 
 def play_tables(scenario: Scenario, case: Case) -> Played:
-    """Look at the tables alone: have they a credit loop?"""
+    """Check whether the tables have a credit loop."""
     fabric = fabric_of(scenario)
     routing = routing_of(scenario, case, fabric, flows_of(scenario, case))
     loop = prove(fabric, routing, threads=1).credit_loop
@@ -121,7 +122,7 @@ def play_tables(scenario: Scenario, case: Case) -> Played:
 
 
 def _ring(waits: WaitFor, network: Network) -> str:
-    """Switches along a cycle, the only one if lanes are on no more than one."""
+    """Return the switches along one cycle of the dependencies as text; it is the only cycle if no VC is on several."""
     on = set(np.flatnonzero(waits.on_cycle).tolist())
     after = {a: b for a, b in zip(waits.waiter.tolist(), waits.awaited.tolist(), strict=True) if a in on and b in on
              and waits.component[a] == waits.component[b]}  # fmt: skip
@@ -134,9 +135,9 @@ def _ring(waits: WaitFor, network: Network) -> str:
 
 
 def play_dependencies(scenario: Scenario, case: Case) -> Played:
-    """Look at the ways of the flows alone: which channels on which VLs wait for which, and do any close a loop?
+    """Compute the channel dependencies of the flows' paths, and check whether they have a cycle.
 
-    With ``tables = "new"`` the ways are those that flows take after a change, with ``"both"`` old and new ones count.
+    With ``tables = "new"`` the paths are those after a change, with ``"both"`` the union of old and new paths.
     """
     flows = flows_of(scenario, case)
     which = str(case.table.get("tables", "old"))
@@ -177,7 +178,7 @@ PLAYERS: Mapping[str, Player] = {
     "message-types": play_message_types,
     "tables": play_tables,
 }
-"""What a case may do, by the word in its file."""
+"""Function that runs a case, by its ``what``."""
 
 
 def play(scenario: Scenario, case: Case) -> Result:
@@ -194,9 +195,9 @@ def play(scenario: Scenario, case: Case) -> Result:
     except InputError as error:
         if error.line is not None:
             raise
-        # What the case says, or what it makes of the rest of the file.
+        # The error has no place in the file.  It is due to the case, alone or together with the rest of the file.
         raise scenario.error(error.problem, *case.where, remedy=error.remedy) from None
-    except (BrokenPromise, FalseCertificate):  # of an engine, and not of the file
+    except (BrokenPromise, FalseCertificate):  # A bug of an engine is not an error of the file.
         raise
     except RoutingError as error:
         raise scenario.error(f"case {case.name!r}: {error}", *case.where, remedy="change what the case runs") from None

@@ -1,4 +1,4 @@
-"""What a case hands back."""
+"""Output of the functions that run cases."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from routing.tables import Routing
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """What happened over time, for plots.
+    """Time series of a run, for charts.
 
     Attributes
     ----------
     time
         float64[n], packet times.
     buffers
-        Packets' worth of blocks in the input buffer at the end of each channel, float64[n] by channel name.
+        float64[n] by channel name: occupancy of the input buffer at the end of the channel, in packets of full size.
     throughput
-        Share of a link that each flow got since the point before, float64[n] by flow name.
+        float64[n] by flow name: throughput since the previous point, as a fraction of a link.
     """
 
     time: npt.NDArray[np.float64]
@@ -33,18 +33,18 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """What a player hands back.
+    """Output of a function that runs a case.
 
     Attributes
     ----------
     found
-        Figures by name; those that may be expected.
+        Figures by name; a case may expect values of them.
     stated
-        What the outcome depends on: arbitration, inputs, buffer, seed, remedy.
+        Settings on which the outcome depends: arbitration, inputs, buffer, seed, remedy.
     series
-        Over time, if there is any.
+        Time series, if the case has one.
     events
-        Packet time and text of what drops and breakers did.
+        Packet time and text of drops and actions of breakers.
     """
 
     found: Mapping[str, Any]
@@ -54,7 +54,7 @@ class Played:
 
 
 def tables_stated(routing: Routing) -> dict[str, str]:
-    """Whose tables they are, and what was assumed where their files do not say."""
-    assumed = routing.provenance.options.get("assumed")
-    told = {"assumed": "; ".join(map(str, assumed))} if isinstance(assumed, list) and assumed else {}
+    """Return the engine of the tables, and the assumptions made where the table files give no information."""
+    assumed = routing.provenance.assumptions
+    told = {"assumed": "; ".join(assumed.values())} if assumed else {}
     return {"tables": routing.provenance.engine, **told}

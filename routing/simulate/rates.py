@@ -1,4 +1,4 @@
-"""Cases about flows as fluids: which links are told to pause, and whether the rates settle."""
+"""Cases on fluid flows over pause-regulated links: which links pause, and whether the rates converge."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from routing.simulate.ways import way_by_tables
 
 
 def _demand(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> Demand:
+    """Return source and destination of a flow, which must have one destination."""
     source, targets = ends_of(scenario, fabric, flow)
     if len(targets) != 1:
         where = scenario.flow_at(flow, "to")
@@ -25,10 +26,11 @@ def _demand(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> Dema
 
 
 def play_pauses(scenario: Scenario, case: Case) -> Played:
-    """Analyse the ways of the flows as pause-regulated links (:mod:`routing.deadlock.pause`).
+    """Analyse the paths of the flows as pause-regulated links (:mod:`routing.deadlock.pause`).
 
-    The figures are those of the source's tables: of every iteration by number, rates after stage 1 (``fair``) by flow
-    along its links, rates after stage 2 (``rates``) by flow, pause probabilities by link (``"S1 > S2"``).
+    The figures are those of the tables in the source, by number of the iteration: ``fair``, rates after stage 1 of each
+    flow on its links; ``rates``, rates after stage 2 of each flow; ``pauses``, pause probabilities by link
+    (``"S1 > S2"``).
     """
     flows = flows_of(scenario, case)
     fabric = fabric_of(scenario)

@@ -1,4 +1,4 @@
-"""Do the tables deliver what is sent?"""
+"""Check that the tables deliver the traffic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DELIVERED, LOST = -1, -2
 
 
 def _next_switch(network: Network, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """int32[S, D]: the switch that each switch sends a LID to, DELIVERED to its owner, or LOST."""
+    """Return int32[S, D]: the next switch from each switch to each of D LIDs, DELIVERED at the owner, or LOST."""
     arrays, fabric = network.arrays, network.fabric
     far = np.full((fabric.switches, 256), -1, np.int32)
     from_switch = arrays.src < fabric.switches
@@ -29,12 +29,12 @@ def _next_switch(network: Network, lids: npt.NDArray[np.int64]) -> npt.NDArray[n
 
 
 def check_routes(network: Network, traffic: Traffic) -> None:
-    """Raise unless the tables deliver every LID of every flow from the switch of its source (the flows were checked).
+    """Check that the tables have a path from the source of every flow to each of its LIDs; the flows must be valid.
 
     Raises
     ------
     TableError
-        The first pair with no way or with a loop, by name.
+        A pair has no path, or its path is a forwarding loop; the error names the first such pair.
 
     Notes
     -----
@@ -60,8 +60,8 @@ def check_routes(network: Network, traffic: Traffic) -> None:
             continue
         for lid in sorted(wanted - {own}):
             if at[switch, column[lid]] != DELIVERED:
-                how = "has no way" if at[switch, column[lid]] == LOST else "goes round in circles"
+                how = "has no path" if at[switch, column[lid]] == LOST else "goes round in circles"
                 raise TableError(
-                    f"traffic from {fabric.endport_name[flow.source]} to {lid_name(fabric, lid)} (LID {lid}) {how}",
+                    f"traffic from {fabric.endport_label[flow.source]} to {lid_name(fabric, lid)} (LID {lid}) {how}",
                     remedy="leave the pair out, or take other tables",
                 )

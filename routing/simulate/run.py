@@ -1,4 +1,4 @@
-"""A simulation under way: run it to a time, look at it, change its tables, go on."""
+"""Simulation that forwards packets by tables: run to a tick, read its state, change its tables, continue."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MOST_SL = 15
 
 
 class Simulation(Clock):
-    """The state of a run.  Make one with :func:`simulate`.
+    """A simulation that forwards by tables, made by :func:`simulate`.
 
     Attributes
     ----------
     network, traffic, switching, remedies
-        What it was made of.
+        Arguments of :func:`simulate`.
     """
 
     _handle: Handle
@@ -53,7 +53,8 @@ class Simulation(Clock):
         Raises
         ------
         RoutingError
-            It is not after ``limit`` ticks or so many events, or the network stands still; the message tells the state.
+            The traffic is not delivered by tick ``limit`` or within ``events`` events, or the network is at a
+            standstill; the message contains the totals.
         """
         stop = self.run(limit, events=events)
         if stop.why is not Why.FINISHED:
@@ -69,8 +70,8 @@ class Simulation(Clock):
     def check(self) -> None:
         """Raise KernelError unless every packet and every block of credit is accounted for.
 
-        Sent = delivered + dropped + on the way; credits + occupancy + flying + returning = buffer on every lane; and
-        the packets that stand in queues hold the blocks that buffers say are held.
+        Packets: sent = delivered + dropped + in flight.  Blocks of every VC: credits + occupancy + flying + returning =
+        buffer.  The sum of all occupancies is the size of the packets in queues.
         """
         totals = self.totals()
         lost = totals["injected"] - totals["delivered"] - totals["dropped"] - totals["in_flight"]
@@ -81,21 +82,23 @@ class Simulation(Clock):
             )
 
     def counters(self) -> Counters:
-        """Counters of every channel so far."""
+        """Return the counters of all channels."""
         rows = self._handle.channels()
         rows[:, 0] //= 4
         return Counters(*rows.T)
 
     def lanes(self) -> Lanes:
-        """Credits and buffers of every VL of every channel now."""
+        """Return the present credits and buffers of every VL of every channel."""
         return Lanes(*np.moveaxis(self._handle.lanes(), 2, 0))
 
     def flows(self) -> FlowCounts:
-        """What became of every flow so far."""
+        """Return the counters of all flows."""
         return FlowCounts(*self._handle.flows().T)
 
     def log(self, start: int = 0) -> npt.NDArray[np.int64]:
-        """int64[n, 6] from row ``start`` on: tick, :class:`routing.simulate.state.Event`, and its four numbers.
+        """Return the log from row ``start`` on: int64[n, 6].
+
+        Columns: tick, :class:`routing.simulate.state.Event`, and the four numbers of the event.
 
         Raises
         ------
@@ -107,53 +110,54 @@ class Simulation(Clock):
         return self._handle.log(start)
 
     def packets(self) -> npt.NDArray[np.int64]:
-        """int64[n, 7], packets that wait in switches.
+        """Return the packets queued in switches: int64[n, 7].
 
-        Flow, LID, lane, lane wanted, blocks, tick of arrival, tick at which it came to the head of its queue (or -1).
+        Columns: flow, LID, VC whose buffer holds the packet, VC it is queued for, blocks, tick of arrival, tick at
+        which the packet became the head of its queue (or -1).
         """
         return self._handle.packets()
 
     def waits(self) -> WaitFor:
-        """Who waits for whom now, by lane (channel x V + VL); ``.deadlocks`` of it are exact.
+        """Return the present wait-for graph of VCs (channel x V + VL); its ``.deadlocks`` are exact.
 
-        A lane waits for another if its buffer has a packet in front of a queue that will not fit the other's credits
-        even when all that are on their way have come.  A lane can move if its buffer is empty, if something is on the
-        way to it, or if a packet in front of one of its queues can go.
+        A VC waits for another one if its buffer has a packet at the head of a queue that will not fit the other VC's
+        credits even after all returning credits have arrived.  A VC can move if its buffer is empty, if packets are on
+        the way to it, or if a packet at the head of one of its queues can be sent.
         """
         waiter, awaited, can_move = self._handle.waits()
         return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)
 
     def lft(self) -> npt.NDArray[np.uint8]:
-        """uint8[S, L], the forwarding tables now (Loop Breaker may have changed them)."""
+        """Return the present forwarding tables, uint8[S, L], which Loop Breaker may have changed."""
         return self._handle.lft()
 
     def set_lft(self, lft: npt.NDArray[np.uint8]) -> None:
-        """From now on, heads that arrive are forwarded by these tables; packets in queues stay where they are.
+        """Replace the forwarding tables for heads that arrive from now on; queued packets keep their output.
 
         Raises
         ------
         TableError
-            The shape is not that of the tables.
+            The shape differs from that of the present tables.
         """
         self._set("lft", lft)
 
     def set_sl2vl(self, sl2vl: npt.NDArray[np.uint8]) -> None:
-        """Change the SL-to-VL tables of switches (CAs keep theirs).
+        """Replace the SL-to-VL tables of switches; CAs keep theirs.
 
         Raises
         ------
         TableError
-            The shape is not that of the tables.
+            The shape differs from that of the present tables.
         """
         self._set("sl2vl", sl2vl)
 
     def set_sl(self, sl: npt.NDArray[np.uint8]) -> None:
-        """Change the service levels that CAs give to packets from now on.
+        """Replace the SLs that CAs give to packets from now on.
 
         Raises
         ------
         TableError
-            The shape is not that of the tables, or a service level is over 15.
+            The shape differs from that of the present table, or an SL is over 15.
         """
         if int(sl.max(initial=0)) > MOST_SL:
             raise TableError(f"SL {int(sl.max())} is over {MOST_SL}")
@@ -166,26 +170,26 @@ class Simulation(Clock):
         self._handle.set_table(name, table)
 
     def fail_link(self, channel: int) -> int:
-        """Take a link down, both directions; tables stay as they are.
+        """Take both directions of a link down; the tables are not changed.
 
-        What is on it and what waits for it is lost, and from now on what comes for it, too; CAs that it connects send
-        nothing.  A packet is on a link until its head has come to a switch, or its tail to a CA.  What waits of a
-        breaker's messages on it is lost without being counted.
+        Packets on the link and packets queued for it are lost, and so are packets that arrive for it later.  CAs at the
+        link cannot send.  A packet is on a link until its head has reached a switch, or its tail a CA.  Control
+        messages of breakers on the link are lost without being counted.
 
         Parameters
         ----------
         channel
-            Of either direction, such as ``network.channel_between("sw1", "sw2")``.
+            Channel of either direction, such as ``network.channel_between("sw1", "sw2")``.
 
         Returns
         -------
         int
-            How many packets were lost.
+            Number of packets lost.
 
         Raises
         ------
         OptionError
-            There is no such channel, or it is down already.
+            There is no such channel, or its link is down already.
         """
         self._check_channel(channel)
         lost = self._handle.fail(channel)
@@ -194,12 +198,12 @@ class Simulation(Clock):
         return lost
 
     def restore_link(self, channel: int) -> None:
-        """Bring a link up, both directions, with empty wires and all their credits.
+        """Bring both directions of a link up, with no packets on it and all its credits.
 
         Raises
         ------
         OptionError
-            There is no such channel, or it is not down.
+            There is no such channel, or its link is not down.
         """
         self._check_channel(channel)
         if not self._handle.restore(channel):
@@ -210,12 +214,12 @@ class Simulation(Clock):
             raise OptionError(f"there is no channel {channel!r}")
 
     def stop_flow(self, flow: int, at: int) -> None:
-        """No message of the flow begins at that tick or later.
+        """Let the flow begin no message at tick ``at`` or later.
 
         Raises
         ------
         OptionError
-            There is no such flow, or tick.
+            There is no such flow, or the tick is out of range.
         """
         if not whole(at, 0, FOREVER):
             raise OptionError(f"there is no tick {at!r}")
@@ -225,7 +229,7 @@ class Simulation(Clock):
 
 
 def remedies_need_distances(remedies: Remedies) -> bool:
-    """Has any port a Loop Breaker?"""
+    """Return whether any port has a Loop Breaker, which needs the distances between switches."""
     every = [remedies.port, *remedies.ports.values(), *([] if remedies.leaf is None else [remedies.leaf])]
     return any(remedy.breaker is Breaker.LOOP for remedy in every)
 
@@ -244,23 +248,23 @@ def simulate(
     network
         From :func:`routing.simulate.network.build_network`.
     traffic
-        Its flows have to be deliverable by the tables.
+        Flows, which the tables must deliver.
     switching, remedies
-        How switches behave.
+        Operation of the switches, and their handling of blocked packets.
 
     Raises
     ------
     OptionError
-        Traffic to nowhere, a buffer that is smaller than a packet, values that cannot be.
+        A destination does not exist, a buffer is smaller than a packet, or a value is out of range.
     TableError
-        The tables loop, or have no way, for a pair that sends.
+        The tables have no path, or a forwarding loop, for a pair that sends.
     KernelError
         Out of memory.
 
     Notes
     -----
-    Event-driven, a packet at a time, virtual cut-through; deterministic for a seed, and independent of the order in
-    which events of one tick are handled.  About 3 events a packet and channel.
+    Event-driven simulation of packets with virtual cut-through.  The result is deterministic for a seed, and
+    independent of the order in which events of one tick are handled.  Cost: about 3 events per packet and channel.
     """
     simulation = Simulation(network, traffic, switching, remedies)
     check_routes(network, traffic)

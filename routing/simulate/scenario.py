@@ -1,4 +1,4 @@
-"""Scenarios: files that say what to run and what has to come out.  docs/simulation.md describes the format."""
+"""Scenarios: files that define simulations and their expected results.  docs/simulation.md describes the format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing.simulate.idle_keys import PACKETS, check_idle
 from routing.simulate.keys import TOLERANCE, check_expected, check_table, check_value
 
 FOLDER = Path(__file__).parent / "scenarios"
-"""The scenarios that come with the package; the name of each is that of its file."""
+"""Folder of the scenarios in the package; the name of a scenario is that of its file."""
 
 Value = TypeVar("Value")
 
@@ -27,15 +27,15 @@ class Case:
     Attributes
     ----------
     name
-        In the scenario.
+        Name of the case, unique in its scenario.
     what
-        What is done: a key of :data:`routing.simulate.play.PLAYERS`.
+        Kind of the case: a key of :data:`routing.simulate.play.PLAYERS`.
     table
-        As read.
+        Table of the case as read.
     expect
-        What has to come out.
+        Expected figures by name.
     where
-        Its place in the file.
+        Place of the case in the file.
     """
 
     name: str
@@ -47,22 +47,22 @@ class Case:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario as read: every table has known names and values of the right types, no more is checked.
+    """A scenario as read: every table has known keys and values of the right types; nothing else is checked.
 
     Attributes
     ----------
     name
-        Of the file.
+        Name of the file without suffix.
     file
-        As read.
+        The parsed file.
     title, source, about
-        For people.
+        Descriptions for readers.
     tables
-        ``fabric``, ``routing``, ``timing``, ``traffic``, ``run``: each there, if empty.
+        Tables ``fabric``, ``routing``, ``timing``, ``traffic`` and ``run``; empty if the file has no such table.
     flows
-        Of ``[[flow]]``.
+        Tables ``[[flow]]``.
     cases
-        In the order of the file.
+        Cases in the order of the file.
     """
 
     name: str
@@ -75,24 +75,24 @@ class Scenario:
     cases: tuple[Case, ...]
 
     def error(self, problem: str, *where: str | int, remedy: str | None = None) -> ParseError:
-        """An error about the file, or a value in it."""
+        """Return an error about the file, or about a value in it."""
         return self.file.error(problem, *where, remedy=remedy)
 
     @contextmanager
     def placed(self, *where: str | int, remedy: str | None = None) -> Iterator[None]:
-        """Have errors within name a place in the file, unless they name a line themselves.
+        """Convert input errors within the context to errors that name a place in the file.
 
         Parameters
         ----------
         where
-            Of what is looked at.
+            Place of the value that is being processed.
         remedy
-            Instead of the errors' own.
+            Replacement of the errors' own remedy.
 
         Raises
         ------
         ParseError
-            In place of an error that names no line.
+            An input error without a line number, or a problem of the environment, occurred.
         """
         try:
             yield
@@ -105,16 +105,16 @@ class Scenario:
             raise self.error(str(error), *where) from None
 
     def flow_at(self, flow: Mapping[str, Any], key: str) -> Where:
-        """Where a key of a flow of :func:`routing.simulate.setting.flows_of` stands."""
+        """Return the place in the file of a key of a flow from :func:`routing.simulate.setting.flows_of`."""
         return ("flow", [flow_name(number, one) for number, one in enumerate(self.flows)].index(flow["name"]), key)
 
     def choice(self, what: str, text: object, choices: Mapping[str, Value]) -> Value:
-        """What a word stands for.
+        """Return the value of a word of the file.
 
         Raises
         ------
         ParseError
-            It stands for nothing.
+            The word is not among the choices.
         """
         if not isinstance(text, str) or text not in choices:
             raise self.error(f"{text!r} is no {what}", remedy=f"use {', '.join(choices)}")
@@ -122,7 +122,7 @@ class Scenario:
 
 
 def flow_name(number: int, flow: Mapping[str, Any]) -> str:
-    """What a flow is called in results."""
+    """Return the name of a flow in the results."""
     return str(flow.get("name", f"f{number}"))
 
 
@@ -132,9 +132,9 @@ def read_scenario(path: Path) -> Scenario:
     Raises
     ------
     ParseError
-        It is no TOML, has a name that the format does not know, or a value of the wrong type.
+        The file is not valid TOML, has an unknown key, or a value of the wrong type.
     EnvironmentProblem
-        It cannot be read.
+        The file cannot be read.
     """
     file = Toml.read(path)
     document = file.table
@@ -164,6 +164,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
+    """Check the table of a case, and return the case."""
     of_case = f"of case {row['name']!r}"
     for part in ("remedy", "graph", "change", "pauses", "chain", "adaptive"):
         if part in row:
@@ -185,19 +186,19 @@ def _case(file: Toml, row: Mapping[str, Any], *where: str | int) -> Case:
 
 
 def scenarios() -> dict[str, Path]:
-    """The scenarios that come with the package, by name."""
+    """Return the paths of the scenarios in the package, by name."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
 
 
 def find_scenario(name: str) -> Scenario:
-    """A scenario by its name, or by the path of a file of one's own.
+    """Read a scenario, given its name in the package or the path of its file.
 
     Raises
     ------
     OptionError
-        There is none.
+        There is no such scenario.
     ParseError
-        It does not follow the format.
+        The file does not follow the format.
     """
     known = scenarios()
     if name in known:

@@ -1,7 +1,7 @@
-"""From a scenario's tables to a fabric, its tables, traffic and remedies.
+"""Conversion of a scenario's tables to a network, traffic and options of switches.
 
-Times in a scenario are in packet times (what a packet of ``timing.packet`` bytes takes on a wire); a tick is a cycle,
-in which a wire takes 64 bytes.
+Times in a scenario are in packet times: the time that a link needs for a packet of ``timing.packet`` bytes.  A tick is
+a clock cycle, in which the fastest link sends 64 bytes.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ PROCESSES = {
 PATTERNS = {"cycle": Pattern.CYCLE, "uniform": Pattern.UNIFORM}
 PACKET, BUFFER, UNTIL = 2048, 8, 4000
 LONGEST = 1 << 50
-"""Ticks of a run."""
+"""Longest run in ticks."""
 
 
 def packet_ticks(scenario: Scenario) -> int:
-    """Ticks of a packet time."""
+    """Return the ticks of a packet time."""
     size = scenario.tables["timing"].get("packet", PACKET)
     if size < 1:
         raise scenario.error(f"{size} bytes are no packet", "timing", "packet")
@@ -58,7 +58,7 @@ def packet_ticks(scenario: Scenario) -> int:
 
 
 def span_of(scenario: Scenario, case: Case) -> tuple[int, int]:
-    """Ticks from which on figures are taken, and at which the run ends."""
+    """Return the ticks at which the measurement starts, and at which the run ends."""
     run, packet = scenario.tables["run"], packet_ticks(scenario)
 
     def said(key: str, usual: float) -> tuple[float, Where]:
@@ -79,7 +79,7 @@ def span_of(scenario: Scenario, case: Case) -> tuple[int, int]:
 
 
 def flows_of(scenario: Scenario, case: Case) -> list[Mapping[str, Any]]:
-    """The flows that a case runs."""
+    """Return the tables of the flows of a case, each with a name, without those that the case leaves out."""
     left_out = case.table.get("without", [])
     names = [flow_name(number, flow) for number, flow in enumerate(scenario.flows)]
     for name in left_out:
@@ -91,7 +91,7 @@ def flows_of(scenario: Scenario, case: Case) -> list[Mapping[str, Any]]:
 
 
 def timing_of(scenario: Scenario, case: Case, fabric: Fabric) -> Timing:
-    """A tick is a cycle, in which the fastest link takes a block; links take as long as their rates say."""
+    """Return the timing of a case: the fastest link sends a block per tick, and other links depend on their rates."""
     table = scenario.tables["timing"]
     wire = case.table.get("wire", table.get("wire", 1))
     fastest = float(fabric.link_capacity.max(initial=0.0)) * 1e9 / 8 or 1.0
@@ -99,7 +99,7 @@ def timing_of(scenario: Scenario, case: Case, fabric: Fabric) -> Timing:
 
 
 def _buffer(scenario: Scenario, case: Case) -> int:
-    """Blocks of a buffer: a packet at least, and no more than a receiver can offer."""
+    """Return the size of a buffer in blocks; it must hold a packet, and not exceed what a receiver can offer."""
     table, packet = scenario.tables["timing"], packet_ticks(scenario)
     said: Where = (*case.where, "buffer") if "buffer" in case.table else ("timing", "buffer")
     packets = case.table.get("buffer", table.get("buffer", BUFFER))
@@ -114,12 +114,19 @@ def _buffer(scenario: Scenario, case: Case) -> int:
 
 
 def ends_of(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> tuple[int, list[int]]:
-    """Row of the end port that a flow comes from, and the LIDs that it goes to.
+    """Find the source and the destinations of a flow.
+
+    Returns
+    -------
+    row
+        Row of the source's end port.
+    lids
+        Destination LIDs.
 
     Raises
     ------
     ParseError
-        An end that is not said, or that the fabric does not have.
+        An end is not given, or the fabric does not have it.
     """
     if "way" in flow:
         check_length(scenario, flow["way"], *scenario.flow_at(flow, "way"))
@@ -136,7 +143,7 @@ def ends_of(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> tupl
 
 
 def _flow(scenario: Scenario, network: Network, table: Mapping[str, Any], load: float | None) -> Flow:
-    """One of ``[[flow]]``."""
+    """Convert a table ``[[flow]]``; ``load`` overrides the load of the table."""
     packet = packet_ticks(scenario)
     size = table.get("message", scenario.tables["timing"].get("packet", PACKET))
     source, targets = ends_of(scenario, network.fabric, table)
@@ -164,26 +171,26 @@ def _flow(scenario: Scenario, network: Network, table: Mapping[str, Any], load: 
 
 
 def traffic_of(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
-    """The flows, or the pattern of ``[traffic]``, within the window of the case, if it tells one."""
+    """Return the traffic of the flows, or of the pattern of ``[traffic]``, limited to the window if one is given."""
     traffic = _sent(scenario, case, network, flows)
     window = _window(scenario, case)
     return traffic if window is None else within(traffic, window)
 
 
 def _window(scenario: Scenario, case: Case) -> int | None:
-    """Packets of every flow that may be under way at once, if the case or ``[traffic]`` tells it."""
+    """Return the window (most packets of each flow in flight) of the case or of ``[traffic]``, or None."""
     window: int | None = case.table.get("window", scenario.tables["traffic"].get("window"))
     return window
 
 
 def window_stated(scenario: Scenario, case: Case) -> dict[str, str]:
-    """The same, for what a result depends on."""
+    """Return the window for the settings of a result; empty if there is none."""
     window = _window(scenario, case)
     return {} if window is None else {"window": number_of(window, "packet")}
 
 
 def _sent(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
-    """The flows, or the pattern of ``[traffic]``."""
+    """Return the traffic of the flows, or of the pattern of ``[traffic]``, without a common window."""
     mtu = scenario.tables["timing"].get("packet", PACKET)
     load = case.table.get("load")
     table = scenario.tables["traffic"]
@@ -213,7 +220,7 @@ def _sent(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapp
 
 
 def switching_of(scenario: Scenario, case: Case) -> Switching:
-    """Arbitration, inputs, pauses and seed of a case."""
+    """Return arbitration, inputs, pauses and seed of a case."""
     pauses, packet = case.table.get("pauses"), packet_ticks(scenario)
     return Switching(
         arbitration=scenario.choice("arbitration", case.table.get("arbitration", "round-robin"), ARBITRATIONS),
@@ -224,12 +231,12 @@ def switching_of(scenario: Scenario, case: Case) -> Switching:
 
 
 def remedies_of(scenario: Scenario, case: Case) -> Remedies:
-    """What switches do against deadlock in a case; its times are in packet times."""
+    """Return the remedies of a case, converted from packet times to ticks."""
     table, packet = case.table.get("remedy", {}), packet_ticks(scenario)
 
     def ticks(name: str, usual: float) -> int:
         time = float(table.get(name, usual))
-        return max(round(time * packet), int(time > 0))  # 0 means for ever
+        return max(round(time * packet), int(time > 0))  # A positive time must not become 0, which means no limit.
 
     remedy = Remedy(
         hoq=ticks("hoq", 0),
@@ -253,12 +260,12 @@ def remedies_of(scenario: Scenario, case: Case) -> Remedies:
 def network_of(
     scenario: Scenario, case: Case, flows: Sequence[Mapping[str, Any]] | None = None
 ) -> tuple[Network, Traffic]:
-    """Everything that a run needs; ``flows``: others than those of the case.
+    """Build the network and the traffic of a case; ``flows`` replaces the flows of the case.
 
     Raises
     ------
     InputError
-        The scenario cannot be: a cable, way, engine, flow that is not there.
+        The scenario refers to a cable, path, engine or flow that does not exist.
     """
     flows = flows_of(scenario, case) if flows is None else flows
     fabric = fabric_of(scenario)
@@ -267,7 +274,10 @@ def network_of(
 
 
 def channels_of_ways(network: Network, ways: Sequence[Sequence[str]]) -> list[int]:
-    """Channels into switches that ways pass, as they pass them, those between switches first: what a plot shows."""
+    """Return the channels into switches for a plot: those on the paths in order, or all if there are no paths.
+
+    Channels between switches come first.
+    """
     found = list(dict.fromkeys(network.channel_between(near, far) for way in ways for near, far in pairwise(way[:-1])))
     found = found or np.flatnonzero(network.arrays.dst < network.arrays.switches).tolist()
     return sorted(found, key=lambda channel: bool(network.arrays.src[channel] >= network.arrays.switches))

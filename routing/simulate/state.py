@@ -1,4 +1,4 @@
-"""What a simulation tells: why it stopped, its log, its counters, its lanes, its flows."""
+"""Results of a simulation: reason for stopping, log events, counters, virtual channels and flows."""
 
 from __future__ import annotations
 
@@ -11,60 +11,63 @@ import numpy.typing as npt
 
 
 class Why(enum.IntEnum):
-    """Why a run stopped."""
+    """Reason for which a run stopped."""
 
     TIME = 0
-    """It came to the time it was told."""
+    """The run reached the given tick."""
     FINISHED = 1
-    """Everything was delivered or dropped, and nothing more is due."""
+    """All packets were delivered or dropped, and no message is due."""
     STANDSTILL = 2
-    """Packets are in the network, and no data moves: nothing ever will, or (where a run is told to stop then) only a
-    limit on lifetimes or a breaker will move it."""
+    """Packets are in the network, and no data moves.  It never will, or (if the run had to stop at a standstill) only a
+    lifetime limit or a breaker could make it move."""
     EVENTS = 3
-    """It came to the number of events it was told."""
+    """The run reached the given number of events."""
 
 
 class Event(enum.IntEnum):
-    """What the log tells; ``a``, ``b``, ``c``, ``d`` of each."""
+    """Kinds of events in the log; the text of each lists its numbers ``a``, ``b``, ``c``, ``d``.
+
+    A VC (virtual channel) is numbered channel x V + VL.  An SPUID is the number by which a breaker identifies a port.
+    """
 
     HOQ_DROP = 0
-    """lane, LID, input, drops in a row."""
+    """Head of a queue dropped: VC, LID, input, drops in a row."""
     STALLED = 1
-    """lane, until."""
+    """VL stall begins: VC, tick at which it ends."""
     UNSTALLED = 2
-    """lane."""
+    """VL stall ends: VC."""
     SUSPECTED = 3
-    """lane, its SPUID."""
+    """VC suspected: VC, its SPUID."""
     CLEARED = 4
-    """lane."""
+    """VC not suspected any more: VC."""
     CLCM = 5
-    """lane that it is sent by, SPUID, phase, index."""
+    """Control message sent: VC by which it is sent, SPUID, phase, index."""
     REPLACED = 6
-    """lane, the smaller SPUID that it sends from now on, lane that it came by."""
+    """SPUID replaced by a smaller one: VC, the SPUID it sends from now on, VC by which the SPUID arrived."""
     MASTER = 7
-    """lane out, lane in, SPUID, switch."""
+    """Master of a loop elected: output VC, input VC, SPUID, switch."""
     REROUTED = 8
-    """switch, LID, new port, lane that it leaves."""
+    """LFT entry changed by a master: switch, LID, new port, VC of the previous port."""
     RELEASED = 9
-    """lane, lane in, packets."""
+    """Packets may be sent without credit: output VC, input VC, number of packets."""
     OVERRUN = 10
-    """lane, LID, blocks: a packet sent without credit found no room."""
+    """Packet sent without credit found no room: VC, LID, blocks."""
     FOUND = 11
-    """lane out, lane in, lanes of the loop, switch."""
+    """Loop found by Deadlock Breaker: output VC, input VC, number of VCs on the loop, switch."""
     RULE = 12
-    """lane out, lane in, blocks more."""
+    """Rule of Deadlock Breaker begins: output VC, input VC, blocks added to the buffer."""
     RULE_END = 13
-    """lane out, lane in."""
+    """Rule of Deadlock Breaker ends: output VC, input VC."""
     ROUND = 14
-    """lane, its new SPUID, number of the round."""
+    """New round of Loop Breaker: VC, its new SPUID, number of the round."""
     FAILED = 15
-    """channel, packets lost with its link."""
+    """Link down: channel, packets lost."""
     RESTORED = 16
-    """channel."""
+    """Link up: channel."""
 
 
 class Stop(NamedTuple):
-    """Why a run stopped, at which tick, after how many events in all."""
+    """Reason for which a run stopped, its tick, and the number of events since the start of the simulation."""
 
     why: Why
     time: int
@@ -73,32 +76,32 @@ class Stop(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Counters:
-    """Counters by channel, of the port that sends on it, under InfiniBand's names: int64[N] each.
+    """Counters of each channel at its sending port, int64[N] each, with InfiniBand's names where they exist.
 
     Attributes
     ----------
     port_xmit_data
-        Octets over 4, rounded down.
+        Bytes sent, divided by 4 and rounded down.
     port_xmit_pkts
-        Packets.
+        Packets sent.
     port_xmit_wait
-        Ticks with something to send and nothing sent.
+        Ticks with packets to send during which none was sent.
     port_xmit_discards
-        Packets that the port dropped, for any of the reasons below, because its link was down, or because the VL of the
-        packet does not exist.
+        Packets that the port dropped: by the limits below, because its link was down, or because the packet's VL does
+        not exist.
     port_sw_hoq_lifetime_limit_discards, port_sw_lifetime_limit_discards, vl_stalled_discards
-        Of these: head of queue for too long, in the switch for too long, while the VL was stalled.
+        Of these, packets dropped by the head-of-queue lifetime, by the switch lifetime, and because the VL was stalled.
     buffer_overrun_errors
-        Packets that came without credit and found no room at the other end.
+        Packets that were sent without credit and found no room at the receiver.
     port_rcv_switch_relay_errors
-        Packets that the other end had no way for.
+        Packets that the receiver could not forward or deliver.
     control_bytes
-        Of breakers' messages.
+        Bytes of breakers' control messages sent.
     link_down_discards
-        Packets lost with the channel's link: on it, waiting for it (these are xmit discards too), or arriving for it
-        while it was down.
+        Packets lost because the channel's link was down: on the link, queued for it, or arriving for it later.  Queued
+        and arriving ones also count as ``port_xmit_discards``.
     waiting
-        Packets that wait for the channel now.
+        Packets queued for the channel now.
     """
 
     port_xmit_data: npt.NDArray[np.int64]
@@ -117,28 +120,28 @@ class Counters:
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """Every VL of every channel, int64[N, V] each, in blocks of 64 bytes.
+    """State of every virtual channel (one VL of one channel), int64[N, V] each, in blocks of 64 bytes.
 
     Attributes
     ----------
     fctbs, fccl
-        Blocks sent since the beginning, and the limit of what may be sent (on the wire: modulo 4096).
+        Blocks sent since the start, and the limit of blocks that may be sent (on the wire: modulo 4096).
     credits
-        Their difference; below 0 where a packet was sent without.
+        Difference ``fccl - fctbs``; negative after a packet was sent without credit.
     occupancy
-        Blocks in the input buffer at the other end that have not begun to leave.
+        Blocks in the receiver's input buffer that have not begun to leave.
     flying, returning
-        Blocks on the way to it; blocks given back that the sender does not know of yet.
+        Blocks on the way to the buffer; blocks freed in the buffer whose credit has not reached the sender.
     buffer
-        The sum of the four, always.
+        Size of the buffer, always the sum of credits, occupancy, flying and returning.
     waiting
-        Packets that wait for the lane at its sender.
+        Packets queued for the VC at its sender.
     sent
-        Tick at which the last packet's tail left.
+        Tick at which the last packet's tail left, -1 if none did.
     suspected, spuid, stalled
-        Of the sending port.
+        State of the sending port: whether a breaker suspects the VC, its SPUID, whether the VL is stalled.
     paused, pauses
-        Whether the sender has been told to stop; how often the receiver told it so.
+        Whether the sender is paused; how often the receiver has paused it.
     """
 
     fctbs: npt.NDArray[np.int64]
@@ -159,17 +162,23 @@ class Lanes:
 
 @dataclass(frozen=True, eq=False)
 class FlowCounts:
-    """What became of each flow, int64[F] each; latencies are sums over delivered packets, in ticks.
+    """Counters of each flow, int64[F] each.
 
     Attributes
     ----------
     messages, messages_done
-        Begun, delivered to their last packet.
-    sent_packets, sent_bytes, packets, bytes, dropped
-        Sent by the CA, delivered, dropped on the way.
-    latency, network_latency, worst
-        From the message's being due, and from the packet's first byte on a wire, to the last byte's arrival; the
-        longest of the former.
+        Messages begun, and messages whose last packet was delivered.
+    sent_packets, sent_bytes
+        Packets and bytes sent by the CA.
+    packets, bytes
+        Packets and bytes delivered.
+    dropped
+        Packets dropped on their path.
+    latency, network_latency
+        Sums over delivered packets, in ticks, of the time until the last byte's arrival: since the message was due, and
+        since the packet's first byte left the CA.
+    worst
+        Largest latency of a packet since its message was due, in ticks.
     """
 
     messages: npt.NDArray[np.int64]

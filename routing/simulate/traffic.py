@@ -1,4 +1,4 @@
-"""Who sends what to whom, and when."""
+"""Traffic of a simulation: flows of messages between end ports, and common traffic patterns."""
 
 from __future__ import annotations
 
@@ -24,62 +24,62 @@ LEAST_LOAD = 1e-6
 
 
 class Process(enum.IntEnum):
-    """When the messages of a flow are due."""
+    """Arrival process of the messages of a flow."""
 
     PERSISTENT = 0
-    """Always: the next one as soon as the CA's port takes it."""
+    """The next message is always due: it begins as soon as the CA's port accepts it."""
     POISSON = 1
-    """After exponential intervals."""
+    """Messages at exponential intervals."""
     BERNOULLI = 2
-    """With a probability in every slot."""
+    """A message with a fixed probability in every slot."""
     BURSTY = 3
-    """Bursts of a geometric number at a fixed interval, exponential gaps between them."""
+    """Bursts of a geometric number of messages at a fixed interval, with exponential gaps between bursts."""
     TRACE = 4
-    """At given ticks."""
+    """Messages at given ticks."""
 
 
 class Pattern(enum.IntEnum):
-    """Where the messages of a flow go."""
+    """Choice of the destination of each message of a flow."""
 
     CYCLE = 0
-    """To each destination in turn, beginning behind the sender's own place in the list."""
+    """Each destination in turn, beginning after the sender's own place in the list."""
     UNIFORM = 1
-    """To any of them with the same probability."""
+    """Any destination with the same probability."""
     HOTSPOT = 2
-    """To the hot ones with a probability, else to any."""
+    """A hot destination with a given probability, else any destination."""
 
 
 @dataclass(frozen=True)
 class Flow:
-    """What one end port sends.
+    """Messages that one end port sends.
 
     Attributes
     ----------
     source
         Row of the end port.
     destinations
-        LIDs (the sender's own is left out).
+        Destination LIDs; the sender's own LID is skipped.
     pattern, process
-        Where and when.
+        Choice of destinations, and arrival process.
     bytes
         Size of a message.
     messages
-        How many, None: without end.
+        Number of messages, None: no limit.
     interval
-        Mean ticks between messages (Poisson), ticks of a slot (Bernoulli), ticks between messages of a burst.
+        Mean ticks between messages (Poisson), ticks of a slot (Bernoulli), or ticks between messages of a burst.
     probability
-        Of a message in a slot (Bernoulli).
+        Probability of a message in a slot (Bernoulli).
     burst, gap
-        Mean messages of a burst, mean ticks between bursts.
+        Mean number of messages in a burst, mean ticks between bursts.
     hot, hot_share
-        LIDs of the hotspot, the probability of going there.
+        LIDs of the hotspot, and the probability that a message goes to one of them.
     window
-        How many of its packets may be under way at once, None: any number. The next one is in front of the port a tick
-        after one has come, or has been lost.
+        Largest number of packets in flight, None: no limit.  The next packet is at the port one tick after a packet
+        was delivered or lost.
     start, stop
-        First tick, and the tick at which it begins no more messages.
+        First tick of the flow, and the tick from which on no message begins.
     trace
-        (tick, LID, bytes) in order of time.
+        Messages (tick, LID, bytes) in order of time.
     """
 
     source: int
@@ -102,12 +102,12 @@ class Flow:
 
 @dataclass(frozen=True)
 class Traffic:
-    """All flows, and the largest packet that carries them.
+    """All flows of a simulation, and the size of packets.
 
     Attributes
     ----------
     flows
-        Their numbers in the results are their places here.
+        Flows, in the order of rows of the results.
     mtu
         Bytes of the largest packet.
     """
@@ -117,7 +117,7 @@ class Traffic:
 
 
 def _check(flow: Flow, number: int, fabric: Fabric) -> None:
-    """Raise OptionError for a flow that cannot be."""
+    """Raise OptionError if a flow is invalid."""
     what = f"flow {number}"
     if not whole(flow.source, 0, fabric.endports - 1):
         raise OptionError(f"{what}: there is no end port {flow.source}")
@@ -131,11 +131,13 @@ def _check(flow: Flow, number: int, fabric: Fabric) -> None:
         if not whole(lid, 1, len(owner) - 1) or owner[lid] < 0:
             raise OptionError(f"{what}: no CA or router has LID {lid}")
     if not [lid for lid in aims if lid != own]:
-        raise OptionError(f"{what}: it sends to nobody", remedy="give it a destination other than its source")
+        raise OptionError(f"{what}: it has no destination", remedy="give it a destination other than its source")
     if not tracing:
         _check_destinations(flow, own, what)
     if own in flow.hot or (tracing and own in aims):
-        raise OptionError(f"{what}: {fabric.endport_name[flow.source]} sends to itself", remedy="leave its own LID out")
+        raise OptionError(
+            f"{what}: {fabric.endport_label[flow.source]} sends to itself", remedy="leave its own LID out"
+        )
     sizes = [size for _, _, size in flow.trace] if tracing else [flow.bytes]
     times = [time for time, _, _ in flow.trace]
     for fits, problem in (
@@ -161,22 +163,31 @@ def _check(flow: Flow, number: int, fabric: Fabric) -> None:
 
 
 def _check_destinations(flow: Flow, own: int, what: str) -> None:
-    """Raise OptionError where a message may be due that goes to nobody."""
+    """Raise OptionError if a message may be due that has no destination."""
     if flow.destinations.count(own) > 1:
         raise OptionError(f"{what}: its own LID is among the destinations twice", remedy="leave it out")
     always_hot = flow.pattern is Pattern.HOTSPOT and flow.hot_share == 1
     if not always_hot and all(lid == own for lid in flow.destinations):
-        raise OptionError(f"{what}: it sends to nobody", remedy="give it a destination other than its source")
+        raise OptionError(f"{what}: it has no destination", remedy="give it a destination other than its source")
 
 
 @dataclass
 class _Lists:
-    """Destination lists, each stored once."""
+    """Destination lists of all flows, each stored once.
+
+    Attributes
+    ----------
+    where
+        First place of each list in ``lids``.
+    lids
+        LIDs of all lists.
+    """
 
     where: dict[tuple[int, ...], int] = field(default_factory=dict)
     lids: list[int] = field(default_factory=list)
 
     def place(self, lids: tuple[int, ...]) -> int:
+        """Return the first place of a list, and store the list if it is new."""
         if lids not in self.where:
             self.where[lids] = len(self.lids)
             self.lids.extend(lids)
@@ -184,20 +195,20 @@ class _Lists:
 
 
 def _sl_row(network: Network, source: int) -> int:
-    """Row of the SL table that a source's packets are looked up in."""
+    """Return the row of the SL table for packets of a source."""
     fabric, sl = network.fabric, network.routing.sl
     if sl.ndim == 1:
         return 0
     if sl.shape[0] == fabric.switches:
         row = int(fabric.endport_switch[source])
         if row < 0:
-            raise OptionError(f"{fabric.endport_name[source]} is at no switch, and SLs go by switch")
+            raise OptionError(f"{fabric.endport_label[source]} is at no switch, and SLs go by switch")
         return row
     return int(fabric.endport_lid[source])
 
 
 def _check_sizes(network: Network, traffic: Traffic) -> None:
-    """Raise OptionError where a packet fits no buffer, or there is nothing to send."""
+    """Raise OptionError if a packet does not fit every buffer, or there is no flow."""
     if not whole(traffic.mtu, 1, MOST_PACKET):
         raise OptionError(f"{traffic.mtu} bytes are no packet", remedy=f"use 1 to {MOST_PACKET}")
     buffer = int(network.arrays.buffer.min(initial=1 << 30)) * BLOCK
@@ -211,19 +222,19 @@ def _check_sizes(network: Network, traffic: Traffic) -> None:
 
 
 def _reals(flow: Flow) -> tuple[float, ...]:
-    """A row of ``FLOW_REALS``."""
-    # log1p(-1) has no value; the quotient is 0 there, and the next slot is always the next one.
+    """Return the row of ``FLOW_REALS`` of a flow."""
+    # log1p(-1) is undefined.  With factor 0 there is a message in every slot, which is right for probability 1.
     factor = 0.0 if flow.probability >= 1 else 1.0 / math.log1p(-flow.probability)
     return flow.interval, factor, flow.burst, flow.gap, flow.hot_share, 0.0
 
 
 def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
-    """Check the flows and lay them out for the kernel.
+    """Check the flows and convert them to the layout of the kernel.
 
     Raises
     ------
     OptionError
-        A flow that cannot be: to nobody, from nowhere, of no bytes; a packet that does not fit a buffer.
+        A flow has an invalid source, destination or size, or a packet does not fit a buffer.
     """
     _check_sizes(network, traffic)
     lists = _Lists()
@@ -256,18 +267,21 @@ def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
 
 
 def base_lids(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """int64[n], base LIDs of the end ports that have one and are at a switch."""
+    """Return the base LIDs of the end ports that have a LID and are at a switch: int64[n]."""
     at_switch = (fabric.endport_lid > 0) & (fabric.endport_switch >= 0)
     return fabric.endport_lid[at_switch].astype(np.int64)
 
 
 def senders(fabric: Fabric) -> list[int]:
-    """Rows of the end ports that have a LID and are at a switch."""
+    """Return the rows of the end ports that have a LID and are at a switch."""
     return np.flatnonzero((fabric.endport_lid > 0) & (fabric.endport_switch >= 0)).tolist()
 
 
 def all_to_all(fabric: Fabric, *, bytes: int = 2048, rounds: int = 1, mtu: int = 2048) -> Traffic:  # noqa: A002
-    """Every CA sends one message to every other, ``rounds`` times, as fast as it can; CA n begins with CA n+1."""
+    """Return an all-to-all exchange: every CA sends one message to every other CA, ``rounds`` times, at full rate.
+
+    CA n begins with CA n + 1.
+    """
     lids = tuple(base_lids(fabric).tolist())
     if len(lids) < 2 or not whole(rounds, 1, FOREVER // len(lids)):
         raise OptionError(f"an exchange takes two CAs and a round, not {len(lids)} and {rounds!r}")
@@ -276,12 +290,12 @@ def all_to_all(fabric: Fabric, *, bytes: int = 2048, rounds: int = 1, mtu: int =
 
 
 def within(traffic: Traffic, window: int) -> Traffic:
-    """The same traffic, with so many packets of each flow under way at most."""
+    """Return the traffic with at most ``window`` packets of each flow in flight."""
     return replace(traffic, flows=tuple(replace(flow, window=window) for flow in traffic.flows))
 
 
 def message_interval(network: Network, source: int, load: float, size: int) -> float:
-    """Ticks between messages with which an end port's link is loaded to this share."""
+    """Return the ticks between messages of ``size`` bytes that load an end port's link to the fraction ``load``."""
     if not real(load, LEAST_LOAD, 1):
         raise OptionError(f"{load!r} is no load", remedy=f"use a share from {LEAST_LOAD:g} to 1")
     if not whole(size, 1, MOST_BYTES):
@@ -301,22 +315,22 @@ def uniform(
     hot: Sequence[int] = (),
     hot_share: float = 0.0,
 ) -> Traffic:
-    """Every CA sends to any other with the same probability, or to the hot ones with ``hot_share``.
+    """Return uniform random traffic between all CAs, with a hotspot if ``hot_share`` is positive.
 
     Parameters
     ----------
     network
-        The CAs with LIDs are those that send and receive.
+        Network whose CAs with LIDs send and receive.
     load
-        Share of the link of each CA.
+        Load of each CA's link, as a fraction.
     bytes, mtu
-        Of a message, and of the largest packet.
+        Bytes of a message, and of the largest packet.
     process
         Poisson, or Bernoulli with slots of ``slot`` ticks, or persistent.
     slot
-        Ticks.
+        Ticks of a slot (Bernoulli).
     hot, hot_share
-        LIDs that attract traffic, and how much of it.
+        LIDs of the hotspot, and the fraction of messages to them.
     """
     lids = tuple(base_lids(network.fabric).tolist())
     flows = []
@@ -336,7 +350,10 @@ def uniform(
 
 
 def permutation(fabric: Fabric, partner: Sequence[int], *, bytes: int = 2048, mtu: int = 2048) -> Traffic:  # noqa: A002
-    """Sender n (of those at switches) sends to sender ``partner[n]`` as fast as it can; to itself: not at all."""
+    """Return a permutation pattern: sender n of :func:`senders` sends to sender ``partner[n]`` at full rate.
+
+    A sender that is its own partner sends nothing.
+    """
     rows, lids = senders(fabric), base_lids(fabric).tolist()
     if not all(whole(place, 0, len(rows) - 1) for place in partner) or len(set(partner)) != len(rows):
         raise OptionError(f"{list(partner)} is no permutation of {len(rows)} CAs")
@@ -345,6 +362,6 @@ def permutation(fabric: Fabric, partner: Sequence[int], *, bytes: int = 2048, mt
 
 
 def shift(fabric: Fabric, by: int, *, bytes: int = 2048, mtu: int = 2048) -> Traffic:  # noqa: A002
-    """CA n sends to CA n + by, around the end, as fast as it can."""
+    """Return a shift pattern: CA n sends to CA n + ``by``, modulo the number of CAs, at full rate."""
     count = len(senders(fabric))
     return permutation(fabric, [(n + by) % count for n in range(count)], bytes=bytes, mtu=mtu)

@@ -1,4 +1,4 @@
-"""Small fabrics and tables written down by hand: cables between names, and the ways that packets take."""
+"""Small fabrics given as lists of cables, and tables given as lists of paths."""
 
 from __future__ import annotations
 
@@ -30,27 +30,29 @@ def small_fabric(
     speed: float = 10.0,
     lmc: int = 0,
 ) -> Fabric:
-    """A fabric of named devices; ports are numbered in the order of the cables, then those of CAs not among them.
+    """Build a fabric of named devices.
+
+    Ports are numbered in the order of the cables; cables of CAs that are not listed follow.
 
     Parameters
     ----------
     name
-        Of the fabric.
+        Name of the fabric.
     switches, cables
-        Names, and pairs of them.
+        Names of switches, and pairs of names.
     cas
-        The switch of each CA by name; a CA may be repeated on no other switch.
+        Name of the switch of each CA, by name of the CA.
     width, speed
-        Of all cables.
+        Width and speed of all cables.
     lmc
         Every CA has 2^lmc LIDs.
 
     Raises
     ------
     OptionError
-        A cable to a device that is not there.
+        A cable leads to an unknown device.
     FabricError
-        What makes no fabric.
+        The devices and cables are not a valid fabric.
     """
     builder, handle, used = FabricBuilder(name), {}, dict.fromkeys((*switches, *cas), 0)
     for number, switch in enumerate(switches):
@@ -71,7 +73,7 @@ def small_fabric(
 
 
 def _port_to(fabric: Fabric, near: int, far: int) -> int:
-    """The first port of a device that leads to another."""
+    """Return the lowest port of a device that leads to another device."""
     ports = [
         int(port[side])
         for ends, port in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True)
@@ -79,17 +81,17 @@ def _port_to(fabric: Fabric, near: int, far: int) -> int:
         if ends[side] == near and ends[1 - side] == far
     ]
     if not ports:
-        raise OptionError(f"there is no cable between {fabric.device_name(near)} and {fabric.device_name(far)}")
+        raise OptionError(f"there is no cable between {fabric.labels[near]} and {fabric.labels[far]}")
     return min(ports)
 
 
 def hops_of(fabric: Fabric, way: Sequence[str]) -> list[tuple[int, int]]:
-    """Row and out-port of every switch on a way that is written as names, from CA to CA.
+    """Return row and out-port of every switch on a path, which is given by names from CA to CA.
 
     Raises
     ------
     OptionError
-        A device or cable that is not there, a CA on the way.
+        A device or cable does not exist, or the path passes through a CA.
     """
     devices = [find_device(fabric, name) for name in way]
     for name, device in zip(way[1:-1], devices[1:-1], strict=True):
@@ -98,47 +100,50 @@ def hops_of(fabric: Fabric, way: Sequence[str]) -> list[tuple[int, int]]:
     _port_to(fabric, devices[0], devices[1])
     hops = [(near, _port_to(fabric, near, far)) for near, far in pairwise(devices[1:])]
     target = endport_of(fabric, way[-1])
-    if hops[-1][0] == int(fabric.endport_switch[target]):  # of a CA with two ports there, the one that is meant
+    if hops[-1][0] == int(fabric.endport_switch[target]):  # A CA may have two ports here: take the one that is meant.
         hops[-1] = hops[-1][0], int(fabric.endport_switch_port[target])
     return hops
 
 
 def endport_of(fabric: Fabric, name: str) -> int:
-    """Row of an end port, by the name, GUID or LID that it is called by.
+    """Return the row of an end port, given its name, GUID or LID.
 
     Raises
     ------
     OptionError
-        Nobody, or more than one port, is called so.
+        No port, or more than one port, matches.
     """
     return find_endport(fabric, name)[0]
 
 
 def lid_of(fabric: Fabric, name: str) -> int:
-    """LID of a CA or router: that which it is called by, else its base LID."""
+    """Return the LID of a CA or router: the LID that ``name`` is, else the base LID of the port."""
     return find_endport(fabric, name)[1]
 
 
 def lids_of(fabric: Fabric, name: str) -> list[int]:
-    """All LIDs of a CA or router."""
+    """Return all LIDs of a CA or router."""
     endport = endport_of(fabric, name)
     base = int(fabric.endport_lid[endport])
     return list(range(base, base + (1 << int(fabric.endport_lmc[endport]))))
 
 
 def way_by_tables(fabric: Fabric, routing: Routing, endport: int, lid: int) -> list[str]:
-    """Names of the devices that a packet from an end port to a LID comes through, as far as the tables bring it."""
+    """Return the names of the devices on the path from an end port to a LID, as far as the tables define it.
+
+    The last name is always that of the LID.
+    """
     channels, switch = fabric.channels, int(fabric.endport_switch[endport])
-    way = [fabric.endport_name[endport]]
+    way = [fabric.endport_label[endport]]
     while switch >= 0 and len(way) <= fabric.switches:
-        way.append(fabric.switch_name[switch])
+        way.append(fabric.labels[switch])
         channel = int(channels.at_port[switch, routing.lft[switch, lid]])
         switch = int(channels.dst[channel]) if channel >= 0 else -1
     return [*way, lid_name(fabric, lid)]
 
 
 def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """uint8[S, L]: the lowest port on a shortest way to each CA's LID."""
+    """Return uint8[S, L]: the lowest port on a shortest path to each CA's LID, NO_PORT for other LIDs."""
     hops, channels = distances(fabric), fabric.channels
     lft = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
     for lid in np.flatnonzero(fabric.lids.endport >= 0).tolist():
@@ -153,16 +158,16 @@ def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
 
 
 def d_mod_k(fabric: Fabric) -> Routing:
-    """Tables of a tree: on a way up, the n-th CA goes by the n-th port up, round and round; down, the first port.
+    """Compute D-mod-K tables of a tree: the up-port depends on the number n of the destination CA, modulo the up-ports.
 
-    A switch whose ways up each have ``w`` ports below it takes port ``n // w`` modulo the number of its ports up, so
-    that CAs that share a port at one level are spread at the next.  In a tree of constant bisection every shift then
-    has a channel to itself (Zahavi 2012).
+    A switch at a level with ``w`` paths up from each leaf uses up-port ``n // w`` modulo the number of its up-ports.
+    CAs that share a port at one level are thus spread over ports at the next.  Downward paths use the lowest port.  In
+    a tree of constant bisection, flows of a shift pattern then share no channel (Zahavi 2012).
 
     Raises
     ------
     OptionError
-        It is no tree: two switches of the same level have a cable.
+        The fabric is not a tree: a cable connects two switches of the same level.
     """
     hops, channels, lids = distances(fabric), fabric.channels, fabric.lids
     leaves = np.unique(lids.switch[(lids.endport >= 0) & (lids.switch >= 0)])
@@ -196,26 +201,26 @@ def tables_of_ways(
     sl: Mapping[tuple[str, str], int] | None = None,
     fill: bool = False,
 ) -> Routing:
-    """Tables that hold these ways, and nothing else unless they are filled up.
+    """Return tables that contain the given paths, and no other entries unless ``fill`` is set.
 
     Parameters
     ----------
     fabric
-        What they run on.
+        Fabric of the tables.
     ways
-        Names of devices, from CA to CA.
+        Paths as names of devices, from CA to CA.
     vls
-        SL n rides VL n modulo this.
+        Number of VLs; SL n uses VL n modulo ``vls``.
     sl
-        The SL of pairs of CAs; 0 for the others.
+        SL by pair of CAs; 0 for other pairs.
     fill
-        Entries that no way needs lead along shortest ways, by the lowest port.
+        Whether entries that no path needs are filled with the lowest port on a shortest path.
 
     Raises
     ------
     OptionError
-        A cable that is not there, a CA on the way, or two ways that want different ports of a switch
-        towards the same CA.
+        A cable does not exist, a path passes through a CA, or two paths to the same CA leave a switch by different
+        ports.
     """
     lids = len(fabric.lids)
     lft = np.full((fabric.switches, lids), NO_PORT, np.uint8)
@@ -223,7 +228,7 @@ def tables_of_ways(
         own = lids_of(fabric, way[-1])
         for switch, port in hops_of(fabric, way):
             if lft[switch, own[0]] not in (NO_PORT, port):
-                near = fabric.switch_name[switch]
+                near = fabric.labels[switch]
                 raise OptionError(f"two ways to {way[-1]} leave {near} by different ports", remedy="a table has one")
             lft[switch, own] = port
     if fill:

@@ -1,6 +1,6 @@
-"""What is broken in a task, as text: ``intact``, a fault by name, or ``random 1% link 1/17``.
+"""Fault cases of tasks as text: ``intact``, a fault by name, or ``random 1% link 1/17``.
 
-The last is the case that ``ibnue whatif --random`` draws as its number 17 (from 0) with seed 1.
+The last example is the case that ``ibnue whatif --random`` draws as number 17 (from 0) with seed 1.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _RANDOM = re.compile(r"random ([0-9.e-]+)(%?) (\S+) ([0-9]+/[0-9]+)", re.ASCII)
 
 @dataclass(frozen=True)
 class RandomFaults:
-    """Random cases.
+    """Random fault cases.
 
     Attributes
     ----------
     cases
-        How many.
+        Number of cases.
     together
-        Faults in each, or None.
+        Number of faults in each case; None: ``percent`` is used.
     percent
-        Or the share of what can break that does, in percent; at least one thing breaks.
+        Percentage of all possible faults in each case, at least one fault; None: ``together`` is used.
     kinds
-        As :func:`routing.faults.random_faults` takes them.
+        Kinds of faults, see :func:`routing.faults.random_faults`.
     seed
-        Another one draws other cases; a longer list begins with a shorter one.
+        Random seed.  With one seed, a longer list of cases begins with the shorter one.
     """
 
     cases: int
@@ -49,7 +49,7 @@ class RandomFaults:
         Raises
         ------
         OptionError
-            It means nothing.
+            The text has none of these forms.
         """
         found = _SAMPLE.fullmatch(text)
         if found is None or float(found[3] or 0) > 100.0:
@@ -60,12 +60,12 @@ class RandomFaults:
         return cls(int(found[1]), None if found[3] else int(found[2] or 2), percent, tuple(kinds), seed)
 
     def texts(self, fabric: Fabric) -> Iterator[str]:
-        """Every case; none where nothing could break.
+        """Yield the text of every case; no case if the fabric has no possible faults.
 
         Raises
         ------
         OptionError
-            An unknown kind, or more faults than there is to break.
+            A kind is unknown, or a case has more faults than are possible.
         """
         if not random_faults(fabric, seed=0, rate=1.0, kinds=self.kinds):
             return
@@ -77,19 +77,19 @@ class RandomFaults:
 
 
 def text_of(fault: Fault) -> str:
-    """A fault as a task says it; :func:`faults_of` reads it back."""
+    """Return the text of a fault; :func:`faults_of` is the inverse."""
     word = f"{fault.kind.value} "
     plain = fault.kind in (FaultKind.LINK, FaultKind.SWITCH, FaultKind.CA)
     return word + fault.name if plain else fault.name
 
 
 def faults_of(text: str, fabric: Fabric) -> Sequence[Fault]:
-    """The faults that a task's text means.
+    """Return the faults that a case text names.
 
     Raises
     ------
     OptionError
-        It means nothing on this fabric.
+        The text does not name faults of this fabric.
     """
     if text == INTACT:
         return []

@@ -1,6 +1,7 @@
-"""Who does the work: processes on this machine, workers of a Dask scheduler, or ranks of an MPI job.
+"""Executors of a sweep: processes on this machine, workers of a Dask scheduler, or ranks of an MPI job.
 
-All three are :class:`concurrent.futures.Executor` behind one face, which knows when workers died and how to go on.
+All three use a :class:`concurrent.futures.Executor` behind a common interface, which detects dead workers and restarts
+them if possible.
 """
 
 from __future__ import annotations
@@ -8,56 +9,83 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import importlib
-import multiprocessing
 import os
 import shutil
+import signal
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from functools import partial
 from typing import Any
 
 from routing import pools
 from routing.errors import EnvironmentProblem, OptionError
-from routing.processes import cores, leave_with_parent, remove_folder
+from routing.processes import cores, fork_server, leave_with_parent, remove_folder
 from routing.sweep.results import Result
-from routing.sweep.timeouts import perform
+from routing.sweep.timeouts import check_start, perform
 from routing.sweep.version import code_version
 from routing.sweep.work import Batch
 
 DASK_SECONDS = 20.0
-"""How long a scheduler, and then its first worker, may take to answer."""
+"""Timeout for a scheduler to answer, and then for its first worker, in seconds."""
+
+
+ISOLATE = """
+from distributed import WorkerPlugin
+
+def isolate():
+    import importlib.util, os, sys
+    here, named, before = os.getcwd(), os.environ.get("PYTHONPATH", "").split(os.pathsep), sys.path[:]
+    sys.path[:] = [entry for entry in before if os.path.isabs(entry) and (entry != here or entry in named)]
+    if importlib.util.find_spec("routing") is None:
+        sys.path[:] = before
+
+class Isolate(WorkerPlugin):
+    name, idempotent = "ibnue-isolate", True
+
+    def setup(self, worker):
+        isolate()
+"""
+"""Code that removes the working directory from the import path of Dask's scheduler and workers; sent as text.
+
+A process that is started by ``python -m`` searches its working directory first, and would import any ``routing`` there.
+The directory stays if this package is found nowhere else.
+"""
 
 
 class Workers(ABC):
-    """Some workers.
+    """Interface of a group of workers.
 
     Attributes
     ----------
     count
-        How many batches they do at a time.
+        Number of batches processed at a time.
     together
-        When one dies, whatever runs at that time is lost.
+        Whether all running batches are lost when one worker dies.
+    status
+        Exit status of the worker that died last (negative: the signal), None if unknown.
     """
 
     count: int
     together: bool = True
+    status: int | None = None
 
     @abstractmethod
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Hand in a batch."""
+        """Submit a batch."""
 
     @abstractmethod
     def died(self, error: BaseException) -> bool:
-        """Whether an error means that a worker died over the batch, or over one that ran at the same time."""
+        """Return whether an error means that a worker died during the batch or during one that ran at that time."""
 
     @abstractmethod
     def restart(self) -> None:
-        """Go on after workers died."""
+        """Make workers available again after some died."""
 
     @abstractmethod
     def close(self, *, now: bool = False) -> None:
-        """Let the workers go; at once, whatever they are doing, or when they are done."""
+        """Release the workers: at once if ``now``, even during a batch, else when they are idle."""
 
 
 class Processes(Workers):
@@ -66,25 +94,25 @@ class Processes(Workers):
     Parameters
     ----------
     count
-        How many; None: one for each core that may be used.
+        Number of processes; None: one for each core that may be used.
     """
 
     def __init__(self, count: int | None = None) -> None:
         self.count = count or cores()
-        # Forked from a process without threads or open ledgers, which has loaded the engines once for all.
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["routing.sweep.timeouts"])
+        self._checked = False
         self._pool = self._started()
 
     def _started(self) -> concurrent.futures.ProcessPoolExecutor:
-        # Workers that are ended remove no folders, so theirs are all in one.
+        # The workers are forked from a server process without threads or open ledgers that has loaded the engines.
+        context = fork_server(["routing.sweep.timeouts"])
+        # Workers that are killed do not remove their folders, so all these folders are in a common one.
         self._folder = tempfile.mkdtemp(prefix="ibnue-sweep-")
         return concurrent.futures.ProcessPoolExecutor(
-            self.count, mp_context=self._context, initializer=_begin, initargs=(self._folder,)
+            self.count, mp_context=context, initializer=_begin, initargs=(self._folder,)
         )
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Hand in a batch.
+        """Submit a batch.
 
         Raises
         ------
@@ -94,17 +122,32 @@ class Processes(Workers):
         return pools.submit(self._pool, perform, batch)
 
     def died(self, error: BaseException) -> bool:
-        """Whether the pool is broken, which one dead process is enough for."""
-        return isinstance(error, BrokenExecutor)
+        """Return whether the pool is broken; one dead process breaks it."""
+        if not isinstance(error, BrokenExecutor):
+            return False
+        exits = [process.exitcode for process in list((self._pool._processes or {}).values())]
+        # A broken pool ends its other processes by SIGTERM, and some exit by themselves.
+        first = [status for status in exits if status not in (None, 0, -signal.SIGTERM)]
+        self.status = first[0] if first else self.status
+        return True
 
     def restart(self) -> None:
-        """Start all processes anew."""
+        """Start all processes again.
+
+        Raises
+        ------
+        EnvironmentProblem
+            Processes cannot start; the message is the first error of one.
+        """
         self.close(now=True)
+        if not self._checked:
+            check_start()
+            self._checked = True
         self._pool = self._started()
 
     @property
     def pids(self) -> list[int]:
-        """Those of the processes that run."""
+        """Process ids of the running processes."""
         return list(self._pool._processes or {})
 
     def close(self, *, now: bool = False) -> None:
@@ -114,7 +157,7 @@ class Processes(Workers):
 
 
 def _begin(folder: str) -> None:
-    """Begin a worker whose temporary files go into a folder."""
+    """Initialise a worker whose temporary files go into a folder."""
     os.environ["TMPDIR"], tempfile.tempdir = folder, None
     leave_with_parent(partial(shutil.rmtree, folder, ignore_errors=True))
 
@@ -125,7 +168,7 @@ class Dask(Workers):
     Parameters
     ----------
     address
-        Such as ``tcp://head:8786``; ``dask://head:8786`` means the same.
+        Address of the scheduler, such as ``tcp://head:8786`` or, equivalently, ``dask://head:8786``.
 
     Raises
     ------
@@ -152,9 +195,13 @@ class Dask(Workers):
         self._executor = self._client.get_executor(pure=False)
 
     def _greet(self) -> int:
-        """Threads of all workers; they have to know what to do."""
+        """Check the workers' version of ibnue, and return the number of threads of all workers."""
         try:
             self._client.wait_for_workers(1, timeout=DASK_SECONDS)
+            scope: dict[str, Any] = {"__name__": "__main__"}  # objects of no importable module are pickled by value
+            exec(ISOLATE, scope)
+            self._client.run_on_scheduler(scope["isolate"])
+            self._client.register_plugin(scope["Isolate"]())
             versions = self._client.run(code_version)
         except (TimeoutError, self._dask.TimeoutError):
             raise EnvironmentProblem(
@@ -171,12 +218,12 @@ class Dask(Workers):
         return sum(self._client.nthreads().values()) or 1
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Hand in a batch; Dask itself gives it to another worker if one dies, three times."""
+        """Submit a batch; if a worker dies, Dask itself gives the batch to another one, up to three times."""
         future: Future[list[Result]] = self._executor.submit(perform, batch)
         return future
 
     def died(self, error: BaseException) -> bool:
-        """Whether Dask has given up on the batch.
+        """Return whether Dask has given up on the batch.
 
         Raises
         ------
@@ -188,64 +235,78 @@ class Dask(Workers):
         return isinstance(error, self._dask.KilledWorker)
 
     def restart(self) -> None:
-        """Nothing to do: the scheduler replaces or does without what died."""
+        """Do nothing: the scheduler replaces dead workers or continues without them."""
 
     def close(self, *, now: bool = False) -> None:
-        """Leave the scheduler."""
+        """Disconnect from the scheduler."""
         with contextlib.suppress(Exception):
             self._executor.shutdown(wait=False)
         with contextlib.suppress(Exception):
             self._client.close(timeout=DASK_SECONDS)
 
 
-class Mpi(Workers):
-    """The other ranks of an MPI job that mpi4py.futures has started; this one is rank 0.
+@contextlib.contextmanager
+def mpi_ranks() -> Iterator[Any]:
+    """Connect the ranks of an MPI job: yield an executor to rank 0, and None to every other rank when rank 0 is done.
+
+    Every rank runs the same command.  Each must enter this context before it can fail on its own: the other ranks would
+    wait for a missing rank for ever.
 
     Raises
     ------
     EnvironmentProblem
-        mpi4py or an MPI is not installed, or this is no such job.
+        mpi4py or an MPI library is not installed, or there is only one rank.
+    """
+    futures = optional("mpi4py.futures", "mpi")
+    try:
+        mpi = importlib.import_module("mpi4py.MPI")
+    except (ImportError, RuntimeError) as error:
+        raise EnvironmentProblem(f"mpi4py finds no MPI: {error} (install openmpi-bin or mpich)") from None
+    if mpi.COMM_WORLD.Get_size() < 2:
+        raise EnvironmentProblem("there are no MPI ranks to work (mpiexec -n 5 ibnue sweep ... --executor mpi)")
+    # The other ranks need not import the main module of rank 0: their tasks are in modules of this package.
+    with futures.MPICommExecutor(mpi.COMM_WORLD, root=0, main=False) as executor:
+        yield executor
+
+
+class Mpi(Workers):
+    """The other ranks of an MPI job; this one is rank 0.
+
+    Parameters
+    ----------
+    executor
+        Executor from :func:`mpi_ranks`.
     """
 
-    def __init__(self) -> None:
-        futures = optional("mpi4py.futures", "mpi")
-        try:
-            mpi = importlib.import_module("mpi4py.MPI")
-        except (ImportError, RuntimeError) as error:
-            raise EnvironmentProblem(f"mpi4py finds no MPI: {error} (install openmpi-bin or mpich)") from None
-        self.count = mpi.COMM_WORLD.Get_size() - 1
-        # Without its shared pool mpi4py would start processes of its own, which few MPIs can.
-        if self.count < 1 or getattr(importlib.import_module("mpi4py.futures._core"), "SharedPool", True) is None:
-            raise EnvironmentProblem(
-                "there are no MPI ranks to work (mpiexec -n 5 python -m mpi4py.futures -m routing.cli sweep ...)"
-            )
-        self._executor: Any = futures.MPIPoolExecutor()
+    def __init__(self, executor: Any) -> None:
+        self._executor = executor
+        self.count = executor.num_workers
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Hand in a batch."""
+        """Submit a batch."""
         future: Future[list[Result]] = self._executor.submit(perform, batch)
         return future
 
     def died(self, error: BaseException) -> bool:
-        """Whether the ranks are gone; mostly MPI ends the whole job when one dies, and this rank with it."""
+        """Return whether the ranks are gone; usually MPI ends the whole job, this rank included, when one dies."""
         return isinstance(error, BrokenExecutor)
 
     def restart(self) -> None:
-        """MPI cannot."""
+        """Raise an error: MPI cannot restart a rank."""
         raise EnvironmentProblem("the MPI workers are gone (run again to go on)")
 
     def close(self, *, now: bool = False) -> None:
-        """Let the ranks go."""
+        """Release the ranks."""
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 
 def optional(module: str, extra: str) -> Any:
-    """A module of an optional package.
+    """Import a module of an optional package.
 
     Raises
     ------
     EnvironmentProblem
-        It is not installed.
+        The package is not installed.
     """
     try:
         return importlib.import_module(module)
@@ -254,19 +315,17 @@ def optional(module: str, extra: str) -> Any:
 
 
 def workers(executor: str, count: int | None = None) -> Workers:
-    """The workers that ``--executor`` names: ``processes``, ``dask://host:port`` (or tcp://, tls://), ``mpi``.
+    """Return the workers that ``--executor`` names: ``processes``, or ``dask://host:port`` (or tcp://, tls://).
 
     Raises
     ------
     OptionError
-        It names none.
+        The name is not an executor.
     EnvironmentProblem
-        They are not there.
+        The workers are not available.
     """
     if executor == "processes":
         return Processes(count)
-    if executor == "mpi":
-        return Mpi()
     if executor.partition("://")[0] in ("dask", "tcp", "tls") and executor.partition("://")[2]:
         return Dask(executor)
     raise OptionError(f"{executor!r} is no executor", remedy="use processes, dask://host:port or mpi")

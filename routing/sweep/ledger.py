@@ -1,7 +1,7 @@
-"""The ledger of a sweep: one SQLite file that holds every result once, whatever happens to the run.
+"""Ledger of a sweep: one SQLite file that holds every result once, whatever happens to the run.
 
-Results are committed as they come in, so that a run that is killed loses what was under way and nothing else.  One
-program has a ledger open at a time; the operating system lets go of it when that program ends, however it ends.
+Results are committed as they arrive, so a killed run loses only the tasks in progress.  Only one program has a ledger
+open at a time; the operating system releases the lock when that program ends for any reason.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from types import TracebackType
 
 from routing import __version__
 from routing.errors import EnvironmentProblem, InputError
-from routing.sweep.results import PASSING, Result
+from routing.sweep.results import AGAIN, PASSING, Result
 from routing.sweep.tasks import Target, Task
 from routing.sweep.version import code_version
 
 APPLICATION = 0x49424E4C
 """SQLite's application_id: "IBNL"."""
 VERSION = 1
-"""Of the tables below."""
+"""Version of the tables below (SQLite's user_version)."""
 
 RESULT_COLUMNS = tuple(field.name for field in fields(Result))
+ADDED_COLUMNS = {"kept": "REAL"}
+"""Columns that a ledger of this version may lack if an earlier ibnue made it; their values are unknown then."""
 TASK_COLUMNS = ("fabric", "digest", "engine", "options", "fault", "seed", "mode")
 
 SCHEMA = f"""
@@ -38,7 +40,7 @@ CREATE TABLE results (
     fault TEXT NOT NULL, seed INTEGER NOT NULL, mode TEXT NOT NULL,
     outcome TEXT NOT NULL, strength TEXT, scope TEXT, vls INTEGER, vls_needed INTEGER,
     faults INTEGER, parts INTEGER, cut_off INTEGER, entries INTEGER, changed INTEGER, broken INTEGER,
-    a2a REAL, tables TEXT, how TEXT, seconds REAL NOT NULL, error TEXT
+    a2a REAL, tables TEXT, how TEXT, seconds REAL NOT NULL, error TEXT, kept REAL
 ) WITHOUT ROWID;
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};
@@ -47,7 +49,7 @@ PRAGMA user_version = {VERSION};
 
 @dataclass(frozen=True)
 class Record:
-    """A line of the ledger: a task, its result, and the :func:`~routing.sweep.version.code_version` that found it."""
+    """Row of the ledger: a task, its result, and the :func:`~routing.sweep.version.code_version` that computed it."""
 
     task: Task
     result: Result
@@ -55,23 +57,23 @@ class Record:
 
 
 class Ledger:
-    """A ledger that is open, for this program alone.
+    """Open ledger, locked for this program.
 
     Parameters
     ----------
     path
-        The file, made if it is not there; None: in memory, gone afterwards.
+        The file, created if it does not exist; None: a temporary ledger in memory.
     must_exist
-        Refuse to make one.
+        Do not create a ledger.
     read_only
-        Change nothing, as with one that is only compared with; it has to be there.
+        Open for reading only, for example for a comparison; the ledger must exist.
 
     Raises
     ------
     InputError
-        The file is no ledger, or one of another version, or it has to be there and is not.
+        The file is not a ledger, has another version, or does not exist although it must.
     EnvironmentProblem
-        Another run has it open, or it cannot be read or written.
+        Another run has the ledger open, or the ledger cannot be read or written.
     """
 
     def __init__(self, path: str | Path | None, *, must_exist: bool = False, read_only: bool = False) -> None:
@@ -113,12 +115,26 @@ class Ledger:
                 path=self.path,
                 remedy="use the ibnue that wrote it, or begin another ledger",
             )
+        self._add_columns()
         self._base.execute("COMMIT")
         if self._read_only:
             return
-        # Commits then reach the operating system at once, which is what a killed run needs, and the disk in time.
+        # Commits reach the operating system at once, so that a killed run loses nothing, and the disk later.
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = NORMAL")
+
+    def _add_columns(self) -> None:
+        """Add the columns that an earlier ibnue did not have; if read-only, record them as unknown."""
+        there = {row[1] for row in self._base.execute("PRAGMA table_info(results)")}
+        missing = [name for name in ADDED_COLUMNS if name not in there]
+        self._unknown = frozenset(missing if self._read_only else ())
+        for name in () if self._read_only else missing:
+            self._base.execute(f"ALTER TABLE results ADD COLUMN {name} {ADDED_COLUMNS[name]}")
+
+    def _result_columns(self) -> str:
+        """Return the columns of a task and its result for a SELECT, with NULL for columns that the file lacks."""
+        names = (*TASK_COLUMNS, *RESULT_COLUMNS)
+        return ", ".join(f"NULL AS {name}" if name in self._unknown else name for name in names)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -148,7 +164,7 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file, which is then the whole ledger again; one that was made for nothing is removed."""
+        """Close the ledger and merge its write-ahead log into the file; remove a new ledger without any run."""
         with contextlib.closing(self._base), self._told():
             if self._read_only:
                 return
@@ -158,7 +174,7 @@ class Ledger:
                 self.path.unlink(missing_ok=True)
 
     def begin(self, about: str, *, live: bool = False) -> int:
-        """Note down a run, and whether its tasks are live; its number."""
+        """Record a new run and return its number; ``live``: its tasks run under a real OpenSM."""
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         row = (now, code_version(live=live), about)
         with self._told():
@@ -166,17 +182,17 @@ class Ledger:
         assert done.lastrowid is not None
         return done.lastrowid
 
-    def done(self, *, without: Iterable[str] = ("timed out",)) -> set[str]:
-        """Ids of the tasks that have a result with another outcome than those that are to be done again."""
+    def done(self, *, without: Iterable[str] = AGAIN) -> set[str]:
+        """Return the ids of the tasks that have a result, except results with an outcome in ``without``."""
         again = set(without)
         with self._told():
             return {task for task, was in self._base.execute("SELECT task, outcome FROM results") if was not in again}
 
     def record(self, run: int, pairs: Iterable[tuple[Task, Result]]) -> int:
-        """Keep results, all of them or none; how many were new.
+        """Store results in one transaction; return how many were stored.
 
-        A task that has a result keeps it: one that ran twice, since its worker seemed dead, counts once.  Only in place
-        of an outcome in :data:`~routing.sweep.results.PASSING` comes what is known now.
+        A task that has a result keeps it: a task that ran twice, because its worker seemed dead, counts once.  Only a
+        result with an outcome in :data:`~routing.sweep.results.PASSING` is replaced by the new one.
         """
         rows = [(run, *_task_row(task), *astuple(result)) for task, result in pairs]
         return self._insert(rows)
@@ -195,29 +211,30 @@ class Ledger:
                 added = self._base.total_changes - before
                 self._base.execute("COMMIT")
             except BaseException:
-                if self._base.in_transaction:  # SQLite itself takes it back when the disk is full
+                if self._base.in_transaction:  # SQLite itself has rolled back if the disk is full
                     self._base.execute("ROLLBACK")
                 raise
         return added
 
     def records(self) -> Iterator[Record]:
-        """Every line, by fabric, engine and fault."""
-        columns = ", ".join((*TASK_COLUMNS, *RESULT_COLUMNS, "version"))
+        """Yield every record, sorted by fabric, engine and fault."""
         order = "fabric, engine, options, mode, seed, fault, task"
         with self._told():
-            rows = self._base.execute(f"SELECT {columns} FROM results JOIN runs USING (run) ORDER BY {order}")
+            rows = self._base.execute(
+                f"SELECT {self._result_columns()}, version FROM results JOIN runs USING (run) ORDER BY {order}"
+            )
             for row in rows:
                 yield _record(row)
 
     def absorb(self, other: Ledger) -> int:
-        """Take over what another ledger, such as that of another shard, has and this one has not; how many results."""
+        """Add the results of another ledger, such as that of another shard; return how many were stored."""
         added = 0
         with other._told():
             runs = other._base.execute("SELECT run, started, version, about FROM runs ORDER BY run").fetchall()
         for run, *row in runs:
-            columns = ", ".join((*TASK_COLUMNS, *RESULT_COLUMNS))
+            select = f"SELECT {other._result_columns()} FROM results WHERE run = ?"
             with other._told():
-                results = other._base.execute(f"SELECT {columns} FROM results WHERE run = ?", (run,)).fetchall()
+                results = other._base.execute(select, (run,)).fetchall()
             with self._told():
                 new = self._base.execute("INSERT INTO runs (started, version, about) VALUES (?, ?, ?)", row).lastrowid
             added += self._insert([(new, *result) for result in results])

@@ -1,4 +1,4 @@
-"""What came out of a task."""
+"""Results of tasks."""
 
 from __future__ import annotations
 
@@ -10,44 +10,50 @@ import numpy as np
 from routing.fabric import Fabric
 from routing.tables import Routing
 
-OUTCOMES = ("certified", "loop", "wrong", "refused", "timed out", "error")
-"""``certified``: proven complete and free of credit loops.  ``loop``: complete, with a credit loop that the engine
-never promised to avoid.  ``wrong``: incomplete tables, a broken promise, or two judges that disagree.  ``refused``: the
-engine says that it cannot.  ``timed out``: it took longer than it may.  ``error``: something broke, a worker for
-example."""
-PASSING = ("timed out", "error")
-"""Outcomes that say nothing of the task itself: any other result, or a later one, takes their place."""
+OUTCOMES = ("certified", "loop", "wrong", "refused", "timed out", "lost", "error")
+"""``certified``: proven complete and free of credit loops.  ``loop``: complete, with a credit loop that the engine does
+not promise to avoid.  ``wrong``: incomplete tables, a broken promise, or two checkers that disagree.  ``refused``: the
+engine reported that it cannot route the fabric.  ``timed out``: the task exceeded its time limit.  ``lost``: the
+machine failed: a worker was killed from outside, or lacked memory or a module.  ``error``: another failure, for example
+of a kernel."""
+AGAIN = ("timed out", "lost")
+"""Outcomes after which every later run repeats the task."""
+PASSING = (*AGAIN, "error")
+"""Outcomes that are not a property of the task itself: any later result replaces them."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of a task.  What could not be found out is None.
+    """Result of a task.  Unknown values are None.
 
     Attributes
     ----------
     task
-        Its id.
+        Id of the task.
     outcome
         One of :data:`OUTCOMES`.
     strength, scope
-        Those of the certificate.
+        Strength and scope of the certificate.
     vls, vls_needed
         Data VLs used, and the fewest with which the engine found these paths loop-free.
     faults, parts, cut_off
-        Things broken; connected parts of the switches; CAs and routers that survive and are cut off.
+        Number of faults; of connected components of the switches; of surviving CAs and routers that are disconnected.
     entries, changed, broken
-        Forwarding entries for what both the intact and the broken fabric have; those that differ; those that could not
-        stay as they were.
+        Number of LFT entries for switches and LIDs of both the intact and the faulty fabric; of those that differ; of
+        those that are no longer valid.
     a2a
-        All-to-all share; None also where no channel carries anything.
+        All-to-all share; None also if no channel carries traffic.
+    kept
+        All-to-all rate of an end port relative to its rate in the intact fabric; over 1 if the rate has grown because
+        fewer end ports send.
     tables
-        16 hex digits over the tables, None for those of a real OpenSM, which may differ from run to run.
+        Hash of the tables, 16 hex digits; None for tables of a real OpenSM, which may differ from run to run.
     how
-        How a re-routing came by them.
+        Method by which a re-route computed the tables.
     seconds
-        Wall time of this task alone; the tables of the intact fabric not counted.
+        Wall-clock time of this task alone, without the tables of the intact fabric.
     error
-        One line.
+        Description of a failure, in one line.
     """
 
     task: str
@@ -63,6 +69,7 @@ class Result:
     changed: int | None = None
     broken: int | None = None
     a2a: float | None = None
+    kept: float | None = None
     tables: str | None = None
     how: str | None = None
     seconds: float = 0.0
@@ -70,12 +77,12 @@ class Result:
 
     @property
     def certified(self) -> bool:
-        """Whether the tables were proven."""
+        """Whether the tables are proven."""
         return self.outcome == "certified"
 
 
 def tables_digest(fabric: Fabric, routing: Routing) -> str:
-    """16 hex digits over forwarding tables, service levels and SL-to-VL tables of the switches by GUID."""
+    """Return a hash, 16 hex digits, of LFTs, SLs and SL2VL tables of the switches by GUID."""
     state = hashlib.sha256()
     for part in (fabric.switch_guid, routing.lft, routing.sl, routing.sl2vl):
         state.update(str(part.shape).encode())

@@ -1,8 +1,8 @@
-"""Runs tasks to their end: hands them out in batches, keeps results as they come, goes on when workers die.
+"""Scheduler of a sweep: submits tasks in batches, stores results as they arrive, and continues when workers die.
 
-What a dead worker was doing is not known, so all that was under way is done again, one batch at a time; a batch over
-which the workers die while nothing else runs is taken apart, and a task that is their end once more is written down as
-an error.  A task may so run more than once; the ledger keeps one result.
+The batch that killed a worker is unknown, so all batches in progress are repeated, one at a time.  If workers die
+during a batch that runs alone, its tasks are repeated one by one.  A task that kills its worker again is recorded as an
+error. So a task may run more than once; the ledger keeps one result.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from routing.errors import EnvironmentProblem
 from routing.pools import AHEAD, UnderWay
+from routing.processes import ended
 from routing.sweep.executors import Workers
 from routing.sweep.ledger import Ledger
 from routing.sweep.results import Result
@@ -21,17 +22,17 @@ from routing.sweep.tasks import Task
 from routing.sweep.work import LIVES, Batch, given_up
 
 BATCH_SECONDS = 0.5
-"""How long a batch should take: long beside the cost of handing it out, short beside what a kill may lose."""
+"""Intended duration of a batch in seconds: long compared with the cost of submitting it, but little work to lose."""
 FIRST_BATCH, LARGEST_BATCH = 2, 200
 PATIENCE = 20
-"""Deaths of workers in a row, without a result between them, after which something else must be wrong."""
+"""Consecutive deaths of workers without a result after which the run ends: the tasks are not the cause then."""
 
 Packed = Callable[[Sequence[Task]], Batch]
 Watch = Callable[[Sequence[tuple[Task, Result]]], None]
 
 
 class Queue:
-    """Tasks that wait, by what they share; batches of a size that their like has shown to be right."""
+    """Waiting tasks, grouped by the tables that they share; the batch size follows from the measured time per task."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._groups: dict[tuple[object, ...], deque[Task]] = {}
@@ -43,7 +44,7 @@ class Queue:
         return bool(self._groups)
 
     def take(self) -> tuple[Task, ...]:
-        """The next batch."""
+        """Remove and return the next batch."""
         home, group = next(iter(self._groups.items()))
         seconds = self._seconds.get(home)
         size = FIRST_BATCH if seconds is None else int(BATCH_SECONDS / max(seconds, 1e-6))
@@ -54,20 +55,23 @@ class Queue:
         return batch
 
     def learn(self, pairs: Sequence[tuple[Task, Result]]) -> None:
-        """Take note of how long tasks took."""
+        """Record the time that tasks took."""
         if pairs:
             self._seconds[pairs[0][0].home] = sum(result.seconds for _, result in pairs) / len(pairs)
 
 
 @dataclass
 class Suspects:
-    """Batches that were under way when workers died, to be done again alone."""
+    """Batches that were in progress when workers died, to be repeated one at a time."""
 
     waiting: deque[tuple[Task, ...]] = field(default_factory=deque)
     deaths: dict[str, int] = field(default_factory=dict)
 
-    def blame(self, batch: tuple[Task, ...]) -> list[tuple[Task, Result]]:
-        """Workers died over a batch while nothing else ran; results of tasks that are given up."""
+    def blame(self, batch: tuple[Task, ...], status: int | None) -> list[tuple[Task, Result]]:
+        """Record that workers died during a batch that ran alone; return results of tasks that are given up.
+
+        ``status``: exit status of the worker that died, None if unknown.
+        """
         if len(batch) > 1:
             self.waiting.extendleft((task,) for task in reversed(batch))
             return []
@@ -76,7 +80,7 @@ class Suspects:
         if self.deaths[task.id] < LIVES:
             self.waiting.appendleft(batch)
             return []
-        return [(task, given_up(task))]
+        return [(task, given_up(task, status))]
 
 
 class Run:
@@ -85,13 +89,13 @@ class Run:
     Parameters
     ----------
     ledger, number
-        Where results go, and the number of this run in it.
+        Ledger for the results, and the number of this run in it.
     workers
-        Who does the work.
+        The workers.
     packed
-        Makes a batch of tasks that share a fabric.
+        Function that makes a batch of tasks that share a fabric.
     watch
-        Is told of results as they are kept.
+        Callback that gets results as they are stored.
     """
 
     def __init__(self, ledger: Ledger, number: int, workers: Workers, packed: Packed, watch: Watch) -> None:
@@ -102,12 +106,12 @@ class Run:
         self._deaths_in_a_row = 0
 
     def finish(self, tasks: Sequence[Task]) -> None:
-        """Do all tasks.
+        """Run all tasks.
 
         Raises
         ------
         EnvironmentProblem
-            The workers are gone for good, or the ledger cannot be written; what is in the ledger stays.
+            The workers cannot be restarted, or the ledger cannot be written; stored results stay in the ledger.
         """
         queue = Queue(tasks)
         with self._under_way.signals:
@@ -119,7 +123,10 @@ class Run:
                     self._recover(lost, queue)
 
     def _hand_out(self, queue: Queue) -> list[tuple[Task, ...]]:
-        """Keep the workers busy; suspects go alone.  What could not be handed out since workers died."""
+        """Submit batches until the workers are busy, suspects alone.
+
+        Returns the batch that could not be submitted because workers died, if any.
+        """
         while batch := self._next(queue):
             if not self._submit(batch):
                 return [batch]
@@ -136,7 +143,7 @@ class Run:
         return True
 
     def _next(self, queue: Queue) -> tuple[Task, ...] | None:
-        """The next batch to hand out, if there is one and its time has come."""
+        """Return the next batch to submit now; None if there is none, or it has to wait."""
         if self._under_way and (self._alone or self._suspects.waiting):
             return None
         if self._suspects.waiting:
@@ -148,7 +155,7 @@ class Run:
     def _collect(
         self, finished: Iterable[tuple[Future[list[Result]], tuple[Task, ...]]], queue: Queue
     ) -> list[tuple[Task, ...]]:
-        """Keep what came in; batches whose workers died."""
+        """Store the results of finished batches; return the batches whose workers died."""
         lost = []
         for future, batch in finished:
             error = future.exception() if not future.cancelled() else CancelledError()
@@ -159,23 +166,28 @@ class Run:
                 self._keep(pairs)
             elif self._workers.died(error):
                 lost.append(batch)
+            elif isinstance(error, EnvironmentProblem):
+                raise error
             else:
                 told = " ".join(f"{type(error).__name__}: {error}".split())
-                self._keep([(task, Result(task.id, "error", error=told)) for task in batch])
+                outcome = "lost" if isinstance(error, ImportError | MemoryError) else "error"
+                self._keep([(task, Result(task.id, outcome, error=told)) for task in batch])
         return lost
 
     def _recover(self, lost: list[tuple[Task, ...]], queue: Queue) -> None:
-        """Go on after workers died."""
+        """Restart workers after some died, and schedule the lost batches again."""
         if self._workers.together:
             while self._under_way:
                 lost += self._collect(self._under_way.wait(), queue)
         self._deaths_in_a_row += 1
         if self._deaths_in_a_row > PATIENCE:
-            raise EnvironmentProblem(f"workers died {PATIENCE} times in a row without a result (out of memory?)")
+            status = self._workers.status
+            last = "" if status is None else f"; the last {ended(status)}"
+            raise EnvironmentProblem(f"workers died {PATIENCE} times in a row without a result{last}")
         self._workers.restart()
         if self._alone:
             for batch in lost:
-                self._keep(self._suspects.blame(batch))
+                self._keep(self._suspects.blame(batch, self._workers.status))
         else:
             self._suspects.waiting.extend(lost)
 

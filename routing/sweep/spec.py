@@ -1,4 +1,4 @@
-"""What a sweep is made of: blocks of fabrics x engines x modes x seeds x faults, from options or from a TOML file."""
+"""Specification of a sweep: blocks of fabrics x engines x modes x seeds x faults, from options or from a TOML file."""
 
 from __future__ import annotations
 
@@ -18,37 +18,38 @@ from routing.sweep.cases import INTACT, RandomFaults, text_of
 from routing.sweep.tasks import MODES, Shard, Target, Task
 
 LONGEST = 1e6
-"""Seconds that a case may be given at most: more than a week."""
+"""Largest time limit of a case in seconds: more than a week."""
 MOST = 1_000_000
-"""Cases of a sweep at most: half a gigabyte before the first is done."""
+"""Most cases of a sweep: they take half a gigabyte of memory."""
 
 ReadFabric = Callable[[str], Fabric]
 
 
 @dataclass(frozen=True)
 class Block:
-    """A product of everything in it.
+    """Block of a sweep: the product of its fabrics, engines, modes, seeds and fault cases.
 
     Attributes
     ----------
     fabrics
-        As the command takes them: files or generators; in a file also patterns of files, such as ``nets/*.net``.
+        Files or generators, as on the command line; in a spec file also file patterns such as ``nets/*.net``.
     engines
-        As :meth:`routing.sweep.tasks.Target.parse` reads them.
+        Engines with options, see :meth:`routing.sweep.tasks.Target.parse`.
     modes, seeds
-        How tables come about, and the seeds of the engines.
+        Modes, see :data:`routing.sweep.tasks.MODES`, and random seeds of the engines.
     intact
-        Whether there is a case without a fault.
+        Whether to include a case without a fault.
     links, switches
-        Single links between switches, single switches: "all", or how many of them, spread over the fabric.
+        Cases with a single failed link between switches, or a single failed switch: "all", or a number of them, spread
+        over the fabric.
     faults
-        Single faults by name.
+        Cases with a single fault by name.
     random, kinds
-        Random cases as :meth:`routing.sweep.cases.RandomFaults.parse` reads them, and what breaks in them.
+        Random cases, see :meth:`routing.sweep.cases.RandomFaults.parse`, and the kinds of their faults.
     timeout
-        Seconds that each case may take, the tables of the intact fabric included; None: without end.
+        Time limit of each case in seconds, including the tables of the intact fabric; None: no limit.
     origin
-        The file that says all this, and its number there, from 0.
+        The spec file, and the index of the block in it, from 0.
     """
 
     fabrics: tuple[str, ...]
@@ -66,7 +67,7 @@ class Block:
 
     @contextlib.contextmanager
     def told(self, *key: str) -> Iterator[None]:
-        """Say of an error where in a file the value stands that it is about."""
+        """Add the place in the spec file of the value under ``key`` to input errors."""
         try:
             yield
         except InputError as error:
@@ -77,12 +78,12 @@ class Block:
             raise file.error(problem, "block", number, *key, remedy=error.remedy) from None
 
     def cases(self, fabric: Fabric) -> Iterator[str]:
-        """What is broken, case by case.
+        """Yield the fault text of each case.
 
         Raises
         ------
         OptionError
-            A fault that means nothing on this fabric.
+            A fault does not exist on this fabric.
         """
         if self.intact:
             yield INTACT
@@ -102,12 +103,12 @@ class Block:
 
 
 def some(faults: Sequence[Fault], wanted: int | str, what: str) -> Sequence[Fault]:
-    """All of them, or that many at even distances.
+    """Return all faults, or ``wanted`` of them at even distances.
 
     Raises
     ------
     OptionError
-        Neither "all" nor a number, or more than there are.
+        ``wanted`` is neither "all" nor a number, or exceeds the number of faults.
     """
     if wanted == "all":
         return faults
@@ -120,16 +121,16 @@ def some(faults: Sequence[Fault], wanted: int | str, what: str) -> Sequence[Faul
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep has to do.
+    """Tasks of a sweep.
 
     Attributes
     ----------
     tasks
-        Each once.
+        The tasks, without duplicates.
     fabrics
-        Those that they are about, by digest.
+        Fabrics of the tasks, by digest.
     timeouts
-        Seconds that a task may take, by its id, where it has such a limit.
+        Time limit in seconds by task id, for tasks with a limit.
     """
 
     tasks: tuple[Task, ...]
@@ -138,13 +139,12 @@ class Plan:
 
 
 def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None) -> Plan:
-    """All tasks of all blocks that belong to a shard.
+    """Expand blocks into the tasks that belong to a shard.
 
     Raises
     ------
     InputError
-        A fabric that cannot be read, an engine, option or fault that means nothing, no task at all, or more than
-        :data:`MOST`.
+        A fabric cannot be read; an engine, option or fault is invalid; there are no tasks, or more than :data:`MOST`.
     """
     fabrics: dict[str, Fabric] = {}
     texts: dict[str, Fabric] = {}
@@ -197,7 +197,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     Raises
     ------
     OptionError
-        It is no list of seeds.
+        The text is not a list of seeds.
     """
     seeds: list[int] = []
     for word in text.split(","):
@@ -212,16 +212,16 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 
 
 def read_spec(path: str | Path) -> list[Block]:
-    """The blocks of a TOML file: tables ``[[block]]`` whose keys are the attributes of :class:`Block`.
+    """Read the blocks of a TOML file: tables ``[[block]]`` whose keys are the attributes of :class:`Block`.
 
-    Paths are relative to the folder of the file; a single word stands for a list of one.
+    Paths are relative to the folder of the file; a single value stands for a list of one.
 
     Raises
     ------
     InputError
-        It is no TOML, or a key or a value is none.
+        The file is not TOML, or a key or a value is invalid.
     EnvironmentProblem
-        It cannot be read.
+        The file cannot be read.
     """
     file = Toml.read(path)
     blocks = file.table.get("block", [])
@@ -234,7 +234,7 @@ def read_spec(path: str | Path) -> list[Block]:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads a table of a spec."""
+    """Reader of one ``[[block]]`` table of a spec file."""
 
     file: Toml
     number: int
@@ -296,7 +296,7 @@ class _Reader:
         raise self.error(f"{key} is no number of seconds", key, f"{key} = 60")
 
     def files(self, text: str) -> list[str]:
-        """A fabric of a spec: files relative to it where there are some, otherwise as it stands."""
+        """Return the fabrics that a text names: existing files relative to the spec file, else the text itself."""
         folder = Path(self.file.path).parent
         if any(sign in text for sign in "*?["):
             found = sorted(str(file) for file in folder.glob(text))

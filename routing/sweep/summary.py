@@ -1,7 +1,8 @@
-"""What a ledger says, engine by engine, and what became worse since an earlier one."""
+"""Summary of a ledger by engine, and regressions since an earlier ledger."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -9,31 +10,35 @@ from routing.sweep.ledger import Record
 from routing.sweep.results import OUTCOMES
 
 TOLERANCE = 0.05
-"""Share of the all-to-all share that may be lost before that is a regression."""
+"""Relative decrease of the all-to-all share from which a change is a regression."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """The results of one engine on one fabric, or on all of them.
+    """Summary of one engine's results on one fabric, or on all fabrics.
 
     Attributes
     ----------
     fabric, target, mode
-        What they have in common; "" for all fabrics, and with the beginning of the digest where several have the name.
+        Common fabric, engine and mode.  The fabric is "" for all fabrics; a name that several fabrics have is followed
+        by the beginning of the digest.
     cases
-        How many.
+        Number of cases.
     outcomes
-        How many of each outcome.
+        Number of cases by outcome.
     vls_needed
-        The most that any needed.
+        Largest number of VLs that a case needed.
     changed, broken
-        Entries that changed and that had to, all cases together; None where there was nothing to compare with.
+        Total number of entries that changed, and of those that were no longer valid; None if unknown for all cases.
     a2a_least
-        The least all-to-all share.
+        Least all-to-all share.
+    loss_mean, loss_most
+        Mean and largest relative loss of the all-to-all rate of an end port in cases with a fault, compared with the
+        intact fabric.  A gain counts as 0.  None if unknown.
     cut_off
-        The most end ports cut off by a fault.
+        Largest number of CAs and routers that a fault disconnected.
     seconds
-        All cases together.
+        Total time of all cases.
     """
 
     fabric: str
@@ -45,14 +50,16 @@ class Line:
     changed: int | None
     broken: int | None
     a2a_least: float | None
+    loss_mean: float | None
+    loss_most: float | None
     cut_off: int | None
     seconds: float
 
 
 def lines(records: Iterable[Record], *, by_fabric: bool = False) -> list[Line]:
-    """The summary, in the order in which engines (and fabrics) turn up.
+    """Return the summary, in the order in which engines (and fabrics) occur.
 
-    Fabrics of the same name are told apart by the beginning of their digest.
+    Fabrics with the same name are distinguished by the beginning of their digest.
     """
     groups: dict[tuple[str, str, str], list[Record]] = {}
     kept = list(records)
@@ -77,6 +84,11 @@ def _line(fabric: str, target: str, mode: str, group: list[Record]) -> Line:
     def total(name: str) -> int | None:
         return int(sum(known(name))) if known(name) else None
 
+    lost = [
+        max(0.0, 1.0 - record.result.kept)
+        for record in group
+        if record.result.faults and record.result.kept is not None
+    ]
     counts = {outcome: sum(record.result.outcome == outcome for record in group) for outcome in OUTCOMES}
     return Line(
         fabric=fabric,
@@ -88,6 +100,8 @@ def _line(fabric: str, target: str, mode: str, group: list[Record]) -> Line:
         changed=total("changed"),
         broken=total("broken"),
         a2a_least=min(known("a2a"), default=None),
+        loss_mean=math.fsum(lost) / len(lost) if lost else None,
+        loss_most=max(lost, default=None),
         cut_off=most("cut_off"),
         seconds=sum(record.result.seconds for record in group),
     )
@@ -95,7 +109,7 @@ def _line(fabric: str, target: str, mode: str, group: list[Record]) -> Line:
 
 @dataclass(frozen=True)
 class Regression:
-    """Something that became worse: the task, in what (``outcome``, ``vls``, ``a2a``, ``tables``), from what to what."""
+    """Regression: task, property that is worse (``outcome``, ``vls``, ``a2a``, ``tables``), old and new value."""
 
     task: str
     about: str
@@ -106,16 +120,17 @@ class Regression:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two ledgers side by side.
+    """Comparison of two ledgers.
 
     Attributes
     ----------
     regressions
-        What became worse.
+        The regressions.
     same, better, other_tables
-        Tasks of both ledgers with the same tables; certified now and not before; with other tables, and nothing worse.
+        Number of tasks in both ledgers with equal tables; certified now but not before; with different tables and no
+        regression.
     only_before, only_now
-        Tasks that only one of them has.
+        Number of tasks that only the earlier or only the new ledger has.
     """
 
     regressions: tuple[Regression, ...]
@@ -127,10 +142,10 @@ class Comparison:
 
 
 def compare(before: Iterable[Record], now: Iterable[Record], *, tolerance: float = TOLERANCE) -> Comparison:
-    """What became worse.
+    """Compare two ledgers and find the regressions.
 
-    That is: certified no longer; more VLs needed; a share of all-to-all that is lower by more than ``tolerance`` (0.05:
-    a twentieth); other tables although the version of ibnue is the same, which may not be.
+    A regression is one of these: tables are no longer certified; more VLs are needed; the all-to-all share is lower by
+    more than ``tolerance`` (0.05: a twentieth); tables differ although the version of ibnue is the same.
     """
     earlier = {record.task.id: record for record in before}
     worse: list[Regression] = []

@@ -1,8 +1,7 @@
-"""A task: one engine on one fabric with one fault, which gives the same result wherever and whenever it runs."""
+"""Tasks of a sweep: one engine on one fabric with one fault case, with the same result on every machine and run."""
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -20,8 +19,8 @@ Value = int | float | str | bool
 Options = tuple[tuple[str, Value], ...]
 
 MODES = ("fresh", "balanced", "full", "lab")
-"""How tables for the fabric with the fault come about: by the engine as if there had been nothing before, by re-routing
-what the intact fabric had with that stability, or by a real OpenSM."""
+"""How the tables for the faulty fabric are computed: "fresh", from scratch; "balanced" and "full", by a re-route of the
+tables of the intact fabric with that stability; "lab", by a real OpenSM."""
 
 
 def _whole(text: str) -> int:
@@ -62,7 +61,7 @@ READERS: Mapping[str, Callable[[str], Value]] = MappingProxyType(
         "minimal": _flag,
     }
 )
-"""Options of an engine that a sweep can set, each with what makes a value of its text.  The seed is the task's own."""
+"""Engine options that a sweep can set, each with its parser.  The seed is a field of the task."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +71,9 @@ class Target:
     Attributes
     ----------
     engine
-        Its name.
+        Name of the engine.
     options
-        Those that are not left at what they are by themselves, sorted.
+        Options that are set explicitly, sorted.
     """
 
     engine: str
@@ -87,13 +86,10 @@ class Target:
         Raises
         ------
         OptionError
-            There is no such engine or option, or the value cannot be served.
+            The engine or option does not exist, or the value is invalid.
         """
         name, _, rest = text.strip().partition(":")
-        if name not in ENGINES:
-            near = difflib.get_close_matches(name, ENGINES, 1, 0.7)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise OptionError(f"there is no engine {name!r}", remedy=f"{hint}engines: {', '.join(sorted(ENGINES))}")
+        _ = ENGINES[name]
         options: dict[str, Value] = {}
         for word in rest.split(",") if rest else ():
             key, _, value = word.partition("=")
@@ -111,7 +107,7 @@ class Target:
         return target
 
     def engine_options(self, *, seed: int) -> EngineOptions:
-        """What the engine is told; one thread, since a sweep has a process for each core."""
+        """Return the engine's options, with one thread because a sweep has a process for each core."""
         chosen: dict[str, object] = dict(self.options)
         if "objective" in chosen:
             chosen["objective"] = Objective(chosen["objective"])
@@ -129,15 +125,15 @@ class Task:
     Attributes
     ----------
     fabric
-        The fabric's name, for people.
+        Name of the fabric, for printing.
     digest
-        What the fabric is, whatever it is called (:attr:`routing.fabric.Fabric.digest`).
+        Hash of the fabric, independent of its name (:attr:`routing.fabric.Fabric.digest`).
     target
         The engine with its options.
     fault
-        What is broken, as :mod:`routing.sweep.cases` reads it.
+        Fault case, see :mod:`routing.sweep.cases`.
     seed
-        Of the engine's random choices.
+        Random seed of the engine.
     mode
         One of :data:`MODES`.
     """
@@ -151,13 +147,13 @@ class Task:
 
     @cached_property
     def id(self) -> str:
-        """20 hex digits over all that the result depends on; the same on every machine and in every version."""
+        """Hash, 20 hex digits, of all that the result depends on; equal on every machine and in every version."""
         parts = [self.digest, self.target.engine, self.target.options, self.fault, self.seed, self.mode]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
 
     @property
     def home(self) -> tuple[str, Target, int, str]:
-        """What tasks share that have the same tables before their fault."""
+        """Group key: tasks with equal keys share the tables of the intact fabric."""
         return self.digest, self.target, self.seed, self.mode
 
     def __str__(self) -> str:
@@ -168,7 +164,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Shard:
-    """One of several parts of a sweep that are run apart: each task belongs to one of them, told by its id alone."""
+    """One of several parts of a sweep that run separately; the id of a task alone determines its shard."""
 
     number: int = 1
     of: int = 1
@@ -180,7 +176,7 @@ class Shard:
         Raises
         ------
         OptionError
-            It is no shard.
+            The text is not a shard.
         """
         number, of = map(decimal, text.partition("/")[::2])
         if number is not None and of is not None and 1 <= number <= of:
@@ -188,7 +184,7 @@ class Shard:
         raise OptionError(f"{text!r} is no shard", remedy="the second of eight is 2/8")
 
     def has(self, task: Task) -> bool:
-        """Whether a task is of this part."""
+        """Return whether a task belongs to this shard."""
         return int(task.id, 16) % self.of == self.number - 1
 
     def __str__(self) -> str:

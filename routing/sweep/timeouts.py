@@ -1,7 +1,7 @@
-"""Tasks that may take so long and no longer.
+"""Execution of tasks with a time limit.
 
-A kernel that hangs hears nobody, so that its process has to be ended.  A worker therefore does such tasks in a process
-beside it, whose timer is the system's own: the same for every executor, and no worker is lost.
+A kernel that hangs handles no Python signals, so its process has to be killed.  A worker therefore runs such tasks in a
+child process with a system timer.  This works for every executor, and no worker is lost.
 """
 
 from __future__ import annotations
@@ -22,56 +22,93 @@ from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from routing.processes import leave_with
+from routing.errors import EnvironmentProblem
+from routing.isolation import import_path
+from routing.processes import ended, leave_with
 from routing.sweep import work
 from routing.sweep.results import Result
 from routing.sweep.work import LIVES, Batch, given_up, guarded
 
 BEGIN = """import os, sys; os.mkdir(os.environ["TMPDIR"], 0o700); sys.path[:] = sys.argv[3:]
-from routing.sweep.timeouts import begin; begin(*sys.argv[1:3])"""
+try:
+    from routing.sweep.timeouts import begin
+except BaseException as error:
+    from multiprocessing.connection import Connection
+    Connection(int(sys.argv[1])).send(f"{type(error).__name__}: {error}")
+    sys.exit(1)
+begin(*sys.argv[1:3])"""
+STARTED = "started"
+"""First message of a process that has started; the first message of one that has not is its error."""
 
 _own = threading.local()
-"""Holds the process beside each thread of a worker, which keeps fabrics and tables from one batch to the next."""
+"""Child process of each thread of a worker; it keeps fabrics and tables from one batch to the next."""
 
 
 class Beside:
-    """A process beside a worker that does tasks one by one, and ends with it.
+    """Child process of a worker that runs tasks one by one, and ends with the worker.
 
     Attributes
     ----------
     folder
-        Where its temporary files go, made and removed by itself: a worker may be killed at any moment.
+        Folder for temporary files, created and removed by the child itself: a worker may be killed at any moment.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The process cannot start; the message is its first error.
     """
 
     def __init__(self) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
         self.folder = str(Path(tempfile.gettempdir()) / f"ibnue-sweep-{secrets.token_hex(8)}")
         with theirs:
-            # Isolated: what lies in the working directory is no module of ours.
+            # Isolated mode: modules in the working directory must not be imported.
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", BEGIN, str(theirs.fileno()), str(os.getpid()), *sys.path],
+                [sys.executable, "-I", "-c", BEGIN, str(theirs.fileno()), str(os.getpid()), *import_path()],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "TMPDIR": self.folder},
             )
+        said = ""
+        with contextlib.suppress(EOFError, OSError):
+            said = self._pipe.recv()
+        if said != STARTED:
+            status = self.end()
+            raise cannot_start(said or f"it {ended(status)}")
 
     def results(self, batch: Batch) -> Iterator[Result]:
-        """Results as they come in; fewer than there are tasks if the process ends."""
+        """Yield results as they arrive; fewer than there are tasks if the process ends."""
         with contextlib.suppress(EOFError, OSError):
             self._pipe.send(batch)
             for _ in batch.tasks:
                 yield self._pipe.recv()
 
     def end(self) -> int:
-        """Collect it; its exit status (negative: the signal)."""
+        """Close the pipe and wait for the process; return its exit status (negative: the signal)."""
         self._pipe.close()
         status = self._process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
         return status
 
 
+def cannot_start(why: str) -> EnvironmentProblem:
+    """Return the error for a worker that cannot start."""
+    return EnvironmentProblem(f"a worker cannot start: {' '.join(why.split())} (is ibnue installed whole?)")
+
+
+def check_start() -> None:
+    """Check that a child process can start, and end it.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The process cannot start; the message is its first error.
+    """
+    Beside().end()
+
+
 def perform(batch: Batch) -> list[Result]:
-    """Do the tasks of a batch, in a worker; those that take too long are ended, wherever they are."""
+    """Run the tasks of a batch in a worker; a task that exceeds its time limit is killed."""
     if not any(batch.timeouts):
         return work.perform(batch)
     done: list[Result] = []
@@ -89,18 +126,19 @@ def perform(batch: Batch) -> list[Result]:
             if status == -signal.SIGALRM and seconds is not None:
                 done.append(Result(task.id, "timed out", seconds=seconds, error=f"took longer than {seconds:g} s"))
             elif deaths[task.id] == LIVES:
-                done.append(given_up(task))
+                done.append(given_up(task, status))
     return done
 
 
 def begin(pipe: str, parent: str) -> None:
-    """Do what comes through a pipe, until it is closed."""
+    """Run the batches that arrive through a pipe, until it is closed."""
     tidy = partial(shutil.rmtree, os.environ["TMPDIR"], ignore_errors=True)
     leave_with(int(parent), tidy)
-    # What the timer does is the system's business: it needs neither Python nor its lock.
+    # The system's default action for the timer ends the process; it needs neither Python nor its lock.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
     with contextlib.suppress(EOFError, OSError), Connection(int(pipe)) as batches:
+        batches.send(STARTED)
         while True:
             batch: Batch = batches.recv()
             for task, seconds in zip(batch.tasks, batch.timeouts, strict=True):
@@ -109,7 +147,7 @@ def begin(pipe: str, parent: str) -> None:
 
 
 def timed(batch: Batch, seconds: float | None) -> Result:
-    """The result of a batch's only task; this process ends if it is not there in time."""
+    """Return the result of a batch's only task; the timer kills this process if the task exceeds its limit."""
     (task,) = batch.tasks
     signal.setitimer(signal.ITIMER_REAL, seconds or 0.0)
     try:

@@ -1,4 +1,4 @@
-"""Which code a result is from."""
+"""Version of the code that computes results."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 import routing
 
 HERE, LIVE = ("routing",), ("routing", "osm_plugin", "ibsim_fixtures")
-"""Packages that tasks are done with, which stand beside each other; live tasks need the plugin and the lab."""
+"""Packages that tasks run with, in one parent folder; live tasks also need the plugin and the lab."""
 
 
 @lru_cache(maxsize=2)
 def code_version(*, live: bool = False) -> str:
-    """The version of ibnue with 12 hex digits over its sources, Python and C, such as ``0.1.0+3f2a91c04d55``.
+    """Return the version of ibnue with a hash, 12 hex digits, of its Python and C sources: ``0.1.0+3f2a91c04d55``.
 
-    The same on every machine that has the same sources, whatever compiled them: results may depend on nothing else.
+    It is equal on all machines with the same sources, whatever the compiler: results must not depend on anything else.
 
     Parameters
     ----------
     live
-        Of tasks under a real OpenSM: over the plugin and the lab as well.
+        For tasks under a real OpenSM: include the plugin and the lab.
     """
     root = Path(routing.__file__).parents[1]
     state = hashlib.sha256()

@@ -1,10 +1,11 @@
-"""What a worker does: tables for a fabric with a fault, proven, measured, and compared with those before the fault."""
+"""Work of a sweep task: compute tables for a faulty fabric, prove and measure them, and compare with those before."""
 
 from __future__ import annotations
 
 import importlib
 import math
 import pickle
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,41 +16,43 @@ import numpy as np
 from routing.deadlock.proof import Proof, prove
 from routing.engines import ENGINES
 from routing.engines.base import Engine, Promise
-from routing.errors import BrokenPromise, IbnueError, RoutingError
+from routing.errors import BrokenPromise, IbnueError, KernelError, RoutingError
 from routing.fabric import NO_PORT, Fabric
 from routing.faults import apply_faults
+from routing.processes import ended
 from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Published, Stability, reroute
-from routing.reroute.translate import lay_over
+from routing.reroute.translate import translate_tables
 from routing.sweep.cases import faults_of
 from routing.sweep.results import Result, tables_digest
 from routing.sweep.tasks import Target, Task
+from routing.whatif.capacity import share_kept
 from routing.whatif.connection import separation
 
 LIVES = 2
-"""Processes that a task may cost, once it is known that it is the one."""
+"""Deaths of processes, while the task ran alone, after which the task is given up."""
 
 Runner = Callable[[Fabric, Sequence[Task], Mapping[str, str]], list[Result]]
 OFFLINE = "routing.sweep.work:offline"
-"""The runner of all modes but "lab"."""
+"""Runner of all modes except "lab"."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Tasks on one fabric that travel together.
+    """Tasks on one fabric that are sent to a worker together.
 
     Attributes
     ----------
     fabric
-        As :func:`pack` made it, so that a worker needs no files.
+        Fabric packed by :func:`pack`, so that a worker needs no files.
     tasks
-        What to do.
+        The tasks.
     runner
-        Module and function that do it; a name, since what a live task needs stands above this package.
+        Module and function that run the tasks; a name, because modules for live tasks are above this package.
     settings
-        What that function has to know besides.
+        Further settings of that function.
     timeouts
-        Seconds that each task may take, None without end; () where none has such a limit.
+        Time limit of each task in seconds, None without limit; () if no task has a limit.
     """
 
     fabric: bytes
@@ -60,37 +63,42 @@ class Batch:
 
 
 def pack(fabric: Fabric) -> bytes:
-    """A fabric for a journey, without what can be worked out again."""
+    """Serialise a fabric without its cached values."""
     return pickle.dumps(replace(fabric))
 
 
 @lru_cache(maxsize=8)
 def unpack(packed: bytes) -> Fabric:
-    """The fabric that was packed; a worker keeps the last few."""
+    """Return the fabric from :func:`pack`; a worker caches the last few."""
     fabric = pickle.loads(packed)
     assert isinstance(fabric, Fabric)
     return fabric
 
 
 def perform(batch: Batch) -> list[Result]:
-    """Do the tasks of a batch, however long they take."""
+    """Run the tasks of a batch without time limits."""
     module, _, function = batch.runner.partition(":")
     runner: Runner = getattr(importlib.import_module(module), function)
     return runner(unpack(batch.fabric), batch.tasks, dict(batch.settings))
 
 
 def offline(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> list[Result]:
-    """Route each task with the kernels."""
+    """Run each task with the kernels."""
     return [guarded(task, lambda task=task: one(fabric, task)) for task in tasks]  # type: ignore[misc]
 
 
-def given_up(task: Task) -> Result:
-    """The result of a task over which processes die."""
-    return Result(task.id, "error", error=f"its worker died, {LIVES} times")
+def given_up(task: Task, status: int | None = None) -> Result:
+    """Return the result of a task during which processes die, the last one with exit status ``status`` (None: unknown).
+
+    If a process is killed by SIGKILL or SIGTERM, or exits by itself, the task need not be the cause.
+    """
+    how = "" if status is None else f"; the last {ended(status)}"
+    fault = status is None or (status < 0 and -status not in (signal.SIGKILL, signal.SIGTERM))
+    return Result(task.id, "error" if fault else "lost", error=f"its worker died, {LIVES} times{how}")
 
 
 def guarded(task: Task, work: Callable[[], Result]) -> Result:
-    """The result of a task whatever happens in it."""
+    """Run a task and return its result; exceptions become results too."""
     started = time.perf_counter()
     try:
         return work()
@@ -98,8 +106,10 @@ def guarded(task: Task, work: Callable[[], Result]) -> Result:
         found, told = "wrong", str(error)
     except RoutingError as error:
         found, told = "refused", str(error)
+    except (ImportError, MemoryError, KernelError) as error:
+        found, told = "lost", f"{type(error).__name__}: {error}"
     except IbnueError as error:
-        found, told = "error", str(error).partition("\n")[0]  # a log's end may follow
+        found, told = "error", str(error).partition("\n")[0]  # the end of a log may follow
     except Exception as error:
         found, told = "error", f"{type(error).__name__}: {error}"
     return Result(task.id, found, error=" ".join(told.split()), seconds=time.perf_counter() - started)
@@ -107,7 +117,7 @@ def guarded(task: Task, work: Callable[[], Result]) -> Result:
 
 @lru_cache(maxsize=16)
 def tables_before(fabric: Fabric, target: Target, seed: int) -> Published | None:
-    """The tables of the intact fabric, None if the engine refuses it; a worker keeps the last few."""
+    """Return the tables of the intact fabric, None if the engine cannot route it; a worker caches the last few."""
     try:
         routing = ENGINES[target.engine].route(fabric, target.engine_options(seed=seed))
     except RoutingError:
@@ -116,12 +126,12 @@ def tables_before(fabric: Fabric, target: Target, seed: int) -> Published | None
 
 
 def one(fabric: Fabric, task: Task) -> Result:
-    """The result of one task.
+    """Run one task and return its result.
 
     Raises
     ------
     IbnueError
-        What the engine says of the fabric, with or without the fault.
+        The engine fails on the fabric, with or without the fault.
     """
     faults = faults_of(task.fault, fabric)
     broken = apply_faults(fabric, faults)
@@ -140,18 +150,19 @@ def one(fabric: Fabric, task: Task) -> Result:
         entries=entries,
         changed=changed,
         broken=gone,
+        kept=None if before is None else share_kept(before, after),
         tables=tables_digest(broken, after.routing),
         seconds=seconds,
     )
 
 
 def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Published, str | None]:
-    """The tables for the fabric with the fault, and how a re-routing came by them.
+    """Return the tables for the faulty fabric, and the method of the re-route (None without one).
 
     Raises
     ------
     RoutingError
-        What the engine says; also where there are no tables before the fault that re-routing could start from.
+        The engine fails, or there are no tables of the intact fabric for a re-route.
     """
     engine, options = ENGINES[task.target.engine], task.target.engine_options(seed=task.seed)
     if task.mode == "fresh":
@@ -164,7 +175,7 @@ def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Publis
 
 
 def judge(engine: Engine, proof: Proof) -> tuple[str, str | None]:
-    """The outcome that a proof means for an engine, and what is wrong in one line."""
+    """Return the outcome for an engine's proof, and a description of the fault in one line (None without one)."""
     if proof.certified:
         return "certified", None
     if not proof.complete:
@@ -179,7 +190,7 @@ def _line(lines: Sequence[str]) -> str:
 
 
 def described(task: Task, before: Fabric, after: Published) -> Result:
-    """What a proof and the tables say."""
+    """Return a result with the properties of the proof and the tables."""
     fabric, routing, proof = after.fabric, after.routing, after.proof
     share = all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))
     apart = separation(before, fabric)
@@ -197,10 +208,16 @@ def described(task: Task, before: Fabric, after: Published) -> Result:
 
 
 def changes(before: Published | None, after: Published) -> tuple[int | None, int | None, int | None]:
-    """Entries that one of the two has for switches and LIDs of now, those that differ, those that could not stay."""
+    """Count the entries for current switches and LIDs in either table, those that differ, and those no longer valid.
+
+    Returns
+    -------
+    entries, changed, broken
+        The three numbers; None without tables before the fault.
+    """
     if before is None:
         return None, None, None
-    laid = lay_over(before.routing, before.fabric, after.fabric)
+    laid = translate_tables(before.routing, before.fabric, after.fabric)
     now = after.routing.lft
     filled = (laid.earlier != NO_PORT) | (now != NO_PORT)
     differ = np.count_nonzero(laid.earlier != now)

@@ -1,7 +1,7 @@
-"""Generators: fabrics that are made instead of read.
+"""Generators of fabrics.
 
-Each generator is a function from its arguments and :class:`TopologyOptions` to a :class:`~routing.fabric.Fabric`;
-:func:`generate` calls one by name with arguments as they are typed on a command line.
+Each generator is a function from its arguments and :class:`TopologyOptions` to a :class:`~routing.fabric.Fabric`.
+:func:`generate` calls one by name with arguments as on a command line.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ LARGEST_ARGUMENT = 49151
 
 @dataclass(frozen=True)
 class Topology:
-    """A generator as the command line sees it.
+    """A generator for the command line.
 
     Attributes
     ----------
     name, usage, summary, example
-        Its name, how its arguments are written, what it makes in one line, arguments that make a small one.
+        Name, syntax of the arguments, one-line description, and arguments of a small example.
     build
-        From the arguments, each a list of whole numbers, and the options to the fabric.
+        Function from the arguments, each a list of whole numbers, and the options to the fabric.
     counts
-        How many arguments it takes; empty: any number.
+        Allowed numbers of arguments; empty: any number.
     lists
-        Each argument is a list of its own; otherwise ``4x3``, ``4,3`` and ``4 3`` are the same.
+        Whether each argument is a separate list; otherwise ``4x3``, ``4,3`` and ``4 3`` are equivalent.
     random
-        Whether it looks at the seed.
+        Whether the generator uses the seed.
     """
 
     name: str
@@ -142,25 +142,26 @@ _ALL = (
     Topology("full-mesh", "N", "N switches, all linked to each other", ("6",), _numbers(full_mesh), (1,)),
 )
 TOPOLOGIES: Mapping[str, Topology] = MappingProxyType({topology.name: topology for topology in _ALL})
-"""Every generator by name."""
+"""All generators by name."""
 
 
 def generate(name: str, args: Sequence[str], /, **options: Any) -> Fabric:
-    """Make a fabric by the name of its topology.
+    """Return a fabric by the name of its topology.
 
     Parameters
     ----------
     name
-        A key of :data:`TOPOLOGIES`.
+        Key of :data:`TOPOLOGIES`.
     args
-        As typed: ``["10x10x10"]``, ``["16", "3"]``, ``["20x20x40", "1x20x20"]``.  ``x`` and ``,`` are the same.
+        Arguments as text: ``["10x10x10"]``, ``["16", "3"]``, ``["20x20x40", "1x20x20"]``.  ``x`` and ``,`` are
+        equivalent.
     **options
         Fields of :class:`TopologyOptions`.
 
     Raises
     ------
     OptionError
-        No such topology or option, or arguments that it cannot be made of.
+        The topology or an option does not exist, or the arguments are invalid.
     """
     topology = TOPOLOGIES.get(name)
     if topology is None:
@@ -178,13 +179,13 @@ def generate(name: str, args: Sequence[str], /, **options: Any) -> Fabric:
 
 
 def from_words(name: str, words: Sequence[str], /, **options: Any) -> Fabric:
-    """The fabric of a generator, by words as they are typed; those with an equals sign are its options.
+    """Return the fabric of a generator from words of a command line; words with an equals sign are options.
 
     Raises
     ------
     OptionError
-        An unknown generator or option, an option twice, a wrong number of arguments, a value that makes no fabric, a
-        seed where nothing is random.
+        The generator or an option is unknown, an option is repeated, the number of arguments is wrong, a value is
+        invalid, or a seed is given although nothing is random.
     """
     arguments = [word for word in words if "=" not in word]
     for word in words:
@@ -201,7 +202,7 @@ def from_words(name: str, words: Sequence[str], /, **options: Any) -> Fabric:
 
 
 def _number_or_text(value: str) -> int | float | str:
-    """An int or a float where the text is one, else the text."""
+    """Return the text as an int or a float if it is one, else unchanged."""
     if "_" in value or not value.isascii():
         return value
     with contextlib.suppress(ValueError):
@@ -215,7 +216,7 @@ def _parse(arg: str, topology: Topology) -> list[int]:
     parts = re.split("[x,]", arg.strip())
     if not all(re.fullmatch("[0-9]+", part, re.ASCII) for part in parts):
         raise _usage(topology, f"{arg!r} is no list of whole numbers")
-    numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]  # nine digits are too many already
+    numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]  # Nine digits exceed the limit below in any case.
     if max(numbers) > LARGEST_ARGUMENT:
         raise _usage(topology, f"{max(numbers)} is more than any subnet holds")
     return numbers

@@ -13,32 +13,32 @@ from routing.topologies.options import DEFAULTS, TopologyOptions
 from routing.topologies.plan import check_size
 
 CHASSIS, BLADES = 6, 16
-"""Chassis of a group, switches of a chassis."""
+"""Chassis per group, and switches per chassis."""
 CHASSIS_LINKS = 3
-"""Links between two switches at the same place of two chassis."""
+"""Links between two switches at the same position of two chassis."""
 
 
 def cascade(groups: int, h: int = 2, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """A Cascade (Faanes et al., SC 2012): groups of 6 x 16 switches, h global links a switch.
+    """Return a Cascade (Faanes et al., SC 2012): groups of 6 x 16 switches, h global links per switch.
 
-    In a chassis all 16 switches are linked to each other once; switches at the same place of the six chassis of a group
-    three times.  Global links are dealt out as in :func:`~routing.topologies.low_diameter.dragonfly`; with two groups
-    and two of them a switch there are 192, which makes the 192 switches and 3072 links of J. Domke's "Routing on the
-    channel dependency graph" (2017).
+    All 16 switches of a chassis are linked to each other once; switches at the same position of the six chassis of a
+    group three times.  Global links are assigned as in :func:`~routing.topologies.low_diameter.dragonfly`.  Two groups
+    with two global links per switch have 192 of them, which gives the 192 switches and 3072 links of J. Domke's
+    "Routing on the channel dependency graph" (2017).
 
     Parameters
     ----------
     groups
-        Groups, 1 to 96 h + 1.
+        Number of groups, 1 to 96 h + 1.
     h
-        Global links of a switch.
+        Global links per switch.
     options
         CAs per switch (default 8), redundancy, link width and speed, LMC.
 
     Raises
     ------
     OptionError
-        A number out of its range, or more than a subnet holds.
+        A number is out of range, or the fabric exceeds a subnet.
     """
     switches = CHASSIS * BLADES
     if h < 0 or not 1 <= groups <= switches * h + 1:

@@ -1,4 +1,4 @@
-"""Arithmetic in the finite fields that Slim Fly is made from."""
+"""Arithmetic in finite fields, for the construction of Slim Fly."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import itertools
 
 
 class GaloisField:
-    """The field of ``order`` elements, which are numbered 0 to order - 1 (base-p digits: a polynomial's coefficients).
+    """Finite field of ``order`` elements, numbered 0 to order - 1 (base-p digits are the coefficients of a polynomial).
 
     Parameters
     ----------
     order
-        A prime power p^n.  Cost: O(order^2) in the worst case, to find a primitive polynomial.
+        A prime power p^n.
+
+    Notes
+    -----
+    O(order^2) in the worst case, to find a primitive polynomial.
     """
 
     def __init__(self, order: int) -> None:
@@ -22,11 +26,11 @@ class GaloisField:
 
     @staticmethod
     def is_prime_power(order: int) -> bool:
-        """Whether there is a field of that order."""
+        """Return whether a field of that order exists."""
         return order > 1 and _root(order) != (0, 0)
 
     def _cycle(self, polynomial: tuple[int, ...]) -> list[int] | None:
-        """The powers of x modulo x^n - polynomial, if they are all the elements but 0."""
+        """Return the powers of x modulo x^n - polynomial if they are all nonzero elements, else None."""
         element, seen = [1] + [0] * (self._n - 1), []
         for _ in range(self.order - 1):
             seen.append(sum(digit * self._p**place for place, digit in enumerate(element)))
@@ -35,19 +39,19 @@ class GaloisField:
         return seen if len(set(seen)) == len(seen) and 0 not in seen else None
 
     def power(self, exponent: int) -> int:
-        """The primitive element to that power."""
+        """Return the primitive element to that power."""
         return self._powers[exponent % (self.order - 1)]
 
     def add(self, a: int, b: int) -> int:
-        """Sum of two elements."""
+        """Return the sum of two elements."""
         return self._digitwise(a, b, 1)
 
     def subtract(self, a: int, b: int) -> int:
-        """Difference of two elements."""
+        """Return the difference of two elements."""
         return self._digitwise(a, b, -1)
 
     def multiply(self, a: int, b: int) -> int:
-        """Product of two elements."""
+        """Return the product of two elements."""
         return self.power(self._log[a] + self._log[b]) if a and b else 0
 
     def _digitwise(self, a: int, b: int, sign: int) -> int:
@@ -59,7 +63,7 @@ class GaloisField:
 
 
 def _root(order: int) -> tuple[int, int]:
-    """(p, n) with p prime and p^n = order, or (0, 0)."""
+    """Return (p, n) with p prime and p^n = order, or (0, 0)."""
     p = next((candidate for candidate in range(2, order + 1) if order % candidate == 0), 0)
     n, rest = 0, order
     while p and rest % p == 0:

@@ -1,7 +1,7 @@
-"""Topologies whose switches sit at the points of a grid: ring, mesh, torus, hypercube, HyperX, full mesh.
+"""Topologies with switches on the points of a grid: ring, mesh, torus, hypercube, HyperX, full mesh.
 
-The last dimension counts fastest in the order of the switches.  Slots go by dimension, in a mesh or torus first
-towards the lower and then towards the higher coordinate.
+Switches are ordered with the last dimension varying fastest.  Slots are ordered by dimension; in a mesh or torus, the
+slot towards the lower coordinate precedes the one towards the higher coordinate.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from routing.topologies.plan import Cable, Plan, check_size, lay
 
 
 def _strides(dims: Sequence[int], options: TopologyOptions) -> list[int]:
-    """How far apart in the order of switches two neighbours along each dimension are."""
+    """Return the distance of two neighbours along each dimension in the order of switches."""
     if not dims or min(dims) < 1:
         raise OptionError(
             f"{'x'.join(map(str, dims)) or 'nothing'} is no grid", remedy="give one size of at least 1 per dimension"
@@ -47,12 +47,12 @@ def _grid(name: str, dims: Sequence[int], wrapped: bool, options: TopologyOption
 
 
 def ring(switches: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """A ring of at least 3 switches: as many links, diameter floor(N / 2).
+    """Return a ring of at least 3 switches: as many links, diameter floor(N / 2).
 
     Raises
     ------
     OptionError
-        Fewer than 3 switches, or more than a subnet holds.
+        There are fewer than 3 switches, or the fabric exceeds a subnet.
     """
     if switches < 3:
         raise OptionError(f"{switches} switches make no ring", remedy="take at least 3, or a mesh")
@@ -60,27 +60,27 @@ def ring(switches: int, options: TopologyOptions = DEFAULTS) -> Fabric:
 
 
 def mesh(dims: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
-    """A mesh: neighbours along every dimension are linked, the ends are not.  Diameter: sum of (size - 1).
+    """Return a mesh: a grid with links between neighbours, without wrap-around links.  Diameter: sum of (size - 1).
 
     Parameters
     ----------
     dims
-        Size of each dimension, at least 1; one dimension makes a line.
+        Size of each dimension, at least 1; one dimension is a line.
     options
         CAs per switch (default 1), redundancy, link width and speed, LMC.
 
     Raises
     ------
     OptionError
-        No dimension, a size under 1, more than a subnet holds.
+        There is no dimension, a size is under 1, or the fabric exceeds a subnet.
     """
     return _grid("mesh-" + "x".join(map(str, dims)), dims, False, options)
 
 
 def torus(dims: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
-    """A torus (k-ary n-cube): a mesh whose dimensions are closed to rings.  Diameter: sum of floor(size / 2).
+    """Return a torus (k-ary n-cube): a mesh with wrap-around links.  Diameter: sum of floor(size / 2).
 
-    A dimension of size 2 has one link, not two on top of each other; so a torus of twos is a hypercube.
+    A dimension of size 2 has one link, not two parallel ones, so that a torus of sizes 2 is a hypercube.
 
     Parameters
     ----------
@@ -92,18 +92,18 @@ def torus(dims: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
     Raises
     ------
     OptionError
-        No dimension, a size under 1, more than a subnet holds.
+        There is no dimension, a size is under 1, or the fabric exceeds a subnet.
     """
     return _grid("torus-" + "x".join(map(str, dims)), dims, True, options)
 
 
 def hypercube(dimension: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """A hypercube: 2^d switches, each linked to the d that differ in one bit.  Diameter d.
+    """Return a hypercube: 2^d switches, each linked to the d switches that differ in one bit.  Diameter d.
 
     Raises
     ------
     OptionError
-        A dimension under 0, or more switches than a subnet holds.
+        The dimension is under 0, or the fabric exceeds a subnet.
     """
     if not 0 <= dimension <= 15:
         raise OptionError(f"a hypercube of dimension {dimension}", remedy="choose a dimension from 0 to 15")
@@ -111,9 +111,10 @@ def hypercube(dimension: int, options: TopologyOptions = DEFAULTS) -> Fabric:
 
 
 def hyperx(dims: Sequence[int], links: Sequence[int] | None = None, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """A HyperX (Ahn et al., SC 2009): along every dimension all switches are linked to each other.
+    """Return a HyperX (Ahn et al., SC 2009): along every dimension all switches are linked to each other.
 
-    Diameter: number of dimensions of size 2 or more.  One dimension is a full mesh, all of size 2 a hypercube.
+    The diameter is the number of dimensions of size 2 or more.  One dimension is a full mesh; if all sizes are 2, it is
+    a hypercube.
 
     Parameters
     ----------
@@ -127,8 +128,8 @@ def hyperx(dims: Sequence[int], links: Sequence[int] | None = None, options: Top
     Raises
     ------
     OptionError
-        No dimension, a size or number of links under 1, not one number of links per dimension, more than a subnet
-        holds.
+        There is no dimension, a size or number of links is under 1, ``links`` has another length than ``dims``, or the
+        fabric exceeds a subnet.
     """
     if not dims:
         raise OptionError("a HyperX of no dimension", remedy="give one size of at least 1 per dimension")
@@ -142,12 +143,12 @@ def hyperx(dims: Sequence[int], links: Sequence[int] | None = None, options: Top
 
 
 def full_mesh(switches: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Every switch linked to every other: N (N - 1) / 2 links, diameter 1.
+    """Return a full mesh, in which every switch is linked to every other: N (N - 1) / 2 links, diameter 1.
 
     Raises
     ------
     OptionError
-        Fewer than 1 switch, or more than their ports can link.
+        There is no switch, or more switches than their ports can link.
     """
     if switches < 1:
         raise OptionError(f"a full mesh of {switches} switches", remedy="take at least 1")
@@ -165,7 +166,7 @@ def _hyperx(name: str, dims: Sequence[int], links: Sequence[int], options: Topol
             for axis, (size, stride, number) in enumerate(zip(dims, strides, links, strict=True)):
                 here = place[axis]
                 for there in range(here + 1, size):
-                    # A switch has no slot towards itself: the slots of higher coordinates move down by one.
+                    # A switch has no slot towards itself, so the slots of higher coordinates move down by one.
                     near, far = first[axis] + (there - 1) * number, first[axis] + here * number
                     other = row + (there - here) * stride
                     for more in range(number):

@@ -15,7 +15,7 @@ from routing.topologies.plan import Cable, Label, Plan, check_size, lay
 def lay_graph(
     name: str, labels: Sequence[Label], pairs: Iterable[tuple[int, int]], cas: int, options: TopologyOptions
 ) -> Fabric:
-    """A fabric whose slots are taken in the order of the pairs."""
+    """Return a fabric in which each pair takes the next free slot of both its switches."""
     taken = [0] * len(labels)
     cables: list[Cable] = []
     for a, b in pairs:
@@ -26,26 +26,26 @@ def lay_graph(
 
 
 def dragonfly(a: int, p: int, h: int, g: int | None = None, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """A dragonfly (Kim et al., ISCA 2008): g groups of a switches, all linked within a group; h global links a switch.
+    """Return a dragonfly (Kim et al., ISCA 2008): g groups of a switches, and h global links per switch.
 
-    Where global links end is not part of the definition.  Here they are dealt out like cards: the pairs of groups
-    take turns, as long as both have a global port left, and within each group the switches take turns.  With
-    g = a h + 1 every two groups have exactly one link; with fewer groups several.  A global port may be left over, and
-    then stays empty.
+    All switches of a group are linked to each other.  The definition leaves the ends of global links open.  Here the
+    pairs of groups take turns as long as both have a free global port, and within each group the switches take turns.
+    With g = a h + 1 any two groups have exactly one link, with fewer groups several.  A leftover global port stays
+    empty.
 
     Parameters
     ----------
     a, p, h
-        Switches of a group, CAs of a switch, global links of a switch.
+        Switches per group, CAs per switch, global links per switch.
     g
-        Groups, 1 to a h + 1; None: a h + 1.
+        Number of groups, 1 to a h + 1; None: a h + 1.
     options
         ``cas`` overrides p; redundancy, link width and speed, LMC.
 
     Raises
     ------
     OptionError
-        A number out of its range, or more than a subnet holds.
+        A number is out of range, or the fabric exceeds a subnet.
     """
     if min(a, h + 1, p + 1) < 1:
         raise OptionError(f"a dragonfly of a={a} p={p} h={h}", remedy="take a of at least 1, p and h of at least 0")
@@ -63,7 +63,7 @@ def dragonfly(a: int, p: int, h: int, g: int | None = None, options: TopologyOpt
 
 
 def global_pairs(a: int, h: int, groups: int) -> Iterator[tuple[int, int]]:
-    """The global links of groups of ``a`` switches with ``h`` each, dealt out as :func:`dragonfly` says."""
+    """Yield the global links of groups of ``a`` switches with ``h`` links each, assigned as in :func:`dragonfly`."""
     dealt = [0] * groups
     progress = groups > 1
     while progress:
@@ -77,7 +77,7 @@ def global_pairs(a: int, h: int, groups: int) -> Iterator[tuple[int, int]]:
 
 
 def slimfly(q: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """A Slim Fly (Besta and Hoefler, SC 2014): 2 q^2 switches of diameter 2, the McKay-Miller-Siran graphs.
+    """Return a Slim Fly (Besta and Hoefler, SC 2014): 2 q^2 switches of diameter 2, the McKay-Miller-Siran graphs.
 
     With q = 4 w + d, d one of -1, 0, 1, each switch has (3 q - d) / 2 links to others.
 
@@ -91,7 +91,7 @@ def slimfly(q: int, options: TopologyOptions = DEFAULTS) -> Fabric:
     Raises
     ------
     OptionError
-        q is none of these, or the fabric more than a subnet holds.
+        q is invalid, or the fabric exceeds a subnet.
     """
     if not 3 <= q <= 127 or not GaloisField.is_prime_power(q):
         raise OptionError(
@@ -117,7 +117,7 @@ def slimfly(q: int, options: TopologyOptions = DEFAULTS) -> Fabric:
 
 
 def _slimfly_steps(field: GaloisField, delta: int) -> tuple[frozenset[int], frozenset[int]]:
-    """The two sets of differences along the columns of the two halves; each is its own negative."""
+    """Return the generator sets of the two halves of the graph; each is closed under negation."""
     q = field.order
     if delta == -1:
         w = (q + 1) // 4
@@ -129,23 +129,23 @@ def _slimfly_steps(field: GaloisField, delta: int) -> tuple[frozenset[int], froz
 
 
 def kautz(d: int, k: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """A Kautz graph with its arcs as links: (d + 1) d^(k-1) switches, d times as many links, diameter at most k.
+    """Return a Kautz graph with its arcs as links: (d + 1) d^(k-1) switches, d times as many links, diameter at most k.
 
-    Switches are the words of k letters out of d + 1 in which no letter follows itself; a word is linked to the d words
-    that drop its first letter and add a last one.  Links are full duplex, so each switch has 2 d of them; two words
+    Switches are the words of k letters out of d + 1 in which no letter follows itself.  A word is linked to the d words
+    that drop its first letter and append a last one.  Links are full duplex, so each switch has 2 d of them; two words
     that alternate between the same two letters are linked twice.
 
     Parameters
     ----------
     d, k
-        Arcs out of a switch, and length of the words, at least 1.
+        Out-degree of a switch, and length of the words, at least 1.
     options
         CAs per switch (default 1), redundancy, link width and speed, LMC.
 
     Raises
     ------
     OptionError
-        d or k under 1, or more than a subnet holds.
+        d or k is under 1, or the fabric exceeds a subnet.
     """
     if min(d, k) < 1 or max(d, k) > 126:
         raise OptionError(f"a Kautz graph of d = {d}, k = {k}", remedy="take both from 1 to 126")

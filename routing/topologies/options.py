@@ -1,4 +1,4 @@
-"""What every generator can be told beside the shape: CAs, parallel links, width and speed, LMC, seed."""
+"""Options of all generators: CAs, parallel links, link width and speed, LMC, seed."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ class TopologyOptions:
     Attributes
     ----------
     cas
-        CAs on each switch that carries any; None: what the topology's definition says, 1 where it says nothing.
+        CAs on each switch that has any; None: the number of the topology's definition, 1 if it gives none.
     redundancy
         Parallel links for each link of the topology.
     width
-        Lanes of every link: 1, 2, 4, 8 or 12.
+        Link width in physical lanes: 1, 2, 4, 8 or 12.
     speed
-        Signalling rate of one lane: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR, or the same in Gb/s within one
-        percent (14 is FDR).
+        Signalling rate of one physical lane: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR, or the rate in Gb/s within
+        one percent (14 is FDR).
     lmc
         LMC of the CAs' ports, 0 to 7.
     seed
-        Of the random topologies; the others do not look at it.
+        Seed of random topologies; other topologies ignore it.
     name
-        Name of the fabric; None: made of the topology and its arguments.
+        Name of the fabric; None: derived from the topology and its arguments.
 
     Raises
     ------
     OptionError
-        A value out of its range.
+        A value is out of range.
     """
 
     cas: int | None = None
@@ -60,7 +60,7 @@ class TopologyOptions:
             raise OptionError(f"no link has the speed {self.speed!r}", remedy=f"choose one of {known}")
 
     def _check_types(self) -> None:
-        """Options come from a command line too, where nothing has a type."""
+        """Check the types of the options, as options from a command line have none."""
         for option in ("cas", "redundancy", "width", "lmc", "seed"):
             value = getattr(self, option)
             if not (type(value) is int or (option == "cas" and value is None)):
@@ -72,13 +72,13 @@ class TopologyOptions:
 
     @property
     def rate(self) -> float:
-        """The speed in Gb/s of one lane."""
+        """Signalling rate of one physical lane in Gb/s."""
         rate = _rate(self.speed)
         assert rate is not None, "checked when the options were made"
         return rate
 
     def cas_or(self, default: int) -> int:
-        """The number of CAs that was asked for, or the one of the definition."""
+        """Return the requested number of CAs, or the default if none was requested."""
         return default if self.cas is None else self.cas
 
 

@@ -1,11 +1,12 @@
-"""From the plan of a topology to the fabric: GUIDs, names and port numbers, the same way for every generator.
+"""Fabric from the plan of a topology: GUIDs, names and port numbers by the same rules for every generator.
 
-A plan knows switches by their place and says for every link at which *slot* of its two switches it ends.  On each
-switch the CAs take the first ports, and slot ``n`` takes the next ``redundancy`` ports after slot ``n - 1``.  So the
-same direction has the same port numbers on every switch, which dimension-order engines and people rely on; a slot
-that a switch at the border does not use is an empty port.
+A plan identifies switches by their labels, and states for every link the *slot* at both switches.  On each switch the
+CAs take the first ports, and slot ``n`` takes the ``redundancy`` ports after those of slot ``n - 1``.  Equal directions
+therefore have equal port numbers on all switches, which dimension-order engines rely on.  A slot that a switch at the
+border does not use is an empty port.
 
-GUIDs are those that ibsim gives out itself: CAs from 0x100000 (a CA with n ports takes n + 1), switches from 0x200000.
+GUIDs are those that ibsim assigns by default: CAs from 0x100000 (a CA with n ports takes n + 1), switches from
+0x200000.
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ Cable = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Plan:
-    """A topology on paper.
+    """Description of a topology before its fabric is built.
 
     Attributes
     ----------
     name
-        Of the fabric, unless the options name it.
+        Name of the fabric, unless the options have one.
     labels
-        Place of each switch, which names it: (0, 1, 2) is ``sw0.1.2``, its first CA ``ca0.1.2.0``.
+        Coordinates of each switch, which name it: (0, 1, 2) is ``sw0.1.2``, its first CA ``ca0.1.2.0``.
     cables
-        The links between switches, each once.
+        Links between switches, each once.
     slots
         Number of slots of each switch.
     cas
         Number of CA ports of each switch.
     shared
-        The CAs that are not simply one port on one switch: for each its switches.  They take the CA ports of those
-        switches in order; empty: every CA port has a CA of its own.
+        Switches of each CA, if CAs have several ports.  They take the CA ports of those switches in order.  Empty: each
+        CA port has its own CA.
     """
 
     name: str
@@ -57,12 +58,12 @@ class Plan:
 
 
 def check_size(switches: int, cas: int, options: TopologyOptions, *, ca_ports: int = 1) -> None:
-    """Refuse what no subnet can hold, before any of it is made.
+    """Check that the fabric fits into a subnet, before it is built.
 
     Raises
     ------
     OptionError
-        More LIDs than there are.
+        More LIDs are needed than exist.
     """
     lids = switches + cas * ca_ports * (1 << options.lmc)
     if lids > MAX_UNICAST_LID:
@@ -74,12 +75,16 @@ def check_size(switches: int, cas: int, options: TopologyOptions, *, ca_ports: i
 
 
 def lay(plan: Plan, options: TopologyOptions) -> Fabric:
-    """Build the fabric of a plan.  Cost: O(devices + cables).
+    """Build the fabric of a plan.
 
     Raises
     ------
     OptionError
-        A switch would need more than 254 ports, or the fabric more LIDs than there are.
+        A switch would need more than 254 ports, or the fabric more LIDs than exist.
+
+    Notes
+    -----
+    O(devices + cables).
     """
     check_size(len(plan.labels), len(plan.shared) or sum(plan.cas), options)
     ports = [cas + slots * options.redundancy for cas, slots in zip(plan.cas, plan.slots, strict=True)]

@@ -17,10 +17,10 @@ SWAPS_PER_LINK = 10
 
 
 def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """A random connected fabric in which every switch is linked to ``degree`` different others.
+    """Return a random connected fabric in which every switch is linked to ``degree`` different others.
 
-    A circulant is mixed by random exchanges of the far ends of two links, ten per link, and by more while it is not
-    connected.  Nearly uniform among all such graphs, and the same for the same seed on every machine.
+    A circulant graph is randomised by ten exchanges of link ends per link, and by more until the graph is connected.
+    The result is nearly uniform among all such graphs, and the same for the same seed on every machine.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAUL
     Raises
     ------
     OptionError
-        There is no such graph, or it cannot be connected, or it is more than a subnet holds.
+        No such graph exists, it cannot be connected, or the fabric exceeds a subnet.
     """
     if not 0 <= degree < switches or switches * degree % 2:
         raise OptionError(
@@ -52,7 +52,7 @@ def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAUL
 
 
 def _ring(switches: int, rng: random.Random) -> list[tuple[int, int]]:
-    """Exchanges would split a graph of degree 2 nearly always; its connected ones are the shuffled rings."""
+    """Return the links of a shuffled ring; exchanges would nearly always split a graph of degree 2."""
     order = list(range(switches))
     rng.shuffle(order)
     return [(min(pair), max(pair)) for pair in zip(order, order[1:] + order[:1], strict=True)]
@@ -72,7 +72,7 @@ def _mixed(switches: int, degree: int, rng: random.Random) -> list[tuple[int, in
 
 
 def _swap(pairs: list[tuple[int, int]], present: set[tuple[int, int]], rng: random.Random) -> None:
-    """Exchange the far ends of two random links, unless that makes a loop or a double link."""
+    """Exchange the far ends of two random links, unless a self-loop or double link would result."""
     one, two = rng.randrange(len(pairs)), rng.randrange(len(pairs))
     (a, b), (c, d) = pairs[one], pairs[two]
     if rng.getrandbits(1):

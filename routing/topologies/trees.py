@@ -1,4 +1,4 @@
-"""Trees: extended generalised fat trees, and the k-ary n-tree that is one of them."""
+"""Tree topologies: extended generalised fat trees, and the k-ary n-tree as a special case."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from routing.topologies.plan import Cable, Plan, check_size, lay
 
 
 def xgft(children: Sequence[int], parents: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
-    """An extended generalised fat tree XGFT(h; m1..mh; w1..wh) (Oehring et al., IPPS 1995).
+    """Return an extended generalised fat tree XGFT(h; m1..mh; w1..wh) (Oehring et al., IPPS 1995).
 
-    Level 0 are the CAs, levels 1 to h the switches: something at level i has m_i children, something at level i - 1
-    has w_i parents.  There are w_1 ... w_i * m_(i+1) ... m_h switches at level i.  Children take the lower slots.
-    Switch ``sw<level>.<number>``.  With w1 over 1 the CAs have several ports, and w1 planes of switches that only they
-    share.  The 40-port tree of three levels is ``xgft([20, 20, 40], [1, 20, 20])``.
+    CAs are level 0, switches levels 1 to h.  A node at level i has m_i children, a node at level i - 1 has w_i parents.
+    There are w_1 ... w_i * m_(i+1) ... m_h switches at level i.  Children take the lower slots.  Switches are named
+    ``sw<level>.<number>``.  With w1 over 1 the CAs have several ports, which connect w1 planes of switches.  The
+    40-port tree of three levels is ``xgft([20, 20, 40], [1, 20, 20])``.
 
     Parameters
     ----------
@@ -31,7 +31,8 @@ def xgft(children: Sequence[int], parents: Sequence[int], options: TopologyOptio
     Raises
     ------
     OptionError
-        Lists of different length, numbers under 1, switches of over 254 ports, more than a subnet holds.
+        The lists have different lengths or numbers under 1, a switch has over 254 ports, or the fabric exceeds a
+        subnet.
     """
     if not children or len(children) != len(parents) or min(*children[1:], *parents, 1) < 1 or children[0] < 0:
         raise OptionError(
@@ -43,9 +44,10 @@ def xgft(children: Sequence[int], parents: Sequence[int], options: TopologyOptio
 
 
 def kary_ntree(k: int, n: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """A k-ary n-tree (Petrini and Vanneschi, IPPS 1997): n levels of k^(n-1) switches, k children and k parents each.
+    """Return a k-ary n-tree (Petrini and Vanneschi, IPPS 1997): n levels of k^(n-1) switches.
 
-    It is XGFT(n; k..k; 1,k..k); there are (n - 1) k^n links between switches.
+    Each switch has k children and k parents.  The tree is XGFT(n; k..k; 1,k..k); there are (n - 1) k^n links between
+    switches.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ def kary_ntree(k: int, n: int, options: TopologyOptions = DEFAULTS) -> Fabric:
     Raises
     ------
     OptionError
-        k or n under 1, or more than a subnet holds.
+        k or n is under 1, or the fabric exceeds a subnet.
     """
     if min(k, n) < 1 or n > 15:
         raise OptionError(f"a {k}-ary {n}-tree", remedy="take k of at least 1 and n from 1 to 15")
@@ -93,10 +95,10 @@ def _xgft(name: str, children: Sequence[int], parents: Sequence[int], options: T
 
 
 def _pairs(level: int, children: Sequence[int], parents: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
-    """Who at ``level`` is linked with whom above it: lower, which of its parents, upper, which of its children.
+    """Yield the links between ``level`` and the level above: lower, parent index, upper, child index.
 
-    Numbers within a level are mixed-radix: the position among subtrees (top level first), then which of the
-    copies of that subtree's root (first chosen parent last).
+    Numbers within a level are mixed-radix: the position among the subtrees (top level first), then the copy of that
+    subtree's root (first chosen parent last).
     """
     copies, above = math.prod(parents[:level]), math.prod(children[level + 1 :])
     for subtree in range(above):

@@ -1,7 +1,7 @@
-"""What if this broke: every fault laid over a fabric, re-routed and proven, before it happens.
+"""What-if analysis: apply possible faults to a fabric, re-route it, and prove and measure the tables.
 
-A :class:`Baseline` is the fabric as it is with its tables; :func:`explore` gives the :class:`Effect` of each
-:class:`Scenario`, that is of faults that happen together.
+A :class:`Baseline` is the current fabric with its tables; :func:`explore` computes the :class:`Effect` of each
+:class:`Scenario`, a set of simultaneous faults.
 """
 
 from routing.whatif.connection import weak_spots

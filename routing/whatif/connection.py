@@ -1,4 +1,4 @@
-"""What hangs together before and after a fault, and the links and switches on which that rests."""
+"""Connectivity before and after a fault, and the links and switches whose loss disconnects a fabric."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ import numpy.typing as npt
 
 from routing.fabric import Fabric
 from routing.faults.choose import link_faults
-from routing.faults.model import device_names
 
 
 @dataclass(frozen=True)
 class Separation:
-    """What a fault takes apart.
+    """Loss of connectivity by a fault.
 
     Attributes
     ----------
     connected
-        Whether all switches and CAs that survive can still reach whomever they could reach before.
+        Whether all surviving switches and CAs can reach each other if they could before.
     parts
-        Connected parts of the switches.
+        Number of connected components of the switches.
     cut_off
-        The CAs and routers that survive, and have lost the larger part of what they were connected to: by name, or by
-        node GUID where several have that name.
+        Labels of surviving CAs and routers that are no longer in the largest remainder of their component.
     endports, pairs
-        End ports with a LID on a switch, and their ordered pairs that lie in one part.
+        Number of end ports with a LID on a switch, and of their ordered pairs within one component.
     """
 
     connected: bool
@@ -39,9 +37,9 @@ class Separation:
 
 
 def separation(before: Fabric, after: Fabric) -> Separation:
-    """What has come apart; devices and end ports are matched by GUID.
+    """Compute the loss of connectivity; devices and end ports are matched by GUID.
 
-    Where a part breaks in pieces, its rest is the piece with most of its end ports (of equal ones the first).
+    If a component breaks into pieces, its remainder is the piece with most of its end ports (the first of equal ones).
     Cost: O(S + T + E).
     """
     old_part, part = endport_part(before), endport_part(after)
@@ -61,14 +59,14 @@ def separation(before: Fabric, after: Fabric) -> Separation:
     return Separation(
         connected=not cut.size and pieces,
         parts=1 + int(after.component.max(initial=-1)),
-        cut_off=tuple(device_names(before, (before.switches + cut).tolist())) if cut.size else (),
+        cut_off=tuple(before.labels[before.switches + row] for row in cut.tolist()),
         endports=int(numbers.sum()),
         pairs=int((numbers * (numbers - 1)).sum()),
     )
 
 
 def endport_part(fabric: Fabric) -> npt.NDArray[np.int32]:
-    """int32[E], the part that each end port is in, or -1 (cabled to no switch)."""
+    """Return int32[E], the connected component of each end port, -1 if it is not cabled to a switch."""
     if not fabric.switches:
         return np.full(fabric.endports, -1, np.int32)
     at = fabric.endport_switch
@@ -76,9 +74,9 @@ def endport_part(fabric: Fabric) -> npt.NDArray[np.int32]:
 
 
 def _rests(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """The part after that is the rest of each part before; -2, which is none, where nothing is left."""
+    """Return, for each component before, the component after the fault that is its remainder; -2 if nothing is left."""
     parts = int(old_part.max(initial=-1)) + 1
-    rest = np.full(parts + 1, -2, np.int32)  # never the part of anything
+    rest = np.full(parts + 1, -2, np.int32)  # -2 is not the number of any component
     both = (old_part >= 0) & (new_part >= 0)
     for part in range(parts):
         counts = np.bincount(new_part[both & (old_part == part)])
@@ -88,14 +86,14 @@ def _rests(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]) -> 
 
 
 def _switch_pieces(before: Fabric, after: Fabric) -> bool:
-    """Whether the switches that survive of each part are in one part still."""
+    """Return whether the surviving switches of each component are still in one component."""
     place = np.searchsorted(before.switch_guid, after.switch_guid)
     pairs = np.column_stack([before.component[place], after.component])
     return len(np.unique(pairs, axis=0)) == len(np.unique(pairs[:, 0]))
 
 
 def weak_spots(fabric: Fabric) -> tuple[list[int], list[int]]:
-    """Bridges and articulation points: links (rows) and switches whose loss splits the switches of a part.
+    """Return bridges and articulation points: links (rows) and switches whose loss splits a connected component.
 
     Notes
     -----
@@ -109,5 +107,5 @@ def weak_spots(fabric: Fabric) -> tuple[list[int], list[int]]:
 
 
 def link_names(fabric: Fabric, links: Iterable[int]) -> list[str]:
-    """How faults call these links."""
+    """Return the names of links in the form that faults use."""
     return [fault.name for fault in link_faults(fabric, links)]

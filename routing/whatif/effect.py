@@ -1,9 +1,9 @@
-"""What one scenario does to a fabric and its tables."""
+"""Effect of one fault scenario on a fabric and its tables."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,31 +13,34 @@ from routing.errors import OptionError, RoutingError
 from routing.fabric import Fabric
 from routing.faults import apply_faults
 from routing.publish import verify
-from routing.quality import all_to_all_share, channel_loads
-from routing.reroute import Published, Stability, reroute
+from routing.reroute import Published, Rerouted, Stability, reroute
 from routing.tables import Routing
+from routing.whatif.capacity import Capacity, bisection_loss, loss
 from routing.whatif.connection import Separation, separation
 from routing.whatif.scenarios import Scenario
 
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """A fabric as it is, the tables in its switches, and how they would be mended.
+    """Current fabric, the tables in its switches, and the settings of re-routes.
 
     Attributes
     ----------
     engine, options
-        What made the tables, and mends them.
+        Engine of the tables and of re-routes, and its options.
     published
         Fabric, tables, proof.
     stability
-        What a mended table may change that need not.
+        Limit of the changes that a re-route may make beyond the necessary ones.
+    beside_fresh
+        Whether to measure tables computed from scratch, too, for each scenario.
     """
 
     engine: Engine
     options: EngineOptions
     published: Published
-    stability: Stability = Stability.FULL
+    stability: Stability = Stability.BALANCED
+    beside_fresh: bool = False
 
     @classmethod
     def of(
@@ -47,65 +50,79 @@ class Baseline:
         options: EngineOptions,
         *,
         routing: Routing | None = None,
-        stability: Stability = Stability.FULL,
+        stability: Stability = Stability.BALANCED,
+        beside_fresh: bool = False,
     ) -> Baseline:
-        """Route the fabric, or take the tables that it has, and prove them.
+        """Route the fabric, or use its current tables (``routing``), and prove them.
 
         Raises
         ------
         RoutingError, OptionError
-            What the engine and the proof say; also tables that leave out routes, or have a credit loop where the engine
-            promises none.
+            The engine or the proof fails; the tables lack routes, or have a credit loop although the engine promises
+            to avoid them.
         """
         if routing is None:
             routing = engine.route(fabric, options)
             proof = verify(fabric, routing, engine, threads=options.threads)
         else:
             proof = _proven(fabric, routing, engine, options)
-        return cls(engine, options, Published(fabric, routing, proof), stability)
+        return cls(engine, options, Published(fabric, routing, proof), stability, beside_fresh)
+
+    @property
+    def a2a(self) -> float:
+        """All-to-all share of the current tables."""
+        return self.capacity.a2a
 
     @cached_property
-    def a2a(self) -> float:
-        """All-to-all share of the tables as they are."""
-        return _a2a(self.published.fabric, self.published.routing, self.options.threads)
+    def capacity(self) -> Capacity:
+        """Throughput of the tables before any fault."""
+        published = self.published
+        return Capacity.of(published.fabric, published.routing, self.separation, threads=self.options.threads)
 
     @cached_property
     def separation(self) -> Separation:
-        """What hangs together before any fault."""
+        """Connectivity before any fault."""
         return separation(self.published.fabric, self.published.fabric)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What a scenario does, once the tables are mended.
+    """Effect of a scenario after the re-route.
 
     Attributes
     ----------
     fault, kind
-        Names and kinds of what breaks.
+        Names and kinds of the faults, joined.
     faults
-        Each by name.
+        Names of the faults.
     connected
-        Whether all that survives is as connected as it was.
+        Whether all surviving devices are as connected as before.
     certified
-        Whether the mended tables are proven: complete in each connected part, and free of credit loops.
+        Whether the new tables are proven: complete in each connected component, and free of credit loops.
     strength
         "reversible" or "forward" (see :mod:`routing.deadlock.proof`); None if there is no certificate.
     vls, vls_needed
-        Data VLs that the mended tables use, and that they need.  None if there are no tables.
+        Number of data VLs that the new tables use, and that they need.  None if there are no tables.
     changed, broken
-        Forwarding entries that differ from the tables before, and those of the tables before that no longer hold.
+        Number of LFT entries that differ from the old tables, and of old entries that are no longer valid.
     a2a
-        All-to-all share; None where no channel carries anything, or without tables.
+        All-to-all share; None if no channel carries traffic, or without tables.
     loss
-        Share of the all-to-all traffic of before, at its rate of before, that is carried no more: pairs that are not
-        connected lose all, the others what the rate of a flow has fallen by.  None without tables.
+        Lost share of the all-to-all traffic at its old rate: disconnected pairs lose everything, the others the
+        decrease of a flow's rate.  None without tables.
+    bisection
+        Effective bisection bandwidth, a share; None with fewer than two end ports, or without tables.
+    bisection_loss
+        Lost share of the traffic of random bisections; None without tables, or if there was no traffic before.
+    fresh_loss, fresh_bisection_loss
+        Both losses for tables computed from scratch on the faulty fabric; None if not asked for, or if the engine
+        failed.
     parts
-        Connected parts of the switches.
+        Number of connected components of the switches.
     cut_off
-        CAs and routers that survive and are cut off.
+        Labels of CAs and routers that survive and are disconnected.
     how, reason
-        What it took to mend the tables; "failed" and why, if the engine could not.
+        Method of the re-route and its reason; "failed" and the error if the engine failed.
     """
 
     fault: str
@@ -113,105 +130,120 @@ class Effect:
     faults: tuple[str, ...]
     connected: bool
     certified: bool
-    strength: str | None
-    vls: int | None
-    vls_needed: int | None
-    changed: int | None
-    broken: int | None
-    a2a: float | None
-    loss: float | None
+    strength: str | None = None
+    vls: int | None = None
+    vls_needed: int | None = None
+    changed: int | None = None
+    broken: int | None = None
+    a2a: float | None = None
+    loss: float | None = None
+    bisection: float | None = None
+    bisection_loss: float | None = None
+    fresh_loss: float | None = None
+    fresh_bisection_loss: float | None = None
     parts: int
     cut_off: tuple[str, ...]
     how: str
     reason: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {**asdict(self), "faults": list(self.faults), "cut_off": list(self.cut_off)}
 
 
 def effect_of(baseline: Baseline, scenario: Scenario) -> Effect:
-    """Lay the scenario over the fabric, mend the tables, prove and measure them.
+    """Apply a scenario to the fabric, re-route it, and prove and measure the tables.
 
     Raises
     ------
     OptionError
-        A fault that does not fit the fabric, or an option that the engine cannot serve.
+        A fault does not exist on the fabric, or the engine does not support an option.
     """
     before = baseline.published
     fabric = apply_faults(before.fabric, scenario.faults)
     apart = separation(before.fabric, fabric)
-    names = tuple(fault.name for fault in scenario.faults)
+    effect = Effect(
+        fault=scenario.name,
+        kind=scenario.kind,
+        faults=tuple(fault.name for fault in scenario.faults),
+        connected=apart.connected,
+        certified=False,
+        parts=apart.parts,
+        cut_off=apart.cut_off,
+        how="failed",
+        reason="",
+    )
     try:
         mended = reroute(baseline.engine, baseline.options, before, fabric, stability=baseline.stability)
     except RoutingError as error:
-        return Effect(
-            scenario.name, scenario.kind, names, apart.connected, False, None, None, None, None, None, None, None,
-            apart.parts, apart.cut_off, "failed", str(error),
-        )  # fmt: skip
-    a2a = _a2a(fabric, mended.routing, baseline.options.threads)
-    return Effect(
-        fault=scenario.name,
-        kind=scenario.kind,
-        faults=names,
-        connected=apart.connected,
+        return replace(effect, reason=str(error))
+    had, has = baseline.capacity, Capacity.of(fabric, mended.routing, apart, threads=baseline.options.threads)
+    fresh = _fresh(baseline, fabric, apart, mended, has) if baseline.beside_fresh else None
+    return replace(
+        effect,
         certified=mended.proof.certified,
         strength=mended.proof.strength,
         vls=mended.routing.vls,
         vls_needed=mended.routing.vls_needed,
         changed=mended.changed,
         broken=mended.broken,
-        a2a=a2a if math.isfinite(a2a) else None,
-        loss=_loss(baseline, a2a, apart),
-        parts=apart.parts,
-        cut_off=apart.cut_off,
+        a2a=_finite(has.a2a),
+        loss=loss(had, has),
+        bisection=_finite(has.bisection),
+        bisection_loss=bisection_loss(had, has),
+        fresh_loss=None if fresh is None else loss(had, fresh),
+        fresh_bisection_loss=None if fresh is None else bisection_loss(had, fresh),
         how=mended.how,
         reason=mended.reason,
     )
 
 
+def _fresh(baseline: Baseline, fabric: Fabric, apart: Separation, mended: Rerouted, has: Capacity) -> Capacity | None:
+    """Return the throughput of tables computed from scratch, which ``mended`` may be; None if the engine fails."""
+    if mended.how == "fresh":
+        return has
+    options = baseline.options
+    try:
+        found = reroute(baseline.engine, options, baseline.published, fabric, stability=Stability.FRESH)
+    except RoutingError:
+        return None
+    return Capacity.of(fabric, found.routing, apart, threads=options.threads)
+
+
+def _finite(share: float) -> float | None:
+    return share if math.isfinite(share) else None
+
+
 def _proven(fabric: Fabric, routing: Routing, engine: Engine, options: EngineOptions) -> Proof:
-    """The proof of tables that are in the switches, if they hold what the engine promises that is to mend them."""
+    """Prove the tables in the switches, and check that they keep the promise of the engine of re-routes."""
     proof = prove(fabric, routing, threads=options.threads)
     if not proof.complete:
         raise RoutingError(f"the tables leave out routes: {proof.unreachable.describe()[0]} (ibnue check says more)")
     if engine.promise is Promise.DEADLOCK_FREE and proof.credit_loop is not None:
         loop = proof.credit_loop.describe()[0].rstrip(":")
-        raise RoutingError(f"the tables have a {loop}, and {engine.name} mends none (ibnue check says more)")
+        raise RoutingError(f"the tables have a {loop}, and {engine.name} repairs none (ibnue check says more)")
     if options.reversible and proof.strength == "forward":
         raise OptionError("the tables are not proven for replies, which are to count", remedy="leave --reversible out")
     return proof
 
 
-def _a2a(fabric: Fabric, routing: Routing, threads: int) -> float:
-    return all_to_all_share(fabric, channel_loads(fabric, routing, threads=threads))
-
-
-def _loss(baseline: Baseline, a2a: float, now: Separation) -> float:
-    """Share of the all-to-all traffic that is lost."""
-    before = baseline.separation
-    if not before.pairs or not now.pairs:
-        return 1.0 if before.pairs else 0.0
-    # A share is in units of what one end port sends to all others, whose number may have changed.
-    had, has = baseline.a2a / (before.endports - 1), a2a / (now.endports - 1)
-    rate = has / had if has < had else 1.0
-    return 1.0 - rate * min(now.pairs, before.pairs) / before.pairs
-
-
 def hurt(effect: Effect) -> tuple[bool, int, bool, float, int]:
-    """How much it hurts, to sort by: no proof first, then CAs cut off, a split, traffic lost, entries changed."""
-    loss = math.inf if effect.loss is None else effect.loss
-    return not effect.certified, len(effect.cut_off), not effect.connected, loss, effect.changed or 0
+    """Return the severity of an effect, as a sort key.
+
+    A missing proof weighs most, then disconnected CAs, a split fabric, lost traffic, and changed entries.
+    """
+    lost = math.inf if effect.loss is None else effect.loss
+    return not effect.certified, len(effect.cut_off), not effect.connected, lost, effect.changed or 0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a site puts up with.
+    """Limits of acceptable effects.
 
     Attributes
     ----------
     max_loss
-        Most of the all-to-all traffic that one scenario may cost, as a share; None: any.
+        Largest acceptable loss of all-to-all traffic in one scenario, as a share; None: no limit.
     certified, connected
         Whether every scenario must leave the tables proven, and the fabric connected.
     """
@@ -221,10 +253,10 @@ class Limits:
     connected: bool = False
 
     def exceeded(self, effect: Effect) -> list[str]:
-        """Which limits a scenario exceeds: "max-loss", "certified", "connected"."""
-        loss = math.inf if effect.loss is None else effect.loss
+        """Return the limits that a scenario exceeds: "max-loss", "certified", "connected"."""
+        lost = math.inf if effect.loss is None else effect.loss
         found = {
-            "max-loss": self.max_loss is not None and loss > self.max_loss,
+            "max-loss": self.max_loss is not None and lost > self.max_loss,
             "certified": self.certified and not effect.certified,
             "connected": self.connected and not effect.connected,
         }

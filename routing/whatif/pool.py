@@ -1,4 +1,4 @@
-"""Many scenarios over the cores of a machine, their effects in the order of the scenarios."""
+"""Parallel computation of the effects of many scenarios, with results in the order of the scenarios."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from routing.whatif.scenarios import Scenario
 _ENTRIES_AT_ONCE, _MOST_AT_ONCE = 1 << 20, 16
 
 _baseline: list[Baseline] = []
-"""In a worker process, what it was started for: one baseline, set once, before its first task."""
+"""Baseline of a worker process, set once, before its first task."""
 
 
 def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1) -> Generator[Effect, None, None]:
-    """The effect of each scenario, in their order.
+    """Yield the effect of each scenario, in their order.
 
-    Worker processes end with it: when all is done, when a signal raises something, or when it is closed.
+    Worker processes end with the generator: when it is exhausted, when a signal handler raises, or when it is closed.
 
     Parameters
     ----------
     baseline
-        The fabric as it is with its tables.
+        The current fabric with its tables.
     scenarios
-        What breaks.
+        The fault scenarios.
     jobs
-        Worker processes; 1: none, the work is done here.  Never changes an effect.  With more, the engine runs on one
-        thread in each.
+        Number of worker processes, which never changes an effect; 1: compute in this process.  In worker processes the
+        engine uses one thread.
 
     Raises
     ------
     OptionError
-        A fault that does not fit the fabric.
+        A fault does not exist on the fabric.
     EnvironmentProblem
         A worker process died.
     """
@@ -51,12 +51,13 @@ def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1)
 def _over_processes(baseline: Baseline, scenarios: Sequence[Scenario], jobs: int) -> Generator[Effect, None, None]:
     fabric = baseline.published.fabric
     single = replace(baseline, options=replace(baseline.options, threads=1))
-    _ = single.a2a, single.separation, fabric.channels, fabric.lids  # computed once, inherited by all
+    _ = single.capacity, single.separation, fabric.channels, fabric.lids  # computed once, inherited by all workers
     entries = max(1, fabric.switches * len(fabric.lids))
     share = max(1, len(scenarios) // (4 * jobs))
     at_once = max(1, min(_MOST_AT_ONCE, _ENTRIES_AT_ONCE // entries, share))
     batches = [scenarios[first : first + at_once] for first in range(0, len(scenarios), at_once)]
-    # Forked, so that workers inherit the tables instead of reading megabytes from a pipe; nothing here has threads yet.
+    # Workers are forked to inherit the tables instead of reading megabytes from a pipe; this process has no threads
+    # yet.
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _begin, (single,))
     finished = False
     try:
@@ -69,7 +70,7 @@ def _over_processes(baseline: Baseline, scenarios: Sequence[Scenario], jobs: int
 
 
 def _in_order(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Scenario]], jobs: int) -> Iterator[Effect]:
-    """The effects of each batch when its turn has come; signals are held but for the times in which others go on."""
+    """Yield the effects batch by batch, in order; signals are deferred while futures are handled."""
     under_way, came = UnderWay[int, list[Effect]](), dict[int, Future[list[Effect]]]()
     waiting = iter(enumerate(batches))
 
@@ -88,7 +89,7 @@ def _in_order(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Scenario]], 
 
 
 def _begin(baseline: Baseline) -> None:
-    """Make a fresh worker process ready."""
+    """Initialise a new worker process."""
     leave_with_parent()
     _baseline.append(baseline)
 

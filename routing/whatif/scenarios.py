@@ -1,4 +1,4 @@
-"""Faults that happen together."""
+"""Fault scenarios: sets of simultaneous faults."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from routing.fabric import Fabric
 from routing.faults import Fault, Lottery
 
 MOST = 1_000_000
-"""Random scenarios at most: each is held in memory with its faults."""
+"""Most random scenarios; each is held in memory with its faults."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Faults that happen together; mostly one."""
+    """Simultaneous faults, usually a single one."""
 
     faults: tuple[Fault, ...]
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Names of the faults, for printing."""
         return ", ".join(fault.name for fault in self.faults) or "nothing"
 
     @property
@@ -31,7 +31,7 @@ class Scenario:
 
 
 def alone(faults: Iterable[Fault]) -> list[Scenario]:
-    """Each fault by itself."""
+    """Return a scenario for each single fault."""
     return [Scenario((fault,)) for fault in faults]
 
 
@@ -45,17 +45,17 @@ def sampled(
     kinds: Sequence[str] = ("link",),
     groups: Sequence[Fault] = (),
 ) -> list[Scenario]:
-    """Random scenarios, each of ``together`` faults or of a share ``rate`` of all that can break, at least one thing.
+    """Return random scenarios, each of ``together`` faults or of a share ``rate`` of all possible faults, at least one.
 
-    ``kinds`` and ``groups`` are those of :func:`routing.faults.random_faults`.
+    For ``kinds`` and ``groups`` see :func:`routing.faults.random_faults`.
 
-    The same fault may come in several scenarios, and the same scenario may come twice; a longer list begins with a
-    shorter one.  Where nothing can break, there is no scenario of a share.
+    A fault may occur in several scenarios, and a scenario may occur twice.  A longer list begins with the shorter one.
+    With ``rate``, there are no scenarios if the fabric has no possible faults.
 
     Raises
     ------
     OptionError
-        See :func:`routing.faults.random_faults`; a negative number of scenarios, or more than :data:`MOST`.
+        The number of scenarios is negative or over :data:`MOST`; see also :func:`routing.faults.random_faults`.
     """
     if not 0 <= count <= MOST:
         raise OptionError(f"{count} scenarios", remedy=f"use 0 to {MOST:,}")

@@ -10,12 +10,12 @@ import zlib
 
 import pytest
 from loop_check import has_loop, walk_everything, walk_layers
+from shared_builds import plugin_build
 
 from ibsim_fixtures.catalogue import FIXTURES
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.pytest_plugin import require_programs
-from osm_plugin.install import install
 from routing.deadlock.proof import prove
 
 SAMPLE = ("torus-4x4", "tree-4-2-faults", "dragonfly-2-1-1", "random-16-4")
@@ -36,8 +36,7 @@ def test_the_campaign_is_as_large_as_it_says():
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory, request):
     require_programs(request.config, ["ibdmchk"])
-    folder = tmp_path_factory.mktemp("plugin")
-    install(libdir=folder)
+    folder = plugin_build(tmp_path_factory)
     return Plugin("ibnue", folder=folder)
 
 

@@ -1,9 +1,12 @@
+import os
 import shutil
+import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from ibsim_fixtures.processes import tied
+from ibsim_fixtures.processes import Child, run_to_end, tied
 
 pytestmark = pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv")
 
@@ -21,3 +24,38 @@ def test_nothing_runs_whose_parent_has_gone_before_the_kernel_was_told(tmp_path)
     between = ["sh", "-c", '"$@"; exit 0', "sh", *tied(["touch", tmp_path / "ran"])]
     subprocess.run(between, check=True)
     assert not (tmp_path / "ran").exists()
+
+
+class Interrupted(Exception):
+    """What a signal raises."""
+
+
+@pytest.fixture
+def signal_at_birth(monkeypatch):
+    """Have every program that is started be followed by a signal before its parent knows of it; their numbers."""
+    born = []
+
+    def interrupt(number, frame):
+        raise Interrupted
+
+    real = subprocess.Popen._execute_child
+
+    def execute(self, *args, **more):
+        real(self, *args, **more)
+        born.append(self.pid)
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    before = signal.signal(signal.SIGHUP, interrupt)
+    monkeypatch.setattr(subprocess.Popen, "_execute_child", execute)
+    yield born
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_while_a_program_starts_leaves_nothing_of_it(signal_at_birth, tmp_path):
+    long = ["sleep", "3600"]
+    with pytest.raises(Interrupted):
+        Child(long, environment=os.environ, folder=tmp_path)
+    with pytest.raises(Interrupted):
+        run_to_end(long, environment=os.environ, folder=tmp_path, stdin="", timeout=3600)
+    assert len(signal_at_birth) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in signal_at_birth)

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from lab_nets import net_text, ring
+from shared_builds import plugin_build
 
 from ibsim_fixtures.catalogue import FIXTURES
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.pytest_plugin import require_programs
 from ibsim_fixtures.soak import Outcome, Soak, cables, reached, same_tables, steps, summary
-from osm_plugin.install import install
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.faults import apply_faults
@@ -84,6 +85,20 @@ def test_tables_that_differ_are_told_from_those_that_do_not(torus, engine):
     assert same_tables(torus, replace(routing, sl=by_pair), replace(routing, vls=1))
 
 
+def test_sl2vl_rows_of_ports_without_a_cable_are_not_compared(torus):
+    fabric = torus.without_links([int(torus.channels.link[0])])
+    routing = ENGINES["nue"].route(fabric, EngineOptions(vls=4))
+    switch, bare, there = int(torus.channels.src[0]), int(torus.channels.port[0]), int(torus.channels.port[1])
+    assert int(torus.channels.src[1]) == switch
+    ports = 1 + int(fabric.switch_ports.max())
+    full = np.tile(routing.sl2vl, (fabric.switches, ports, ports, 1))
+    full[switch, :, [0, bare]] = 9
+    full[switch, bare] = 9
+    assert same_tables(fabric, replace(routing, sl2vl=full), routing)
+    full[switch, 0, there, 3] ^= 1
+    assert not same_tables(fabric, replace(routing, sl2vl=full), routing)
+
+
 GOOD = Outcome(
     number=1, deed="pull", fault="x", active=1, switches=4, endports=4, links=8, engine="ibnue-nue", routing_ms=3.0,
     sweep_ms=5.0, as_cabled=True, as_dumped=True, as_planned=True, complete=True, certified=True, strength="forward",
@@ -110,8 +125,7 @@ def test_the_summary_counts_events_and_holds_early_memory_against_late():
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory, request):
     require_programs(request.config)
-    folder = tmp_path_factory.mktemp("plugin")
-    install(libdir=folder)
+    folder = plugin_build(tmp_path_factory)
     return Plugin("ibnue", folder=folder)
 
 
@@ -131,6 +145,19 @@ def test_a_short_soak(plugin):
     assert {outcome.deed for outcome in outcomes} == {"start", "pull", "restore"}
     assert min(outcome.worker_kb for outcome in outcomes) > 0
     json.dumps([outcome.as_object() for outcome in outcomes])
+
+
+@pytest.mark.lab
+def test_a_soak_of_switches_with_free_ports(plugin, tmp_path):
+    # OpenSM writes no SL2VL rows for a port without a link: these rows are ibsim's, and no packet uses them.
+    path = tmp_path / "free.net"
+    path.write_text(net_text(5, ring(5), 2, ports=20))
+    config = {"qos": True}
+    with Lab(path, routing_engine="ibnue-nue,no_fallback", plugin=plugin, config=config) as lab:
+        outcomes = list(Soak(lab, plan=lab.opensm.folder / "ibnue-state.npz").run(events=3))
+        assert [outcome for outcome in outcomes if not outcome.good] == []
+        rows = lab.switch_sl2vl()
+        assert rows[0x200000, 0, 20] != rows[0x200000, 0, 1]
 
 
 @pytest.mark.lab

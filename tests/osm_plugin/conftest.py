@@ -1,12 +1,20 @@
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from plugin_lab import unhurried
+from shared_builds import plugin_build
 
+import osm_plugin
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.processes import missing_packages
-from osm_plugin.install import install
+from osm_plugin.build_shim import compile_shim
+from osm_plugin.install import LIBRARY, python_build
 from routing.formats.fabric_files import write_net
 from routing.topologies import generate
+
+BAD = Path(__file__).with_name("bad_worker")
 
 
 @pytest.fixture(autouse=True)
@@ -18,8 +26,16 @@ def _programs(request):
 @pytest.fixture(scope="session")
 def plugin_folder(tmp_path_factory):
     """libibnue.so, built for the OpenSM that is installed."""
-    folder = tmp_path_factory.mktemp("plugin")
-    install(libdir=folder)
+    return plugin_build(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def bad_plugin(tmp_path_factory):
+    """libibnue.so whose worker does what IBNUE_TEST_FAULT says; IBNUE_TEST_REAL is where the real one is."""
+    folder = tmp_path_factory.mktemp("bad")
+    build = replace(python_build(), paths=(str(BAD), str(Path(osm_plugin.__file__).parents[1])))
+    include = (Path("/usr/include/infiniband"), Path("/usr/include"))
+    compile_shim(build, folder / LIBRARY, engines=["ibnue-updn"], include=include, flags=("-O0", "-g0"))
     return folder
 
 

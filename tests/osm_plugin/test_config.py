@@ -14,7 +14,11 @@ from routing.errors import InputError
 
 def test_every_engine_option_can_be_configured_but_what_the_worker_knows():
     # A budget is turned into effort, and is no option of its own.
-    assert set(ENGINE_KEYS) == {field.name for field in fields(EngineOptions)} - {"threads", "port_vls"} | {"budget"}
+    assert set(ENGINE_KEYS) == {field.name for field in fields(EngineOptions)} - {
+        "threads",
+        "port_vls",
+        "link_weights",
+    } | {"budget"}
 
 
 def test_a_full_file(tmp_path):
@@ -67,6 +71,7 @@ def test_a_full_file(tmp_path):
         ("round_wait = -0.1", "'round_wait' is -0.1, wanted seconds from 0 to 60"),
         ("transitions = 'twice'", "'transitions' is 'twice' \\(one of rounds, at once\\)"),
         ("threads = 1000", "'threads' is 1000"),
+        ("worker_user = 'not a user'", "there is no user 'not a user'"),
         ("log_level = 'loud'", "'log_level' is 'loud' \\(one of error, info, debug\\)"),
         ("deadline = 1\ndeadline = 2", "is no TOML"),
         ("engine = 3", "'engine' is 3, wanted dict"),
@@ -113,6 +118,15 @@ def test_only_the_simulator_is_taken_out_of_the_environment(monkeypatch):
     monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libumad2sim.so")
     assert "LD_PRELOAD" not in clean_environment()
     assert "LD_PRELOAD" in os.environ
+
+
+def test_the_worker_has_no_variables_that_it_does_not_need(monkeypatch):
+    monkeypatch.setenv("SECRET_OF_ANOTHER_PROGRAM", "x")
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    monkeypatch.setenv("OSM_CACHE_DIR", "/var/cache/opensm")
+    environment = clean_environment()
+    assert "SECRET_OF_ANOTHER_PROGRAM" not in environment and "PYTHONPATH" not in environment
+    assert environment["OSM_CACHE_DIR"] == "/var/cache/opensm" and environment["OPENBLAS_NUM_THREADS"] == "1"
 
 
 @pytest.mark.parametrize("module", ["osm_plugin.callbacks", "osm_plugin.worker"])

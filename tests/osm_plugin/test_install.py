@@ -7,7 +7,7 @@ import pytest
 
 from ibsim_fixtures.processes import missing_packages
 from osm_plugin import install as install_module
-from osm_plugin.build_shim import HEADERS, HERE, SOURCES
+from osm_plugin.build_shim import HEADERS, HERE, SOURCES, definitions
 from osm_plugin.install import install
 from routing.errors import EnvironmentProblem
 
@@ -21,6 +21,7 @@ def prefix(tmp_path):
     for header in HEADER_FILES:
         (include / header).parent.mkdir(parents=True, exist_ok=True)
         (include / header).write_text("")
+    (include / "opensm/osm_opensm.h").write_text("osm_register_external_routing_engine\n")
     (include / "opensm/osm_version.h").write_text('#define OSM_VERSION "OpenSM 1.2.3"\n')
     program = tmp_path / "usr" / "sbin" / "opensm"
     program.parent.mkdir()
@@ -40,6 +41,14 @@ def test_a_missing_header_names_its_package(prefix, header, package):
 def test_headers_of_another_version_are_refused(prefix):
     (prefix / "include/infiniband/opensm/osm_version.h").write_text('#define OSM_VERSION "OpenSM 1.2.4"\n')
     with pytest.raises(EnvironmentProblem, match=r"is OpenSM 1.2.3, its headers are OpenSM 1.2.4"):
+        install(prefix)
+
+
+def test_an_opensm_that_takes_no_engines_from_plugins_is_named(prefix):
+    (prefix / "include/infiniband/opensm/osm_opensm.h").write_text("")
+    with pytest.raises(
+        EnvironmentProblem, match=r"OpenSM 1.2.3 takes no routing engines from plugins.* 3.3.23 or later"
+    ):
         install(prefix)
 
 
@@ -73,16 +82,18 @@ def test_every_c_file_is_built():
 
 
 @pytest.mark.lab
-def test_what_is_built(plugin_folder, tmp_path):
-    done = install(libdir=plugin_folder, config=tmp_path / "ibnue.toml", engine="minhop")
-    assert done.library == plugin_folder / "libibnue.so" and done.library.is_file()
+def test_what_is_built(tmp_path):
+    folder = tmp_path / "lib"
+    folder.mkdir()
+    done = install(libdir=folder, config=tmp_path / "ibnue.toml", engine="minhop")
+    assert done.library == folder / "libibnue.so" and done.library.is_file()
     assert done.conf_lines == (
         "event_plugin_name ibnue",
         "routing_engine ibnue-minhop,no_fallback",
         f"event_plugin_options --config {tmp_path / 'ibnue.toml'}",
     )
-    assert done.environment == {"LD_LIBRARY_PATH": str(plugin_folder)}
-    assert [path.name for path in plugin_folder.iterdir()] == ["libibnue.so"]
+    assert done.environment == {"LD_LIBRARY_PATH": str(folder)}
+    assert [path.name for path in folder.iterdir()] == ["libibnue.so"]
 
 
 @pytest.mark.lab
@@ -103,7 +114,7 @@ def test_the_shim_compiles_without_a_warning(tmp_path):
         done = subprocess.run(
             ["cc", "-std=gnu11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Wno-unused-parameter", "-c", HERE / source]
             + [f"-I{place}" for place in include]
-            + ['-DIBNUE_PYTHON="x"', '-DIBNUE_ENGINES=""', "-o", os.devnull],
+            + [*definitions(Path("x"), ""), "-o", os.devnull],
             capture_output=True,
             text=True,
             check=False,

@@ -8,8 +8,8 @@ import pytest
 
 from osm_plugin.answer import SharedMemory
 from osm_plugin.config import PluginConfig
-from osm_plugin.policies import ANSWER_MAGIC, POLICY_ANSWER, POLICY_REQUEST, REQUEST_MAGIC, PolicyDesk, read_lft
-from osm_plugin.snapshot import CABLE, REQUEST, read_request
+from osm_plugin.policies import ANSWER_MAGIC, POLICY_ANSWER, PolicyDesk, read_lft
+from osm_plugin.snapshot import REQUEST, read_request
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import FabricError, InputError
@@ -39,20 +39,6 @@ def ring():
     return fabric, ENGINES["minhop"].route(fabric, EngineOptions(vls=1))
 
 
-def lay(fabric, lft, memory):
-    """A request with forwarding tables behind it, as policies.c writes it."""
-    plugin_request.lay(fabric, memory)
-    head = np.frombuffer(memory.view()[: REQUEST.itemsize], REQUEST)[0]
-    at = -(-(int(head["cable_at"]) + int(head["cables"]) * CABLE.itemsize) // 8) * 8
-    extra = np.zeros(1, POLICY_REQUEST)
-    extra["magic"], extra["lids"] = REQUEST_MAGIC, lft.shape[1]
-    data = extra.tobytes() + lft.tobytes()
-    memory.view(at + len(data))[at : at + len(data)] = data
-    changed = np.frombuffer(memory.view()[: REQUEST.itemsize], REQUEST).copy()
-    changed["end"] = at + len(data)
-    memory.view()[: REQUEST.itemsize] = changed.tobytes()
-
-
 def answered(desk, memory, rules):
     """What the worker lays down, and its line for the log."""
     snapshot = read_request(memory.view())
@@ -68,7 +54,7 @@ def answered(desk, memory, rules):
 def test_values_are_those_of_the_rules(ring, memory, tmp_path, known):
     fabric, routing = ring
     (tmp_path / "rules.toml").write_text(RULES)
-    lay(fabric, routing.lft, memory)
+    plugin_request.lay_with_tables(fabric, routing.lft, memory)
     desk = PolicyDesk()
     if known:
         desk.routed(fabric, routing)
@@ -85,7 +71,7 @@ def test_other_tables_than_the_engines_count_when_the_switches_have_them(ring, m
     (tmp_path / "rules.toml").write_text(RULES)
     desk = PolicyDesk()
     desk.routed(fabric, routing)
-    lay(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1)).lft, memory)
+    plugin_request.lay_with_tables(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1)).lft, memory)
     want, note = answered(desk, memory, tmp_path / "rules.toml")
     assert "0 channels on credit loops (taking all to ride on one VL)" in note
     assert set(np.unique(want).tolist()) == {0, 0x1F00 | 17}
@@ -93,14 +79,14 @@ def test_other_tables_than_the_engines_count_when_the_switches_have_them(ring, m
 
 def test_tables_of_another_width_and_none_at_all(ring, memory):
     fabric, routing = ring
-    lay(fabric, routing.lft[:, :4], memory)
+    plugin_request.lay_with_tables(fabric, routing.lft[:, :4], memory)
     found = read_lft(memory.view(), fabric)
     assert (found[:, :4] == routing.lft[:, :4]).all()
     assert (found[:, 4:] == 255).all()
-    lay(fabric, np.pad(routing.lft, ((0, 0), (0, 9))), memory)
+    plugin_request.lay_with_tables(fabric, np.pad(routing.lft, ((0, 0), (0, 9))), memory)
     assert (read_lft(memory.view(), fabric) == routing.lft).all()
     head = np.frombuffer(memory.view()[: REQUEST.itemsize], REQUEST)[0]
-    cables_end = int(head["cable_at"]) + int(head["cables"]) * CABLE.itemsize
+    cables_end = int(head["conf_at"]) + int(head["conf_bytes"])
     for end in (0, REQUEST.itemsize, cables_end, cables_end + 9):
         with pytest.raises(FabricError, match="no forwarding tables"):
             read_lft(memory.view()[:end], fabric)
@@ -110,14 +96,14 @@ def test_tables_of_another_width_and_none_at_all(ring, memory):
 
 
 def test_no_rules_are_an_error(ring, memory):
-    lay(ring[0], ring[1].lft, memory)
+    plugin_request.lay_with_tables(ring[0], ring[1].lft, memory)
     with pytest.raises(InputError, match="no rules"):
         PolicyDesk().answer(memory, read_request(memory.view()), PluginConfig())
 
 
 def test_a_few_of_what_is_idle_are_named(ring, memory, tmp_path):
     """The line has to fit the shim's buffer of 1024 bytes, and still say how much it is."""
-    lay(ring[0], ring[1].lft, memory)
+    plugin_request.lay_with_tables(ring[0], ring[1].lft, memory)
     names = [f"spine-{number}" for number in range(39)] + ["x" * 5000]
     for few, count in ((names[:2], 2), ([names[39], *names[:39]], 40)):
         (tmp_path / "rules.toml").write_text(f"[[rule]]\nhoq_life = 9\nswitch = {few}\n".replace("'", '"'))

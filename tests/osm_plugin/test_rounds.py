@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from switch_tables import base_for, change_of, holding
 
 from osm_plugin.answer import HELD
 from osm_plugin.plan import options_key
-from osm_plugin.rounds import Change, as_written, in_rounds, in_switches, plan_number
+from osm_plugin.rounds import Change, as_written, in_rounds, plan_number
 from osm_plugin.state import Kept, read_state, write_state
 from osm_plugin.transition import transition_line
 from routing.deadlock.proof import prove
@@ -24,23 +25,23 @@ OPTIONS = EngineOptions(effort=0.1, vls=8)
 def pulled(engine, link):
     fabric = generate("torus", ["4x4"], cas=1)
     routing = ENGINES[engine].route(fabric, OPTIONS)
-    home = Kept(fabric, routing, prove(fabric, routing), engine, options_key(OPTIONS))
+    baseline = Kept(fabric, routing, prove(fabric, routing), engine, options_key(OPTIONS))
     less = fabric.without_links([int(np.unique(fabric.channels.link)[link])])
-    found = reroute(ENGINES[engine], OPTIONS, home, less, home=home)
-    return home, Kept(less, found.routing, found.proof, engine, home.options)
+    found = reroute(ENGINES[engine], OPTIONS, baseline, less, baseline=baseline)
+    return baseline, Kept(less, found.routing, found.proof, engine, baseline.options)
 
 
 @pytest.fixture(scope="module")
 def two():
     """A change of two rounds."""
-    return in_rounds(*pulled("updn", 9), wanted=True)
+    return change_of(*pulled("updn", 9))
 
 
 def test_what_is_held_back_is_all_of_later_rounds_with_the_old_port(two):
     held, stages = two.after.held, two.stages
     late = stages.round > 1
     assert held["row"].tolist() == stages.switch[late].tolist() and set(held["round"]) == {2}
-    old = in_switches(two.before, two.after.fabric)
+    old = two.base.routing
     assert held["port"].tolist() == old.lft[held["row"], held["lid"]].tolist()
     first = two.after.routing.lft.copy()
     first[held["row"], held["lid"]] = held["port"]
@@ -50,26 +51,29 @@ def test_what_is_held_back_is_all_of_later_rounds_with_the_old_port(two):
 
 
 def test_rounds_that_are_not_wanted_are_not_looked_for():
-    change = in_rounds(*pulled("updn", 9), wanted=False)
+    change = change_of(*pulled("updn", 9), wanted=False)
     assert change.stages is None and change.after.held is None
     assert change.describe() == "written at once"
 
 
 def test_a_change_without_safe_rounds_says_so(two, monkeypatch):
     monkeypatch.setattr("osm_plugin.rounds.stage", lambda *_, **__: None)
-    change = in_rounds(*pulled("updn", 9), wanted=True)
+    change = change_of(*pulled("updn", 9))
     assert change.describe() == "written at once, for which no safe rounds were found"
 
 
-def test_rounds_for_requests_alone_say_so(two, monkeypatch):
+def test_rounds_for_requests_alone_say_so(monkeypatch):
     """Both tables are safe for replies, and the way from one to the other is not."""
 
+    stages = change_of(*pulled("updn", 9)).stages
+
     def forward_only(*_, replies, **__):
-        return None if replies else two.stages
+        return None if replies else stages
 
     monkeypatch.setattr("osm_plugin.rounds.stage", forward_only)
-    both = (replace(kept, proof=replace(kept.proof, strength="reversible")) for kept in (two.before, two.after))
-    change = in_rounds(*both, wanted=True)
+    before, after = pulled("updn", 9)
+    both = (replace(kept, proof=replace(kept.proof, strength="reversible")) for kept in (before, after))
+    change = change_of(*both)
     assert change.describe().endswith(", replies aside")
 
 
@@ -80,16 +84,24 @@ def test_what_all_switches_have_is_no_longer_held(two):
     three = replace(after, held=np.array([(0, 1, 2, 255), (1, 2, 3, 255)], HELD))
     assert as_written(three, 2).held["round"].tolist() == [3]
     assert plan_number(as_written(after, 2)) == 0
-    assert len({plan_number(after), plan_number(three), plan_number(replace(after, fabric=two.before.fabric))}) == 3
+    assert (
+        len(
+            {
+                plan_number(after),
+                plan_number(three),
+                plan_number(replace(after, fabric=generate("torus", ["4x4"], cas=1))),
+            }
+        )
+        == 3
+    )
 
 
-def test_rounds_that_were_broken_off_begin_again_from_entries_that_lead_nowhere(two):
-    again = in_rounds(two.after, two.after, wanted=True)
-    held = again.after.held
-    assert sorted(held[["row", "lid"]].tolist()) == sorted(two.after.held[["row", "lid"]].tolist())
-    assert set(held["port"]) == {255} and held["round"].min() == 2
-    assert again.describe().startswith("written in 2 rounds of 0 and ")
-    assert in_rounds(as_written(two.after, 2), as_written(two.after, 2), wanted=True) is None
+def test_rounds_that_were_broken_off_go_on_from_what_the_switches_hold(two):
+    base = base_for(two.after, two.after)
+    held = two.after.held
+    assert base.sls == "published" and base.changed == len(held)
+    assert base.routing.lft[held["row"], held["lid"]].tolist() == held["port"].tolist()
+    assert change_of(as_written(two.after, 2), as_written(two.after, 2)) is None
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +114,8 @@ def drained():
         off=np.array([2, 1, 0, 0], np.uint8),
         wait_from=3,
     )
-    home, after = pulled("updn", 9)
-    return Change(home, after, stages, asked=True)
+    baseline, after = pulled("updn", 9)
+    return Change(base_for(baseline, after), after, stages, asked=True)
 
 
 def states_of(held, after):
@@ -120,10 +132,10 @@ def states_of(held, after):
 
 
 def test_what_is_taken_out_is_there_twice_and_leads_nowhere_in_between(drained, monkeypatch):
-    before, after = drained.before, drained.after
-    monkeypatch.setattr("osm_plugin.rounds.find_stages", lambda *_, **__: (drained.stages, True))
-    change = in_rounds(before, after, wanted=True)
-    old = in_switches(before, after.fabric)
+    after = drained.after
+    monkeypatch.setattr("osm_plugin.rounds._find_stages", lambda *_, **__: (drained.stages, True))
+    change = in_rounds(drained.base, after, wanted=True)
+    old = drained.base.routing
     wanted = drained.stages.states(old.lft, after.routing.lft)
     told = states_of(change.after.held, after.routing.lft)
     assert all(np.array_equal(*pair) for pair in zip(wanted, told, strict=True))
@@ -131,15 +143,22 @@ def test_what_is_taken_out_is_there_twice_and_leads_nowhere_in_between(drained, 
         "written in 3 rounds of 1, 1 and 2 entries, with a wait before the last, 2 of them out of use for so long"
     )
     assert as_written(change.after, 2).held["round"].tolist() == [3, 3]
-    assert in_switches(change.after, after.fabric).lft[0, 5] == 255
     assert transition_line(change).endswith("2 old entries out of use for a while, as no mixture is safe")
 
 
-def test_rounds_that_come_after_another_are_all_one_later(drained, monkeypatch):
-    monkeypatch.setattr("osm_plugin.rounds.find_stages", lambda *_, **__: (drained.stages, True))
-    after = replace(drained.after, held=np.array([(0, 5, 2, 255)], HELD))
-    stages = in_rounds(after, after, wanted=True).stages
-    assert stages.round.tolist() == [4, 4, 3, 2] and stages.off.tolist() == [3, 2, 0, 0] and stages.wait_from == 4
+def test_what_is_not_known_is_taken_out_before_all_other_rounds(drained, monkeypatch):
+    monkeypatch.setattr("osm_plugin.rounds._find_stages", lambda *_, **__: (drained.stages, True))
+    unknown = np.zeros_like(drained.base.unknown)
+    unknown[3, 1:5] = True
+    change = in_rounds(replace(drained.base, unknown=unknown), drained.after, wanted=True)
+    stages = change.stages
+    assert stages.round.tolist() == [4, 4, 3, 2] and stages.off.tolist() == [3, 2, 0, 0] and stages.wait_from == 2
+    name = drained.after.fabric.switch_name[3]
+    assert change.describe().startswith(
+        f"base unknown: 4 entries of 1 switch ({name}); written in 4 rounds of 4, 1, 1 and 2 entries,"
+        " of which the first takes out all that is not known, with a wait before each but the first"
+    )
+    assert transition_line(change) == f"transition not judged: base unknown: 4 entries of 1 switch ({name})"
 
 
 @pytest.mark.parametrize(
@@ -154,13 +173,12 @@ def test_it_says_before_which_rounds_packets_leave(drained, wait_from, told):
 def test_a_second_fault_begins_with_what_the_first_left_open(two):
     fabric = two.after.fabric
     less = fabric.without_links([int(np.unique(fabric.channels.link)[3])])
-    found = reroute(ENGINES["updn"], OPTIONS, two.after, less, home=two.before)
-    change = in_rounds(two.after, Kept(less, found.routing, found.proof, "updn", two.after.options), wanted=True)
-    held, old = change.after.held, in_switches(two.after, less)
-    assert held["round"].min() == 2
-    first = change.after.routing.lft.copy()
-    first[held["row"], held["lid"]] = held["port"]
-    assert np.array_equal(first, old.lft)
+    found = reroute(ENGINES["updn"], OPTIONS, two.after, less)
+    after = Kept(less, found.routing, found.proof, "updn", two.after.options)
+    base, raw = base_for(two.after, after), holding(two.after, less).lft
+    over_links = less.channels.at_port[np.arange(less.switches)[:, None], raw] >= 0
+    assert np.array_equal(base.routing.lft[over_links], raw[over_links])
+    assert base.changed == np.count_nonzero(raw[:, 1:] != after.routing.lft[:, 1:])
 
 
 def test_the_state_keeps_what_is_held(two, tmp_path):
@@ -172,3 +190,39 @@ def test_the_state_keeps_what_is_held(two, tmp_path):
     write_state(path, replace(two.after, held=np.array([(999, 1, 2, 255)], HELD)))
     with pytest.raises(TableError, match="rounds"):
         read_state(path)
+
+
+@pytest.fixture(scope="module", params=[9, 3])
+def with_a_dead_ca(request):
+    """A link is lost, and the CA with the highest LID."""
+    baseline, _ = pulled("updn", request.param)
+    fabric = baseline.fabric
+    last = int(np.argmax(fabric.endport_lid))
+    less = fabric.without_links([int(np.unique(fabric.channels.link)[request.param]), int(fabric.endport_link[last])])
+    found = reroute(ENGINES["updn"], OPTIONS, baseline, less, baseline=baseline)
+    return baseline, Kept(less, found.routing, found.proof, "updn", baseline.options)
+
+
+def test_entries_towards_a_dead_ca_are_taken_out_in_the_first_round(with_a_dead_ca):
+    before, after = with_a_dead_ca
+    change = change_of(before, after)
+    base, gone = change.base, len(after.fabric.lids)
+    assert len(base.fabric.lids) == gone + 1 == before.routing.lft.shape[1]
+    assert (change.stages.round[change.stages.lid == gone] == 1).all()
+    assert (change.stages.lid == gone).sum() == np.count_nonzero(base.routing.lft[:, gone] != 255) > 0
+    *_, last = change.stages.states(base.routing.lft, base.new.lft)
+    assert np.array_equal(last, base.new.lft)
+    assert change.after.held is None or (change.after.held["lid"] < gone).all()
+    assert base.changed == np.count_nonzero(before.routing.lft != base.new.lft)
+
+
+def test_what_is_not_known_of_a_dead_ca_is_not_held_back(with_a_dead_ca):
+    """Another round comes first, and still no entry that is held back is for a LID that the answer does not have."""
+    before, after = with_a_dead_ca
+    tables = holding(before, after.fabric)
+    known = tables.known.copy()
+    known[0] = False
+    change = in_rounds(base_for(before, after, replace(tables, known=known)), after, wanted=True)
+    gone = len(after.fabric.lids)
+    assert (change.stages.round[change.stages.lid == gone] == 1).all()
+    assert (change.after.held["lid"] < gone).all() and change.after.held["round"].min() == 2

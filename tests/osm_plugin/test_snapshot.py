@@ -15,6 +15,7 @@ from strategies import fabrics, random_fabric
 import osm_plugin
 from osm_plugin.answer import ANSWER, ANSWER_MAGIC, SharedMemory, write_answer
 from osm_plugin.policies import POLICY_ANSWER, POLICY_REQUEST
+from osm_plugin.qos import CLASSES
 from osm_plugin.snapshot import CABLE, DEVICE, ENDPORT, PAGE, REQUEST, REQUEST_MAGIC, fabric_from_arrays, read_request
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -28,6 +29,7 @@ STRUCTURES = {
     "endport": ENDPORT,
     "cable": CABLE,
     "answer": ANSWER,
+    "classes": CLASSES,
     "policy_request": POLICY_REQUEST,
     "policy_answer": POLICY_ANSWER,
 }

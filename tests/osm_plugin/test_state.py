@@ -1,4 +1,6 @@
 import json
+import os
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -7,10 +9,12 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics
+from waiting import AMPLE, until
 
 from osm_plugin.plan import options_key, plan
 from osm_plugin.snapshot import fabric_from_arrays, fabric_to_arrays
-from osm_plugin.state import Kept, State, fits, read_state, write_state
+from osm_plugin.state import Kept, fits, read_state, write_state
+from osm_plugin.tables_in_force import State
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -191,35 +195,60 @@ def test_options_that_make_other_tables_have_another_key(tmp_path):
         options_key(named)
 
 
-def started(path, threads=1):
-    state = State()
-    state.refresh(path, threads=threads)
-    return state
+@pytest.fixture
+def started():
+    """Starts the state of a worker; its files answer before a test goes on."""
+    running = []
+
+    def start(path=None):
+        state = State(patience=AMPLE)
+        running.append(state)
+        state.refresh(path, threads=1)
+        return state
+
+    yield start
+    for state in running:
+        state.end()
 
 
-def test_tables_outlive_the_process(tmp_path, torus, degraded):
+def written(state, path):
+    """Have the state saved, and wait for it."""
+    state.save()
+    until(lambda: state.refresh(path, threads=1) or state._files.waiting is None)
+
+
+def test_tables_outlive_the_process(tmp_path, torus, degraded, started):
     path = tmp_path / "s.npz"
     state = started(path)
     assert state.last is None and state.take_remarks() == []
     for kept in (torus, degraded):
         state.put(kept, reset=False)
-        state.save()
+        written(state, path)
     again = started(path)
     assert again.take_remarks() == [f"state taken from {path}"] and again.take_remarks() == []
     before = again.before("nue", torus.options, torus.fabric)
     assert same_tables(before.routing, degraded.routing)
-    assert same_tables(again.home_of(before).routing, torus.routing)
+    assert same_tables(again.baseline_of(before).routing, torus.routing)
 
 
-def test_what_another_one_wrote_is_taken_over_and_what_it_spoiled_is_not(tmp_path, torus, degraded):
+def test_what_is_published_in_one_sweep_is_written_without_the_next(tmp_path, torus, degraded, started):
+    path = tmp_path / "state.npz"
+    state = started(path)
+    for tables in (torus, degraded):  # a state and its home, then a state: no sweep between or after them
+        state.put(tables, reset=False)
+        state.save()
+    assert until(lambda: path.exists() and same_tables(read_state(path).routing, degraded.routing))
+
+
+def test_what_another_one_wrote_is_taken_over_and_what_it_spoiled_is_not(tmp_path, torus, degraded, started):
     path = tmp_path / "s.npz"
     ours, theirs = started(path), started(path)
     ours.put(torus, reset=False)
-    ours.save()
+    written(ours, path)
     ours.refresh(path, threads=1)
     assert ours.take_remarks() == []
     theirs.put(degraded, reset=False)
-    theirs.save()
+    written(theirs, path)
     ours.refresh(path, threads=1)
     assert ours.last.fabric.digest == degraded.fabric.digest
     ours.take_remarks()
@@ -227,25 +256,79 @@ def test_what_another_one_wrote_is_taken_over_and_what_it_spoiled_is_not(tmp_pat
     ours.refresh(path, threads=1)
     assert ours.last.fabric.digest == degraded.fabric.digest
     assert ours.take_remarks()[0].startswith(f"state ignored: {path}: this is no whole bundle")
-    ours.save()  # and it is mended
+    written(ours, path)  # and it is repaired
     assert read_state(path).fabric.digest == degraded.fabric.digest
     path.unlink()
-    ours.save()
+    ours.refresh(path, threads=1)
+    written(ours, path)
     assert read_state(path).fabric.digest == degraded.fabric.digest
 
 
-def test_a_state_without_a_file_touches_none(tmp_path, torus):
+def test_a_state_without_a_file_touches_none(tmp_path, torus, started):
     state = started(None)
     state.put(torus, reset=False)
     state.save()
     assert list(tmp_path.iterdir()) == [] and state.before("nue", torus.options, torus.fabric) is torus
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path, torus):
-    state = started(tmp_path / "nowhere" / "s.npz")
+@pytest.mark.parametrize(("place", "why"), [("nowhere/s.npz", "no such file"), (".", "is no regular file")])
+def test_a_file_that_cannot_be_written_is_named(tmp_path, torus, started, place, why):
+    state = started(path := tmp_path / place)
+    state.take_remarks()
     state.put(torus, reset=False)
-    with pytest.raises(IbnueError, match="cannot be written"):
-        state.save()
+    written(state, path)
+    assert any(remark.startswith(f"state not saved: {path}: ") and why in remark for remark in state.take_remarks())
+
+
+def test_a_file_that_never_answers_stops_nothing_and_is_waited_for_once(tmp_path, torus, degraded):
+    os.mkfifo(path := tmp_path / "s.npz")  # whoever opens it for reading waits for a writer
+    state = State(patience=0.05)
+    state.refresh(path, threads=1)
+    assert state.take_remarks() == [f"state not read yet: {path} has not answered for 0.05 s"]
+    state.refresh(path, threads=1)
+    state.put(torus, reset=False)
+    state.save()
+    state.refresh(path, threads=1)
+    assert state.take_remarks() == [] and state.last is torus
+    write_state(other := tmp_path / "other.npz", degraded)
+    path.write_bytes(other.read_bytes())  # now the file answers, too late
+    late = f"state ignored: {path}: it came after tables had been published"
+    until(lambda: state.refresh(path, threads=1) or late in state.take_remarks())
+    assert state.last is torus
+    state.end()
+
+
+def test_a_state_that_comes_late_is_taken_where_nothing_was_published_meanwhile(tmp_path, torus):
+    os.mkfifo(path := tmp_path / "s.npz")
+    state = State(patience=0.05)
+    state.refresh(path, threads=1)
+    write_state(other := tmp_path / "other.npz", torus)
+    path.write_bytes(other.read_bytes())
+    until(lambda: state.refresh(path, threads=1) or state.last is not None)
+    assert same_tables(state.last.routing, torus.routing)
+    state.end()
+
+
+def test_another_file_is_not_kept_waiting_by_one_that_never_answers(tmp_path, torus):
+    os.mkfifo(path := tmp_path / "s.npz")
+    write_state(other := tmp_path / "other.npz", torus)
+    state = State(patience=0.05)
+    state.refresh(path, threads=1)
+    until(lambda: state.refresh(other, threads=1) or state.last is not None)
+    assert f"state taken from {other}" in state.take_remarks()
+    state.end()
+
+
+def test_a_keeper_that_dies_is_followed_by_another(tmp_path, torus, started):
+    path = tmp_path / "s.npz"
+    state = started(path)
+    os.kill(state._files._process.pid, signal.SIGKILL)
+    state.put(torus, reset=False)
+    written(state, path)
+    assert any("has died" in remark for remark in state.take_remarks())
+    written(state, path)
+    written(state, path)
+    assert read_state(path).fabric.digest == torus.fabric.digest
 
 
 @pytest.mark.parametrize(
@@ -270,16 +353,16 @@ def test_a_state_that_does_not_fit_is_ignored_and_the_log_says_why(torus, engine
 def test_the_first_fabric_is_home_until_one_has_all_of_it_and_more(torus, degraded):
     state = State()
     state.put(degraded, reset=False)
-    assert state.home is degraded
+    assert state.baseline is degraded
     state.put(torus, reset=False)
-    assert state.home is torus
+    assert state.baseline is torus
     state.put(degraded, reset=False)
-    assert state.home is torus and state.last is degraded
+    assert state.baseline is torus and state.last is degraded
     again = replace(torus)
     state.put(again, reset=False)
-    assert state.home is torus
+    assert state.baseline is torus
     state.put(degraded, reset=True)
-    assert state.home is degraded
+    assert state.baseline is degraded
 
 
 def test_part_of_a_subnet_fits_and_another_subnet_does_not(torus):
@@ -291,28 +374,28 @@ def test_part_of_a_subnet_fits_and_another_subnet_does_not(torus):
 def test_the_plan_keeps_what_is_in_force_and_returns_home(torus, degraded):
     engine = ENGINES["nue"]
     made = plan(engine, OPTIONS, torus.fabric, None)
-    assert made.how == "routed afresh" and same_tables(made.routing, torus.routing)
+    assert made.how == "routed from scratch" and same_tables(made.routing, torus.routing)
     odd = replace(torus, routing=kept_tables(torus.fabric, "updn").routing)
-    made = plan(engine, OPTIONS, torus.fabric, odd, home=torus)
+    made = plan(engine, OPTIONS, torus.fabric, odd, baseline=torus)
     assert made.how == "tables as they were" and made.routing is odd.routing and made.proof.certified
-    made = plan(engine, OPTIONS, torus.fabric, degraded, home=odd)
-    assert made.how.startswith("re-routed, home (") and same_tables(made.routing, odd.routing)
+    made = plan(engine, OPTIONS, torus.fabric, degraded, baseline=odd)
+    assert made.how.startswith("re-routed, baseline (") and same_tables(made.routing, odd.routing)
 
 
 def test_a_changed_fabric_is_re_routed_from_what_is_in_force(torus, degraded):
     engine = ENGINES["nue"]
-    made = plan(engine, OPTIONS, degraded.fabric, torus, home=torus)
+    made = plan(engine, OPTIONS, degraded.fabric, torus, baseline=torus)
     assert made.how.startswith("re-routed, re") and made.proof.certified
     old = translate(torus.routing, torus.fabric, degraded.fabric).lft
     assert np.count_nonzero(made.routing.lft != old) < np.count_nonzero(degraded.routing.lft != old)
-    fresh = plan(engine, OPTIONS, degraded.fabric, torus, home=torus, stability=Stability.FRESH)
+    fresh = plan(engine, OPTIONS, degraded.fabric, torus, baseline=torus, stability=Stability.FRESH)
     assert same_tables(fresh.routing, degraded.routing) and "fresh (asked for)" in fresh.how
 
 
 def test_a_bug_in_re_routing_costs_stability_and_not_the_engine(torus, degraded, monkeypatch, capsys):
     monkeypatch.setattr("osm_plugin.plan.reroute", lambda *_, **__: 1 // 0)
     made = plan(ENGINES["nue"], OPTIONS, degraded.fabric, torus)
-    assert made.how.startswith("routed afresh, as re-routing failed: ZeroDivisionError")
+    assert made.how.startswith("routed from scratch, as re-routing failed: ZeroDivisionError")
     assert same_tables(made.routing, degraded.routing) and "Traceback" in capsys.readouterr().err
 
 

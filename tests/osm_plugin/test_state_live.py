@@ -1,8 +1,11 @@
+import os
 import re
+import signal
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from plugin_lab import comes_up, expected_lfts, said, sweep_options, unhurried
+from plugin_lab import children, comes_up, expected_lfts, gone, said, sweep_options, unhurried, worker_of
 from waiting import until
 
 from ibsim_fixtures.ibsim import Ibsim
@@ -43,13 +46,13 @@ def other_tables(fabric):
 def test_a_restart_publishes_what_was_in_force(live, nets, path, toml):
     net = nets("torus", "4x4", cas=1)
     with live(net, ENGINE, toml=toml) as lab:
-        assert said(lab, "routed afresh") and saved(path, "")
+        assert said(lab, "routed from scratch") and saved(path, "")
         kept = other_tables(lab.fabric())
         assert lab.switch_lfts() != expected_lfts(kept.fabric, kept.routing)
     write_state(path, kept)
     with live(net, ENGINE, toml=toml) as lab:
         assert lab.switch_lfts() == expected_lfts(kept.fabric, kept.routing)
-        assert said(lab, f"; tables as they were; state taken from {path};")
+        assert said(lab, rf"; tables as they were; \d+ entries change in the switches; .*state taken from {path};")
         lab.opensm.resweep()
         assert lab.switch_lfts() == expected_lfts(kept.fabric, kept.routing)
         # What another program writes meanwhile counts as well.
@@ -64,13 +67,13 @@ def test_a_cable_that_comes_back_brings_the_home_tables_back(live, nets, path, t
         before = lab.switch_lfts()
         lab.unlink("sw1.1", 2)
         assert lab.switch_lfts() != before
-        assert said(lab, r"re-routed, repaired \(.*\): (\d+) entries were broken, \d+ are changed") != ["0"]
+        assert said(lab, r"re-routed, repaired \(.*\): (\d+) entries were broken; \d+ entries change") != ["0"]
         log = lab.opensm.log_path.parent / "ibnue-worker.log"
         verdict = r"transition (any-order|in rounds|ordered|drained|unsafe): .*entries of \d+ LIDs"
         until(lambda: re.search(verdict, log.read_text()))
         lab.relink("sw1.1", 2)
         assert lab.switch_lfts() == before
-        assert said(lab, r"re-routed, home \(")
+        assert said(lab, r"re-routed, baseline \(")
         assert comes_up(lab, f"ibnue: {verdict}")
 
 
@@ -85,7 +88,7 @@ def test_fresh_ignores_the_state_and_makes_a_new_home(live, nets, path, toml):
         live.configure(toml)
         lab.opensm.resweep()
         assert lab.switch_lfts() == made
-        assert said(lab, "; (tables as they were|routed afresh);")[-1:] == ["tables as they were"]
+        assert said(lab, "; (tables as they were|routed from scratch);")[-1:] == ["tables as they were"]
 
 
 def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, path, tmp_path):
@@ -141,7 +144,7 @@ def test_a_state_that_is_no_good_is_named_and_replaced(live, nets, path, toml, d
     with live(net, ENGINE, toml=toml) as lab:
         assert lab.sweep.engine == "ibnue-updn"
         why = {"other fabric": "it is of another fabric", "other engine": "it is of engine nue"}
-        assert said(lab, f"routed afresh; .*state ignored: {why.get(damage, f'{path}: this is no whole bundle')}")
+        assert said(lab, f"routed from scratch; .*state ignored: {why.get(damage, f'{path}: this is no whole bundle')}")
         fabric = lab.fabric()
         assert lab.switch_lfts() == expected_lfts(fabric, ENGINES["updn"].route(fabric, sweep_options()))
         assert saved(path, fabric.digest)
@@ -160,4 +163,37 @@ def test_the_state_lies_beside_opensms_cache_unless_it_is_turned_off(live, nets)
 def test_a_state_that_cannot_be_written_is_named_and_no_obstacle(live, nets, tmp_path):
     with live(nets("ring", "4", cas=1), ENGINE, toml=f"state_file = '{tmp_path}/none/s.npz'") as lab:
         assert lab.opensm.resweep().engine == "ibnue-updn"
-        assert said(lab, "tables as they were; state not saved: .*s.npz: cannot be written: no such file")
+        assert said(lab, "tables as they were; .*state not saved: .*s.npz: cannot be written: no such file")
+
+
+def keepers(worker):
+    """Processes that keep files for a worker."""
+    return [pid for pid in children(worker) if b"file_keeper" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def test_a_file_system_that_hangs_stops_no_sweep(live, nets, path, toml):
+    with live(nets("torus", "4x4", cas=1), ENGINE, toml=toml) as lab:
+        assert saved(path, "")
+        (keeper,) = keepers(worker := worker_of(lab))
+        os.kill(keeper, signal.SIGSTOP)  # what it waits for never comes
+        path.unlink(missing_ok=True)
+        overdue = f"state not (?:read|written) yet: {path} has not answered for 1 s"
+        assert until(lambda: lab.opensm.resweep() and said(lab, overdue))
+        lab.unlink("sw1.1", 2)
+        lab.relink("sw1.1", 2)
+        assert len(said(lab, overdue)) == 1 and not path.exists() and lab.opensm.errors == []
+        os.kill(keeper, signal.SIGCONT)
+        until(lambda: lab.opensm.resweep() and path.exists())
+        os.kill(keeper, signal.SIGSTOP)
+        os.kill(worker, signal.SIGKILL)
+        assert gone(worker) and gone(keeper)
+        lab.opensm.resweep()
+
+
+def test_a_state_that_never_answers_does_not_keep_opensm_from_starting(live, nets, path, toml):
+    os.mkfifo(path)  # whoever opens it for reading waits for a writer
+    with live(nets("torus", "4x4", cas=1), ENGINE, toml=toml) as lab:
+        assert said(lab, f"routed from scratch; .*state not read yet: {path} has not answered for 1 s")
+        lab.unlink("sw1.1", 2)
+        lab.relink("sw1.1", 2)
+        assert lab.opensm.errors == []

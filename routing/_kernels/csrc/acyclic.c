@@ -49,7 +49,8 @@ void ibn_acyclic_dispose(acyclic *graph)
         free(graph->place[lane]);
 }
 
-/* Gives all lanes up to this one an order; the first `orders` of them one of these (int32 [orders, C]). */
+/* Give all VLs up to `lane` a topological order: the first `orders` VLs one row each of `order` (int32 [orders, C]),
+ * the others the channel numbers.  Returns 0 or 1 (out of memory). */
 int ibn_acyclic_open(acyclic *graph, int32_t lane, const int32_t *order, int32_t orders)
 {
     int32_t channels = graph->net->channels;
@@ -69,7 +70,8 @@ static int64_t key_of(const int32_t *place, int32_t channel)
     return (int64_t)place[channel] << 32 | channel;
 }
 
-/* Whether a way leads from one channel to another; looked for from both ends, on the side that has come by less. */
+/* Return whether one channel can reach another in a VL's CDG.  The search goes on from both ends, always on the side
+ * that has visited fewer channels. */
 int ibn_acyclic_reaches(acyclic *graph, int32_t lane, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
@@ -102,7 +104,8 @@ int ibn_acyclic_reaches(acyclic *graph, int32_t lane, int32_t from, int32_t goal
     return 0;
 }
 
-/* Whether a graph of at most 64 nodes, each with the mask of those that follow it, has a cycle. */
+/* Return whether a graph of at most 64 nodes, each with the mask of its successors, has a cycle (transitive
+ * closure). */
 static int has_cycle(uint64_t *after, int32_t size)
 {
     for (int32_t via = 0; via < size; via++)
@@ -115,7 +118,8 @@ static int has_cycle(uint64_t *after, int32_t size)
     return 0;
 }
 
-/* Everything behind `from` that lies before `limit` in the order; -1 if `goal` is behind it. */
+/* Collect in key[0] the channels reachable from `from` that come before `goal` in the order.  Returns their number, or
+ * -1 if `goal` is reachable. */
 static int32_t look_ahead(acyclic *graph, int32_t lane, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
@@ -141,7 +145,7 @@ static int32_t look_ahead(acyclic *graph, int32_t lane, int32_t from, int32_t go
     return found;
 }
 
-/* Everything that leads to `from` and lies behind `limit` in the order. */
+/* Collect in key[1] the channels that reach `from` and come after `limit` in the order.  Returns their number. */
 static int32_t look_back(acyclic *graph, int32_t lane, int32_t from, int32_t limit)
 {
     const acyclic_net *net = graph->net;
@@ -164,7 +168,8 @@ static int32_t look_back(acyclic *graph, int32_t lane, int32_t from, int32_t lim
     return found;
 }
 
-/* All that leads to the turn goes before all that follows it, in the places that they held together. */
+/* Reorder the collected channels: those that reach the edge (key[1]) go before those reachable from it (key[0]), in the
+ * positions that both sets occupied together. */
 static void mend(acyclic *graph, int32_t lane, int32_t ahead, int32_t back)
 {
     int32_t *place = graph->place[lane], at = 0;
@@ -180,7 +185,7 @@ static void mend(acyclic *graph, int32_t lane, int32_t ahead, int32_t back)
         place[behind[i] & 0xFFFFFFFF] = (int32_t)(graph->both[at++] >> 32);
 }
 
-/* Adds a turn unless it closes a cycle; says whether it is in. */
+/* Add an edge unless it closes a cycle.  Returns whether it was added. */
 static int add(acyclic *graph, int32_t lane, acyclic_step step)
 {
     const acyclic_net *net = graph->net;
@@ -196,12 +201,11 @@ static int add(acyclic *graph, int32_t lane, acyclic_step step)
     return 1;
 }
 
-/* Whether turns of a lane, none of which closes a cycle by itself, are known to close one together.  Only as many as fit a
- * mask are looked at: adding them says for sure.
+/* Return whether edges of a VL, each of which closes no cycle alone, are known to close one together.  More than MASK
+ * new edges are not checked (result 0); only adding them decides.
  *
- * A cycle goes from turn to turn: what follows the one reaches what waits in the other, by turns that are in already.
- * That is looked for from both ends, which comes by far less than an order that is mended for turns of which the last
- * does not fit. */
+ * A cycle runs from new edge to new edge: the head of one reaches the tail of the next over existing edges.  The search
+ * from both ends visits far fewer channels than reordering for edges of which the last one fails. */
 int ibn_acyclic_clash(acyclic *graph, int32_t lane, const acyclic_step *steps, int32_t count)
 {
     const acyclic_net *net = graph->net;
@@ -225,8 +229,8 @@ int ibn_acyclic_clash(acyclic *graph, int32_t lane, const acyclic_step *steps, i
     return has_cycle(after, size);
 }
 
-/* Adds all turns to a lane, or none of them if they would close a cycle there; says whether they are in.  `steps` is
- * left as it was.  A turn is remembered as blocked only if what is in the lane for good closes the cycle. */
+/* Add all edges to a VL, or none of them if they would close a cycle there.  Returns whether they were added.  An edge
+ * is recorded as blocked only if it closes a cycle with edges that stay in the VL. */
 int ibn_acyclic_fits(acyclic *graph, int32_t lane, const acyclic_step *steps, int32_t count)
 {
     uint32_t bit = UINT32_C(1) << lane;

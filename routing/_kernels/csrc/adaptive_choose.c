@@ -1,7 +1,7 @@
-/* Which lane a packet takes next. */
+/* Adaptive routing: choose the VC on which a packet continues. */
 #include "internal/adaptive.h"
 
-/* Is the next room on a channel kept for a packet?  A mark is void once its packet has gone another way. */
+/* Return whether the next free room on a channel is reserved; a mark is void once its packet has taken another path. */
 int ibn_av_marked(const ibn_adaptive *sim, int32_t c)
 {
     const ibn_mark *mark = &sim->channel[c].mark;
@@ -10,13 +10,14 @@ int ibn_av_marked(const ibn_adaptive *sim, int32_t c)
                || ibn_av_serial(sim, sim->device[sim->channel[c].src].spare) == mark->packet);
 }
 
-/* Is it for another packet than this one? */
+/* Return whether the next free room on a channel is reserved for a packet other than p. */
 int ibn_av_for_other(const ibn_adaptive *sim, int32_t c, int32_t p)
 {
     return ibn_av_marked(sim, c) && sim->channel[c].mark.packet != ibn_av_serial(sim, p);
 }
 
-/* The better of the best lane so far and those of a channel with VLs below ``vls``: the one with the most credits. */
+/* Return the VC with the most credits among `best` and the VCs of channel c on VLs below `vls`; IBN_NONE if packet p
+ * fits none.  Ties go to the earlier VC. */
 int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p)
 {
     int32_t most = best == IBN_NONE ? sim->packet[p].blocks - 1 : sim->lane[best].credits;
@@ -29,20 +30,22 @@ int32_t ibn_av_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t 
     return best;
 }
 
+/* Return whether a packet arrived by an escape VC from another switch. */
 static int on_escape(const ibn_adaptive *sim, int32_t from)
 {
     return from != IBN_NONE && sim->lane[from].vl >= sim->options.adaptive_vls
            && sim->channel[sim->lane[from].channel].from_switch;
 }
 
-/* Has a packet to stay on the escape lanes? */
+/* Return whether a packet has to stay on escape VCs. */
 int ibn_av_only_escape(const ibn_adaptive *sim, int32_t from)
 {
     return sim->options.stay && on_escape(sim, from);
 }
 
-/* The escape lane of a packet at a switch, and the SL that it has there: as if it came from a CA of the switch, or as
- * it goes on if it is on one already. */
+/* Return the escape VC of a packet at switch s by the tables, and set *sl to its SL there.
+ *
+ * A packet on an escape VC keeps its SL and in-port; another one is treated as if it came from a CA of the switch. */
 int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s, uint8_t *sl)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -53,8 +56,10 @@ int32_t ibn_av_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t 
     return sim->at_port[s * 256 + port] * sim->vls + sim->options.adaptive_vls + sim->sl2vl[row * 16 + *sl];
 }
 
-/* The lane that a packet at a switch takes now, or IBN_NONE; from: the lane that holds it, or IBN_NONE in the spare.
- * Of lanes with as many credits that of the first channel is taken, counted from one that changes with every packet. */
+/* Return the VC on which a packet at a switch can continue now, or IBN_NONE.
+ *
+ * from: the VC that holds the packet, or IBN_NONE if it is in the spare buffer.  Ties between VCs with equal credits go
+ * to the first channel, counted from a start that rotates with every packet the switch sends. */
 int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -78,7 +83,8 @@ int32_t ibn_av_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
     return fits ? l : IBN_NONE;
 }
 
-/* The channel that the holder of the token takes now, or IBN_NONE: to the CA, or where the spare is free. */
+/* Return the channel that the holder of the token takes now, or IBN_NONE: to its CA, or to a switch with a free spare
+ * buffer. */
 int32_t ibn_av_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s)
 {
     int32_t count;

@@ -1,9 +1,9 @@
-/* What is to happen, in a wheel of ticks; and where packets and pings are while they are there. */
+/* Storage of a simulation with adaptive routing: events in a timing wheel, packets and pings. */
 #include "internal/adaptive.h"
 
 #include <stdlib.h>
 
-/* Double an array from 1024 on; 1 without memory. */
+/* Double the size of an array, 1024 entries at first; return 1 if memory runs out. */
 int ibn_av_more(void **array, int32_t made, size_t size)
 {
     void *larger = realloc(*array, (size_t)(made ? 2 * made : 1024) * size);
@@ -12,7 +12,7 @@ int ibn_av_more(void **array, int32_t made, size_t size)
     return !larger;
 }
 
-/* Something is to happen at that time, which is later than now. */
+/* Schedule an event; `time` must be later than now. */
 void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32_t value)
 {
     if (sim->event_free == IBN_NONE) {
@@ -35,6 +35,7 @@ void ibn_av_at(ibn_adaptive *sim, int64_t time, int kind, int32_t subject, int32
     sim->moving += kind < AV_LATER;
 }
 
+/* Return a free packet, or IBN_NONE if memory runs out. */
 int32_t ibn_av_new_packet(ibn_adaptive *sim)
 {
     if (sim->packet_free == IBN_NONE) {
@@ -58,6 +59,7 @@ void ibn_av_free_packet(ibn_adaptive *sim, int32_t p)
     sim->packet_free = p;
 }
 
+/* Return a free ping, or IBN_NONE if memory runs out. */
 int32_t ibn_av_new_ping(ibn_adaptive *sim)
 {
     if (sim->ping_free == IBN_NONE) {

@@ -1,7 +1,7 @@
-/* Packets that move: from a CA, through switches, to a CA. */
+/* Movement of packets with adaptive routing: from a CA, through switches, to a CA. */
 #include "internal/adaptive.h"
 
-/* A packet's head has come to a switch. */
+/* Store a packet whose head has reached a switch: in the queue of its VC, or in the spare buffer. */
 void ibn_av_arrive(ibn_adaptive *sim, int32_t p)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -24,7 +24,7 @@ void ibn_av_arrive(ibn_adaptive *sim, int32_t p)
     lane->queue.tail = p;
 }
 
-/* The packet before has left: the next one shows. */
+/* Expose the next packet of a VC's queue after the one before it has left. */
 void ibn_av_show(ibn_adaptive *sim, int32_t l)
 {
     sim->lane[l].leaving = 0;
@@ -32,7 +32,7 @@ void ibn_av_show(ibn_adaptive *sim, int32_t l)
     ibn_av_touch(sim, ibn_av_at_switch(sim, l));
 }
 
-/* Take the packet that shows out of its queue; its tail will have left at ``end``. */
+/* Remove the exposed packet from its queue; its tail will have left at tick `end`. */
 void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end)
 {
     ibn_av_lane *lane = &sim->lane[l];
@@ -45,7 +45,8 @@ void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end)
     ibn_av_at(sim, end + sim->channel[lane->channel].wire, AV_CREDIT, l, packet->blocks);
 }
 
-/* When a channel that begins now has sent a packet: not before the packet's tail has come. */
+/* Return the tick at which a channel that starts now has sent a packet, and update the channel's carry.  The tail
+ * cannot leave before it has arrived. */
 int64_t ibn_av_end(ibn_av_channel *channel, const ibn_packet *packet, int64_t now)
 {
     int64_t work = packet->bytes * channel->cost + channel->carry, length = work >> IBN_COST_BITS;
@@ -54,7 +55,7 @@ int64_t ibn_av_end(ibn_av_channel *channel, const ibn_packet *packet, int64_t no
     return packet->tail > end ? packet->tail : end;
 }
 
-/* The place that a packet leaves: a queue, the spare of a switch, or its CA. */
+/* Account for a packet that leaves the queue of VC `from`, the spare buffer of switch d, or its CA d. */
 static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t end)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -63,7 +64,7 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
     } else if (d < sim->switches) {
         sim->device[d].spare_state = SPARE_LEAVING;
         sim->device[d].spare = IBN_NONE;
-        ibn_av_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0); /* its neighbours know */
+        ibn_av_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0); /* when the neighbours know */
     } else {
         sim->injected++;
         sim->injected_bytes += packet->bytes;
@@ -71,7 +72,7 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
     }
 }
 
-/* Send a packet by a channel; ``l``: the lane, or IBN_NONE to the spare of the next switch, or to a CA without credit. */
+/* Send a packet by channel c on VC l; IBN_NONE: without credit, to the spare buffer of the next switch or to a CA. */
 static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t l)
 {
     ibn_av_channel *channel = &sim->channel[c];
@@ -106,7 +107,7 @@ static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t 
         ibn_av_at(sim, packet->tail, AV_DELIVER, p, 0);
 }
 
-/* The packet that holds the token goes by spares; whoever sends its head to the CA sets the token free. */
+/* Move the holder of the token through spare buffers; the switch that sends it to its CA releases the token. */
 static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
 {
     int32_t c = ibn_av_choose_saved(sim, p, s);
@@ -119,7 +120,9 @@ static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
     ibn_av_at(sim, sim->now + sim->channel[c].wire + sim->options.step, AV_TOKEN, s, 0);
 }
 
-/* The packet of a queue, or of the spare, goes on if it can. */
+/* Send the exposed packet of a queue, or the packet in the spare buffer, if it can continue.
+ *
+ * Return whether the packet was sent; 0 for the holder of the token in any case. */
 static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
 {
     if (p == sim->holder) {
@@ -140,7 +143,7 @@ static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
     return 1;
 }
 
-/* What is smaller is served first: the token's holder, then as the arbitration has it. */
+/* Return the rank of an input VC, smaller ones are served first: the token's holder, then by the arbitration. */
 static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t inputs, int32_t number)
 {
     int32_t p = ibn_av_shown(sim, l), after = number < turn ? number - turn + inputs : number - turn;
@@ -149,7 +152,8 @@ static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t
     return sim->options.by_arrival ? sim->lane[l].since : after;
 }
 
-/* The lanes of a switch that show a packet, as they are served; how many. */
+/* Fill sim->order with the input VCs of a switch that have an exposed packet, in the order of service; return their
+ * number. */
 static int32_t in_order(ibn_adaptive *sim, int32_t s)
 {
     int32_t count = 0, inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
@@ -170,14 +174,14 @@ static int32_t in_order(ibn_adaptive *sim, int32_t s)
     return count;
 }
 
-/* The number of a lane among those that come into its switch. */
+/* Return the number of a VC among the input VCs of its switch. */
 static int32_t input_number(const ibn_adaptive *sim, int32_t l)
 {
     const ibn_av_channel *channel = &sim->channel[sim->lane[l].channel];
     return (channel->reverse - sim->out_first[channel->dst]) * sim->vls + sim->lane[l].vl;
 }
 
-/* First the spare of a switch, then its queues: each packet that can go on goes; how many did. */
+/* Serve the spare buffer of a switch, then its queues; return the number of packets sent. */
 static int serve_once(ibn_adaptive *sim, int32_t s)
 {
     ibn_av_device *device = &sim->device[s];
@@ -196,14 +200,14 @@ static int serve_once(ibn_adaptive *sim, int32_t s)
     return served;
 }
 
-/* A packet that a mark was for may have gone another way, so that others can go now. */
+/* Serve a switch.  A packet with a mark may have taken another path, which voids the mark and lets other packets go. */
 static void serve_switch(ibn_adaptive *sim, int32_t s)
 {
     while (serve_once(sim, s) && sim->options.scheme == SCHEME_BUBBLE)
         ;
 }
 
-/* A CA: the first of its flows, in turn, that has a packet; of the VLs that CAs use that with the most credits. */
+/* Serve the flows of a CA in round robin, on the VL with the most credits among those that CAs use. */
 static void serve_ca(ibn_adaptive *sim, int32_t d)
 {
     ibn_av_device *device = &sim->device[d];
@@ -223,6 +227,7 @@ static void serve_ca(ibn_adaptive *sim, int32_t d)
     }
 }
 
+/* Serve a switch or a CA. */
 void ibn_av_serve(ibn_adaptive *sim, int32_t d)
 {
     if (d < sim->switches)
@@ -231,7 +236,7 @@ void ibn_av_serve(ibn_adaptive *sim, int32_t d)
         serve_ca(sim, d);
 }
 
-/* A packet's tail has come to a CA, which takes it at once. */
+/* Deliver a packet whose tail has reached a CA, which returns its credits at once. */
 void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -248,7 +253,7 @@ void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
     ibn_av_free_packet(sim, p);
 }
 
-/* Put the next packet of a flow in front of its CA's port, or come back when its next message is due. */
+/* Put the next packet of a flow at its CA's port, or schedule an event for the due time of its next message. */
 void ibn_av_prepare(ibn_adaptive *sim, int32_t f)
 {
     ibn_flow *flow = &sim->flow[f];

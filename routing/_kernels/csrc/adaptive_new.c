@@ -1,10 +1,10 @@
-/* Making and freeing a simulation with adaptive routing. */
+/* Create and free a simulation with adaptive routing. */
 #include "internal/adaptive.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A copy, or zeros. */
+/* Return a copy of `bytes` bytes, or zeros if `from` is NULL; set sim->failed if memory runs out. */
 static void *copy(ibn_adaptive *sim, const void *from, int64_t bytes)
 {
     void *to = calloc(1, (size_t)(bytes > 0 ? bytes : 1));
@@ -28,6 +28,7 @@ static void copy_tables(ibn_adaptive *sim, const ibn_sim_network *network, const
     sim->way = copy(sim, options->way, 4LL * options->way_first[rows]);
 }
 
+/* Allocate the state of the simulation, and copy the traffic. */
 static void make_room(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
 {
     sim->channel = copy(sim, NULL, (int64_t)sizeof *sim->channel * sim->channels);
@@ -44,7 +45,7 @@ static void make_room(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
     sim->trace = copy(sim, traffic->trace, 24 * traffic->traced);
 }
 
-/* Channels come sorted by source device, then port. */
+/* Set up channels and VCs.  Channels are sorted by source device, then port. */
 static void set_channels(ibn_adaptive *sim, const ibn_sim_network *network)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -75,6 +76,7 @@ static void set_channels(ibn_adaptive *sim, const ibn_sim_network *network)
     }
 }
 
+/* Set up the flows, group them by CA, and prepare the first packet of each. */
 static void set_flows(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
 {
     for (int32_t f = 0; f < sim->flows; f++) {

@@ -1,8 +1,9 @@
-/* What is told of a simulation with adaptive routing: totals, channels, lanes, flows, and who waits for whom. */
+/* Results of a simulation with adaptive routing: totals, channels, VCs, flows, and the wait-for graph. */
 #include "internal/adaptive.h"
 
 #include <string.h>
 
+/* Return the number of packets that have left their CA and have not been delivered. */
 static int64_t in_flight(const ibn_adaptive *sim)
 {
     int64_t count = sim->packets_made - ibn_flow_pressing(sim->flow, sim->flows);
@@ -11,7 +12,7 @@ static int64_t in_flight(const ibn_adaptive *sim)
     return count;
 }
 
-/* Lanes whose blocks do not add up to their buffer, or whose queue holds other blocks than it should. */
+/* Return the number of VCs whose blocks do not add up to their buffer or to their queue; 0 unless there is a bug. */
 static int64_t broken_lanes(const ibn_adaptive *sim)
 {
     int64_t broken = 0;
@@ -68,12 +69,13 @@ void ibn_adaptive_flows(const ibn_adaptive *sim, int64_t *rows)
     }
 }
 
+/* Edges of the wait-for graph. */
 typedef struct {
-    int64_t count, most;
-    int32_t *waiter, *awaited;
+    int64_t count, most;       /* edges found; room in the arrays */
+    int32_t *waiter, *awaited; /* vertices */
 } told;
 
-/* A packet waits for a lane unless there will be room on it; whether there will be. */
+/* Return 1 if VC l will have room for packet p once all returning credits have arrived; otherwise add an edge. */
 static int waits(const ibn_adaptive *sim, told *told, int32_t vertex, int32_t p, int32_t l)
 {
     if (sim->lane[l].credits + sim->lane[l].returning >= sim->packet[p].blocks)
@@ -86,7 +88,7 @@ static int waits(const ibn_adaptive *sim, told *told, int32_t vertex, int32_t p,
     return 0;
 }
 
-/* All lanes that a packet at a switch waits for; whether it can go on by any. */
+/* Add edges to all VCs that a packet at a switch waits for; return whether it can continue on one. */
 static int waits_for_any(const ibn_adaptive *sim, told *told, int32_t vertex, int32_t p, int32_t from)
 {
     int32_t s = sim->channel[sim->packet[p].channel].dst, count, goes = 0;
@@ -103,8 +105,10 @@ static int waits_for_any(const ibn_adaptive *sim, told *told, int32_t vertex, in
     return goes;
 }
 
-/* Who waits for whom: vertices are lanes, by the packet that shows in their queue, then switches, by their spare.  One
- * can move if no packet shows, or if there will be room on a lane that it waits for. */
+/* Write the wait-for graph; return the number of edges.
+ *
+ * Vertices are the VCs, which stand for the exposed packet of their queue, then the switches, which stand for their
+ * spare buffer.  A vertex can move if it has no packet, or if a VC that the packet may take will have room. */
 int64_t ibn_adaptive_waits(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     told told = {0, most, waiter, awaited};

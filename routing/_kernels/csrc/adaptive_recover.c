@@ -1,16 +1,16 @@
-/* What frees packets that wait in a circle: the token, or pings and bubbles.
+/* Deadlock recovery of adaptive routing: the token, or pings and bubbles.
  *
  * Pinkston: Deadlock characterization and resolution in interconnection networks, section 13.3.1 D. */
 #include "internal/adaptive.h"
 
-/* Does a packet show that has waited for too long? */
+/* Return whether a VC has an exposed packet that has waited for the detection time. */
 static int stuck(const ibn_adaptive *sim, int32_t l)
 {
     int32_t p = ibn_av_shown(sim, l);
     return p != IBN_NONE && sim->now - sim->lane[l].since >= sim->options.detect;
 }
 
-/* The token comes to a switch: the packet that has waited longest there takes it, else it goes on. */
+/* Give the token to the stuck packet that has waited longest at switch s; if there is none, pass the token on. */
 void ibn_av_token(ibn_adaptive *sim, int32_t s)
 {
     int32_t oldest = IBN_NONE;
@@ -29,14 +29,14 @@ void ibn_av_token(ibn_adaptive *sim, int32_t s)
     ibn_av_touch(sim, s);
 }
 
-/* One of so many, by a ping's own stream of numbers. */
+/* Return a random number from 0 to count - 1 from the ping's own stream. */
 static int32_t draw(const ibn_adaptive *sim, ibn_ping *ping, int32_t count)
 {
     uint64_t number = ibn_number(ibn_key(sim->options.seed, 8, (uint64_t)ping->id), (uint64_t)ping->step++) >> 32;
     return (int32_t)((number * (uint64_t)count) >> 32);
 }
 
-/* Has a channel room for a packet on any VL? */
+/* Return whether a channel has room for a packet on any VL. */
 static int has_room(const ibn_adaptive *sim, int32_t c, int32_t p)
 {
     for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++)
@@ -45,7 +45,7 @@ static int has_room(const ibn_adaptive *sim, int32_t c, int32_t p)
     return 0;
 }
 
-/* One of the channels that a packet waits for; IBN_NONE if there is room, or it is where it leaves the switches. */
+/* Return a random channel that a packet waits for; IBN_NONE if one has room, or if the packet is at its last switch. */
 static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping *ping)
 {
     int32_t count;
@@ -58,7 +58,7 @@ static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping
     return way[draw(sim, ping, count)];
 }
 
-/* The channel that the ping has marked for the packet that shows on a lane, or IBN_NONE. */
+/* Return the channel that ping `id` has marked for the exposed packet of VC l, or IBN_NONE. */
 static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
 {
     int32_t count, p = ibn_av_shown(sim, l), s = ibn_av_at_switch(sim, l);
@@ -73,7 +73,7 @@ static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
     return IBN_NONE;
 }
 
-/* Keep the next room on a channel for the packet that shows on a lane, and send the ping that way. */
+/* Mark channel c for the exposed packet of VC l, and send the ping along the channel. */
 static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, int locked)
 {
     int64_t until = sim->now + (locked ? sim->options.hold : sim->options.lasts);
@@ -84,7 +84,9 @@ static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, 
     return 1;
 }
 
-/* The first time round: mark a channel ahead, until one has a mark of this ping already, which closes the circle. */
+/* First pass: mark a channel that the packet of VC l waits for; return whether the ping continues.
+ *
+ * A channel that this ping has marked before closes a cycle, and the second pass begins. */
 static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
 {
     ibn_ping *ping = &sim->ping[number];
@@ -94,7 +96,7 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
     const ibn_mark *mark = &sim->channel[ahead].mark;
     int there = ibn_av_marked(sim, ahead), closes = there && mark->ping == ping->id;
     if (there && (mark->locked || mark->ping > ping->id))
-        return 0; /* a circle has it already, or a ping of a higher rank has been here */
+        return 0; /* the channel belongs to a cycle that is locked, or a ping of a higher rank has marked it */
     if (closes) {
         sim->loops++;
         ping->phase = 1;
@@ -104,7 +106,8 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
     return mark_and_go(sim, number, ahead, l, closes);
 }
 
-/* The packet that closes the circle waits in the spare; its room goes round the circle to where it wants to be. */
+/* Move the packet that closes the cycle to the spare buffer.  The room that it leaves (the bubble) moves around the
+ * cycle to the VC that the packet waits for. */
 static void shelter(ibn_adaptive *sim, int32_t l)
 {
     const ibn_av_channel *channel = &sim->channel[sim->lane[l].channel];
@@ -119,7 +122,8 @@ static void shelter(ibn_adaptive *sim, int32_t l)
     ibn_av_touch(sim, s);
 }
 
-/* The second time round: lock what was marked; back where the circle closes, let the bubble go. */
+/* Second pass: lock the marks of the cycle; where the cycle closes, create the bubble.  Return whether the ping
+ * continues. */
 static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
 {
     ibn_ping *ping = &sim->ping[number];
@@ -137,7 +141,7 @@ static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
     return 0;
 }
 
-/* One of the queues of a channel whose first packet has waited for too long, or IBN_NONE. */
+/* Return a random VC of a channel whose exposed packet has waited for the detection time, or IBN_NONE. */
 static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
 {
     int32_t found[16], count = 0;
@@ -147,7 +151,7 @@ static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
     return count ? found[draw(sim, ping, count)] : IBN_NONE;
 }
 
-/* A ping comes by a channel. */
+/* Handle a ping that arrives by channel c. */
 void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
 {
     int goes_on = 0;
@@ -161,7 +165,7 @@ void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
         ibn_av_free_ping(sim, ping);
 }
 
-/* Every queue whose first packet has waited for too long sends a ping, and again after a while. */
+/* Let every queue whose exposed packet has waited for the detection time send a ping, at most one per repeat time. */
 void ibn_av_sample(ibn_adaptive *sim)
 {
     for (int32_t l = 0; l < sim->lanes; l++) {

@@ -1,11 +1,12 @@
-/* The clock: tick by tick, everything that happens, then every device that was touched.
+/* Main loop: for each tick handle all events, then serve every device that was touched.
  *
- * What happens in one tick does not depend on the order in which it is handled: the first kinds of events commute, the
- * later ones are sorted, and devices do not compete in a tick. */
+ * The result does not depend on the order in which the events of a tick were scheduled.  Kinds below AV_LATER commute,
+ * the others are sorted, and devices do not compete with each other within a tick. */
 #include "internal/adaptive.h"
 
 #include <stdlib.h>
 
+/* Add credits that reach the sender of a VC. */
 static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
 {
     sim->lane[l].credits += blocks;
@@ -13,7 +14,7 @@ static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
     ibn_av_touch(sim, sim->channel[sim->lane[l].channel].src);
 }
 
-/* Neighbours may have waited for the spare. */
+/* Free the spare buffer of a switch, and have the neighbours served, which may have waited for it. */
 static void spare(ibn_adaptive *sim, int32_t s)
 {
     sim->device[s].spare_state = SPARE_FREE;
@@ -58,6 +59,7 @@ static void handle(ibn_adaptive *sim, int kind, int32_t subject, int32_t value)
     }
 }
 
+/* Compare events by kind, subject and sort key (see keep_for_later). */
 static int compare(const void *left, const void *right)
 {
     const ibn_av_event *a = left, *b = right;
@@ -70,7 +72,7 @@ static int compare(const void *left, const void *right)
 
 static void keep_for_later(ibn_adaptive *sim, ibn_av_event event)
 {
-    event.time = event.kind == AV_PING ? sim->ping[event.value].id : 0; /* what they are sorted by in the end */
+    event.time = event.kind == AV_PING ? sim->ping[event.value].id : 0; /* the last sort key */
     if (sim->later_count == sim->later_room) {
         if (ibn_av_more((void **)&sim->later, sim->later_room, sizeof *sim->later)) {
             sim->failed = 1;
@@ -81,7 +83,7 @@ static void keep_for_later(ibn_adaptive *sim, ibn_av_event event)
     sim->later[sim->later_count++] = event;
 }
 
-/* The events of a tick; those of later turns of the wheel stay. */
+/* Handle the events of the present tick; events of later turns of the wheel stay in the slot. */
 static void happen(ibn_adaptive *sim)
 {
     int32_t *slot = &sim->slot[sim->now & (AV_SLOTS - 1)], e = *slot;
@@ -113,7 +115,7 @@ static void happen(ibn_adaptive *sim)
         handle(sim, sim->later[i].kind, sim->later[i].subject, sim->later[i].value);
 }
 
-/* The time of the event that is due next, in whatever turn of the wheel; until if there is none before. */
+/* Return the tick of the next event in any turn of the wheel, at most `until`. */
 static int64_t earliest(const ibn_adaptive *sim, int64_t until)
 {
     int64_t first = until;
@@ -124,7 +126,7 @@ static int64_t earliest(const ibn_adaptive *sim, int64_t until)
     return first;
 }
 
-/* Run to a time, to a number of events, or to an end; told: why, when, events handled. */
+/* Run to a tick, for a number of events, or until the simulation ends; told: reason, tick, events handled in total. */
 int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told)
 {
     int64_t reason = STOP_TIME, most = sim->handled + events, last = sim->now, handled = sim->handled;
@@ -146,14 +148,15 @@ int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t s
             handled = sim->handled;
             last = sim->now;
         }
-        else if (sim->now - last >= AV_SLOTS) { /* a turn in which nothing was due: the next event may be far */
+        else if (sim->now - last >= AV_SLOTS) { /* nothing was due for a whole turn: jump to the next event */
             last = sim->now = earliest(sim, until) - 1;
         }
         sim->now++;
         happen(sim);
         for (int32_t i = 0; i < sim->touches; i++) {
             ibn_av_serve(sim, sim->touched[i]);
-            sim->device[sim->touched[i]].touched = 0; /* only now: a new packet at a CA finds its channel busy */
+            /* Only now: a packet prepared while a CA was served finds the channel busy and needs no service. */
+            sim->device[sim->touched[i]].touched = 0;
         }
         sim->touches = 0;
         if (sim->failed)

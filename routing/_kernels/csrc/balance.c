@@ -1,12 +1,13 @@
-/* Balanced next hops: for every destination a tree of allowed channels, chosen by the load along the whole way.
+/* Balanced next hops: for every destination a tree of allowed channels, chosen by the load along the whole path.
  *
- * A destination is laid switch by switch.  A switch compares its allowed channels by the cost of the way that the far
- * switch has already chosen, takes the cheapest, and its own flow is added to every channel of that way at once, so that
- * the next switch sees it.  Later passes lift a destination's flow out and lay it again; what comes out worse is put
- * back.  What is allowed is the rule's business (lay_shortest.c, lay_updown.c).
+ * A destination's tree is computed switch by switch.  A switch compares its allowed channels by the cost of the path
+ * that the far switch has already chosen, and takes the cheapest.  Its own flow is added to every channel of that path
+ * at once, so that the next switch sees it.  Later passes remove a destination's flow and recompute its tree; a worse
+ * tree is undone.  The rules in lay_shortest.c and lay_updown.c say which channels are allowed.
  *
- * The destinations are laid in two LANES, each with loads of its own that are merged after every block.  The lanes are
- * there at any thread count, which only says whether they run at the same time: so the result does not depend on it. */
+ * The destinations are divided between two load accounts (lane_t), which are merged after every block.  There are
+ * two at any thread count: threads only decide whether both run at the same time.  So the result does not depend on
+ * their number. */
 #include "balance.h"
 
 #include <stdlib.h>
@@ -19,10 +20,12 @@
 #define LANES 2
 #define BLOCK 16
 
-/* Squarings by pass: mild first, which spreads; steep later, when only the fullest channels matter. */
+/* Squarings of the utilisation by pass: few at first, which spreads the flow; more later, when only channels close
+ * to the peak matter. */
 static const int32_t SCHEDULE[] = {2, 2, 2, 5, 6};
 #define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
 #define SQUARINGS_FOR_BISECTION 1
+/* Passes that recompute every tree; later ones recompute only trees that use a channel close to the peak. */
 #define FULL_PASSES 2
 
 typedef struct {
@@ -31,8 +34,8 @@ typedef struct {
     lane_t lane[LANES];
 } pair_t;
 
-/* Adds (sign 1) or takes away (sign -1) a destination's flow on its whole tree: leaves first, each handing what comes
- * through it to its next hop. */
+/* Add (sign 1) or remove (sign -1) a destination's flow on its whole tree, from the leaves on: each switch passes
+ * the flow through it to its next hop. */
 void ibn_move_tree(const job_t *job, lane_t *lane, const uint8_t *next, int32_t target, double sign)
 {
     const ibn_network *net = job->net;
@@ -56,6 +59,7 @@ void ibn_move_tree(const job_t *job, lane_t *lane, const uint8_t *next, int32_t 
     }
 }
 
+/* Compute the tree of a destination. */
 static void lay(const job_t *job, lane_t *lane, int32_t target)
 {
     if (job->options->position)
@@ -64,6 +68,7 @@ static void lay(const job_t *job, lane_t *lane, int32_t target)
         ibn_lay_shortest(job, lane, target);
 }
 
+/* Return whether a tree uses a channel whose utilisation, relative to the peak, is at least `hot`. */
 static int is_hot(const job_t *job, const lane_t *lane, const uint8_t *next)
 {
     const ibn_network *net = job->net;
@@ -77,6 +82,7 @@ static int is_hot(const job_t *job, const lane_t *lane, const uint8_t *next)
     return 0;
 }
 
+/* Recompute the tree of a destination; undo that if the sum of all weights is higher. */
 static void lay_again(const job_t *job, lane_t *lane, int32_t target)
 {
     size_t switches = (size_t)job->net->switches;
@@ -94,6 +100,8 @@ static void lay_again(const job_t *job, lane_t *lane, int32_t target)
     }
 }
 
+/* Compute the trees of one of the two shares of the current block of end ports (all LIDs of a port are one family).  The
+ * shares have loads of their own, so that they can run on two threads. */
 static void lay_block(void *context, int32_t which)
 {
     pair_t *pair = context;
@@ -114,7 +122,7 @@ static void lay_block(void *context, int32_t which)
     }
 }
 
-/* Both lanes' additions since the last block, merged into the loads that both start the next one with. */
+/* Add up the changes of both load accounts since the last block, and let both start the next one with the sum. */
 static void merge(const job_t *job, pair_t *pair, double *load)
 {
     const ibn_network *net = job->net;
@@ -132,6 +140,7 @@ static void merge(const job_t *job, pair_t *pair, double *load)
     one->potential = two->potential = 0.0;
 }
 
+/* Compute the trees of all families once.  After the first pass, the local search follows, but not for bisection. */
 static void run_pass(job_t *job, pair_t *pair, double *load)
 {
     uint64_t random = job->options->seed ^ ((uint64_t)(job->pass + 1) * 0xD1342543DE82EF95u);
@@ -200,7 +209,8 @@ static int prepare(job_t *job, pair_t *pair)
     job->next = malloc(bytes + 1);
     job->order = malloc(((size_t)job->targets->families + 1) * sizeof *job->order);
     job->family_of = malloc(((size_t)job->targets->count + 1) * sizeof *job->family_of);
-    pair->team = ibn_team_new(job->options->threads < LANES ? job->options->threads : LANES);
+    const int64_t visits = (int64_t)bytes * (job->options->passes + 1);
+    pair->team = ibn_team_new(ibn_worthwhile(job->options->threads < LANES ? job->options->threads : LANES, visits));
     if (!job->next || !job->order || !job->family_of || !pair->team)
         return 1;
     memset(job->next, NO_CHANNEL, bytes);
@@ -215,8 +225,10 @@ static int prepare(job_t *job, pair_t *pair)
     return job->options->position ? ibn_prepare_updown(job) : ibn_prepare_shortest(job);
 }
 
-/* next: uint8 [D, S], index of each switch's channel among its own (255: none); load: double [C]; worst: double
- * [passes + 1], the fullest channel after each pass.  Tables and loads are those of the best pass. */
+/* Compute the trees of all destinations.
+ *
+ * next: uint8 [D, S], index of each switch's channel among its own (255: none).  load: double [C].  worst: double
+ * [passes + 1], the highest utilisation after each pass.  Trees and loads are those of the best pass. */
 int ibn_balance(const ibn_network *network, const ibn_targets *targets, const ibn_balance_options *options,
                 uint8_t *next, double *load, double *worst)
 {

@@ -13,8 +13,8 @@ enum { BLOCK = 64, MAX_THREADS = 64 };
 
 typedef struct {
     const cdg_tables *t;
-    uint16_t *reply;        /* [S, S]: VLs of the replies that leave switch s towards any LID at switch d: [d, s] */
-    const uint16_t *own;    /* [S]: VLs of the requests to the LIDs at a switch, where the SL hangs on the LID alone */
+    uint16_t *reply;        /* [S, S]: at [d, s] the VLs of replies from switch s to any LID at switch d */
+    const uint16_t *own;    /* [S]: VLs of the requests to each switch's LIDs, if the SL depends on the LID alone */
     uint8_t *hops;
     atomic_int next_block;
 } job;
@@ -23,11 +23,11 @@ typedef struct {
     job *j;
     cdg_forest f;
     uint32_t *deps;         /* [2, slots] */
-    uint32_t *dep;          /* [slots], the half that the LID at hand belongs to */
-    int64_t sls;
+    uint32_t *dep;          /* [slots]: the row of deps that the current LID belongs to */
+    int64_t sls;            /* mask of the SLs in use */
     int code;
-    uint32_t *mask;         /* [BLOCK, stride]: VLs that enter at each switch, LID by LID */
-    uint32_t *flow;         /* [S + 2]: VLs of what passes each switch */
+    uint32_t *mask;         /* [BLOCK, stride]: VLs of the traffic injected at each switch, for each LID of the block */
+    uint32_t *flow;         /* [S + 2]: VLs of the traffic that passes each switch */
 } worker;
 
 static bool prepare(worker *w)
@@ -47,6 +47,7 @@ static void dispose(worker *w)
     free(w->flow);
 }
 
+/* Fill `mask` with the VLs of injected requests for a block of LIDs, if the SL depends on the source switch. */
 static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -63,6 +64,8 @@ static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
     w->sls |= used;
 }
 
+/* Fill `mask` with the VLs of injected requests and replies for a block of LIDs, if the SL depends on the source
+ * LID. */
 static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -91,6 +94,7 @@ static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
     w->sls |= used;
 }
 
+/* Fill `flow` with the VLs of all traffic injected at each switch towards a LID: requests low, with replies high. */
 static void enter_traffic(worker *w, int32_t lid, int32_t i)
 {
     const cdg_tables *t = w->j->t;
@@ -110,7 +114,8 @@ static void enter_traffic(worker *w, int32_t lid, int32_t i)
     w->flow[switches] = w->flow[switches + 1] = 0;
 }
 
-/* The same for the LID of a switch, to which switches send nothing; not for SLs that hang on the sender's LID. */
+/* Fill `flow` with the traffic that CAs and routers inject towards the LID of a switch.  Traffic of switches is left
+ * out.  Not for SLs that depend on the sender's LID. */
 static void enter_from_endports(worker *w, int32_t lid, int32_t i)
 {
     const cdg_tables *t = w->j->t;
@@ -129,7 +134,7 @@ static void enter_from_endports(worker *w, int32_t lid, int32_t i)
             w->flow[t->lid_switch[b]] |= (uint32_t)t->vl_bit[request[b]] << 16;
 }
 
-/* Routes that run in a circle: everything that enters one is everywhere on it. */
+/* Add the dependencies of forwarding loops: traffic that enters a loop passes every channel of the loop. */
 static void close_circles(worker *w, const uint8_t *number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;
@@ -152,7 +157,8 @@ static void close_circles(worker *w, const uint8_t *number, bool spread, uint32_
     }
 }
 
-/* Down the routes of one LID: what passes a switch waits there for the next channel, and goes on to the next switch. */
+/* Walk down the routes of one LID: traffic that passes a switch depends there on the next switch's channel, and goes on
+ * to that switch. */
 static inline void collect(worker *w, const uint8_t *restrict number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;
@@ -204,8 +210,8 @@ static void run_block(worker *w, int32_t lid, int32_t count)
         ibn_forest_store(&w->f, lid, count, w->j->hops);
 }
 
-/* One thread's share: blocks of LIDs until there are none left.  What it finds is OR-ed and summed up, so that it does
- * not matter who took which. */
+/* Process blocks of LIDs in one thread until none are left.  Results are OR-ed and summed up, so they do not depend on
+ * which thread took which block. */
 static void run(void *workers, int32_t me)
 {
     worker *w = (worker *)workers + me;
@@ -220,7 +226,7 @@ static void run(void *workers, int32_t me)
     dispose(w);
 }
 
-/* Replies to the requests that leave switch d: they enter where the request went, on its SL. */
+/* Collect the replies to the requests of switch d: a reply is injected at the request's target, on the request's SL. */
 static void run_replies(void *context, int32_t d)
 {
     const job *j = context;

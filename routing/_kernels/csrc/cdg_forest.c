@@ -24,7 +24,7 @@ int ibn_forest_prepare(cdg_forest *f, const cdg_tables *tables)
     size_t size = (size_t)tables->switches + 2;
     memset(f, 0, sizeof *f);
     f->t = tables;
-    /* An odd number of cache lines, so that the rows of a block do not fall into the same few sets of the cache. */
+    /* An odd number of cache lines keeps the rows of a block from mapping to the same few sets of the cache. */
     f->stride = (int64_t)(((size + 63) / 64 | 1) * 64);
     f->number = malloc(BLOCK * f->stride);
     f->far = malloc(BLOCK * f->stride);
@@ -58,6 +58,7 @@ void ibn_forest_load(cdg_forest *f, int32_t lid, int32_t count)
     }
 }
 
+/* Count the switches whose packets for a LID are not delivered. */
 static void count_lost(cdg_forest *f, int32_t lid)
 {
     const cdg_tables *t = f->t;
@@ -68,7 +69,8 @@ static void count_lost(cdg_forest *f, int32_t lid)
     }
 }
 
-/* Going back through the queue, the next switch is always known before. */
+/* Count the hops of every switch to the target.  The queue is walked backwards, so that the next switch's hops are
+ * known first. */
 static void count_hops(cdg_forest *f, int32_t lid, int32_t i)
 {
     const int32_t switches = f->t->switches;
@@ -94,8 +96,8 @@ static void count_hops(cdg_forest *f, int32_t lid, int32_t i)
 }
 
 /*
- * The forest of one LID, number i of its block.  Switches are queued from the leaves on, each after all that send
- * through it; those on a circle never come up.
+ * Build the forest of one LID, number i of its block.  Switches are queued from the leaves on (Kahn's algorithm), each
+ * after all switches upstream of it.  Switches on a forwarding loop are never queued.
  */
 void ibn_forest_grow(cdg_forest *f, int32_t lid, int32_t i)
 {

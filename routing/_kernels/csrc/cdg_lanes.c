@@ -15,21 +15,21 @@ typedef struct {
     const cdg_tables *t;
     const cdg_lanes *l;
     uint8_t *hops;
-    const uint16_t *passes;     /* [S, P, P]: SLs that are not dropped; NULL where none is */
+    const uint16_t *passes;     /* [S, P, P]: mask of the SLs that are not dropped; NULL if none is dropped anywhere */
     atomic_int next_block;
 } job;
 
 typedef struct {
     job *j;
     cdg_forest f;
-    uint16_t *deps;             /* [2, slots, V] */
-    uint16_t *dep;              /* [slots, V], the half that the LID at hand belongs to */
-    int64_t lanes_used, dropped;
+    uint16_t *deps;             /* [2, slots, V]: this thread's dependencies */
+    uint16_t *dep;              /* [slots, V]: the row of deps that the current LID belongs to */
+    int64_t lanes_used, dropped;    /* mask of the VLs in use; pairs (switch, LID) whose packets are dropped */
     int code;
-    uint16_t *flow;             /* [S + 2, 16]: VLs, by SL, on the channel that each switch takes */
-    uint16_t *present;          /* [S + 2]: SLs of which there are any */
-    uint16_t *rest;             /* [S + 2]: SLs that get through to the LID from the next switch on */
-    uint8_t *lost;              /* [S]: whether some sender there does not get through */
+    uint16_t *flow;             /* [S + 2, 16]: VLs, by SL, on the channel that each switch uses */
+    uint16_t *present;          /* [S + 2]: SLs with any traffic on that channel */
+    uint16_t *rest;             /* [S + 2]: SLs that are not dropped from the next switch to the LID */
+    uint8_t *lost;              /* [S]: whether the packets of some sender there are dropped */
     uint8_t *sl;                /* [BLOCK, N]: SL of each sender towards each LID of the block */
 } worker;
 
@@ -62,7 +62,7 @@ static inline const uint8_t *vl_row(const worker *w, int32_t s, int32_t in, int3
     return w->j->l->sl2vl + (((size_t)s * ports + in) * ports + out) * SLS;
 }
 
-/* Number of the channel in the X extended channels, and whether a switch is behind it. */
+/* Set *x to the extended channel that switch s uses, and return whether it leads to a switch. */
 static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s, int32_t *x)
 {
     const cdg_tables *t = w->j->t;
@@ -72,6 +72,7 @@ static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s,
     return t->dep_first[*x] > 0;
 }
 
+/* Add traffic of an SL that enters switch s by a port to the switch's channel, on the VL that SL2VL gives. */
 static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in, uint8_t sl)
 {
     int32_t x;
@@ -84,7 +85,7 @@ static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in
     }
 }
 
-/* Whether what switches send to a LID does not count. */
+/* Return whether the traffic of switches to a LID is left out. */
 static inline bool mutes_switches(const cdg_tables *t, int32_t lid)
 {
     return t->has_endport && !t->lid_port[lid];
@@ -115,7 +116,8 @@ static void enter_replies(worker *w, const uint8_t *number, int32_t lid)
     }
 }
 
-/* From switch u on to the next: every SL gets its VL anew there. */
+/* Pass traffic from switch u on to the next switch, where every SL is mapped to its VL again.  Returns whether the next
+ * switch got any new traffic. */
 static bool step(worker *w, const uint8_t *number, int32_t u)
 {
     const cdg_tables *t = w->j->t;
@@ -147,6 +149,8 @@ static bool step(worker *w, const uint8_t *number, int32_t u)
     return grew;
 }
 
+/* Collect the dependencies of all traffic towards a LID: along the queue first, then on forwarding loops until nothing
+ * changes any more. */
 static void collect(worker *w, const uint8_t *number)
 {
     const cdg_forest *f = &w->f;
@@ -159,7 +163,8 @@ static void collect(worker *w, const uint8_t *number)
     }
 }
 
-/* Requests that are dropped for their SL; the queue backwards, so that the rest of the way is known before. */
+/* Count the switches with a sender whose requests to the LID are dropped because of their SL.  The queue is walked
+ * backwards, so that the rest of the route is known first. */
 static void count_dropped(worker *w, const uint8_t *number, const uint8_t *sl, int32_t lid)
 {
     const cdg_tables *t = w->j->t;
@@ -187,6 +192,7 @@ static void count_dropped(worker *w, const uint8_t *number, const uint8_t *sl, i
         w->dropped += w->lost[s];
 }
 
+/* Fill `sl` with the SL of each sender towards each LID of a block. */
 static void load_levels(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -240,7 +246,7 @@ static void run(void *workers, int32_t me)
     dispose(w);
 }
 
-/* Which SLs each turn lets pass; *passes stays NULL where all do. */
+/* List the SLs that pass from each in-port to each out-port; *passes stays NULL if all SLs pass everywhere. */
 static int list_passes(const cdg_tables *t, const cdg_lanes *l, uint16_t **passes)
 {
     const size_t turns = (size_t)t->switches * l->ports * l->ports;

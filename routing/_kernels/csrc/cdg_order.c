@@ -14,7 +14,8 @@ typedef struct {
     atomic_int failed;
 } job;
 
-/* Kahn's algorithm; a queue, so that the order does not hang on anything but the graph. */
+/* Sort the channels topologically by one bit's dependencies (Kahn's algorithm) and return how many have a position.
+ * The queue makes the order depend on the graph alone. */
 static int32_t sort(const cdg_dependencies *g, uint32_t bit, int32_t *order, int32_t *waits, int32_t *queue)
 {
     int32_t tail = 0, head = 0;

@@ -12,7 +12,8 @@ typedef struct {
     int32_t *fault;
 } job;
 
-/* Climbing ends the walk too: there are only so many places. */
+/* Return whether a packet uses channels in strictly increasing order; if not, describe the violation in `fault`.  The
+ * walk also ends on a forwarding loop, because positions cannot increase for ever. */
 static bool climbs(const climb_tables *t, int32_t s, int32_t in, int32_t lid, int32_t sl, int32_t *fault)
 {
     int64_t last = INT64_MIN;

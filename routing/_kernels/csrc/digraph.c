@@ -33,13 +33,15 @@ int ibn_digraph_order(int32_t n, const int32_t *first, const int32_t *to, int32_
 
 typedef struct {
     const int32_t *first, *to;
-    uint8_t *alive;
+    uint8_t *alive;     /* [n]: whether a vertex may still lie on a cycle that was not searched for */
+    /* All [n]: number of vertices on the path from the start (0: not visited), the vertex before, and the BFS queue. */
     int32_t *distance, *parent, *queue;
 } search;
 
 /*
- * Breadth first from `start` among the living vertices from it on, to a depth under `below`: a cycle through a lower
- * vertex was found from there.  Returns the last vertex of a cycle, or -1.
+ * Search breadth-first from `start` over vertices that are alive for a cycle of fewer than `below` vertices.  Vertices
+ * that were start vertices before need no visit: their shortest cycle is known.  Returns the last vertex of the cycle,
+ * or -1.
  */
 static int32_t close_from(search *s, int32_t start, int32_t below, int32_t *length)
 {
@@ -69,7 +71,7 @@ static int32_t close_from(search *s, int32_t start, int32_t below, int32_t *leng
     return found;
 }
 
-/* Take out, again and again, what leads to nothing that is still in. */
+/* Remove vertices without a living successor until none is left: they cannot lie on a cycle. */
 static void strip_ends(search *s, int32_t n)
 {
     for (int changed = 1; changed;) {
@@ -86,6 +88,7 @@ static void strip_ends(search *s, int32_t n)
     }
 }
 
+/* Find a shortest cycle of the vertices that are alive; *length is 0 if there is none. */
 static void find_shortest(search *s, int32_t n, int32_t enough, int32_t *cycle, int32_t *length)
 {
     int32_t below = n + 1;

@@ -1,4 +1,4 @@
-/* Holes of tables, filled with the fewest changes: see fewest.h. */
+/* Fill missing LFT entries with the fewest changes: see fewest.h. */
 #include "fewest.h"
 
 #include <stdbool.h>
@@ -8,29 +8,29 @@
 enum { OK, NO_MEMORY };
 enum { NONE = -1 };
 
-/* A way into channel `last`; what led to it stands in `reached`. */
+/* A search path that ends with channel `last`; its earlier channels are found through `reached`. */
 typedef struct {
-    int32_t changes, hops, last;
+    int32_t changes, hops, last; /* entries that the path changes; its length in channels; its last channel */
 } step;
 
 typedef struct {
     const holes_to_fill *given;
-    int32_t *channel; /* [S], what each switch takes in this column; NONE: nothing */
-    int32_t *hops;    /* [S], to the target; NONE: the switch is cut off */
-    int32_t *cut;     /* those that are cut off */
+    int32_t *channel; /* [S], next channel of each switch in this column; NONE: no entry */
+    int32_t *hops;    /* [S], hops to the target; NONE: the switch is disconnected */
+    int32_t *cut;     /* disconnected switches: none of their packets reaches the target */
     int32_t cuts;
-    int32_t *root;    /* holes that are left, by row */
+    int32_t *root;    /* switches whose entries are still missing, ascending */
     int32_t roots;
-    int32_t *direct;  /* [S], of a hole: the channel to a switch that is not cut off with the fewest hops; NONE */
-    int32_t *seen;    /* [S], the walk or search in which a switch was met last */
-    int32_t turn;     /* which one that is now */
-    int32_t *reached; /* [S], the channel by which a search came; NONE at its root */
-    int32_t *way;     /* [2 S] */
-    step *heap;
+    int32_t *direct;  /* [S], for a missing entry: channel to the connected neighbour with the fewest hops; NONE */
+    int32_t *seen;    /* [S], number of the walk or search that visited each switch last */
+    int32_t turn;     /* number of the current walk or search */
+    int32_t *reached; /* [S], channel by which the search reached each switch; NONE at its root */
+    int32_t *way;     /* [2 S]: channels of the best path, then of the candidate */
+    step *heap;       /* [C]: binary heap of paths to expand */
     int32_t size;
 } fewest_job;
 
-/* The way that ends in c before, or after, one of as many channels that ends in d: the first difference counts. */
+/* Compare lexicographically two paths of equal length that end with channels c and d: negative, 0 or positive. */
 static int32_t compare_ways(const fewest_job *job, int32_t c, int32_t d)
 {
     const int32_t *src = job->given->src;
@@ -78,7 +78,7 @@ static step pop(fewest_job *job)
     return least;
 }
 
-/* Channels of a way from its root on; how many. */
+/* Write the channels of a path, from its root on, to `way`.  Returns their number. */
 static int32_t write_way(const fewest_job *job, int32_t last, int32_t *way)
 {
     int32_t length = 0, at;
@@ -90,12 +90,13 @@ static int32_t write_way(const fewest_job *job, int32_t last, int32_t *way)
     return length;
 }
 
-/* The best way that was found so far, from any root. */
+/* The best path found so far from any root; length 0: none. */
 typedef struct {
     int32_t changes, hops, length;
     int32_t *way;
 } found_way;
 
+/* Keep a complete path as the best one if it is better than the best so far. */
 static void offer_way(fewest_job *job, step end, found_way *best)
 {
     int32_t *way = job->way + job->given->switches;
@@ -113,7 +114,7 @@ static void offer_way(fewest_job *job, step end, found_way *best)
     *best = (found_way){end.changes, end.hops, length, best->way};
 }
 
-/* Channels out of a switch that a search has come to: into one that is not cut off the way is whole. */
+/* Expand a switch that the search has reached.  A channel to a switch that has a path completes the new path. */
 static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, found_way *best)
 {
     const holes_to_fill *given = job->given;
@@ -129,7 +130,8 @@ static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, fo
     }
 }
 
-/* Dijkstra's algorithm by changes, hops, and channels; the last change of a way is that into who is not cut off. */
+/* Search from a switch with a missing entry for the best path to a connected switch: Dijkstra's algorithm, ordered by
+ * changes, hops and channels. */
 static void search(fewest_job *job, int32_t root, found_way *best)
 {
     job->turn++;
@@ -148,7 +150,7 @@ static void search(fewest_job *job, int32_t root, found_way *best)
     }
 }
 
-/* Hops of a switch and of all on its way, if that leads to somebody who is not cut off. */
+/* Set the hops of a switch and of all switches on its path, if the path leads to a connected switch. */
 static void walk(fewest_job *job, int32_t s)
 {
     int32_t length = 0;
@@ -162,7 +164,7 @@ static void walk(fewest_job *job, int32_t s)
         job->hops[job->way[--length]] = ++known;
 }
 
-/* A switch that is not cut off may be the way of holes beside it. */
+/* Offer a connected switch as next hop to its neighbours with missing entries. */
 static void offer_switch(fewest_job *job, int32_t s)
 {
     const holes_to_fill *given = job->given;
@@ -175,7 +177,7 @@ static void offer_switch(fewest_job *job, int32_t s)
     }
 }
 
-/* See who is cut off no longer. */
+/* Find the disconnected switches that the last filled path has connected. */
 static void reconnect(fewest_job *job)
 {
     int32_t left = 0;
@@ -190,7 +192,7 @@ static void reconnect(fewest_job *job)
     job->cuts = left;
 }
 
-/* The hole with the best way of one channel, by its place; NONE if there is none. */
+/* Return the index (in `root`) of the missing entry with the best path of one channel, or NONE. */
 static int32_t next_direct(const fewest_job *job)
 {
     int32_t best = NONE;
@@ -204,7 +206,8 @@ static int32_t next_direct(const fewest_job *job)
     return best;
 }
 
-/* The way of the next hole into job->way, and the hole's place; NONE if no hole has a way. */
+/* Write the path of the next entry to fill to job->way and return the entry's index in `root`; NONE if no missing entry
+ * has a path. */
 static int32_t next_way(fewest_job *job, int32_t *length)
 {
     found_way best = {.way = job->way};
@@ -223,6 +226,7 @@ static int32_t next_way(fewest_job *job, int32_t *length)
     return NONE;
 }
 
+/* Begin a column: find the disconnected switches and the direct next hops of missing entries. */
 static void begin(fewest_job *job, int32_t target, const uint8_t *hole, const uint8_t *entry)
 {
     const int32_t switches = job->given->switches;
@@ -250,6 +254,7 @@ static void begin(fewest_job *job, int32_t target, const uint8_t *hole, const ui
     }
 }
 
+/* Fill the missing entries of a column one by one, the best path first. */
 static void fill(fewest_job *job, int32_t target, const uint8_t *hole, uint8_t *entry)
 {
     int32_t place, length;

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* Columns of tables with holes: switches that have lost their way to the LID of a column. */
+/* LFT columns with missing entries: switches that have lost their path to the LID of a column. */
 typedef struct {
     int32_t switches;
     int32_t channels;
@@ -11,19 +11,22 @@ typedef struct {
     const int32_t *first;      /* [S + 1] */
     const int32_t *src;        /* [C] */
     const int32_t *dst;        /* [C] */
-    const uint8_t *port;       /* [C] */
-    const int32_t *into;       /* [C] */
+    const uint8_t *port;       /* [C]: out-port */
+    const int32_t *into;       /* [C]: channels sorted by dst */
     const int32_t *into_first; /* [S + 1] */
-    const int32_t *at_port;    /* [S, 256] */
-    const int32_t *target;     /* [N], the switch that delivers each LID */
-    const uint8_t *hole;       /* [N, S] */
+    const int32_t *at_port;    /* [S, 256]: channel out of each port, -1: none */
+    const int32_t *target;     /* [N]: switch that delivers each LID */
+    const uint8_t *hole;       /* [N, S]: whether the entry is missing */
 } holes_to_fill;
 
 /*
- * Give each hole a way on which the fewest entries change, of those the shortest, of those the one whose channels have
- * the lower numbers from its first on; in each column the least of all first.
+ * Fill missing entries while changing as few other entries as possible.
  *
- * entry: uint8 [N, S], out-ports; what is filled goes in.  A hole from which no way leads to the target stays one.
+ * Each missing entry gets the path with the fewest changed entries, among those the shortest, and among those the path
+ * with the lexicographically smallest channel numbers.  In each column the switch with the best such path comes first.
+ *
+ * entry: uint8 [N, S], out-ports; the filled entries are written to it.  An entry stays missing if no path leads from
+ * its switch to the target.
  */
 int ibn_fewest(const holes_to_fill *given, uint8_t *entry);
 

@@ -1,4 +1,4 @@
-/* VLs for ways that have none, beside ways that have: see fit_ways.h. */
+/* Assign VLs to paths, given the dependencies of paths that have a VL: see fit_ways.h. */
 #include "fit_ways.h"
 
 #include <stdbool.h>
@@ -13,8 +13,8 @@ enum { NO_LANE = 255 };
 typedef struct {
     const ways_to_fit *ways;
     acyclic graph;
-    acyclic_step *step;
-    int32_t steps, room;
+    acyclic_step *step; /* dependencies of the current group */
+    int32_t steps, room; /* their number; allocated length of `step` */
 } fit_job;
 
 static int32_t channel_of(const ways_to_fit *ways, int32_t s, int32_t lid)
@@ -34,7 +34,7 @@ static int make_room(fit_job *job)
     return OK;
 }
 
-/* Add the turns of a way; *arrives says whether it does. */
+/* Add the dependencies of a path to `step`; *arrives receives whether the path reaches its destination. */
 static int collect(fit_job *job, int32_t s, int32_t lid, bool *arrives)
 {
     const ways_to_fit *ways = job->ways;
@@ -56,7 +56,7 @@ static int collect(fit_job *job, int32_t s, int32_t lid, bool *arrives)
     return OK;
 }
 
-/* The turns of a group; none are there if one of its ways does not arrive. */
+/* Collect the dependencies of a group; *arrives receives whether all its paths reach their destinations. */
 static int collect_group(fit_job *job, int32_t group, bool *arrives)
 {
     const ways_to_fit *ways = job->ways;
@@ -68,6 +68,7 @@ static int collect_group(fit_job *job, int32_t group, bool *arrives)
     return OK;
 }
 
+/* Return whether an edge of the current group is known to close a cycle on a VL. */
 static bool is_blocked(const fit_job *job, int32_t lane)
 {
     bool blocked = false;
@@ -76,6 +77,7 @@ static bool is_blocked(const fit_job *job, int32_t lane)
     return blocked;
 }
 
+/* Add the current group's dependencies to the first VL from `start` on that stays acyclic, and return the VL. */
 static uint8_t place(fit_job *job, int32_t start)
 {
     const int32_t vls = job->ways->vls;
@@ -89,7 +91,7 @@ static uint8_t place(fit_job *job, int32_t start)
     return NO_LANE;
 }
 
-/* Turns between the slots that callers count in and those of the graph. */
+/* Copy VL masks from the caller's slots to the graph's edges, or back. */
 static void move_masks(fit_job *job, uint16_t *waits, bool back)
 {
     const ways_to_fit *ways = job->ways;

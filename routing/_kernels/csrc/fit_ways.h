@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 /*
- * Ways that look for a VL.  The turn from channel c into the k-th channel of the switch behind it has slot slot[c] + k.
+ * Paths that need a VL.  The dependency of channel c on the k-th channel of switch dst[c] has slot slot[c] + k.
  */
 typedef struct {
     int32_t switches;
@@ -16,25 +16,26 @@ typedef struct {
     const int32_t *dst;        /* [C] */
     const int32_t *into;       /* [C] */
     const int32_t *into_first; /* [S + 1] */
-    const int32_t *at_port;    /* [S, 256] */
+    const int32_t *at_port;    /* [S, 256]: channel out of each port, -1: none */
     const int32_t *slot;       /* [C] */
-    const int32_t *lid_switch; /* [L] */
+    const int32_t *lid_switch; /* [L]: switch that delivers each LID */
     const uint8_t *lft;        /* [S, L] */
-    const uint8_t *open;       /* [V], whether a VL may be given */
+    const uint8_t *open;       /* [V]: whether a VL may be assigned */
     int32_t groups;            /* G */
-    const int32_t *way_first;  /* [G + 1], the ways of each group: they ride one VL */
-    const int32_t *way_from;   /* switch at which each way begins */
-    const int32_t *way_to;     /* LID to which it leads */
-    const uint8_t *start;      /* [G], the VL that is tried first */
+    const int32_t *way_first;  /* [G + 1]: first path of each group; all paths of a group use one VL */
+    const int32_t *way_from;   /* [paths]: first switch of each path */
+    const int32_t *way_to;     /* [paths]: destination LID of each path */
+    const uint8_t *start;      /* [G]: VL that each group tries first */
 } ways_to_fit;
 
 /*
- * Give each group, in turn, the first VL from its start on that closes no cycle with what is on it.
+ * Assign a VL to each group, in turn.  It is the first VL, counted from the start VL of the group, whose CDG stays
+ * acyclic with the paths of the group.
  *
- * waits: uint16 [slots], VLs on which each turn is taken; what is placed goes in.
- * order: int32 [V, C], a topological order of that; kept one.
- * budget: channels that searches for cycles may come by; what is left of it then.  Once it is used up no more is placed.
- * lane: uint8 [G], 255 where no VL takes the group, or one of its ways does not arrive.
+ * waits: uint16 [slots], mask of the VLs on which each dependency is in use; those of the placed groups are added.
+ * order: int32 [V, C], a topological order of these dependencies; updated.
+ * budget: channels that cycle searches may visit; receives the remaining number.  No group is placed once it is spent.
+ * lane: uint8 [G], VL of each group, 255 if no VL takes the group or one of its paths does not reach its destination.
  */
 int ibn_fit_ways(const ways_to_fit *ways, uint16_t *waits, int32_t *order, int64_t *budget, uint8_t *lane);
 

@@ -1,5 +1,5 @@
-/* The rule "all shortest paths": a switch may take every channel to a switch that is one hop nearer, with ranks those of
- * the lowest rank among them. */
+/* Rule "all shortest paths": a switch may use every channel to a switch that is one hop nearer; with ranks, only
+ * those of the lowest rank among them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@
 
 #define UNREACHED (UINT16_MAX - 1)
 
-/* Cheapest way of every switch as the weights stand, nearest first: what a switch that has not chosen yet is worth. */
+/* Estimate the cost of the cheapest path of every switch by the current weights, nearest switches first.  The
+ * estimate is used for switches without a next hop. */
 static void estimate(const job_t *job, lane_t *lane, const uint16_t *distance, const int32_t *nearest)
 {
     const ibn_network *net = job->net;
@@ -25,6 +26,7 @@ static void estimate(const job_t *job, lane_t *lane, const uint16_t *distance, c
     }
 }
 
+/* Choose the next hop of a switch among its allowed channels. */
 static void choose(const job_t *job, lane_t *lane, uint8_t *next, const uint16_t *distance, int32_t u,
                    int32_t target)
 {
@@ -38,7 +40,7 @@ static void choose(const job_t *job, lane_t *lane, uint8_t *next, const uint16_t
         int32_t v = net->dst[c];
         if (!ibn_is_allowed(job, distance, c, rank))
             continue;
-        if (v != known && !idle) /* parallel channels often stand side by side */
+        if (v != known && !idle) /* parallel channels often have consecutive numbers */
             rest = v != root && next[v] == NO_CHANNEL ? lane->estimate[v] : ibn_cost_of_way(job, lane, next, v, root);
         known = v;
         double cost = idle ? 0.0 : lane->weight[c] + rest;
@@ -47,7 +49,8 @@ static void choose(const job_t *job, lane_t *lane, uint8_t *next, const uint16_t
     ibn_take(job, lane, next, u, best);
 }
 
-/* Tells the switches behind `from`, whose way the tree has now, what they are worth: the rest of their way is free. */
+/* Update `estimate` for the upstream neighbours of `from`: its path is fixed now, so the rest of their path costs
+ * nothing. */
 static void tell_behind(const job_t *job, lane_t *lane, const uint8_t *next, const uint16_t *distance, int32_t from)
 {
     const ibn_network *net = job->net;
@@ -69,10 +72,10 @@ static void tell_behind(const job_t *job, lane_t *lane, const uint8_t *next, con
     }
 }
 
-/* Lays one destination: switches nearest first, in random order within a distance, so that none is always first.  For
- * bisection a switch without end ports chooses when the first flow arrives at it, since it is to join the tree that
- * there is by then.  The tree of a destination without flow takes the first channels, which gives all such trees the
- * same turns. */
+/* Compute the tree of one destination: switches nearest first, in random order within a distance, so that no switch
+ * always comes first.  For bisection, a switch without end ports chooses when the first flow reaches it, because it
+ * should join the tree that exists by then.  A destination without flow takes the first channels, so that all such
+ * trees have the same dependencies. */
 void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target)
 {
     const ibn_network *net = job->net;
@@ -110,6 +113,7 @@ void ibn_lay_shortest(const job_t *job, lane_t *lane, int32_t target)
             choose(job, lane, next, distance, nearest[i], target);
 }
 
+/* Compute the distances to one root, and sort the switches by them. */
 static void survey(void *context, int32_t root)
 {
     job_t *job = context;
@@ -137,7 +141,7 @@ static void survey(void *context, int32_t root)
         nearest[tail++] = -1;
 }
 
-/* Distances from every root, once for all passes and for all LIDs at the same switch. */
+/* Compute the distances to all roots, once for all passes and for all LIDs at one switch. */
 int ibn_prepare_shortest(job_t *job)
 {
     const ibn_network *net = job->net;

@@ -1,15 +1,15 @@
-/* The rule "up, then down" in a given order of the switches, consistent with one next hop per switch: whoever can be
- * arrived at by a down channel goes on down.
+/* Rule "up, then down" in a given order of the switches, with one next hop per switch: a switch that receives traffic
+ * on a down channel must forward it down.
  *
- * Switches decide from the top of the order on, so each knows whether anyone comes down to it (all who could are above
- * it).  If nobody does, it is free to go up even if it has a way down.  With a single top, every switch has a channel
- * up, so every connected pair has a way. */
+ * Switches choose from the top of the order on, so each knows whether traffic comes down to it: all switches that
+ * could send it are above and have chosen.  Otherwise a switch may go up even if it has a path down.  With a single
+ * top, every other switch has a channel up, so every connected pair has a path. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal/lane.h"
 
-/* Cheapest way that only goes down, from every switch that has one (INFINITY: the others). */
+/* Compute the cost of the cheapest path that only goes down, from every switch that has one (INFINITY: the others). */
 static void survey_down(const job_t *job, lane_t *lane, const int32_t *sequence, const int32_t *position, int32_t root)
 {
     const ibn_network *net = job->net;
@@ -29,7 +29,7 @@ static void survey_down(const job_t *job, lane_t *lane, const int32_t *sequence,
     }
 }
 
-/* Decides the way down from `u` as far as it is undecided: every switch on it has to go on downwards. */
+/* Choose the next hops of the path down from `u` as far as they are open: every switch on it must forward down. */
 static void go_down(const job_t *job, lane_t *lane, uint8_t *next, const int32_t *position, int32_t u,
                     int32_t target)
 {
@@ -50,6 +50,7 @@ static void go_down(const job_t *job, lane_t *lane, uint8_t *next, const int32_t
     }
 }
 
+/* Return the best channel of `u` that goes up to a switch with a path. */
 static choice_t choose_up(const job_t *job, const lane_t *lane, const uint8_t *next, const int32_t *position, int32_t u,
                           int32_t target)
 {
@@ -66,6 +67,7 @@ static choice_t choose_up(const job_t *job, const lane_t *lane, const uint8_t *n
     return best;
 }
 
+/* Compute the tree of one destination. */
 void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target)
 {
     const ibn_network *net = job->net;
@@ -95,6 +97,7 @@ void ibn_lay_updown(const job_t *job, lane_t *lane, int32_t target)
     }
 }
 
+/* Fill `sequence`, the inverse of the positions of each layer. */
 int ibn_prepare_updown(job_t *job)
 {
     int64_t switches = job->net->switches, layers = 0;

@@ -1,22 +1,25 @@
-/* Ways into layers (virtual lanes) without cycles: each way goes into the first lane whose dependencies stay acyclic with
- * it, longest ways first.
+/* Assign paths to layers (VLs) without cycles: each path goes into the first layer whose dependencies stay acyclic with
+ * it, longest paths first.
  *
- * One by one (`mutual` 0), a way leads from one switch to one target.  A way that is part of one that is in already needs
- * no look at all: its turns are there.  So little more than the ways that nobody else's way contains has to be placed.
- * Both ways (`mutual` 1), all ways between two switches go together, there and back.
+ * Without `mutual`, the unit is one path from a switch to a target.  A path that is part of a placed path needs no
+ * test: its dependencies are in that layer.  So only paths that are not part of another one have to be tested.  With
+ * `mutual`, the unit is all paths between two switches, in both directions.
  *
- * First come the ways that count, then, as far as they fit, those that do not (between switches that both have no end
- * ports).  At last every way moves to the lane that carries least, among those that have all of its turns. */
+ * The paths that count are placed first.  The others, between switches that both have no end ports, follow as far as
+ * they fit.  At last every path moves to the layer with the least load, among those that have all of its
+ * dependencies. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal/layering_job.h"
 
+/* Place the units that have no layer yet, with `counted` only those that count; return how many found none. */
 static int64_t place_all(layering_job *job, int32_t lanes, int avoid, int counted)
 {
     return job->ways->mutual ? ibn_place_pairs(job, lanes, avoid, counted) : ibn_place_ways(job, lanes, avoid, counted);
 }
 
+/* Place all units, relieve the channels at the peak, and balance the layers. */
 static int run(layering_job *job)
 {
     const ibn_ways *ways = job->ways;
@@ -43,9 +46,11 @@ static int run(layering_job *job)
     return job->failed || (!result->left && ibn_even_out(job));
 }
 
-/* next: uint8 [D, S], index of each switch's channel among its own (255: none), changed where ways may be chosen anew;
- * load: double [C], kept in step with it; layer: uint8 [D, S], both ways uint8 [S, S]; used: lanes in use, at least
- * `have` of them. */
+/* Put all paths into layers.
+ *
+ * next: uint8 [D, S], index of each switch's channel among its own (255: none), changed where paths get other first
+ * hops. load: double [C], kept up to date.  layer: uint8 [D, S], with `mutual` uint8 [S, S].  result->used: layers
+ * in use, at least ways->have. */
 int ibn_layering(const ibn_ways *ways, uint8_t *next, double *load, uint8_t *layer, ibn_layers *result)
 {
     size_t switches = (size_t)ways->switches, all = (size_t)ways->targets * switches;

@@ -1,12 +1,12 @@
-/* Easing: while a channel is as full as the fullest, move a switch's next hop off it for one target, if everyone behind
- * still fits into a lane. */
+/* Easing: while a channel has the peak utilisation, a switch's next hop towards one target moves off it, if the
+ * paths of all switches upstream still fit into a layer. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal/layering_job.h"
 
 
-/* The switches whose way to a target leads over u, u first; `queue` [S]. */
+/* List the switches whose path to a target leads through u, u first; return how many.  `queue` is int32 [S]. */
 static int32_t everyone_behind(const layering_job *job, int32_t target, int32_t u, int32_t *queue)
 {
     const uint8_t *next = job->next + (int64_t)target * job->net.switches;
@@ -23,6 +23,7 @@ static int32_t everyone_behind(const layering_job *job, int32_t target, int32_t 
     return tail;
 }
 
+/* Place the paths of the listed switches that count; return whether all of them found a layer. */
 static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int32_t count)
 {
     int32_t root = job->ways->root[target], lanes = job->graph.lanes;
@@ -42,6 +43,8 @@ static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int3
     return !job->failed;
 }
 
+/* Move the next hop of u towards a target to a path of equal length below the peak; return whether there is one that
+ * fits. */
 static int ease_at(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
@@ -69,7 +72,7 @@ static int ease_at(layering_job *job, int32_t target, int32_t u, double peak, in
     return 0;
 }
 
-/* At the switch whose channel is full, or at one behind it. */
+/* Move a next hop towards a target at u, or at a switch upstream of it; return whether one was moved. */
 static int relieve(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue, int32_t *behind)
 {
     int32_t count = everyone_behind(job, target, u, behind);
@@ -79,6 +82,7 @@ static int relieve(layering_job *job, int32_t target, int32_t u, double peak, in
     return 0;
 }
 
+/* Relieve the channels at the peak for some rounds, or until one of them cannot be relieved. */
 void ibn_ease(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind)
 {
     for (int32_t round = 0; round < rounds; round++) {
@@ -92,7 +96,7 @@ void ibn_ease(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind
             for (int32_t t = 0; t < job->ways->targets && !moved; t++)
                 moved = job->next[(int64_t)t * job->net.switches + u] == k && relieve(job, t, u, peak, queue, behind);
             if (!moved)
-                return; /* the peak stays, whatever becomes of the others */
+                return; /* no move lowers this channel, so the peak stays */
         }
     }
 }

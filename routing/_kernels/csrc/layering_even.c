@@ -1,10 +1,11 @@
-/* The last round: every way moves to the lane that carries least, among those that have all of its turns. */
+/* Balance the layers: every path moves to the layer with the least load, among those that have all of its CDG edges. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal/layering_job.h"
 
-/* The lane that carries least of those that have all turns.  Further lanes have the turns of an own one: `base`. */
+/* Return the layer with the least load among those in the mask `has`.  A clone has the CDG edges of its original,
+ * base[layer]. */
 static int32_t least(const double *carried, uint32_t has, int32_t used, const int32_t *base)
 {
     int32_t best = -1;
@@ -14,7 +15,8 @@ static int32_t least(const double *carried, uint32_t has, int32_t used, const in
     return best < 0 ? 0 : best;
 }
 
-/* Gives each further lane the turns of the one that carries most for each lane that has its turns. */
+/* Clone the CDG edges of the most loaded layers into the unused ones, so that their load can be split.  Each clone
+ * goes to the layer with the highest load per clone. */
 static void share_out(const double *carried, int32_t lanes, int32_t used, int32_t *base)
 {
     int32_t shares[32];
@@ -32,7 +34,7 @@ static void share_out(const double *carried, int32_t lanes, int32_t used, int32_
     }
 }
 
-/* The switches nearest first; `starts` is scratch, int32 [S + 2]. */
+/* Sort the switches by hops, nearest first; `starts` is scratch, int32 [S + 2]. */
 static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue, int32_t *starts)
 {
     memset(starts, 0, ((size_t)switches + 2) * sizeof *starts);
@@ -44,6 +46,7 @@ static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue,
         queue[starts[hops[u] < switches ? hops[u] : switches]++] = u;
 }
 
+/* Choose the least loaded layer for every path.  `last`: store the layers; otherwise only sum up the loads. */
 static void even_ways(layering_job *job, int last, int32_t used, const int32_t *base, double *carried, uint32_t *has,
                       int32_t *queue, int32_t *starts)
 {
@@ -69,6 +72,7 @@ static void even_ways(layering_job *job, int last, int32_t used, const int32_t *
     }
 }
 
+/* Choose the least loaded layer for every pair of switches.  `last`: store the layers. */
 static void even_pairs(layering_job *job, int last, int32_t used, const int32_t *base, double *carried)
 {
     int32_t switches = job->net.switches;
@@ -89,6 +93,7 @@ static void even_pairs(layering_job *job, int last, int32_t used, const int32_t 
         job->layer[(int64_t)a * switches + a] = 0;
 }
 
+/* Spread the paths over all layers in use; return nonzero if memory ran out. */
 int ibn_even_out(layering_job *job)
 {
     size_t switches = (size_t)job->net.switches + 2;
@@ -98,7 +103,8 @@ int ibn_even_out(layering_job *job)
     int failed = !has || !queue || !starts;
     double carried[32] = {0.0};
     share_out(carried, lanes, used, base);
-    /* Once over the own lanes only, to see which of them carry most; then over all. */
+    /* The first round spreads the paths over the original layers, to see which of them carry most.  The second one
+     * uses all. */
     for (int32_t last = lanes == 1 || lanes >= used; last <= 1 && !failed; last++) {
         memset(carried, 0, sizeof carried);
         if (job->ways->mutual)

@@ -1,9 +1,11 @@
-/* Both ways: all ways between two switches go together, there and back. */
+/* Layering unit = all paths between two switches, in both directions. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal/layering_job.h"
 
+/* Collect the CDG edges and the flow of all paths between two switches; return the hops of the longest, or 0 if one
+ * is missing. */
 int32_t ibn_between(layering_job *job, int32_t a, int32_t b, double *flow)
 {
     const ibn_ways *ways = job->ways;
@@ -24,7 +26,7 @@ int32_t ibn_between(layering_job *job, int32_t a, int32_t b, double *flow)
     return longest;
 }
 
-/* Does anyone's way to a target at `to` lead over `from`? */
+/* Return whether any path to a target at `to` leads through `from`. */
 static int is_passed(const layering_job *job, int32_t from, int32_t to)
 {
     const ibn_ways *ways = job->ways;
@@ -39,7 +41,7 @@ static int is_passed(const layering_job *job, int32_t from, int32_t to)
     return 0;
 }
 
-/* Adds or takes away the flow of all ways from one switch to the targets at another. */
+/* Add (sign 1) or remove (sign -1) the flow of all paths from one switch to the targets at another. */
 static void move_between(layering_job *job, int32_t from, int32_t to, double sign)
 {
     const ibn_ways *ways = job->ways;
@@ -49,7 +51,7 @@ static void move_between(layering_job *job, int32_t from, int32_t to, double sig
     }
 }
 
-/* All targets at `to` over channels parallel to c, the least loaded first. */
+/* Distribute the targets at `to` over the channels parallel to c, each to the one with the lowest utilisation. */
 static void send_over(layering_job *job, int32_t from, int32_t to, int32_t c)
 {
     const ibn_ways *ways = job->ways;
@@ -69,7 +71,7 @@ static void send_over(layering_job *job, int32_t from, int32_t to, int32_t c)
     }
 }
 
-/* First channels of all shortest ways, one of each bundle, the least loaded first. */
+/* List the first channels of all shortest paths, one of each bundle, by utilisation; return how many. */
 static int32_t first_hops(const layering_job *job, int32_t from, int32_t to, detour_t *found)
 {
     int32_t count = 0, t = job->ways->at[job->ways->at_first[to]];
@@ -85,6 +87,7 @@ static int32_t first_hops(const layering_job *job, int32_t from, int32_t to, det
     return count;
 }
 
+/* Save the next hops of `from` towards the targets at `to`, or restore them (`back`). */
 static void keep(layering_job *job, int32_t from, int32_t to, uint8_t *kept, int back)
 {
     for (int32_t i = job->ways->at_first[to]; i < job->ways->at_first[to + 1]; i++) {
@@ -94,7 +97,8 @@ static void keep(layering_job *job, int32_t from, int32_t to, uint8_t *kept, int
     }
 }
 
-/* Other first hops of equal length for a pair of switches behind which nobody lies. */
+/* Place a pair of switches by other first hops of equal length, if no other path leads through these switches.
+ * Return the layer, or -1. */
 static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int32_t lanes)
 {
     const int32_t *at_first = job->ways->at_first;
@@ -130,6 +134,7 @@ static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int
     return lane;
 }
 
+/* Fill the lengths of the longest paths between all pairs of switches. */
 void ibn_measure_lengths(layering_job *job)
 {
     int32_t switches = job->net.switches;
@@ -139,6 +144,7 @@ void ibn_measure_lengths(layering_job *job)
             job->length[(int64_t)a * switches + b] = (uint16_t)ibn_between(job, a, b, &flow);
 }
 
+/* Place all pairs of switches without a layer, those with the longest paths first; return how many found none. */
 int64_t ibn_place_pairs(layering_job *job, int32_t lanes, int avoid, int counted)
 {
     int32_t switches = job->net.switches, longest = 0;

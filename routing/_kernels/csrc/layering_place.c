@@ -1,9 +1,10 @@
-/* One unit of the layering kernel: the turns of its ways, and the lane that takes them. */
+/* One unit of the layering kernel: its CDG edges, and the layer that takes them. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal/layering_job.h"
 
+/* Fill the hops of all paths, NO_WAY where there is no path. */
 void ibn_measure_hops(layering_job *job)
 {
     int32_t switches = job->net.switches;
@@ -25,7 +26,7 @@ void ibn_measure_hops(layering_job *job)
     }
 }
 
-/* Adds the turns of a way to the unit, its first hop over `from`. */
+/* Append the CDG edges of the path whose first channel is `from` to the unit; return nonzero if memory ran out. */
 int ibn_collect(layering_job *job, int32_t target, int32_t from)
 {
     int32_t root = job->ways->root[target], c = from;
@@ -44,8 +45,8 @@ int ibn_collect(layering_job *job, int32_t target, int32_t from)
     return 0;
 }
 
-/* The first lane below `lanes`, from `start` on, that takes the whole unit and is not to be avoided for any of its turns;
- * -1 if none. */
+/* Add the unit to a layer below `lanes`; return the layer, or -1 if none admits it.  Layers that have all of its CDG
+ * edges come first, then each in turn from `start` on.  With `avoid`, layers in ways->avoid are left out. */
 int32_t ibn_place(layering_job *job, int32_t lanes, int avoid, int32_t start)
 {
     if (job->graph.visited > job->budget)

@@ -1,10 +1,11 @@
-/* One by one: a way leads from one switch to one target. */
+/* Layering unit = one path from a switch to a target (as opposed to a pair of switches, see layering_pairs.c). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal/layering_job.h"
 
-/* Another first hop of equal length for a switch behind which nobody has been placed: the least loaded way that fits. */
+/* Place the path of a switch by another first hop of equal length, the least loaded path that fits; return the
+ * layer, or -1.  No path through this switch has been placed. */
 static int32_t place_elsewhere(layering_job *job, int32_t target, int32_t u, int32_t lanes, int avoid)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
@@ -30,7 +31,7 @@ static int32_t place_elsewhere(layering_job *job, int32_t target, int32_t u, int
     return lane;
 }
 
-/* All parts of a way that is in are in the same lane. */
+/* Store the layer of a placed path, and of all paths that are part of it. */
 static void mark(layering_job *job, int32_t target, int32_t u, int32_t lane)
 {
     uint8_t *layer = job->layer + (int64_t)target * job->net.switches;
@@ -38,7 +39,7 @@ static void mark(layering_job *job, int32_t target, int32_t u, int32_t lane)
         layer[u] = (uint8_t)lane;
 }
 
-/* Returns how many ways found no lane. */
+/* Place all paths without a layer, the longest first; return how many found none. */
 int64_t ibn_place_ways(layering_job *job, int32_t lanes, int avoid, int counted)
 {
     int32_t switches = job->net.switches, longest = 0;

@@ -13,20 +13,21 @@ static int32_t channel_of(const struct ibn_routes *routes, int32_t at, int32_t l
     return routes->at_port[(size_t)at * 256 + port];
 }
 
+/* Return whether the switch to which the owner of a LID is cabled forwards the LID to the port of its owner. */
 static int delivers(const struct ibn_routes *routes, int32_t lid)
 {
     const int32_t at = routes->lid_switch[lid];
     return at >= 0 && routes->lft[(size_t)at * routes->lids + lid] == routes->lid_port[lid];
 }
 
-/* ---- one item of a job: a range of the work, with memory of its own ---- */
+/* ---- slices of a job: ranges of its items, each with memory of its own ---- */
 
 struct slices {
     void (*work)(void *job, int32_t from, int32_t to, void *own);
     void *job;
     int32_t items, slices;
-    char *memory;
-    size_t bytes;
+    char *memory; /* of all slices */
+    size_t bytes; /* of one slice's memory */
 };
 
 static void run_slice(void *context, int32_t slice)
@@ -44,7 +45,7 @@ static int32_t slices_of(int32_t threads, int32_t items)
     return wanted < 1 ? 1 : wanted;
 }
 
-/* Bytes of a slice's own memory, rounded so that no two slices write to one cache line. */
+/* Round up the bytes of a slice's own memory, so that no two slices write to one cache line. */
 static size_t padded(size_t bytes)
 {
     return (bytes + 127) & ~(size_t)63;
@@ -54,15 +55,16 @@ static size_t padded(size_t bytes)
 
 struct all_to_all {
     const struct ibn_routes *routes;
-    const int64_t *lid_weight;
-    const int64_t *sources;
+    const int64_t *lid_weight; /* [lids] flow that every source sends to each LID */
+    const int64_t *sources;    /* [switches] number of sources at each switch */
     int want_hops;
 };
 
-/* What one slice writes to: its sums, then scratch for a block of LIDs and for one tree. */
+/* Memory of one slice: its sums, then scratch for a block of LIDs and for the tree of one LID. */
 struct tree_memory {
-    int64_t *load, *hop_count, *flow;
+    int64_t *load, *hop_count, *flow; /* [channels] and [switches] sums; [switches] flow through each switch */
     int32_t *out;  /* [BLOCK][switches] channel towards the LID, or -1 */
+    /* [switches + 1] switches, upstream first; [switches] upstream neighbours not yet queued; [switches] hops or -1 */
     int32_t *order, *waiting, *hops;
 };
 
@@ -86,8 +88,8 @@ static struct tree_memory tree_layout(const struct ibn_routes *routes, char *mem
     return own;
 }
 
-/* Sends every switch's flow down its way, farthest first.  Fills `order` with the switches so that each stands before the
-   next on its way and returns how many there are: those on a loop, and what hangs between them, are missing. */
+/* Add every switch's flow to the channels of its route, upstream switches first (Kahn's algorithm).  Fills `order` with
+ * the switches, each before its next hop, and returns their number.  Switches on a forwarding loop are missing. */
 static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int32_t *out, const struct tree_memory *own)
 {
     const int32_t switches = job->routes->switches, *dst = job->routes->channel_dst;
@@ -98,7 +100,7 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
         if (out[s] >= 0)
             own->waiting[dst[out[s]]]++;
     }
-    /* Whether a switch is ready cannot be foreseen, so it is written down in any case and kept if it is. */
+    /* Always store the switch but advance the tail only if it is ready: a branch would be mispredicted. */
     for (int32_t s = 0; s < switches; s++) {
         own->order[filled] = s;
         filled += own->waiting[s] == 0;
@@ -117,7 +119,7 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
     return filled;
 }
 
-/* Channels from each switch to the target, nearest first; -1 where the way does not end there. */
+/* Count the hops of each switch to the target, nearest first; -1 if its route does not end there. */
 static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t filled,
                        const struct tree_memory *own)
 {
@@ -135,7 +137,7 @@ static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t 
     }
 }
 
-/* Takes back what flow_down laid, then lays only what arrives (hops are counted). */
+/* Subtract the flows that flow_down added, then add only those that arrive.  `hops` must be up to date. */
 static void lay_what_arrives(const struct all_to_all *job, int64_t weight, const int32_t *out, int32_t filled,
                              const struct tree_memory *own)
 {
@@ -154,6 +156,7 @@ static void lay_what_arrives(const struct all_to_all *job, int64_t weight, const
     }
 }
 
+/* Add the loads and hops of all traffic to one LID.  `ends`: number of switches without a next channel. */
 static void load_tree(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t ends,
                       const struct tree_memory *own)
 {
@@ -175,18 +178,19 @@ static void load_range(void *argument, int32_t from, int32_t to, void *memory)
     for (int32_t block = from; block < to; block++) {
         const int32_t first = block * BLOCK;
         const int32_t last = first + BLOCK < routes->lids ? first + BLOCK : routes->lids;
-        /* The tables lie row by row and are used column by column: turn a block of columns at a time. */
-        int32_t ends[BLOCK] = {0};
-        for (int32_t s = 0; s < routes->switches; s++)
-            for (int32_t lid = first; lid < last; lid++) {
-                const int32_t channel = channel_of(routes, s, lid);
-                own.out[(size_t)(lid - first) * switches + (size_t)s] = channel;
-                ends[lid - first] += channel < 0;
-            }
-        for (int32_t lid = first; lid < last; lid++) {
+        /* The LFT is stored by rows and used by columns, so transpose one block of columns at a time. */
+        int32_t ends[BLOCK] = {0}, wanted[BLOCK], count = 0;
+        for (int32_t lid = first; lid < last; lid++)
             if (job->lid_weight[lid] > 0 && delivers(routes, lid))
-                load_tree(job, lid, own.out + (size_t)(lid - first) * switches, ends[lid - first], &own);
-        }
+                wanted[count++] = lid;
+        for (int32_t s = 0; count > 0 && s < routes->switches; s++)
+            for (int32_t i = 0; i < count; i++) {
+                const int32_t channel = channel_of(routes, s, wanted[i]);
+                own.out[(size_t)i * switches + (size_t)s] = channel;
+                ends[i] += channel < 0;
+            }
+        for (int32_t i = 0; i < count; i++)
+            load_tree(job, wanted[i], own.out + (size_t)i * switches, ends[i], &own);
     }
 }
 
@@ -226,7 +230,8 @@ struct flow_shares {
     double *mean, *least;
 };
 
-/* The channels from a switch to a LID; returns how many, or -1 where the way does not end at the LID's port. */
+/* Write the channels of the route from a switch to a LID to `way`.  Returns their number, or -1 if the route does not
+ * end at the LID's port. */
 static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, int32_t *way)
 {
     int32_t length = 0;
@@ -242,6 +247,7 @@ static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, in
     return length;
 }
 
+/* Return the share of one flow: the least of its end ports' rates and its part of each channel's capacity. */
 static double share_of(const struct flow_shares *job, int32_t source, int32_t lid, const int32_t *count, int32_t *way)
 {
     const int32_t length = walk(job->routes, job->endport_switch[source], lid, way);
@@ -256,6 +262,7 @@ static double share_of(const struct flow_shares *job, int32_t source, int32_t li
     return share;
 }
 
+/* Compute the mean and least share of a pattern.  count: [channels], way: [switches], scratch. */
 static void share_pattern(const struct flow_shares *job, int32_t pattern, int32_t *count, int32_t *way)
 {
     const int32_t *source = job->source + (size_t)pattern * job->flows;

@@ -1,11 +1,11 @@
-/* Hops of the longest way in a set of trees. */
+/* Longest path in a set of trees. */
 #include "longest.h"
 
 #include <stdlib.h>
 
 #define NO_CHANNEL 255
 
-/* Hops from every switch, each walked only as far as the next one whose hops are known. */
+/* Return the hops of a tree's longest path.  Each walk stops at the first switch whose hops are known. */
 static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *dst, const uint8_t *next, int32_t *hops,
                        int32_t *way)
 {
@@ -23,7 +23,8 @@ static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *ds
     return most;
 }
 
-/* next: uint8 [trees, S], index of each switch's channel among its own, 255 where a way ends.  O(trees S). */
+/* Set *longest to the hops of the longest path in any tree. next: uint8 [trees, S], index of each switch's channel
+ * among the switch's channels, 255 where a path ends.  Takes O(trees S) time.  Returns 0 or 1 (out of memory). */
 int ibn_longest_way(int32_t switches, const int32_t *first, const int32_t *dst, int32_t trees, const uint8_t *next,
                     int32_t *longest)
 {

@@ -1,9 +1,10 @@
-/* Balanced shortest paths between switches whose way back is the way out, mirrored.
+/* Balanced shortest paths between switches, where the reply path mirrors the path.
  *
- * Pairs are laid nearest first.  The way of a pair consists of a first hop and the way of a nearer pair, so that next hops
- * depend on the destination alone, in both directions at once; among the first hops for which that holds the one with the
- * least loaded way is taken, and the flow of the pair is added at once.  Where there is none, each direction chooses for
- * itself.  Later passes lift and lay again those pairs whose way is part of no other's. */
+ * Pairs of switches are routed nearest first.  The path of a pair consists of a first hop and the path of a nearer
+ * pair.  So next hops depend on the destination alone, in both directions.  Of the first hops for which that is
+ * possible, the one with the least loaded path is taken, and the flow of the pair is added at once.  If there is
+ * none, each direction chooses for itself.  Later passes remove and recompute those pairs whose path is part of no
+ * other one. */
 #include "mirror.h"
 
 #include <math.h>
@@ -14,31 +15,36 @@
 
 #define NO_CHANNEL 255
 #define UNREACHED (UINT16_MAX - 1)
+/* Pairs after which the peak is measured again. */
 #define PEAK_EVERY 512
 
+/* Squarings of the utilisation by pass: few at first, which spreads the flow; more later, when only channels close
+ * to the peak matter. */
 static const int32_t SCHEDULE[] = {2, 3, 4, 5};
 #define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
 
 typedef struct {
     int32_t switches;
-    const int32_t *first, *dst, *reverse;
-    const double *slowness, *sources;
-    uint8_t *next;      /* [S, S] by destination and switch */
+    const int32_t *first, *dst, *reverse; /* arguments of ibn_mirror */
+    const double *slowness, *sources; /* [C] inverse capacity; [S], a flow is the product of two */
+    uint8_t *next;      /* [S, S] by destination and switch, index of the channel among those of the switch */
     double *load;       /* [C] */
-    uint16_t *distance; /* [S, S] */
-    int32_t *relied;    /* [S, S] how many longer ways contain the way of a pair (a < b) */
-    int32_t *pair;      /* a * S + b, nearest first */
-    int64_t pairs;
+    uint16_t *distance; /* [S, S] hops between two switches, UNREACHED: not connected */
+    int32_t *relied;    /* [S, S] number of longer paths that contain the path of a pair (a < b) */
+    int32_t *pair;      /* [pairs] a * S + b, nearest first */
+    int64_t pairs; /* connected pairs of switches */
     int32_t *queue;     /* [S] */
-    double inverse_peak;
-    int32_t squarings;
+    double inverse_peak; /* 1 / highest utilisation, when last measured */
+    int32_t squarings; /* see SCHEDULE */
 } job_t;
 
+/* Return the next channel of u towards `to`. */
 static int32_t hop(const job_t *job, int32_t to, int32_t u)
 {
     return job->first[u] + job->next[(int64_t)to * job->switches + u];
 }
 
+/* Compute the distances to one root. */
 static void survey(job_t *job, int32_t root)
 {
     uint16_t *distance = job->distance + (int64_t)root * job->switches;
@@ -57,7 +63,7 @@ static void survey(job_t *job, int32_t root)
     }
 }
 
-/* All pairs a < b that reach each other, by distance; `starts` [S + 1] gives the first of each distance. */
+/* List all connected pairs a < b by distance; `starts` is the first pair of each distance, int64 [S + 2]. */
 static void sort_pairs(job_t *job, int64_t *starts)
 {
     int32_t switches = job->switches;
@@ -79,6 +85,7 @@ static void sort_pairs(job_t *job, int64_t *starts)
     starts[0] = 0;
 }
 
+/* Return the weight of a channel: close to 0 unless its utilisation is close to the peak. */
 static double weigh(const job_t *job, int32_t c)
 {
     double x = job->load[c] * job->slowness[c] * job->inverse_peak;
@@ -87,8 +94,8 @@ static double weigh(const job_t *job, int32_t c)
     return x;
 }
 
-/* Cost of the way over channel c to `to`; with `back` of the mirrored way as well, INFINITY unless the trees towards
- * `back` have it already, but for its first hop. */
+/* Return the cost of the path to `to` by channel c.  With `back`, add that of the mirrored path.  The cost is
+ * INFINITY if the trees towards `back` do not have the mirrored path already, but for its first hop. */
 static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
 {
     double cost = weigh(job, c) + (back >= 0 ? weigh(job, job->reverse[c]) : 0.0);
@@ -102,6 +109,8 @@ static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
     return cost;
 }
 
+/* Return the first channel of the cheapest shortest path, or -1.  `mirrored`: of those whose reply path can mirror
+ * them. */
 static int32_t cheapest(const job_t *job, int32_t from, int32_t to, int mirrored)
 {
     const uint16_t *distance = job->distance + (int64_t)to * job->switches;
@@ -119,12 +128,13 @@ static int32_t cheapest(const job_t *job, int32_t from, int32_t to, int mirrored
     return best;
 }
 
+/* Add `more` to the number of longer paths that contain the path of a pair. */
 static void rely(job_t *job, int32_t a, int32_t b, int32_t more)
 {
     job->relied[(int64_t)(a < b ? a : b) * job->switches + (a < b ? b : a)] += more;
 }
 
-/* Adds (sign 1) or takes away (sign -1) what the way from `from` to `to` carries. */
+/* Add (sign 1) or remove (sign -1) the flow of the path from `from` to `to`. */
 static void move_flow(job_t *job, int32_t from, int32_t to, int32_t sign)
 {
     double flow = sign * job->sources[from] * job->sources[to];
@@ -133,11 +143,13 @@ static void move_flow(job_t *job, int32_t from, int32_t to, int32_t sign)
         job->load[hop(job, to, u)] += flow;
 }
 
+/* Set the next hop of `from` towards `to`. */
 static void take(job_t *job, int32_t from, int32_t to, int32_t c)
 {
     job->next[(int64_t)to * job->switches + from] = (uint8_t)(c - job->first[from]);
 }
 
+/* Compute the paths of a pair, mirrored if possible, and add their flow. */
 static void lay(job_t *job, int32_t a, int32_t b)
 {
     int32_t out = cheapest(job, a, b, 1);
@@ -155,6 +167,7 @@ static void lay(job_t *job, int32_t a, int32_t b)
     move_flow(job, b, a, 1);
 }
 
+/* Return the highest utilisation of all channels. */
 static double peak_of(const job_t *job)
 {
     double peak = 0.0;
@@ -163,6 +176,7 @@ static double peak_of(const job_t *job)
     return peak;
 }
 
+/* Route all pairs; after the first pass, only those whose path is part of no other one. */
 static void run_pass(job_t *job, const int64_t *starts, int32_t pass, uint64_t seed)
 {
     uint64_t random = seed ^ ((uint64_t)(pass + 1) * 0xD1342543DE82EF95u);
@@ -186,6 +200,7 @@ static void run_pass(job_t *job, const int64_t *starts, int32_t pass, uint64_t s
     }
 }
 
+/* Run all passes, and keep the result of the best one. */
 static int run(job_t *job, int64_t *starts, uint8_t *best, double *load, double *worst, int32_t passes, uint64_t seed)
 {
     size_t all = (size_t)job->switches * (size_t)job->switches;
@@ -206,8 +221,11 @@ static int run(job_t *job, int64_t *starts, uint8_t *best, double *load, double 
     return 0;
 }
 
-/* next: uint8 [S, S] by destination and switch, index of the channel among those of the switch (255: none); load: double
- * [C]; worst: the fullest channel.  Channels may not be parallel; reverse: int32 [C].  Best of all passes. */
+/* Compute paths between all switches.
+ *
+ * next: uint8 [S, S] by destination and switch, index of the channel among those of the switch (255: none).  load:
+ * double [C].  worst: highest utilisation.  reverse: int32 [C], channel in the opposite direction; channels may not
+ * be parallel. The result is that of the best pass. */
 int ibn_mirror(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *reverse,
                const double *slowness, const double *sources, int32_t passes, uint64_t seed, uint8_t *next,
                double *load, double *worst)

@@ -21,10 +21,11 @@ typedef struct {
     job *j;
     mixed_ways ways;
     uint32_t *dep;      /* [slots] */
-    uint32_t *flow;     /* [S], what passes each switch */
+    uint32_t *flow;     /* [S]: mask of the traffic that passes each switch */
     int code;
 } worker;
 
+/* Add the dependencies at the next hops of a switch, for each combination of old and new entries. */
 static void collect(worker *w, int32_t s)
 {
     const mixed_tables *t = w->j->t;
@@ -49,7 +50,8 @@ static void run_column(worker *w, int32_t column)
         collect(w, s);
 }
 
-/* One thread's share; what it finds is OR-ed, so that it does not matter who took which column. */
+/* Process columns in one thread until none are left.  Results are OR-ed, so they do not depend on which thread took
+ * which column. */
 static void run(void *workers, int32_t me)
 {
     worker *w = (worker *)workers + me;

@@ -13,17 +13,17 @@ typedef struct {
     mixed_stage stage;
     acyclic_net where;
     acyclic graph;
-    uint32_t *flow;         /* [S] */
-    int32_t *from;          /* [X], switch that each extended channel leaves */
-    mixed_turn *found;      /* [4 S], turns of the column at hand */
-    acyclic_step *turn;     /* [4 S], the same for the graph */
-    uint32_t *lanes;        /* [4 S], lanes that take them */
-    acyclic_step *step;     /* [4 S], those of one lane that are new to it */
-    int32_t *undo;          /* [4 S * V]: turns that were added */
-    int32_t turns;
+    uint32_t *flow;         /* [S]: mask of the traffic that passes each switch */
+    int32_t *from;          /* [X]: source switch of each extended channel */
+    mixed_turn *found;      /* [4 S]: dependencies of the current column */
+    acyclic_step *turn;     /* [4 S]: these dependencies as edges of the graph */
+    uint32_t *lanes;        /* [4 S]: mask of the VLs that have each of them */
+    acyclic_step *step;     /* [4 S]: edges that are new to one VL */
+    int32_t *undo;          /* [4 S * V]: edges that were added */
+    int32_t turns;          /* number of dependencies of the current column */
 } job;
 
-/* Every turn from one channel of the column to the next, by any mixture of its entries. */
+/* List every dependency that any mixture of the column's entries can have.  Returns their number. */
 static int32_t any_turns(const job *j, mixed_turn *turn)
 {
     int32_t count = 0;
@@ -37,6 +37,7 @@ static int32_t any_turns(const job *j, mixed_turn *turn)
     return count;
 }
 
+/* List the dependencies of the current column, as edges of the graph with the VLs that have them. */
 static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
 {
     const mixed_tables *t = j->t;
@@ -52,7 +53,7 @@ static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
     }
 }
 
-/* Puts what is new into one lane; says whether it fits. */
+/* Add the new edges to one VL, unless they close a cycle.  Returns whether they were added. */
 static int fits(job *j, int32_t lane, int32_t *undone)
 {
     int32_t count = 0;
@@ -66,7 +67,7 @@ static int fits(job *j, int32_t lane, int32_t *undone)
     return 1;
 }
 
-/* Into all lanes or none. */
+/* Add the column's edges to all VLs, or to none if they close a cycle in one.  Returns whether they were added. */
 static int admit(job *j)
 {
     int32_t added[33] = {0}, all = 0, lane = 0;
@@ -90,7 +91,7 @@ static void run(job *j, const uint32_t *enter, const uint8_t *round, uint8_t *ad
     }
 }
 
-/* What waits already. */
+/* Load the existing dependencies into the graph. */
 static void load(job *j)
 {
     const mixed_net *net = j->net;

@@ -22,7 +22,7 @@ typedef struct {
     job *j;
     mixed_ways ways;
     uint16_t *dep;      /* [slots, V] */
-    uint16_t *flow;     /* [S, 2, 16]: VLs, by SL, on the channel of each way */
+    uint16_t *flow;     /* [S, 2, 16]: VLs, by SL, on the channels of the old and the new entry */
     int code;
 } worker;
 
@@ -31,7 +31,8 @@ static inline uint16_t *flow_of(worker *w, int32_t s, int way)
     return w->flow + ((size_t)s * 2 + way) * SLS;
 }
 
-/* VLs, by SL, on which a switch may send on from one port by another. */
+/* Fill `lanes` with the VLs, by SL, that a switch may use from an in-port to an out-port by its old or new SL2VL
+ * table. */
 static void lanes_of(const mixed_lanes *l, int32_t s, int32_t in, int32_t out, uint16_t *lanes)
 {
     const size_t row = (((size_t)s * l->ports + in) * l->ports + out) * SLS;
@@ -41,6 +42,7 @@ static void lanes_of(const mixed_lanes *l, int32_t s, int32_t in, int32_t out, u
     }
 }
 
+/* Add the traffic that all ports inject towards a LID to the channels of their switches' entries. */
 static void enter(worker *w, int32_t column)
 {
     const mixed_lanes *l = w->j->l;
@@ -58,7 +60,7 @@ static void enter(worker *w, int32_t column)
     }
 }
 
-/* From one channel on to one that may follow; whether that was news there. */
+/* Pass traffic from one channel on to a channel that may follow it.  Returns whether that channel got new traffic. */
 static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then)
 {
     const mixed_tables *t = w->j->t;
@@ -79,6 +81,7 @@ static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then
     return grew;
 }
 
+/* Pass a switch's traffic on to the channels that may follow.  Returns whether one of these got new traffic. */
 static bool pass_on(worker *w, int32_t s)
 {
     bool grew = false;

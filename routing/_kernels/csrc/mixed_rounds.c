@@ -22,12 +22,14 @@ void ibn_stage_dispose(mixed_stage *g)
     free(g->flow[1]);
 }
 
-/* An old entry is there until its round is over, a new one from the beginning of its round. */
+/* Return whether an entry can be in effect in round r: an old one until its round is over, a new one from the beginning
+ * of its round. */
 static inline bool is_there(const uint8_t *round, int32_t s, int way, int r)
 {
     return way ? round[s] <= r : !round[s] || round[s] >= r;
 }
 
+/* Pass a switch's traffic on over its entries in effect in round r.  Returns whether a next hop got new traffic. */
 static bool pass_on(mixed_stage *g, const mixed_ways *w, const uint8_t *round, int32_t s, int r)
 {
     bool grew = false;
@@ -42,6 +44,7 @@ static bool pass_on(mixed_stage *g, const mixed_ways *w, const uint8_t *round, i
     return grew;
 }
 
+/* Propagate traffic over all entries in effect in round r, until nothing changes any more. */
 static void spread(mixed_stage *g, const mixed_ways *w, const uint8_t *round, int r)
 {
     for (int32_t k = 0; k < w->sorted; k++)
@@ -53,8 +56,8 @@ static void spread(mixed_stage *g, const mixed_ways *w, const uint8_t *round, in
     }
 }
 
-/* The turns into the old entries of the switches of a round, which count no more after it; of round 0: into the entries
- * that stay. */
+/* List the dependencies on the old entries of the switches of round r: packets use these entries no more after it.
+ * With r = 0 list the dependencies on unchanged and new entries. */
 static int32_t list(const mixed_stage *g, const mixed_ways *w, const uint8_t *round, int r, mixed_turn *turn)
 {
     const mixed_tables *t = g->t;
@@ -92,12 +95,13 @@ int32_t ibn_stage_turns(mixed_stage *g, const mixed_ways *w, const uint32_t *ent
 typedef struct {
     const mixed_tables *t;
     mixed_ways ways;
-    int32_t *out;       /* [S], successors that are not peeled off; -1: peeled off itself */
-    int32_t *rest;      /* [S], switches to be peeled off, then those on the way at hand */
-    int32_t *depth;     /* [S], rounds that the new way from here takes; -1: not known */
+    int32_t *out;       /* [S]: number of next hops; -1: removed from the core */
+    int32_t *rest;      /* [S]: scratch: switches to be removed; switches on the current path */
+    int32_t *depth;     /* [S]: number of rounds that the new path from each switch needs; -1: not known */
 } rounds_job;
 
-/* Leaves those that circles go by, and what lies between circles: the others lie before all of them or behind. */
+/* Find the core: switches on forwarding loops and between loops.  All other switches lie upstream or downstream of all
+ * loops; they get out = -1. */
 static void find_core(rounds_job *j)
 {
     const int32_t switches = j->t->switches;
@@ -109,7 +113,7 @@ static void find_core(rounds_job *j)
         if (!j->out[s])
             j->rest[tail++] = s;
     }
-    /* Without lists of who leads where: a way has as many passes as it is long, and circles are short. */
+    /* Lists of upstream switches are not worthwhile: there are only as many passes as the longest path has hops. */
     for (bool grew = tail > 0; grew;) {
         grew = false;
         for (int32_t k = 0; k < tail; k++)
@@ -128,13 +132,14 @@ static void find_core(rounds_job *j)
         j->out[j->ways.queue[k]] = -1;
 }
 
+/* Return whether the new entry of a switch differs from its old one. */
 static bool changes(const rounds_job *j, int32_t column, int32_t s)
 {
     const size_t at = (size_t)column * j->t->switches + s;
     return j->t->before[at] != j->t->after[at];
 }
 
-/* How many rounds the new way from a switch takes; more than 255 where it never ends. */
+/* Return the number of rounds that the new path from a switch needs; more than 255 if the path never ends. */
 static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
 {
     int32_t length = 0, v = s;
@@ -152,6 +157,7 @@ static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
     return depth;
 }
 
+/* Compute the rounds of a column and return the last one.  `all`: see `outward` of ibn_mixed_rounds. */
 static uint8_t run_column(rounds_job *j, int32_t column, bool all, uint8_t *round)
 {
     const int32_t switches = j->t->switches;

@@ -25,6 +25,7 @@ void ibn_mixed_dispose(mixed_ways *w)
     free(w->queue);
 }
 
+/* Record the next hop of a switch by its old (way 0) or new (way 1) entry. */
 static void follow(mixed_ways *w, int32_t s, int way, uint8_t port)
 {
     const mixed_tables *t = w->t;
@@ -37,6 +38,7 @@ static void follow(mixed_ways *w, int32_t s, int way, uint8_t port)
     w->degree[t->xdst[x]]++;
 }
 
+/* Read the old and new entries of a column and sort the switches topologically (Kahn's algorithm). */
 void ibn_mixed_read(mixed_ways *w, int32_t column)
 {
     const int32_t switches = w->t->switches;
@@ -63,7 +65,7 @@ void ibn_mixed_read(mixed_ways *w, int32_t column)
     w->circles |= tail < switches;
 }
 
-/* What passes a switch passes all that follow; whether that was news to one of them. */
+/* Pass a switch's traffic on to its next hops.  Returns whether one of them got new traffic. */
 static bool pass_on(const mixed_ways *w, int32_t s, uint32_t *flow)
 {
     bool grew = false;

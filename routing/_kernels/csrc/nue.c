@@ -1,8 +1,9 @@
-/* Nue: trees laid on the complete channel dependency graph of each layer, so that no credit loop can come about (J. Domke,
- * T. Hoefler, S. Matsuoka, "Routing on the Dependency Graph", HPDC 2016), with loads looked at along the whole way.
+/* Nue: trees computed on the complete channel dependency graph of each layer, so that no credit loop can arise (J.
+ * Domke, T. Hoefler, S. Matsuoka, "Routing on the Dependency Graph", HPDC 2016).  The load along the whole path decides
+ * which tree is taken.
  *
- * A layer's graph belongs to one of two LANES, which have loads of their own that are merged after every block of
- * destinations.  The lanes are there at any thread count, so the result does not depend on it. */
+ * Each layer belongs to one of two load accounts (lane_t), which are merged after every block of destinations.
+ * There are two at any thread count, so the result does not depend on the number of threads. */
 #include "nue.h"
 
 #include <stdlib.h>
@@ -14,10 +15,11 @@
 
 #define LANES 2
 #define BLOCK 16
-#define PATIENCE 3 /* passes without a gain after which no further one is tried */
+#define PATIENCE 3 /* passes without a gain after which the kernel stops */
 #define WORD 256 /* channels of one switch */
 
-/* Squarings by pass: mild first, which spreads; steep later, when only the fullest channels matter. */
+/* Squarings of the utilisation by pass: few at first, which spreads the flow; more later, when only channels close
+ * to the peak matter. */
 static const int32_t SCHEDULE[] = {2, 4, 4, 4, 5};
 #define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
 
@@ -25,12 +27,13 @@ typedef struct {
     nue_t *nue;
     ibn_team *team;
     grower_t grower[LANES];
-    int32_t *queue[LANES], count[LANES]; /* families of each lane in the order of this pass */
-    uint8_t *best_next;                  /* state after the best pass so far */
-    int32_t *best_escaped;
-    double *best_load, least;
+    int32_t *queue[LANES], count[LANES]; /* families of each load account in the order of this pass */
+    uint8_t *best_next;                  /* [D, S] trees after the best pass so far */
+    int32_t *best_escaped; /* [D] */
+    double *best_load, least; /* [C] loads after the best pass; its highest utilisation */
 } run_t;
 
+/* Remove the flow and the dependencies of a tree. */
 static void lift(const nue_t *nue, grower_t *grower, int32_t target)
 {
     const uint8_t *next = nue->job.next + (int64_t)target * nue->job.net->switches;
@@ -39,6 +42,7 @@ static void lift(const nue_t *nue, grower_t *grower, int32_t target)
     ibn_layer_count(nue, layer, next, nue->job.targets->root[target], -1);
 }
 
+/* Return whether a tree uses a channel whose utilisation, relative to the peak, is at least `hot`. */
 static int is_hot(const nue_t *nue, const lane_t *lane, const uint8_t *next)
 {
     const ibn_network *net = nue->job.net;
@@ -52,7 +56,7 @@ static int is_hot(const nue_t *nue, const lane_t *lane, const uint8_t *next)
     return 0;
 }
 
-/* Lays a tree again; what comes out worse is put back. */
+/* Recompute a tree; restore the old one if the new one is worse. */
 static void lay_again(const nue_t *nue, grower_t *grower, int32_t target)
 {
     const size_t switches = (size_t)nue->job.net->switches;
@@ -76,6 +80,7 @@ static void lay_again(const nue_t *nue, grower_t *grower, int32_t target)
     }
 }
 
+/* Compute the trees of the families in the current block that belong to one load account. */
 static void lay_block(void *context, int32_t which)
 {
     run_t *run = context;
@@ -93,7 +98,7 @@ static void lay_block(void *context, int32_t which)
     }
 }
 
-/* Both lanes' additions since the last block, merged into the loads that both start the next one with. */
+/* Add up the changes of both load accounts since the last block, and let both start the next one with the sum. */
 static void merge(run_t *run, double *load)
 {
     const nue_t *nue = run->nue;
@@ -111,7 +116,7 @@ static void merge(run_t *run, double *load)
     one->potential = two->potential = 0.0;
 }
 
-/* Deals the families with flow (or those without) out to the lanes of their layers, in this pass's order. */
+/* Assign the families with flow (or those without) to the load accounts of their layers, in the order of this pass. */
 static void deal(run_t *run, int with_flow)
 {
     const nue_t *nue = run->nue;
@@ -125,6 +130,8 @@ static void deal(run_t *run, int with_flow)
     }
 }
 
+/* Compute the trees of all families with flow (or of those without) once.  For those with flow, the local search
+ * follows after the first pass. */
 static void run_pass(run_t *run, double *load, int with_flow)
 {
     nue_t *nue = run->nue;
@@ -189,7 +196,7 @@ static void release_grower(grower_t *grower)
         free(all[i]);
 }
 
-/* part_size: of the connected part of each switch, found by filling it. */
+/* Fill part_size by a search from each connected part. */
 static void measure_parts(nue_t *nue, int32_t *queue)
 {
     const ibn_network *net = nue->job.net;
@@ -266,8 +273,9 @@ static void release(nue_t *nue, run_t *run)
     free(nue->job.family_of);
 }
 
-/* Trees of destinations without flow: that of another destination at the same switch if there is one (its dependencies
- * are there), else one over dependencies that are used already, as far as possible. */
+/* Compute the trees of destinations without flow.  Such a destination copies the tree of another destination at the
+ * same switch if there is one, because its dependencies are in use.  Otherwise it gets a tree over dependencies that
+ * are in use already, as far as possible. */
 static void lay_idle(run_t *run, double *load)
 {
     nue_t *nue = run->nue;
@@ -296,7 +304,7 @@ static void lay_idle(run_t *run, double *load)
             nue->target_layer[target] = -1 - nue->target_layer[target];
 }
 
-/* Remembers the state if no pass was better. */
+/* Save the trees and loads if no earlier pass was as good. */
 static void keep(run_t *run, const double *load, double worst)
 {
     const nue_t *nue = run->nue;
@@ -309,6 +317,7 @@ static void keep(run_t *run, const double *load, double worst)
     memcpy(run->best_load, load, (size_t)nue->job.net->channels * sizeof *load);
 }
 
+/* Add `step` to the counts of the dependencies of all trees with flow. */
 static void count_all(const nue_t *nue, int32_t step)
 {
     const ibn_network *net = nue->job.net;
@@ -318,7 +327,7 @@ static void count_all(const nue_t *nue, int32_t step)
                             nue->job.next + (int64_t)target * net->switches, nue->job.targets->root[target], step);
 }
 
-/* Returns to the best pass if it was not the last. */
+/* Restore the state after the best pass, unless the last pass was as good. */
 static int restore(run_t *run, double *load, double worst)
 {
     nue_t *nue = run->nue;
@@ -339,7 +348,7 @@ static int restore(run_t *run, double *load, double worst)
     return failed;
 }
 
-/* Takes over trees that are there already and known to fit their layers. */
+/* Take over given trees, which are known to be acyclic in their layers. */
 static int take_over(run_t *run, double *load)
 {
     nue_t *nue = run->nue;
@@ -357,10 +366,12 @@ static int take_over(run_t *run, double *load)
     return failed;
 }
 
-/* next: uint8 [D, S], each switch's channel among its own (255: none), taken as a start if options->started; layer: int32
- * [D], in and out; escaped: int32 [D], switches on the escape tree; load: double [C]; worst: double [passes + 1], the
- * fullest channel after each pass, 0 for passes left out because the last ones
- * had gained nothing.  The best pass is returned. */
+/* Compute the trees of all destinations.
+ *
+ * next: uint8 [D, S], each switch's channel among its own (255: none); the trees to begin with if options->started.
+ * layer: int32 [D], layer of each destination, in and out.  escaped: int32 [D], switches on the escape tree.  load:
+ * double [C].  worst: double [passes + 1], the highest utilisation after each pass, 0 for passes that were left out
+ * because the last ones had gained nothing.  The result is that of the best pass. */
 int ibn_nue(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,
             int32_t *layer, int32_t *escaped, double *load, double *worst)
 {

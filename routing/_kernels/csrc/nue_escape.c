@@ -1,10 +1,10 @@
-/* The last resort: switches that no allowed dependency leads into the tree take the way of the escape tree, and so do as
- * few others as have to so that all of it fits together. */
+/* Last resort: switches that no allowed dependency leads into the tree use the escape tree.  As few other switches
+ * as necessary do so, too, until all dependencies fit together. */
 #include <string.h>
 
 #include "internal/nue_job.h"
 
-/* For every switch of the part, the channel that leads towards the root on the escape tree. */
+/* Fill `escape`: for every switch of the connected part, the channel towards the root on the escape tree. */
 static void aim(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t root)
 {
     const ibn_network *net = nue->job.net;
@@ -25,7 +25,7 @@ static void aim(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_
     }
 }
 
-/* Puts every switch that goes round in a circle on the escape tree; returns how many. */
+/* Move every switch on a forwarding loop to the escape tree; return how many were moved. */
 static int32_t break_circles(const nue_t *nue, grower_t *grower, uint8_t *next, int32_t root)
 {
     const ibn_network *net = nue->job.net;
@@ -52,8 +52,8 @@ static int32_t break_circles(const nue_t *nue, grower_t *grower, uint8_t *next, 
     return put;
 }
 
-/* Counts the dependencies of the tree as far as they are allowed; who is in the way of one is put on the escape tree, and
- * then nothing is counted.  Returns how many were put. */
+/* Count the dependencies of the tree as used if all are allowed.  If one is refused, move a switch of it to the
+ * escape tree and count nothing.  Return how many switches were moved. */
 static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b, put = 0, counted = 0, *list = grower->lane.children;
@@ -78,8 +78,8 @@ static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uin
     return put;
 }
 
-/* Completes a tree that could not be grown to the end; its dependencies and flow are counted.  Returns how many switches
- * take the escape tree.  With all of them on it everything fits, so it ends. */
+/* Complete a tree that could not be grown to the end, and count its dependencies and flow.  Return how many switches
+ * use the escape tree.  The loop ends: with all switches on the escape tree, every dependency is allowed. */
 int32_t ibn_escape(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
 {
     const ibn_network *net = nue->job.net;

@@ -1,34 +1,35 @@
-/* One destination's tree, laid outwards from the switch that delivers it over the complete dependency graph of its layer.
+/* Tree of one destination, grown from the switch that delivers it over the complete CDG of its layer.
  *
- * Wave by wave, each switch beside the tree sorts its channels into it by the cost of the whole way and takes the first
- * whose dependency is allowed; its own flow is added to the way at once.  Where all are refused: one switch of the tree
- * changes its next hop so that the stuck one fits behind it (local backtracking).  What is still left takes the escape
- * tree (nue_escape.c). */
+ * The tree grows in waves.  Each switch beside the tree sorts its channels into the tree by the cost of the whole
+ * path, and takes the first whose dependency is allowed.  Its own flow is added to the path at once.  If all are
+ * refused, a switch of the tree changes its next hop so that the refused one fits behind it (local backtracking).
+ * The switches that are left use the escape tree (nue_escape.c). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal/nue_job.h"
 #include "internal/random.h"
 
-#define TAKEN 1e12 /* what it costs to go where another LID of the same port goes: more than any way */
+#define TAKEN 1e12 /* cost of a next hop that another LID of the same port uses: higher than that of any path */
 
 typedef struct {
     const nue_t *nue;
     layer_t *layer;
     grower_t *grower;
-    uint8_t *next;
-    int32_t target, root, wave, reached;
-    int has_siblings;
-    double share;
+    uint8_t *next; /* [S] the tree: index of each switch's channel among its own */
+    int32_t target, root, wave, reached; /* wave: the current wave; reached: switches in the tree */
+    int has_siblings; /* whether the port has other LIDs */
+    double share; /* part of the flow to the port that goes to this LID */
 } tree_t;
 
-/* Channel by which a switch of the tree goes on. */
+/* Return the next channel of a switch of the tree. */
 static int32_t hop(const tree_t *tree, int32_t u)
 {
     return tree->grower->hop[u].channel;
 }
 
-/* Cost of the way that `from` takes now.  Walked to the end each time, since flow is added all the while. */
+/* Return the cost of the current path of `from`.  The path is walked to its end each time, because flow is added all
+ * the time. */
 static double walk(const tree_t *tree, int32_t from)
 {
     const lane_t *lane = &tree->grower->lane;
@@ -39,6 +40,7 @@ static double walk(const tree_t *tree, int32_t from)
     return cost;
 }
 
+/* Add flow along the path of `from`. */
 static void send(const tree_t *tree, int32_t from, double flow)
 {
     lane_t *lane = &tree->grower->lane;
@@ -47,6 +49,7 @@ static void send(const tree_t *tree, int32_t from, double flow)
         ibn_add(&tree->nue->job, lane, hops[from].channel, flow);
 }
 
+/* Set the next hop of a switch. */
 static void take(tree_t *tree, int32_t u, int32_t c)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -54,6 +57,7 @@ static void take(tree_t *tree, int32_t u, int32_t c)
     tree->grower->hop[u] = (hop_t){.channel = c, .to = net->dst[c]};
 }
 
+/* Add a switch to the tree: set its next hop, count the dependency, and add its flow. */
 static void join(tree_t *tree, int32_t u, int32_t c)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -68,7 +72,7 @@ static void join(tree_t *tree, int32_t u, int32_t c)
         send(tree, u, flow);
 }
 
-/* What it costs to leave by `c` without flow: how much it would narrow what others may do. */
+/* Return the cost of channel `c` for a tree without flow: how much its dependency would restrict later trees. */
 static double idle_cost(const tree_t *tree, int32_t c)
 {
     const nue_t *nue = tree->nue;
@@ -81,6 +85,7 @@ static double idle_cost(const tree_t *tree, int32_t c)
     return tree->layer->place[c] < tree->layer->place[b] ? 1.0 : 2.0;
 }
 
+/* List the channels of a switch into the tree, with their costs; return how many. */
 static int32_t gather(const tree_t *tree, int32_t u)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -91,7 +96,7 @@ static int32_t gather(const tree_t *tree, int32_t u)
         int32_t v = net->dst[c];
         if (grower->wave[v] < 0 || grower->wave[v] > tree->wave)
             continue;
-        if (v != known && tree->share > 0.0) /* parallel channels often stand side by side */
+        if (v != known && tree->share > 0.0) /* parallel channels often have consecutive numbers */
             rest = walk(tree, v);
         known = v;
         double cost = tree->share > 0.0 ? grower->lane.weight[c] + rest : idle_cost(tree, c);
@@ -103,7 +108,7 @@ static int32_t gather(const tree_t *tree, int32_t u)
     return count;
 }
 
-/* The cheapest allowed channel, or -1. */
+/* Return the cheapest allowed channel, or -1. */
 static int32_t choose(const tree_t *tree, int32_t u)
 {
     grower_t *grower = tree->grower;
@@ -124,7 +129,7 @@ static int32_t choose(const tree_t *tree, int32_t u)
     return -1;
 }
 
-/* Waves from the switches in the queue at `head` on, until nobody can join any more. */
+/* Grow the tree wave by wave from the switches in the queue at `head` on, until no switch can join. */
 static void spread_out(tree_t *tree, int32_t head)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -154,7 +159,7 @@ static void spread_out(tree_t *tree, int32_t head)
     }
 }
 
-/* A destination's flow through `u`: its own, and that of all who come this way. */
+/* Return a destination's flow through `u`: its own, and that of all switches upstream. */
 double ibn_flow_through(const nue_t *nue, grower_t *grower, const uint8_t *next, int32_t target, int32_t u)
 {
     const ibn_network *net = nue->job.net;
@@ -174,6 +179,7 @@ double ibn_flow_through(const nue_t *nue, grower_t *grower, const uint8_t *next,
     return flow * nue->job.targets->share[target];
 }
 
+/* Return whether the path of `from` leads through `u`. */
 static int leads_through(const nue_t *nue, const uint8_t *next, int32_t from, int32_t root, int32_t u)
 {
     while (from != root && from != u)
@@ -181,8 +187,9 @@ static int leads_through(const nue_t *nue, const uint8_t *next, int32_t from, in
     return from == u;
 }
 
-/* Moves `v` of a tree over to channel `c` if everything that hangs on it is allowed to follow.  Dependencies only: the
- * flow is the caller's.  Returns 1 if it did; if not, what was blocked meanwhile is in the log. */
+/* Move switch `v` of a tree to channel `c` if the dependencies of `v` and its children are allowed then; return
+ * whether it was moved.  Only dependencies are counted: the caller moves the flow.  If `v` was not moved, the log
+ * has the dependencies that were blocked meanwhile. */
 int ibn_rehang(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next, int32_t root, int32_t v, int32_t c)
 {
     const ibn_network *net = nue->job.net;
@@ -218,7 +225,8 @@ int ibn_rehang(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next
     return 1;
 }
 
-/* Makes room for `u` behind `v` by channel `c`: `v` goes on by another channel. */
+/* Let `u` join the tree by channel `c` after the switch behind `c` has moved to another channel; return whether that
+ * worked. */
 static int make_room(tree_t *tree, int32_t u, int32_t c)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -253,7 +261,7 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
     return 0;
 }
 
-/* Gets one stuck switch into the tree by a local change. */
+/* Let one switch join that found no allowed channel, by a local change of the tree; return whether that worked. */
 static int backtrack(tree_t *tree)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -269,6 +277,7 @@ static int backtrack(tree_t *tree)
     return 0;
 }
 
+/* Compute the tree of a destination, and count its dependencies and flow. */
 void ibn_grow(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
 {
     const ibn_network *net = nue->job.net;

@@ -1,13 +1,13 @@
-/* One layer's complete channel dependency graph: which dependencies are used, and which may be.
+/* Complete CDG of one layer: which dependencies are used, and which are allowed.
  *
- * A topological order of the used ones is kept up to date (D. J. Pearce, P. H. J. Kelly, ACM J. Exp. Algorithmics 11,
- * 2006), so most questions are answered by comparing two numbers, and the rest by a search between them. */
+ * A topological order of the used ones is kept up to date (D. J. Pearce, P. H. J. Kelly, ACM J. Exp. Algorithmics
+ * 11, 2006).  So most questions take one comparison of two positions, and the others a search between these. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal/nue_job.h"
 
-#define FEW 64 /* numbers for which inserting is faster than sorting */
+#define FEW 64 /* numbers up to which insertion sort is faster */
 
 static int by_number(const void *one, const void *two)
 {
@@ -15,7 +15,7 @@ static int by_number(const void *one, const void *two)
     return (a > b) - (a < b);
 }
 
-/* Marks the switches of the escape tree below which some destination of the layer lies, itself included. */
+/* Mark the switches that have a destination of the layer in their subtree of the escape tree. */
 static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;
@@ -29,8 +29,8 @@ static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, 
             }
 }
 
-/* The dependencies of the escape tree are used for good: those upwards, and those down to where destinations of the layer
- * are. */
+/* Count the dependencies of the escape tree as used for good: those upwards, and those down to destinations of the
+ * layer. */
 static void plant_escape_tree(const nue_t *nue, layer_t *layer, const uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;
@@ -52,6 +52,7 @@ static void plant_escape_tree(const nue_t *nue, layer_t *layer, const uint8_t *w
     }
 }
 
+/* Allocate a layer, and count the dependencies of its escape tree; return nonzero if memory ran out. */
 int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number)
 {
     const ibn_network *net = nue->job.net;
@@ -81,7 +82,7 @@ void ibn_layer_release(layer_t *layer)
     free(layer->at);
 }
 
-/* Forget what was blocked: something was lifted since. */
+/* Begin a new epoch without blocked dependencies: used ones were removed since. */
 void ibn_layer_unblock(const nue_t *nue, layer_t *layer)
 {
     layer->lifted = 0;
@@ -91,14 +92,15 @@ void ibn_layer_unblock(const nue_t *nue, layer_t *layer)
     }
 }
 
-/* Forget what was blocked since the log was emptied: it was for something that is taken back. */
+/* Unblock the logged dependencies: the dependencies in use that blocked them were removed. */
 void ibn_layer_forget(layer_t *layer, grower_t *grower)
 {
     while (grower->logged > 0)
         layer->blocked[grower->log[--grower->logged]] = (uint16_t)(layer->epoch - 1);
 }
 
-/* Channels reached from `b` over used dependencies, before the place of `a`; -1 if `a` itself is. */
+/* Collect the channels that used dependencies reach from `b`, at positions before that of `a`; return how many, or
+ * -1 if they reach `a` itself. */
 static int32_t search_forward(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     const ibn_network *net = nue->job.net;
@@ -123,7 +125,7 @@ static int32_t search_forward(const nue_t *nue, const layer_t *layer, grower_t *
     return found;
 }
 
-/* Channels from which `a` is reached, behind the place of `b`. */
+/* Collect the channels from which used dependencies reach `a`, at positions behind that of `b`; return how many. */
 static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     const ibn_network *net = nue->job.net;
@@ -144,6 +146,7 @@ static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t 
     return found;
 }
 
+/* Sort numbers in place. */
 static void sort(int32_t *numbers, int32_t count)
 {
     if (count > FEW) {
@@ -158,7 +161,7 @@ static void sort(int32_t *numbers, int32_t count)
     }
 }
 
-/* The places of both sets are dealt out anew: the backward set first, each set in its old order. */
+/* Reassign the positions of both sets among them: the backward set comes first, each set in its old order. */
 static void reorder(layer_t *layer, grower_t *grower, int32_t backward, int32_t forward)
 {
     int32_t *pool = grower->places, total = backward + forward;
@@ -179,7 +182,8 @@ static void reorder(layer_t *layer, grower_t *grower, int32_t backward, int32_t 
     }
 }
 
-/* May a packet go on by `b` after `a`?  Marks nothing as used, but the order admits it from now on. */
+/* Return whether a packet may go on by `b` after `a`.  The dependency is not counted as used, but the order admits
+ * it from now on. */
 int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b)
 {
     int32_t slot = ibn_slot(nue, a, b);
@@ -198,7 +202,7 @@ int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t
     return 1;
 }
 
-/* Adds `step` to the count of every dependency of a tree. */
+/* Add `step` to the count of every dependency of a tree. */
 void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root, int32_t step)
 {
     int32_t a, b;
@@ -207,7 +211,7 @@ void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int3
             layer->used[ibn_slot(nue, a, b)] += step;
 }
 
-/* Counts the dependencies of a tree that was lifted before and has to fit again. */
+/* Count the dependencies of a tree that was removed before and is known to fit. */
 void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b;
@@ -220,11 +224,13 @@ void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const
     }
 }
 
+/* Entry of the heap: a channel all of whose predecessors have positions. */
 typedef struct {
     double rank;
     int32_t channel;
 } ready_t;
 
+/* Return whether one entry leaves the heap before the other. */
 static int before(ready_t one, ready_t two)
 {
     return one.rank < two.rank || (one.rank == two.rank && one.channel < two.channel);
@@ -254,7 +260,7 @@ static ready_t pop(ready_t *heap, int32_t size)
     return top;
 }
 
-/* Orders the channels by rank as far as the used dependencies, which have no cycle, let them. */
+/* Sort the channels by rank, as far as the used dependencies, which are acyclic, allow it. */
 int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
 {
     const ibn_network *net = nue->job.net;

@@ -1,10 +1,11 @@
-/* The last touch: while a channel is as full as the fullest, move single switches' next hops off it where their layers
- * allow it and the sum of all weights gets smaller. */
+/* Local search: while a channel has the peak utilisation, single next hops move off it, if their layers allow that
+ * and it lowers the sum of all weights. */
 #include "internal/nue_job.h"
 
 #define ROUNDS 64
 
-/* Moves destination `target` off its channel at `u` if that pays. */
+/* Move destination `target` off its channel at `u` if that lowers the sum of all weights; return whether it was
+ * moved. */
 static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u)
 {
     const job_t *job = &nue->job;
@@ -47,6 +48,7 @@ static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u
     return 0;
 }
 
+/* Move one destination off a channel; return whether that worked. */
 static int relieve(const nue_t *nue, grower_t *grower, int32_t channel)
 {
     const ibn_network *net = nue->job.net;

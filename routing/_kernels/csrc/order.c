@@ -1,12 +1,12 @@
-/* Orders of the switches in which every switch but one of each connected part has a neighbour before it: then up*, down*
- * in that order connects all pairs of the part. */
+/* Orders of the switches in which every switch, except the first of each connected component, has a neighbour before
+ * it.  Up*-down* routing in such an order connects all pairs of a component. */
 #include "order.h"
 
 #include <stdlib.h>
 
 typedef struct {
     double key;
-    int32_t of;
+    int32_t of; /* switch */
 } entry_t;
 
 typedef struct {
@@ -52,8 +52,9 @@ typedef struct {
     const int32_t *first, *dst;
     const double *key;
     double pull;
+    /* [S] position of each switch, -1 before; [S] channels from numbered switches; number of the next switch. */
     int32_t *position, *neighbours, number;
-    entry_t *start;
+    entry_t *start; /* [S] switches by key */
     heap_t heap;
 } growth_t;
 
@@ -73,9 +74,9 @@ static void grow(growth_t *g, int32_t from)
     }
 }
 
-/* From the switch of the smallest key on: always to the switch of the smallest key - pull * (channels to it from switches
- * numbered already) among the neighbours of those.  The smallest key left starts each further connected part.  position:
- * int32 [S].  O(C log C). */
+/* Order the switches, beginning with the smallest key.  The next switch is the neighbour of numbered switches with the
+ * smallest key - pull * (number of channels to it from numbered switches).  The smallest key left begins each further
+ * connected component.  position: int32 [S].  Takes O(C log C) time.  Returns 0 or 1 (out of memory). */
 int ibn_grow_order(int32_t switches, const int32_t *first, const int32_t *dst, const double *key, double pull,
                    int32_t *position)
 {

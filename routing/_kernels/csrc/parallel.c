@@ -1,5 +1,5 @@
-/* Runs numbered jobs on a few threads.  Which thread takes which item is left to chance, so a job's result may depend on
- * its item only, never on the thread: that is what makes every kernel's output the same at any thread count. */
+/* Thread pool for numbered items.  Threads take items in no fixed order, so a job's result must depend on its item
+ * only, never on the thread.  Then every kernel's output is the same with any number of threads. */
 #include "internal/take.h"
 #include "parallel.h"
 
@@ -7,18 +7,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Looks at whether there is more to do before a helper goes to sleep: a few microseconds, as long as waking it takes. */
+/* Polls for another round before a helper thread goes to sleep: a few microseconds, as long as waking it takes. */
 #define LOOKS 2000
+/* Visits that justify another thread.  To start and join a thread takes about as long as 3,000 visits. */
+#define VISITS 8192
 
 struct ibn_team {
     pthread_mutex_t lock;
     pthread_cond_t more, done;
-    pthread_t *helper;
+    pthread_t *helper;   /* [helpers] threads besides the caller's */
     int32_t helpers;
-    int ending;          /* under the lock */
-    atomic_int round;    /* changed under the lock, looked at without */
-    atomic_int busy;     /* helpers that are not done with this round */
-    atomic_int next;     /* the next item that nobody has */
+    int ending;          /* accessed under the lock only */
+    atomic_int round;    /* number of rounds begun; written under the lock, read without it */
+    atomic_int busy;     /* helpers that have not finished this round */
+    atomic_int next;     /* the next item that no thread has taken */
     int32_t items;
     ibn_job job;
     void *context;
@@ -31,7 +33,7 @@ static void drain(ibn_team *team)
         team->job(team->context, item);
 }
 
-/* Waits for another round; 0 when there will be none. */
+/* Wait for another round after the first `seen` rounds.  Returns 0 when the team ends. */
 static int wait_for_more(ibn_team *team, int seen)
 {
     for (int i = 0; i < LOOKS && atomic_load_explicit(&team->round, memory_order_relaxed) == seen; i++)
@@ -58,8 +60,16 @@ static void *help(void *argument)
     return NULL;
 }
 
-/* A team of up to `threads` threads, the caller's included.  A thread that cannot be started is done without: the others
- * take its share.  NULL: out of memory. */
+/* Return how many of `threads` threads are worth starting for a number of visits (elements of an array read or written
+ * once, some 30 ns each).  Results never depend on this number. */
+int32_t ibn_worthwhile(int32_t threads, int64_t visits)
+{
+    const int64_t worth = 1 + visits / VISITS;
+    return threads < worth ? threads : (int32_t)worth;
+}
+
+/* Start a team of up to `threads` threads, the caller's thread included.  If a thread cannot be started, the others do
+ * its share.  Returns NULL if out of memory. */
 ibn_team *ibn_team_new(int32_t threads)
 {
     ibn_team *team = calloc(1, sizeof *team);
@@ -78,7 +88,7 @@ ibn_team *ibn_team_new(int32_t threads)
     return team;
 }
 
-/* Calls job(context, i) once for every i in 0..items-1, and returns when all calls have. */
+/* Call job(context, i) once for every i in 0..items-1, and return when all calls have returned. */
 void ibn_team_run(ibn_team *team, int32_t items, ibn_job job, void *context)
 {
     team->job = job;
@@ -103,7 +113,7 @@ void ibn_team_run(ibn_team *team, int32_t items, ibn_job job, void *context)
     pthread_mutex_unlock(&team->lock);
 }
 
-/* NULL is no team, and nothing to do. */
+/* End the threads of a team and free it.  Does nothing for NULL. */
 void ibn_team_free(ibn_team *team)
 {
     if (!team)
@@ -121,7 +131,7 @@ void ibn_team_free(ibn_team *team)
     free(team);
 }
 
-/* One round of a team that lives for it.  Returns 0 or 1 (out of memory). */
+/* Run one round with a team of its own.  Returns 0 or 1 (out of memory). */
 int ibn_parallel(int32_t threads, int32_t items, ibn_job job, void *context)
 {
     ibn_team *team = ibn_team_new(threads < items ? threads : items);

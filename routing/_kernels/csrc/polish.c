@@ -1,11 +1,11 @@
-/* The last touch: while a channel is as full as the fullest, move single switches' next hops off it, one destination at a
- * time, where that makes the sum of all weights smaller.  A pass lays whole trees and so stirs up what was good; this does
+/* Local search: while a channel has the peak utilisation, single next hops move off it, one destination at a time,
+ * if that lowers the sum of all weights.  A pass recomputes whole trees and so undoes good choices; this search does
  * not. */
 #include "internal/lane.h"
 
 #define ROUNDS 64
 
-/* May `u` change over to channel `c` without anyone else's next hop having to change? */
+/* Return whether `u` may change to channel `c` without a change of any other next hop. */
 static int allowed(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c)
 {
     const ibn_network *net = job->net;
@@ -20,7 +20,7 @@ static int allowed(const job_t *job, const uint8_t *next, int32_t target, int32_
     return v == root || (next[v] != NO_CHANNEL && position[net->dst[ibn_chosen(job, next, v)]] > position[v]);
 }
 
-/* A destination's flow through `u`: its own, and that of all who come this way. */
+/* Return a destination's flow through `u`: its own, and that of all switches upstream. */
 static double flow_through(const job_t *job, lane_t *lane, const uint8_t *next, int32_t target, int32_t u)
 {
     const ibn_network *net = job->net;
@@ -40,6 +40,8 @@ static double flow_through(const job_t *job, lane_t *lane, const uint8_t *next, 
     return flow * job->targets->share[target];
 }
 
+/* Move the next hop of `u` for one destination to another channel that lowers the sum of all weights; return whether
+ * one was found. */
 static int improve(const job_t *job, lane_t *lane, int32_t target, int32_t u)
 {
     const ibn_network *net = job->net;
@@ -66,6 +68,7 @@ static int improve(const job_t *job, lane_t *lane, int32_t target, int32_t u)
     return 0;
 }
 
+/* Move one destination off a channel; return whether that worked. */
 static int relieve(const job_t *job, lane_t *lane, int32_t channel)
 {
     const ibn_network *net = job->net;
@@ -88,6 +91,6 @@ void ibn_polish(const job_t *job, lane_t *lane)
             peak = fmax(peak, lane->load[c] * net->slowness[c]);
         for (int32_t c = 0; c < net->channels; c++)
             if (lane->load[c] * net->slowness[c] >= peak && !relieve(job, lane, c))
-                return; /* the peak stays, whatever becomes of the others */
+                return; /* no move lowers this channel, so the peak stays */
     }
 }

@@ -1,4 +1,4 @@
-/* Proves tables by what has changed in them: see recheck.h.  Shares nothing with what repairs them. */
+/* Prove tables by checking only their changes: see recheck.h.  Shares no code with the repair of tables. */
 #include "recheck.h"
 
 #include <stdbool.h>
@@ -6,11 +6,11 @@
 #include <string.h>
 
 enum { OK, NO_MEMORY };
-enum { WALKED, LOST, NOT_CLIMBING, COUNTS };
+enum { WALKED, LOST, NOT_CLIMBING, COUNTS }; /* indices of the counts, see recheck.h */
 enum { BLOCK = 64, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
-    int32_t at, moved; /* switch; whether its entry is another, not its SL alone */
+    int32_t at, moved; /* switch; whether its LFT entry has changed, not only its SL */
 } change;
 
 typedef struct {
@@ -18,11 +18,11 @@ typedef struct {
     uint16_t *waits;
     uint8_t *hops;
     int64_t *counts;
-    int32_t *queue, *seen; /* [S] */
-    int32_t stamp;
+    int32_t *queue, *seen; /* [S] switches to walk from; [S] last column or search that visited each switch */
+    int32_t stamp;         /* number of the current column or search */
 } job_t;
 
-/* VLs on which packets enter at a switch for a LID. */
+/* Return the mask of the VLs of packets injected at a switch for a LID. */
 static uint32_t lanes_of(const recheck_tables *t, int32_t s, int32_t lid)
 {
     const bool to_switch = t->endports_only && t->lid_port[lid] == 0;
@@ -38,7 +38,8 @@ static uint32_t lanes_of(const recheck_tables *t, int32_t s, int32_t lid)
     return lanes;
 }
 
-/* One step: whether the channel comes later than the one before, on every VL. */
+/* Add the dependency of channel `before` (-1: none) on channel c, and return whether c comes later in the order of
+ * every VL in `lanes`. */
 static bool climbs(job_t *job, uint32_t lanes, int32_t before, int32_t c)
 {
     const recheck_tables *t = job->t;
@@ -55,6 +56,7 @@ static bool climbs(job_t *job, uint32_t lanes, int32_t before, int32_t c)
     return true;
 }
 
+/* Check the route of the packets from a switch to a LID: they must arrive and follow the order.  Updates their hops. */
 static void walk(job_t *job, int32_t s, int32_t lid)
 {
     const recheck_tables *t = job->t;
@@ -74,7 +76,8 @@ static void walk(job_t *job, int32_t s, int32_t lid)
     job->hops[(int64_t)s * t->lids + lid] = (uint8_t)(!good ? 255 : hops > MOST_HOPS ? MOST_HOPS : hops);
 }
 
-/* All whose way leads through a switch, itself included, that are not queued yet. */
+/* Queue a switch and all switches whose routes lead through it, unless they are queued already.  Returns the new
+ * tail. */
 static int32_t queue_behind(job_t *job, int32_t s, int32_t lid, int32_t tail)
 {
     const recheck_tables *t = job->t;
@@ -95,6 +98,7 @@ static int32_t queue_behind(job_t *job, int32_t s, int32_t lid, int32_t tail)
     return tail;
 }
 
+/* Check all packets to a LID whose route leads through a changed entry, and those whose SL alone has changed. */
 static void check_column(job_t *job, int32_t lid, const change *changes, int32_t count)
 {
     int32_t tail = 0;
@@ -111,13 +115,14 @@ static void check_column(job_t *job, int32_t lid, const change *changes, int32_t
         walk(job, job->queue[i], lid);
 }
 
-/* Whether the entry is another than it was; one that leads nowhere never is what it was. */
+/* Return whether an entry has changed.  A missing entry always counts as changed. */
 static bool has_moved(const recheck_tables *t, int64_t at)
 {
     return t->lft[at] != t->was[at] || t->lft[at] == NO_PORT;
 }
 
-/* Hand every difference between two rows to the columns: counted, or put in place; whether there is one. */
+/* Add the differences between two LFT rows to the per-LID lists: the first pass (changes = NULL) counts them, the
+ * second stores them.  Returns whether the rows differ. */
 static bool compare_rows(const recheck_tables *t, int32_t s, int32_t *first, change *changes)
 {
     const int64_t row = (int64_t)s * t->lids, sl_row = t->sl_by_switch ? row : 0;
@@ -141,7 +146,8 @@ static bool compare_rows(const recheck_tables *t, int32_t s, int32_t *first, cha
     return differs;
 }
 
-/* The changes of each column; first: [L + 1], zeroed; seen: [S], used up. */
+/* Return the changes sorted by LID, or NULL (out of memory). first: [L + 2], zeroed by the caller, receives the index
+ * of each LID's first change. seen: [S], scratch that is zero afterwards. */
 static change *find_changes(const recheck_tables *t, int32_t *first, int32_t *seen)
 {
     for (int32_t s = 0; s < t->switches; s++)
@@ -175,7 +181,7 @@ int64_t ibn_turns_against(int32_t channels, int32_t vls, const int32_t *first, c
     return count;
 }
 
-/* Whether a packet to a LID takes a VL through a switch. */
+/* Return whether a packet to a LID passes a switch on a VL. */
 static bool rides(job_t *job, int32_t s, int32_t lid, int32_t lane)
 {
     job->stamp++;
@@ -186,7 +192,7 @@ static bool rides(job_t *job, int32_t s, int32_t lid, int32_t lane)
     return false;
 }
 
-/* Whether any packet takes a turn on a VL: a look at the rows of both switches. */
+/* Return whether any packet uses channel c and then channel `next` on a VL, by the LFT rows of both switches. */
 static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t lane)
 {
     const recheck_tables *t = job->t;
@@ -198,7 +204,8 @@ static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t lane)
     return false;
 }
 
-/* Turns that were allowed for and do not climb: those that nobody takes any more are let go of, the others counted. */
+/* Check the dependencies that violate the order: count those still in use, and clear those that no packet has any
+ * more. */
 static void recheck_turns(job_t *job)
 {
     const recheck_tables *t = job->t;

@@ -4,54 +4,54 @@
 #include <stdint.h>
 
 /*
- * Tables, what they were, and an order that everything is said to climb in.
+ * Tables, the tables before them, and the topological order to be checked.
  *
- * The turn from channel c into the k-th channel of the switch behind it has slot slot[c] + k.
+ * The dependency of channel c on the k-th channel of switch dst[c] has slot slot[c] + k.
  */
 typedef struct {
     int32_t switches;
     int32_t lids;
     int32_t channels;
     int32_t vls;                /* V */
-    int32_t sl_by_switch;       /* 0: sl and sl_was are [L]; 1: [S, L] */
-    int32_t replies;            /* whether replies count, too */
-    int32_t endports_only;      /* whether what switches send to switches does not */
-    int32_t turns_climb;        /* whether all turns are known to climb that others may take */
+    int32_t sl_by_switch;       /* whether sl and sl_was are [S, L], by source switch; else [L] */
+    int32_t replies;            /* whether replies are checked, too */
+    int32_t endports_only;      /* whether switch-to-switch traffic is left out */
+    int32_t turns_climb;        /* whether all dependencies in `waits` are known to follow the order */
     const int32_t *first;       /* [S + 1] */
     const int32_t *src;         /* [C] */
     const int32_t *dst;         /* [C] */
     const uint8_t *port;        /* [C] */
-    const int32_t *into;        /* [C] */
+    const int32_t *into;        /* [C]: channels sorted by dst */
     const int32_t *into_first;  /* [S + 1] */
-    const int32_t *at_port;     /* [S, 256] */
-    const int32_t *slot;        /* [C] */
-    const int32_t *lid_switch;  /* [L] */
-    const uint8_t *lid_port;    /* [L] */
-    const int32_t *lids_at_first; /* [S + 1] */
-    const int32_t *lids_at;     /* LIDs that each switch delivers */
-    const uint8_t *has_endport; /* [S] */
-    const uint16_t *vl_bit;     /* [16] */
-    const uint8_t *lft;         /* [S, L] */
-    const uint8_t *was;         /* [S, L], 255 where an entry no longer holds */
-    const uint8_t *sl;
-    const uint8_t *sl_was;
-    const int32_t *order;       /* [V, C] */
+    const int32_t *at_port;     /* [S, 256]: channel out of each port, -1: none */
+    const int32_t *slot;        /* [C]: first slot of each channel */
+    const int32_t *lid_switch;  /* [L]: switch that delivers each LID, -1: none */
+    const uint8_t *lid_port;    /* [L]: port by which it does, 0: the switch itself */
+    const int32_t *lids_at_first; /* [S + 1]: index of each switch's first LID in lids_at */
+    const int32_t *lids_at;     /* LIDs by the switch that delivers them */
+    const uint8_t *has_endport; /* [S]: whether a CA or router is attached */
+    const uint16_t *vl_bit;     /* [16]: 1 << VL of each SL */
+    const uint8_t *lft;         /* [S, L]: out-ports */
+    const uint8_t *was;         /* [S, L]: out-ports before, 255 where the entry is no longer valid */
+    const uint8_t *sl;          /* SLs; for the shape see sl_by_switch */
+    const uint8_t *sl_was;      /* SLs before */
+    const int32_t *order;       /* [V, C]: position of each channel in each VL's order */
 } recheck_tables;
 
 /*
- * Walk every packet whose way, or VL, is not what it was, and see that it arrives and climbs; see that all turns climb that
- * others may take, unless that is known.
+ * Check the packets whose route or VL has changed: each must arrive and use channels in increasing order.  Check also,
+ * unless turns_climb is set, that the dependencies of all other packets follow the order.
  *
- * waits: uint16 [slots], VLs on which turns may be taken by what is as it was; those of the others go in.
- * hops: uint8 [S, L], as they were; brought up to date.
- * counts: int64 [3]: packets walked; those that do not arrive, or do not climb; turns that do not climb.
+ * waits: uint16 [slots], VLs on which unchanged traffic may have each dependency; those of changed packets are added.
+ * hops: uint8 [S, L], hops before; updated.
+ * counts: int64 [3]: packets walked; packets that do not arrive or violate the order; dependencies that violate it.
  */
 int ibn_recheck(const recheck_tables *tables, uint16_t *waits, uint8_t *hops, int64_t *counts);
 
 /*
- * How many turns that may be taken do not climb, each counted once for every VL.
+ * Return the number of dependencies that violate the order, each counted once for every VL.
  *
- * waits: uint16 [slots], VLs on which each turn may be taken; order: int32 [vls, C].
+ * waits: uint16 [slots], VLs on which each dependency may occur; order: int32 [vls, C].
  */
 int64_t ibn_turns_against(int32_t channels, int32_t vls, const int32_t *first, const int32_t *dst, const int32_t *slot,
                           const uint16_t *waits, const int32_t *order);

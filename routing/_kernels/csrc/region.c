@@ -1,4 +1,4 @@
-/* How far the switches are from the destinations of each layer. */
+/* Compute how far the switches are from the destinations of each layer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +8,12 @@
 typedef struct {
     int32_t switches;
     const int32_t *first, *dst;
-    const int64_t *weight;
-    double *mean;
-    int32_t failed;
+    const int64_t *weight; /* [layers, S] */
+    double *mean; /* [layers, S] */
+    int32_t failed; /* whether memory ran out */
 } survey_t;
 
+/* Fill the hops from a switch to all others, -1: not connected. */
 static void breadth_first(const survey_t *survey, int32_t from, int32_t *distance, int32_t *queue)
 {
     int32_t tail = 0;
@@ -27,6 +28,7 @@ static void breadth_first(const survey_t *survey, int32_t from, int32_t *distanc
             }
 }
 
+/* Compute the mean distances of all switches to the destinations of one layer. */
 static void survey_layer(void *context, int32_t layer)
 {
     survey_t *survey = context;
@@ -51,8 +53,10 @@ static void survey_layer(void *context, int32_t layer)
     free(sum);
 }
 
-/* mean: double [layers, S], distance of each switch to the switches of each layer, weighted by int64 [layers, S]
- * (another connected part counts as S hops).  O(C) for each switch with weight. */
+/* Compute mean distances.
+ *
+ * mean: double [layers, S], mean distance of each switch to the switches of each layer, weighted by int64 [layers,
+ * S].  A switch in another connected part counts as S hops.  Cost: O(C) for each switch with weight, by layer. */
 int ibn_mean_distance(int32_t switches, const int32_t *first, const int32_t *dst, int32_t layers, const int64_t *weight,
                       int32_t threads, double *mean)
 {

@@ -1,4 +1,4 @@
-/* Which packet a channel sends next: a VL, then an input; and what sending it changes. */
+/* Arbitration of channels: choose a VL, then an input, and send the first packet of its queue. */
 #include "internal/sim_flow.h"
 #include "internal/sim_queue.h"
 
@@ -6,6 +6,7 @@
 #define VLARB_WIDTH (4 + 4 * VLARB_ENTRIES)
 #define VLARB_NO_LIMIT 255
 
+/* Return a random input among those with packets queued for VC l. */
 static int32_t input_at_random(const ibn_sim *sim, int32_t c, int32_t l)
 {
     const uint64_t *mask = ibn_mask(sim, l);
@@ -29,7 +30,7 @@ static int32_t input_at_random(const ibn_sim *sim, int32_t c, int32_t l)
     return IBN_NONE;
 }
 
-/* The first input with something waiting from this one on, around the end. */
+/* Return the first input with packets queued for VC l, counted cyclically from input `from`. */
 static inline int32_t input_in_turn(const ibn_sim *sim, int32_t l, int32_t from)
 {
     const uint64_t *mask = ibn_mask(sim, l);
@@ -37,6 +38,7 @@ static inline int32_t input_in_turn(const ibn_sim *sim, int32_t l, int32_t from)
         uint64_t ahead = mask[0] & (~0ull << from);
         return __builtin_ctzll(ahead ? ahead : mask[0]);
     }
+    /* The first word is visited again at the end, for its inputs below `from`. */
     for (int32_t step = 0; step <= sim->words; step++) {
         int32_t w = ((from >> 6) + step) % sim->words;
         uint64_t word = step ? mask[w] : mask[w] & (~0ull << (from & 63));
@@ -46,7 +48,7 @@ static inline int32_t input_in_turn(const ibn_sim *sim, int32_t l, int32_t from)
     return IBN_NONE;
 }
 
-/* The input whose head has waited longest; of those that came together, the next in turn. */
+/* Return the input whose head arrived first; ties are broken by round robin. */
 static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -69,7 +71,7 @@ static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_
     return best;
 }
 
-/* The input that is next on a lane with something waiting, or IBN_NONE where a rule keeps all of them back. */
+/* Return the input to serve next on VC l, or IBN_NONE if a rule reserves the VC for an input with an empty queue. */
 static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
 {
     const ibn_lane *lane = &sim->lane[l];
@@ -84,7 +86,7 @@ static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl
     return input_at_random(sim, c, l);
 }
 
-/* The input to serve on a VL, if its packet fits into the credits. */
+/* Return the input to serve on a VL, or IBN_NONE if its packet exceeds the credits and may not go without them. */
 static int32_t input_that_fits(const ibn_sim *sim, int32_t c, int32_t vl)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -99,13 +101,16 @@ static int32_t input_that_fits(const ibn_sim *sim, int32_t c, int32_t vl)
     return sim->packet[p].blocks <= ibn_credits(lane) ? input : IBN_NONE;
 }
 
+/* Return the size in blocks of the first packet of an input. */
 static int head_blocks(const ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
 {
     const ibn_channel *channel = &sim->channel[c];
     return sim->packet[sim->queue[channel->queues + vl * channel->inputs + input].head].blocks;
 }
 
-/* The VL of a table's turn among those that can send; its entry and what is left of its weight go on. */
+/* Return the VL that a VL arbitration table serves next among the VLs of mask `can`.
+ *
+ * *at is the present entry, and *left is what remains of its weight in blocks; both are updated. */
 static int vl_of_table(const uint8_t *table, int entries, unsigned can, uint8_t *at, int32_t *left)
 {
     for (int step = 0; step <= entries; step++) {
@@ -119,6 +124,7 @@ static int vl_of_table(const uint8_t *table, int entries, unsigned can, uint8_t 
     return IBN_NONE;
 }
 
+/* Return the mask of the VLs with a weight in a table. */
 static unsigned vls_of_table(const uint8_t *table, int entries)
 {
     unsigned vls = 0;
@@ -128,7 +134,7 @@ static unsigned vls_of_table(const uint8_t *table, int entries)
     return vls;
 }
 
-/* VL arbitration as InfiniBand has it: weights in blocks, high before low up to a limit. */
+/* Choose a VL by InfiniBand's VL arbitration: weights are in blocks, high entries precede low ones up to a limit. */
 static int vl_by_tables(ibn_sim *sim, int32_t c, unsigned can, const int32_t *inputs)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -153,7 +159,7 @@ static int vl_by_tables(ibn_sim *sim, int32_t c, unsigned can, const int32_t *in
     return vl;
 }
 
-/* The VL that sends now by the tables and its input, or IBN_NONE. */
+/* Choose the VL and the input to serve by VL arbitration tables; return IBN_NONE if no packet can be sent. */
 static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
 {
     int32_t inputs[16];
@@ -169,7 +175,8 @@ static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
     return vl;
 }
 
-/* The input to serve on a VL, if its packet fits: at once where nothing but turns is looked at. */
+/* Return the input to serve on a VL, or IBN_NONE if its packet exceeds the credits.  Round robin without exceptions
+ * takes the short path. */
 IBN_SPECIALIZED int32_t input_to_serve(
     const ibn_sim *sim, int32_t c, const ibn_channel *channel, int32_t l, int vl, int plain)
 {
@@ -181,12 +188,12 @@ IBN_SPECIALIZED int32_t input_to_serve(
     return sim->packet[p].blocks <= ibn_credits(lane) ? input : IBN_NONE;
 }
 
-/* The VL that sends now and its input, or IBN_NONE. */
+/* Choose the VL and the input to serve; return IBN_NONE if no packet can be sent. */
 IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int32_t *input, int plain)
 {
     if (!plain && sim->options.arbiters)
         return choose_by_tables(sim, c, input);
-    /* the VLs twice in a row: from the one whose turn it is, once around */
+    /* Two copies of the mask in a row, shifted, are the mask rotated: its bits start at the VL whose turn is next. */
     uint64_t turns = channel->vls * 0x10001ull >> channel->next_vl & 0xFFFF;
     for (; turns; turns &= turns - 1) {
         int vl = (__builtin_ctzll(turns) + channel->next_vl) & 15;
@@ -198,7 +205,7 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
     return IBN_NONE;
 }
 
-/* The buffer that a packet leaves, and its credits; or the flow that it comes from. */
+/* Account for a packet that begins to leave its input buffer, whose credits return at `end`, or its source CA. */
 IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int plain)
 {
     if (packet->lane == IBN_NONE) {
@@ -213,6 +220,7 @@ IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int pl
         ibn_at(sim, end, EV_EXPOSE, packet->lane, 0);
 }
 
+/* Send the first packet of an input on a VL of channel c. */
 IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -225,7 +233,7 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     int64_t length = work >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
     channel->carry = (int32_t)(work & ((1 << IBN_COST_BITS) - 1));
     if (packet->tail > end)
-        end = packet->tail; /* it cannot leave before it has come */
+        end = packet->tail; /* the tail cannot leave before it has arrived */
     channel->wait += sim->now - channel->busy;
     channel->bytes += packet->bytes;
     channel->packets++;
@@ -257,6 +265,7 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     }
 }
 
+/* Send a packet on channel c if it is free and one can be sent. */
 IBN_SPECIALIZED void arbitrate(ibn_sim *sim, int32_t c, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -273,7 +282,7 @@ IBN_SPECIALIZED void arbitrate(ibn_sim *sim, int32_t c, int plain)
     }
 }
 
-/* Large networks do not fit the caches: ask for what a channel will touch. */
+/* Prefetch the first VC that a channel will arbitrate: large networks do not fit into the caches. */
 static inline void fetch(const ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -283,6 +292,7 @@ static inline void fetch(const ibn_sim *sim, int32_t c)
     }
 }
 
+/* Arbitrate all touched channels, and prefetch two channels ahead. */
 IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
 {
     for (int32_t i = 0; i < sim->touches; i++) {
@@ -294,7 +304,7 @@ IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
     sim->touches = 0;
 }
 
-/* Look at every channel that was touched. */
+/* Arbitrate every channel that was touched in this tick. */
 void ibn_sim_arbitrate(ibn_sim *sim)
 {
     if (sim->plain)

@@ -1,8 +1,9 @@
-/* Loop Breaker and Deadlock Breaker: lanes come under suspicion, and control messages set out and are handed on.
+/* Loop Breaker and Deadlock Breaker: suspect VCs that make no progress, send control messages and dispatch them.
  *
  * Shpiner, Zahavi, Zdornov, Anker, Kadosh: Unlocking Credit Loop Deadlocks, HotNets 2016, section 3. */
 #include "internal/sim.h"
 
+/* Mark a VC as suspected, and send its first control message. */
 static void suspect(ibn_sim *sim, int32_t l)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -13,7 +14,7 @@ static void suspect(ibn_sim *sim, int32_t l)
     ibn_sim_clcm(sim, l, watch->episode);
 }
 
-/* Every lane out of a switch that has a breaker: sent nothing, and something was waiting, all the time? */
+/* Update which VCs are suspected: those with packets queued that have sent nothing for the detection time. */
 void ibn_sim_sample(ibn_sim *sim)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -34,7 +35,7 @@ void ibn_sim_sample(ibn_sim *sim)
     ibn_at(sim, sim->now + sim->options.sample_period, EV_SAMPLE, 0, 0);
 }
 
-/* A suspected lane's port sends its message, and again after a while. */
+/* Send a control message for a suspected VC, and schedule the next one. */
 void ibn_sim_clcm(ibn_sim *sim, int32_t l, int32_t episode)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -57,7 +58,7 @@ void ibn_sim_clcm(ibn_sim *sim, int32_t l, int32_t episode)
     ibn_at(sim, sim->now + sim->repeat[c], EV_CLCM, l, episode);
 }
 
-/* A message has reached the other end of its channel. */
+/* Handle a control message that reached the other end of its channel; CAs and failed links discard it. */
 void ibn_sim_control(ibn_sim *sim, int32_t message)
 {
     const ibn_clcm *clcm = &sim->clcm[message];

@@ -1,10 +1,10 @@
-/* What both breakers ask of a lane, and how a control message of theirs goes out. */
+/* Functions of both breakers: query the state of a VC, and send a control message. */
 #include "internal/sim.h"
 
 #define CLCM_BYTES 64
 #define CLCM_ENTRY_BYTES 8
 
-/* The flag is as old as the last sample; the lane may have sent since. */
+/* Return whether a VC is still stuck: `suspected` was set at the last sample, and the VC may have sent since. */
 int ibn_sim_still_suspected(const ibn_sim *sim, int32_t l)
 {
     int64_t before = sim->now - sim->detect[l / sim->vls];
@@ -12,7 +12,7 @@ int ibn_sim_still_suspected(const ibn_sim *sim, int32_t l)
     return sim->watch[l].suspected && lane->waiting && sim->watch[l].since <= before && lane->sent <= before;
 }
 
-/* Is a packet from the buffer of one lane waiting for the other? */
+/* Return whether a packet in the buffer of lane_in is queued for lane_out. */
 int ibn_sim_wants(const ibn_sim *sim, int32_t lane_in, int32_t lane_out)
 {
     int32_t c = lane_out / sim->vls, input = sim->channel[lane_in / sim->vls].in_index;
@@ -23,12 +23,13 @@ int ibn_sim_wants(const ibn_sim *sim, int32_t lane_in, int32_t lane_out)
     return p != IBN_NONE;
 }
 
-/* A number that identifies a switch in Deadlock Breaker's messages. */
+/* Return the random number that identifies a switch in Deadlock Breaker's messages. */
 uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device)
 {
     return (uint32_t)(ibn_number(ibn_key(sim->options.seed, 6, (uint64_t)device), 0) >> 32);
 }
 
+/* Send a control message by VC l; it arrives after the wire delay and the processing time. */
 void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t l)
 {
     ibn_clcm *clcm = &sim->clcm[message];

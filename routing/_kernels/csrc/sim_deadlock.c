@@ -1,13 +1,15 @@
-/* Deadlock Breaker: a message that finds its way round a credit loop gives each buffer on it room for a packet more. */
+/* Deadlock Breaker: a message that returns to a switch has found a credit loop.
+ *
+ * It then goes around the loop again and enlarges each buffer on it by one packet for a limited time. */
 #include "internal/sim_queue.h"
 
-/* For a while the lane serves this input only, whose buffer is larger by one packet. */
+/* Let VC l serve only the input of VC lane_in for a limited time, and enlarge the buffer of lane_in by one packet. */
 static void rule(ibn_sim *sim, int32_t lane_in, int32_t l)
 {
     int32_t c = l / sim->vls, from = lane_in / sim->vls;
     ibn_watch *watch = &sim->watch[lane_in];
     if (sim->lane[l].only != IBN_NONE || watch->extra)
-        return; /* a rule holds here already */
+        return; /* a rule is in force here already */
     watch->extra = sim->extra[from];
     sim->lane[l].only = sim->channel[from].in_index;
     sim->lane[lane_in].buffer += watch->extra;
@@ -17,7 +19,7 @@ static void rule(ibn_sim *sim, int32_t lane_in, int32_t l)
     ibn_touch(sim, c);
 }
 
-/* The room is taken back; the sender owes it where it has used it. */
+/* End a rule: take the extra room back.  If the sender has used it, its credits become negative. */
 void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t lane_in)
 {
     ibn_watch *watch = &sim->watch[lane_in];
@@ -29,7 +31,7 @@ void ibn_sim_rule_end(ibn_sim *sim, int32_t l, int32_t lane_in)
     ibn_touch(sim, l / sim->vls);
 }
 
-/* A suspected lane that traffic of this ingress waits for, chosen at random, or IBN_NONE. */
+/* Return a random suspected VC for which packets of lane_in are queued, or IBN_NONE (reservoir sampling). */
 static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t lane_in)
 {
     int32_t chosen = IBN_NONE;
@@ -47,7 +49,7 @@ static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t lane_in)
     return chosen;
 }
 
-/* Second time round: make room and go on, to the last entry. */
+/* Second pass around the loop: apply a rule here, then send the message on until its last entry. */
 static void release(ibn_sim *sim, int32_t message, int32_t lane_in)
 {
     ibn_clcm *clcm = &sim->clcm[message];
@@ -59,6 +61,10 @@ static void release(ibn_sim *sim, int32_t message, int32_t lane_in)
         ibn_sim_drop_clcm(sim, message);
 }
 
+/* Handle a Deadlock Breaker message that reached a switch.
+ *
+ * If the message has visited this switch before, a loop is found and the second pass begins.  Otherwise the switch adds
+ * an entry and forwards the message by a suspected VC. */
 void ibn_sim_deadlock_clcm(ibn_sim *sim, int32_t message)
 {
     ibn_clcm *clcm = &sim->clcm[message];

@@ -1,9 +1,9 @@
-/* Drops for age: head-of-queue lifetime, VL stall, switch lifetime. */
+/* Drops by age: head-of-queue lifetime, switch lifetime, and VL stall. */
 #include "internal/sim_queue.h"
 
 #define NEVER INT64_MAX
 
-/* When the head of one of a lane's queues is too old: at the head, or in the switch. */
+/* Return the earliest tick at which a head of the VC's queues exceeds the head-of-queue or the switch lifetime. */
 static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -21,7 +21,7 @@ static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
     return at;
 }
 
-/* Look at a lane again when its head may be too old. */
+/* Schedule a check of the VC for the tick at which a head may be too old, unless one is pending. */
 void ibn_sim_arm(ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
@@ -32,7 +32,7 @@ void ibn_sim_arm(ibn_sim *sim, int32_t l)
     ibn_at(sim, at > sim->now ? at : sim->now + 1, EV_HEAD, l, 0);
 }
 
-/* Drop the packet in front of an input. */
+/* Drop the first packet of an input, and account for its buffer space. */
 void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -48,9 +48,10 @@ void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     if (sim->options.single_fifo)
         ibn_at(sim, packet->tail > sim->now ? packet->tail : sim->now + 1, EV_EXPOSE, packet->lane, 0);
     ibn_sim_lose(sim, p);
-    ibn_touch(sim, c); /* what is behind it may be smaller, and fit */
+    ibn_touch(sim, c); /* the next packet may be smaller and fit the credits */
 }
 
+/* Return the lowest input with packets queued for VC l, or IBN_NONE. */
 static int32_t some_input(const ibn_sim *sim, int32_t l)
 {
     for (int32_t w = 0; w < sim->words; w++) {
@@ -61,7 +62,7 @@ static int32_t some_input(const ibn_sim *sim, int32_t l)
     return IBN_NONE;
 }
 
-/* Too many heads in a row were dropped: all that want this lane are dropped for a while. */
+/* Stall a VC after too many heads in a row were dropped: drop all packets for it for a limited time. */
 static void stall(ibn_sim *sim, int32_t c, int32_t l)
 {
     int64_t until = sim->now + sim->options.stall_multiple * sim->hoq[c];
@@ -75,13 +76,14 @@ static void stall(ibn_sim *sim, int32_t c, int32_t l)
     ibn_at(sim, until, EV_UNSTALL, l, 0);
 }
 
+/* End the stall of a VC. */
 void ibn_sim_unstall(ibn_sim *sim, int32_t l)
 {
     sim->lane[l].stalled = 0;
     ibn_sim_note(sim, LOG_UNSTALLED, l, 0, 0, 0);
 }
 
-/* Drop those heads that have been in the switch for too long. */
+/* Drop the heads of a queue that have exceeded the switch lifetime. */
 static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
     int64_t lifetime = sim->lifetime[sim->channel[c].src];
@@ -91,7 +93,7 @@ static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const i
     }
 }
 
-/* Drop the head of a queue if it has been the head for too long; 1 if the lane stalls now. */
+/* Drop the head of a queue if it has exceeded the head-of-queue lifetime; return 1 if the VC must stall now. */
 static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
     ibn_lane *lane = &sim->lane[l];
@@ -104,7 +106,7 @@ static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ib
     return sim->stall_count[c] && lane->dropped_in_row >= sim->stall_count[c];
 }
 
-/* One of the heads of a lane's queues may be too old. */
+/* Drop the heads of the VC's queues that are too old, and schedule the next check. */
 void ibn_sim_head(ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;

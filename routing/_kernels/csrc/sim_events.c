@@ -1,4 +1,4 @@
-/* Memory of a simulation's events: the timing wheel and what lies beyond it, the log, packets. */
+/* Storage of a simulation: batches of the timing wheel, the heap of distant events, packets, messages and the log. */
 #include "internal/sim.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #define CACHE_LINE 64
 
-/* Twice the room, which begins with a cache line, or failed. */
+/* Double the size of a cache-aligned array; on failure set sim->failed and return 1. */
 static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
 {
     int64_t wanted = *room ? *room * 2 : 1024;
@@ -23,6 +23,7 @@ static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
     return 0;
 }
 
+/* Allocate more batches.  Batch 0 is never used, since 0 means no batch. */
 int ibn_sim_more_batches(ibn_sim *sim)
 {
     int64_t made = sim->batches_made;
@@ -40,6 +41,7 @@ int ibn_sim_more_batches(ibn_sim *sim)
     return 0;
 }
 
+/* Allocate more packets; return 1 if memory runs out. */
 int ibn_sim_more_packets(ibn_sim *sim)
 {
     int64_t made = sim->packets_made;
@@ -51,6 +53,7 @@ int ibn_sim_more_packets(ibn_sim *sim)
     return 0;
 }
 
+/* Return an empty control message, or IBN_NONE if memory runs out. */
 int32_t ibn_sim_new_clcm(ibn_sim *sim)
 {
     if (sim->clcm_free == IBN_NONE) {
@@ -67,12 +70,14 @@ int32_t ibn_sim_new_clcm(ibn_sim *sim)
     return m;
 }
 
+/* Add a control message to the free list. */
 void ibn_sim_drop_clcm(ibn_sim *sim, int32_t message)
 {
     sim->clcm[message].next = sim->clcm_free;
     sim->clcm_free = message;
 }
 
+/* Add an event to the heap. */
 void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event)
 {
     if (sim->heap_size == sim->heap_room) {
@@ -92,7 +97,7 @@ void ibn_sim_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event)
     sim->heap[at] = (ibn_distant){time, kind, event};
 }
 
-/* Take the first event off the heap. */
+/* Remove the earliest event from the heap. */
 void ibn_sim_heap_pop(ibn_sim *sim)
 {
     ibn_distant last = sim->heap[--sim->heap_size];
@@ -111,12 +116,13 @@ void ibn_sim_heap_pop(ibn_sim *sim)
     sim->heap[at] = last;
 }
 
+/* Return whether event a is handled before event b of the same kind. */
 static int before(ibn_event a, ibn_event b)
 {
     return a.subject != b.subject ? a.subject < b.subject : a.value < b.value;
 }
 
-/* Into the list of what is left for the end of a tick; 1 if there is no memory. */
+/* Store an event in sim->later[at]; return 1 if memory runs out. */
 static int keep(ibn_sim *sim, int32_t at, ibn_event event)
 {
     if (at == sim->later_room) {
@@ -129,7 +135,9 @@ static int keep(ibn_sim *sim, int32_t at, ibn_event event)
     return 0;
 }
 
-/* The events of a kind by subject and value (Shell sort; mostly there is one, sometimes thousands); how many. */
+/* Copy a chain of batches to sim->later, sort it by subject and value, and return the number of events.
+ *
+ * Shell sort: usually there is one event, sometimes there are thousands. */
 int32_t ibn_sim_gather(ibn_sim *sim, int32_t place)
 {
     int32_t count = 0, gap = 1;
@@ -151,6 +159,7 @@ int32_t ibn_sim_gather(ibn_sim *sim, int32_t place)
     return count;
 }
 
+/* Append a row to the log, or count it as lost if the log is full. */
 void ibn_sim_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     if (sim->logged >= IBN_LOG_MOST) {

@@ -1,16 +1,17 @@
-/* Links that go down, and come up again, while packets are under way.
+/* Links that go down and come up again during a run.
  *
- * A packet is on a link until its head has come to the switch at the other end, or its tail to the CA.  A channel that
- * is down is busy for ever, and no port leads to it. */
+ * A packet is on a link until its head has reached the switch at the other end, or its tail the CA.  A channel that is
+ * down is busy until IBN_NEVER, and at_port has no entry for it. */
 #include "internal/sim.h"
 
+/* Return the entry of at_port for the out-port of channel c. */
 static int32_t *port_of(const ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];
     return &sim->at_port[channel->src * 256 + sim->channel[channel->reverse].dst_port];
 }
 
-/* The channel of a port whose link is down, or IBN_NONE. */
+/* Return the channel of a port if its link is down, else IBN_NONE. */
 int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port)
 {
     for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
@@ -21,7 +22,7 @@ int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port)
     return IBN_NONE;
 }
 
-/* Is it an event of the channel that will not come now?  Its packet is lost. */
+/* Return whether an event is cancelled because channel c goes down; lose the packet that the event is about. */
 static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
 {
     if (kind == EV_FREE)
@@ -30,13 +31,13 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
         return 0;
     const ibn_packet *packet = &sim->packet[subject];
     sim->lane[packet->lane].flying -= packet->blocks;
-    sim->lane[packet->lane].fccl += packet->blocks; /* a link that comes up has all its credits */
+    sim->lane[packet->lane].fccl += packet->blocks; /* the link must have all its credits when it comes up again */
     sim->counters[c].down++;
     ibn_sim_gone(sim, subject);
     return 1;
 }
 
-/* The events that stay are put into the slot anew. */
+/* Remove the cancelled events of a kind from slot s: empty the slot, and add the other events to it again. */
 static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
 {
     int32_t place = sim->slot[s * IBN_SLOT + kind];
@@ -52,6 +53,7 @@ static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
     }
 }
 
+/* Remove the cancelled events from the heap: rebuild it in place. */
 static void clear_heap(ibn_sim *sim, int32_t c)
 {
     int32_t count = sim->heap_size;
@@ -65,6 +67,7 @@ static void clear_heap(ibn_sim *sim, int32_t c)
     }
 }
 
+/* Lose all packets that are on channel c. */
 static void lose_on_wires(ibn_sim *sim, int32_t c)
 {
     for (int32_t s = 0; s < sim->slots; s++)
@@ -73,7 +76,7 @@ static void lose_on_wires(ibn_sim *sim, int32_t c)
     clear_heap(sim, c);
 }
 
-/* What waits for a channel in a switch; a CA's packets have not been sent yet, and stay. */
+/* Lose the packets queued for a channel of a switch; packets of a CA have not been sent yet and are kept. */
 static void lose_waiting(ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -87,16 +90,17 @@ static void lose_waiting(ibn_sim *sim, int32_t c)
     }
 }
 
+/* Take one direction of a link down. */
 static void take_down(ibn_sim *sim, int32_t c)
 {
     lose_on_wires(sim, c);
     lose_waiting(sim, c);
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
-    sim->channel[c].called = 1; /* nothing is to wait for its end */
+    sim->channel[c].called = 1; /* so that no EV_FREE event is scheduled for it */
 }
 
-/* Both directions of a link go down: how many packets were lost, or -1 if it is down already. */
+/* Take both directions of a link down; return the number of packets lost, or -1 if the link is down already. */
 int64_t ibn_sim_fail(ibn_sim *sim, int32_t c)
 {
     if (sim->channel[c].busy == IBN_NEVER)
@@ -111,7 +115,7 @@ int64_t ibn_sim_fail(ibn_sim *sim, int32_t c)
     return lost;
 }
 
-/* Both directions come up: 0, or -1 if they have not been down. */
+/* Bring both directions of a link up; return 0, or -1 if the link is not down. */
 int ibn_sim_restore(ibn_sim *sim, int32_t c)
 {
     const int32_t both[] = {c, sim->channel[c].reverse};

@@ -1,7 +1,7 @@
-/* Loop Breaker: the master of a credit loop is elected, moves flows to other shortest ways, and lets packets go. */
+/* Loop Breaker: elect a master of a credit loop, which moves flows to other shortest paths and releases packets. */
 #include "internal/sim.h"
 
-/* Another port of a switch on a shortest way to a LID than this channel's, or IBN_NONE. */
+/* Return a random channel of a switch on a shortest path to a LID, other than `except`, or IBN_NONE. */
 static int32_t other_port(const ibn_sim *sim, int32_t device, int32_t lid, int32_t except, uint64_t number)
 {
     int32_t home = sim->lid_switch[lid], found = 0, choice[256];
@@ -17,12 +17,13 @@ static int32_t other_port(const ibn_sim *sim, int32_t device, int32_t lid, int32
     return found ? choice[((number >> 32) * (uint64_t)found) >> 32] : IBN_NONE;
 }
 
+/* Return the queues of VC l at channel c, one for each input. */
 static const ibn_fifo *queues_of(const ibn_sim *sim, int32_t c, int32_t l)
 {
     return &sim->queue[sim->channel[c].queues + (l - c * sim->vls) * sim->channel[c].inputs];
 }
 
-/* Can all that waits for a lane at one of the inputs go another way? */
+/* Return whether some input from a switch has packets queued for VC l that can all take another shortest path. */
 static int can_reroute(const ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
@@ -39,7 +40,7 @@ static int can_reroute(const ibn_sim *sim, int32_t l)
     return 0;
 }
 
-/* The number that a lane sends of its own in a round. */
+/* Draw the number that a VC sends as its own in a round. */
 void ibn_sim_draw(ibn_sim *sim, int32_t l, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -48,11 +49,11 @@ void ibn_sim_draw(ibn_sim *sim, int32_t l, int32_t round)
     watch->sends = 0;
     watch->own = (uint32_t)number % (UINT32_MAX - 1);
     if (sim->breaker[l / sim->vls] == BREAKER_LOOP && !sim->options.no_alternative && !can_reroute(sim, l))
-        watch->own = UINT32_MAX; /* passes on what it receives, and is never chosen */
+        watch->own = UINT32_MAX; /* the VC forwards the numbers it receives, and is never elected */
     watch->spuid = watch->own;
 }
 
-/* Move the flows that wait at one input for a lane; how many could not be moved. */
+/* Send the packets queued at one input for VC l over another shortest path; return how many have none. */
 static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     int32_t device = sim->channel[c].src, stuck = 0;
@@ -75,7 +76,8 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     return stuck;
 }
 
-/* This switch got its own number back: it moves the flows between the two ports, and lets packets go. */
+/* Act as master, since the number of VC l came back by lane_in: move the flows between the two VCs, and let packets of
+ * that input go without credit. */
 static void be_master(ibn_sim *sim, int32_t lane_in, int32_t l)
 {
     int32_t c = l / sim->vls, input = sim->channel[lane_in / sim->vls].in_index;
@@ -92,14 +94,17 @@ static void be_master(ibn_sim *sim, int32_t lane_in, int32_t l)
     ibn_touch(sim, c);
 }
 
-/* What a message makes of one lane: it joins the round, is chosen (then 1), or takes the smaller number over. */
+/* Apply a received number to one VC; return 1 if the VC becomes master.
+ *
+ * Step 0: join the round of the message.  Step 1: become master if the VC's own number came back.  Step 2: adopt the
+ * number if it is smaller. */
 static int hear(ibn_sim *sim, int32_t lane_in, int32_t l, int step, uint32_t received, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
     if (!ibn_sim_still_suspected(sim, l))
         return 0;
     if (!step && watch->round < round)
-        ibn_sim_draw(sim, l, round); /* what was heard in earlier rounds is forgotten */
+        ibn_sim_draw(sim, l, round); /* numbers that tokens carried in earlier rounds of the loop search are dropped */
     if (watch->round != round)
         return 0;
     if (step == 1 && watch->own == received && ibn_sim_wants(sim, lane_in, l)) {
@@ -113,10 +118,10 @@ static int hear(ibn_sim *sim, int32_t lane_in, int32_t l, int step, uint32_t rec
     return 0;
 }
 
-/* A message arrives: the smallest number on the way round wins.
+/* Handle a Loop Breaker message that reached a switch: the smallest number around the loop wins.
  *
- * Rounds are not in the paper.  A port that stands still behind the loop, not on it, may have the smallest number: that
- * never comes back, and nobody is chosen.  So after some messages without an end every port draws again. */
+ * Rounds are not in the paper.  A port that is blocked by the loop but is not on it may have the smallest number.  Its
+ * number never comes back to it, and no master is elected.  Ports therefore draw again after some messages. */
 void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message)
 {
     int32_t lane_in = sim->clcm[message].lane, device = sim->channel[lane_in / sim->vls].dst;

@@ -1,8 +1,8 @@
-/* Packets that are lost, on whatever grounds: counted, and their room given back. */
+/* Lost packets: count them, and return the credits of their buffer space. */
 #include "internal/sim_flow.h"
 #include "internal/sim_queue.h"
 
-/* A packet is lost that is in no queue any more. */
+/* Count a lost packet and free it; the packet must have been removed from its queue. */
 void ibn_sim_gone(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -14,7 +14,7 @@ void ibn_sim_gone(ibn_sim *sim, int32_t p)
     ibn_free_packet(sim, p);
 }
 
-/* The same, and its room comes back. */
+/* Return the credits of a lost packet, count the packet and free it. */
 void ibn_sim_lose(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];

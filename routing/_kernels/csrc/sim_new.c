@@ -1,4 +1,4 @@
-/* Making and freeing a simulation; setting tables under way. */
+/* Create and free a simulation; replace its tables during a run. */
 #include "internal/sim_flow.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #define VLARB_WIDTH 260
 #define CACHE_LINE 64
 
-/* A copy, or zeros, that begins with a cache line. */
+/* Return a cache-aligned copy of `bytes` bytes, or zeros if `from` is NULL; set *failed if memory runs out. */
 static void *copy(const void *from, int64_t bytes, int *failed)
 {
     size_t size = ((size_t)(bytes > 0 ? bytes : 1) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
@@ -22,6 +22,7 @@ static void *copy(const void *from, int64_t bytes, int *failed)
     return to;
 }
 
+/* Return a cache-aligned array of `count` 32-bit numbers, all IBN_NONE. */
 static void *none(int64_t count, int *failed)
 {
     void *to = copy(NULL, count * 4, failed);
@@ -77,7 +78,7 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
     sim->looked = copy(NULL, sim->options.xoff ? 4 * sim->lanes : 0, failed);
 }
 
-/* Channels come sorted by source device, then port; inputs are numbered by in-port at their device. */
+/* Set up the channels.  Channels are sorted by source device, then port; inputs of a device are numbered by in-port. */
 static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn_sim_options *options)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -102,7 +103,8 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
         sim->out_first[d + 1] += sim->out_first[d];
     for (int32_t c = 0; c < sim->channels; c++) {
         ibn_channel *back = &sim->channel[sim->channel[c].reverse];
-        back->in_index = c - sim->out_first[sim->channel[c].src]; /* the port that it comes in by */
+        /* `back` arrives at the port that c leaves by. */
+        back->in_index = c - sim->out_first[sim->channel[c].src];
         sim->channel[c].inputs = sim->out_first[sim->channel[c].src + 1] - sim->out_first[sim->channel[c].src];
     }
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -111,7 +113,7 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
     }
 }
 
-/* CAs' channels have their flows for inputs. */
+/* Set up the queues of channels.  The inputs of a CA's channel are its flows. */
 static void set_queues(ibn_sim *sim)
 {
     int64_t queues = 0;

@@ -1,12 +1,13 @@
-/* Pauses (IEEE 802.1Qbb) instead of credits: a buffer that fills up to one threshold stops its sender, until it has
- * emptied down to another.
+/* Pauses (IEEE 802.1Qbb) instead of credits: a buffer that fills to one threshold (xoff) stops its sender until it has
+ * drained to another (xon).
  *
- * An open lane has more credits than it can use, a stopped one fewer than none, so that arbitration asks for credits
- * alone.  reserve undoes what is added, and buffer + reserve is the room that there is. */
+ * Arbitration checks credits alone: a VC that may send has more credits than it can use, and a paused one has negative
+ * credits.  `reserve` is minus the credits added, so buffer + reserve is the true size of the buffer. */
 #include "internal/sim.h"
 
 #define ENDLESS (1 << 24)
 
+/* Let all VCs send. */
 void ibn_sim_open(ibn_sim *sim)
 {
     for (int64_t l = 0; l < sim->lanes; l++) {
@@ -16,13 +17,13 @@ void ibn_sim_open(ibn_sim *sim)
     }
 }
 
-/* Of a packet that leaves, all counts until its tail has left. */
+/* Return the blocks in a buffer; a packet counts in full until its tail has left. */
 static int32_t inside(const ibn_lane *lane)
 {
     return lane->held + lane->returning;
 }
 
-/* What is inside a buffer has changed. */
+/* Mark a VC whose buffer occupancy has changed, so that it is compared with the thresholds in this tick. */
 void ibn_sim_look_at(ibn_sim *sim, int32_t l)
 {
     if (!sim->watch[l].looked) {
@@ -31,13 +32,14 @@ void ibn_sim_look_at(ibn_sim *sim, int32_t l)
     }
 }
 
-/* The receiver's word is numbered, and the last one counts: the odd ones tell the sender to stop. */
+/* Send the next pause message of a receiver.  Messages are numbered: odd ones stop the sender, and the last one counts.
+ */
 static void tell(ibn_sim *sim, int32_t l)
 {
     ibn_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_PAUSE, l, ++sim->watch[l].told);
 }
 
-/* When all heads of a tick have arrived, and its tails are still there: which buffers are too full? */
+/* Pause the senders of buffers at or above xoff; called when the heads of a tick have arrived, before tails leave. */
 void ibn_sim_look_full(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->looks; i++)
@@ -45,7 +47,7 @@ void ibn_sim_look_full(ibn_sim *sim)
             tell(sim, sim->looked[i]);
 }
 
-/* When the tails have gone: which are empty enough again? */
+/* Resume the senders of buffers at or below xon; called when the tails of a tick have left. */
 void ibn_sim_look_empty(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->looks; i++) {
@@ -57,12 +59,12 @@ void ibn_sim_look_empty(ibn_sim *sim)
     sim->looks = 0;
 }
 
-/* The sender is told. */
+/* Apply pause message `word` at the sender of VC l. */
 void ibn_sim_pause(ibn_sim *sim, int32_t l, int32_t word)
 {
     ibn_lane *lane = &sim->lane[l];
     if (word < sim->watch[l].heard)
-        return; /* both came in the same tick */
+        return; /* a later message arrived in the same tick and was handled first */
     sim->watch[l].heard = word;
     int32_t change = (word & 1 ? ENDLESS : -ENDLESS) - lane->reserve;
     lane->reserve += change;
@@ -72,7 +74,7 @@ void ibn_sim_pause(ibn_sim *sim, int32_t l, int32_t word)
         ibn_touch(sim, l / sim->vls);
 }
 
-/* Is the sender of a lane free to go on, or will it be told so by itself? */
+/* Return whether the sender of VC l may send, or will receive a message to resume without further events. */
 int ibn_sim_may_resume(const ibn_sim *sim, int32_t l)
 {
     return sim->lane[l].reserve < 0 || !(sim->watch[l].told & 1) || sim->lane[l].held <= sim->options.xon;

@@ -1,8 +1,9 @@
-/* What is told of a simulation: counters, lanes, flows, packets, who waits for whom, and whether the sums come out. */
+/* Results of a simulation: totals, counters, VCs, flows, packets, the wait-for graph, and consistency checks. */
 #include "internal/sim_flow.h"
 
 #include <string.h>
 
+/* Return the length of the free list of packets. */
 static int64_t free_packets(const ibn_sim *sim)
 {
     int64_t count = 0;
@@ -11,12 +12,13 @@ static int64_t free_packets(const ibn_sim *sim)
     return count;
 }
 
+/* Return the number of packets that have left their CA and have not been delivered or lost. */
 static int64_t in_flight(const ibn_sim *sim)
 {
     return sim->packets_made - free_packets(sim) - ibn_flow_pressing(sim->flow, sim->flows);
 }
 
-/* Lanes whose blocks do not add up to their buffer. */
+/* Return the number of VCs whose blocks do not add up to the size of their buffer; 0 unless there is a bug. */
 static int64_t broken_lanes(const ibn_sim *sim)
 {
     int64_t broken = 0;
@@ -27,7 +29,7 @@ static int64_t broken_lanes(const ibn_sim *sim)
     return broken;
 }
 
-/* Blocks held by packets that stand in queues, minus those that lanes think they hold. */
+/* Return the blocks that VCs count as held minus the blocks of packets in queues; 0 unless there is a bug. */
 static int64_t misplaced(const ibn_sim *sim)
 {
     int64_t difference = 0;
@@ -77,7 +79,7 @@ void ibn_sim_lanes(const ibn_sim *sim, int64_t *rows)
     for (int64_t l = 0; l < sim->lanes; l++, rows += 14) {
         const ibn_lane *lane = &sim->lane[l];
         const ibn_watch *watch = &sim->watch[l];
-        int32_t more = sim->options.xoff ? lane->reserve : 0; /* what pauses have taken from the credits, or added */
+        int32_t more = sim->options.xoff ? lane->reserve : 0; /* undo the credits that pauses have added or taken */
         const int64_t row[] = {
             lane->fctbs, lane->fccl + (uint32_t)more, ibn_credits(lane) + more, lane->held, lane->flying,
             lane->returning, lane->buffer + more, lane->waiting, lane->sent, watch->suspected, watch->spuid,
@@ -99,7 +101,7 @@ void ibn_sim_flows(const ibn_sim *sim, int64_t *rows)
     }
 }
 
-/* Rows of the log from that one on, as many as there is room for; how many there are, IBN_NONE without that row. */
+/* Copy up to `most` rows of the log from row `from` on; return how many there are, or IBN_NONE if `from` is invalid. */
 int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows)
 {
     if (from < 0 || from > sim->logged)
@@ -110,8 +112,10 @@ int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *row
     return sim->logged - from;
 }
 
-/* Queued packets in switches: flow, LID, lane that holds it, lane that it waits for, blocks, since when, since when it
- * is at the head of its queue (or -1). */
+/* Copy up to `most` rows about packets queued in switches; return how many there are.
+ *
+ * Columns: flow, LID, VC whose buffer holds the packet, VC it is queued for, blocks, tick of arrival, tick at which it
+ * became the head of its queue (or -1). */
 int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
 {
     int64_t count = 0;
@@ -136,7 +140,7 @@ int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
     return count;
 }
 
-/* Can the lane take this packet once all credits that are on their way have come? */
+/* Return whether a VC can send this packet once all returning credits have arrived. */
 static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
 {
     const ibn_lane *lane = &sim->lane[out];
@@ -145,8 +149,9 @@ static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
     return packet->blocks <= ibn_credits(lane) + lane->returning + lane->pass;
 }
 
-/* Who waits for whom: the buffer of one lane for room in the buffer of another.  A buffer can move if it is empty, if
- * something is on the way to it, or if the head of one of its queues could go. */
+/* Write the wait-for graph: the buffer of one VC waits for room in the buffer of another.  Return the number of edges.
+ *
+ * A buffer can move if it is empty, if packets are on the way to it, or if the head of one of its queues could go. */
 int64_t ibn_sim_waits(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     int64_t count = 0;

@@ -1,12 +1,12 @@
-/* The clock: tick by tick, everything that happens, then every channel that was touched.
+/* Main loop: for each tick handle all events, then arbitrate every channel that was touched.
  *
- * What happens in one tick does not depend on the order in which it is handled: the first kinds of events commute, the
- * later ones are sorted, and channels are arbitrated when all is done. */
+ * The result does not depend on the order in which the events of a tick were scheduled.  Kinds below EV_LATER commute,
+ * the others are sorted, and channels are arbitrated after all events. */
 #include "internal/sim_flow.h"
 
 #include <string.h>
 
-/* The next tick at which something happens, or -1. */
+/* Return the next tick with an event, or -1. */
 static int64_t next_tick(const ibn_sim *sim)
 {
     int64_t heap = sim->heap_size ? sim->heap[0].time : -1;
@@ -25,6 +25,7 @@ static int64_t next_tick(const ibn_sim *sim)
     return heap;
 }
 
+/* Send flow control packets: return the credits of all blocks freed since the last ones. */
 static void fcp(ibn_sim *sim)
 {
     for (int64_t l = 0; l < sim->lanes; l++) {
@@ -38,9 +39,11 @@ static void fcp(ibn_sim *sim)
     ibn_at(sim, sim->now + sim->options.fcp_period, EV_FCP, 0, 0);
 }
 
+/* Account for blocks freed in a VC's buffer: report them with the next flow control packet.  With pauses the blocks
+ * need no report, since the sender acts on thresholds. */
 static void freed(ibn_sim *sim, int32_t l, int32_t blocks)
 {
-    if (sim->options.xoff) { /* nobody has to be told */
+    if (sim->options.xoff) {
         sim->lane[l].returning -= blocks;
         sim->lane[l].fccl += (uint32_t)blocks;
         ibn_sim_look_at(sim, l);
@@ -51,6 +54,7 @@ static void freed(ibn_sim *sim, int32_t l, int32_t blocks)
     sim->moving += (sim->watch[l].unsent != 0) - before;
 }
 
+/* Add credits that reach the sender of a VC. */
 static inline void credit(ibn_sim *sim, int32_t l, int32_t blocks)
 {
     ibn_lane *lane = &sim->lane[l];
@@ -115,7 +119,7 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
     }
 }
 
-/* The events of a kind that commute with one another and with those of other such kinds. */
+/* Handle the events of a kind below EV_LATER; these commute with one another and across kinds. */
 static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t place)
 {
     for (; place; place = ibn_batch_before(sim, place)) {
@@ -132,6 +136,7 @@ static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, i
     }
 }
 
+/* Handle the events of a kind from EV_LATER on, sorted by subject and value. */
 static void handle_laters(ibn_sim *sim, int kind, int32_t place)
 {
     int32_t count = ibn_sim_gather(sim, place);
@@ -141,6 +146,7 @@ static void handle_laters(ibn_sim *sim, int kind, int32_t place)
         handle_later(sim, kind, sim->later[i].subject, sim->later[i].value);
 }
 
+/* Handle all events of one tick, then arbitrate. */
 static void tick(ibn_sim *sim, int64_t time)
 {
     int32_t at = (int32_t)(time & (sim->slots - 1)), places[EV_KINDS];
@@ -174,7 +180,7 @@ static void tick(ibn_sim *sim, int64_t time)
         ibn_sim_look_empty(sim);
 }
 
-/* Run to a time, to a number of events, or to an end; told: why, when, events handled. */
+/* Run to a tick, for a number of events, or until the simulation ends; told: reason, tick, events handled in total. */
 int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told)
 {
     int64_t reason = STOP_TIME, most = sim->handled + events;

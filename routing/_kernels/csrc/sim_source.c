@@ -1,8 +1,8 @@
-/* Flows: the next packet in front of a CA's port. */
+/* Sources: put the next packet of each flow into the queue of its CA's port. */
 #include "internal/sim_flow.h"
 #include "internal/sim_queue.h"
 
-/* Put the next packet of a flow in front of its CA's port, or come back when its next message is due. */
+/* Queue the next packet of a flow at its CA's port, or schedule an event for the due time of its next message. */
 void ibn_sim_prepare(ibn_sim *sim, int32_t f)
 {
     ibn_flow *flow = &sim->flow[f];
@@ -21,7 +21,7 @@ void ibn_sim_prepare(ibn_sim *sim, int32_t f)
     ibn_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index, 0);
 }
 
-/* When every flow begins. */
+/* Start all flows. */
 void ibn_sim_start_flows(ibn_sim *sim)
 {
     for (int32_t f = 0; f < sim->flows; f++) {

@@ -1,10 +1,10 @@
-/* A packet at a switch: looked up, queued for its output, taken out again; and what a CA receives. */
+/* Packets that arrive at a switch, which queues them for their output, or at a CA. */
 #include "internal/sim_flow.h"
 #include "internal/sim_queue.h"
 
 #define NO_VL 15
 
-/* Put a packet into the queue of its output; 0 if it had nowhere to go. */
+/* Put a packet into the queue of its output; return 0 if the packet was dropped. */
 IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -49,6 +49,7 @@ IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
     return 1;
 }
 
+/* Store a packet in the input buffer when its head arrives, and forward it, unless a single FIFO holds it back. */
 IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -80,7 +81,7 @@ IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
     forward(sim, p, plain);
 }
 
-/* Single FIFO: the packet in front, if there is one, is shown to its output. */
+/* Single FIFO: forward the first packet to its output queue; continue with the next one if it was dropped. */
 void ibn_sim_expose(ibn_sim *sim, int32_t l)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -92,6 +93,7 @@ void ibn_sim_expose(ibn_sim *sim, int32_t l)
     }
 }
 
+/* Take a packet at a CA, which returns its credits at once. */
 static inline void deliver(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -101,7 +103,7 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     if (lane->waiting && sim->channel[packet->channel].busy <= sim->now)
         ibn_touch(sim, packet->channel);
     if (sim->lid_device[packet->lid] != sim->far_end[packet->channel].device) {
-        sim->counters[packet->channel].relay++; /* tables changed, and it has come to somebody else */
+        sim->counters[packet->channel].relay++; /* tables changed, and this CA does not own the LID */
         ibn_sim_gone(sim, p);
         return;
     }
@@ -113,7 +115,7 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     ibn_free_packet(sim, p);
 }
 
-/* Heads that may be forwarded. */
+/* Handle a batch of heads that can be forwarded. */
 void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to)
 {
     if (sim->plain)
@@ -124,7 +126,7 @@ void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to)
             arrive(sim, sim->event[i].subject, 0);
 }
 
-/* Tails that have reached their CAs. */
+/* Handle a batch of tails that have reached their CAs. */
 void ibn_sim_deliver(ibn_sim *sim, int32_t from, int32_t to)
 {
     for (int32_t i = from; i < to; i++)

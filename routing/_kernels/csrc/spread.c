@@ -1,5 +1,5 @@
-/* Ways between switches to ways towards LIDs: of the parallel channels each LID takes the one that is least loaded so far,
- * the largest flows first. */
+/* Turn paths between switches into paths to LIDs: of parallel channels, each LID takes the one with the lowest
+ * utilisation so far, the largest flows first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,11 +7,13 @@
 
 #define NO_CHANNEL 255
 
+/* The flow through a switch towards one root. */
 typedef struct {
     double flow;
     int32_t root;
 } item_t;
 
+/* Order items by flow, the largest first. */
 static int largest_first(const void *a, const void *b)
 {
     const item_t *x = a, *y = b;
@@ -20,12 +22,13 @@ static int largest_first(const void *a, const void *b)
     return x->root - y->root;
 }
 
+/* Return the next switch of u on the tree `hop`; `far` is the switch behind each bundle. */
 static int32_t behind(const ibn_trunked *f, const int32_t *far, const uint8_t *hop, int32_t u)
 {
     return far[f->trunk_first[u] + hop[u]];
 }
 
-/* Senders behind each switch on the tree towards `root`. */
+/* Sum up the flow through each switch on the tree towards a root: its own, and that of all switches upstream. */
 static void gather(const ibn_trunked *f, const int32_t *far, const uint8_t *hop, double *through, int32_t *children,
                    int32_t *queue)
 {
@@ -50,6 +53,7 @@ static void gather(const ibn_trunked *f, const int32_t *far, const uint8_t *hop,
     }
 }
 
+/* Return the channel of a bundle that has the lowest utilisation once `flow` is added. */
 static int32_t least_loaded(const ibn_trunked *f, const double *load, int32_t u, int32_t trunk, double flow)
 {
     int32_t best = -1;
@@ -64,6 +68,7 @@ static int32_t least_loaded(const ibn_trunked *f, const double *load, int32_t u,
     return best;
 }
 
+/* Choose the channels of switch u towards all LIDs, and add their flow. */
 static void spread_at(const ibn_trunked *f, int32_t u, const uint8_t *hop, item_t *item, uint8_t *next, double *load)
 {
     qsort(item, (size_t)f->switches, sizeof *item, largest_first);
@@ -78,8 +83,10 @@ static void spread_at(const ibn_trunked *f, int32_t u, const uint8_t *hop, item_
     }
 }
 
-/* hop: uint8 [S, S] by destination and switch, index of the trunk; next: uint8 [D, S], index of the channel; load:
- * double [C].  at: the targets of each switch. */
+/* Choose a channel of each bundle for every LID.
+ *
+ * hop: uint8 [S, S] by destination and switch, index of the bundle among those of the switch.  next: uint8 [D, S],
+ * index of the channel among those of the switch (255: none).  load: double [C]. */
 int ibn_spread(const ibn_trunked *f, const uint8_t *hop, uint8_t *next, double *load)
 {
     size_t switches = (size_t)f->switches;

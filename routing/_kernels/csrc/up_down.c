@@ -1,7 +1,8 @@
-/* Orders switches such that turns lead up, then down: see up_down.h.
+/* Order the switches such that no dependency in use leads down and then up: see up_down.h.
  *
- * The last of an order may have no turn in use through it at all; the one before it none between two others; and so on.  Who
- * may be the last now may still be so when others have gone, so taking whoever may be finds an order if there is one. */
+ * The order is built from its end.  The last switch must have no dependency in use through it.  The switch before it must
+ * have none between two switches that come earlier, and so on.  A switch that can be the last one stays possible when
+ * others are removed.  So removing possible switches in any order finds a valid order if one exists. */
 #include "up_down.h"
 
 #include <stdlib.h>
@@ -12,13 +13,13 @@ enum { WAITING, QUEUED, GONE };
 typedef struct {
     const int32_t *first, *src, *dst, *into, *into_first, *slot;
     const uint16_t *waits;
-    int32_t *through; /* [S] turns in use at a switch between two that are not gone */
-    int32_t *queue;   /* [S] */
-    uint8_t *state;   /* [S] */
-    int32_t tail;
+    int32_t *through; /* [S] dependencies in use through each switch, between neighbours that are not removed */
+    int32_t *queue;   /* [S] switches in the order in which they are removed */
+    uint8_t *state;   /* [S] WAITING, QUEUED or GONE (removed) */
+    int32_t tail;     /* number of switches in queue */
 } job_t;
 
-/* Turns in use from a channel to switches that are not gone. */
+/* Return the number of dependencies in use of channel c on channels to switches that are not removed. */
 static int32_t turns_from(const job_t *job, int32_t c)
 {
     const int32_t s = job->dst[c];
@@ -29,6 +30,7 @@ static int32_t turns_from(const job_t *job, int32_t c)
     return count;
 }
 
+/* Queue switch s for removal if no dependency in use leads through it. */
 static void free_if_idle(job_t *job, int32_t s)
 {
     if (job->through[s] == 0 && job->state[s] == WAITING) {
@@ -37,7 +39,7 @@ static void free_if_idle(job_t *job, int32_t s)
     }
 }
 
-/* Take a switch out: the turns between it and others, at its neighbours, count no more. */
+/* Remove switch s: dependencies through its neighbours that come from s or lead to s no longer count. */
 static void take_out(job_t *job, int32_t s)
 {
     for (int32_t c = job->first[s]; c < job->first[s + 1]; c++)

@@ -1,5 +1,5 @@
-/* Paths of least weight, one destination after the other: a channel weighs what it starts with and all flow that earlier
- * destinations have put on it. */
+/* Paths of least weight, one destination after the other.  The weight of a channel is an initial weight plus all
+ * flow that earlier destinations have put on it, the sum times its inverse capacity. */
 #include "weighted.h"
 
 #include <math.h>
@@ -15,11 +15,13 @@ typedef struct {
 
 typedef struct {
     const ibn_network *net;
-    double *weight, *cost, *through;
-    entry_t *heap;
+    double *weight, *cost, *through; /* [C] weight; [S] weight of the path to the root; [S] flow through each switch */
+    entry_t *heap; /* [C + S] switches by cost; may contain a switch several times */
+    /* size: of the heap; settled: [S] reached switches, nearest first; count: their number */
     int32_t size, *settled, count;
 } job_t;
 
+/* Return whether one entry leaves the heap before the other. */
 static int before(entry_t a, entry_t b)
 {
     return a.cost != b.cost ? a.cost < b.cost : a.of < b.of;
@@ -49,7 +51,7 @@ static entry_t pop(job_t *job)
     return least;
 }
 
-/* Dijkstra's algorithm from the root backwards; of equally light ways the one that was found first stays. */
+/* Run Dijkstra's algorithm from the root backwards; of paths of equal weight, the one that was found first stays. */
 static void grow(job_t *job, int32_t root, uint8_t *next)
 {
     const ibn_network *net = job->net;
@@ -76,6 +78,7 @@ static void grow(job_t *job, int32_t root, uint8_t *next)
     }
 }
 
+/* Add the flow of a tree to the loads and the weights, farthest switches first. */
 static void add_flow(job_t *job, const uint8_t *next, double share, double *load)
 {
     const ibn_network *net = job->net;
@@ -89,8 +92,10 @@ static void add_flow(job_t *job, const uint8_t *next, double share, double *load
     }
 }
 
-/* next: uint8 [D, S], index of each switch's channel among its own (255: none); load: double [C].  Weights are positive,
- * so that a switch is settled before all whose way leads over it. */
+/* Compute the trees of all destinations.
+ *
+ * next: uint8 [D, S], index of each switch's channel among its own (255: none).  load: double [C].  Weights are
+ * positive, so that a switch is settled before all switches whose path leads through it. */
 int ibn_weighted(const ibn_network *network, const ibn_targets *targets, double first_weight, uint8_t *next, double *load)
 {
     size_t switches = (size_t)network->switches + 1, channels = (size_t)network->channels + 1;

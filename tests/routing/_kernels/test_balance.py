@@ -12,7 +12,7 @@ from strategies import fabrics, pair_of_switches, random_fabric, ring_fabric
 
 from routing._kernels.balance import balance
 from routing._kernels.order import grow_order
-from routing.engines.destinations import Destinations, slowness
+from routing.engines.destinations import Destinations, inverse_capacity
 from routing.topologies import generate
 
 
@@ -20,7 +20,7 @@ def case(fabric, **options):
     """The kernel's arguments for all destinations of a fabric."""
     options = {"passes": 2, "seed": 1, "layer": None, **options}
     targets = Destinations.of(fabric).targets(options.pop("layer"))
-    return (fabric.channels, slowness(fabric), fabric.terminals_at.astype(np.float64), targets), options
+    return (fabric.channels, inverse_capacity(fabric), fabric.terminals_at.astype(np.float64), targets), options
 
 
 def orders_of(fabric, layers, seed, *, pull=1.0):

@@ -11,17 +11,19 @@ from strategies import fabrics, random_fabric
 
 from routing._kernels.balance import balance
 from routing._kernels.layering import layering, turn_first
-from routing.engines.destinations import Destinations, slowness
+from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.layered import random_orders
 
 
 def balanced(fabric, *, seed=1):
     """What the kernel takes of a fabric: its channels and who sends, and the ways."""
     destinations, sources = Destinations.of(fabric), fabric.terminals_at.astype(np.float64)
-    trees = balance(fabric.channels, slowness(fabric), sources, destinations.targets(), passes=0, seed=seed, threads=1)
+    trees = balance(
+        fabric.channels, inverse_capacity(fabric), sources, destinations.targets(), passes=0, seed=seed, threads=1
+    )
     ways = {"root": destinations.root, "share": destinations.share}
     ways |= {"next_channel": trees.next_channel, "load": trees.load}
-    return (fabric.channels, slowness(fabric), sources), ways
+    return (fabric.channels, inverse_capacity(fabric), sources), ways
 
 
 @st.composite

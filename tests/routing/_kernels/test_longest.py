@@ -8,7 +8,7 @@ from strategies import fabrics
 from routing._kernels.balance import balance
 from routing._kernels.longest import longest_way
 from routing._kernels.order import grow_order
-from routing.engines.destinations import Destinations, slowness
+from routing.engines.destinations import Destinations, inverse_capacity
 
 
 def slow_longest(channels, trees):
@@ -29,7 +29,7 @@ def test_longest_way_is_that_of_the_twin(fabric, seed):
     key = np.random.default_rng(seed).random(fabric.switches)
     trees = balance(
         fabric.channels,
-        slowness(fabric),
+        inverse_capacity(fabric),
         fabric.terminals_at.astype(np.float64),
         Destinations.of(fabric).targets(),
         position=grow_order(fabric.channels, key, pull=1.0).reshape(1, -1),

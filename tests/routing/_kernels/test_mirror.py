@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from slow_layers import loads, way
 from strategies import fabrics, random_fabric
 
-from routing._kernels.mirror import Trunks, mirror, spread
-from routing.engines.destinations import Destinations, slowness
+from routing._kernels.mirror import LinkBundles, mirror, spread
+from routing.engines.destinations import Destinations, inverse_capacity
 from routing.topologies import generate
 
 
@@ -28,7 +28,7 @@ def hops(trunks, tree, start, root):
 @examples(100)
 @given(fabrics(connected=False, min_switches=0, max_switches=14, max_cas=3), st.integers(0, 4), st.integers(0, 2**40))
 def test_ways_are_shortest_and_loads_are_theirs(fabric, passes, seed):
-    trunks, sources = Trunks.among(fabric.channels, slowness(fabric)), flows(fabric)
+    trunks, sources = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric)), flows(fabric)
     tree, load, worst = mirror(trunks, sources, passes=passes, seed=seed)
     distance = fabric.graph.distances() if fabric.switches else []
     expected = np.zeros(len(trunks.dst))
@@ -49,16 +49,16 @@ def test_ways_are_shortest_and_loads_are_theirs(fabric, passes, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_nearly_all_ways_back_mirror_the_way_out(seed):
     fabric = random_fabric(seed, switches=60, degree=6, cas=2)
-    trunks = Trunks.among(fabric.channels, slowness(fabric))
+    trunks = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric))
     tree, _, _ = mirror(trunks, flows(fabric), passes=3, seed=seed)
     pairs = [(a, b) for a in range(60) for b in range(a)]
-    mirrored = sum(hops(trunks, tree[b], a, b) == hops(trunks, tree[a], b, a)[::-1] for a, b in pairs)
-    assert mirrored > 0.9 * len(pairs)
+    symmetric = sum(hops(trunks, tree[b], a, b) == hops(trunks, tree[a], b, a)[::-1] for a, b in pairs)
+    assert symmetric > 0.9 * len(pairs)
 
 
 def test_later_passes_make_it_better():
     fabric = generate("dragonfly", ["6", "3", "3"], cas=3)
-    trunks = Trunks.among(fabric.channels, slowness(fabric))
+    trunks = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric))
     worst = [mirror(trunks, flows(fabric), passes=passes, seed=1)[2] for passes in (0, 1, 4)]
     assert worst[0] >= worst[1] >= worst[2]
     assert worst[2] < worst[0]
@@ -67,9 +67,9 @@ def test_later_passes_make_it_better():
 @examples(60)
 @given(fabrics(connected=False, min_switches=1, max_switches=10, max_cas=3))
 def test_lids_take_turns_on_parallel_channels(fabric):
-    channels, slow, destinations = fabric.channels, slowness(fabric), Destinations.of(fabric)
+    channels, slow, destinations = fabric.channels, inverse_capacity(fabric), Destinations.of(fabric)
     sources = fabric.terminals_at.astype(np.float64)
-    trunks = Trunks.among(channels, slow)
+    trunks = LinkBundles.between_switches(channels, slow)
     tree, _, _ = mirror(trunks, flows(fabric), passes=1, seed=1)
     following, load = spread(
         channels, trunks, slow, sources, root=destinations.root, share=destinations.share, hop=tree
@@ -85,9 +85,9 @@ def test_lids_take_turns_on_parallel_channels(fabric):
 
 def test_parallel_channels_are_filled_alike():
     fabric = generate("torus", ["4x3"], cas=6, redundancy=3)
-    channels, slow, destinations = fabric.channels, slowness(fabric), Destinations.of(fabric)
+    channels, slow, destinations = fabric.channels, inverse_capacity(fabric), Destinations.of(fabric)
     sources = fabric.terminals_at.astype(np.float64)
-    trunks = Trunks.among(channels, slow)
+    trunks = LinkBundles.between_switches(channels, slow)
     tree, trunk_load, _ = mirror(trunks, flows(fabric), passes=2, seed=1)
     _, load = spread(channels, trunks, slow, sources, root=destinations.root, share=destinations.share, hop=tree)
     assert len(channels) == 3 * len(trunks.dst)

@@ -9,7 +9,7 @@ from strategies import fabrics, random_fabric, ring_fabric
 
 from routing._kernels.nue import grow
 from routing._kernels.order import grow_order, mean_distance
-from routing.engines.destinations import Destinations, slowness
+from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.nue_seeds import by_order, by_region
 
 
@@ -23,7 +23,7 @@ def question(fabric, layers, kind, seed=1):
         keys = np.random.default_rng(seed).random((layers, fabric.switches))
         seeds = by_order(fabric, np.stack([grow_order(fabric.channels, key, pull=1.0) for key in keys]))
     sources = fabric.terminals_at.astype(np.float64)
-    asked = (fabric.channels, slowness(fabric), sources, destinations.targets(layer))
+    asked = (fabric.channels, inverse_capacity(fabric), sources, destinations.targets(layer))
     return asked, {"parent": seeds.parent, "rank": seeds.rank}
 
 
@@ -107,7 +107,7 @@ def test_no_layer_has_a_cycle_and_loads_are_those_of_the_trees(case, passes, hop
     assert np.allclose(grown.load, load, atol=1e-6)
     done = grown.worst[grown.worst > 0.0]
     if len(done):
-        assert (load * slowness(fabric)).max() == pytest.approx(done.min())
+        assert (load * inverse_capacity(fabric)).max() == pytest.approx(done.min())
 
 
 @pytest.mark.parametrize("passes", [0, 3])

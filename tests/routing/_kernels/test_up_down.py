@@ -16,11 +16,11 @@ from routing.engines.base import EngineOptions
 from routing.topologies import generate
 
 
-def turns(channels, slot, waits):
+def turns(channels, slot, dependencies):
     """(channel, next channel) of the turns in use."""
     for c, s in enumerate(channels.dst.tolist()):
         for k, n in enumerate(range(channels.first[s], channels.first[s + 1])):
-            if waits[slot[c] + k]:
+            if dependencies[slot[c] + k]:
                 yield c, n
 
 
@@ -29,10 +29,13 @@ def leads_down_and_up(channels, position, c, n):
     return position[s] > position[channels.src[c]] and position[s] > position[channels.dst[n]]
 
 
-def slow_up_down(fabric, slot, waits):
+def slow_up_down(fabric, slot, dependencies):
     """Take away whoever has no turn in use between two others; whether that gets all."""
     channels, left = fabric.channels, set(range(fabric.switches))
-    used = [(int(channels.src[c]), int(channels.dst[c]), int(channels.dst[n])) for c, n in turns(channels, slot, waits)]
+    used = [
+        (int(channels.src[c]), int(channels.dst[c]), int(channels.dst[n]))
+        for c, n in turns(channels, slot, dependencies)
+    ]
     while True:
         busy = {s for a, s, b in used if a in left and b in left}
         if not left - busy:
@@ -44,13 +47,13 @@ def slow_up_down(fabric, slot, waits):
 @given(fabrics(connected=False, min_switches=0, max_switches=9), st.integers(0, 1000), st.floats(0.0, 0.4))
 def test_an_order_is_found_wherever_there_is_one(fabric, seed, share):
     slot, count = slot_numbers(fabric.channels)
-    waits = (np.random.default_rng(seed).random(count) < share).astype(np.uint16)
-    position = up_down(fabric.channels, slot, waits)
-    assert (position is not None) == slow_up_down(fabric, slot, waits)
+    dependencies = (np.random.default_rng(seed).random(count) < share).astype(np.uint16)
+    position = up_down(fabric.channels, slot, dependencies)
+    assert (position is not None) == slow_up_down(fabric, slot, dependencies)
     if position is not None:
         assert sorted(position.tolist()) == list(range(fabric.switches))
         assert not any(
-            leads_down_and_up(fabric.channels, position, c, n) for c, n in turns(fabric.channels, slot, waits)
+            leads_down_and_up(fabric.channels, position, c, n) for c, n in turns(fabric.channels, slot, dependencies)
         )
 
 
@@ -69,4 +72,4 @@ def test_turns_climb_that_lead_up_then_down(fabric, seed):
 def test_up_down_tables_have_one():
     fabric = generate("kary-ntree", ["4", "3"])
     proof = prove(fabric, ENGINES["updn"].route(fabric, EngineOptions(threads=1, effort=0.1)))
-    assert up_down(fabric.channels, slot_numbers(fabric.channels)[0], proof.waits) is not None
+    assert up_down(fabric.channels, slot_numbers(fabric.channels)[0], proof.dependencies) is not None

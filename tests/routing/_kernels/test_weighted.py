@@ -7,7 +7,7 @@ from slow_layers import way
 from strategies import fabrics
 
 from routing._kernels.weighted import weighted
-from routing.engines.destinations import Destinations, slowness
+from routing.engines.destinations import Destinations, inverse_capacity
 
 
 @examples(100)
@@ -15,7 +15,7 @@ from routing.engines.destinations import Destinations, slowness
     fabrics(connected=False, min_switches=0, max_switches=9, max_cas=3, max_lmc=1), st.sampled_from([0.5, 1.0, 20.0])
 )
 def test_every_tree_is_lightest_as_weights_stood_then(fabric, first_weight):
-    channels, slow, destinations = fabric.channels, slowness(fabric), Destinations.of(fabric)
+    channels, slow, destinations = fabric.channels, inverse_capacity(fabric), Destinations.of(fabric)
     sources = fabric.terminals_at.astype(np.float64)
     trees = weighted(channels, slow, sources, destinations.targets(), first_weight=first_weight)
     weight, load = first_weight * slow, np.zeros(len(channels))

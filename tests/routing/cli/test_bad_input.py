@@ -1,7 +1,9 @@
 """What a newcomer gets wrong: every command says so in one line that names the file and a way out."""
 
+import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -183,3 +185,21 @@ def test_too_few_vls_name_a_way_out(monkeypatch, folder):
     result = CliRunner().invoke(main, ["route", "ring:5", "-e", "lash", "--vls", "1"])
     assert result.exit_code == 1
     assert "2 VLs are needed, 1 may be used (allow more, or use nue or updn" in result.stderr
+
+
+def test_what_is_unusual_in_a_file_is_counted_once(tmp_path):
+    path = tmp_path / "real.txt"
+    text = (Path(__file__).parents[1] / "formats" / "data" / "mixed.ibnetdiscover").read_text()
+    path.write_text(re.sub(r"lid \d+", "lid 65535", text).replace(" 4xEDR", " 4x???").expandtabs())
+    result = CliRunner().invoke(main, ["fabric", str(path), "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["warnings"] == [
+        f"{path}: 1 link has an unknown rate (?); taken as 4xSDR, the most frequent one",
+        f"{path}: 10 ports have LID 65535: no subnet manager has reached them; taken as without a LID",
+    ]
+    assert result.stderr.splitlines() == [f"ibnue: warning: {line}" for line in json.loads(result.stdout)["warnings"]]
+    routed = CliRunner().invoke(main, ["route", str(path), "-o", str(tmp_path / "tables")])
+    assert (routed.exit_code, routed.stderr) == (0, result.stderr)
+    compared = CliRunner().invoke(main, ["diff", str(tmp_path / "tables"), str(tmp_path / "tables"), "--json"])
+    assert (compared.exit_code, compared.stderr) == (0, "")
+    assert "warnings" not in json.loads(compared.stdout)

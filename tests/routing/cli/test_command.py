@@ -80,8 +80,15 @@ def test_what_becomes_of_errors(error, line, status):
     assert explain(error) == (line, status)
 
 
-def test_a_bug_keeps_its_traceback():
-    assert explain(ZeroDivisionError()) is None
+def test_a_bug_keeps_its_traceback_and_is_not_taken_for_a_finding(monkeypatch):
+    def fail(*_, **__):
+        raise ZeroDivisionError("unforeseen")
+
+    monkeypatch.setattr("routing.cli.fabrics.read", fail)
+    result = CliRunner().invoke(main, ["route", "ring:5"])
+    assert result.exit_code == 70
+    assert "ZeroDivisionError: unforeseen" in result.stderr
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

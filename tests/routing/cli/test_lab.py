@@ -44,6 +44,9 @@ def test_a_cable_is_pulled_and_the_tables_are_proven():
     assert back["entries_broken"] == 0
     assert back["entries_changed"] == pulled["entries_changed"]
     assert back["returned"]
+    assert start["kept"] is None
+    assert 0 < pulled["kept"] < 1
+    assert back["kept"] == pytest.approx(1 / pulled["kept"])
 
 
 @pytest.mark.lab
@@ -132,6 +135,11 @@ def test_a_soak_has_a_line_and_an_entry_in_the_ledger_for_each_event(tmp_path):
     assert head == {"format": "ibnue-soak/1", "fabric": "torus-3x3", "engine": "nue", "seed": 1, "length": "3"}
     assert [event["number"] for event in events] == [0, 1, 2, 3] and all(event["good"] for event in events)
     assert end["summary"]["good"] == 3
+    assert events[0]["kept"] is None
+    lines = result.stdout.splitlines()
+    for event in events[1:]:
+        (line,) = (line for line in lines if line.lstrip().startswith(f"{event['number']}  "))
+        assert f"changed, all-to-all {100 * event['kept']:.1f} % of before; proven" in line
 
 
 @pytest.mark.lab

@@ -103,5 +103,5 @@ def test_reports_escape_names(painted, tmp_path):
 
 def test_json_and_files_hold_names_as_they_are(painted, tmp_path):
     told = json.loads(run("route", painted, "-e", "minhop", "-o", tmp_path / "out", "--json").stdout)
-    assert told["credit_loop"][0]["switch"].startswith(f"{RED}sw")
+    assert told["credit_loop"][0]["switch_name"].startswith(f"{RED}sw")
     assert RED.encode() in (tmp_path / "out" / "opensm-lfts.dump").read_bytes()

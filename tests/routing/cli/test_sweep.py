@@ -46,6 +46,31 @@ def test_every_single_fault(tmp_path):
     assert again.stderr == ""
 
 
+def test_the_report_says_what_faults_cost():
+    """As ibnue whatif does, by engine and stability; the intact fabric does not count."""
+    fabric, faults = "random-regular:16,4", ["--links", "all"]
+    words = [fabric, "-e", "nue", *faults, "--stability", "full", "--stability", "fresh", "-j", 1]
+    lines = {line["mode"]: line for line in told(run(*words, "--json"))["lines"]}
+    for mode in ("full", "fresh"):
+        effects = ibnue("whatif", fabric, "-e", "nue", *faults, "--stability", mode, "--json").stdout.splitlines()
+        losses = [json.loads(line)["loss"] for line in effects]
+        assert lines[mode]["loss_mean"] == pytest.approx(sum(losses) / len(losses))
+        assert lines[mode]["loss_most"] == pytest.approx(max(losses))
+    assert lines["full"]["loss_mean"] > lines["fresh"]["loss_mean"]
+    shown = [line.split()[-3:-1] for line in run(*words).stdout.splitlines() if line.startswith(" nue ")]
+    assert shown == [[f"{line['loss_mean']:.1%}", f"{line['loss_most']:.1%}"] for line in lines.values()]
+
+
+def test_losses_that_are_not_known_are_left_out(tmp_path):
+    path = tmp_path / "l.db"
+    run("ring:4", "--links", 1, "-j", 1, "--ledger", path)
+    with sqlite3.connect(path) as base:
+        base.execute("ALTER TABLE results DROP COLUMN kept")
+    (line,) = told(run("--ledger", path, "--json"))["lines"]
+    assert (line["loss_mean"], line["loss_most"]) == (None, None)
+    assert run("--ledger", path).stdout.splitlines()[3].split()[-3:-1] == ["-", "-"]
+
+
 def test_what_is_not_certified_is_named():
     result = run("torus:3x3", "-e", "minhop", "--links", 2, "-j", 1)
     assert result.exit_code == 1

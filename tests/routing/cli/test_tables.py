@@ -8,6 +8,11 @@ import pytest
 from command_runs import assert_refused, run
 from waiting import until
 
+import routing.deadlock.proof
+import routing.publish
+import routing.reroute.repair
+from routing.deadlock.proof import prove
+
 
 @pytest.fixture
 def torus(tmp_path):
@@ -50,7 +55,7 @@ def test_a_loop_that_was_not_promised_away_is_named_and_written(torus, tmp_path)
     assert again.exit_code == 1
     turns = json.loads(again.stdout)["credit_loop"]
     for turn, following in zip(turns, [*turns[1:], turns[0]], strict=True):
-        assert turn["towards"] == following["switch"]
+        assert turn["peer_guid"] == following["switch_guid"]
         assert turn["traffic"]["destination"]
 
 
@@ -65,9 +70,9 @@ def test_a_loop_between_switches_takes_one_line_and_is_no_finding(tmp_path):
     assert told["credit_loop"] is told["reversible_loop"] is None
     turns = told["switch_loop"]
     for turn, following in zip(turns, [*turns[1:], turns[0]], strict=True):
-        assert turn["towards"] == following["switch"]
+        assert turn["peer_guid"] == following["switch_guid"]
     said = next(line for line in result.stdout.splitlines() if line.startswith("only with"))
-    assert f"{turns[0]['switch']} port {turns[0]['port']}, " in said
+    assert f"{turns[0]['switch_name']} port {turns[0]['port']}, " in said
 
 
 def test_a_certificate_says_no_more_than_its_scope(tmp_path):
@@ -79,7 +84,7 @@ def test_a_certificate_says_no_more_than_its_scope(tmp_path):
         arrays["meta"] = np.array(json.dumps(meta))
 
     rewritten(tmp_path / "out" / "ibnue.npz", tmp_path / "wide.npz", widen)
-    assert "does NOT hold" in run("check", "kary-ntree:2,3", tmp_path / "wide.npz").stdout
+    assert "NOT valid" in run("check", "kary-ntree:2,3", tmp_path / "wide.npz").stdout
 
 
 def test_a_broken_promise_is_never_written(torus, tmp_path, monkeypatch):
@@ -102,17 +107,17 @@ def test_check_accepts_a_folder_a_bundle_and_dumps(torus, routed):
     assert run("check", torus, routed / "ibnue.npz").exit_code == 0
     dumped = run("check", torus, routed / "opensm-lfts.dump")
     assert dumped.exit_code == 0
-    assert "assumed: SL 0" in dumped.stdout
+    assert "none, whatever SLs and VLs packets use" in dumped.stdout
 
 
 def test_check_does_not_trust_the_certificate_of_a_bundle(torus, routed, tmp_path):
-    assert "that in the bundle holds" in run("check", torus, routed).stdout
+    assert "in the bundle: verified" in run("check", torus, routed).stdout
     rewritten(
         routed / "ibnue.npz", tmp_path / "false.npz", lambda arrays: arrays.update(order=arrays["order"][:, ::-1])
     )
     result = run("check", torus, tmp_path / "false.npz")
     assert result.exit_code == 1
-    assert "does NOT hold" in result.stdout
+    assert "NOT valid" in result.stdout
     assert "credit loops  none" in result.stdout
 
 
@@ -359,7 +364,7 @@ def test_earlier_tables_with_a_credit_loop_are_not_kept_by_an_engine_that_promis
     told = json.loads(result.stdout)
     assert told["certified"]
     assert told["rerouted"]["how"] == "fresh"
-    assert told["rerouted"]["reason"] == "the tables before had a credit loop"
+    assert told["rerouted"]["reason"] == "the previous tables had a credit loop"
 
 
 def test_earlier_tables_of_another_fabric(torus, routed):
@@ -447,3 +452,58 @@ def test_shares_without_limit_are_null_in_a_comparison(tmp_path):
     result = run("diff", tmp_path / "t", tmp_path / "t", "--fabric", "full-mesh:1", "--json")
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["loads"]["all_to_all"] == [None, None]
+
+
+def test_more_entries_move_towards_the_balance_of_fresh_tables(tmp_path):
+    made = ["torus:4x4,cas=4", "-e", "nue"]
+    assert run("route", *made, "-o", tmp_path / "whole").exit_code == 0
+    faults = ["--fail", "sw0.0/6", "--fail", "sw1.2/6", "--fail", "sw2.1/8"]
+    repair = ["route", *made, *faults, "--previous", tmp_path / "whole", "--stability", "full", "--json"]
+    plain, more = (json.loads(run(*repair, *options).stdout) for options in ((), ("--rebalance", 20)))
+    assert plain["certified"] and more["certified"]
+    assert more["rerouted"]["kept"] > plain["rerouted"]["kept"]
+    assert more["rerouted"]["changed"] <= plain["rerouted"]["changed"] + 20
+    ratio = more["quality"]["all_to_all"] / plain["quality"]["all_to_all"]
+    assert ratio == pytest.approx(more["rerouted"]["kept"] / plain["rerouted"]["kept"])
+    whole = json.loads(run("quality", made[0], tmp_path / "whole", "--json").stdout)
+    for found in (plain, more):
+        left = found["quality"]["bisection_mean"] / whole["bisection_mean"]
+        assert found["rerouted"]["bisection_kept"] == pytest.approx(left)
+    text = run(*repair[:-1]).stdout
+    shares = (100 * plain["rerouted"][key] for key in ("kept", "bisection_kept"))
+    assert "kept          {:.1f} % of the all-to-all rate, {:.1f} % of the bisection\n".format(*shares) in text
+    assert_refused(run("route", *made, "--rebalance", 20), "--rebalance", "--previous")
+    fresh = run("route", *made, "--previous", tmp_path / "whole", "--stability", "fresh", "--rebalance", 20)
+    assert_refused(fresh, "leave --rebalance out")
+
+
+@pytest.fixture
+def proofs(monkeypatch):
+    """The threads of each proof of whole tables."""
+    told = []
+
+    def counted(fabric, routing, *, threads=2, **options):
+        told.append(threads)
+        return prove(fabric, routing, threads=threads, **options)
+
+    for module in (routing.publish, routing.deadlock.proof, routing.reroute.repair):
+        monkeypatch.setattr(module, "prove", counted)
+    return told
+
+
+def test_tables_are_proven_once_with_the_threads_that_are_given(torus, tmp_path, proofs):
+    assert run("route", torus, "--threads", 3, "-o", tmp_path / "out").exit_code == 0
+    assert proofs == [3]
+
+
+def test_a_re_route_proves_the_earlier_tables_and_the_new_ones_once(torus, routed, proofs):
+    result = run("route", torus, "--fail", "sw1.1/2", "--previous", routed, "--threads", 3, "--json")
+    assert json.loads(result.stdout)["certified"]
+    assert proofs == [3]  # those of before: the new ones are proven by what has changed
+    del proofs[:]
+    assert run("route", torus, "--previous", routed, "--threads", 3).exit_code == 0
+    assert proofs == [3]
+    del proofs[:]
+    fresh = run("route", torus, "--fail", "sw1.1/2", "--previous", routed, "--threads", 3, "--stability", "fresh")
+    assert fresh.exit_code == 0
+    assert proofs == [3, 3]

@@ -19,7 +19,7 @@ from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM
 from ibsim_fixtures.processes import missing_packages
 from routing.cli import main
-from routing.deadlock.counters import Readings
+from routing.counters import Readings
 from routing.formats.fabric_files import read_fabric, write_net
 from routing.topologies import generate
 
@@ -54,6 +54,7 @@ def count(ibsim, switch, port, counter, value):
     assert "has been set" in said
 
 
+ASSUMED = "all packets share one VL, as service levels and SL2VL tables are unknown"
 HOQ, WAIT = "PortXmitDiscardDetails.PortSwHOQLifetimeLimitDiscards", "PortCounters.PortXmitWait"
 DATA, WIDE_DATA = "PortCounters.PortXmitData", "PortCountersExtended.PortXmitData"
 
@@ -81,7 +82,7 @@ def test_only_what_is_added_while_watching_counts(watched):
     quiet = start("--rounds", 2, "--interval", "0.05", "--json")
     said, problem = quiet.communicate()
     assert (quiet.returncode, problem) == (0, "")
-    assert json.loads(said) == {"loops": [], "elsewhere": [], "unjudged": []}
+    assert json.loads(said) == {"loops": [], "elsewhere": [], "unjudged": [], "assumed": ASSUMED}
     watch = start("--interval", "0.05", "--json")
     value = itertools.cycle(range(8, 0xFFFF))
 
@@ -93,7 +94,7 @@ def test_only_what_is_added_while_watching_counts(watched):
     said, problem = watch.communicate()
     assert (watch.returncode, problem) == (1, "")
     (loop,) = json.loads(said)["loops"]
-    assert [turn["switch"] for turn, hit in zip(loop["turns"], loop["suspected"], strict=True) if hit] == ["sw4"]
+    assert [turn["switch_name"] for turn, hit in zip(loop["turns"], loop["suspected"], strict=True) if hit] == ["sw4"]
     assert {turn["port"] for turn in loop["turns"]} == {2}
 
 
@@ -123,7 +124,7 @@ def test_full_counters_are_told_and_emptied(watched, tmp_path):
     count(ibsim, "sw1", 2, WAIT, 1 << 30)
     said, problem = (watch := start("--once", "--json")).communicate()
     assert (watch.returncode, problem) == (0, "")
-    assert json.loads(said) == {"loops": [], "elsewhere": [], "unjudged": []}
+    assert json.loads(said) == {"loops": [], "elsewhere": [], "unjudged": [], "assumed": ASSUMED}
     for switch in range(5):
         count(ibsim, f"sw{switch}", 3, WAIT, 0xFFFFFFFF)
     said, problem = (watch := start("--rounds", 1, "--interval", "0.05")).communicate()

@@ -82,6 +82,41 @@ def test_limits_of_a_site():
     assert records("torus:4x4", "-e", "minhop", "--links", 2)[0] == 0
 
 
+def test_losses_stand_beside_those_of_a_fresh_run():
+    words = ["random-regular:16,4", "-e", "nue", "--stability", "full", "--links", 3]
+    _, told = records(*words, "--beside-fresh")
+    _, fresh = records(*words[:-3], "fresh", *words[-2:])
+    for beside, alone in zip(told, fresh, strict=True):
+        assert (beside["fresh_loss"], beside["fresh_bisection_loss"]) == (alone["loss"], alone["bisection_loss"])
+        assert alone["fresh_loss"] is None
+    text = run("whatif", *words, "--beside-fresh", "-j", 1).stdout
+    head, _, first = filter(None, text.splitlines()[:4])
+    assert head.split()[-5:] == ["a2a", "loss", "bisection", "loss", "fresh"]
+    most = max(told, key=lambda record: record["loss"])
+    wanted = [f"{100 * most[key]:.1f}" for key in ("loss", "bisection_loss", "fresh_loss")]
+    assert first.split("repaired")[1].replace("%", "").split()[-3:] == wanted
+    assert f"\nfresh         loss {100 * sum(r['loss'] for r in fresh) / 3:.1f} % mean, " in text
+    assert f"\nbisection     loss {100 * sum(r['bisection_loss'] for r in told) / 3:.1f} % mean, " in text
+    assert "fresh" not in run("whatif", *words, "-j", 1).stdout
+    refused = run("whatif", "torus:3x3", "--stability", "fresh", "--beside-fresh")
+    assert_refused(refused, "--beside-fresh is about tables that are repaired")
+
+
+def test_long_lists_of_names_are_cut():
+    words = ["torus:4x4", "--random", "2:50%", "--random", "2:25", "--max-loss", 0.0]
+    _, told = records(*words)
+    text = run("whatif", *words, "-j", 1).stdout
+    assert [len(record["faults"]) for record in told] == [16, 16, 25, 25]
+    assert all(line.count(" - ") <= 4 * 3 for line in text.splitlines())  # "hurts most": one of a kind
+    flat = " ".join(text.split())
+    for record in told[:3]:
+        names = record["faults"]
+        assert f"beyond max-loss: {', '.join(names[:3])} ... and {len(names) - 3} more" in flat
+    assert "% most: " in flat
+    assert flat.split("hurts most ")[1].split(" seconds")[0].endswith("... and 22 more")
+    assert len(max(text.splitlines(), key=len)) <= 200
+
+
 def test_faults_together(tmp_path):
     faults = tmp_path / "faults.txt"
     faults.write_text("sw1/2\n")
@@ -133,7 +168,7 @@ def test_tables_with_a_loop_are_for_an_engine_that_may_have_one(tmp_path):
     refused = run("whatif", *dump)
     assert refused.exit_code == 1
     assert refused.stderr == (
-        "ibnue: the tables have a credit loop of 5 channels on VL 0, closed by requests, and updn mends none"
+        "ibnue: the tables have a credit loop of 5 channels on VL 0, closed by requests, and updn repairs none"
         " (ibnue check says more)\n"
     )
     assert records(*dump, "-e", "minhop")[0] == 0
@@ -285,4 +320,4 @@ def test_weak_spots_of_one_name_go_by_guid(tmp_path):
         'Switch 4 "c" # "x"\n[1] "b"[2]',
     ]
     (tmp_path / "f.net").write_text("\n\n".join(nets) + "\n")
-    assert "cut switches  1: 0x0000000000200001\n" in run("whatif", tmp_path / "f.net", "-j", 1).stdout
+    assert "cut switches  1: x (0x0000000000200001)\n" in run("whatif", tmp_path / "f.net", "-j", 1).stdout

@@ -78,7 +78,7 @@ def test_two_channels_exchanged_are_found_and_named(certified):
     order = certificate.order.copy()
     order[0, [a, b]] = order[0, [b, a]]
     with pytest.raises(
-        FalseCertificate, match=r"traffic from sw\d+ port \d+ to LID \d+ on SL 0 does not climb at sw\d+"
+        FalseCertificate, match=r"traffic from sw\d+ port \d+ to LID \d+ on SL 0 violates the order at sw\d+"
     ):
         check_certificate(fabric, routing, Certificate(order, "forward"))
 

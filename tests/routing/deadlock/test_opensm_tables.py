@@ -23,7 +23,7 @@ def test_minhop_leaves_a_loop_on_a_torus(tmp_path):
     assert not proof.certified
     assert len(proof.credit_loop) == 4
     for turn, following in zip(proof.credit_loop.turns, proof.credit_loop.turns[1:], strict=False):
-        assert turn.towards == following.switch
+        assert turn.peer == following.switch
 
 
 def test_torus_2qos_is_proved_by_its_vls_that_change_on_the_way(tmp_path):

@@ -33,7 +33,7 @@ def test_ring_one_way_is_a_credit_loop_of_the_whole_ring():
     assert not proof.certified
     assert proof.certificate is None
     assert len(proof.credit_loop) == len(proof.reversible_loop) == 6
-    assert {turn.switch for turn in proof.credit_loop.turns} == set(fabric.switch_name)
+    assert {turn.switch.name for turn in proof.credit_loop.turns} == set(fabric.switch_name)
     assert int(proof.hops[:, 1:].max()) == 5
 
 

@@ -7,8 +7,7 @@ import pytest
 from examples import examples
 from ghosts import NEW_ORDER, OLD_ORDER, ring, up_down
 from hypothesis import given
-from slow_mixed import MixedWalker, mixed_slowly, transitions
-from slow_proof import request_sl
+from slow_mixed import MixedWalker, mixed_slowly, starts_slowly, transitions
 
 from routing._kernels.slots import Slots
 from routing.deadlock import by_column, staging
@@ -17,7 +16,7 @@ from routing.deadlock.staging import stage
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.reroute import Published, reroute
-from routing.reroute.ground import moved_masks
+from routing.reroute.base_fabric import renumber_dependencies
 from routing.reroute.translate import translate
 from routing.tables import Provenance, Routing
 from routing.topologies import generate
@@ -30,12 +29,7 @@ def waits_slowly(fabric, old, new, states, *, replies, wait_from=0):
     """
     tables = [replace(old, lft=lft) for lft in [old.lft, *states]]
     graphs, last = [nx.DiGraph() for _ in states], MixedWalker(fabric, old, new)
-    starts = set()
-    for routing in (old, new):
-        sl_of = MixedWalker(fabric, routing, routing)
-        for start in starts_slowly(fabric, routing, sl_of, replies=replies):
-            starts.add(start)
-    for switch, port, sl, lid in starts:
+    for switch, port, sl, lid in set(starts_slowly(fabric, old, new, replies=replies, scope="endports")):
         got = set()
         for number, (before, after) in enumerate(pairwise(tables)):
             walker = MixedWalker(fabric, replace(before, sl2vl=old.sl2vl), replace(after, sl2vl=new.sl2vl))
@@ -55,19 +49,6 @@ def waits_slowly(fabric, old, new, states, *, replies, wait_from=0):
     return graphs
 
 
-def starts_slowly(fabric, routing, walker, *, replies):
-    """(switch, in-port, SL, LID) of all that CAs and routers send and are sent."""
-    receivers = walker.receivers
-    for switch, port, lids in walker.walkers[0].senders():
-        for lid, _, leave in receivers:
-            for source in lids if port or leave else ():
-                yield switch, port, request_sl(fabric, routing, switch, source, lid), lid
-    for asker, at, from_port in receivers if replies else ():
-        for lid, switch, port in receivers:
-            if from_port or port:
-                yield switch, port, request_sl(fabric, routing, at, asker, lid), asker
-
-
 def delivered(fabric, routing, lft):
     """(switch, LID) of all that arrives."""
     hops = prove(fabric, replace(routing, lft=lft)).hops
@@ -76,8 +57,7 @@ def delivered(fabric, routing, lft):
 
 def check(fabric, old, new, stages, *, replies=False):
     states = list(stages.states(old.lft, new.lft))
-    lids = np.flatnonzero(fabric.lids.switch >= 0)
-    assert np.array_equal(states[-1][:, lids], new.lft[:, lids])
+    assert np.array_equal(states[-1], new.lft)
     for graph in waits_slowly(fabric, old, new, states, replies=replies, wait_from=stages.wait_from):
         assert nx.is_directed_acyclic_graph(graph)
     if (prove(fabric, new)).complete:
@@ -90,8 +70,8 @@ def check(fabric, old, new, stages, *, replies=False):
 def known_of(fabric, old, new, *, replies):
     """What both tables are proven to make wait, if they are proven for as much."""
     proofs = prove(fabric, old), prove(fabric, new)
-    if all(p.waits is not None and (p.strength == "reversible" or not replies) for p in proofs):
-        return proofs[0].waits | proofs[1].waits
+    if all(p.dependencies is not None and (p.strength == "reversible" or not replies) for p in proofs):
+        return proofs[0].dependencies | proofs[1].dependencies
     return None
 
 
@@ -157,14 +137,14 @@ def repaired(kind, size, engine, link):
     fabric = generate(kind, size, **({"cas": 1} if kind == "torus" else {}))
     chosen = EngineOptions(effort=0.1, vls=8)
     routing = ENGINES[engine].route(fabric, chosen)
-    home = Published(fabric, routing, prove(fabric, routing))
+    baseline = Published(fabric, routing, prove(fabric, routing))
     less = fabric.without_links([int(np.unique(fabric.channels.link)[link])])
-    return home, less, reroute(ENGINES[engine], chosen, home, less, home=home)
+    return baseline, less, reroute(ENGINES[engine], chosen, baseline, less, baseline=baseline)
 
 
 def pulled(*case):
-    home, less, found = repaired(*case)
-    return less, translate(home.routing, home.fabric, less), found.routing
+    baseline, less, found = repaired(*case)
+    return less, translate(baseline.routing, baseline.fabric, less), found.routing
 
 
 @pytest.mark.parametrize(
@@ -237,9 +217,9 @@ def changed_entries(stages):
 @pytest.mark.parametrize("case", [("torus", ["4x4"], "nue", 0), ("kary-ntree", ["4", "2"], "nue", 0)])
 def test_columns_with_one_change_need_not_be_followed(case):
     """Beside what both tables are known to make wait, they are in the first round; the others are as without."""
-    home, fabric, found = repaired(*case)
-    old, new = translate(home.routing, home.fabric, fabric), found.routing
-    known = moved_masks(home.proof.waits, home.fabric, fabric) | found.proof.waits
+    baseline, fabric, found = repaired(*case)
+    old, new = translate(baseline.routing, baseline.fabric, fabric), found.routing
+    known = renumber_dependencies(baseline.proof.dependencies, baseline.fabric, fabric) | found.proof.dependencies
     changes = (old.lft != new.lft).sum(axis=0)
     assert (changes == 1).any()
     stages = stage(fabric, old, new, known=known)
@@ -251,9 +231,9 @@ def test_columns_with_one_change_need_not_be_followed(case):
 
 def told_of(*case):
     """A repair, with what both tables are known to make wait."""
-    home, fabric, found = repaired(*case)
-    known = moved_masks(home.proof.waits, home.fabric, fabric) | found.proof.waits
-    return fabric, translate(home.routing, home.fabric, fabric), found.routing, known
+    baseline, fabric, found = repaired(*case)
+    known = renumber_dependencies(baseline.proof.dependencies, baseline.fabric, fabric) | found.proof.dependencies
+    return fabric, translate(baseline.routing, baseline.fabric, fabric), found.routing, known
 
 
 @pytest.fixture
@@ -281,7 +261,8 @@ def test_more_than_is_broken_or_one_in_so_many_entries_is_not_drained(large, mon
     stages = stage(fabric, old, new, known=known)
     assert 0 < stages.drained <= (old.lft[stages.switch, stages.lid] == 255).sum()
     # The same entries, had the fault not broken any.
-    whole = replace(old, lft=np.where(old.lft == 255, np.uint8(0), old.lft))
+    some_port = fabric.channels.port[fabric.channels.first[:-1]]
+    whole = replace(old, lft=np.where((old.lft == 255) & (fabric.lids.switch >= 0), some_port[:, None], old.lft))
     assert stage(fabric, whole, new, known=known) is None
     monkeypatch.setattr(by_column, "DRAINED", 1)
     assert stage(fabric, whole, new, known=known).drained > stages.drained
@@ -299,7 +280,7 @@ def test_what_is_more_than_is_looked_at_is_drained(large, monkeypatch):
 
 
 def test_columns_with_one_change_count_for_nothing_however_many_there_are(large, monkeypatch):
-    fabric, old, new, known = told_of("torus", ["4x4"], "nue", 0)
+    fabric, old, new, known = told_of("torus", ["4x4"], "nue", 8)
     monkeypatch.setattr(by_column, "MOST_FOLLOWED", 0)
     assert (np.count_nonzero(old.lft != new.lft, axis=0) < 2).all()
     assert len(stage(fabric, old, new, known=known)) == 1

@@ -12,7 +12,7 @@ from routing.engines.base import EngineOptions
 from routing.engines.orders import breadth_first, top_switches
 from routing.engines.roots import named_roots, roots_left
 from routing.errors import EnvironmentProblem, OptionError, ParseError
-from routing.faults import apply_faults, every_switch
+from routing.faults import apply_faults, every_link, every_switch
 from routing.publish import verify
 from routing.quality import channel_loads
 from routing.topologies import generate
@@ -72,7 +72,7 @@ def test_a_file_without_roots_is_refused(text, tmp_path):
 
 def test_a_name_of_several_switches_is_one_line():
     fabric = replace(TREE, switch_name=("twin",) * TREE.switches)
-    with pytest.raises(OptionError, match=r"^27 switches are named 'twin' \(name the root by its GUID\)$"):
+    with pytest.raises(OptionError, match=r"^27 switches are named 'twin' \(name the root by its GUID: 0x.*\)$"):
         ENGINES["updn"].route(fabric, EngineOptions(roots=("twin",)))
 
 
@@ -182,3 +182,13 @@ def test_without_named_roots_a_whole_tree_is_routed_no_worse_than_from_its_tops(
     tops = tuple(fabric.switch_name[top] for top in top_switches(fabric))
     found, named = (ENGINES["updn"].route(fabric, EngineOptions(vls=1, roots=roots)) for roots in ((), tops))
     assert channel_loads(fabric, found).max() <= channel_loads(fabric, named).max()
+
+
+def test_a_lost_link_of_a_tree_costs_at_most_its_share():
+    """The end ports of a leaf that keeps all but one of its links up cannot lose less; nothing else is to lose more."""
+    fabric = generate("kary-ntree", ["5", "3"])
+    whole = channel_loads(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1))).max()
+    for fault in every_link(fabric)[130:150]:
+        left = apply_faults(fabric, [fault])
+        load = channel_loads(left, ENGINES["updn"].route(left, EngineOptions(vls=1))).max()
+        assert whole / load >= 1 - 1 / 5 - 1e-9, fault.name

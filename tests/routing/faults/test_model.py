@@ -132,7 +132,7 @@ def test_equal_names_are_told_apart_by_guid():
     one, two = (builder.add_device(NodeKind.SWITCH, guid, "leaf", 4) for guid in (0x10, 0x20))
     builder.connect(one, 1, two, 2)
     fabric = builder.build()
-    assert every_link(fabric)[0].name == "0x0000000000000010/1 - 0x0000000000000020/2"
+    assert every_link(fabric)[0].name == "leaf (0x0000000000000010)/1 - leaf (0x0000000000000020)/2"
 
 
 def test_the_published_experiment_draws_the_same_links_every_time():

@@ -1,11 +1,13 @@
 """ibnetdiscover's output, as the real program printed it and as it comes when something is wrong with it."""
 
+import contextlib
+import random
 import re
 from pathlib import Path
 
 import pytest
 
-from routing.errors import IbnueError
+from routing.errors import IbnueError, InputWarning
 from routing.formats.fabric_files import read_fabric
 from routing.formats.ibnetdiscover import parse_ibnetdiscover
 from routing.rates import SPEED_OF
@@ -109,7 +111,7 @@ def test_a_line_that_was_cut(cut):
     [
         ('[3]\t"S-0000000000000007"[2]', '[2]\t"S-0000000000000007"[1]', "x:6: port 2 of 0x7 is used twice"),
         ("lid 3 4xNDR", "lid 3 4xHDR", r"x:4: the link runs at 4x 106\.25 Gb/s here and at 4x 53\.125 Gb/s in line 10"),
-        ("lid 3 4xNDR", "lid 3 4x???", r"x:10: unknown rate '4x\?\?\?'"),
+        ("lid 3 4xNDR", "lid 3 4xNEW", "x:10: unknown rate '4xNEW'"),
         ('0007"[1]\t\t#', '0007"[4]\t\t#', "x:4: port 1 of 0x7 is cabled .*, but that is cabled to port 4"),
         ("lid 4 lmc 2", "lid 49152 lmc 0", "x:10: LID 0xc000 of 'a host' is no unicast LID"),
         ("lid 4 lmc 2", "lid 3 lmc 0", "x:10: LID 3 belongs to 'a switch' and to 'a host'"),
@@ -132,3 +134,58 @@ def test_wrong_files_are_named_with_their_line(old, new, message):
 def test_very_long_lines_do_not_take_long():
     with pytest.raises(IbnueError):
         read(SMALL + "[4]\t" + '"' * 2_000_000)
+
+
+def warned(text):
+    """A fabric, and what was unusual in its file."""
+    with pytest.warns(InputWarning) as caught:
+        fabric = read(text)
+    return fabric, [str(warning.message) for warning in caught]
+
+
+def test_ports_that_no_subnet_manager_has_reached():
+    text = SMALL.replace("lid 4 lmc 2", "lid 65535 lmc 7").replace("lid 4 4xNDR", "lid 65535 4xNDR")
+    fabric, said = warned(text)
+    assert said == ["x: 1 port has LID 65535: no subnet manager has reached them; taken as without a LID"]
+    assert (fabric.switch_lid[0], fabric.endport_lid[0], fabric.endport_lmc[0]) == (3, 1, 0)
+    fabric, said = warned(re.sub(r"lid \d+", "lid 65535", SMALL))
+    assert said == ["x: 2 ports have LID 65535: no subnet manager has reached them; taken as without a LID"]
+    assert (fabric.switch_lid[0], fabric.endport_lid[0]) == (1, 2)
+
+
+def test_rates_that_the_program_did_not_know():
+    fabric = read(SMALL.replace("lid 3 4xNDR", "lid 3 4x???"))  # the other end states it
+    assert fabric.link_speed.tolist() == [SPEED_OF["NDR"], SPEED_OF["FDR10"]]
+    for shown in ("4x???", "??x???", "?xNDR", "???"):
+        fabric, said = warned(SMALL.replace("4xNDR", shown).replace("4xFDR10", "4xQDR"))
+        if shown == "?xNDR":
+            assert fabric.link_speed.tolist() == [SPEED_OF["NDR"], SPEED_OF["QDR"]]
+        else:
+            assert fabric.link_speed.tolist() == [SPEED_OF["QDR"]] * 2
+        assert fabric.link_width.tolist() == [4, 4]
+        assert said == ["x: 1 link has an unknown rate (?); taken as 4xQDR, the most frequent one"]
+    fabric, said = warned(re.sub(r"4x[A-Z0-9]+", "4x???", SMALL))
+    assert fabric.link_speed.tolist() == [SPEED_OF["SDR"]] * 2
+    assert said == ["x: 2 links have an unknown rate (?); taken as 4xSDR, the most frequent one"]
+
+
+@pytest.mark.parametrize("blanks", [lambda text: text.replace("\t", " "), str.expandtabs])
+@pytest.mark.parametrize("name", ["mixed", "mixed_lmc2", "chassis", "chassis_grouped"])
+def test_tabs_that_became_blanks(blanks, name, tmp_path):
+    text = (DATA / f"{name}.ibnetdiscover").read_text()
+    path = tmp_path / "blanks"
+    path.write_text(blanks(text) + "  ")
+    assert read_fabric(path).digest == read_fabric(DATA / f"{name}.ibnetdiscover").digest
+
+
+@pytest.mark.filterwarnings("ignore::routing.errors.InputWarning")
+def test_mutated_files_are_read_or_refused():
+    rng = random.Random(13)
+    bits = ["65535", "?", "4x???", " ", "\t", "lid", '"', "[", "\n", "lmc 9", "??", "S-", "0"]
+    for _ in range(1500):
+        text = rng.choice([TEXT, SMALL, SMALL.expandtabs()])
+        for _ in range(rng.randint(1, 6)):
+            begin = rng.randrange(len(text))
+            text = text[:begin] + rng.choice(bits) + text[begin + rng.randint(0, 6) :]
+        with contextlib.suppress(IbnueError):
+            read(text)

@@ -12,7 +12,7 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import NotEnoughVLs
-from routing.reroute import Published, reroute
+from routing.reroute import Published, Stability, reroute
 from routing.topologies import generate
 
 ENGINE = ENGINES["dfsssp"]
@@ -24,17 +24,17 @@ def published(fabric, vls):
     return Published(fabric, routing, prove(fabric, routing, threads=1)), options
 
 
-def without(home, options, links):
+def without(baseline, options, links):
     """Mended without these links: proven, certified by who knows nothing of the repair, and home again after it."""
-    less = home.fabric.without_links(links)
-    found = reroute(ENGINE, options, home, less, home=home)
+    less = baseline.fabric.without_links(links)
+    found = reroute(ENGINE, options, baseline, less, stability=Stability.FULL, baseline=baseline)
     proof = prove(less, found.routing, threads=1)
     assert proof.complete == found.proof.complete
     assert proof.certified
     check_certificate(less, found.routing, found.proof.certificate, threads=1)
-    back = reroute(ENGINE, options, Published(less, found.routing, found.proof), home.fabric, home=home)
-    assert np.array_equal(back.routing.lft, home.routing.lft)
-    assert np.array_equal(back.routing.sl, home.routing.sl)
+    back = reroute(ENGINE, options, Published(less, found.routing, found.proof), baseline.fabric, baseline=baseline)
+    assert np.array_equal(back.routing.lft, baseline.routing.lft)
+    assert np.array_equal(back.routing.sl, baseline.routing.sl)
     return less, found
 
 
@@ -60,16 +60,16 @@ def way(fabric, lft, source, lid):
 )
 def test_few_entries_change_where_parts_of_a_tree_change_vls(size, vls, cas, link, most):
     """As long as all that rides a VL had to stay together it was 36, 74, 54, 47 and 54 entries."""
-    home, options = published(generate("torus", [size], cas=cas), vls)
-    less, found = without(home, options, [link])
+    baseline, options = published(generate("torus", [size], cas=cas), vls)
+    less, found = without(baseline, options, [link])
     assert found.how == "repaired"
     assert found.counts["by_parts"] > 0
     assert found.counts["proven_by_changes"] == 1
     assert found.changed <= most <= 3 * found.broken
-    other = np.argwhere(found.routing.sl != home.routing.sl).tolist()
+    other = np.argwhere(found.routing.sl != baseline.routing.sl).tolist()
     assert len(other) == found.counts["levels"] > 0
     for source, lid in other:  # an SL changes only where the way does
-        assert way(less, found.routing.lft, source, lid) != way(home.fabric, home.routing.lft, source, lid)
+        assert way(less, found.routing.lft, source, lid) != way(baseline.fabric, baseline.routing.lft, source, lid)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_few_entries_change_where_parts_of_a_tree_change_vls(size, vls, cas, lin
 )
 def test_where_parts_are_in_each_others_way_trees_stay_together(size, vls, cas, link, most):
     """It is 28, 63 and 69 entries if parts go by themselves."""
-    home, options = published(generate("torus", [size], cas=cas), vls)
-    _, found = without(home, options, [link])
+    baseline, options = published(generate("torus", [size], cas=cas), vls)
+    _, found = without(baseline, options, [link])
     assert "by_parts" not in found.counts
     assert found.changed <= most <= 3 * found.broken
 
@@ -89,9 +89,9 @@ def test_links_of_a_large_torus_on_which_large_trees_hang():
     fabric = generate("torus", ["10x10x10"], cas=4)
     options = EngineOptions()
     routing = ENGINE.route(fabric, options)
-    home = Published(fabric, routing, prove(fabric, routing))
+    baseline = Published(fabric, routing, prove(fabric, routing))
     for link in (215, 240, 687, 1830, 2530, 3300, 5631, 6393):
-        _, found = without(home, options, [link])
+        _, found = without(baseline, options, [link])
         assert found.how == "repaired"
         assert found.changed <= 3 * found.broken
         assert found.counts["proven_by_changes"] == 1
@@ -99,9 +99,19 @@ def test_links_of_a_large_torus_on_which_large_trees_hang():
 
 
 def test_the_same_at_any_number_of_threads():
-    home, _ = published(generate("torus", ["8x8"], cas=2), 2)
-    less = home.fabric.without_links([3])
-    found = [reroute(ENGINE, EngineOptions(threads=n, effort=0.1, vls=2), home, less, home=home) for n in (1, 2, 3)]
+    baseline, _ = published(generate("torus", ["8x8"], cas=2), 2)
+    less = baseline.fabric.without_links([3])
+    found = [
+        reroute(
+            ENGINE,
+            EngineOptions(threads=n, effort=0.1, vls=2),
+            baseline,
+            less,
+            stability=Stability.FULL,
+            baseline=baseline,
+        )
+        for n in (1, 2, 3)
+    ]
     assert found[0].counts["by_parts"] > 0
     for other in found[1:]:
         assert np.array_equal(found[0].routing.lft, other.routing.lft)
@@ -113,7 +123,7 @@ def test_the_same_at_any_number_of_threads():
 def test_any_links_of_any_fabric_on_few_vls(fabric, vls, seed):
     rng, links = np.random.default_rng(seed), np.unique(fabric.channels.link)
     try:
-        home, options = published(fabric, vls)
-        without(home, options, rng.permutation(links)[: rng.integers(1, 4)].tolist())
+        baseline, options = published(fabric, vls)
+        without(baseline, options, rng.permutation(links)[: rng.integers(1, 4)].tolist())
     except NotEnoughVLs:
         return  # the engine finds no tables on so few VLs

@@ -13,6 +13,8 @@ from routing.reroute import Published, reroute
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
 MOST_CHANGES = 3
+MEAN_LOSS = {"nue": 0.095, "dfsssp": 0.16, "lash": 0.155, "updn": 0.125}
+"""Share of the all-to-all rate that a link takes on average; a fresh run loses 0.092, 0.138, 0.138 and 0.085."""
 
 
 def strength_of(proof):
@@ -21,25 +23,31 @@ def strength_of(proof):
 
 
 @pytest.mark.parametrize("engine", ["nue", "dfsssp", "lash", "updn"])
-def test_no_link_changes_more_than_three_entries_for_one(engine):
-    """No repair ends in a fresh run, either."""
-    links = 0
+def test_no_link_changes_more_than_three_entries_for_one_or_costs_much(engine):
+    """No repair ends in a fresh run, and the links together cost hardly more than a fresh run loses."""
+    links, lost = 0, []
     for fixture in FIXTURES.values():
         fabric = read_fabric(fixture.path)
         routing = ENGINES[engine].route(fabric, OPTIONS)
-        home = Published(fabric, routing, prove(fabric, routing, threads=1))
+        baseline = Published(fabric, routing, prove(fabric, routing, threads=1))
         for link in np.unique(fabric.channels.link).tolist():
             less = fabric.without_links([link])
-            found = reroute(ENGINES[engine], OPTIONS, home, less, home=home)
+            found = reroute(ENGINES[engine], OPTIONS, baseline, less, baseline=baseline)
             assert found.changed <= MOST_CHANGES * found.broken, (fixture.name, link, found.reason)
             assert found.how in ("repaired", "unchanged"), (fixture.name, link, found.reason)
-            assert strength_of(found.proof) >= strength_of(home.proof), (fixture.name, link, found.reason)
+            assert strength_of(found.proof) >= strength_of(baseline.proof), (fixture.name, link, found.reason)
             proof = prove(less, found.routing, threads=1)
             assert proof.complete
             assert strength_of(proof) >= strength_of(found.proof)
             check_certificate(less, found.routing, found.proof.certificate, threads=1)
-            back = reroute(ENGINES[engine], OPTIONS, Published(less, found.routing, found.proof), fabric, home=home)
-            assert np.array_equal(back.routing.lft, home.routing.lft)
-            assert np.array_equal(back.routing.sl, home.routing.sl)
+            back = reroute(
+                ENGINES[engine], OPTIONS, Published(less, found.routing, found.proof), fabric, baseline=baseline
+            )
+            assert np.array_equal(back.routing.lft, baseline.routing.lft)
+            assert np.array_equal(back.routing.sl, baseline.routing.sl)
             links += 1
+            if found.kept is not None:
+                lost.append(max(0.0, 1 - found.kept))
     assert links == sum(len(np.unique(read_fabric(f.path).channels.link)) for f in FIXTURES.values())
+    assert len(lost) > 0.9 * links
+    assert np.mean(lost) <= MEAN_LOSS[engine]

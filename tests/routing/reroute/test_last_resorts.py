@@ -12,7 +12,7 @@ from routing.engines.base import EngineOptions
 from routing.errors import RoutingError
 from routing.reroute import Published, reroute
 from routing.reroute.prove_changes import prove_changes
-from routing.reroute.translate import lay_over
+from routing.reroute.translate import translate_tables
 from routing.topologies import generate
 
 ENGINE = ENGINES["nue"]
@@ -25,9 +25,9 @@ def published(size, vls, cas=2):
     return Published(fabric, routing, prove(fabric, routing, threads=1)), options
 
 
-def without(home, options, link):
-    less = home.fabric.without_links([link])
-    found = reroute(ENGINE, options, home, less, home=home)
+def without(baseline, options, link):
+    less = baseline.fabric.without_links([link])
+    found = reroute(ENGINE, options, baseline, less, baseline=baseline)
     proof = prove(less, found.routing, threads=1)
     assert proof.complete
     assert proof.certified
@@ -41,36 +41,36 @@ def without(home, options, link):
 )
 def test_turns_that_nobody_takes_are_let_go_of(size, vls, link):
     """On few VLs: each of these took a trace of all tables, or tables afresh."""
-    home, options = published(size, vls)
-    less, found = without(home, options, link)
+    baseline, options = published(size, vls)
+    less, found = without(baseline, options, link)
     assert found.counts["cleared"] > 0
     assert found.how == "repaired"
     assert found.counts["proven_by_changes"] == 1
     assert found.changed <= 3 * found.broken
-    back = reroute(ENGINE, options, Published(less, found.routing, found.proof), home.fabric, home=home)
-    assert back.how == "home"
-    assert np.array_equal(back.routing.lft, home.routing.lft)
-    again = reroute(ENGINE, options, home, less, home=home)
+    back = reroute(ENGINE, options, Published(less, found.routing, found.proof), baseline.fabric, baseline=baseline)
+    assert back.how == "baseline"
+    assert np.array_equal(back.routing.lft, baseline.routing.lft)
+    again = reroute(ENGINE, options, baseline, less, baseline=baseline)
     assert np.array_equal(again.routing.lft, found.routing.lft)
     assert np.array_equal(again.routing.sl, found.routing.sl)
 
 
 def test_a_lid_takes_the_ways_of_another():
-    home, options = published("8x8", 2)
-    _, found = without(home, options, 59)
+    baseline, options = published("8x8", 2)
+    _, found = without(baseline, options, 59)
     assert found.counts["copied"] > 0
     assert found.how == "repaired"
-    assert 10 * found.changed < home.routing.lft.size
+    assert 10 * found.changed < baseline.routing.lft.size
 
 
 def test_one_more_fault_after_a_last_resort():
     """What was let go of is allowed for no more: the next change is laid beside what is left."""
-    home, options = published("6x6", 2)
-    less, found = without(home, options, 19)
+    baseline, options = published("6x6", 2)
+    less, found = without(baseline, options, 19)
     before = Published(less, found.routing, found.proof)
     for link in np.unique(less.channels.link).tolist()[::9]:
         fewer = less.without_links([link])
-        more = reroute(ENGINE, options, before, fewer, home=home)
+        more = reroute(ENGINE, options, before, fewer, baseline=baseline)
         proof = prove(fewer, more.routing, threads=1)
         assert proof.complete
         check_certificate(fewer, more.routing, more.proof.certificate, threads=1)
@@ -78,16 +78,16 @@ def test_one_more_fault_after_a_last_resort():
 
 def test_the_short_proof_takes_an_order_for_what_it_shows():
     """An order with two channels changed over is a proof exactly if all that is taken climbs in it."""
-    home, options = published("4x4x4", 2, cas=1)
-    less, found = without(home, options, int(home.fabric.channels.link[7]))
-    laid, rng = lay_over(home.routing, home.fabric, less), np.random.default_rng(1)
+    baseline, options = published("4x4x4", 2, cas=1)
+    less, found = without(baseline, options, int(baseline.fabric.channels.link[7]))
+    laid, rng = translate_tables(baseline.routing, baseline.fabric, less), np.random.default_rng(1)
     taken = {True: 0, False: 0}
     for _ in range(150):
         order = found.proof.certificate.order.copy()
         lane, near = rng.integers(len(order)), rng.integers(order.shape[1] - 40)
         one, other = np.argsort(order[lane])[near + rng.permutation(40)[:2]]
         order[lane, [one, other]] = order[lane, [other, one]]
-        short = prove_changes(less, found.routing, home, laid, order)
+        short = prove_changes(less, found.routing, baseline, laid, order)
         try:
             check_certificate(less, found.routing, replace(found.proof.certificate, order=order), threads=1)
             holds = True

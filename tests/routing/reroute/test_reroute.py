@@ -15,7 +15,7 @@ from routing.engines.base import EngineOptions, Promise
 from routing.faults import apply_faults, every_ca, every_switch, parse_fault
 from routing.reroute import Published, Stability, reroute
 from routing.reroute.prove_changes import prove_changes
-from routing.reroute.translate import lay_over
+from routing.reroute.translate import translate_tables
 from routing.topologies import generate
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
@@ -34,7 +34,7 @@ def check(found, before, fabric, engine):
     assert np.array_equal(proof.hops, found.proof.hops)
     promised = ENGINES[engine].promise is Promise.DEADLOCK_FREE
     assert proof.certified or not promised
-    if found.how not in ("fresh", "home") and before.proof.certified and promised:
+    if found.how not in ("fresh", "baseline") and before.proof.certified and promised:
         assert before.proof.strength == "forward" or proof.strength == "reversible"
     if found.proof.certificate is not None:
         check_certificate(fabric, found.routing, found.proof.certificate, threads=1)
@@ -54,28 +54,28 @@ FABRICS = {
 @pytest.mark.parametrize("name", FABRICS)
 def test_every_link_there_and_back(name, engine):
     fabric = FABRICS[name]()
-    home = published(fabric, engine)
+    baseline = published(fabric, engine)
     for link in np.unique(fabric.channels.link).tolist():
         less = fabric.without_links([link])
-        found = reroute(ENGINES[engine], OPTIONS, home, less, home=home)
-        check(found, home, less, engine)
+        found = reroute(ENGINES[engine], OPTIONS, baseline, less, baseline=baseline)
+        check(found, baseline, less, engine)
         if found.how == "repaired":
-            held = home.routing.lft != 255
+            held = baseline.routing.lft != 255
             assert found.changed >= found.broken - int((~held).sum())
-        back = reroute(ENGINES[engine], OPTIONS, Published(less, found.routing, found.proof), fabric, home=home)
-        assert np.array_equal(back.routing.lft, home.routing.lft)
-        assert np.array_equal(back.routing.sl, home.routing.sl)
-        assert back.how == "home"
+        back = reroute(ENGINES[engine], OPTIONS, Published(less, found.routing, found.proof), fabric, baseline=baseline)
+        assert np.array_equal(back.routing.lft, baseline.routing.lft)
+        assert np.array_equal(back.routing.sl, baseline.routing.sl)
+        assert back.how == "baseline"
 
 
 def test_up_down_is_mended_on_trees_with_few_searches():
     fabric = generate("kary-ntree", ["8", "3"])
-    home = published(fabric, "updn")
+    baseline = published(fabric, "updn")
     searches = []
     for link in np.unique(fabric.channels.link).tolist()[10::43]:
         less = fabric.without_links([link])
-        found = reroute(ENGINES["updn"], OPTIONS, home, less, home=home)
-        check(found, home, less, "updn")
+        found = reroute(ENGINES["updn"], OPTIONS, baseline, less, baseline=baseline)
+        check(found, baseline, less, "updn")
         assert found.changed <= 3 * found.broken
         searches.append(found.counts["searches"])
     assert np.median(searches) < len(fabric.channels)
@@ -85,10 +85,10 @@ def test_up_down_is_mended_on_trees_with_few_searches():
 def test_turns_that_clash_are_found_before_an_order_is_mended_for_them(link):
     """Trees that fall to pieces try many ways that do not fit: three times as many channels were come by for these."""
     fabric = generate("torus", ["4x4x4"], cas=4)
-    home = published(fabric, "nue")
+    baseline = published(fabric, "nue")
     less = fabric.without_links([link])
-    found = reroute(ENGINES["nue"], OPTIONS, home, less, home=home)
-    check(found, home, less, "nue")
+    found = reroute(ENGINES["nue"], OPTIONS, baseline, less, baseline=baseline)
+    check(found, baseline, less, "nue")
     assert 0 < found.counts["searches"] < 60 * len(fabric.channels)
 
 
@@ -97,43 +97,43 @@ def test_links_one_after_the_other_until_none_is_left():
     rng = np.random.default_rng(34)
     fabric = random_fabric(34, int(rng.integers(6, 20)), int(rng.integers(2, 5)), parallel=int(rng.integers(1, 3)))
     options = replace(OPTIONS, effort=0.02)
-    home = before = published(fabric, "updn", options)
+    baseline = before = published(fabric, "updn", options)
     order = rng.permutation(np.unique(fabric.channels.link)).tolist()
     for count in range(1, len(order) + 1):
         less = fabric.without_links(order[:count])
-        found = reroute(ENGINES["updn"], options, before, less, home=home)
+        found = reroute(ENGINES["updn"], options, before, less, baseline=baseline)
         check(found, before, less, "updn")
         before = Published(less, found.routing, found.proof)
     more = fabric.without_links(order[1:])
-    check(reroute(ENGINES["updn"], options, before, more, home=home), before, more, "updn")
+    check(reroute(ENGINES["updn"], options, before, more, baseline=baseline), before, more, "updn")
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_faults_one_after_the_other(engine):
     fabric = random_fabric(8, 12, 5)
-    home = before = published(fabric, engine)
+    baseline = before = published(fabric, engine)
     order = np.random.default_rng(2).permutation(np.unique(fabric.channels.link)).tolist()
     for count in range(1, 12):
         less = fabric.without_links(order[:count])
-        found = reroute(ENGINES[engine], OPTIONS, before, less, home=home)
+        found = reroute(ENGINES[engine], OPTIONS, before, less, baseline=baseline)
         check(found, before, less, engine)
         before = Published(less, found.routing, found.proof)
     for count in reversed(range(11)):
         more = fabric.without_links(order[:count])
-        found = reroute(ENGINES[engine], OPTIONS, before, more, home=home)
+        found = reroute(ENGINES[engine], OPTIONS, before, more, baseline=baseline)
         check(found, before, more, engine)
         before = Published(more, found.routing, found.proof)
-    assert np.array_equal(before.routing.lft, home.routing.lft)
+    assert np.array_equal(before.routing.lft, baseline.routing.lft)
 
 
 @pytest.mark.parametrize("stability", list(Stability))
 @pytest.mark.parametrize("engine", ["minhop", "updn", "nue", "dfsssp"])
 def test_stabilities(stability, engine):
     fabric = FABRICS["torus"]()
-    home = published(fabric, engine)
+    baseline = published(fabric, engine)
     less = fabric.without_links([int(fabric.channels.link[3])])
-    found = reroute(ENGINES[engine], OPTIONS, home, less, stability=stability)
-    check(found, home, less, engine)
+    found = reroute(ENGINES[engine], OPTIONS, baseline, less, stability=stability)
+    check(found, baseline, less, engine)
     if stability is Stability.FRESH:
         assert found.how == "fresh"
         assert np.array_equal(found.routing.lft, ENGINES[engine].route(less, OPTIONS).lft)
@@ -141,10 +141,10 @@ def test_stabilities(stability, engine):
 
 def test_nothing_changed_nothing_done():
     fabric = FABRICS["torus"]()
-    home = published(fabric, "nue")
-    found = reroute(ENGINES["nue"], OPTIONS, home, fabric)
+    baseline = published(fabric, "nue")
+    found = reroute(ENGINES["nue"], OPTIONS, baseline, fabric)
     assert (found.how, found.broken, found.changed) == ("unchanged", 0, 0)
-    assert found.routing is home.routing
+    assert found.routing is baseline.routing
 
 
 LOSSES = {
@@ -162,7 +162,7 @@ def test_the_short_proof_says_what_the_long_one_says(engine, loss):
     before = published(fabric, engine)
     less = LOSSES[loss](fabric)
     found = reroute(ENGINES[engine], OPTIONS, before, less)
-    laid, rng, refused = lay_over(before.routing, fabric, less), np.random.default_rng(1), 0
+    laid, rng, refused = translate_tables(before.routing, fabric, less), np.random.default_rng(1), 0
     order = found.proof.certificate.order
     for _ in range(200):
         lft = found.routing.lft.copy()
@@ -187,7 +187,7 @@ def test_the_short_proof_sees_entries_that_were_left_out(loss):
     fabric = random_fabric(3, 9, 4)
     before = published(fabric, "nue")
     less = LOSSES[loss](fabric)
-    found, laid = reroute(ENGINES["nue"], OPTIONS, before, less), lay_over(before.routing, fabric, less)
+    found, laid = reroute(ENGINES["nue"], OPTIONS, before, less), translate_tables(before.routing, fabric, less)
     order = found.proof.certificate.order
     assert found.counts["proven_by_changes"] == 1
     for row, lid in np.argwhere((laid.routing.lft == 255) & (found.routing.lft != 255)).tolist():
@@ -201,7 +201,7 @@ def test_the_short_proof_is_not_for_replies_that_ride_other_sls():
     fabric = FABRICS["torus"]()
     before = published(fabric, "lash")
     less = LOSSES["link"](fabric)
-    found, laid = reroute(ENGINES["lash"], OPTIONS, before, less), lay_over(before.routing, fabric, less)
+    found, laid = reroute(ENGINES["lash"], OPTIONS, before, less), translate_tables(before.routing, fabric, less)
     order = found.proof.certificate.order
     assert before.proof.strength == "reversible"
     assert prove_changes(less, found.routing, before, laid, order) is not None
@@ -221,7 +221,7 @@ def test_the_short_proof_is_not_for_sls_that_ride_no_vl():
     routing = replace(routing, sl2vl=sl2vl)
     before = Published(fabric, routing, prove(fabric, routing, threads=1))
     less = LOSSES["link"](fabric)
-    found, laid = reroute(ENGINES["nue"], OPTIONS, before, less), lay_over(before.routing, fabric, less)
+    found, laid = reroute(ENGINES["nue"], OPTIONS, before, less), translate_tables(before.routing, fabric, less)
     assert before.proof.certified
     assert np.array_equal(found.routing.sl2vl, sl2vl)
     sl = found.routing.sl.copy()
@@ -234,34 +234,34 @@ def test_the_short_proof_is_not_for_sls_that_ride_no_vl():
 @pytest.mark.parametrize("engine", ["nue", "updn", "lash"])
 def test_a_lost_switch_is_proven_by_what_changes_and_a_new_one_as_a_whole(engine):
     fabric = FABRICS["torus"]()
-    home = published(fabric, engine)
-    assert home.proof.strength == ("forward" if engine == "nue" else "reversible")
+    baseline = published(fabric, engine)
+    assert baseline.proof.strength == ("forward" if engine == "nue" else "reversible")
     for fault in every_switch(fabric)[::5]:
         less = apply_faults(fabric, [fault])
-        found = reroute(ENGINES[engine], OPTIONS, home, less, home=home)
+        found = reroute(ENGINES[engine], OPTIONS, baseline, less, baseline=baseline)
         assert found.counts["proven_by_changes"] == 1
         whole = prove(less, found.routing, threads=1)
         assert np.array_equal(found.proof.hops, whole.hops)
         assert found.proof.unreachable == whole.unreachable
         turns = possible_turns(less, Slots.of(less))[:, 2]
-        assert not (whole.waits & ~found.proof.waits)[turns].any()
-        laid = lay_over(found.routing, less, fabric)
+        assert not (whole.dependencies & ~found.proof.dependencies)[turns].any()
+        laid = translate_tables(found.routing, less, fabric)
         assert not laid.nothing_new
-        before, order = Published(less, found.routing, found.proof), home.proof.certificate.order
-        assert prove_changes(fabric, home.routing, before, laid, order) is None
+        before, order = Published(less, found.routing, found.proof), baseline.proof.certificate.order
+        assert prove_changes(fabric, baseline.routing, before, laid, order) is None
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_every_switch_there_and_back(engine):
     fabric = FABRICS["torus"]()
-    home = published(fabric, engine)
+    baseline = published(fabric, engine)
     for fault in every_switch(fabric)[::3]:
         less = apply_faults(fabric, [fault])
-        found = reroute(ENGINES[engine], OPTIONS, home, less, home=home)
-        check(found, home, less, engine)
+        found = reroute(ENGINES[engine], OPTIONS, baseline, less, baseline=baseline)
+        check(found, baseline, less, engine)
         assert found.how != "fresh" or engine in ("updn", "lash", "dfsssp", "nue")
-        back = reroute(ENGINES[engine], OPTIONS, Published(less, found.routing, found.proof), fabric, home=home)
-        assert np.array_equal(back.routing.lft, home.routing.lft)
+        back = reroute(ENGINES[engine], OPTIONS, Published(less, found.routing, found.proof), fabric, baseline=baseline)
+        assert np.array_equal(back.routing.lft, baseline.routing.lft)
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
@@ -276,21 +276,22 @@ def test_a_switch_that_was_never_there(engine):
 @pytest.mark.parametrize("engine", ["minhop", "nue", "dfsssp"])
 def test_cables_that_changed_places(engine):
     fabric = FABRICS["torus"]()
-    home = published(fabric, engine)
+    baseline = published(fabric, engine)
     one, other = np.unique(fabric.channels.link)[[1, 9]].tolist()
     device, port = fabric.link_device.copy(), fabric.link_port.copy()
     device[[one, other], 1], port[[one, other], 1] = device[[other, one], 1], port[[other, one], 1]
     crossed = replace(fabric, link_device=device, link_port=port)
-    check(reroute(ENGINES[engine], OPTIONS, home, crossed, home=home), home, crossed, engine)
+    check(reroute(ENGINES[engine], OPTIONS, baseline, crossed, baseline=baseline), baseline, crossed, engine)
 
 
 @pytest.mark.parametrize("engine", ["nue", "dfsssp", "updn"])
 def test_threads_change_nothing(engine):
     fabric = FABRICS["random"]()
-    home = published(fabric, engine)
+    baseline = published(fabric, engine)
     less = fabric.without_links(np.unique(fabric.channels.link)[:2].tolist())
     one, two = (
-        reroute(ENGINES[engine], replace(OPTIONS, threads=threads), home, less, home=home) for threads in (1, 2)
+        reroute(ENGINES[engine], replace(OPTIONS, threads=threads), baseline, less, baseline=baseline)
+        for threads in (1, 2)
     )
     assert np.array_equal(one.routing.lft, two.routing.lft)
     assert np.array_equal(one.proof.certificate.order, two.proof.certificate.order)
@@ -300,23 +301,23 @@ def test_a_switch_that_helps_another_does_not_look_for_a_way_twice():
     """Six lost links at once, found by the campaign of faults: the repair walked in a circle without end."""
     fabric = generate("kary-ntree", ["4", "3"])
     options = replace(OPTIONS, effort=0.0)
-    home = published(fabric, "updn", options)
+    baseline = published(fabric, "updn", options)
     lost = ("sw1.6/8", "sw1.0/7", "sw2.2/8", "sw2.2/5", "sw2.0/5", "sw2.1/7")
     broken = apply_faults(fabric, [parse_fault(f"link {name}", fabric) for name in lost])
-    check(reroute(ENGINES["updn"], options, home, broken, home=home), home, broken, "updn")
+    check(reroute(ENGINES["updn"], options, baseline, broken, baseline=baseline), baseline, broken, "updn")
 
 
 def test_what_is_cut_off_is_not_said_to_hold():
     fabric = generate("torus", ["3x3"])
-    home = published(fabric, "updn")
+    baseline = published(fabric, "updn")
     apart = fabric.without_links(np.unique(fabric.channels.link).tolist())
-    found = reroute(ENGINES["updn"], OPTIONS, home, apart, home=home)
+    found = reroute(ENGINES["updn"], OPTIONS, baseline, apart, baseline=baseline)
     assert found.how == "unchanged" and found.broken == found.changed > 0
-    assert found.reason == "entries to what is cut off were taken out, all others hold"
+    assert found.reason == "entries towards cut-off devices were removed, all others are valid"
 
 
 def test_a_slower_link_is_where_it_was():
     fabric = generate("torus", ["3x3"])
-    home = published(fabric, "updn")
+    baseline = published(fabric, "updn")
     slower = apply_faults(fabric, [parse_fault("degrade sw0.0/2 1x SDR", fabric)])
-    assert reroute(ENGINES["updn"], OPTIONS, home, slower).reason == "every cable is where it was"
+    assert reroute(ENGINES["updn"], OPTIONS, baseline, slower).reason == "no cable has changed"

@@ -155,7 +155,7 @@ def test_escape_tables_with_a_loop_are_refused():
 def test_longer_escape_ways_are_not_left_again():
     fabric, _ = torus_dor(4)
     network = torus(4, vls=3, routing=ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1)))
-    with pytest.raises(OptionError, match="not all escape ways are shortest"):
+    with pytest.raises(OptionError, match="not all escape paths are shortest"):
         overload(Scheme.ESCAPE, network=network)
     assert share(overload(Scheme.ESCAPE, network=network, stay=True)) > 0.1
 

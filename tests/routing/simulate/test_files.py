@@ -165,9 +165,10 @@ def test_ports_of_a_ca_and_devices_of_one_name_are_told_apart(tmp_path):
     write_fabric(fabric, tmp_path / "fabric.json")
     text = overload('file = "fabric.json"', 'engine = "updn"').replace("deadlock", "progress")
     result = found(tmp_path, text)
-    assert set(result.found["throughput"]) == {f"0x{guid:016x}" for guid in fabric.endport_guid.tolist()}
+    ports = zip(fabric.endport_label, fabric.endport_guid.tolist(), strict=True)
+    assert set(result.found["throughput"]) == {f"{label} (0x{guid:016x})" for label, guid in ports}
     assert sum(result.found["throughput"].values()) == pytest.approx(result.found["total"], abs=0.001)
-    assert result.found["links_used"] == {f"0x{0x10:016x}": 0}
+    assert result.found["links_used"] == {fabric.labels[0]: 0}
 
 
 def test_ways_go_by_guid_and_to_the_port_that_is_meant(tmp_path):

@@ -142,8 +142,8 @@ def pair():
 @pytest.mark.parametrize(
     ("flow", "told"),
     [
-        (Flow(0, ()), "sends to nobody"),
-        (Flow(0, (3,)), "sends to nobody"),
+        (Flow(0, ()), "it has no destination"),
+        (Flow(0, (3,)), "it has no destination"),
         (Flow(0, (77,)), "no CA or router has LID 77"),
         (Flow(0, (1,)), "no CA or router has LID 1"),
         (Flow(5, (4,)), "no end port 5"),
@@ -180,7 +180,7 @@ def test_buffers_tables_and_times_that_cannot_be_are_refused():
     with pytest.raises(TableError, match=r"traffic from a to b \(LID 4\) goes round in circles"):
         simulate(build_network(fabric, replace(routing, lft=lft), cycles(PACKET)), flow)
     lft[1, 4] = NO_PORT
-    with pytest.raises(TableError, match="has no way"):
+    with pytest.raises(TableError, match="has no path"):
         simulate(build_network(fabric, replace(routing, lft=lft), cycles(PACKET)), flow)
     network = build_network(fabric, routing, cycles(PACKET))
     with pytest.raises(OptionError, match="never serve VL 0"):

@@ -52,7 +52,7 @@ expect = { outcome = "progress" }
         ('["a", "b"]]', '["a", "z"]]', "there is no device 'z'"),
         ('"b", "y"]', '"y"]', "there is no cable between a and y"),
         ('way = ["x", "a", "b", "y"]', 'from = "x"', "needs a way, or from and to"),
-        ('way = ["x", "a", "b", "y"]', 'from = "x"\nto = "x"', "sends to nobody"),
+        ('way = ["x", "a", "b", "y"]', 'from = "x"\nto = "x"', "it has no destination"),
         ("[[case]]", "[timing]\nbuffer = 0.5\n[[case]]", "cannot hold 0.5 packets .*[(]use 1 to 64"),
         ("[[case]]", "[timing]\nbuffer = 100\n[[case]]", "cannot hold 100 packets .*[(]use 1 to 64"),
         ("[[case]]", "[timing]\npacket = 65535\n[[case]]", "cannot hold 8 packets of 65535 bytes .*[(]use 1 to 2"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from hostile import hostile, imported
 from sweep_runners import HUNG, begun, finish
 from waiting import AMPLE, until
 
@@ -103,6 +104,21 @@ def test_the_command(address, tmp_path):
     assert CliRunner().invoke(main, [*args[:-4], "--ledger", str(near)]).exit_code == 0
     with Ledger(near) as ledger:
         assert {record.task.id: record.result.tables for record in ledger.records()} == far
+
+
+def test_workers_in_a_hostile_folder(plan, packer, tmp_path):
+    port = free_port()
+    hostile(tmp_path, ["routing"])  # "python -m" itself imports Dask from there, if that is there
+    with processes(scheduler(port), worker(port, tmp_path / "a"), folder=tmp_path):
+        wait_for(tmp_path)
+        crew = Dask(f"dask://127.0.0.1:{port}")
+        made = plan(links="all")
+        with Ledger(None) as ledger:
+            finish(ledger, made, crew, packer(made, timeout=AMPLE))
+            results = [record.result for record in ledger.records()]
+            assert {(result.outcome, result.error) for result in results} == {("certified", None)}
+        crew.close()
+    assert imported(tmp_path) == []
 
 
 def test_a_worker_that_dies_loses_nothing(plan, packer, crew, tmp_path):

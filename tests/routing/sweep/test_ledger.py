@@ -18,7 +18,7 @@ def results(plan, **more):
 
 def test_what_is_recorded_comes_back(plan, tmp_path):
     made = plan(engines=("nue:vls=4,reversible,effort=0.1", "updn"), links=3, seeds=(1, 7))
-    pairs = results(made, strength="forward", vls=3, a2a=0.25, seconds=0.5, tables="ab")
+    pairs = results(made, strength="forward", vls=3, a2a=0.25, kept=0.75, seconds=0.5, tables="ab")
     with Ledger(tmp_path / "l.db") as ledger:
         run = ledger.begin("a test")
         assert ledger.record(run, pairs) == len(pairs)
@@ -176,6 +176,29 @@ def test_merged_shards_count_once(plan, tmp_path):
         assert a.absorb(b) == 2
         assert a.absorb(b) == 0
         assert a.done() == {task.id for task, _ in pairs}
+
+
+def of_old(path, pairs):
+    """A ledger by an ibnue that did not know what a fault costs."""
+    with Ledger(path) as ledger:
+        ledger.record(ledger.begin("of old"), pairs)
+    with sqlite3.connect(path) as base:
+        base.execute("ALTER TABLE results DROP COLUMN kept")
+
+
+def test_a_ledger_of_old_is_read_and_goes_on(plan, tmp_path):
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    pairs = results(plan(links=5), kept=0.5)
+    of_old(old, pairs[:4])
+    before = old.read_bytes()
+    with Ledger(old, read_only=True) as ledger, Ledger(new) as other:
+        assert [record.result.kept for record in ledger.records()] == [None] * 4
+        assert other.absorb(ledger) == 4
+        assert [record.result.kept for record in other.records()] == [None] * 4
+    assert old.read_bytes() == before
+    with Ledger(old) as ledger:
+        assert ledger.record(ledger.begin("now"), pairs) == 2
+        assert sorted(record.result.kept or 0.0 for record in ledger.records()) == [0.0] * 4 + [0.5] * 2
 
 
 def test_one_that_is_read_stays_as_it_is(plan, tmp_path):

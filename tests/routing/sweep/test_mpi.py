@@ -1,18 +1,19 @@
 """The MPI executor, with real ranks on this machine."""
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from hostile import hostile, imported, program
 from waiting import AMPLE, until
 
 import routing
 from routing.errors import EnvironmentProblem
-from routing.sweep.executors import Mpi
+from routing.sweep.executors import mpi_ranks
 from routing.sweep.ledger import Ledger
 
 pytest.importorskip("mpi4py")
@@ -32,23 +33,21 @@ def start(*args, ranks=RANKS, cwd):
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
     }
-    command = [MPIEXEC, "-n", str(ranks), sys.executable, "-m", "mpi4py.futures", "-m", "routing.cli", *args]
+    (cwd / "bin").mkdir(exist_ok=True)
+    command = [MPIEXEC, "-n", str(ranks), *program(cwd / "bin"), *args]
     return subprocess.Popen(
         command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True,
     )  # fmt: skip
 
 
-def children(pid):
-    """Processes below one, by /proc."""
+def ranks_of(folder):
+    """Process numbers of the ranks that run in a folder."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(path.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if parent == pid:
-            found.append(int(path.parent.name))
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes().split(b"\0")[1:2] == [os.fsencode(folder / "bin" / "ibnue")]:
+                found.append(int(path.parent.name))
     return found
 
 
@@ -79,7 +78,7 @@ def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
     run = start(*args, cwd=tmp_path)
     journal = tmp_path / "l.db-wal"
     until(lambda: run.poll() is not None or (journal.exists() and journal.stat().st_size > 20_000))
-    os.kill(max(children(run.pid)), signal.SIGKILL)
+    os.kill(max(ranks_of(tmp_path)), signal.SIGKILL)
     run.communicate()
     assert run.returncode != 0
     with ledger_when_free(tmp_path / "l.db") as ledger:
@@ -111,6 +110,22 @@ def test_cases_that_take_too_long_end_no_rank(tmp_path):
     assert "certified  22 of 22" in told
 
 
+def test_ranks_in_a_hostile_folder(tmp_path):
+    hostile(tmp_path)
+    run = start(*SWEEP, "--timeout", "3000", "--executor", "mpi", cwd=tmp_path)
+    told, wrong = run.communicate()
+    assert imported(tmp_path) == []
+    assert run.returncode == 0, wrong
+    assert f"certified  {TASKS} of {TASKS}" in told
+
+
+def test_ranks_end_when_rank_0_refuses(tmp_path):
+    run = start("sweep", "nowhere.net", "--executor", "mpi", cwd=tmp_path)
+    told, wrong = run.communicate()
+    assert run.returncode == 2 and told == ""
+    assert wrong.count("ibnue: nowhere.net") == 1
+
+
 def test_without_ranks():
-    with pytest.raises(EnvironmentProblem, match="no MPI ranks"):
-        Mpi()
+    with pytest.raises(EnvironmentProblem, match="no MPI ranks"), mpi_ranks():
+        pass

@@ -1,15 +1,17 @@
 import os
 import signal
+import sys
 import threading
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, Future
 
 import pytest
 from sweep_runners import begun, finish, victim
+from waiting import AMPLE
 
 from routing.errors import EnvironmentProblem
 from routing.pools import AHEAD
-from routing.sweep import run
-from routing.sweep.executors import Processes
+from routing.sweep import run, timeouts
+from routing.sweep.executors import Processes, Workers
 from routing.sweep.ledger import Ledger
 
 
@@ -56,22 +58,79 @@ def test_a_worker_that_dies_loses_nothing(plan, packer, crew, tmp_path):
     assert len(begun(tmp_path)) > len(made.tasks)  # some ran twice, each is there once
 
 
-def test_a_task_that_kills_its_worker_every_time_is_an_error_and_the_others_are_not(plan, packer, crew, tmp_path):
+@pytest.mark.parametrize(
+    ("runner", "outcome", "how"),
+    [("crashes", "error", "was killed by SIGSEGV"), ("dies_always", "lost", "was killed by SIGKILL (out of memory?)")],
+)
+def test_a_task_over_which_workers_die_is_known_and_the_others_are_done(
+    plan, packer, crew, tmp_path, runner, outcome, how
+):
     made = plan(links="all")
     fatal = made.tasks[7]
     with Ledger(None) as ledger:
-        finish(ledger, made, crew, packer(made, "sweep_runners:dies_always", folder=tmp_path, fatal=fatal.fault))
+        finish(ledger, made, crew, packer(made, f"sweep_runners:{runner}", folder=tmp_path, fatal=fatal.fault))
         bad = [record for record in ledger.records() if not record.result.certified]
-        assert len(ledger.done()) == len(made.tasks)
-    assert [(record.task, record.result.outcome) for record in bad] == [(fatal, "error")]
-    assert "died" in bad[0].result.error
+        assert [(record.task, record.result.outcome) for record in bad] == [(fatal, outcome)]
+        assert bad[0].result.error == f"its worker died, 2 times; the last {how}"
+        # What the machine did to a worker is no result: the next run does the task again.
+        assert (fatal.id in ledger.done()) == (outcome == "error")
+        finish(ledger, made, crew, packer(made))
+        assert {record.result.outcome for record in ledger.records()} == {"certified", outcome} - {"lost"}
+
+
+def test_workers_that_cannot_start_end_the_run_with_their_first_error(plan, packer, crew, tmp_path, monkeypatch):
+    (tmp_path / "routing").mkdir()
+    (tmp_path / "routing" / "__init__.py").write_text("raise ImportError('no such kernel')")
+    path = [str(tmp_path), *sys.path]
+    monkeypatch.setattr(timeouts, "import_path", lambda: path)
+    monkeypatch.setattr(crew, "_checked", False)
+    made = plan()
+    for pack in (packer(made, "sweep_runners:dies"), packer(made, timeout=AMPLE)):
+        with Ledger(None) as ledger:
+            with pytest.raises(EnvironmentProblem, match=r"a worker cannot start: ImportError: no such kernel \("):
+                finish(ledger, made, crew if pack(made.tasks).timeouts == (None,) else Here(), pack)
+            assert list(ledger.records()) == []
+    path.pop(0)
+    crew.restart()
+
+
+class Here(Workers):
+    """One worker: this process."""
+
+    count = 1
+
+    def submit(self, batch):
+        future = Future()
+        try:
+            future.set_result(timeouts.perform(batch))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def died(self, error):
+        return False
+
+    def restart(self):
+        raise NotImplementedError
+
+    def close(self, *, now=False):
+        pass
+
+
+def test_a_module_that_is_missing_is_not_the_fault_of_the_task(plan, packer, crew):
+    made = plan()
+    with Ledger(None) as ledger:
+        finish(ledger, made, crew, packer(made, "sweep_runners:lacks_a_module"))
+        (record,) = ledger.records()
+        assert (record.result.outcome, ledger.done()) == ("lost", set())
+        assert record.result.error == "ModuleNotFoundError: No module named 'nowhere'"
 
 
 def test_workers_that_die_of_anything_end_the_run(plan, packer, crew, monkeypatch):
     monkeypatch.setattr(run, "PATIENCE", 2)
     made = plan(links="all")
     with Ledger(None) as ledger:
-        with pytest.raises(EnvironmentProblem, match="2 times in a row"):
+        with pytest.raises(EnvironmentProblem, match="2 times in a row without a result; the last was kill"):
             finish(ledger, made, crew, packer(made, "sweep_runners:dies"))
         assert ledger.done() == set()
 

@@ -25,6 +25,7 @@ from routing.quality import measure
 from routing.reroute import Stability
 from routing.topologies import generate
 from routing.whatif import Baseline, Limits, Scenario, alone, effect_of, explore, hurt, pool, sampled, weak_spots
+from routing.whatif.capacity import BISECTIONS
 from routing.whatif.connection import separation
 
 ONE_THREAD = EngineOptions(threads=1)
@@ -124,11 +125,11 @@ def test_bridges_and_articulation_points(fabric):
 def test_an_effect_is_what_a_run_from_nothing_says(engine):
     fabric = generate("torus", ["3x3"], cas=2)
     base = baseline(fabric, engine, stability=Stability.FRESH)
-    healthy = measure(fabric, base.published.routing, shifts=0)
+    healthy = measure(fabric, base.published.routing, shifts=0, bisections=BISECTIONS)
     for scenario in alone([every_link(fabric)[3], every_switch(fabric)[4], every_ca(fabric)[1]]):
         after = apply_faults(fabric, scenario.faults)
         routing = ENGINES[engine].route(after, ONE_THREAD)
-        proof, quality = prove(after, routing), measure(after, routing, shifts=0)
+        proof, quality = prove(after, routing), measure(after, routing, shifts=0, bisections=BISECTIONS)
         effect = effect_of(base, scenario)
         assert (effect.certified, effect.strength) == (proof.certified, proof.strength)
         assert (effect.vls, effect.vls_needed) == (routing.vls, routing.vls_needed)
@@ -136,6 +137,23 @@ def test_an_effect_is_what_a_run_from_nothing_says(engine):
         flow, before = (q.all_to_all / (q.endports - 1) for q in (quality, healthy))
         kept = min(flow / before, 1.0) * (quality.pairs - quality.pairs_lost) / healthy.pairs
         assert effect.loss == pytest.approx(1.0 - kept)
+        flows, flows_before = (q.bisection_mean * q.endports for q in (quality, healthy))
+        assert effect.bisection == quality.bisection_mean
+        assert effect.bisection_loss == pytest.approx(max(0.0, 1.0 - flows / flows_before))
+        assert (effect.fresh_loss, effect.fresh_bisection_loss) == (None, None)
+
+
+def test_a_fresh_run_is_measured_beside_the_repair():
+    fabric = generate("random-regular", ["16", "4"], cas=2)
+    repaired = baseline(fabric, "nue", stability=Stability.FULL, beside_fresh=True)
+    fresh = baseline(fabric, "nue", stability=Stability.FRESH)
+    scenarios = alone([*every_link(fabric)[:4], *every_switch(fabric)[:2]])
+    both = [(effect_of(repaired, scenario), effect_of(fresh, scenario)) for scenario in scenarios]
+    for beside, alone_ in both:
+        assert (beside.fresh_loss, beside.fresh_bisection_loss) == (alone_.loss, alone_.bisection_loss)
+        assert beside.how == "repaired"
+    assert any(beside.loss > alone_.loss for beside, alone_ in both)
+    assert any(beside.bisection_loss > alone_.bisection_loss for beside, alone_ in both)
 
 
 def test_changed_and_broken_entries():
@@ -195,6 +213,8 @@ def test_where_no_channel_carries_anything():
     ca, switch = (effect_of(base, Scenario((every(fabric)[0],))) for every in (every_ca, every_switch))
     assert (ca.a2a, ca.connected) == (None, True)
     assert ca.loss == pytest.approx(1 - 2 / 6)
+    assert ca.bisection_loss == pytest.approx(1 - 2 / 3)
+    assert (switch.bisection, switch.bisection_loss) == (None, 1.0)
     assert (switch.loss, switch.certified, len(switch.cut_off)) == (1.0, True, 3)
 
 
@@ -238,7 +258,11 @@ def test_an_engine_that_fails_is_told():
     (effect,) = explore(base, alone(every_link(fabric)[:1]))
     assert (effect.how, effect.reason, effect.certified) == ("failed", "9 VLs are needed, 8 may be used", False)
     assert (effect.vls, effect.a2a, effect.loss, effect.changed) == (None, None, None, None)
+    assert (effect.bisection, effect.bisection_loss) == (None, None)
     assert Limits(max_loss=1.0, certified=True, connected=True).exceeded(effect) == ["max-loss", "certified"]
+    kept = dataclasses.replace(base, stability=Stability.FULL, beside_fresh=True)
+    (effect,) = explore(kept, alone(every_link(fabric)[:1]))
+    assert (effect.how, effect.fresh_loss, effect.fresh_bisection_loss) == ("repaired", None, None)
 
 
 class Dies:
@@ -298,11 +322,16 @@ def test_a_fault_of_another_fabric_is_refused(jobs):
 
 
 def test_what_hurts_most():
+    """No proof comes first, then what is cut off, a split, and the loss; the entries that change count last."""
     fabric = generate("mesh", ["3"], cas=1)
     base = baseline(fabric)
     link, ca = effect_of(base, Scenario((every_link(fabric)[0],))), effect_of(base, Scenario((every_ca(fabric)[0],)))
     failed = dataclasses.replace(ca, certified=False)
     assert sorted([ca, failed, link], key=hurt) == [ca, link, failed]
+    lossy = dataclasses.replace(ca, loss=ca.loss + 0.01, changed=0)
+    split = dataclasses.replace(ca, connected=False, loss=0.0)
+    cut = dataclasses.replace(split, cut_off=("ca0.0",))
+    assert sorted([failed, cut, split, lossy, ca], key=hurt) == [ca, lossy, split, cut, failed]
 
 
 def test_limits():
@@ -316,8 +345,8 @@ def test_limits():
 
 
 def test_cut_off_are_named_so_that_one_knows_which():
-    """By GUID where several have the name, as faults do."""
+    """By GUID too where several have the name, as faults do."""
     whole = dataclasses.replace(generate("ring", ["4"]), terminal_name=("node", "node", "other", ""))
     told = [separation(whole, apply_faults(whole, [fault])).cut_off for fault in every_switch(whole)]
     guids = [f"0x{guid:016x}" for guid in whole.terminal_guid.tolist()]
-    assert told == [(guids[0],), (guids[1],), ("other",), (guids[3],)]
+    assert told == [(f"node ({guids[0]})",), (f"node ({guids[1]})",), ("other",), (guids[3],)]

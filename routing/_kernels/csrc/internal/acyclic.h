@@ -1,9 +1,10 @@
-/* Dependency graphs of several lanes that stay free of cycles as dependencies are added.
+/* Channel dependency graphs of several VLs that stay acyclic while edges are added.
  *
- * A TURN is a dependency of a channel on one of the channels behind it, numbered turn_first[channel] + index of the
- * second among those of its switch.  Each lane keeps a topological order of the channels and mends it when a turn goes
- * against it (D. J. Pearce, P. H. J. Kelly, ACM J. Exp. Algorithmics 11, 2007).  Turns are never taken out once a whole
- * way is in, so that a turn that closes a cycle does so for good and is remembered: it is searched for once. */
+ * A turn (CDG edge) is the dependency of a channel on one channel out of the switch that it leads to.  Its number is
+ * turn_first[channel] + index of the second channel among those of its switch.  Each VL keeps a topological order of
+ * the channels, which is repaired when an added edge goes against it (D. J. Pearce, P. H. J. Kelly, ACM J. Exp.
+ * Algorithmics 11, 2007).  Once all edges of a path are in, they are never removed.  An edge that closes a cycle then
+ * closes it for good, so it is recorded as blocked and searched for only once. */
 #ifndef IBNUE_ACYCLIC_H
 #define IBNUE_ACYCLIC_H
 
@@ -11,25 +12,27 @@
 
 typedef struct {
     int32_t switches, channels;
+    /* Channels out of switch s are first[s] .. first[s + 1] - 1; src and dst [C] are the switches at a channel's ends.
+     * Channels into switch s are into[into_first[s]] .. into[into_first[s + 1] - 1]. */
     const int32_t *first, *src, *dst, *into, *into_first;
 } acyclic_net;
 
 typedef struct {
     const acyclic_net *net;
-    int32_t *turn_first;    /* [C + 1] */
-    uint32_t *used;         /* [turns] lanes that take the turn */
-    uint32_t *blocked;      /* [turns] lanes in which it would close a cycle */
-    int32_t lanes;          /* that have a topological order yet */
-    int32_t *place[32];     /* [C] of each lane */
-    int32_t *stack, *other; /* [C] */
-    uint32_t *seen, stamp;  /* [C] */
-    int64_t *key[2], *both; /* [C], [C], [2 C] */
-    int32_t *added;         /* [turns] */
-    int64_t visited; /* channels that searches came by */
+    int32_t *turn_first;    /* [C + 1]: number of the first edge of each channel */
+    uint32_t *used;         /* [turns]: mask of the VLs whose CDG has the edge */
+    uint32_t *blocked;      /* [turns]: mask of the VLs in which the edge would close a cycle */
+    int32_t lanes;          /* number of VLs that have a topological order so far */
+    int32_t *place[32];     /* [C] for each VL: position of each channel in the topological order */
+    int32_t *stack, *other; /* [C]: scratch of the searches */
+    uint32_t *seen, stamp;  /* [C]: last search that visited each channel; the current search */
+    int64_t *key[2], *both; /* [C], [C], [2 C]: scratch of the reordering, position << 32 | channel */
+    int32_t *added;         /* [turns]: edges added by one call of ibn_acyclic_fits */
+    int64_t visited;        /* channels visited by all searches so far */
 } acyclic;
 
 typedef struct {
-    int32_t channel, turn; /* the channel that waits, and the turn it takes */
+    int32_t channel, turn; /* a channel, and the number of an edge from it */
 } acyclic_step;
 
 int ibn_acyclic_prepare(acyclic *graph, const acyclic_net *net);

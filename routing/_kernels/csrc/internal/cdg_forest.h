@@ -7,25 +7,25 @@
 #include <stdint.h>
 
 /*
- * The routes towards one LID: a pointer from each switch to the next.  Two more rows stand for the end of a way: S
- * where a packet is dropped, S + 1 where it is delivered.
+ * The routes towards one LID: the next switch of each switch.  Two more rows stand for the end of a route: S for a
+ * dropped packet, S + 1 for a delivered packet.
  *
- * Blocks of LIDs are turned from the rows of the LFT, which hold one switch each, into rows of one LID each and back.
+ * Blocks of LIDs are transposed: from rows of the LFT, one per switch, to rows of one LID each, and back.
  */
 typedef struct {
     const cdg_tables *t;
-    int64_t stride;
-    uint8_t *number;    /* [block, stride]: number of the channel that each switch takes */
-    uint8_t *far;       /* [block, stride]: hops */
-    int32_t *next;      /* [S + 2] */
-    int32_t *degree;    /* [S + 2]: scratch; not 0 for switches on a circle, once the forest has grown */
-    int32_t *queue;     /* [S + 1]: switches, each after all that send through it */
-    int32_t sorted;     /* how many are in the queue: S but for circles */
-    int16_t *hop;       /* [S + 2] */
-    int64_t counts[3];  /* the first three of ibn_cdg_trace */
+    int64_t stride;     /* entries between the rows of two LIDs in a block */
+    uint8_t *number;    /* [block, stride]: number (see cdg.h) of the channel that each switch uses */
+    uint8_t *far;       /* [block, stride]: hops of each switch, 255 where the packet is not delivered */
+    int32_t *next;      /* [S + 2]: next switch, or S or S + 1 */
+    int32_t *degree;    /* [S + 2]: scratch; after ibn_forest_grow not 0 exactly for switches on a forwarding loop */
+    int32_t *queue;     /* [S + 1]: switches, each after all switches upstream of it */
+    int32_t sorted;     /* length of the queue: S unless there are forwarding loops */
+    int16_t *hop;       /* [S + 2]: hops to the target, or LOST or CIRCLES */
+    int64_t counts[3];  /* the first three counts of ibn_cdg_trace */
 } cdg_forest;
 
-/* Whether the routes to a LID, or to any in a block, are to be followed: see has_endport. */
+/* Return whether the routes to a LID, or to any LID of a block, have to be followed: see has_endport in cdg.h. */
 bool ibn_forest_wanted(const cdg_tables *tables, int32_t lid);
 bool ibn_forest_any_wanted(const cdg_tables *tables, int32_t lid, int32_t count);
 

@@ -1,4 +1,4 @@
-/* What the parts of the balancing kernel share: the job, and a lane's own loads and scratch space. */
+/* State of the balancing kernel, shared by its parts: the job, and a load account (lane_t) with its scratch space. */
 #ifndef IBNUE_LANE_H
 #define IBNUE_LANE_H
 
@@ -9,9 +9,9 @@
 
 #define NO_CHANNEL 255
 
-/* Hops of a way that are added up anew each time that its cost is asked for; for the rest the cost that was worked out
- * last has to do.  Three is all of a way's rest on a three-level tree, where stale costs were measured to do harm; on
- * longer ways they do not, and walking these takes half of the time. */
+/* Hops of a path whose costs are added up each time the cost of the path is asked for.  For the rest of the path,
+ * the cost that was stored last is used.  Three hops are the whole rest of a path on a three-level tree, where stale
+ * costs were measured to do harm.  On longer paths they do no harm, and walking the paths takes half of the time. */
 #define WALKED 3
 
 typedef struct {
@@ -19,31 +19,33 @@ typedef struct {
     const ibn_targets *targets;
     const ibn_balance_options *options;
     uint8_t *next;        /* [D, S] index of the chosen channel among those of the switch */
-    uint16_t *distance;   /* [roots, S], shortest rule only */
-    int32_t *by_distance; /* [roots, S] switches, nearest first, -1 behind the last that is reached */
-    int32_t *root_row;    /* [S] row of a root in the two above, or -1 */
-    int32_t *sequence;    /* [layers, S] switches by position, up/down rule only */
-    int32_t *family_of;   /* [D] */
-    int32_t *order;       /* families in the order of this pass */
+    uint16_t *distance;   /* [roots, S] hops from each switch to each root, shortest rule only */
+    int32_t *by_distance; /* [roots, S] switches, nearest first, -1 behind the last that is connected */
+    int32_t *root_row;    /* [S] row of a root in the two arrays above, -1: not a root */
+    int32_t *sequence;    /* [layers, S] switches in the order of their positions, up/down rule only */
+    int32_t *family_of;   /* [D] family of each destination */
+    int32_t *order;       /* [F] families in the order of this pass */
+    /* block: place in `order` at which the current block begins; squarings: see weight */
     int32_t pass, block, squarings;
     int has_transit; /* whether there are switches without end ports */
-    double hot; /* only trees over a channel at least so full (of the fullest) are laid again */
+    double hot; /* only trees that use a channel of at least this utilisation, relative to the peak, are recomputed */
 } job_t;
 
 typedef struct {
-    double *load, *weight; /* [C] flow, and (load / peak)^(2^squarings) + hop cost */
-    double inverse_peak;
-    double potential; /* change of the sum of all weights */
-    double *cost;     /* [S] of each switch's way, when it was chosen or flow was last added to it */
-    double *estimate; /* [S] cheapest way of a switch that has not chosen its own yet */
-    uint8_t *carries; /* [S] whether flow of the destination being laid leaves the switch */
+    double *load, *weight; /* [C] load: flow; weight: cost of a channel, (utilisation / highest utilisation)^(2^squarings) + hop cost */
+    double inverse_peak; /* 1 / highest utilisation at the last merge */
+    double potential; /* change of the sum of all weights since the last merge */
+    double *cost;     /* [S] cost of each switch's path, when it was chosen or flow was last added to it */
+    double *estimate; /* [S] cost of the cheapest path of a switch that has no next hop yet */
+    uint8_t *carries; /* [S] whether flow of the current destination leaves the switch */
     double *through;  /* [S] a destination's flow through each switch */
-    uint8_t *before;  /* [S] a destination's tree before it was lifted */
-    int32_t *queue, *children, *level;
-    uint64_t random;
+    uint8_t *before;  /* [S] a destination's tree before it was removed */
+    int32_t *queue, *children, *level; /* [S] scratch: a queue; children in a tree; switches at one distance */
+    uint64_t random; /* state of the random generator */
 } lane_t;
 
-/* What one channel is worth avoiding: next to nothing unless it is nearly as full as the fullest. */
+/* Return the weight of a channel with this load: little more than the hop cost unless its utilisation is close to
+ * the peak. */
 static inline double ibn_weigh(const job_t *job, const lane_t *lane, int32_t channel, double load)
 {
     double x = load * job->net->slowness[channel] * lane->inverse_peak;
@@ -52,7 +54,7 @@ static inline double ibn_weigh(const job_t *job, const lane_t *lane, int32_t cha
     return x + job->options->hop_cost;
 }
 
-/* Load over capacity of the fullest channel. */
+/* Return the highest utilisation of all channels. */
 static inline double ibn_peak(const ibn_network *net, const double *load)
 {
     double peak = 0.0;
@@ -61,6 +63,7 @@ static inline double ibn_peak(const ibn_network *net, const double *load)
     return peak;
 }
 
+/* Add flow to a channel, and update its weight and the potential. */
 static inline void ibn_add(const job_t *job, lane_t *lane, int32_t channel, double flow)
 {
     lane->load[channel] += flow;
@@ -69,12 +72,14 @@ static inline void ibn_add(const job_t *job, lane_t *lane, int32_t channel, doub
     lane->weight[channel] = weight;
 }
 
+/* Return the next channel of a switch. */
 static inline int32_t ibn_chosen(const job_t *job, const uint8_t *next, int32_t u)
 {
     return job->net->first[u] + next[u];
 }
 
-/* Cost of the way that `from` takes now; for bisection only of what the destination's tree does not have yet. */
+/* Return the cost of the current path of `from`.  For bisection, only the part counts that the destination's tree
+ * does not use yet. */
 static inline double ibn_cost_of_way(const job_t *job, const lane_t *lane, const uint8_t *next, int32_t from, int32_t root)
 {
     double cost = 0.0;
@@ -89,6 +94,7 @@ static inline double ibn_cost_of_way(const job_t *job, const lane_t *lane, const
     return cost;
 }
 
+/* Add flow along the path of `from`, and store the new costs of the path's switches. */
 static inline void ibn_add_along(const job_t *job, lane_t *lane, const uint8_t *next, int32_t from, int32_t target,
                                  double flow)
 {
@@ -106,7 +112,7 @@ static inline void ibn_add_along(const job_t *job, lane_t *lane, const uint8_t *
     }
 }
 
-/* How often the other LIDs of the same port leave switch `u` for the switch behind channel `c`, as far as they are laid. */
+/* Count the other LIDs of the same port whose next hop at switch `u` is the switch behind channel `c`. */
 static inline int32_t ibn_taken_by_siblings(const job_t *job, int32_t target, int32_t u, int32_t c)
 {
     const ibn_network *net = job->net;
@@ -119,31 +125,33 @@ static inline int32_t ibn_taken_by_siblings(const job_t *job, int32_t target, in
     return taken;
 }
 
-/* A candidate is better if fewer siblings take it, then if it is cheaper. */
+/* A candidate for a next hop.  It is better if fewer siblings (taken) use it, then if its path costs less. */
 typedef struct {
     int32_t channel, taken;
     double cost;
 } choice_t;
 
-/* Gives a switch its channel. */
+/* Set the next hop of a switch, and store the cost of its path. */
 static inline void ibn_take(const job_t *job, lane_t *lane, uint8_t *next, int32_t u, choice_t choice)
 {
     next[u] = (uint8_t)(choice.channel - job->net->first[u]);
     lane->cost[u] = choice.cost;
 }
 
+/* Replace the best candidate by this one if this one is better. */
 static inline void ibn_consider(choice_t *best, int32_t channel, int32_t taken, double cost)
 {
     if (best->channel < 0 || taken < best->taken || (taken == best->taken && cost < best->cost))
         *best = (choice_t){.channel = channel, .taken = taken, .cost = cost};
 }
 
+/* Return an empty candidate, worse than any other. */
 static inline choice_t ibn_no_choice(void)
 {
     return (choice_t){.channel = -1, .taken = 0, .cost = INFINITY};
 }
 
-/* Shortest rule: of the channels to a switch one hop nearer, only those of the lowest rank are allowed. */
+/* Return the lowest rank of the channels of a switch that lead one hop nearer: the shortest rule allows only these. */
 static inline int32_t ibn_least_rank(const job_t *job, const uint16_t *distance, int32_t u)
 {
     const ibn_network *net = job->net;
@@ -155,6 +163,7 @@ static inline int32_t ibn_least_rank(const job_t *job, const uint16_t *distance,
     return least;
 }
 
+/* Return whether the shortest rule allows a channel; `least` is the result of ibn_least_rank. */
 static inline int ibn_is_allowed(const job_t *job, const uint16_t *distance, int32_t c, int32_t least)
 {
     const ibn_network *net = job->net;

@@ -1,4 +1,4 @@
-/* What the parts of the layering kernel share. */
+/* State of the layering kernel, shared by its parts. */
 #ifndef IBNUE_LAYERING_JOB_H
 #define IBNUE_LAYERING_JOB_H
 
@@ -16,52 +16,58 @@
 typedef struct {
     const ibn_ways *ways;
     acyclic_net net;
-    acyclic graph;
-    uint8_t *next;        /* [D, S] */
-    uint16_t *hops;       /* [D, S] */
-    uint8_t *layer;       /* [D, S], or [S, S] both ways */
-    uint16_t *length;     /* [S, S] longest way between two switches, both ways only */
-    double *load;
-    acyclic_step *step; /* of the unit being placed */
-    int32_t steps;
-    int64_t room;
+    acyclic graph; /* CDG of the placed paths, by layer */
+    uint8_t *next;        /* [D, S] index of each switch's channel among its own, NO_CHANNEL: none */
+    uint16_t *hops;       /* [D, S] hops of each path, NO_WAY: no path */
+    uint8_t *layer;       /* [D, S] layer of each path, with `mutual` [S, S] */
+    uint16_t *length;     /* [S, S] hops of the longest path between two switches, with `mutual` only */
+    double *load; /* [C] */
+    acyclic_step *step; /* CDG edges of the current unit */
+    int32_t steps; /* length of `step` */
+    int64_t room; /* allocated length of `step` */
     ibn_layers *result;
-    int hasty; /* give up at the first length at which a way finds no lane */
-    int64_t budget; /* channels that searches may come by */
-    int failed;
+    int hasty; /* whether to stop after the first path length at which a unit finds no layer */
+    int64_t budget; /* value of graph.visited from which on nothing more is placed */
+    int failed; /* whether memory ran out */
 } layering_job;
 
-/* A first hop, and how full its way is. */
+/* A first hop, and the highest utilisation on its path. */
 typedef struct {
     double worst;
     int32_t channel;
 } detour_t;
 
+/* Return whether memory ran out, or the work limit is exceeded. */
 static inline int ibn_is_over(const layering_job *job)
 {
     return job->failed || job->graph.visited > job->budget;
 }
 
+/* Return the next channel of a switch towards a target. */
 static inline int32_t ibn_channel_of(const layering_job *job, int32_t target, int32_t u)
 {
     return job->net.first[u] + job->next[(int64_t)target * job->net.switches + u];
 }
 
+/* Return the layer at which the search for the paths to a target begins. */
 static inline int32_t ibn_preferred(const layering_job *job, int32_t target)
 {
     return job->ways->region ? job->ways->region[job->ways->root[target]] : 0;
 }
 
+/* Return the layer at which the search for the paths from switch a to switch b begins. */
 static inline int32_t ibn_preferred_by(const layering_job *job, int32_t a, int32_t b)
 {
     return !job->ways->region ? 0 : job->ways->mutual ? job->ways->region[a] + job->ways->region[b] : job->ways->region[b];
 }
 
+/* Return whether the path from a switch to a target counts. */
 static inline int ibn_is_counted(const ibn_ways *ways, int32_t target, int32_t u)
 {
     return ways->counted[u] || ways->counted[ways->root[target]];
 }
 
+/* Return the highest utilisation on the path that begins with channel c, with `flow` added. */
 static inline double ibn_worst_along(const layering_job *job, int32_t target, int32_t c, double flow)
 {
     double worst = 0.0;
@@ -72,6 +78,7 @@ static inline double ibn_worst_along(const layering_job *job, int32_t target, in
     }
 }
 
+/* Add flow along the path that begins with channel c. */
 static inline void ibn_add_flow(layering_job *job, int32_t target, int32_t c, double flow)
 {
     for (;; c = ibn_channel_of(job, target, job->net.dst[c])) {
@@ -81,6 +88,7 @@ static inline void ibn_add_flow(layering_job *job, int32_t target, int32_t c, do
     }
 }
 
+/* Order first hops by the highest utilisation on their paths. */
 static inline int ibn_by_load(const void *a, const void *b)
 {
     const detour_t *x = a, *y = b;

@@ -3,16 +3,16 @@
 
 #include "mixed_ways.h"
 
-/* What waits for what while one column is written in rounds, each when all switches have acknowledged the one before,
- * without waiting for packets to leave: what has got to a channel stays there for all rounds to come, but a packet that
- * comes to a switch after its round finds the new entry only. */
+/* Channel dependencies while one LFT column is written in rounds.  Each round begins when all switches have
+ * acknowledged the round before; packets need not have left the fabric.  A packet that has reached a channel may stay
+ * there in all later rounds.  A packet that reaches a switch after the switch's round finds the new entry only. */
 typedef struct {
     const mixed_tables *t;
-    uint32_t *here;     /* [S], what may have come to each switch so far */
-    uint32_t *flow[2];  /* [S], what may have taken the channel of each way so far */
+    uint32_t *here;     /* [S]: mask of the traffic that may have reached each switch so far */
+    uint32_t *flow[2];  /* [S]: mask of the traffic that may have used the old (0) or new (1) entry */
 } mixed_stage;
 
-/* From one extended channel to the next, and who takes it. */
+/* A dependency of extended channel x on extended channel y, and the mask of the VLs that use it. */
 typedef struct {
     int32_t x, y;
     uint32_t lanes;
@@ -21,7 +21,8 @@ typedef struct {
 int ibn_stage_prepare(mixed_stage *stage, const mixed_tables *tables);
 void ibn_stage_dispose(mixed_stage *stage);
 
-/* Lists at most 4 S turns and returns how many.  enter: uint32 [S]; round: uint8 [S], 0 where nothing changes. */
+/* Write the dependencies of one column to `turn` (at most 4 S) and return their number.  enter: uint32 [S], mask of the
+ * traffic injected at each switch; round: uint8 [S], round of each entry that changes, 0 for the others. */
 int32_t ibn_stage_turns(mixed_stage *stage, const mixed_ways *ways, const uint32_t *enter, const uint8_t *round,
                         mixed_turn *turn);
 

@@ -6,22 +6,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The ways from each switch towards one LID: by the entry before and, where it differs, by the one after. */
+/* The next hops of each switch towards one LID: index 0 for the old entry, index 1 for the new entry if it differs. */
 typedef struct {
     const mixed_tables *t;
-    int32_t *x[2];      /* [S]: extended channel that is taken, -1: none */
-    int32_t *next[2];   /* [S]: switch behind it */
-    int32_t *degree;    /* [S]: scratch; not 0 for switches on a circle or behind one, once the ways are read */
-    int32_t *queue;     /* [S]: switches, each after all that send to it */
-    int32_t sorted;     /* how many are in the queue: S but for circles */
-    bool circles;       /* whether a packet may come back to a switch, also by a cable from a switch to itself */
+    int32_t *x[2];      /* [S]: extended channel of the entry, -1: none */
+    int32_t *next[2];   /* [S]: switch that this channel leads to */
+    int32_t *degree;    /* [S]: scratch; after ibn_mixed_read not 0 on a forwarding loop or downstream of one */
+    int32_t *queue;     /* [S]: switches, each after all switches that send to it */
+    int32_t sorted;     /* length of the queue: S unless there are forwarding loops */
+    bool circles;       /* whether a packet may return to a switch, including over a cable from a switch to itself */
 } mixed_ways;
 
 int ibn_mixed_prepare(mixed_ways *ways, const mixed_tables *tables);
 void ibn_mixed_dispose(mixed_ways *ways);
 void ibn_mixed_read(mixed_ways *ways, int32_t column);
 
-/* What passes each switch (uint32 [S]), if this enters there (uint32 [S]). */
+/* Fill `flow` (uint32 [S]) with the mask of the traffic that passes each switch, given the mask of the traffic injected
+ * at each switch (`enter`, uint32 [S]). */
 void ibn_mixed_spread(const mixed_ways *ways, const uint32_t *enter, uint32_t *flow);
 
 #endif

@@ -1,9 +1,10 @@
-/* What the parts of the Nue kernel share.
+/* State of the Nue kernel, shared by its parts.
  *
- * A LAYER holds the complete channel dependency graph of one VL.  A dependency is a pair of channels a, b with b leaving the
- * switch that a enters; its slot is slot_first[a] + (place of b among the channels of that switch).  It is USED while a
- * tree of the layer has it (counted, so that what was laid can be lifted) or the escape tree does; every other one is free
- * unless it would close a cycle of used ones, which is remembered for a while as BLOCKED. */
+ * A LAYER holds the complete channel dependency graph (CDG) of one VL.  A dependency is a pair of channels a, b,
+ * where b leaves the switch that a enters.  Its slot is slot_first[a] + (index of b among the channels of that
+ * switch).  A dependency is USED while a tree of the layer or the escape tree has it; trees are counted, so that
+ * they can be removed again.  Any other dependency is allowed unless it would close a cycle of used ones.  Such a
+ * dependency is remembered as BLOCKED until the epoch ends. */
 #ifndef IBNUE_INTERNAL_NUE_JOB_H
 #define IBNUE_INTERNAL_NUE_JOB_H
 
@@ -11,49 +12,51 @@
 #include "lane.h"
 
 typedef struct {
-    int32_t *used;    /* [slots] trees with this dependency, one more if the escape tree has it */
-    uint16_t *blocked; /* [slots] epoch in which it would have closed a cycle */
-    uint16_t epoch;
-    int lifted;          /* whether something was lifted in this epoch, so that what is blocked may be free again */
-    int32_t *place, *at; /* [C] a topological order of the used dependencies, and its inverse */
-    const int32_t *parent; /* [S] channel to the parent in the escape tree, -1 at the top of each connected part */
+    int32_t *used;    /* [slots] number of trees with this dependency, one more if the escape tree has it */
+    uint16_t *blocked; /* [slots] last epoch in which the dependency would have closed a cycle */
+    uint16_t epoch; /* raised whenever blocked dependencies are to be tested again */
+    int lifted;          /* whether a dependency was removed in this epoch, so that blocked ones may be allowed again */
+    int32_t *place, *at; /* [C] position in a topological order of the used dependencies; channel at each position */
+    const int32_t *parent; /* [S] channel to the parent in the escape tree, -1 at the root of each connected part */
 } layer_t;
 
 typedef struct {
-    job_t job; /* network, targets, trees: what the balancing kernels take too */
+    job_t job; /* network, targets and trees, as for the balancing kernel */
     const ibn_nue_options *options;
-    int32_t *slot_first; /* [C] */
-    int32_t *part_size;  /* [S] switches in the connected part of each switch */
-    int32_t *target_layer, *escaped;
-    layer_t *layer;
-    int64_t slots;
+    int32_t *slot_first; /* [C] slot of the first dependency of each channel */
+    int32_t *part_size;  /* [S] size of the connected part of each switch */
+    int32_t *target_layer, *escaped; /* [D] layer of each destination; switches on the escape tree */
+    layer_t *layer; /* [layers] */
+    int64_t slots; /* number of dependencies of a layer */
 } nue_t;
 
 typedef struct {
-    int32_t channel, to;
+    int32_t channel, to; /* the next channel of a switch, and the switch behind it */
 } hop_t;
 
 typedef struct {
     lane_t lane;
     hop_t *hop;     /* [S] next hops of the tree that grows */
-    int32_t *wave;  /* [S] when a switch joined the tree, -1: not yet */
-    int64_t *seen;  /* [S] stamps */
-    int64_t stamp;
-    int32_t *mark, *stack, *forward, *backward, *places; /* [C] of the search for cycles */
-    int32_t search;
-    int32_t *log, logged; /* [S] slots blocked since it was emptied, the latest left out once it is full */
-    int32_t *candidate; /* [256] */
-    double *cost;       /* [256] */
-    int32_t *escape;    /* [S] next channel on the escape tree towards one destination */
-    uint8_t *on_escape; /* [S] */
+    int32_t *wave;  /* [S] wave in which a switch joined the tree, -1: not yet */
+    int64_t *seen;  /* [S] stamp of the latest visit of each switch */
+    int64_t stamp; /* stamp of the latest visit, for `seen` */
+    int32_t *mark, *stack, *forward, *backward, *places; /* [C] scratch of the searches for cycles */
+    int32_t search; /* stamp of the latest search, for `mark` */
+    /* [S] slots that were blocked since the log was emptied; once it is full, later ones are left out */
+    int32_t *log, logged;
+    int32_t *candidate; /* [256] channels that a switch may choose from */
+    double *cost;       /* [256] costs of the candidates */
+    int32_t *escape;    /* [S] next channel on the escape tree towards the current destination */
+    uint8_t *on_escape; /* [S] whether a switch uses the escape tree towards the current destination */
 } grower_t;
 
+/* Return the slot of the dependency of channels a and b. */
 static inline int32_t ibn_slot(const nue_t *nue, int32_t a, int32_t b)
 {
     return nue->slot_first[a] + (b - nue->job.net->first[nue->job.net->dst[a]]);
 }
 
-/* Adds flow on the way that a finished tree has from a switch. */
+/* Add flow along the path of a switch in a finished tree. */
 static inline void ibn_send(const nue_t *nue, lane_t *lane, const uint8_t *next, int32_t from, int32_t root, double flow)
 {
     while (from != root) {
@@ -63,7 +66,7 @@ static inline void ibn_send(const nue_t *nue, lane_t *lane, const uint8_t *next,
     }
 }
 
-/* The dependency of the way from u: its channel and the next one on the way.  0: there is none. */
+/* Find the first dependency on the path of u: its channel a and the next channel b.  Return 0 if there is none. */
 static inline int ibn_turn_of(const nue_t *nue, const uint8_t *next, int32_t u, int32_t root, int32_t *a, int32_t *b)
 {
     if (next[u] == NO_CHANNEL)

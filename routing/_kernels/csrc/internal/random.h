@@ -1,4 +1,4 @@
-/* A small seeded generator (splitmix64), the same on every machine. */
+/* Seeded pseudorandom generator (SplitMix64) with the same output on every machine. */
 #ifndef IBNUE_RANDOM_H
 #define IBNUE_RANDOM_H
 

@@ -1,9 +1,7 @@
-/* Flows: when the next message of a CA is due, where it goes, its packets, and what of them has come.
+/* Traffic of both simulations: due times and destinations of messages, their packets, and delivery statistics.
  *
- * Both simulations have their traffic from here.
- *
- * Message n of a flow draws numbers 4n to 4n+3 of a stream that belongs to the CA's channel and the flow's place there,
- * so that no CA's traffic depends on another's. */
+ * Message n of a flow draws numbers 4n to 4n+3 of a random stream.  The stream depends on the CA's channel and the
+ * number of the flow on it, so the traffic of one CA does not depend on the flows of others. */
 #ifndef IBNUE_INTERNAL_SIM_FLOW_H
 #define IBNUE_INTERNAL_SIM_FLOW_H
 
@@ -17,7 +15,7 @@
 
 enum { FLOW_NOTHING, FLOW_LATER, FLOW_NOW };
 
-/* Flow number f of what the wrapper lays out: a row of numbers and one of reals. */
+/* Copy row f of the wrapper's arrays into a flow; columns are FLOW_NUMBERS and FLOW_REALS of running.py. */
 static inline void ibn_flow_set(ibn_flow *flow, const ibn_sim_traffic *traffic, int64_t f)
 {
     const int64_t *n = traffic->numbers + f * IBN_FLOW_NUMBERS;
@@ -46,17 +44,19 @@ static inline void ibn_flow_set(ibn_flow *flow, const ibn_sim_traffic *traffic, 
     flow->hot = r[4];
 }
 
+/* Convert a random number to a fraction, at least 0 and below 1. */
 static inline double ibn_fraction(uint64_t number)
 {
     return (double)(number >> 11) * 0x1p-53;
 }
 
+/* Return one of `count` entries of `lists` from `list` on, chosen by the upper half of a random number. */
 static inline int32_t ibn_pick(const int32_t *lists, int32_t list, int32_t count, uint64_t number)
 {
     return lists[list + (int32_t)(((number >> 32) * (uint64_t)count) >> 32)];
 }
 
-/* The LID that message n goes to. */
+/* Return the destination LID of message n. */
 static inline int32_t ibn_flow_destination(const ibn_flow *flow, const int32_t *lists, int64_t n)
 {
     uint64_t number = ibn_number(flow->key, 4 * (uint64_t)n + 1);
@@ -72,7 +72,7 @@ static inline int32_t ibn_flow_destination(const ibn_flow *flow, const int32_t *
     return lists[flow->list + step];
 }
 
-/* When message n is due, given when the one before it was. */
+/* Set the tick at which message n is due, given the due time of message n - 1. */
 static inline void ibn_flow_due(ibn_flow *flow, const int64_t *trace, int64_t n)
 {
     double u = ibn_fraction(ibn_number(flow->key, 4 * (uint64_t)n));
@@ -100,7 +100,7 @@ static inline void ibn_flow_due(ibn_flow *flow, const int64_t *trace, int64_t n)
     }
 }
 
-/* The next message: where it goes, and when the one after it is due. */
+/* Begin the next message: set its destination and size, and the due time of the message after it. */
 static inline void ibn_flow_begin(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     int64_t n = flow->made++;
@@ -115,7 +115,7 @@ static inline void ibn_flow_begin(ibn_flow *flow, const int32_t *lists, const in
     ibn_flow_due(flow, trace, n + 1);
 }
 
-/* Before the first message. */
+/* Initialize a flow before its first message. */
 static inline void ibn_flow_start(ibn_flow *flow, uint64_t seed, const int64_t *trace)
 {
     flow->key = ibn_key(seed, 1, (uint64_t)flow->channel << 20 | (uint64_t)flow->index);
@@ -123,9 +123,10 @@ static inline void ibn_flow_start(ibn_flow *flow, uint64_t seed, const int64_t *
     ibn_flow_due(flow, trace, 0);
 }
 
-/* Is a packet to be cut?  FLOW_NOW: yes; FLOW_LATER: the next message has a time, which the caller comes back at;
- * FLOW_NOTHING: one stands at the CA's port already, or somebody comes back, or no message is left, or as many packets
- * are under way as may be. */
+/* Return whether the caller has to cut a packet, and begin the next message if one is due.
+ *
+ * FLOW_NOW: cut a packet now.  FLOW_LATER: schedule an injection event at flow->due.  FLOW_NOTHING: do nothing, because
+ * a packet is already at the CA's port, an event is pending, no message is left, or the window is full. */
 static inline int ibn_flow_next(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     if (flow->head != IBN_NONE)
@@ -149,7 +150,7 @@ static inline int ibn_flow_next(ibn_flow *flow, const int32_t *lists, const int6
     return FLOW_NOW;
 }
 
-/* Cut packet p, of flow f, from the message, and put it in front of the CA's port. */
+/* Cut packet p from the current message of flow f, and make it the packet at the CA's port. */
 static inline void ibn_flow_cut(ibn_flow *flow, int32_t f, ibn_packet *packet, int32_t p, int64_t now)
 {
     packet->bytes = (uint16_t)(flow->left < flow->mtu ? flow->left : flow->mtu);
@@ -164,7 +165,7 @@ static inline void ibn_flow_cut(ibn_flow *flow, int32_t f, ibn_packet *packet, i
     flow->head = p;
 }
 
-/* A packet begins to leave its CA. */
+/* Count a packet that begins to leave its CA. */
 static inline void ibn_flow_sent(ibn_flow *flow, ibn_packet *packet, int64_t now)
 {
     packet->entered = now;
@@ -172,7 +173,7 @@ static inline void ibn_flow_sent(ibn_flow *flow, ibn_packet *packet, int64_t now
     flow->sent_bytes += packet->bytes;
 }
 
-/* Its tail has come to where it should. */
+/* Count a packet whose tail has reached its destination. */
 static inline void ibn_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_t now)
 {
     int64_t latency = now - packet->born;
@@ -185,7 +186,7 @@ static inline void ibn_flow_got(ibn_flow *flow, const ibn_packet *packet, int64_
         flow->worst = latency;
 }
 
-/* A packet of a flow is not under way any more: does this open its window?  Then the caller comes back a tick later. */
+/* Return whether the end of a packet reopens its flow's window; the caller then schedules an injection a tick later. */
 static inline int ibn_flow_opens(ibn_flow *flow)
 {
     int shut = flow->shut;
@@ -193,7 +194,7 @@ static inline int ibn_flow_opens(ibn_flow *flow)
     return shut;
 }
 
-/* How many flows have a packet that could not leave its CA yet. */
+/* Return the number of flows with a packet that has not left its CA yet. */
 static inline int64_t ibn_flow_pressing(const ibn_flow *flow, int32_t flows)
 {
     int64_t count = 0;

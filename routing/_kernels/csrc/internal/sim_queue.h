@@ -1,10 +1,10 @@
-/* Into the queue of an output, out of it again, and the credits for the room that a packet leaves behind. */
+/* Output queues of channels, and the return of credits for the buffer space that a packet leaves. */
 #ifndef IBNUE_INTERNAL_SIM_QUEUE_H
 #define IBNUE_INTERNAL_SIM_QUEUE_H
 
 #include "sim.h"
 
-/* The buffer of a lane has blocks to offer again from that time on. */
+/* Return blocks of a VC's buffer to its sender; they are free at tick `when`. */
 IBN_SPECIALIZED void ibn_give_back(ibn_sim *sim, int32_t c, int32_t lane, int32_t blocks, int64_t when, int plain)
 {
     sim->lane[lane].returning += blocks;
@@ -15,17 +15,19 @@ IBN_SPECIALIZED void ibn_give_back(ibn_sim *sim, int32_t c, int32_t lane, int32_
     ibn_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, lane, blocks);
 }
 
+/* Return the queue at a channel for one VL and one input. */
 static inline ibn_fifo *ibn_queue(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input)
 {
     return &sim->queue[channel->queues + vl * channel->inputs + input];
 }
 
-/* The word with an input's bit. */
+/* Return the word of a VC's input mask that has the bit of an input. */
 IBN_SPECIALIZED uint64_t *ibn_word(const ibn_sim *sim, int32_t l, int32_t input, int plain)
 {
     return plain ? &sim->lane[l].mask : &ibn_mask(sim, l)[input >> 6];
 }
 
+/* Append packet p to the queue of an input at channel c, and have the channel arbitrated when it is free. */
 IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input, int plain)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -43,7 +45,8 @@ IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl,
         sim->packet[queue->tail].next = p;
     }
     queue->tail = p;
-    int64_t since = channel->vls ? INT64_MIN : now; /* without a branch: it goes either way */
+    /* The channel could have sent since now if its queues were empty.  A branch here would often be mispredicted. */
+    int64_t since = channel->vls ? INT64_MIN : now;
     channel->busy = channel->busy > since ? channel->busy : since;
     if (!lane->waiting++) {
         channel->vls |= (uint16_t)(1u << vl);
@@ -61,7 +64,7 @@ IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl,
     }
 }
 
-/* Take the packet in front of an input out of its queue. */
+/* Remove the first packet from the queue of an input. */
 IBN_SPECIALIZED void ibn_dequeue(
     ibn_sim *sim, int32_t l, int32_t vl, int32_t input, ibn_channel *channel, ibn_fifo *queue, int plain)
 {

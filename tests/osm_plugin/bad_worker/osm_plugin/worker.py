@@ -46,6 +46,16 @@ def wrong_tables(fault):
     return write
 
 
+class SlowWorker(real.Worker):
+    """Takes its time for tables, computing."""
+
+    def _route(self, *arguments):
+        end = time.monotonic() + float(os.environ["IBNUE_TEST_SECONDS"])
+        while time.monotonic() < end:
+            sum(range(10000))
+        return super()._route(*arguments)
+
+
 def broken_engine(*_):
     raise ZeroDivisionError("by test")
 
@@ -56,8 +66,9 @@ def main(setup_text):
         sys.exit("no mood for work")
     if fault == "mute":
         time.sleep(600)
-    if fault in {"nonsense", "hang up", "other words"}:
-        link.send(json.dumps({"engines": real.engine_names(), "about": "a bad one"}).encode())
+    if fault in {"nonsense", "hang up", "other words", "stranger"}:
+        spoken = "another" if fault == "stranger" else real.protocol()
+        link.send(json.dumps({"engines": real.engine_names(), "about": "a bad one", "protocol": spoken}).encode())
         link.recv(1 << 16)
         if fault != "hang up":
             link.send(b"\xff{[" if fault == "nonsense" else b"[1, 2]")
@@ -66,6 +77,8 @@ def main(setup_text):
     link.detach()
     if fault == "bug":
         real.read_request = broken_engine
+    elif fault == "slow":
+        real.Worker = SlowWorker
     else:
         real.write_answer = wrong_tables(fault)
     return real.main(setup_text)

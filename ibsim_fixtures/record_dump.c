@@ -1,0 +1,154 @@
+/* A plugin of OpenSM that writes down, each time the subnet is up, what OpenSM knows of service levels: the SL of every
+ * path between base LIDs, as the routing engine in use gives it, and the SL2VL rows that the switches have confirmed.
+ * One binary file takes the place of a million queries.  It appears complete or not at all. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <opensm/osm_event_plugin.h>
+#include <opensm/osm_log.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_version.h>
+
+#define ROOM 4096
+
+struct recorder {
+    osm_opensm_t *osm;
+    uint32_t sweeps; /* times that the subnet was up */
+};
+
+struct head {
+    char magic[8];   /* "ibnue-r1" */
+    uint32_t sweeps; /* as above: how new the file is */
+    uint32_t ports;  /* of ports with a LID; then follow uint16 lid[ports] and uint8 sl[ports][ports], by source */
+    uint32_t rows;   /* of SL2VL rows, which come last */
+    uint32_t zero;
+};
+
+struct row {
+    uint64_t guid; /* node GUID of the switch */
+    uint8_t in;    /* in-port, 0: the switch itself */
+    uint8_t out;   /* out-port */
+    uint8_t vl[16];
+    uint8_t zero[6];
+};
+
+/* Base LIDs of all ports, in host order; returns how many. */
+static uint32_t collect_lids(const osm_opensm_t *osm, uint16_t *lid)
+{
+    const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
+    uint32_t count = 0;
+
+    for (cl_map_item_t *item = cl_qmap_head(ports); item != cl_qmap_end(ports); item = cl_qmap_next(item)) {
+        uint16_t base = cl_ntoh16(osm_port_get_base_lid((osm_port_t *)item));
+
+        if (base)
+            lid[count++] = base;
+    }
+    return count;
+}
+
+static void fill_sls(const osm_opensm_t *osm, const uint16_t *lid, uint32_t count, uint8_t *sl)
+{
+    struct osm_routing_engine *engine = osm->routing_engine_used;
+
+    if (!engine || !engine->path_sl)
+        return; /* SL 0, as the SA answers without QoS policies */
+    for (uint32_t from = 0; from < count; from++)
+        for (uint32_t to = 0; to < count; to++)
+            sl[(size_t)from * count + to] = engine->path_sl(engine->context, 0, cl_hton16(lid[from]), cl_hton16(lid[to]));
+}
+
+/* Rows between cabled ports, and from port 0; OpenSM writes no others.  Returns how many; counts alone without a file. */
+static uint32_t write_rows(const osm_opensm_t *osm, FILE *file)
+{
+    const cl_qmap_t *switches = &osm->subn.sw_guid_tbl;
+    uint32_t count = 0;
+
+    for (cl_map_item_t *item = cl_qmap_head(switches); item != cl_qmap_end(switches); item = cl_qmap_next(item)) {
+        const osm_node_t *node = ((osm_switch_t *)item)->p_node;
+        uint8_t ports = osm_node_get_num_physp(node);
+
+        for (uint8_t out = 1; out < ports; out++) {
+            const osm_physp_t *leave = osm_node_get_physp_ptr((osm_node_t *)node, out);
+
+            if (!leave || !osm_physp_get_remote(leave))
+                continue;
+            for (uint8_t in = 0; in < ports; in++) {
+                const osm_physp_t *enter = osm_node_get_physp_ptr((osm_node_t *)node, in);
+                struct row row = {.guid = cl_ntoh64(osm_node_get_node_guid(node)), .in = in, .out = out};
+
+                if (in && (!enter || !osm_physp_get_remote(enter)))
+                    continue;
+                count++;
+                if (!file)
+                    continue;
+                for (uint8_t sl = 0; sl < 16; sl++)
+                    row.vl[sl] = ib_slvl_table_get(osm_physp_get_slvl_tbl(leave, in), sl);
+                fwrite(&row, sizeof(row), 1, file);
+            }
+        }
+    }
+    return count;
+}
+
+static int write_all(const struct recorder *own, const char *path)
+{
+    const osm_opensm_t *osm = own->osm;
+    struct head head = {.magic = "ibnue-r1", .sweeps = own->sweeps, .rows = write_rows(osm, NULL)};
+    uint16_t *lid = calloc(cl_qmap_count(&osm->subn.port_guid_tbl) + 1, sizeof(*lid));
+    uint8_t *sl = NULL;
+    FILE *file = fopen(path, "w");
+    int failed = -1;
+
+    if (file && lid) {
+        head.ports = collect_lids(osm, lid);
+        sl = calloc((size_t)head.ports * head.ports + 1, 1);
+    }
+    if (sl) {
+        fill_sls(osm, lid, head.ports, sl);
+        fwrite(&head, sizeof(head), 1, file);
+        fwrite(lid, sizeof(*lid), head.ports, file);
+        fwrite(sl, head.ports, head.ports, file);
+        write_rows(osm, file);
+        failed = ferror(file);
+    }
+    if (file && fclose(file))
+        failed = -1;
+    free(lid);
+    free(sl);
+    return failed;
+}
+
+static void *create(osm_opensm_t *osm)
+{
+    struct recorder *own = calloc(1, sizeof(*own));
+
+    if (own)
+        own->osm = osm;
+    return own;
+}
+
+static void report(void *context, osm_epi_event_id_t event, void *data)
+{
+    struct recorder *own = context;
+    char beside[ROOM], path[ROOM];
+
+    (void)data;
+    if (event != OSM_EVENT_ID_SUBNET_UP)
+        return;
+    own->sweeps++;
+    snprintf(path, sizeof(path), "%s/ibnue-records.bin", own->osm->subn.opt.dump_files_dir);
+    snprintf(beside, sizeof(beside), "%s/.ibnue-records.new", own->osm->subn.opt.dump_files_dir);
+    if (write_all(own, beside) || rename(beside, path))
+        osm_log(&own->osm->log, OSM_LOG_ERROR, "ERR IBNE: %s cannot be written: %s\n", path, strerror(errno));
+}
+
+osm_event_plugin_t osm_event_plugin = {
+    .osm_version = OSM_VERSION,
+    .create = create,
+    .delete = free,
+    .report = report,
+};

@@ -1,0 +1,143 @@
+"""SLs and SL2VL rows of a running lab in one file, written by a small OpenSM plugin.
+
+ibsim does not transport answers of several packets, so the SA can only be queried for one path at a time.  That takes
+half a minute for 600 end ports.  The plugin writes the answers that OpenSM would give, and a sample of them is checked
+by queries.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ibsim_fixtures import mad_client
+from ibsim_fixtures.opensm import Plugin
+from ibsim_fixtures.opensm_log import EventKind
+from ibsim_fixtures.path_dump import compile_plugin
+from ibsim_fixtures.processes import LabError, poll
+
+if TYPE_CHECKING:
+    from ibsim_fixtures.lab import Lab
+
+NAME = "ibnue-records"
+FILE = "ibnue-records.bin"
+SAMPLE = 2000
+"""Maximum number of paths, and of rows, that are queried to check a file."""
+
+_HEAD = np.dtype([("magic", "S8"), ("sweeps", "<u4"), ("ports", "<u4"), ("rows", "<u4"), ("zero", "<u4")])
+_ROW = np.dtype([("guid", "<u8"), ("in", "u1"), ("out", "u1"), ("vl", "u1", 16), ("zero", "V6")])
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """SLs and SL2VL rows in OpenSM after a sweep.
+
+    Attributes
+    ----------
+    sweeps
+        Number of sweeps so far that reached SUBNET UP.
+    lids, sl
+        int64[N] base LIDs, and uint8[N, N] SLs by source and destination, 0 from a LID to itself.
+    rows
+        SL2VL rows between cabled ports of switches: ``guid``, ``in``, ``out``, ``vl`` [16].
+    """
+
+    sweeps: int
+    lids: npt.NDArray[np.int64]
+    sl: npt.NDArray[np.uint8]
+    rows: npt.NDArray[np.void]
+
+
+def record_plugin(folder: str | Path) -> Plugin:
+    """Compile the plugin into a folder.  With it, OpenSM writes :data:`FILE` beside its dumps after each sweep.
+
+    Raises
+    ------
+    EnvironmentProblem
+        There is no compiler, or the headers of OpenSM are missing.
+    """
+    compile_plugin(Path(__file__).with_name("record_dump.c"), NAME, Path(folder))
+    return Plugin(NAME, folder=Path(folder))
+
+
+def with_records(plugin: Plugin | None, folder: Path) -> Plugin:
+    """Return a plugin that also writes the records.  If ``plugin`` is given, ``folder`` must be its folder."""
+    own = record_plugin(folder)
+    if plugin is None:
+        return own
+    return Plugin(f"{plugin.name} {own.name}", plugin.options, plugin.folder, plugin.environment)
+
+
+def parse_records(data: bytes) -> Records:
+    """Parse the bytes of the file.
+
+    Raises
+    ------
+    LabError
+        The file is incomplete or damaged.
+    """
+    if len(data) < _HEAD.itemsize or not data.startswith(b"ibnue-r1"):
+        raise LabError(f"{FILE} is damaged")
+    head = np.frombuffer(data, _HEAD, 1)
+    count = int(head["ports"][0])
+    sls, rows = _HEAD.itemsize + 2 * count, _HEAD.itemsize + 2 * count + count * count
+    if len(data) != rows + int(head["rows"][0]) * _ROW.itemsize:
+        raise LabError(f"{FILE} is damaged")
+    return Records(
+        sweeps=int(head["sweeps"][0]),
+        lids=np.frombuffer(data[_HEAD.itemsize : sls], "<u2").astype(np.int64),
+        sl=np.frombuffer(data[sls:rows], np.uint8).reshape(count, count),
+        rows=np.frombuffer(data[rows:], _ROW),
+    )
+
+
+def checked_records(lab: Lab) -> Records | None:
+    """Return the records of the last sweep if a sample equals the answers of the SA and the switches, else None.
+
+    A different sample is used after every sweep.
+
+    Raises
+    ------
+    LabError
+        The file was not written in time, or is damaged.
+    """
+    path = lab.opensm.folder / FILE
+    up = sum(event.kind is EventKind.SUBNET_UP for event in lab.opensm.events())
+    found: list[Records] = []
+
+    def written() -> bool:
+        if path.exists():
+            found[:] = [parse_records(path.read_bytes())]
+        return bool(found) and found[0].sweeps >= up
+
+    if not poll(written, lab.opensm.timeout):
+        raise LabError(f"{FILE} was not written after the sweep")
+    return found[0] if _sample_agrees(lab, found[0]) else None
+
+
+def _sample_agrees(lab: Lab, records: Records) -> bool:
+    """Query the SA and the switches for a sample of paths and rows, and return whether all answers agree."""
+    rng = random.Random(records.sweeps)
+    pairs = [divmod(place, len(records.lids)) for place in _some(rng, records.sl.size)]
+    pairs = [(a, b) for a, b in pairs if a != b]
+    rows = records.rows[_some(rng, len(records.rows))]
+    owners = lab.owners()
+    lid = {owner.guid: owner.lid for owner in owners if owner.kind == "SW"}
+    lids = records.lids.tolist()
+    sls, vls = mad_client.ask(
+        lab.ibsim,
+        sm_lid=lab.sm_lid(owners),
+        paths=[(lids[a], lids[b]) for a, b in pairs],
+        sl2vl=[(lid.get(int(row["guid"]), 0), int(row["in"]), int(row["out"])) for row in rows],
+    )
+    return sls == [int(records.sl[a, b]) for a, b in pairs] and vls == [tuple(row["vl"].tolist()) for row in rows]
+
+
+def _some(rng: random.Random, count: int) -> Sequence[int]:
+    return sorted(rng.sample(range(count), min(count, SAMPLE)))

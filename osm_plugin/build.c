@@ -1,0 +1,50 @@
+/* Build information that can be read from the library's file without loading it. */
+#include "shim.h"
+
+#include <opensm/osm_event_plugin.h>
+#include <opensm/osm_mcast_mgr.h>
+#include <opensm/osm_multicast.h>
+#include <opensm/osm_partition.h>
+#include <opensm/osm_qos_policy.h>
+#include <opensm/osm_version.h>
+
+#include "abi.h"
+
+#define STRUCT_ROW(name) {#name, 0, sizeof(name)},
+#define MEMBER_ROW(name, member) {#name "." #member, offsetof(name, member), sizeof(((name *)0)->member)},
+#define ONE(...) +1
+
+/* osm_plugin/build_info.py looks for the first 16 bytes and reads the rest as this struct. */
+struct build {
+    char magic[16];
+    char opensm[32];    /* version, as in OSM_VERSION */
+    char package[32];   /* version of ibnue */
+    char protocol[32];  /* protocol() in osm_plugin/build_info.py of the package that built the library */
+    char python[512];   /* path of the interpreter */
+    uint32_t rows;      /* structs and members in `row` */
+    struct {
+        char name[56];         /* "struct" or "struct.member" */
+        uint32_t offset, size; /* bytes */
+    } row[0 IBNUE_STRUCTS(ONE) IBNUE_MEMBERS(ONE)];
+};
+
+__attribute__((used)) static const struct build build = {
+    .magic = "IBNUE-BUILD-1\n\n",
+    .opensm = OSM_VERSION,
+    .package = IBNUE_PACKAGE,
+    .protocol = IBNUE_PROTOCOL,
+    .python = IBNUE_PYTHON,
+    .rows = 0 IBNUE_STRUCTS(ONE) IBNUE_MEMBERS(ONE),
+    .row = {IBNUE_STRUCTS(STRUCT_ROW) IBNUE_MEMBERS(MEMBER_ROW)},
+};
+
+/* Return the FNV-1a hash of all rows, which the log shows.  build_info.py computes the same hash from the file. */
+uint64_t ibnue_abi_hash(void)
+{
+    const unsigned char *byte = (const unsigned char *)build.row;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < sizeof(build.row); i++)
+        hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}

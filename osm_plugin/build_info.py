@@ -1,0 +1,99 @@
+"""Build information of the plugin library, read from the file without loading it, and the protocol of this package.
+
+Imports nothing but the standard library, because the host uses this module inside OpenSM.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from routing.errors import EnvironmentProblem
+
+_MAGIC = b"IBNUE-BUILD-1\n\n\0"
+_HEAD = struct.Struct("<16s32s32s32s512sI")
+_ROW = struct.Struct("<56sII")
+_MOST_ROWS = 1000
+_PROTOCOL_FILES = ("host.h", "layout.h")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+@functools.cache
+def protocol() -> str:
+    """Return a hash of the interface between library, host and worker: structs in shared memory, and function calls.
+
+    The result is cached.  If the package is replaced while OpenSM runs, the host keeps the hash of its own version.
+    """
+    digest = hashlib.sha256()
+    for name in _PROTOCOL_FILES:
+        text = _COMMENT.sub("", Path(__file__).with_name(name).read_text(encoding="utf-8"))
+        digest.update(" ".join(text.split()).encode())
+    return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class BuildInfo:
+    """Description of the sources from which a library was built.
+
+    Attributes
+    ----------
+    opensm
+        The version of OpenSM's headers, e.g. "OpenSM 3.3.23".
+    package
+        The version of ibnue.
+    protocol
+        :func:`protocol` of the package that built it.
+    python
+        The interpreter that the worker runs with.
+    layout
+        A hash of ``members``, as printed in OpenSM's log.
+    members
+        Offset and size in bytes of the OpenSM structs and struct members that the plugin uses, by name.
+    """
+
+    opensm: str
+    package: str
+    protocol: str
+    python: str
+    layout: str
+    members: dict[str, tuple[int, int]]
+
+
+def read_build_info(library: Path) -> BuildInfo:
+    """Read the build information of a library.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The file cannot be read, or was not built by ``ibnue plugin install`` of this or a later version.
+    """
+    try:
+        data = library.read_bytes()
+    except OSError as problem:
+        raise EnvironmentProblem(f"{library}: cannot be read: {problem.strerror or problem}") from None
+    at = data.find(_MAGIC)
+    if at < 0 or at + _HEAD.size > len(data):
+        raise EnvironmentProblem(f"{library}: does not say what it was built from (run 'ibnue plugin install' again)")
+    _, opensm, package, spoken, python, rows = _HEAD.unpack_from(data, at)
+    begin, end = at + _HEAD.size, at + _HEAD.size + rows * _ROW.size
+    if rows > _MOST_ROWS or end > len(data):
+        raise EnvironmentProblem(f"{library}: is damaged (run 'ibnue plugin install' again)")
+    members = {_text(name): (offset, size) for name, offset, size in _ROW.iter_unpack(data[begin:end])}
+    layout = f"{_fnv1a(data[begin:end]):016x}"
+    return BuildInfo(_text(opensm), _text(package), _text(spoken), _text(python), layout, members)
+
+
+def _text(field: bytes) -> str:
+    return field.split(b"\0", 1)[0].decode(errors="replace")
+
+
+def _fnv1a(data: bytes) -> int:
+    """Return the 64-bit FNV-1a hash, as ``ibnue_abi_hash`` in build.c."""
+    value = 0xCBF29CE484222325
+    for byte in data:
+        value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return value

@@ -1,0 +1,155 @@
+"""Check of the plugin's configuration together with opensm.conf, before OpenSM reads these files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from osm_plugin.config import PluginConfig, config_path, read_config
+from osm_plugin.opensm_conf import OpensmConf, take_over
+from routing.engines import ENGINES
+from routing.engines.base import Objective
+from routing.errors import IbnueError, InputError
+from routing.formats.bundle import read_bundle
+from routing.formats.guid_files import read_guid_list
+from routing.formats.text import read_text
+from routing.policy import read_policy
+
+PLUGIN = "ibnue"
+BUILTIN = ("minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
+_READERS: dict[str, Callable[[Path], Any]] = {
+    "root_guid_file": read_guid_list,
+    "policies": read_policy,
+    "bundle": read_bundle,
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the result of a check.
+
+    Attributes
+    ----------
+    wrong
+        Whether this is an error; otherwise it is a hint.
+    text
+        The line, with file and remedy.
+    """
+
+    wrong: bool
+    text: str
+
+
+def check_configuration(path: Path | None, opensm_conf: Path | None) -> list[Finding]:
+    """Check a configuration (None: defaults) and an opensm.conf (None: none) together.
+
+    Raises
+    ------
+    EnvironmentProblem
+        One of the two files cannot be read.
+    """
+    findings: list[Finding] = []
+    config = PluginConfig()
+    if path is not None:
+        read_text(path)
+        try:
+            config = read_config(path)
+        except InputError as problem:
+            return [Finding(True, str(problem))]
+        findings += _named_files(config)
+        findings += _engine_values(config, path)
+    if opensm_conf is not None:
+        findings += _opensm_conf(config, path, opensm_conf)
+    return findings
+
+
+def _named_files(config: PluginConfig) -> Iterator[Finding]:
+    for keys, path in config.files.items():
+        try:
+            _READERS[keys[-1]](path)
+        except IbnueError as problem:  # noqa: PERF203  (each file has its own error)
+            yield Finding(True, f"{'.'.join(filter(None, keys))}: {problem}")
+
+
+def _engine_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
+    known = {objective.value for objective in Objective}
+    for name, table in config.engine.items():
+        where = f"{path}: [engine{'.' if name else ''}{name}]"
+        if name and name not in ENGINES:
+            yield Finding(True, f"{where}: unknown engine (known are {', '.join(ENGINES)})")
+        if "objective" in table and table["objective"] not in known:
+            yield Finding(
+                True, f"{where}: unknown objective {table['objective']!r} (one of {', '.join(sorted(known))})"
+            )
+        if "effort" in table and "budget" in table:
+            yield Finding(True, f"{where}: effort and budget set the same thing (leave one out)")
+
+
+def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> Iterator[Finding]:
+    text = read_text(conf_path)
+    lines = [line.strip().partition(" ") for line in text.splitlines() if line.strip() and line.strip()[0] != "#"]
+    said = {key: value.strip() for key, _, value in lines}
+    if PLUGIN not in said.get("event_plugin_name", "").replace(",", " ").split():
+        yield Finding(True, f"{conf_path}: event_plugin_name does not name {PLUGIN} (event_plugin_name {PLUGIN})")
+    yield from _options_line(said.get("event_plugin_options", ""), path, conf_path)
+    names = said.get("routing_engine", "").replace(",", " ").split()
+    yield from _engine_names(names, config, conf_path)
+    yield from _qos(said, names, config, conf_path)
+    if said.get("use_ucast_cache", "").upper() == "TRUE":
+        yield Finding(
+            False, f"{conf_path}: use_ucast_cache TRUE: OpenSM does not call the engine when a leaf switch or CA is "
+            "lost or comes back, so those tables are OpenSM's (FALSE keeps all tables proven)"
+        )  # fmt: skip
+    for name in dict.fromkeys(name.removeprefix(f"{PLUGIN}-") for name in names if name.startswith(f"{PLUGIN}-")):
+        own = config.options_of(name)
+        _, verdicts = take_over(OpensmConf.of(text), name, own)
+        yield from (Finding(False, f"{conf_path}, {PLUGIN}-{name}: {v}") for v in verdicts if not v.honoured)
+
+
+def _options_line(options: str, path: Path | None, conf_path: Path) -> Iterator[Finding]:
+    try:
+        named = config_path("" if options == "(null)" else options)
+    except InputError as problem:
+        yield Finding(True, f"{conf_path}: {problem}")
+        return
+    if path is not None and named is None:
+        yield Finding(True, f"{conf_path}: {path} is not named (event_plugin_options --config {path.absolute()})")
+    elif path is not None and named is not None and named.resolve() != path.resolve():
+        yield Finding(True, f"{conf_path}: event_plugin_options names {named}, not {path}")
+
+
+def _engine_names(names: list[str], config: PluginConfig, conf_path: Path) -> Iterator[Finding]:
+    ours = {f"{PLUGIN}-{name}" for name in (*ENGINES, "bundle")}
+    if not ours & set(names):
+        yield Finding(True, f"{conf_path}: routing_engine names no engine of the plugin (routing_engine {PLUGIN}-updn)")
+    for name in names:
+        if name not in ours and name not in BUILTIN and name != "no_fallback":
+            yield Finding(True, f"{conf_path}: unknown engine {name!r} (known are {', '.join(sorted(ours))})")
+    if f"{PLUGIN}-bundle" in names and config.bundle is None:
+        yield Finding(True, f'{conf_path}: {PLUGIN}-bundle needs a bundle (set bundle = "FILE" in the configuration)')
+    if "no_fallback" not in names:
+        yield Finding(
+            False, f"{conf_path}: without no_fallback OpenSM's own minhop follows when all engines fail; its tables "
+            "may have credit loops"
+        )  # fmt: skip
+
+
+def _qos(said: dict[str, str], names: list[str], config: PluginConfig, conf_path: Path) -> Iterator[Finding]:
+    if said.get("qos", "").upper() == "TRUE":
+        return
+    for name in (name.removeprefix(f"{PLUGIN}-") for name in names if name.startswith(f"{PLUGIN}-")):
+        vls = config.options_of(name).get("vls", "auto")
+        if isinstance(vls, int) and vls > 1:
+            text = f"{PLUGIN}-{name} is to have {vls} VLs, and without QoS OpenSM sets up one (qos TRUE, or vls = 1)"
+            yield Finding(True, f"{conf_path}: {text}")
+        elif name in ("dfsssp", "lash"):
+            text = f"{PLUGIN}-{name} mostly needs more than one VL, and without QoS OpenSM sets up one (qos TRUE)"
+            yield Finding(False, f"{conf_path}: {text}")
+
+
+def as_table(findings: list[Finding]) -> list[dict[str, Any]]:
+    """Return the findings as objects for JSON."""
+    return [dataclasses.asdict(finding) for finding in findings]

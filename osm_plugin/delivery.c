@@ -1,0 +1,109 @@
+/* Check in one pass over the LFTs that their paths have the lengths that the hop counts state.
+ *
+ * A path along which the hop count falls by one per switch ends at the switch that delivers, and cannot loop.  Only
+ * entries without this property are followed switch by switch. */
+#include "view.h"
+
+#include <stdlib.h>
+
+#define MOST_HOPS 254 /* hop count of all paths with 254 or more hops */
+
+struct tables {
+    const struct view *view;
+    const uint8_t *lft, *hops; /* [switches][lids] */
+    const int32_t *next;       /* [switches][PORTS], row of the switch at the other end, or -1 */
+    uint32_t switches, lids;
+};
+
+/* Return whether a switch delivers a LID: to the end port cabled to it, or to its own port 0. */
+static int delivers(const struct tables *tables, uint32_t row, uint32_t lid)
+{
+    return tables->view->switch_of[lid] == (int32_t)row &&
+           tables->lft[(size_t)row * tables->lids + lid] == tables->view->port_of[lid];
+}
+
+enum { GOES_ROUND = -2, ENDS = -1 };
+
+/* Follow an entry.  Return the number of hops to the switch that delivers, GOES_ROUND if the path has a forwarding
+ * loop, or ENDS if it stops before. */
+static int64_t follow(const struct tables *tables, uint32_t row, uint32_t lid)
+{
+    for (int64_t steps = 0; steps <= tables->switches; steps++) {
+        int32_t next = tables->next[(size_t)row * PORTS + tables->lft[(size_t)row * tables->lids + lid]];
+        if (delivers(tables, row, lid))
+            return steps;
+        if (next < 0)
+            return ENDS;
+        row = (uint32_t)next;
+    }
+    return GOES_ROUND;
+}
+
+/* Return whether the hop count of an entry matches its path.  A path that ends early must have no hop count, and a loop
+ * never matches. */
+static int check_entry(const struct tables *tables, uint32_t row, uint32_t lid)
+{
+    uint8_t hops = tables->hops[(size_t)row * tables->lids + lid];
+    int64_t found = follow(tables, row, lid);
+
+    if (found < 0)
+        return found == ENDS && hops == OSM_NO_PATH;
+    return hops == (found < MOST_HOPS ? found : MOST_HOPS);
+}
+
+/* Return whether all entries of a switch match their hop counts. */
+static int check_row(const struct tables *tables, uint32_t row)
+{
+    const uint8_t *lft = tables->lft + (size_t)row * tables->lids, *hops = tables->hops + (size_t)row * tables->lids;
+    const int32_t *next = tables->next + (size_t)row * PORTS;
+
+    for (uint32_t lid = 0; lid < tables->lids; lid++) {
+        int32_t to = next[lft[lid]];
+        uint8_t rest = to < 0 ? OSM_NO_PATH : tables->hops[(size_t)to * tables->lids + lid];
+        if (rest < MOST_HOPS - 1 && hops[lid] == rest + 1)
+            continue;
+        if (lft[lid] == OSM_NO_PATH && hops[lid] == OSM_NO_PATH)
+            continue;
+        if (!check_entry(tables, row, lid))
+            return 0;
+    }
+    return 1;
+}
+
+/* Check the hop counts of an answer.  Return 0 if all are right, which also proves that the LFTs have no forwarding
+ * loop.  Return 1 if one is wrong, -1 if memory is short. */
+int ibnue_delivery_check(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
+{
+    struct tables tables = {view, bytes + answer->lft_at, bytes + answer->hops_at, NULL, answer->switches, answer->lids};
+    size_t count = (size_t)answer->switches * PORTS;
+    int32_t *next = malloc((count + 1) * sizeof(*next));
+    int wrong = 0;
+
+    if (!next)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        next[i] = view->peer[i].device < answer->switches && view->peer[i].device != i / PORTS
+                      ? (int32_t)view->peer[i].device
+                      : -1;
+    tables.next = next;
+    for (uint32_t row = 0; row < answer->switches && !wrong; row++)
+        wrong = !check_row(&tables, row);
+    free(next);
+    return wrong;
+}
+
+/* Count the pairs of a switch and an end port's base LID without a path, for all end ports that are cabled to a
+ * switch. */
+uint64_t ibnue_delivery_missing(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
+{
+    const uint8_t *hops = bytes + answer->hops_at;
+    uint64_t missing = 0;
+
+    for (uint32_t row = 0; row < answer->switches; row++, hops += answer->lids)
+        for (uint32_t i = 0; i < view->head->endports; i++) {
+            uint16_t lid = view->endport[i].lid;
+            missing += lid && lid < LIDS && view->switch_of[lid] >= 0 &&
+                       (lid >= answer->lids || hops[lid] == OSM_NO_PATH);
+        }
+    return missing;
+}

@@ -1,0 +1,263 @@
+"""File access in a separate process, because a file system may hang and routing must not.
+
+A process that waits for a network mount is blocked and sometimes cannot even be killed.  So the worker does not open
+state files itself.  It sends requests to this process, which copies files to and from memory, and polls for the
+answers.  The process runs this source file with the standard library alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import secrets
+import select
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+_LONGEST_MESSAGE = 1 << 16
+_PR_SET_PDEATHSIG = 1
+MOST_SENT = 4
+"""Maximum number of open requests.  Further requests are queued; a queued write is replaced by a newer one."""
+
+Stamp = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Answer to a request.
+
+    Attributes
+    ----------
+    kind, path
+        "look" (read) or "put" (write), and the path of the file.
+    stamp
+        Modification time (ns), size and inode of the file; None: the file does not exist.
+    problem
+        Why the file could not be read or written; "" on success.
+    content
+        Descriptor of a copy of the file in memory, to be closed by the receiver.  None: unchanged, or not read.
+    """
+
+    kind: str
+    path: str
+    stamp: Stamp | None
+    problem: str = ""
+    content: int | None = None
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A request; the attributes are those of :class:`Reply`."""
+
+    kind: str
+    path: str
+    stamp: Stamp | None = None
+    content: int | None = None
+
+
+class FileKeeper:
+    """The worker's handle of the process.  No method waits longer than its argument says."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._link: socket.socket | None = None
+        self._tasks: deque[_Task] = deque()
+        self._sent: deque[_Task] = deque()
+        self._since = 0.0
+
+    @property
+    def waiting(self) -> str | None:
+        """Return the kind of the oldest open request, "look" or "put"; None if no request is open."""
+        return self._sent[0].kind if self._sent else None
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds for which the oldest request has been open; 0 if no request is open."""
+        return time.monotonic() - self._since if self._sent else 0.0
+
+    def look(self, path: str, stamp: Stamp | None) -> None:
+        """Request the content of a file unless its stamp still equals ``stamp``."""
+        self._add(_Task("look", path, stamp))
+
+    def put(self, path: str, content: int) -> None:
+        """Request that a memory file is written to ``path``.  Its descriptor ``content`` is closed after sending."""
+        for old in [task for task in self._tasks if task.kind == "put" and task.path == path]:
+            self._tasks.remove(old)
+            _close(old)
+        self._add(_Task("put", path, None, content))
+
+    def receive(self, seconds: float) -> Iterator[Reply]:
+        """Yield answers until no request is open or ``seconds`` have passed."""
+        until = time.monotonic() + seconds
+        while self._sent and self._link is not None:
+            poll = select.poll()
+            poll.register(self._link, select.POLLIN)
+            left = until - time.monotonic()
+            # Rounded up: a caller that checks the time after this call must not find that a fraction of it is left.
+            if not poll.poll(int(1000 * left) + 1 if left > 0 else 0):
+                return
+            task, reply = self._sent.popleft(), self._read()
+            self._since = time.monotonic()
+            if reply is None:
+                self.end()
+                yield Reply(task.kind, task.path, None, "the process that keeps files has died")
+            else:
+                yield reply
+            self._send()
+
+    def end(self) -> None:
+        """Kill the process, even if it is blocked, and drop all requests."""
+        for task in self._tasks:
+            _close(task)
+        self._tasks.clear()
+        self._sent.clear()
+        if self._link is not None:
+            self._link.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.poll()  # not wait(): a process blocked in the kernel ends later or never
+        self._link = self._process = None
+
+    def _add(self, task: _Task) -> None:
+        self._tasks.append(task)
+        self._send()
+
+    def _send(self) -> None:
+        """Send queued requests up to the limit, so that a file need not wait for the answer about another file."""
+        while self._tasks and len(self._sent) < MOST_SENT:
+            task = self._tasks.popleft()
+            if not self._sent:
+                self._since = time.monotonic()
+            self._sent.append(task)
+            with suppress(OSError):  # a dead process is noticed when its answer is read
+                message = json.dumps({"kind": task.kind, "path": task.path, "stamp": task.stamp}).encode()
+                socket.send_fds(self._running(), [message], [] if task.content is None else [task.content])
+            _close(task)
+
+    def _read(self) -> Reply | None:
+        """Read an answer; None if the process has died."""
+        assert self._link is not None
+        try:
+            message, descriptors, _, _ = socket.recv_fds(self._link, _LONGEST_MESSAGE, 1)
+        except OSError:
+            return None
+        if not message:
+            return None
+        said = json.loads(message)
+        stamp = None if said["stamp"] is None else tuple(said["stamp"])
+        content = descriptors[0] if descriptors else None
+        return Reply(said["kind"], said["path"], stamp, said["problem"], content)
+
+    def _running(self) -> socket.socket:
+        """Return the socket to the process, which is started if necessary."""
+        if self._link is None:
+            self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", __file__, str(theirs.fileno()), str(os.getpid())],
+                    pass_fds=(theirs.fileno(),),
+                    stdin=subprocess.DEVNULL,
+                    cwd="/",
+                )
+        return self._link
+
+
+def _close(task: _Task) -> None:
+    if task.content is not None:
+        os.close(task.content)
+
+
+def _stamp(about: os.stat_result) -> list[int]:
+    return [about.st_mtime_ns, about.st_size, about.st_ino]
+
+
+def _look(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | None]:
+    """Read a file into memory unless its stamp is unchanged.
+
+    Returns
+    -------
+    said
+        "stamp" and "problem" of the answer.
+    content
+        Descriptor of the copy in memory; None: the file is unchanged or does not exist.
+    """
+    try:
+        if _stamp(os.stat(path)) == stamp:  # noqa: PTH116
+            return {"stamp": stamp, "problem": ""}, None
+        source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return {"stamp": None, "problem": ""}, None
+    try:
+        found = _stamp(os.fstat(source))
+        content = os.memfd_create("ibnue-state", os.MFD_CLOEXEC)
+        try:
+            with open(source, "rb", closefd=False) as whole, open(content, "wb", closefd=False) as copy:
+                shutil.copyfileobj(whole, copy)
+        except OSError:
+            os.close(content)
+            raise
+    finally:
+        os.close(source)
+    return {"stamp": found, "problem": ""}, content
+
+
+def _put(path: str, content: int) -> dict[str, Any]:
+    """Write the content of a memory file to a path atomically, and return "stamp" and "problem" of the answer."""
+    target = os.path.realpath(path)
+    if os.path.lexists(target) and not stat.S_ISREG(os.stat(target).st_mode):  # noqa: PTH116
+        return {"stamp": None, "problem": "is no regular file"}
+    part = f"{target}.{secrets.token_hex(4)}.part"
+    try:
+        with open(content, "rb", closefd=False) as whole, open(part, "xb") as copy:  # noqa: PTH123
+            whole.seek(0)
+            shutil.copyfileobj(whole, copy)
+        os.replace(part, target)  # noqa: PTH105
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)  # noqa: PTH108
+        raise
+    return {"stamp": _stamp(os.stat(target)), "problem": ""}  # noqa: PTH116
+
+
+def _serve(link: socket.socket) -> None:
+    """Answer requests until the worker closes the socket."""
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(link, _LONGEST_MESSAGE, 1)
+        if not message:
+            return
+        asked, content = json.loads(message), None
+        try:
+            if asked["kind"] == "put":
+                said = _put(asked["path"], descriptors[0])
+            else:
+                said, content = _look(asked["path"], asked["stamp"])
+        except OSError as problem:
+            what = "written" if asked["kind"] == "put" else "read"
+            said = {"stamp": None, "problem": f"cannot be {what}: {(problem.strerror or str(problem)).lower()}"}
+        answer = json.dumps({"kind": asked["kind"], "path": asked["path"], **said}).encode()
+        socket.send_fds(link, [answer], [] if content is None else [content])
+        for descriptor in [*descriptors, *([] if content is None else [content])]:
+            os.close(descriptor)
+
+
+def _main(descriptor: int, parent: int) -> int:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() == parent:
+        with suppress(OSError):  # the worker has exited
+            _serve(socket.socket(fileno=descriptor))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(int(sys.argv[1]), int(sys.argv[2])))

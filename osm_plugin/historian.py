@@ -1,0 +1,127 @@
+"""Worker threads that store proven tables and read which of them an administrator wants back (the pin).
+
+No sweep waits for a file system.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from osm_plugin.config import PluginConfig
+from osm_plugin.history import PIN, history_folder, pinned_name, store
+from osm_plugin.state import Kept, read_state
+from routing.errors import IbnueError
+
+PATIENCE = 0.5
+"""Maximum number of seconds that a sweep waits to learn whether tables are pinned."""
+
+
+def folder_of(config: PluginConfig) -> Path | None:
+    """Return the folder of the history; None if there is no state file."""
+    return None if config.state_path is None else history_folder(config.state_path)
+
+
+class Desk:
+    """A thread with a queue of jobs that it executes one after the other."""
+
+    def __init__(self, name: str) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def put(self, job: Callable[[], None]) -> None:
+        """Add a job to the queue."""
+        self._jobs.put(job)
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self._jobs.get()()
+            except Exception:  # noqa: PERF203  (the next job may succeed)
+                traceback.print_exc()
+
+
+@dataclass(frozen=True, eq=False)
+class Pinned:
+    """Earlier tables that an administrator has pinned, so that they are published again."""
+
+    name: str
+    kept: Kept
+
+
+class Historian:
+    """Storage of proven tables, and access to the pinned ones.
+
+    Parameters
+    ----------
+    remark
+        Function that takes a line for the log; called from threads.
+    """
+
+    def __init__(self, remark: Callable[[str], None]) -> None:
+        self._remark = remark
+        self._writer, self._reader = Desk("ibnue-history"), Desk("ibnue-pin")
+        self._pinned: Pinned | None = None
+        self._stamp: tuple[Path, tuple[int, ...] | None] | None = None
+        self._asked = threading.Event()
+        self._asked.set()
+        self._unwritten = ""
+
+    def put(self, kept: Kept, config: PluginConfig) -> None:
+        """Queue tables for storage, if a history is configured."""
+        folder = folder_of(config)
+        if folder is not None and config.history:
+            self._writer.put(lambda: self._store(folder, kept, config.history))
+
+    def _store(self, folder: Path, kept: Kept, most: int) -> None:
+        problem = ""
+        try:
+            store(folder, kept, most)
+        except IbnueError as error:
+            problem = f"history not written: {error}"
+        if problem and problem != self._unwritten:  # reported once, not in every sweep
+            self._remark(problem)
+        self._unwritten = problem
+
+    def pinned(self, config: PluginConfig, *, threads: int, patience: float = PATIENCE) -> Pinned | None:
+        """Return the tables that are pinned now; if the file system does not answer in time, those pinned before."""
+        folder = folder_of(config)
+        if folder is None:
+            return None
+        if not self._asked.is_set():  # the read of an earlier sweep has not finished yet
+            return self._pinned
+        self._asked.clear()
+        self._reader.put(lambda: self._read(folder, threads))
+        if not self._asked.wait(patience):
+            self._remark(f"the pin in {folder} is not read yet: what was known of it stays")
+        return self._pinned
+
+    def _read(self, folder: Path, threads: int) -> None:
+        try:
+            stamp = folder, _stamp(folder / PIN)
+            if stamp == self._stamp:
+                return
+            self._pinned = self._load(folder, threads)
+            self._stamp = stamp
+        finally:
+            self._asked.set()
+
+    def _load(self, folder: Path, threads: int) -> Pinned | None:
+        try:
+            name = pinned_name(folder)
+            return None if name is None else Pinned(name, read_state(folder / name, threads=threads))
+        except IbnueError as problem:
+            self._remark(f"pin ignored: {problem}")
+            return None
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size, about.st_ino

@@ -1,0 +1,178 @@
+"""Inspection of the installed plugin: its library, running OpenSM processes, and files that other users may write."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from osm_plugin.build_info import BuildInfo, protocol, read_build_info
+from routing.errors import EnvironmentProblem
+
+_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True)
+class RunningOpensm:
+    """A running OpenSM that has loaded the library.
+
+    Attributes
+    ----------
+    pid
+        Process id of OpenSM.
+    library
+        Path of the loaded library.
+    outdated
+        Whether that file was replaced or removed after loading.
+    workers
+        Process ids of its child processes.
+    """
+
+    pid: int
+    library: str
+    outdated: bool
+    workers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An installed library, and its compatibility with OpenSM and with this package.
+
+    Attributes
+    ----------
+    library
+        The file.
+    build
+        Build information of the library.
+    problems
+        Reasons why OpenSM or this package will refuse the library; empty: none.
+    """
+
+    library: Path
+    build: BuildInfo
+    problems: tuple[str, ...]
+
+
+def inspect(library: Path, opensm_version: str | None) -> Installed:
+    """Compare a library with the installed OpenSM's version (None: unknown) and with this package.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The file does not exist, or contains no build information.
+    """
+    if not library.is_file():
+        raise EnvironmentProblem(f"{library} is not there (run 'ibnue plugin install')")
+    build = read_build_info(library)
+    problems = []
+    if opensm_version is not None and build.opensm != opensm_version:
+        problems.append(f"it was built for {build.opensm}, and {opensm_version} is installed")
+    if build.protocol != protocol():
+        problems.append(f"it speaks protocol {build.protocol}, and this package {protocol()}")
+    if not Path(build.python).is_file():
+        problems.append(f"its Python {build.python} is not there")
+    return Installed(library, build, tuple(f"{problem} (run 'ibnue plugin install' again)" for problem in problems))
+
+
+def running(name: str, proc: Path = Path("/proc")) -> list[RunningOpensm]:
+    """Return the processes named opensm that have loaded a library of this name, as far as they may be inspected."""
+    found = []
+    for folder in sorted(path for path in proc.iterdir() if path.name.isdigit()):
+        try:
+            if (folder / "comm").read_text().strip() != "opensm":
+                continue
+            maps = (folder / "maps").read_text()
+        except OSError:  # the process has ended, or belongs to another user
+            continue
+        paths = {line.split(maxsplit=5)[5] for line in maps.splitlines() if f"/{name}" in line}
+        for path in sorted(paths):
+            plain = path.removesuffix(" (deleted)")
+            if Path(plain).name == name:
+                found.append(RunningOpensm(int(folder.name), plain, path != plain, tuple(_children(folder))))
+    return found
+
+
+def _children(folder: Path) -> Iterator[int]:
+    for task in (folder / "task").iterdir():
+        try:
+            yield from map(int, (task / "children").read_text().split())
+        except OSError:  # noqa: PERF203  (the thread has ended)
+            continue
+
+
+def remove(library: Path, *, force: bool = False) -> None:
+    """Remove the library.
+
+    Raises
+    ------
+    EnvironmentProblem
+        The library does not exist or cannot be removed.  Without ``force``: it is not a library of this plugin, or a
+        running OpenSM has loaded it.
+    """
+    if not library.is_file():
+        raise EnvironmentProblem(f"{library} is not there")
+    if not force:
+        read_build_info(library)
+        users = [opensm for opensm in running(library.name) if Path(opensm.library) == library.resolve()]
+        if users:
+            pids = ", ".join(str(opensm.pid) for opensm in users)
+            raise EnvironmentProblem(
+                f"OpenSM (process {pids}) has {library} loaded (take the lines out of opensm.conf and start OpenSM "
+                "again, or use --force: it goes on with what it has loaded)"
+            )
+    try:
+        library.unlink()
+    except OSError as problem:
+        raise EnvironmentProblem(f"{library} cannot be removed: {problem.strerror or problem}") from None
+
+
+def run_by_root(library: Path) -> list[Path]:
+    """Return the files and folders that an OpenSM of root would run: library, interpreter and packages."""
+    python = Path(sys.executable).absolute()
+    here = Path(__file__).resolve().parent
+    packages = [here, here.parent / "routing"]
+    sources = [path for package in packages for path in package.rglob("*") if "__pycache__" not in path.parts]
+    places = [Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib", "stdlib")]
+    return [library.parent, library, python, python.resolve(), *packages, *sources, *places]
+
+
+def writable_by_others(paths: Iterable[Path]) -> list[str]:
+    """Return a line for each path or parent folder that a user other than root may write."""
+    seen: dict[Path, str | None] = {}
+    for path in paths:
+        for part in (path, *path.parents):
+            if part in seen:
+                break
+            seen[part] = _writer(part)
+    return [f"{path} {why}" for path, why in seen.items() if why]
+
+
+def _writer(path: Path) -> str | None:
+    try:
+        about = path.lstat()
+    except OSError:
+        return None
+    if about.st_uid != 0:
+        return f"belongs to user {about.st_uid}"
+    # Permissions of a symbolic link are ignored.  In a sticky folder, other users cannot replace root's files.
+    if stat.S_ISLNK(about.st_mode) or (stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX):
+        return None
+    by = about.st_mode & _BY_OTHERS
+    if by & stat.S_IWOTH:
+        return "may be written by every user"
+    return f"may be written by group {about.st_gid}" if by and about.st_gid != 0 else None
+
+
+def opensm_program(root: Path) -> str | None:
+    """Return the path of OpenSM; None if it is not installed."""
+    return shutil.which("opensm", path=f"{root}/sbin:{root}/bin:/usr/local/sbin:/usr/sbin:/sbin")
+
+
+def is_root() -> bool:
+    """Return whether this process runs as root, like the system's OpenSM."""
+    return os.geteuid() == 0

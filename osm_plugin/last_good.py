@@ -1,0 +1,268 @@
+"""The last good configuration, which the plugin uses when the file of ``--config`` becomes invalid.
+
+The host reads the file and remembers its last valid content.  The worker considers a configuration good once an engine
+has computed tables with it.  It then saves the configuration, with copies of the files that it names, in a folder in
+OpenSM's cache.  If the file is invalid when OpenSM starts, the saved configuration is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from osm_plugin.config import PluginConfig, cache_folder, config_from_table, read_config
+from routing.errors import EnvironmentProblem, IbnueError, InputError
+from routing.formats.atomic import atomic_write, write_text_atomically
+
+SAVED = "config.json"
+_LONGEST = 50_000
+"""Maximum number of characters of a configuration as JSON; a message to the worker holds at most 64 KiB."""
+_POLICIES = ("policies",)
+_BUNDLE = ("bundle",)
+
+Stamp = tuple[int, int]
+
+
+def saved_folder(path: Path) -> Path:
+    """Return the folder in which the last good configuration of a file is saved; each file has its own folder."""
+    digest = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:12]
+    return cache_folder() / f"ibnue-last-good-{digest}"
+
+
+def read_saved(path: Path) -> PluginConfig | None:
+    """Return the configuration that was saved for a file; None if there is none or it cannot be used."""
+    place = saved_folder(path) / SAVED
+    try:
+        table = json.loads(place.read_text(encoding="utf-8"))
+        return config_from_table(table, place) if isinstance(table, dict) else None
+    except (OSError, ValueError, TypeError):  # InputError is a ValueError
+        return None
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Return modification time (ns) and size of a file, which change when it is rewritten; None if there is none."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size
+
+
+class ConfigFile:
+    """The host's view of the file of ``--config``: reread when it changes, last good content when it is invalid.
+
+    Attributes
+    ----------
+    path
+        The file; None: no file, so the defaults apply.
+    current
+        The configuration in use.
+    warnings
+        Pending lines for the log: one for each change of the problem.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.current = PluginConfig()
+        self.warnings: list[str] = []
+        self._stamp: Stamp | None = None
+        self._good = False
+        self._wrong = ""
+
+    def refresh(self) -> PluginConfig:
+        """Read the file if it has changed, and return the configuration to use.
+
+        Called in every sweep, and SIGHUP makes OpenSM sweep.
+
+        Raises
+        ------
+        InputError
+            The file is invalid, and no last good configuration is known.
+        """
+        stamp = None if self.path is None else stamp_of(self.path)
+        if self._good and stamp == self._stamp:
+            return self.current
+        try:
+            self.current = _short(read_config(self.path), self.path)
+        except InputError as problem:
+            self._fall_back(problem)
+        else:
+            if self._wrong:
+                self.warnings.append(f"{self.path}: is right again, and counts")
+            self._wrong = ""
+        # The stamp of an invalid file is stored too, so that the file is not parsed again in every sweep.
+        self._good, self._stamp = True, stamp
+        return self.current
+
+    def _fall_back(self, problem: InputError) -> None:
+        assert self.path is not None
+        how = "the last good configuration stays in force"
+        if not self._good:
+            saved = read_saved(self.path)
+            if saved is None:
+                raise problem
+            self.current, how = saved, f"started with the last good configuration, saved in {saved_folder(self.path)}"
+        if str(problem) != self._wrong:
+            self._wrong = str(problem)
+            self.warnings.append(f"{problem}; {how}")
+
+
+def _short(config: PluginConfig, path: Path | None) -> PluginConfig:
+    """Return the configuration, or raise InputError if it is too long for a message to the worker."""
+    if len(json.dumps(config.to_table(), default=str)) > _LONGEST:
+        raise InputError("is too long", path=path, remedy="list roots in a file: root_guid_file")
+    return config
+
+
+class LastGood:
+    """The worker's last good configuration, in memory and in its folder.
+
+    Parameters
+    ----------
+    path
+        The file of ``--config``; None: no file, so nothing is saved.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._folder = None if path is None else saved_folder(path)
+        self._good = None if path is None else read_saved(path)
+        self._wrong = ""
+        # The configuration to save, and whether the port rules and the bundle were read.
+        self._pending: tuple[PluginConfig, bool, bool] | None = None
+        self._saved: tuple[PluginConfig, bool, bool, tuple[Stamp | None, ...]] | None = None
+
+    def use(
+        self, config: PluginConfig, action: Callable[[PluginConfig], str], *, ports: bool = False, bundle: bool = False
+    ) -> tuple[str, str]:
+        """Run an action with a configuration; if the configuration is at fault, with the last good one.
+
+        Parameters
+        ----------
+        config
+            The configuration that the host has read.
+        action
+            Function to call with a configuration.
+        ports, bundle
+            Whether the action reads the file of port rules, or the bundle.  Only files that were read count as good.
+
+        Returns
+        -------
+        result
+            Result of the action.
+        warning
+            A line for the log if the problem has changed; "" otherwise.
+
+        Raises
+        ------
+        IbnueError
+            The action failed, and there is no other configuration or the action failed with that one too.
+        """
+        try:
+            result = action(config)
+        except (InputError, EnvironmentProblem) as problem:
+            good = self._instead_of(config, ports=ports)
+            if good is None:
+                raise
+            try:
+                result = action(good)
+            except IbnueError:
+                raise problem from None
+            said = f"{problem}; the last good configuration is in force"
+            warning = "" if said == self._wrong else said
+            self._wrong = said
+            return result, warning
+        self._pending = config, ports, bundle
+        if self._good is None:
+            self._good = config  # replaced in save() by a configuration that names copies of the files
+        warning = "the configuration is right again, and counts" if self._wrong else ""
+        self._wrong = ""
+        return result, warning
+
+    def save(self) -> None:
+        """Save the last configuration that was used without an error, if it is not saved yet.
+
+        Raises
+        ------
+        IbnueError
+            The folder cannot be written.
+        """
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return
+        if self._folder is None or pending[0].state_path is None:
+            self._good = pending[0]
+            return
+        try:
+            self._save(self._folder, pending)
+        except OSError as problem:
+            raise EnvironmentProblem(f"{self._folder}: cannot be written: {problem.strerror or problem}") from None
+
+    def _save(self, folder: Path, pending: tuple[PluginConfig, bool, bool]) -> None:
+        config = pending[0]
+        stamps = tuple(stamp_of(path) for path in config.files.values())
+        if (*pending, stamps) == self._saved:
+            return
+        folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        copies = {keys: _copy(folder, keys, path) for keys, path in config.files.items() if _was_read(keys, pending)}
+        good = config.with_files({**self._copies_of(config), **copies})
+        write_text_atomically(folder / SAVED, json.dumps(good.to_table(), default=str, indent=1))
+        _remove_others(folder, {SAVED, *(path.name for path in good.files.values())})
+        self._good, self._saved = good, (*pending, stamps)
+
+    def _copies_of(self, config: PluginConfig) -> Mapping[tuple[str, ...], Path]:
+        """Return the existing copies of the files that ``config`` names, by their keys."""
+        known = {} if self._good is None else self._good.files
+        return {keys: known[keys] for keys in config.files if keys in known}
+
+    def _instead_of(self, config: PluginConfig, *, ports: bool) -> PluginConfig | None:
+        """Return the last good configuration to try instead of ``config``; None if it makes no difference."""
+        good = self._good
+        if good is None:
+            return None
+        if ports:
+            # Port rules depend on the policy file alone, so only this file is replaced.
+            return None if good.policies in (None, config.policies) else replace(config, policies=good.policies)
+        return None if _same(good, config) else good
+
+
+def _was_read(keys: tuple[str, ...], pending: tuple[PluginConfig, bool, bool]) -> bool:
+    _, ports, bundle = pending
+    return ports if keys == _POLICIES else bundle if keys == _BUNDLE else not ports
+
+
+def _copy(folder: Path, keys: tuple[str, ...], path: Path) -> Path:
+    if path.parent == folder:
+        return path
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()[:12]
+    target = folder / f"{'-'.join(filter(None, keys))}-{digest}{path.suffix}"
+    if not target.exists():
+        with atomic_write(target) as file:
+            file.write(content)
+    return target
+
+
+def _remove_others(folder: Path, names: set[str]) -> None:
+    for path in folder.iterdir():
+        if path.name not in names:
+            with suppress(OSError):
+                path.unlink()
+
+
+def _same(good: PluginConfig, config: PluginConfig) -> bool:
+    if good.with_files(config.files) != config or set(good.files) != set(config.files):
+        return False
+    try:
+        return all(path.read_bytes() == config.files[keys].read_bytes() for keys, path in good.files.items())
+    except OSError:
+        return False
+
+
+def from_message(config: Mapping[str, Any] | None) -> PluginConfig:
+    """Return the configuration in a message of the host; the defaults if the message has none."""
+    return PluginConfig() if config is None else config_from_table(config, Path("the host's configuration"))

@@ -1,0 +1,304 @@
+"""Options of opensm.conf that OpenSM does not apply to the tables of an external engine: applied or logged here.
+
+The table :data:`OPTIONS` defines how each option is handled.  The plugin's own configuration overrides opensm.conf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from routing.errors import IbnueError
+from routing.formats.guid_files import read_guid_list
+from routing.formats.text import c_number, lines_of, read_text
+from routing.numerals import number_of
+
+IGNORED_WEIGHT = 1e-3
+"""Weight of a port in ``port_prof_ignore_file``: paths through this port add almost nothing to the load."""
+MOST_WEIGHT = 255
+SEEDS = 1 << 31
+
+_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+_UNSET = ("", "(null)")
+
+
+@dataclass(frozen=True)
+class OpensmConf:
+    """Options of opensm.conf that differ from OpenSM's defaults: values by key."""
+
+    values: Mapping[str, str] = field(default_factory=lambda: _NO_OPTIONS)
+
+    @classmethod
+    def of(cls, text: str) -> OpensmConf:
+        """Read lines "key value" of a request or of opensm.conf itself.  The last line of a key counts."""
+        found: dict[str, str] = {}
+        for line in text.splitlines():
+            key, _, value = line.strip().partition(" ")
+            if key and not key.startswith("#"):
+                found[key] = value.strip()
+        usual = {option.name: option.usual for option in OPTIONS}
+        return cls(
+            {key: value for key, value in found.items() if value not in _UNSET and not _same(value, usual.get(key, ""))}
+        )
+
+    def get(self, key: str) -> str | None:
+        """Return the value of a key; None if it has its default."""
+        return self.values.get(key)
+
+
+def _same(value: str, usual: str) -> bool:
+    """Return whether a value equals the default, ignoring case; numbers are compared by value."""
+    return value.upper() == usual.upper() or (bool(usual) and c_number(value) == c_number(usual) is not None)
+
+
+@dataclass
+class Taken:
+    """Options for an engine run, combined from the plugin's configuration and opensm.conf.
+
+    Attributes
+    ----------
+    options
+        Options of the engine: the plugin's own configuration, and additions from opensm.conf.
+    optional_roots
+        Whether ``root_guid_file`` comes from opensm.conf.  GUIDs in it that no switch has are then ignored.
+    multicast_roots
+        GUIDs of preferred multicast root switches; the first one that exists is used.
+    lines
+        Lines for the log, one for each option that is set but not applied.
+    """
+
+    options: dict[str, Any]
+    optional_roots: bool = False
+    multicast_roots: tuple[int, ...] = ()
+    lines: list[str] = field(default_factory=list)
+
+
+class NotTakenError(Exception):
+    """Reason why an option is not applied."""
+
+
+Take = Callable[[str, Taken], None]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of opensm.conf.
+
+    Attributes
+    ----------
+    name
+        Name in opensm.conf.
+    about
+        Effect in the plugin, or why it has none, in a few words for the log and the documentation.
+    take
+        Function that applies a value; None: the option is not applied.
+    engines
+        Engines to which the option applies; empty: all.
+    usual
+        Default value in OpenSM.
+    served
+        Whether nothing has to be done, because OpenSM applies the option itself or all tables satisfy it.
+    """
+
+    name: str
+    about: str
+    take: Take | None = None
+    engines: tuple[str, ...] = ()
+    usual: str = ""
+    served: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the plugin handles an option that is set.
+
+    Attributes
+    ----------
+    name, value
+        Name and value in opensm.conf.
+    honoured
+        Whether the option is applied, or nothing has to be done for it.
+    text
+        How the option is applied, or why it is not.
+    """
+
+    name: str
+    value: str
+    honoured: bool
+    text: str
+
+    def __str__(self) -> str:
+        how = "" if self.honoured else "not used: "
+        return f"opensm.conf: {self.name} {self.value}: {how}{self.text}"
+
+
+def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[Taken, tuple[Verdict, ...]]:
+    """Apply the options that are set in opensm.conf, and report how each of them is handled.
+
+    Parameters
+    ----------
+    conf
+        Options of opensm.conf.
+    engine
+        Name of the engine, without prefix.
+    own
+        Options of the engine in the plugin's own configuration; they have priority.
+
+    Returns
+    -------
+    taken
+        Options for the run of the engine.
+    verdicts
+        One verdict per option that is set, in the order of :data:`OPTIONS`.
+    """
+    taken = Taken(dict(own))
+    verdicts = tuple(
+        _verdict(option, value, engine, taken)
+        for option in OPTIONS
+        if (value := conf.get(option.name)) is not None
+    )  # fmt: skip
+    taken.lines.extend(str(verdict) for verdict in verdicts if not verdict.honoured)
+    return taken, verdicts
+
+
+def _verdict(option: Option, value: str, engine: str, taken: Taken) -> Verdict:
+    if option.take is None:
+        return Verdict(option.name, value, option.served, option.about)
+    if option.engines and engine not in option.engines:
+        return Verdict(option.name, value, False, f"it is for {' and '.join(option.engines)}, not for {engine}")
+    try:
+        option.take(value, taken)
+    except (NotTakenError, IbnueError) as problem:  # before ValueError, because some IbnueErrors are ValueErrors
+        return Verdict(option.name, value, False, str(problem))
+    except ValueError:
+        return Verdict(option.name, value, False, "it is not a number")
+    return Verdict(option.name, value, True, option.about)
+
+
+def foreign_options(path: str | None) -> dict[str, str]:
+    """Return the options in the file of opensm.conf that only other builds of OpenSM know.
+
+    Returns no options if the file cannot be read, because OpenSM itself continues without the file, too.
+    """
+    if path is None:
+        return {}
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    found = OpensmConf.of(text)
+    return {name: found.values[name] for name in FOREIGN if name in found.values}
+
+
+def _own_first(taken: Taken, *keys: str) -> None:
+    """Raise NotTakenError if the plugin's own configuration sets one of these keys."""
+    for key in keys:
+        if key in taken.options:
+            raise NotTakenError(f"{key} of the plugin's configuration comes first")
+
+
+def _roots(value: str, taken: Taken) -> None:
+    _own_first(taken, "roots", "root_guid_file")
+    if not read_guid_list(value):
+        raise NotTakenError("it names no switch")
+    taken.options["root_guid_file"], taken.optional_roots = value, True
+
+
+def _weights(value: str, taken: Taken) -> None:
+    found = [
+        (guid, numbers[0], float(numbers[1]))
+        for guid, numbers in _port_lines(value, 2)
+        if 0 < numbers[0] < MOST_WEIGHT and 0 < numbers[1] <= MOST_WEIGHT
+    ]
+    _add_weights(found, taken)
+
+
+def _ignored_ports(value: str, taken: Taken) -> None:
+    _add_weights([(guid, numbers[0], IGNORED_WEIGHT) for guid, numbers in _port_lines(value, 1)], taken)
+
+
+def _add_weights(found: list[tuple[int, int, float]], taken: Taken) -> None:
+    if not found:
+        raise NotTakenError("no line of it names a switch GUID and a port")
+    taken.options["link_weights"] = (*taken.options.get("link_weights", ()), *found)
+
+
+def _port_lines(path: str, numbers: int) -> Iterator[tuple[int, list[int]]]:
+    """Yield the GUID and the following numbers of each line.  Shorter lines are skipped, as in OpenSM."""
+    for _, line in lines_of(read_text(path)):
+        words = [c_number(word) for word in line.partition("#")[0].split()[: 1 + numbers]]
+        known = [word for word in words if word is not None]
+        if len(known) == 1 + numbers:
+            yield known[0], known[1:]
+
+
+def _seed(value: str, taken: Taken) -> None:
+    _own_first(taken, "seed")
+    taken.options["seed"] = int(value, 0) % SEEDS
+
+
+def _first_vl(value: str, taken: Taken) -> None:
+    _own_first(taken, "first_vl")
+    taken.options["first_vl"] = int(value, 0)
+
+
+def _most_vls(value: str, taken: Taken) -> None:
+    _own_first(taken, "vls")
+    if most := int(value, 0):
+        taken.options["most_vls"] = most
+
+
+def _multicast_root(value: str, taken: Taken) -> None:
+    guid = c_number(value)
+    if not guid:
+        raise NotTakenError("it is not the GUID of a switch")
+    taken.multicast_roots = (*taken.multicast_roots, guid)
+
+
+_FTREE = "it is for OpenSM's ftree, which has no counterpart here"
+_ALL_TOGETHER = "loads of all destinations are balanced together, in no order"
+
+FOREIGN = ("mc_primary_root_guid", "mc_secondary_root_guid", "remote_guid_sorting")
+"""Options of other builds of OpenSM, which OpenSM 3.3.23 ignores."""
+
+OPTIONS: tuple[Option, ...] = (
+    Option("root_guid_file", "roots of Up*/Down*; GUIDs that no switch has are passed over", _roots, ("updn",)),
+    Option("connect_roots", "every switch reaches every other, roots too", served=True, usual="FALSE"),
+    Option("hop_weights_file", "balance counts the link out of the port as so many times slower", _weights),
+    Option("port_prof_ignore_file", "balance counts next to nothing for the link out of the port", _ignored_ports),
+    Option("guid_routing_order_file", _ALL_TOGETHER),
+    Option("guid_routing_order_no_scatter", _ALL_TOGETHER, usual="FALSE"),
+    Option("port_search_ordering_file", "no engine takes ports by their order"),
+    Option("scatter_ports", "seed of all random choices", _seed, usual="0"),
+    Option("port_shifting", _ALL_TOGETHER, usual="FALSE"),
+    Option("port_profile_switch_nodes", "routes to switches carry next to nothing and are not balanced", usual="FALSE"),
+    Option("cn_guid_file", _FTREE),
+    Option("io_guid_file", _FTREE),
+    Option("max_reverse_hops", _FTREE, usual="0"),
+    Option("quasi_ftree_indexing", _FTREE, usual="FALSE"),
+    Option("remote_guid_sorting", "no engine takes ports by their order", usual="FALSE"),
+    Option("ids_guid_file", "the order of Up*/Down* does not depend on identifiers of switches"),
+    Option("avoid_throttled_links", "they stay unused unless the fabric would fall apart", served=True, usual="FALSE"),
+    Option("mc_primary_root_guid", "root of multicast trees", _multicast_root),
+    Option("mc_secondary_root_guid", "root of multicast trees where the primary one is missing", _multicast_root),
+    Option("do_mesh_analysis", "lash finds grids and tori by itself", served=True, usual="FALSE"),
+    Option("lash_start_vl", "first VL of lash", _first_vl, ("lash",), usual="0"),
+    Option("nue_max_num_vls", "VLs of nue at most", _most_vls, ("nue",), usual="1"),
+    Option("nue_include_switches", "routes to switches are always proven too", served=True, usual="FALSE"),
+    Option("use_optimized_slvl", "SL-to-VL tables are written port by port", usual="FALSE"),
+    Option("lid_matrix_dump_file", "it is for OpenSM's engine file"),
+    Option("lfts_file", "it is for OpenSM's engine file; ibnue-bundle loads tables"),
+    Option("sm_assigned_guid", "OpenSM applies it itself", served=True, usual="0"),
+    Option("sm_sl", "SL to the subnet manager where safe, else the safe one of its class", served=True, usual="0"),
+)  # fmt: skip
+
+
+def describe_left_out(count: int, kept: bool) -> str:
+    """Return a line for the log on whether throttled links are used."""
+    links = number_of(count, "throttled link")
+    if kept:
+        return f"opensm.conf: avoid_throttled_links: not used: the fabric would fall apart without {links}"
+    return f"opensm.conf: avoid_throttled_links: {links} left unused"

@@ -1,0 +1,238 @@
+/* QoS: determine the SLs that the administrator's policy assigns, and complete the VL arbitration for the VLs that
+ * tables use. */
+#include "shim.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <opensm/osm_partition.h>
+#include <opensm/osm_qos_policy.h>
+
+#define HIGH_BLOCK 2 /* blocks 0 and 1 of a port are its low-priority table, 2 and 3 the high-priority one */
+#define USUAL_WEIGHT 4 /* weight of most VLs in OpenSM's default low-priority table */
+#define UNUSED_VL 255  /* in place of a VL: the VL carries no data */
+
+/* Weak: with an OpenSM that does not export this function, the policy of the previous sweep is used. */
+extern int osm_qos_parse_policy_file(osm_subn_t *subn) __attribute__((weak));
+
+/* Read the QoS policy file again if it has changed.  OpenSM itself reads the file after routing, which is too late for
+ * the tables of the first sweep.  Called in a sweep with OpenSM's exclusive lock held. */
+void ibnue_qos_refresh(struct ibnue_plugin *plugin)
+{
+    osm_subn_t *subn = &plugin->osm->subn;
+    const char *file = subn->opt.qos_policy_file;
+    struct ibnue_stamp now = {.size = -1};
+    struct stat about;
+
+    if (!subn->opt.qos || !file || !osm_qos_parse_policy_file)
+        return;
+    if (!stat(file, &about))
+        now = (struct ibnue_stamp){about.st_mtim.tv_sec, about.st_mtim.tv_nsec, about.st_size, (long)about.st_ino};
+    if (now.size < 0 || !memcmp(&now, &plugin->policy_file, sizeof(now)))
+        return;
+    plugin->policy_file = now;
+    osm_qos_parse_policy_file(subn);
+}
+
+/* Return the mask of all partitions' SLs. */
+static uint32_t sls_of_partitions(const osm_subn_t *subn)
+{
+    const cl_qmap_t *table = &subn->prtn_pkey_tbl;
+    uint32_t sls = 0;
+
+    for (cl_map_item_t *item = cl_qmap_head(table); item != cl_qmap_end(table); item = cl_qmap_next(item))
+        sls |= 1u << (((const osm_prtn_t *)item)->sl & 15);
+    return sls;
+}
+
+/* Return the mask with the SL of a QoS level.  If the level has no SL, return 0 and set *open. */
+static uint32_t sl_of_level(const osm_qos_level_t *level, int *open)
+{
+    if (level && level->sl_set)
+        return 1u << (level->sl & 15);
+    *open = 1;
+    return 0;
+}
+
+/* Return the mask of the SLs of all QoS levels that a match rule or the default refers to, 0 without a policy.  The
+ * match rules are read because the levels of ULP rules are in no other list.  Set *open if one of the levels has no SL:
+ * the partition's SL is used there. */
+static uint32_t sls_of_policy(const osm_subn_t *subn, int *open)
+{
+    const osm_qos_policy_t *policy = subn->opt.qos ? subn->p_qos_policy : NULL;
+    uint32_t sls = 0;
+
+    if (!policy)
+        return 0;
+    for (cl_list_iterator_t i = cl_list_head(&policy->qos_match_rules); i != cl_list_end(&policy->qos_match_rules);
+         i = cl_list_next(i)) {
+        const osm_qos_match_rule_t *rule = cl_list_obj(i);
+        sls |= rule ? sl_of_level(rule->p_qos_level, open) : 0;
+    }
+    return sls | sl_of_level(policy->p_default_qos_level, open);
+}
+
+/* Determine the SLs that OpenSM's SA proposes for paths before it asks an engine.  Set *policy to the mask of the QoS
+ * policy's SLs, and *partitions to the mask of the partitions' SLs where they matter. */
+void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t *partitions)
+{
+    const osm_subn_t *subn = &plugin->osm->subn;
+    int open = 0;
+
+    *policy = sls_of_policy(subn, &open);
+    *partitions = sls_of_partitions(subn);
+    if ((*policy && !open) || (!*policy && *partitions == 1))
+        *partitions = 0; /* the partitions' SLs are never used, or all of them are the default SL 0 */
+}
+
+/* Weights in one arbitration table of a port. */
+struct weights {
+    unsigned of[16]; /* by VL, sum over the entries for which the port has room */
+};
+
+/* Parse a list "VL:weight,..." as OpenSM does.  A port uses the first `entries` entries, with the VLs masked. */
+static struct weights read_weights(const char *list, unsigned entries, unsigned vl_mask)
+{
+    struct weights found = {{0}};
+    char *end;
+
+    for (unsigned i = 0; i < entries && *list; i++) {
+        unsigned vl = (unsigned)(strtoul(list, &end, 0) % 15) & vl_mask;
+        list = *end ? end + 1 : end;
+        found.of[vl] += (uint8_t)strtoul(list, &end, 0);
+        list = *end ? end + 1 : end;
+    }
+    return found;
+}
+
+/* Return the QoS options that apply to a port. */
+static const osm_qos_options_t *options_of(const osm_subn_opt_t *opt, const osm_physp_t *port, uint8_t number)
+{
+    switch (osm_node_get_type(port->p_node)) {
+    case IB_NODE_TYPE_SWITCH: return number ? &opt->qos_swe_options : &opt->qos_sw0_options;
+    case IB_NODE_TYPE_ROUTER: return &opt->qos_rtr_options;
+    default: return &opt->qos_ca_options;
+    }
+}
+
+/* Return whether the VL of an entry has a weight in an earlier entry of the table. */
+static int occurs_before(const ib_vl_arb_table_t *block, unsigned entry)
+{
+    for (unsigned i = 0; i < entry; i++)
+        if (block->vl_entry[i].vl == block->vl_entry[entry].vl && block->vl_entry[i].weight)
+            return 1;
+    return 0;
+}
+
+/* Write an entry for a VL.  It replaces an entry without weight or of a VL that is not in `used`.  If there is none, it
+ * replaces an entry whose VL has an earlier one.  Return 0, or -1 if the table has no such entry. */
+static int add_entry(ib_vl_arb_table_t *block, unsigned length, uint8_t vl, unsigned weight, uint32_t used)
+{
+    for (int last_resort = 0; last_resort < 2; last_resort++)
+        for (unsigned i = 0; i < length; i++) {
+            ib_vl_arb_element_t *entry = block->vl_entry + i;
+            int needless = !entry->weight || !(used >> entry->vl & 1);
+            if (needless || (last_resort && occurs_before(block, i))) {
+                *entry = (ib_vl_arb_element_t){.vl = vl, .weight = (uint8_t)(weight > 255 ? 255 : weight)};
+                return 0;
+            }
+        }
+    return -1;
+}
+
+/* Fill `like`: for each VL that can carry data out of a port, the VL whose weight it shall have, UNUSED_VL for
+ * others. */
+static void find_used(const struct ibnue_service *service, const char *sl2vl, unsigned mask, uint8_t *like)
+{
+    char *end;
+    uint8_t first = UNUSED_VL;
+
+    if (service->vls > 1) {
+        memcpy(like, service->classes.vl_like, sizeof(service->classes.vl_like));
+        return;
+    }
+    /* Tables on a single VL keep the administrator's SL-to-VL table, so a path can use any VL of that table. */
+    memset(like, UNUSED_VL, sizeof(service->classes.vl_like));
+    for (unsigned sl = 0; sl < 16; sl++) {
+        unsigned vl = (unsigned)strtoul(sl2vl, &end, 0) & 15;
+        sl2vl = *end ? end + 1 : end;
+        if (vl == 15)
+            continue;
+        first = first == UNUSED_VL ? (uint8_t)(vl & mask) : first;
+        like[vl & mask] = first;
+    }
+}
+
+/* Return the option for the port's kind, else the option for all ports, else OpenSM's default. */
+static const char *chosen(const char *own, const char *all, const char *usual)
+{
+    return own ? own : all ? all : usual;
+}
+
+/* Add entries for the VLs that can carry data and are in neither of the administrator's two tables, because an arbiter
+ * never serves a VL without an entry.  Each of them gets the weight of the VL that carries the first layer of its
+ * class, and is added to the table that contains this VL: the high-priority one if `high` is set. */
+static void complete(struct ibnue_engine *engine, const struct ibnue_service *service, osm_physp_t *port, uint8_t number,
+                     ib_vl_arb_table_t *block, unsigned length, int high)
+{
+    const osm_subn_opt_t *opt = &engine->plugin->osm->subn.opt;
+    const osm_qos_options_t *own = options_of(opt, port, number), *all = &opt->qos_options;
+    unsigned mask = (1u << (ib_port_info_get_op_vls(&port->port_info) - 1)) - 1;
+    const ib_port_info_t *info = &port->port_info;
+    struct weights table[2] = {
+        read_weights(chosen(own->vlarb_low, all->vlarb_low, OSM_DEFAULT_QOS_VLARB_LOW), info->vl_arb_low_cap, mask),
+        read_weights(chosen(own->vlarb_high, all->vlarb_high, OSM_DEFAULT_QOS_VLARB_HIGH), info->vl_arb_high_cap, mask),
+    };
+    struct ibnue_arbitration *arbitration = &engine->plugin->arbitration;
+    uint8_t like[16];
+    uint32_t used = 0;
+
+    find_used(service, chosen(own->sl2vl, all->sl2vl, OSM_DEFAULT_QOS_SL2VL), mask, like);
+    for (uint8_t vl = 0; vl < 15; vl++)
+        used |= (uint32_t)(like[vl] != UNUSED_VL) << vl;
+    for (uint8_t vl = 0; vl < 15; vl++) {
+        if (!(used >> vl & 1) || vl > mask || table[0].of[vl] || table[1].of[vl] ||
+            (table[1].of[like[vl]] && info->vl_arb_high_cap) != high)
+            continue;
+        if (add_entry(block, length, vl, table[high].of[like[vl]] ? table[high].of[like[vl]] : USUAL_WEIGHT, used)) {
+            arbitration->missing++;
+            continue;
+        }
+        arbitration->vls |= 1u << vl;
+        arbitration->entries++;
+    }
+}
+
+/* Complete a block of a port's VL arbitration tables before OpenSM writes the block. */
+void ibnue_update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block, unsigned length,
+                        unsigned block_number)
+{
+    struct ibnue_engine *engine = context;
+    const struct ibnue_service *service = ibnue_service_hold(engine);
+
+    /* The second block of each table is skipped: it contains the entries from the 33rd on. */
+    if (service && (block_number == 0 || block_number == HIGH_BLOCK))
+        complete(engine, service, port, number, block, length, block_number == HIGH_BLOCK);
+    ibnue_service_release(engine);
+}
+
+/* Log what the VL arbitration lacked, at the end of a sweep.  Lines that are equal to the previous sweep's are
+ * omitted. */
+void ibnue_arbitration_tell(struct ibnue_plugin *plugin)
+{
+    struct ibnue_arbitration *now = &plugin->arbitration, *said = &plugin->arbitration_said;
+
+    if (now->entries && memcmp(now, said, sizeof(*now)))
+        SAY(plugin, OSM_LOG_INFO,
+            "ibnue: VL arbitration: VLs 0x%x can carry data and have no entry in qos_*vlarb_high or qos_*vlarb_low:"
+            " %u entries added, each with the weight of the first VL of its class\n",
+            now->vls, now->entries);
+    if (now->missing && now->missing != said->missing)
+        SAY(plugin, OSM_LOG_ERROR,
+            "ERR IBN39: VL arbitration: tables of ports have no room for %u entries of VLs that can carry data; shorten"
+            " qos_*vlarb_high and qos_*vlarb_low\n",
+            now->missing);
+    *said = *now;
+    *now = (struct ibnue_arbitration){.vls = 0};
+}

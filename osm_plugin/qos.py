@@ -1,0 +1,265 @@
+"""Traffic classes: combination of the SLs of the administrator's QoS policy with the layers of the tables.
+
+OpenSM chooses an SL for every path record (by QoS level, partition, or as the request demands) and passes it to the
+engine as a hint.  Tables with one layer are safe on any SL, so the hint is kept.  With more layers, every class (an SL
+of the policy) gets one SL per layer.  A path uses the SL of the hint's class and of the layer in which it is proven.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from osm_plugin.opensm_conf import OpensmConf
+from routing.deadlock.cdg import common_lanes
+from routing.deadlock.certificate import Certificate, check_certificate
+from routing.deadlock.proof import Proof
+from routing.errors import RoutingError
+from routing.fabric import Fabric
+from routing.numerals import decimal, number_of
+from routing.tables import Routing
+
+CLASSES = np.dtype([("sl_for", "u1", 256), ("vl_like", "u1", 16)])
+"""``ibnue_classes`` of layout.h."""
+SLS = 16
+UNUSED_VL = 255
+_USUAL_SL2VL = (*range(15), 7)
+
+
+@dataclass(frozen=True)
+class QosPolicy:
+    """The administrator's QoS policy.
+
+    Attributes
+    ----------
+    sls
+        SLs that OpenSM assigns by QoS level, partition and ``sm_sl``, ascending; empty: no policy, all use SL 0.
+    sl2vl
+        The VL of each SL, from ``qos_swe_sl2vl`` or ``qos_sl2vl``.
+    """
+
+    sls: tuple[int, ...] = ()
+    sl2vl: tuple[int, ...] = _USUAL_SL2VL
+
+    @classmethod
+    def of(cls, conf: OpensmConf) -> QosPolicy:
+        """Return the QoS policy in the options of a request."""
+        sls = {*_numbers(conf.get("qos_policy_sls")), *_numbers(conf.get("partition_sls"))}
+        if sls:
+            sls |= set(_numbers(conf.get("sm_sl")))
+        row = _numbers(conf.get("qos_swe_sl2vl"))
+        return cls(tuple(sorted(sl for sl in sls if sl < SLS)), row if len(row) == SLS else _USUAL_SL2VL)
+
+    @property
+    def most_layers(self) -> int:
+        """Return the largest number of layers for which there are enough SLs."""
+        return SLS // max(1, len(self.sls))
+
+
+def _numbers(text: str | None) -> tuple[int, ...]:
+    found = [decimal(word.strip()) for word in (text or "").split(",")]
+    return tuple(number for number in found if number is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Tables for OpenSM, with SLs and VLs for every traffic class.
+
+    Attributes
+    ----------
+    routing
+        The tables; their SLs are those of the first class.
+    sl_for
+        uint8[16, 16], by hint and SL of the tables: the SL of the path.
+    vl_like
+        uint8[16], for each VL the VL whose arbitration weight it gets; 255 for a VL without data.
+    layer_vl
+        int64[V], for each VL the VL of the engine's tables whose traffic it carries; -1 for none.
+    line
+        A line for the log; empty if the SLs are those of the engine's tables.
+    """
+
+    routing: Routing
+    sl_for: npt.NDArray[np.uint8]
+    vl_like: npt.NDArray[np.uint8]
+    layer_vl: npt.NDArray[np.int64]
+    line: str = ""
+
+    def as_array(self) -> npt.NDArray[np.void]:
+        """Return the classes as a structure for the shim."""
+        found = np.zeros(1, CLASSES)
+        found["sl_for"], found["vl_like"] = self.sl_for.reshape(-1), self.vl_like
+        return found
+
+
+def classes_of(fabric: Fabric, routing: Routing, policy: QosPolicy, data_vls: int) -> Classes:
+    """Assign SLs and VLs to every traffic class.
+
+    Parameters
+    ----------
+    fabric, routing
+        The engine's tables.
+    policy
+        The administrator's QoS policy.
+    data_vls
+        Number of data VLs that OpenSM sets up.
+
+    Raises
+    ------
+    RoutingError
+        The number of classes times layers exceeds the number of SLs.
+    """
+    hints = np.arange(SLS, dtype=np.uint8)
+    row, same = common_lanes(routing), np.tile(hints, (SLS, 1))
+    if routing.vls == 1:  # the tables are safe on every VL, so the SLs and SL2VL tables of the policy are kept
+        return Classes(routing, same.T.copy(), np.full(SLS, UNUSED_VL, np.uint8), np.zeros(1, np.int64))
+    if row is None:
+        line = "QoS: SLs are those of the tables, whose VLs change on the path" if policy.sls else ""
+        vl_like = np.where(hints < routing.vls, hints, UNUSED_VL).astype(np.uint8)
+        return Classes(routing, same, vl_like, np.arange(routing.vls), line)
+    used = np.unique(routing.sl[..., fabric.lids.switch >= 0]) if (fabric.lids.switch >= 0).any() else hints[:1]
+    layers = [int(vl) for vl in np.unique(row[used])]
+    if not policy.sls:
+        return _without_policy(routing, row, layers)
+    return _Assignment(routing, row, layers, policy, data_vls).classes()
+
+
+def _without_policy(routing: Routing, row: npt.NDArray[np.uint8], layers: list[int]) -> Classes:
+    """Return the classes without a policy: the engine's own SLs.
+
+    A request that demands another SL gets that SL if both SLs use the same VL.
+    """
+    hints = np.arange(SLS, dtype=np.uint8)
+    sl_for = np.where(row[:, None] == row[None, :], hints[:, None], hints[None, :]).astype(np.uint8)
+    vl_like = np.full(SLS, UNUSED_VL, np.uint8)
+    vl_like[layers] = layers[0]
+    return Classes(routing, sl_for, vl_like, np.arange(routing.vls))
+
+
+@dataclass(frozen=True, eq=False)
+class _Assignment:
+    """Assignment of SLs and VLs to the layers (VLs of the engine's tables) of every class."""
+
+    engine: Routing
+    row: npt.NDArray[np.uint8]
+    layers: list[int]
+    policy: QosPolicy
+    data_vls: int
+
+    def classes(self) -> Classes:
+        """Return the tables with the SLs and VLs of all classes."""
+        policy, layers = self.policy, self.layers
+        if len(policy.sls) * len(layers) > SLS:
+            raise RoutingError(
+                f"{number_of(len(policy.sls), 'SL')} of the QoS policy times {number_of(len(layers), 'layer')} of the"
+                f" tables are more than {SLS} SLs (use updn or nue, whose tables need one layer, or fewer SLs)"
+            )
+        class_of, layer_of, sl = self._sls()
+        vls, shared = self._vls()
+        vl = np.array(vls)[class_of, layer_of]
+        own_layer = np.array([layers.index(value) if value in layers else 0 for value in self.row.tolist()])
+        hints = np.arange(SLS)
+        sl_for = np.where(layer_of[:, None] == own_layer[None, :], hints[:, None], sl[class_of][:, own_layer])
+        # The tables get the SLs of the first class instead of their own, so the columns are indexed by the new SLs.
+        label = sl[0][own_layer]
+        by_label = np.where(layer_of[:, None] == layer_of[None, :], hints[:, None], sl[class_of][:, layer_of])
+        assert (by_label[:, label] == sl_for).all()
+        vl_like, layer_vl = np.full(SLS, UNUSED_VL, np.uint8), np.full(int(vl.max()) + 1, -1, np.int64)
+        for row in vls:
+            vl_like[row], layer_vl[row] = row[0], layers
+        routing = replace(
+            self.engine,
+            sl=label.astype(np.uint8)[self.engine.sl],
+            sl2vl=vl.astype(np.uint8),
+            vls=int(vl.max()) + 1,
+        )
+        return Classes(routing, by_label.astype(np.uint8), vl_like, layer_vl, self._line(sl, vls, shared))
+
+    def _sls(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Assign an SL to each class and layer.  The first layer uses the SL of the policy.
+
+        Remaining SLs belong to the default class (that of SL 0, or the lowest), with its layers assigned round robin.
+
+        Returns
+        -------
+        class_of, layer_of
+            int64[16], class and layer of each SL.
+        table
+            int64[classes, layers], the SL of each class and layer.
+        """
+        sls, count = self.policy.sls, len(self.layers)
+        free = [sl for sl in range(SLS) if sl not in sls]
+        class_of, layer_of = np.zeros(SLS, np.int64), np.zeros(SLS, np.int64)
+        table = np.zeros((len(sls), count), np.int64)
+        for number, first in enumerate(sls):
+            table[number] = [first, *(free.pop(0) for _ in range(count - 1))]
+            class_of[table[number]], layer_of[table[number]] = number, np.arange(count)
+        for place, sl in enumerate(free):
+            layer_of[sl] = place % count
+        return class_of, layer_of, table
+
+    def _vls(self) -> tuple[list[list[int]], bool]:
+        """Assign a VL to each class and layer.
+
+        Classes that ``qos_sl2vl`` maps to one VL share their VLs.  The first layer keeps the VL of the policy, and so
+        its arbitration weight.  If there are too few VLs, every class uses the VLs of the engine's tables.
+
+        Returns
+        -------
+        vls
+            The VL of each layer, for each class.
+        shared
+            Whether classes share VLs although the policy separates them.
+        """
+        count, usable = len(self.layers), range(self.layers[0], self.data_vls)
+        wanted = [self.policy.sl2vl[sl] & (_power_above(self.data_vls) - 1) for sl in self.policy.sls]
+        groups = list(dict.fromkeys(wanted))
+        if len(groups) * count > len(usable):
+            return [self.layers for _ in wanted], len(groups) > 1
+        firsts = {group: group for group in groups if group in usable}
+        free = [vl for vl in usable if vl not in firsts]
+        vls = {group: [firsts[group] if group in firsts else free.pop(0)] for group in groups}
+        for group in groups:
+            vls[group] += [free.pop(0) for _ in range(count - 1)]
+        return [vls[group] for group in wanted], False
+
+    def _line(self, sl: npt.NDArray[np.int64], vls: list[list[int]], shared: bool) -> str:
+        told = ", ".join(
+            f"SL {policy_sl} has SLs {_list(own)} on VLs {_list(lanes)}"
+            for policy_sl, own, lanes in zip(self.policy.sls, sl.tolist(), vls, strict=True)
+        )
+        few = "; classes share VLs, as there are too few for all" if shared else ""
+        return f"QoS: {number_of(len(self.layers), 'layer')} for each class: {told}{few}"
+
+
+def _power_above(vls: int) -> int:
+    """Return the smallest VL count that a port supports (1, 2, 4, 8 or 16) and that is at least ``vls``."""
+    return 1 << (vls - 1).bit_length()
+
+
+def _list(numbers: list[int]) -> str:
+    return "/".join(map(str, numbers))
+
+
+def check_classes(fabric: Fabric, classes: Classes, proof: Proof, *, threads: int) -> None:
+    """Check the certificate for the traffic of all classes together, on the VLs that OpenSM sets up for them.
+
+    Nothing is checked if the classes have no SLs of their own, because the tables were proven without change.
+
+    Raises
+    ------
+    FalseCertificate
+        The traffic of a class violates the certificate.
+    """
+    if not classes.line or proof.certificate is None or common_lanes(classes.routing) is None:
+        return
+    known = proof.certificate
+    order = np.zeros((len(classes.layer_vl), known.order.shape[1]), np.int32)
+    for vl, layer in enumerate(classes.layer_vl.tolist()):
+        if 0 <= layer < len(known.order):
+            order[vl] = known.order[layer]
+    alternatives = np.bitwise_or.reduce(1 << classes.sl_for.astype(np.int64), axis=0)
+    certificate = Certificate(order, known.strength, known.scope)
+    check_certificate(fabric, classes.routing, certificate, alternatives=alternatives, threads=threads)

@@ -1,0 +1,364 @@
+/* Read back the LFTs that the switches hold.
+ *
+ * OpenSM keeps a copy of each switch's LFT (`lft`), which every acknowledged block updates.  The copy can differ from
+ * the LFT in the switch: after OpenSM's start, after another SM was the master, for a switch that came back or lost
+ * power, and in blocks that were not acknowledged.  Those blocks are read from the switches before tables are
+ * computed. */
+#include "shim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK IB_SMP_DATA_SIZE /* entries of an LFT block: LIDs, and bytes */
+/* Maximum number of outstanding read requests per switch.  A switch that leaves one unanswered gets no more
+ * requests. */
+#define WAVE 8
+/* Time limit of the readback, in milliseconds.  Blocks that are not read by then remain unknown. */
+#define READ_MS 5000
+
+/* Maximum number of LIDs above the highest one in use whose entries are read as well, because switches still forward
+ * them. */
+#define BEYOND 8192
+
+/* OpenSM exports this function, but no installed header declares it. */
+extern int wait_for_pending_transactions(osm_stats_t *stats) __attribute__((weak));
+
+/* Fill a block with a pattern that no switch answers: it alternates between two ports that do not exist.  A block that
+ * still has the pattern later was not answered. */
+static void fill_mark(uint8_t *mark)
+{
+    for (unsigned i = 0; i < BLOCK; i++)
+        mark[i] = (uint8_t)(0xFE - (i & 1));
+}
+
+static int all_of(const uint8_t *block, uint8_t value)
+{
+    for (unsigned i = 0; i < BLOCK; i++)
+        if (block[i] != value)
+            return 0;
+    return 1;
+}
+
+/* Return the number of blocks in OpenSM's copy of a switch's LFT. */
+static uint32_t blocks_of(const osm_switch_t *sw)
+{
+    uint32_t blocks = sw->lft ? sw->lft_size / BLOCK : 0;
+    return blocks < IBNUE_BLOCKS ? blocks : IBNUE_BLOCKS;
+}
+
+/* Return the record of a switch by its GUID, NULL if there is none. */
+static struct ibnue_copy *copy_of(const struct ibnue_copies *copies, uint64_t guid)
+{
+    uint32_t low = 0, high = copies->count;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (copies->of[middle].guid < guid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < copies->count && copies->of[low].guid == guid ? copies->of + low : NULL;
+}
+
+/* Return whether OpenSM's copy of a block is known to equal the switch's.  OpenSM zeroes its copy before it writes a
+ * block, and sets it to the block when the switch acknowledges.  So a block of zeros was not acknowledged. */
+static int is_known(const struct ibnue_copy *copy, const osm_switch_t *sw, uint32_t block)
+{
+    return copy && block < blocks_of(sw) && copy->known[block] && !all_of(sw->lft + block * BLOCK, 0);
+}
+
+static int compare_copies(const void *a, const void *b)
+{
+    const struct ibnue_copy *one = a, *other = b;
+    return (one->guid > other->guid) - (one->guid < other->guid);
+}
+
+/* Update the records to the switches that OpenSM has now.  Known switches keep their known blocks.  If memory is short,
+ * all records are dropped. */
+static void follow_switches(struct ibnue_plugin *plugin)
+{
+    const cl_qmap_t *table = &plugin->osm->subn.sw_guid_tbl;
+    struct ibnue_copies *copies = &plugin->copies, fresh = {.served = copies->served};
+
+    fresh.of = calloc(cl_qmap_count(table) + 1, sizeof(*fresh.of));
+    for (cl_map_item_t *item = cl_qmap_head(table); fresh.of && item != cl_qmap_end(table); item = cl_qmap_next(item)) {
+        struct ibnue_copy *copy = fresh.of + fresh.count++, *old;
+        copy->guid = cl_ntoh64(osm_node_get_node_guid(((osm_switch_t *)item)->p_node));
+        old = copy_of(copies, copy->guid);
+        if (old)
+            memcpy(copy->known, old->known, sizeof(copy->known));
+    }
+    qsort(fresh.of, fresh.of ? fresh.count : 0, sizeof(*fresh.of), compare_copies);
+    free(copies->of);
+    *copies = fresh;
+}
+
+/* Return whether a switch may have lost its LFT.  After a loss of power no port is beyond INIT, because only an SM
+ * moves ports further. */
+static int may_have_restarted(const osm_switch_t *sw)
+{
+    if (sw->need_update == 2) /* OpenSM has just created the object */
+        return 1;
+    for (uint32_t p = 1; p < osm_node_get_num_physp(sw->p_node); p++) {
+        const osm_physp_t *port = osm_node_get_physp_ptr(sw->p_node, p);
+        if (port && osm_physp_is_valid(port) && osm_physp_get_port_state(port) > IB_LINK_INIT)
+            return 0;
+    }
+    return 1;
+}
+
+/* Mark blocks as unknown that may have changed since the last sweep.  Called after each discovery, in OpenSM's sweeper,
+ * without OpenSM's lock. */
+void ibnue_copies_discovered(struct ibnue_plugin *plugin)
+{
+    const osm_subn_t *subn = &plugin->osm->subn;
+    struct ibnue_copies *copies = &plugin->copies;
+
+    CL_PLOCK_EXCL_ACQUIRE(&plugin->osm->lock);
+    if (subn->sm_state != IB_SMINFO_STATE_MASTER || subn->coming_out_of_standby || subn->first_time_master_sweep) {
+        copies->count = 0;
+        copies->served = NULL;
+    }
+    follow_switches(plugin);
+    for (uint32_t i = 0; i < copies->count; i++) {
+        const osm_switch_t *sw = osm_get_switch_by_guid(subn, cl_hton64(copies->of[i].guid));
+        if (!sw || may_have_restarted(sw))
+            memset(copies->of[i].known, 0, sizeof(copies->of[i].known));
+    }
+    CL_PLOCK_RELEASE(&plugin->osm->lock);
+}
+
+/* Mark the blocks as known that the switches have acknowledged.  Called after OpenSM has written the LFTs of any
+ * engine, without OpenSM's lock. */
+void ibnue_copies_written(struct ibnue_plugin *plugin)
+{
+    struct ibnue_copies *copies = &plugin->copies;
+
+    CL_PLOCK_EXCL_ACQUIRE(&plugin->osm->lock);
+    copies->served = plugin->osm->routing_engine_used;
+    follow_switches(plugin);
+    for (uint32_t i = 0; i < copies->count; i++) {
+        struct ibnue_copy *copy = copies->of + i;
+        const osm_switch_t *sw = osm_get_switch_by_guid(&plugin->osm->subn, cl_hton64(copy->guid));
+        for (uint32_t b = 0; sw && sw->new_lft && b < blocks_of(sw); b++) {
+            const uint8_t *held = sw->lft + b * BLOCK;
+            /* A block without entries may never have been written. */
+            if (!all_of(held, 0) && !all_of(held, OSM_NO_PATH) && !memcmp(held, sw->new_lft + b * BLOCK, BLOCK))
+                copy->known[b] = 1;
+        }
+    }
+    CL_PLOCK_RELEASE(&plugin->osm->lock);
+}
+
+void ibnue_copies_drop(struct ibnue_plugin *plugin)
+{
+    free(plugin->copies.of);
+    plugin->copies = (struct ibnue_copies){.of = NULL};
+}
+
+/* Let the SA answer path queries from the tables in force while the lock is released, or end this if `serve` is 0.
+ * OpenSM has cleared `new_lft` and routing_engine_used before it called the engine. */
+static void serve_meanwhile(struct ibnue_plugin *plugin, int serve)
+{
+    for (uint32_t row = 0; row < plugin->rows.switches; row++) {
+        osm_switch_t *sw = plugin->rows.row[row];
+        if (sw->new_lft && sw->lft && serve)
+            memcpy(sw->new_lft, sw->lft, sw->lft_size);
+        else if (sw->new_lft)
+            memset(sw->new_lft, OSM_NO_PATH, sw->lft_size);
+    }
+    plugin->osm->routing_engine_used = serve ? plugin->copies.served : NULL;
+}
+
+/* Request a block of a switch's LFT.  Return 0, or another value if the request could not be sent. */
+static int ask_for_block(struct ibnue_plugin *plugin, osm_switch_t *sw, uint32_t block)
+{
+    osm_physp_t *zero = osm_node_get_physp_ptr(sw->p_node, 0);
+    osm_madw_context_t context = {.lft_context = {.node_guid = osm_node_get_node_guid(sw->p_node)}};
+
+    return !zero || osm_req_get(&plugin->osm->sm, osm_physp_get_dr_path_ptr(zero), IB_MAD_ATTR_LIN_FWD_TBL,
+                                cl_hton32(block), FALSE, ib_port_info_get_m_key(&zero->port_info), 0,
+                                CL_DISP_MSGID_NONE, &context) != IB_SUCCESS;
+}
+
+/* Return the highest LID whose entry is read: a switch may still forward LIDs above those that are in use now. */
+static uint32_t last_lid(const osm_switch_t *sw)
+{
+    uint32_t top = cl_ntoh16(sw->switch_info.lin_top), most = sw->max_lid_ho + BEYOND;
+
+    top = top < most ? top : most;
+    top = top < IBNUE_BLOCKS * BLOCK - 1 ? top : IBNUE_BLOCKS * BLOCK - 1;
+    return top > sw->max_lid_ho ? top : sw->max_lid_ho;
+}
+
+/* Enlarge OpenSM's tables of a switch to all LIDs whose entries are read, in the same way as OpenSM does for new
+ * LIDs. */
+static void grow_tables(osm_switch_t *sw)
+{
+    uint16_t size = (uint16_t)((last_lid(sw) / BLOCK + 1) * BLOCK);
+    uint8_t *lft, *new_lft;
+
+    if (!sw->lft || !sw->new_lft || size <= sw->lft_size)
+        return;
+    if (!(new_lft = realloc(sw->new_lft, size)))
+        return;
+    sw->new_lft = new_lft;
+    if (!(lft = realloc(sw->lft, size)))
+        return;
+    sw->lft = lft;
+    memset(sw->lft + sw->lft_size, OSM_NO_PATH, size - sw->lft_size);
+    memset(sw->new_lft + sw->lft_size, OSM_NO_PATH, size - sw->lft_size);
+    sw->lft_size = size;
+}
+
+/* Request up to `most` unknown blocks of a switch.  Return the number of blocks. */
+static unsigned ask_wave(struct ibnue_plugin *plugin, uint32_t row, unsigned most)
+{
+    osm_switch_t *sw = plugin->rows.row[row];
+    struct ibnue_copy *copy = copy_of(&plugin->copies, cl_ntoh64(osm_node_get_node_guid(sw->p_node)));
+    uint32_t last = last_lid(sw) / BLOCK;
+    unsigned asked = 0;
+
+    if (!copy || copy->silent)
+        return 0;
+    for (uint32_t b = 0; b < blocks_of(sw) && b <= last && asked < most; b++) {
+        if (is_known(copy, sw, b))
+            continue;
+        fill_mark(sw->lft + b * BLOCK);
+        copy->known[b] = 0;
+        copy->asked[b] = 1;
+        asked++;
+        if (ask_for_block(plugin, sw, b))
+            copy->silent = 1;
+    }
+    return asked;
+}
+
+/* Examine the answers to a switch's last requests: mark its blocks as known, or the switch as silent. */
+static void take_wave(struct ibnue_plugin *plugin, uint32_t row)
+{
+    osm_switch_t *sw = plugin->rows.row[row];
+    struct ibnue_copy *copy = copy_of(&plugin->copies, cl_ntoh64(osm_node_get_node_guid(sw->p_node)));
+    uint8_t mark[BLOCK];
+
+    fill_mark(mark);
+    for (uint32_t b = 0; copy && b < blocks_of(sw); b++) {
+        if (!copy->asked[b])
+            continue;
+        copy->asked[b] = 0;
+        if (memcmp(sw->lft + b * BLOCK, mark, BLOCK)) {
+            copy->known[b] = 1;
+            /* OpenSM treats a block of zeros as not acknowledged, so store "no path" instead. */
+            if (all_of(sw->lft + b * BLOCK, 0))
+                memset(sw->lft + b * BLOCK, OSM_NO_PATH, BLOCK);
+        } else {
+            memset(sw->lft + b * BLOCK, 0, BLOCK);
+            copy->silent = 1;
+        }
+    }
+}
+
+/* Return whether all blocks of all switches are known. */
+static int is_complete(const struct ibnue_plugin *plugin)
+{
+    for (uint32_t row = 0; row < plugin->rows.switches; row++) {
+        const osm_switch_t *sw = plugin->rows.row[row];
+        const struct ibnue_copy *copy = copy_of(&plugin->copies, cl_ntoh64(osm_node_get_node_guid(sw->p_node)));
+        for (uint32_t b = 0; b <= last_lid(sw) / BLOCK; b++)
+            if (!is_known(copy, sw, b))
+                return 0;
+    }
+    return 1;
+}
+
+/* Read the unknown blocks of all switches.  Called while an engine routes: in OpenSM's sweeper, with the exclusive lock
+ * held and `rows` set.
+ *
+ * The lock is released while answers are awaited, as OpenSM itself does between the steps of a sweep.  The thread that
+ * processes the answers needs the lock.  `rows` remain valid, because only the sweeper creates and removes switches. */
+void ibnue_copies_read(struct ibnue_plugin *plugin)
+{
+    struct timespec start;
+    unsigned most = 1; /* request a single block first, to find out which switches answer at all */
+
+    for (uint32_t row = 0; row < plugin->rows.switches; row++)
+        grow_tables(plugin->rows.row[row]);
+    if (!wait_for_pending_transactions || is_complete(plugin))
+        return;
+    for (uint32_t i = 0; i < plugin->copies.count; i++)
+        plugin->copies.of[i].silent = 0;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    serve_meanwhile(plugin, 1);
+    while (!osm_exit_flag && ibnue_ms_since(&start) < READ_MS) {
+        unsigned asked = 0;
+        for (uint32_t row = 0; row < plugin->rows.switches; row++)
+            asked += ask_wave(plugin, row, most);
+        if (!asked)
+            break;
+        CL_PLOCK_RELEASE(&plugin->osm->lock);
+        wait_for_pending_transactions(&plugin->osm->stats);
+        CL_PLOCK_EXCL_ACQUIRE(&plugin->osm->lock);
+        for (uint32_t row = 0; row < plugin->rows.switches; row++)
+            take_wave(plugin, row);
+        most = WAVE;
+    }
+    serve_meanwhile(plugin, 0);
+}
+
+/* Return the number of LFT columns that a request needs for all switches. */
+static uint32_t lids_of(const struct ibnue_plugin *plugin)
+{
+    uint32_t lids = 0;
+
+    for (uint32_t row = 0; row < plugin->rows.switches; row++)
+        if (last_lid(plugin->rows.row[row]) + 1 > lids)
+            lids = last_lid(plugin->rows.row[row]) + 1;
+    return lids;
+}
+
+/* Return which kind of engine computed the last acknowledged tables, as enum ibnue_served. */
+static uint32_t who_served(const struct ibnue_plugin *plugin)
+{
+    const struct osm_routing_engine *served = plugin->copies.served;
+
+    if (!served)
+        return IBNUE_SERVED_NOT_SAID;
+    for (const struct ibnue_engine *engine = plugin->engines; engine; engine = engine->next)
+        if (served->context == engine)
+            return IBNUE_SERVED_OURS;
+    return IBNUE_SERVED_OTHER;
+}
+
+/* Return an upper bound of the bytes that ibnue_copies_write appends. */
+size_t ibnue_copies_room(const struct ibnue_plugin *plugin)
+{
+    return plugin->rows.switches * (size_t)(lids_of(plugin) + IBNUE_BLOCKS + sizeof(uint16_t)) + 64;
+}
+
+/* Append the LFTs that the switches hold, and which of their blocks are known, to a request with enough room. */
+void ibnue_copies_write(const struct ibnue_plugin *plugin, uint8_t *bytes)
+{
+    struct ibnue_request *request = (struct ibnue_request *)bytes;
+    uint32_t switches = plugin->rows.switches, lids = lids_of(plugin), blocks = (lids + BLOCK - 1) / BLOCK;
+    uint16_t *top = (uint16_t *)(bytes + (request->end + 7) / 8 * 8);
+    uint8_t *known = (uint8_t *)(top + switches), *lft = known + (size_t)switches * blocks;
+
+    request->lids = lids;
+    request->served = who_served(plugin);
+    request->top_at = (uint64_t)((uint8_t *)top - bytes);
+    request->known_at = (uint64_t)(known - bytes);
+    request->lft_at = (uint64_t)(lft - bytes);
+    request->end = request->lft_at + (uint64_t)switches * lids;
+    for (uint32_t row = 0; row < switches; row++, known += blocks, lft += lids) {
+        const osm_switch_t *sw = plugin->rows.row[row];
+        const struct ibnue_copy *copy = copy_of(&plugin->copies, cl_ntoh64(osm_node_get_node_guid(sw->p_node)));
+        uint32_t have = blocks_of(sw) * BLOCK < lids ? blocks_of(sw) * BLOCK : lids;
+        top[row] = cl_ntoh16(sw->switch_info.lin_top);
+        for (uint32_t b = 0; b < blocks; b++)
+            known[b] = (uint8_t)is_known(copy, sw, b);
+        memset(lft, OSM_NO_PATH, lids);
+        if (have)
+            memcpy(lft, sw->lft, have);
+    }
+}

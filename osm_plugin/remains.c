@@ -1,0 +1,405 @@
+/* Determine the entries of the last proven tables that are still valid after the subnet has changed.
+ *
+ * An entry is still valid if its port leads to the same neighbour as before and its LID belongs to the same port.
+ * Every path over these entries is a path, or the beginning of a path, of the earlier tables.  So its dependencies are
+ * a subset of an acyclic set, and the result needs no search, no new proof and no other process. */
+#include "view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Indices of the same devices, switches and LIDs in two subnets: the old one, for which the tables were proven, and the
+ * current one. */
+struct cut {
+    struct view old, now;
+    uint32_t *new_device; /* [old devices], index in the current subnet, GONE: the device has disappeared */
+    uint32_t *old_row;    /* [current switches], row in the old subnet, GONE: the switch is new */
+    uint8_t *lid_stays;   /* [LIDS], whether the LID belongs to the same port as before */
+    uint8_t *torn;        /* [LIDS], whether an entry of the LID was dropped */
+    uint32_t *path;       /* [current switches], rows of the path that is being followed */
+    const struct ibnue_answer *before; /* answer with the old tables */
+    const uint8_t *bytes; /* parts of that answer, and the old request */
+};
+
+/* Match old devices `from` to `to` with current devices `now_from` to `now_to` by GUID and kind.  Both ranges are
+ * sorted by GUID. */
+static void match_devices(struct cut *cut, uint32_t from, uint32_t to, uint32_t now_from, uint32_t now_to)
+{
+    uint32_t now = now_from;
+
+    for (uint32_t old = from; old < to; old++) {
+        const struct ibnue_device *device = cut->old.device + old;
+        while (now < now_to && cut->now.device[now].guid < device->guid)
+            now++;
+        cut->new_device[old] = GONE;
+        if (now < now_to && cut->now.device[now].guid == device->guid && cut->now.device[now].kind == device->kind)
+            cut->new_device[old] = now;
+    }
+}
+
+/* Return whether a LID belongs to the same switch or end port as before. */
+static int owner_stays(const struct cut *cut, uint32_t lid)
+{
+    uint32_t was = cut->old.owner[lid], is = cut->now.owner[lid];
+    const struct ibnue_endport *old, *now;
+
+    if (was == GONE || is == GONE)
+        return 0;
+    if (was < cut->old.head->devices)
+        return cut->new_device[was] == is;
+    if (is < cut->now.head->devices)
+        return 0;
+    old = cut->old.endport + (was - cut->old.head->devices);
+    now = cut->now.endport + (is - cut->now.head->devices);
+    return cut->new_device[old->device] == now->device && old->port == now->port && old->lid == now->lid;
+}
+
+static void cut_close(struct cut *cut)
+{
+    ibnue_view_close(&cut->old);
+    ibnue_view_close(&cut->now);
+    free(cut->new_device);
+    free(cut->old_row);
+    free(cut->lid_stays);
+    free(cut->torn);
+    free(cut->path);
+}
+
+/* Compute the mapping from the subnet of the last tables to the subnet of request `now`.  Return 0, or -1 if memory is
+ * short.  cut_close has to be called in both cases. */
+static int cut_open(struct cut *cut, const struct ibnue_tables *last, const uint8_t *now)
+{
+    const struct ibnue_request *a = (const struct ibnue_request *)last->bytes, *b = (const struct ibnue_request *)now;
+
+    cut->before = &last->answer;
+    cut->bytes = last->bytes;
+    cut->new_device = malloc((a->devices + 1u) * sizeof(*cut->new_device));
+    cut->old_row = malloc((b->switches + 1u) * sizeof(*cut->old_row));
+    cut->path = malloc((b->switches + 1u) * sizeof(*cut->path));
+    cut->lid_stays = calloc(LIDS, 1);
+    cut->torn = calloc(LIDS, 1);
+    if (ibnue_view_open(&cut->old, last->bytes) || ibnue_view_open(&cut->now, now) || !cut->new_device || !cut->old_row ||
+        !cut->path || !cut->lid_stays || !cut->torn)
+        return -1;
+    match_devices(cut, 0, a->switches, 0, b->switches);
+    match_devices(cut, a->switches, a->devices, b->switches, b->devices);
+    memset(cut->old_row, 0xff, (b->switches + 1u) * sizeof(*cut->old_row));
+    for (uint32_t row = 0; row < a->switches; row++)
+        if (cut->new_device[row] != GONE)
+            cut->old_row[cut->new_device[row]] = row;
+    for (uint32_t lid = 0; lid < LIDS; lid++)
+        cut->lid_stays[lid] = (uint8_t)owner_stays(cut, lid);
+    return 0;
+}
+
+/* Return the other end of the cable at a switch port if it is the same as before, otherwise NULL. */
+static const struct peer *peer_stays(const struct cut *cut, uint32_t old_row, uint32_t row, uint8_t port)
+{
+    const struct peer *was = peer_of(&cut->old, old_row, port), *is = peer_of(&cut->now, row, port);
+
+    if (was->device == GONE || is->device == GONE || cut->new_device[was->device] != is->device ||
+        was->port != is->port || is->device == row)
+        return NULL;
+    return is;
+}
+
+/* Return whether the entry of a switch for a LID is still valid. */
+static int entry_stays(const struct cut *cut, uint32_t old_row, uint32_t row, uint32_t lid, uint8_t port)
+{
+    const struct peer *peer;
+
+    if (!cut->lid_stays[lid])
+        return 0;
+    if (port == 0)
+        return cut->now.owner[lid] == row;
+    if (!(peer = peer_stays(cut, old_row, row, port)))
+        return 0;
+    return peer->device < cut->now.head->switches ||
+           (cut->now.switch_of[lid] == (int32_t)row && cut->now.port_of[lid] == port);
+}
+
+/* Append a part of `bytes` bytes to the answer.  Return its offset. */
+static uint64_t place(struct ibnue_answer *answer, uint64_t bytes)
+{
+    uint64_t at = answer->end;
+
+    answer->end = (at + bytes + 7) / 8 * 8;
+    return at;
+}
+
+/* Set the offsets of all parts of an answer whose head is at `start`. */
+static void lay_out(struct ibnue_answer *answer, uint32_t switches, uint32_t lids, uint64_t start)
+{
+    uint64_t table = (uint64_t)switches * lids;
+
+    answer->switches = switches;
+    answer->lids = lids;
+    answer->end = (start + sizeof(*answer) + 7) / 8 * 8;
+    answer->lft_at = place(answer, table);
+    answer->hops_at = place(answer, table);
+    answer->sl_at = place(answer, ibnue_sl_bytes(answer));
+    answer->sl2vl_at = place(answer, ibnue_sl2vl_bytes(answer));
+    answer->switch_of_at = place(answer, lids * sizeof(int32_t));
+    answer->parent_at = place(answer, switches * sizeof(int32_t));
+    answer->up_port_at = place(answer, switches);
+    answer->down_port_at = place(answer, switches);
+    answer->classes_at = place(answer, sizeof(struct ibnue_classes));
+    answer->held_at = place(answer, answer->held * sizeof(struct ibnue_held));
+}
+
+/* Copy the entries that are still valid and the hop counts.  Count the other entries, and mark their LIDs as torn.
+ *
+ * Entries of rounds that may be unfinished are copied as well: ibnue_rounds_begin removes them until their round. */
+static void fill_tables(struct cut *cut, struct ibnue_remains *remains)
+{
+    const struct ibnue_answer *a = cut->before, *b = &remains->answer;
+
+    for (uint32_t row = 0; row < b->switches; row++) {
+        uint32_t old_row = cut->old_row[row];
+        uint8_t *lft = remains->bytes + b->lft_at + (size_t)row * b->lids;
+        uint8_t *hops = remains->bytes + b->hops_at + (size_t)row * b->lids;
+        const uint8_t *was;
+        memset(lft, OSM_NO_PATH, b->lids);
+        memset(hops, OSM_NO_PATH, b->lids);
+        if (old_row == GONE)
+            continue;
+        memcpy(hops, cut->bytes + a->hops_at + (size_t)old_row * a->lids, b->lids);
+        was = cut->bytes + a->lft_at + (size_t)old_row * a->lids;
+        for (uint32_t lid = 0; lid < b->lids; lid++) {
+            if (was[lid] == OSM_NO_PATH)
+                continue;
+            if (entry_stays(cut, old_row, row, lid, was[lid])) {
+                lft[lid] = was[lid];
+                continue;
+            }
+            cut->torn[lid] = 1;
+            remains->dropped++;
+        }
+    }
+}
+
+enum { UNKNOWN, LOST, REACHED };
+
+/* Follow a LID from a switch to the first switch for which it is known whether the LID is reached.  Store the result in
+ * `state` for all switches on the path, and clear their hop counts if the LID is not reached. */
+static void walk_from(struct cut *cut, const struct ibnue_remains *remains, uint32_t row, uint32_t lid, uint8_t *state)
+{
+    const struct ibnue_answer *b = &remains->answer;
+    const uint8_t *lft = remains->bytes + b->lft_at + lid;
+    uint32_t length = 0, found = UNKNOWN;
+
+    while (!found && !(found = state[row])) {
+        uint8_t port = lft[(size_t)row * b->lids];
+        const struct peer *peer = peer_of(&cut->now, row, port);
+        state[row] = LOST; /* ends the walk if the path returns to this switch */
+        cut->path[length++] = row;
+        if (port == OSM_NO_PATH)
+            found = LOST;
+        else if (port == 0 || peer->device >= b->switches)
+            found = REACHED;
+        else
+            row = peer->device;
+    }
+    while (length--) {
+        state[cut->path[length]] = (uint8_t)found;
+        if (found == LOST)
+            remains->bytes[b->hops_at + (size_t)cut->path[length] * b->lids + lid] = OSM_NO_PATH;
+    }
+}
+
+/* Clear the hop counts of all paths that have lost an entry.  Complete paths keep their hop counts, so only LIDs that
+ * lost an entry are followed.  New switches have no entries and no hop counts.  Return 0, or -1 if memory is short. */
+static int fill_hops_of_rows(struct cut *cut, const struct ibnue_remains *remains)
+{
+    uint8_t *state = malloc(remains->answer.switches + 1u);
+
+    if (!state)
+        return -1;
+    for (uint32_t lid = 0; lid < remains->answer.lids; lid++) {
+        if (!cut->torn[lid])
+            continue;
+        memset(state, UNKNOWN, remains->answer.switches);
+        for (uint32_t row = 0; row < remains->answer.switches; row++)
+            walk_from(cut, remains, row, lid, state);
+    }
+    free(state);
+    return 0;
+}
+
+/* Copy the SLs.  New switches get SL 0 where SLs depend on the source switch. */
+static void fill_sls(const struct cut *cut, const struct ibnue_remains *remains)
+{
+    const struct ibnue_answer *a = cut->before, *b = &remains->answer;
+    const uint8_t *from = cut->bytes + a->sl_at;
+    uint8_t *to = remains->bytes + b->sl_at;
+
+    if (b->sl_kind == IBNUE_SL_BY_DESTINATION)
+        memcpy(to, from, b->lids);
+    else if (b->sl_kind == IBNUE_SL_BY_LIDS)
+        for (uint32_t lid = 0; lid < b->lids; lid++)
+            memcpy(to + (size_t)lid * b->lids, from + (size_t)lid * a->lids, b->lids);
+    else
+        for (uint32_t row = 0; row < b->switches; row++)
+            if (cut->old_row[row] != GONE)
+                memcpy(to + (size_t)row * b->lids, from + (size_t)cut->old_row[row] * a->lids, b->lids);
+}
+
+/* Copy the SL-to-VL tables and the traffic classes. */
+static void fill_sl2vl(const struct cut *cut, const struct ibnue_remains *remains)
+{
+    const struct ibnue_answer *a = cut->before, *b = &remains->answer;
+    size_t size = (size_t)b->sl2vl_ports * b->sl2vl_ports * 16;
+
+    memcpy(remains->bytes + b->classes_at, cut->bytes + a->classes_at, sizeof(struct ibnue_classes));
+    if (!size)
+        memcpy(remains->bytes + b->sl2vl_at, cut->bytes + a->sl2vl_at, 16);
+    for (uint32_t row = 0; size && row < b->switches; row++)
+        if (cut->old_row[row] != GONE)
+            memcpy(remains->bytes + b->sl2vl_at + row * size, cut->bytes + a->sl2vl_at + cut->old_row[row] * size,
+                   size);
+}
+
+/* Copy the multicast tree's edges that still exist.  A switch without its edge becomes the root of a separate tree. */
+static void fill_tree(const struct cut *cut, struct ibnue_remains *remains)
+{
+    const struct ibnue_answer *a = cut->before, *b = &remains->answer;
+    const int32_t *was = (const int32_t *)(cut->bytes + a->parent_at);
+    int32_t *parent = (int32_t *)(remains->bytes + b->parent_at);
+    uint8_t *up = remains->bytes + b->up_port_at, *down = remains->bytes + b->down_port_at;
+
+    for (uint32_t row = 0; row < b->switches; row++) {
+        uint32_t old_row = cut->old_row[row];
+        const struct peer *peer;
+        parent[row] = -1;
+        up[row] = down[row] = OSM_NO_PATH;
+        if (old_row != GONE && was[old_row] < 0)
+            continue;
+        peer = old_row == GONE ? NULL : peer_stays(cut, old_row, row, cut->bytes[a->up_port_at + old_row]);
+        if (!peer || peer->device != cut->new_device[was[old_row]] ||
+            peer->port != cut->bytes[a->down_port_at + old_row]) {
+            remains->cut_off++;
+            continue;
+        }
+        parent[row] = (int32_t)peer->device;
+        up[row] = cut->bytes[a->up_port_at + old_row];
+        down[row] = peer->port;
+    }
+}
+
+/* Copy the writes of the unfinished rounds whose entries are still valid.  Until its round such an entry has no
+ * port. */
+static void fill_rounds(const struct cut *cut, struct ibnue_remains *remains)
+{
+    const struct ibnue_answer *a = cut->before;
+    struct ibnue_answer *b = &remains->answer;
+    const struct ibnue_held *was = (const struct ibnue_held *)(cut->bytes + a->held_at);
+    struct ibnue_held *held = (struct ibnue_held *)(remains->bytes + b->held_at);
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < b->held; i++) {
+        uint32_t row = cut->new_device[was[i].row];
+        if (row == GONE || was[i].lid >= b->lids ||
+            remains->bytes[b->lft_at + (size_t)row * b->lids + was[i].lid] == OSM_NO_PATH)
+            continue;
+        held[kept] = was[i];
+        held[kept].port = OSM_NO_PATH;
+        held[kept++].row = row;
+    }
+    b->held = kept;
+}
+
+/* Fill in the switch of each LID.  Count the end ports that are new or at another switch port than before, because the
+ * proof does not cover the traffic that they send. */
+static void fill_places(const struct cut *cut, struct ibnue_remains *remains)
+{
+    const struct ibnue_answer *b = &remains->answer;
+
+    memcpy(remains->bytes + b->switch_of_at, cut->now.switch_of, b->lids * sizeof(int32_t));
+    for (uint32_t i = 0; i < cut->now.head->endports; i++) {
+        uint16_t lid = cut->now.endport[i].lid;
+        int32_t row = lid && lid < LIDS ? cut->now.switch_of[lid] : -1;
+        remains->moved += row >= 0 && (cut->old_row[row] == GONE ||
+                                       !peer_stays(cut, cut->old_row[row], (uint32_t)row, cut->now.port_of[lid]));
+    }
+}
+
+/* Count the ordered pairs of end ports, by their base LIDs, and how many of them have a path. */
+static void count_pairs(const struct cut *cut, struct ibnue_remains *remains)
+{
+    const struct ibnue_answer *b = &remains->answer;
+    const int32_t *switch_of = (const int32_t *)(remains->bytes + b->switch_of_at);
+    uint64_t ends = 0;
+
+    for (uint32_t row = 0; row < b->switches; row++) {
+        const uint8_t *hops = remains->bytes + b->hops_at + (size_t)row * b->lids;
+        uint64_t here = 0, reached = 0, own = 0;
+        for (uint32_t i = 0; i < cut->now.head->endports; i++) {
+            uint16_t lid = cut->now.endport[i].lid;
+            int at_hand = lid && lid < b->lids && hops[lid] != OSM_NO_PATH;
+            int is_here = lid && lid < b->lids && switch_of[lid] == (int32_t)row;
+            reached += at_hand;
+            here += is_here;
+            own += at_hand && is_here;
+        }
+        remains->served += here * reached - own;
+    }
+    for (uint32_t i = 0; i < cut->now.head->endports; i++)
+        ends += cut->now.endport[i].lid != 0;
+    remains->pairs = ends ? ends * (ends - 1) : 0;
+}
+
+void ibnue_remains_drop(struct ibnue_remains *remains)
+{
+    free(remains->bytes);
+    *remains = (struct ibnue_remains){.bytes = NULL};
+}
+
+/* Fill all parts of the answer for the current subnet.  Return 0, or -1 if memory is short. */
+static int make(struct cut *cut, const struct ibnue_plugin *plugin, const uint8_t *now, struct ibnue_remains *remains)
+{
+    const struct ibnue_request *head = (const struct ibnue_request *)now;
+    uint32_t lids = cut->before->lids, most = plugin->osm->subn.max_ucast_lid_ho + 1u;
+
+    remains->answer = *cut->before;
+    remains->answer.held = plugin->last.unfinished ? cut->before->held : 0;
+    lay_out(&remains->answer, head->switches, lids < most ? lids : most, (head->end + 4095) / 4096 * 4096);
+    remains->bytes = calloc(1, remains->answer.end);
+    if (!remains->bytes)
+        return -1;
+    fill_tables(cut, remains);
+    if (fill_hops_of_rows(cut, remains))
+        return -1;
+    fill_sls(cut, remains);
+    fill_sl2vl(cut, remains);
+    fill_tree(cut, remains);
+    fill_rounds(cut, remains);
+    fill_places(cut, remains);
+    count_pairs(cut, remains);
+    return 0;
+}
+
+/* Reduce the last proven tables to the entries that are still valid on the subnet of request `now`. */
+int ibnue_remains_make(struct ibnue_plugin *plugin, const uint8_t *now, char *why)
+{
+    const struct ibnue_request *head = (const struct ibnue_request *)now;
+    const struct ibnue_tables *last = &plugin->last;
+    struct ibnue_remains *remains = &plugin->remains;
+    struct cut cut = {.before = NULL};
+    int failed;
+
+    ibnue_remains_drop(remains);
+    if (last->answer.vls > head->data_vls) {
+        snprintf(why, IBNUE_WHY, "the last tables take %u VLs, and OpenSM sets up %u", last->answer.vls,
+                 head->data_vls);
+        return -1;
+    }
+    failed = cut_open(&cut, last, now) || make(&cut, plugin, now, remains);
+    cut_close(&cut);
+    if (failed) {
+        ibnue_remains_drop(remains);
+        snprintf(why, IBNUE_WHY, "out of memory");
+        return -1;
+    }
+    return 0;
+}

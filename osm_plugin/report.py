@@ -1,0 +1,124 @@
+"""The worker's reports on its tables, for the status file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import queue
+import socket
+import threading
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from osm_plugin.rounds import Change
+from osm_plugin.state import Kept
+from routing.errors import IbnueError
+from routing.fabric import Fabric
+from routing.quality import all_to_all_share, channel_loads
+from routing.tables import Routing
+
+NICE = 10
+"""Nice value of the thread, so that the routing of the next sweep has priority."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Answer that was sent to OpenSM.
+
+    Attributes
+    ----------
+    sequence
+        Number of the request.
+    kept
+        The tables.
+    change
+        The change from the tables in the switches; None if nothing changes.
+    how
+        Origin of the tables, in words.
+    entries
+        Numbers of "broken" and "changed" entries, as far as known.
+    seconds
+        Duration of each phase, by name.
+    """
+
+    sequence: int
+    kept: Kept
+    change: Change | None
+    how: str
+    entries: Mapping[str, int]
+    seconds: Mapping[str, float]
+
+    def as_object(self) -> dict[str, Any]:
+        """Return the figures that need no further computation."""
+        fabric, proof = self.kept.fabric, self.kept.proof
+        stages = None if self.change is None else self.change.stages
+        return {
+            "sequence": self.sequence,
+            "fabric": fabric.digest,
+            "switches": fabric.switches,
+            "end_ports": fabric.endports,
+            "engine": self.kept.engine,
+            "certified": proof.certified,
+            "strength": proof.strength,
+            "scope": proof.scope,
+            "vls": self.kept.routing.vls,
+            "how": self.how,
+            **self.entries,
+            "rounds": 1 if stages is None else max(1, len(stages)),
+            "seconds": {name: round(seconds, 6) for name, seconds in self.seconds.items()},
+        }
+
+
+class Reporter:
+    """Sender of reports to the host.
+
+    Slow figures are computed in a thread, and only for the last of the queued answers.
+
+    Parameters
+    ----------
+    link
+        The socket for reports, which the host passed to the worker.
+    """
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="ibnue-report", daemon=True).start()
+
+    def put(self, answer: Answer) -> None:
+        """Report an answer."""
+        self.send(answer.as_object())
+        self._answers.put(answer)
+
+    def send(self, report: Mapping[str, Any]) -> None:
+        """Send a report without waiting; it is dropped if the socket is full or closed."""
+        with suppress(OSError):
+            self._link.send(json.dumps(report).encode(), socket.MSG_DONTWAIT)
+
+    def _run(self) -> None:
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        while True:
+            answer = self._answers.get()
+            with suppress(queue.Empty):
+                while True:
+                    answer = self._answers.get_nowait()
+            try:
+                share = all_to_all(answer.kept.fabric, answer.kept.routing)
+                self.send({"sequence": answer.sequence, "all_to_all": share})
+            except Exception:  # a failed figure must not end the worker
+                traceback.print_exc()
+            del answer  # large, and the next answer may come much later
+
+
+def all_to_all(fabric: Fabric, routing: Routing) -> float | None:
+    """Return the share of the reference rate under all-to-all traffic; None if no channel carries traffic."""
+    try:
+        share = all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))
+    except IbnueError:
+        return None
+    return share if math.isfinite(share) else None

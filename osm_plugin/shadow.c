@@ -1,0 +1,49 @@
+/* Shadow mode: a separate worker compares the tables in force with those that an ibnue engine would compute.
+ *
+ * The subnet and the LFTs are copied into memory that is shared with this worker only.  OpenSM does not wait for the
+ * result, which the host reports later as a line for the log.  Nothing here writes to OpenSM's tables or to a
+ * switch. */
+#include "shim.h"
+
+#include <stdio.h>
+
+#include "host.h"
+
+/* Return whether paths of the engine in force use SLs that cannot be derived from the LFTs.  `ours` is that engine if
+ * it is an ibnue engine, otherwise NULL. */
+static int has_own_sls(struct ibnue_plugin *plugin, struct ibnue_engine *ours)
+{
+    const struct osm_routing_engine *used = plugin->osm->routing_engine_used;
+    const struct ibnue_service *service;
+    int several;
+
+    if (!ours)
+        return used && used->path_sl;
+    service = ibnue_service_hold(ours);
+    several = service && service->vls > 1;
+    ibnue_service_release(ours);
+    return several;
+}
+
+/* Send the tables in force to the shadow engine's worker.  Called at the end of a sweep, in OpenSM's sweeper. */
+void ibnue_shadow_look(struct ibnue_plugin *plugin)
+{
+    const struct osm_routing_engine *used = plugin->osm->routing_engine_used;
+    char note[IBNUE_WHY] = "Python failed inside of OpenSM; its message is on OpenSM's standard error";
+    const char *in_force = used && used->name ? used->name : "none";
+    struct ibnue_engine *ours = plugin->engines;
+    uint64_t generation = 0, sequence;
+    int fd = -1, code, bad;
+
+    while (ours && !(used && used->context == ours))
+        ours = ours->next;
+    code = ibnue_host_shadow(in_force, &fd, &generation, note, IBNUE_WHY);
+    if (code == IBNUE_PENDING)
+        return; /* the configuration names no engine, or that engine's tables are in force */
+    CL_PLOCK_ACQUIRE(&plugin->osm->lock);
+    bad = code != IBNUE_TOKEN || ibnue_request_with_tables(plugin, &plugin->shadow, fd, generation, note);
+    sequence = plugin->sequence;
+    CL_PLOCK_RELEASE(&plugin->osm->lock);
+    if (bad || ibnue_host_shadow_send(in_force, has_own_sls(plugin, ours), sequence, note, IBNUE_WHY) != IBNUE_TOKEN)
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN30: tables are not compared with those of the shadow engine: %s\n", note);
+}

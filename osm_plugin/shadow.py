@@ -1,0 +1,254 @@
+"""The worker of shadow mode: computes an ibnue engine's tables while another engine's tables are in force.
+
+The worker is a separate process with its own shared memory, and no process waits for it.  It proves the tables in force
+and its own tables, compares them, and reports the result in one line.  It cannot write to OpenSM or to a switch.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from osm_plugin.answer import SharedMemory
+from osm_plugin.config import PluginConfig
+from osm_plugin.last_good import from_message
+from osm_plugin.opensm_conf import OpensmConf, foreign_options, take_over
+from osm_plugin.options import check_published, loop_line, options_of, roots_there, threads_of
+from osm_plugin.plan import Plan, options_key, plan
+from osm_plugin.policies import read_lft
+from osm_plugin.report import Reporter, all_to_all
+from osm_plugin.snapshot import Snapshot, read_request
+from osm_plugin.state import Kept, fits
+from osm_plugin.worker import PREFIX, die_with, plain_signals
+from osm_plugin.worker_log import WorkerLog, next_message
+from routing.deadlock.proof import Proof, prove
+from routing.engines import ENGINES
+from routing.errors import IbnueError, OptionError
+from routing.fabric import NO_PORT, Fabric
+from routing.numerals import number_of
+from routing.reroute import Stability
+from routing.tables import Provenance, Routing, identity_sl2vl
+
+NICE = 15
+"""Nice value of the process, so that OpenSM and its worker have priority."""
+
+Verdict = Literal["no loop", "loop", "unknown", "incomplete"]
+
+
+@dataclass(frozen=True)
+class Look:
+    """Result of the comparison for one sweep.
+
+    Attributes
+    ----------
+    in_force
+        The engine whose tables are in force.
+    engine
+        The shadow engine.
+    fabric
+        Digest of the fabric.
+    verdict
+        Verdict on the tables in force.  "loop": they have a credit loop.  "unknown": they have one if all routes use
+        one VL, but that engine assigns its own SLs, which are unknown here.  "incomplete": routes are missing.
+    certified
+        Whether the shadow engine's tables are proven free of credit loops; None: it computed no tables.
+    problem
+        Why the shadow engine computed no tables.
+    vls
+        Number of data VLs that the shadow engine's tables use.
+    all_to_all_in_force, all_to_all
+        Shares of the reference rate under all-to-all traffic, with the tables in force and with the shadow engine's
+        tables; None if no channel limits the rate.
+    differing, entries
+        Number of entries that differ between both tables, and of entries present in at least one of them.
+    seconds
+        Time for the shadow engine's tables and their proof.
+    """
+
+    in_force: str
+    engine: str
+    fabric: str
+    verdict: Verdict
+    certified: bool | None = None
+    problem: str | None = None
+    vls: int | None = None
+    all_to_all_in_force: float | None = None
+    all_to_all: float | None = None
+    differing: int | None = None
+    entries: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Input of a comparison: the fabric, and the tables in the switches."""
+
+    snapshot: Snapshot
+    routing: Routing
+    in_force: str
+    own_sls: bool
+
+
+class Shadow:
+    """Shadow engine that examines each sweep, and re-routes from its own previous tables as in normal operation."""
+
+    def __init__(self) -> None:
+        self._before: Kept | None = None
+
+    def look(self, tables: Tables, config: PluginConfig) -> tuple[Look, str]:
+        """Prove the tables in force, compute the shadow engine's tables, and compare both.
+
+        Returns
+        -------
+        look
+            The figures.
+        line
+            A line for the log.
+        """
+        engine = str(config.shadow).removeprefix(PREFIX)
+        fabric, threads = tables.snapshot.fabric, threads_of(config)
+        proof = prove(fabric, tables.routing, threads=threads, explain=False)
+        verdict, words = judge(proof, own_sls=tables.own_sls)
+        share = all_to_all(fabric, tables.routing)
+        look = Look(tables.in_force, engine, fabric.digest, verdict, all_to_all_in_force=share)
+        line = f"shadow: fabric {fabric.digest[:12]}; in force {tables.in_force}: {words}, {_share(share)}"
+        start = time.perf_counter()
+        try:
+            made, own = self._made(engine, tables.snapshot, config)
+        except IbnueError as problem:
+            return replace(look, problem=str(problem)), f"{line}; {engine} has no tables: {problem}"
+        seconds = time.perf_counter() - start
+        differing, entries = differences(tables.routing, made.routing)
+        look = replace(
+            look, certified=made.proof.certified, vls=made.routing.vls, all_to_all=all_to_all(fabric, made.routing),
+            differing=differing, entries=entries, seconds=round(seconds, 6),
+        )  # fmt: skip
+        line += f"; {engine}: {own}, {number_of(made.routing.vls, 'VL')}, {_share(look.all_to_all)}, {made.how}"
+        return look, f"{line}; {differing} of {entries} entries differ; computed in {1e3 * seconds:.1f} ms"
+
+    def _made(self, name: str, snapshot: Snapshot, config: PluginConfig) -> tuple[Plan, str]:
+        if name not in ENGINES:
+            raise OptionError(f"unknown engine {name!r}", remedy=f"set shadow to one of {', '.join(ENGINES)}")
+        engine, fabric = ENGINES[name], snapshot.fabric
+        conf = OpensmConf({**foreign_options(snapshot.conf.get("config_file")), **snapshot.conf.values})
+        taken, _ = take_over(conf, name, config.options_of(name))
+        options = options_of(name, config, snapshot, taken.options)
+        key = options_key(options)
+        options = roots_there(options, fabric) if taken.optional_roots else options
+        before, stability = self._before, Stability(config.stability)
+        if before is not None and not ((before.engine, before.options) == (name, key) and fits(before, fabric)):
+            before = None
+        if stability is Stability.FRESH:
+            before = None
+        made = plan(engine, options, fabric, before, stability=stability)
+        words = check_published(made.proof, made.routing, snapshot, config)
+        self._before = Kept(fabric, made.routing, made.proof, name, key)
+        return made, words
+
+
+def judge(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
+    """Classify tables whose routes are assumed to use one VL.
+
+    Tables without a credit loop on one VL have none on several VLs, whatever the SLs are.
+
+    Returns
+    -------
+    verdict
+        The verdict.
+    words
+        The verdict in words, for the log.
+    """
+    loop: Verdict = "unknown" if own_sls else "loop"
+    if proof.credit_loop is not None:
+        words = loop_line(proof)
+        if own_sls:
+            return loop, f"its SLs are not known here; on one VL there is a {words}"
+        return loop, words
+    if not proof.complete:
+        return "incomplete", "no credit loop, but routes are missing"
+    return "no loop", f"no credit loop ({proof.strength})"
+
+
+def differences(one: Routing, other: Routing) -> tuple[int, int]:
+    """Return the number of entries that differ, and the number of entries present in at least one of the tables."""
+    return (
+        int(np.count_nonzero(one.lft != other.lft)),
+        int(np.count_nonzero((one.lft != NO_PORT) | (other.lft != NO_PORT))),
+    )
+
+
+def _share(share: float | None) -> str:
+    return "all-to-all without limit" if share is None else f"all-to-all {share:.3f}"
+
+
+def tables_in(memory: SharedMemory, message: Mapping[str, Any]) -> Tables | None:
+    """Copy the fabric and the tables in force from the shared memory.
+
+    Returns None if the next sweep has begun to overwrite them.
+    """
+    sequence = int(message["sequence"])
+    try:
+        snapshot = read_request(memory.view())
+        lft = read_lft(memory.view(), snapshot.fabric)
+        again = read_request(memory.view(), [snapshot]).sequence
+    except (IbnueError, ValueError, LookupError):
+        return None
+    if not snapshot.sequence == again == sequence:
+        return None
+    in_force = str(message["in_force"])
+    return Tables(snapshot, as_routing(snapshot.fabric, lft, in_force), in_force, bool(message["own_sls"]))
+
+
+def as_routing(fabric: Fabric, lft: np.ndarray[Any, np.dtype[np.uint8]], engine: str) -> Routing:
+    """Return forwarding tables as a :class:`~routing.tables.Routing` on one VL."""
+    levels = np.zeros(lft.shape[1], np.uint8)
+    return Routing(lft, levels, identity_sl2vl(1), 1, 1, Provenance(engine, fabric_digest=fabric.digest))
+
+
+def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None:
+    """Compare tables at each message until OpenSM closes the socket.
+
+    Only the tables of the last message are still in the shared memory; earlier messages are skipped.
+    """
+    shadow, log = Shadow(), WorkerLog()
+    while message := next_message(link):
+        try:
+            request = json.loads(message)
+            tables = tables_in(memory, request)
+            if tables is None:
+                continue
+            config = from_message(request.get("config"))
+            log.level = config.log_level
+            look, line = shadow.look(tables, config)
+        except Exception as problem:
+            log.bug()
+            line = (
+                f"shadow: bug in its worker: {type(problem).__name__}: {problem} (the worker's log has the traceback)"
+            )
+            look = None
+        log.info(line)
+        if look is not None:
+            reporter.send({"shadow": asdict(look)})
+        with suppress(OSError):  # OpenSM has exited, or the socket is full
+            link.send(json.dumps({"remark": line}).encode(), socket.MSG_DONTWAIT)
+        gc.collect()
+
+
+def main(setup_text: str) -> int:
+    """Run the shadow worker; ``setup_text`` is a JSON object as in :func:`osm_plugin.worker.main`."""
+    setup = json.loads(setup_text)
+    plain_signals()
+    die_with(int(setup["parent"]))
+    os.nice(NICE)
+    reporter = Reporter(socket.socket(fileno=int(setup["reports"])))
+    serve(socket.socket(fileno=int(setup["socket"])), SharedMemory(int(setup["memory"])), reporter)
+    return 0

@@ -1,0 +1,186 @@
+/* Collect facts about a sweep for the status file that only the shim knows: which engine published which tables, and
+ * which errors were logged.
+ *
+ * No file is written here.  A thread of the host writes files, so that a file system that does not respond blocks
+ * neither a sweep nor OpenSM. */
+#include "shim.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <opensm/osm_version.h>
+
+#include "host.h"
+
+#define FACTS 8192
+#define ERROR_HEAD "ERR "
+
+/* Acquire the spin lock of the error counts: threads of OpenSM's SA and the sweeper can log errors at the same time. */
+static void lock(struct ibnue_status *status)
+{
+    while (atomic_flag_test_and_set_explicit(&status->busy, memory_order_acquire))
+        ;
+}
+
+static void unlock(struct ibnue_status *status)
+{
+    atomic_flag_clear_explicit(&status->busy, memory_order_release);
+}
+
+/* Count the error code of a log line that begins with ERROR_HEAD, and keep the line as the last error. */
+static void count_error(struct ibnue_status *status, const char *text)
+{
+    const char *code = text + sizeof(ERROR_HEAD) - 1;
+    size_t length = strcspn(code, ": ");
+    unsigned i = 0;
+
+    if (length >= IBNUE_CODE)
+        return;
+    lock(status);
+    while (i < status->codes && (strncmp(status->code[i].name, code, length) || status->code[i].name[length]))
+        i++;
+    if (i < IBNUE_CODES) {
+        memcpy(status->code[i].name, code, length);
+        status->code[i].count++;
+        status->codes = i == status->codes ? i + 1 : status->codes;
+    }
+    snprintf(status->error, sizeof(status->error), "%s", text);
+    unlock(status);
+}
+
+/* Write a line to OpenSM's log, and count it if it begins with an error code. */
+void ibnue_say(struct ibnue_plugin *plugin, osm_log_level_t level, const char *format, ...)
+{
+    char text[2 * IBNUE_WHY + 512];
+    va_list rest;
+
+    va_start(rest, format);
+    vsnprintf(text, sizeof(text), format, rest);
+    va_end(rest);
+    osm_log(&plugin->osm->log, level, "%s", text);
+    if (!strncmp(text, ERROR_HEAD, sizeof(ERROR_HEAD) - 1))
+        count_error(&plugin->status, text);
+}
+
+/* Return the name of the engine whose tables OpenSM uses, "none" if all engines failed. */
+static const char *in_force(const struct ibnue_plugin *plugin)
+{
+    const struct osm_routing_engine *used = plugin->osm->routing_engine_used;
+    return used && used->name ? used->name : "none";
+}
+
+/* Return the ibnue engine whose tables OpenSM uses, NULL if it is not an ibnue engine. */
+static const struct ibnue_engine *ours_in_force(const struct ibnue_plugin *plugin)
+{
+    const struct osm_routing_engine *used = plugin->osm->routing_engine_used;
+
+    for (const struct ibnue_engine *engine = plugin->engines; engine && used; engine = engine->next)
+        if (used->context == engine)
+            return engine;
+    return NULL;
+}
+
+/* Append a line "key value", if it fits.  Control characters are removed from the value, because a line break in it
+ * would end the line too early. */
+static void put(char *facts, const char *key, const char *value)
+{
+    size_t at = strlen(facts);
+
+    if (at + strlen(key) + strlen(value) + 3 > FACTS)
+        return;
+    at += (size_t)sprintf(facts + at, "%s ", key);
+    for (; *value; value++)
+        if ((unsigned char)*value >= ' ')
+            facts[at++] = *value;
+    facts[at++] = '\n';
+    facts[at] = 0;
+}
+
+static void put_number(char *facts, const char *key, uint64_t value)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    put(facts, key, text);
+}
+
+static void put_errors(struct ibnue_status *status, char *facts)
+{
+    char text[IBNUE_CODE + 32];
+
+    lock(status);
+    for (unsigned i = 0; i < status->codes; i++) {
+        snprintf(text, sizeof(text), "%s %llu", status->code[i].name, (unsigned long long)status->code[i].count);
+        put(facts, "error", text);
+    }
+    put(facts, "last_error", status->error);
+    unlock(status);
+}
+
+/* Pass the facts about an event to the host.  `engine` is the engine concerned, or NULL. */
+static void hand_over(struct ibnue_plugin *plugin, const char *event, const struct ibnue_engine *engine)
+{
+    char facts[FACTS] = "", note[IBNUE_WHY] = "", build[32];
+
+    snprintf(build, sizeof(build), "%016" PRIx64, ibnue_abi_hash());
+    put(facts, "event", event);
+    put(facts, "opensm", OSM_VERSION);
+    put(facts, "build", build);
+    put_number(facts, "sweep", plugin->status.sweep);
+    if (engine) {
+        put(facts, "engine", engine->name);
+        put_number(facts, "sequence", engine->status.sequence);
+    }
+    if (!strcmp(event, "up")) {
+        put(facts, "in_force", in_force(plugin));
+        put_number(facts, "ours", ours_in_force(plugin) != NULL);
+    }
+    put_errors(&plugin->status, facts);
+    ibnue_host_status(facts, note, IBNUE_WHY); /* the result is ignored: a missing status must not stop routing */
+}
+
+/* Log a line with level OSM_LOG_SYS when an engine begins to fail, and when it recovers.  `served`: whether the failing
+ * engine has published the last proven tables. */
+static void tell_change(struct ibnue_engine *engine, int failing, int served)
+{
+    struct ibnue_plugin *plugin = engine->plugin;
+    char error[sizeof(plugin->status.error)];
+
+    lock(&plugin->status);
+    memcpy(error, plugin->status.error, sizeof(error));
+    unlock(&plugin->status);
+    if (failing && !engine->status.failing)
+        ibnue_say(plugin, OSM_LOG_SYS, "ibnue: engine %s fails%s: %s\n", engine->name,
+                  served ? ", and its last proven tables stay in use" : "", error);
+    else if (!failing && engine->status.failing)
+        ibnue_say(plugin, OSM_LOG_SYS, "ibnue: engine %s works again\n", engine->name);
+    engine->status.failing = failing;
+}
+
+/* Record the result of an engine that OpenSM has called for tables.  Return `code`, the engine's result: 0 if it has
+ * tables. */
+int ibnue_status_asked(struct ibnue_engine *engine, int code)
+{
+    const struct ibnue_unsettled *left = &engine->plugin->unsettled;
+    int published = !code && left->engine == engine, served = published && left->source != IBNUE_FROM_TAKEN;
+
+    if (published)
+        engine->status.sequence = left->answer.sequence;
+    tell_change(engine, !published || served, served);
+    hand_over(engine->plugin, !published ? "failed" : served ? "served" : "routed", engine);
+    return code;
+}
+
+/* Record the beginning and the end of a sweep. */
+void ibnue_status_event(struct ibnue_plugin *plugin, osm_epi_event_id_t event)
+{
+    if (event == OSM_EVENT_ID_HEAVY_SWEEP_START) {
+        plugin->status.sweep++;
+        hand_over(plugin, "begin", NULL);
+    } else if (event == OSM_EVENT_ID_SUBNET_UP) {
+        hand_over(plugin, "up", ours_in_force(plugin));
+    }
+}

@@ -1,0 +1,267 @@
+"""Content of the status and metrics files, combined from messages of the shim and reports of the worker.
+
+Imports nothing but the standard library, because the host uses this module inside OpenSM.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+FORMAT = "ibnue-status/1"
+REMEMBERED = 8
+"""Maximum number of worker reports that are kept until the shim reports the publication of their tables."""
+
+
+@dataclass
+class Facts:
+    """One message of the shim.
+
+    Attributes
+    ----------
+    event
+        "begin": a sweep begins; "routed", "served" or "failed": an engine has computed tables, kept its last tables or
+        failed; "up": the sweep is over.
+    text
+        Values by key, as text of the shim.
+    errors
+        Number of error lines in OpenSM's log by error code, since OpenSM started.
+    """
+
+    event: str
+    text: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, message: str) -> Facts:
+        """Parse a message of lines "key value"."""
+        text: dict[str, str] = {}
+        errors: dict[str, int] = {}
+        for line in message.splitlines():
+            key, _, value = line.partition(" ")
+            if key == "error":
+                code, _, count = value.partition(" ")
+                errors[code] = int(count)
+            else:
+                text[key] = value
+        return cls(text.pop("event", ""), text, errors)
+
+
+@dataclass
+class EngineStatus:
+    """Counters of one engine since OpenSM started, and its last error."""
+
+    routed: int = 0
+    served_from_last: int = 0
+    failed: int = 0
+    failing: bool = False
+    last_error: str | None = None
+    sequence: int = 0
+
+
+class Status:
+    """Status of OpenSM and the plugin; only one thread may change it."""
+
+    def __init__(self, about: Mapping[str, Any], now: float) -> None:
+        self._about = dict(about)
+        self._now = now
+        self._state = "starting"
+        self._opensm = ""
+        self._build: str | None = None
+        self._sweep = 0
+        self._up_at: float | None = None
+        self._in_force = "none"
+        self._ours = False
+        self._errors: dict[str, int] = {}
+        self._last_error = ""
+        self._engines: dict[str, EngineStatus] = {}
+        self._reports: dict[int, dict[str, Any]] = {}
+        self._worker: dict[str, Any] = {"pid": None}
+        self._rounds_written: int | None = None
+        self._more: dict[str, Any] = {}
+
+    def take_facts(self, message: str, now: float | None = None) -> None:
+        """Apply a message of the shim."""
+        facts = Facts.of(message)
+        self._now = time.time() if now is None else now
+        self._opensm = facts.text.get("opensm", self._opensm)
+        self._build = facts.text.get("build", self._build)
+        self._sweep = int(facts.text.get("sweep", self._sweep))
+        self._errors = facts.errors
+        self._last_error = facts.text.get("last_error", "")
+        if facts.event == "begin":
+            self._state = "sweeping"
+        elif facts.event == "up":
+            self._state, self._up_at = "up", self._now
+            self._in_force = facts.text.get("in_force", "none")
+            self._ours = facts.text.get("ours") == "1"
+        elif facts.event in ("routed", "served", "failed"):
+            self._asked(facts)
+
+    def _asked(self, facts: Facts) -> None:
+        engine = self._engines.setdefault(facts.text.get("engine", ""), EngineStatus())
+        engine.routed += facts.event == "routed"
+        engine.served_from_last += facts.event == "served"
+        engine.failed += facts.event == "failed"
+        engine.failing = facts.event != "routed"
+        engine.sequence = int(facts.text.get("sequence", 0))
+        self._rounds_written = None
+        if engine.failing:
+            engine.last_error = self._last_error
+            if facts.event == "failed":
+                self._state = "routing failed"
+
+    def take_report(self, report: Mapping[str, Any]) -> None:
+        """Apply a report of a worker: figures of an answer (with "sequence"), or a named part of the status file."""
+        if "sequence" in report:
+            known = self._reports.setdefault(int(report["sequence"]), {})
+            known.update({key: value for key, value in report.items() if key != "sequence"})
+            outdated = sorted(self._reports.keys() - self._published())
+            for sequence in outdated[: max(0, len(self._reports) - REMEMBERED)]:
+                del self._reports[sequence]
+        else:
+            self._more.update(report)
+
+    def _published(self) -> set[int]:
+        return {engine.sequence for engine in self._engines.values()}
+
+    def take_rounds(self, written: int) -> None:
+        """Record the number of rounds that all switches have acknowledged."""
+        self._rounds_written = written
+
+    def take_worker(self, pid: int | None) -> None:
+        """Record the process id of the worker; None if there is no worker."""
+        self._worker = {"pid": pid}
+
+    def end(self) -> None:
+        """Record the end of OpenSM."""
+        self._state, self._worker, self._now = "ended", {"pid": None}, time.time()
+
+    def as_object(self) -> dict[str, Any]:
+        """Return the content of the status file."""
+        engine = self._engines.get(self._in_force) if self._ours else None
+        tables = None
+        if engine is not None:
+            tables = {**self._reports.get(engine.sequence, {}), "served_from_last": engine.failing}
+            if "rounds" in tables:
+                tables["rounds_acknowledged"] = self._rounds_written
+        engines = {
+            name: {key: value for key, value in vars(one).items() if key != "sequence"}
+            for name, one in sorted(self._engines.items())
+        }
+        return {
+            "format": FORMAT,
+            "time": self._now,
+            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._now)),
+            "opensm": {"version": self._opensm, "pid": self._about.get("pid"), "state": self._state},
+            "plugin": {
+                "version": self._about.get("version"),
+                "build": self._build,
+                "worker": self._worker,
+            },
+            "sweeps": self._sweep,
+            "last_subnet_up": self._up_at,
+            "in_force": {"engine": self._in_force, "ours": self._ours},
+            "tables": tables,
+            "engines": engines,
+            "errors": dict(sorted(self._errors.items())),
+            "last_error": self._last_error or None,
+            **self._more,
+        }
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric family of the metrics file: values by their labels."""
+
+    name: str
+    kind: str
+    meaning: str
+    values: tuple[tuple[Mapping[str, str], float], ...]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the metric in Prometheus' text format."""
+        yield f"# HELP ibnue_{self.name} {self.meaning}"
+        yield f"# TYPE ibnue_{self.name} {self.kind}"
+        for labels, value in self.values:
+            inside = ",".join(f'{key}="{_label(text)}"' for key, text in labels.items())
+            yield f"ibnue_{self.name}{{{inside}}} {_number(value)}" if inside else f"ibnue_{self.name} {_number(value)}"
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if math.isfinite(value) and value == int(value) else repr(float(value))
+
+
+_TABLE_FIGURES = (
+    ("certified", "Whether the tables in force are proven free of credit loops."),
+    ("vls", "Data VLs that the tables in force use."),
+    ("switches", "Switches of the fabric that the tables in force are for."),
+    ("end_ports", "End ports of the fabric that the tables in force are for."),
+    ("broken", "Entries of the tables before that no longer led to their LID."),
+    ("changed", "Entries that differ from the tables before."),
+    ("all_to_all", "Share of their rate that all end ports get when each sends to all others."),
+    ("served_from_last", "Whether the tables in force are the last proven ones, as the engine had no new ones."),
+)
+
+
+def metrics(status: Mapping[str, Any]) -> str:
+    """Return the metrics file of a status, in the format of node_exporter's text file collector."""
+    tables = status["tables"] or {}
+    found = [
+        _one("info", "Versions; the value is 1.", 1, opensm=status["opensm"]["version"],
+             version=str(status["plugin"]["version"]), build=status["plugin"]["build"] or ""),
+        _one("running", "Whether OpenSM runs.", status["opensm"]["state"] != "ended"),
+        _one("worker_running", "Whether the worker runs.", status["plugin"]["worker"]["pid"] is not None),
+        _one("routing_failed", "Whether no engine had tables in the last sweep.",
+             status["opensm"]["state"] == "routing failed"),
+        _one("last_subnet_up_timestamp_seconds", "When the last sweep ended.", status["last_subnet_up"] or 0),
+        _one("status_timestamp_seconds", "When this was written.", status["time"]),
+        _one("engine_in_force", "The engine whose tables OpenSM has taken; the value is 1.", 1,
+             engine=status["in_force"]["engine"]),
+        Metric("sweeps_total", "counter", "Heavy sweeps since OpenSM started.", (({}, status["sweeps"]),)),
+        *(_one(name, meaning, tables[name]) for name, meaning in _TABLE_FIGURES if tables.get(name) is not None),
+        Metric("phase_seconds", "gauge", "Seconds that a phase of the last routing took.",
+               tuple(({"phase": name}, value) for name, value in tables.get("seconds", {}).items())),
+        *_by_engine(status["engines"]),
+        *_of_shadow(status.get("shadow")),
+        Metric("errors_total", "counter", "Error lines in OpenSM's log since it started.",
+               tuple(({"code": code}, count) for code, count in status["errors"].items())),
+    ]  # fmt: skip
+    return "\n".join(line for metric in found if metric.values for line in metric.lines()) + "\n"
+
+
+def _one(name: str, meaning: str, value: float, **labels: str) -> Metric:
+    return Metric(name, "gauge", meaning, ((labels, value),))
+
+
+def _of_shadow(shadow: Mapping[str, Any] | None) -> Iterator[Metric]:
+    if shadow is None:
+        return
+    labels = {"in_force": str(shadow["in_force"]), "engine": str(shadow["engine"])}
+    for name, key, meaning in (
+        ("shadow_certified", "certified", "Whether the shadow engine's tables are proven free of credit loops."),
+        ("shadow_all_to_all", "all_to_all", "Share under all-to-all traffic with the shadow engine's tables."),
+        ("shadow_all_to_all_in_force", "all_to_all_in_force", "Share with the tables in force."),
+        ("shadow_differing", "differing", "Entries that differ between the two."),
+    ):
+        if shadow.get(key) is not None:
+            yield _one(name, meaning, shadow[key], **labels)
+    yield _one("shadow_loop_in_force", "Whether the tables in force have a credit loop.", shadow["verdict"] == "loop",
+               **labels)  # fmt: skip
+
+
+def _by_engine(engines: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
+    for name, kind, key, meaning in (
+        ("engine_failing", "gauge", "failing", "Whether the engine had no new tables when it was asked last."),
+        ("engine_routed_total", "counter", "routed", "How often the engine had new tables."),
+        ("engine_served_from_last_total", "counter", "served_from_last", "How often its last tables stayed in use."),
+        ("engine_failed_total", "counter", "failed", "How often the engine had no tables at all."),
+    ):
+        yield Metric(name, kind, meaning, tuple(({"engine": engine}, row[key]) for engine, row in engines.items()))

@@ -1,0 +1,145 @@
+"""The thread inside OpenSM that writes the status file and the metrics file.
+
+It runs in OpenSM's process, so that it works when the worker is dead.  Callers never wait for this thread, so a hanging
+file system blocks only this thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from osm_plugin.status import Status, metrics
+from routing.errors import IbnueError
+from routing.formats.atomic import write_text_atomically
+
+LONGEST_REPORT = 1 << 16
+CHORE_MS = 1000
+"""Maximum interval between two calls of the periodic chore, in ms."""
+LAST_WORDS = 1.0
+"""Maximum number of seconds that OpenSM waits at its end for the last write."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Paths of the files; None: not written."""
+
+    status: Path | None = None
+    metrics: Path | None = None
+
+
+class StatusWriter:
+    """Collector of status changes and reports, with a thread that writes the files.
+
+    Attributes
+    ----------
+    reports
+        The socket on which workers send reports; each worker gets a copy of its descriptor.
+    """
+
+    def __init__(self, about: Mapping[str, Any], chore: Callable[[], None] | None = None) -> None:
+        self._status = Status(about, time.time())
+        self._chore = chore
+        self._changes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._ours, self.reports = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._places = Places()
+        self._failed: dict[Path, str] = {}
+        self._remarks: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._owner = 0
+
+    def start(self) -> None:
+        """Start the thread unless it already runs in this process (a fork has no threads of its parent)."""
+        if self._owner == os.getpid():
+            return
+        self._owner = os.getpid()
+        self._thread = threading.Thread(target=self._run, name="ibnue-status", daemon=True)
+        self._thread.start()
+
+    def put(self, places: Places, *changes: Callable[[Status], None]) -> None:
+        """Queue changes of the status, after which the thread writes the files."""
+        self.start()
+
+        def change() -> None:
+            self._places = places
+            for one in changes:
+                one(self._status)
+
+        self._changes.put(change)
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(OSError):  # if the socket is full, its messages wake the thread anyway
+            self.reports.send(b"", socket.MSG_DONTWAIT)
+
+    def take_remarks(self) -> list[str]:
+        """Return lines for OpenSM's log on files that cannot be written, once for each reason."""
+        told = []
+        with suppress(queue.Empty):
+            while True:
+                told.append(self._remarks.get_nowait())
+        return told
+
+    def end(self) -> None:
+        """Write the files a last time, and end the thread.  A thread that is blocked by a file system is abandoned."""
+        if self._thread is None or self._owner != os.getpid():
+            return
+        self._changes.put(self._status.end)
+        self._changes.put(None)
+        self._wake()
+        self._thread.join(LAST_WORDS)
+
+    def _run(self) -> None:
+        with suppress(OSError, ValueError):  # OpenSM's own threads must receive its signals
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        poll = select.poll()
+        poll.register(self._ours, select.POLLIN)
+        going = True
+        while going:
+            if poll.poll(CHORE_MS):
+                going = self._take_all()
+                self._write_all()
+            if self._chore is not None:
+                self._chore()
+
+    def _take_all(self) -> bool:
+        with suppress(BlockingIOError):
+            while True:
+                message = self._ours.recv(LONGEST_REPORT, socket.MSG_DONTWAIT)
+                with suppress(ValueError, TypeError, LookupError):  # the host handles workers with invalid messages
+                    self._status.take_report(json.loads(message or b"{}"))
+        with suppress(queue.Empty):
+            while True:
+                change = self._changes.get_nowait()
+                if change is None:
+                    return False
+                change()
+        return True
+
+    def _write_all(self) -> None:
+        shown = self._status.as_object()
+        if self._places.status is not None:
+            self._write(self._places.status, json.dumps(shown, indent=1) + "\n")
+        if self._places.metrics is not None:
+            self._write(self._places.metrics, metrics(shown))
+
+    def _write(self, path: Path, text: str) -> None:
+        try:
+            write_text_atomically(path, text)
+        except (IbnueError, OSError) as problem:
+            if self._failed.get(path) != str(problem):
+                self._remarks.put(f"status not written: {problem}")
+            self._failed[path] = str(problem)
+        else:
+            self._failed.pop(path, None)

@@ -1,0 +1,204 @@
+"""The tables in force, in memory and, through the file process, in the state file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from osm_plugin.file_keeper import FileKeeper, Reply, Stamp
+from osm_plugin.state import Kept, baseline_path, fits, read_state, save_state
+from routing.errors import IbnueError
+from routing.fabric import Fabric
+
+PATIENCE = 1.0
+"""Seconds that a sweep waits for the state file.  Later sweeps do not wait until the file has answered."""
+
+
+class State:
+    """The last published tables and the baseline tables, in memory and in the state files.
+
+    Parameters
+    ----------
+    patience
+        Seconds that :meth:`refresh` waits for the files.
+
+    Attributes
+    ----------
+    last, baseline
+        The last published tables and the baseline tables; None: unknown.
+    remarks
+        Pending lines for OpenSM's log.
+    """
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self.last: Kept | None = None
+        self.baseline: Kept | None = None
+        self.remarks: list[str] = []
+        self._patience = patience
+        self._files = FileKeeper()
+        self._path: Path | None = None
+        self._stamps: dict[Path, Stamp] = {}
+        self._saved: dict[Path, Kept] = {}
+        self._overdue = False  # a file has not answered within the patience, so sweeps no longer wait for it
+        self._late = False  # tables were published while a read was pending, so its answer is outdated
+
+    def remark(self, line: str) -> None:
+        """Add a line for OpenSM's log."""
+        self.remarks.append(line)
+
+    def take_remarks(self) -> list[str]:
+        """Return the pending lines for OpenSM's log, and clear them."""
+        told, self.remarks = self.remarks, []
+        return told
+
+    def refresh(self, path: Path | None, *, threads: int) -> None:
+        """Read the state files if another process has written them since.
+
+        The tables in memory stay if a file does not exist, cannot be used, or does not answer in time.  A late answer
+        is used in the next call, unless tables have been published meanwhile.
+        """
+        if path != self._path:
+            if self._files.waiting is not None:
+                self._files.end()
+            self._overdue = self._late = False
+        self._path = path
+        if path is None:
+            return
+        if self._files.waiting is None:
+            for place in (path, baseline_path(path)):
+                self._files.look(place.as_posix(), self._stamps.get(place))
+        self._collect(path, threads)
+
+    def _collect(self, path: Path, threads: int) -> None:
+        """Process the answers of the file process.  Wait for a read unless an earlier sweep has waited for it."""
+        # While a write is pending, the tables in memory are newer than the file, so there is no need to wait.
+        ask = self._files.waiting == "look" and not self._overdue
+        for reply in self._files.receive(max(0.0, self._patience - self._files.seconds) if ask else 0.0):
+            self._take(reply, threads)
+        doing = self._files.waiting
+        silent = doing is not None and self._files.seconds >= self._patience
+        if silent and not self._overdue:
+            what = "read" if doing == "look" else "written"
+            self.remarks.append(f"state not {what} yet: {path} has not answered for {self._patience:g} s")
+        self._overdue = silent
+        self._late = silent and self._late
+
+    def _take(self, reply: Reply, threads: int) -> None:
+        place = Path(reply.path)
+        if reply.stamp is None:
+            self._stamps.pop(place, None)
+            self._saved.pop(place, None)
+        else:
+            self._stamps[place] = reply.stamp
+        if reply.problem:
+            doing = "ignored" if reply.kind == "look" else "not saved"
+            self.remarks.append(f"state {doing}: {place}: {reply.problem}")
+        if reply.content is not None:
+            self._read(place, reply.content, threads)
+
+    def _read(self, place: Path, content: int, threads: int) -> None:
+        """Replace the tables in memory by those of a file; ``content``: descriptor of a copy of the file."""
+        with os.fdopen(content, "rb") as file:
+            file.seek(0)
+            self._saved.pop(place, None)
+            if self._late:
+                self.remarks.append(f"state ignored: {place}: it came after tables had been published")
+                return
+            try:
+                kept = read_state(place, threads=threads, file=file)
+            except IbnueError as problem:
+                self.remarks.append(f"state ignored: {problem}")
+                return
+        self._saved[place] = kept
+        if place == self._path:
+            self.last = kept
+            self.remarks.append(f"state taken from {place}")
+        else:
+            self.baseline = kept
+
+    def before(self, engine: str, options: str, fabric: Fabric) -> Kept | None:
+        """Return the last tables if they are of this subnet, engine and options; otherwise None, with a log line."""
+        last = self.last
+        if last is None:
+            return None
+        if not fits(last, fabric):
+            why = "it is of another fabric"
+        elif last.engine != engine:
+            why = f"it is of engine {last.engine}"
+        elif last.options != options:
+            why = "the engine's options are others now"
+        else:
+            return last
+        self.remarks.append(f"state ignored: {why}")
+        return None
+
+    def baseline_of(self, kept: Kept) -> Kept | None:
+        """Return the baseline tables if subnet, engine and options are those of ``kept``, else None."""
+        baseline = self.baseline
+        same = baseline is not None and baseline.engine == kept.engine and baseline.options == kept.options
+        return baseline if baseline is not None and same and fits(baseline, kept.fabric) else None
+
+    def put(self, kept: Kept, *, reset: bool) -> None:
+        """Store published tables.
+
+        They become the baseline tables if ``reset`` is set, if there are none, or if the fabric has grown.
+        """
+        last = self.last
+        if last is not None and _same(last, kept):
+            kept = last  # the same object, so that it is not written again
+        baseline = self.baseline_of(kept)
+        if reset or baseline is None or _grown(baseline.fabric, kept.fabric):
+            self.baseline = kept
+        self.last = kept
+        self._late = self._files.waiting == "look"
+
+    def save(self) -> None:
+        """Request writes of the tables that are not in the files yet."""
+        if self._path is None:
+            return
+        for place, kept in ((self._path, self.last), (baseline_path(self._path), self.baseline)):
+            if kept is None or self._saved.get(place) is kept:
+                continue
+            content = os.memfd_create("ibnue-state", os.MFD_CLOEXEC)
+            with os.fdopen(content, "wb", closefd=False) as file:
+                save_state(file, kept)
+            self._files.put(place.as_posix(), content)
+            self._saved[place] = kept
+
+    def end(self) -> None:
+        """End the file process."""
+        self._files.end()
+
+
+def _same(one: Kept, other: Kept) -> bool:
+    return (
+        one.routing is other.routing
+        and one.held is other.held is None
+        and (one.engine, one.options, one.fabric.digest) == (other.engine, other.options, other.fabric.digest)
+    )
+
+
+def _grown(baseline: Fabric, fabric: Fabric) -> bool:
+    """Return whether a fabric has grown: all switches, inter-switch cables and end ports of ``baseline``, and more."""
+    if baseline.digest == fabric.digest:
+        return False
+    return all(
+        np.isin(old, new).all()
+        for old, new in (
+            (baseline.switch_guid, fabric.switch_guid),
+            (baseline.endport_guid, fabric.endport_guid),
+            (_cables(baseline), _cables(fabric)),
+        )
+    )
+
+
+def _cables(fabric: Fabric) -> npt.NDArray[np.void]:
+    """Return one value for each channel between switches: both ends, by GUID and port."""
+    channels = fabric.channels
+    ends = np.zeros(len(channels), [("a", "u8"), ("b", "u8"), ("p", "u1"), ("q", "u1"), ("unused", "V6")])
+    ends["a"], ends["b"] = fabric.switch_guid[channels.src], fabric.switch_guid[channels.dst]
+    ends["p"], ends["q"] = channels.port, channels.dst_port
+    return ends.view("V24").ravel()

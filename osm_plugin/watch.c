@@ -1,0 +1,130 @@
+/* Request a heavy sweep when a worker becomes ready between sweeps: one that missed the deadline and finishes later, or
+ * one that replaces another.  Also request one after a pause if the worker has more entries to move to balance its
+ * tables.
+ *
+ * A thread polls the host for this and then signals OpenSM as a trap does.  The thread ends with the plugin. */
+#include "shim.h"
+
+#include <opensm/osm_sm.h>
+
+#include "host.h"
+
+#define SLICE_MS 200 /* milliseconds between two polls of the host */
+/* Maximum number of doublings of SLICE_MS.  From the second consecutive failure on, SLICE_MS is doubled once per
+ * failure to give the delay before the next sweep. */
+#define MOST_DOUBLINGS 8
+
+/* Wait until the thread gets other orders or the time is over.  The caller holds the lock. */
+static void sleep_for(struct ibnue_watch *watch, int milliseconds)
+{
+    const unsigned orders = watch->orders;
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += milliseconds % 1000 * 1000000L;
+    until.tv_sec += milliseconds / 1000 + until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    while (watch->orders == orders && !watch->ending
+           && pthread_cond_timedwait(&watch->change, &watch->lock, &until) == 0)
+        ;
+}
+
+/* Signal OpenSM to start a heavy sweep, after a delay if engines have failed repeatedly.  A sweep that ends during the
+ * delay gives other orders: then this one is void.  The caller holds the lock. */
+static void ask_for_sweep(struct ibnue_plugin *plugin)
+{
+    struct ibnue_watch *watch = &plugin->watch;
+    const unsigned orders = watch->orders;
+    int doublings = watch->fruitless < MOST_DOUBLINGS ? watch->fruitless : MOST_DOUBLINGS;
+
+    if (doublings > 1)
+        sleep_for(watch, SLICE_MS << doublings);
+    if (watch->ending || osm_exit_flag || watch->orders != orders)
+        return;
+    watch->wanted = 0;
+    plugin->osm->subn.force_heavy_sweep = TRUE;
+    osm_sm_signal(&plugin->osm->sm, OSM_SIGNAL_SWEEP);
+}
+
+/* Main function of the thread. */
+static void *run(void *argument)
+{
+    struct ibnue_plugin *plugin = argument;
+    struct ibnue_watch *watch = &plugin->watch;
+    char note[IBNUE_WHY];
+
+    pthread_mutex_lock(&watch->lock);
+    while (!watch->ending && !osm_exit_flag) {
+        const unsigned orders = watch->orders;
+        int code;
+        if (!watch->wanted) {
+            pthread_cond_wait(&watch->change, &watch->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&watch->lock);
+        code = ibnue_host_awaited(note, IBNUE_WHY);
+        pthread_mutex_lock(&watch->lock);
+        if (watch->orders != orders)
+            continue; /* the answer is about an earlier worker, which is no longer awaited */
+        if (code == IBNUE_PENDING)
+            sleep_for(watch, SLICE_MS);
+        else if (code == IBNUE_TOKEN)
+            ask_for_sweep(plugin);
+        else
+            watch->wanted = 0;
+    }
+    pthread_mutex_unlock(&watch->lock);
+    return NULL;
+}
+
+/* Let the thread wait for the worker, and start the thread if it does not run yet.  The caller holds the lock. */
+static void begin(struct ibnue_plugin *plugin)
+{
+    struct ibnue_watch *watch = &plugin->watch;
+
+    watch->wanted = 1;
+    watch->orders++;
+    if (!watch->runs)
+        watch->runs = !pthread_create(&watch->thread, NULL, run, plugin);
+    pthread_cond_signal(&watch->change);
+}
+
+/* Wait for the worker from now on, because an engine has failed.  If no thread can be started, OpenSM's own next sweep
+ * follows instead. */
+void ibnue_watch_begin(struct ibnue_plugin *plugin)
+{
+    pthread_mutex_lock(&plugin->watch.lock);
+    plugin->watch.fruitless++;
+    begin(plugin);
+    pthread_mutex_unlock(&plugin->watch.lock);
+}
+
+/* Stop waiting for the worker, because an engine has tables.  If the worker has more entries to move, wait for the end
+ * of its pause instead. */
+void ibnue_watch_calm(struct ibnue_plugin *plugin)
+{
+    char note[IBNUE_WHY];
+    int pause = ibnue_host_awaited(note, IBNUE_WHY) == IBNUE_PENDING;
+
+    pthread_mutex_lock(&plugin->watch.lock);
+    plugin->watch.wanted = plugin->watch.fruitless = 0;
+    plugin->watch.orders++;
+    pthread_cond_signal(&plugin->watch.change);
+    if (pause)
+        begin(plugin);
+    pthread_mutex_unlock(&plugin->watch.lock);
+}
+
+/* End the thread. */
+void ibnue_watch_end(struct ibnue_plugin *plugin)
+{
+    struct ibnue_watch *watch = &plugin->watch;
+
+    pthread_mutex_lock(&watch->lock);
+    watch->ending = 1;
+    pthread_cond_signal(&watch->change);
+    pthread_mutex_unlock(&watch->lock);
+    if (watch->runs)
+        pthread_join(watch->thread, NULL);
+    watch->runs = 0;
+}

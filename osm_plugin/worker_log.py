@@ -1,0 +1,73 @@
+"""The worker's log on its standard error, with levels, and with a change of the log file when the old one is moved."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+import traceback
+from contextlib import suppress
+
+from osm_plugin.config import LOG_LEVELS
+from routing.names import escaped
+
+LONGEST_MESSAGE = 1 << 16
+
+
+class WorkerLog:
+    """Log that writes lines up to a level of detail: "error", "info" or "debug".
+
+    Attributes
+    ----------
+    level
+        The level of the configuration; may be changed at any time.
+    """
+
+    def __init__(self, level: str = "info") -> None:
+        self.level = level
+
+    def _write(self, level: str, line: str) -> None:
+        if LOG_LEVELS.index(level) <= LOG_LEVELS.index(self.level):
+            stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+            with suppress(OSError):  # a full disk must not stop the worker
+                print(f"{stamp} {level}: {escaped(line)}", file=sys.stderr, flush=True)  # noqa: T201
+
+    def error(self, line: str) -> None:
+        """Write a line about a failure."""
+        self._write("error", line)
+
+    def info(self, line: str) -> None:
+        """Write a line about completed work."""
+        self._write("info", line)
+
+    def debug(self, line: str) -> None:
+        """Write a line that is only useful for debugging."""
+        self._write("debug", line)
+
+    def bug(self) -> None:
+        """Write the traceback of the current exception, at every level."""
+        with suppress(OSError):
+            traceback.print_exc()
+            sys.stderr.flush()
+
+    def refusal(self, line: str) -> None:
+        """Write why a request was refused; at level "debug" also the traceback of the current exception."""
+        self.error(line)
+        if self.level == "debug":
+            self.bug()
+
+
+def next_message(link: socket.socket) -> bytes:
+    """Return the next message of the host.
+
+    A message with a file descriptor is not returned: it redirects standard output and error to a new log file.
+    """
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(link, LONGEST_MESSAGE, 1)
+        if not descriptors:
+            return message
+        for descriptor in descriptors:
+            for standard in (1, 2):
+                os.dup2(descriptor, standard)
+            os.close(descriptor)

@@ -1,0 +1,136 @@
+"""``ibnue plugin check``, ``status`` and ``remove``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from routing.cli.output import json_option, print_facts, print_json, tell
+from routing.errors import EnvironmentProblem
+
+_LIBDIR = click.option("--libdir", type=click.Path(path_type=Path), metavar="DIR",
+                       help="Where libibnue.so is; the system's folder of libraries if not given.")  # fmt: skip
+_PREFIX = click.option("--prefix", type=click.Path(path_type=Path), metavar="DIR",
+                       help="Where OpenSM is, if not in /usr.")  # fmt: skip
+
+
+@click.command(short_help="Check the plugin's configuration and opensm.conf.")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--opensm-conf", type=click.Path(path_type=Path), metavar="FILE",
+              help="opensm.conf; /etc/opensm/opensm.conf if that is there.")  # fmt: skip
+@_LIBDIR
+@_PREFIX
+@json_option
+def check(
+    *, file: Path | None, opensm_conf: Path | None, libdir: Path | None, prefix: Path | None, as_json: bool
+) -> int:
+    """Check a configuration of the plugin (TOML), the files that it names, opensm.conf, and the library.
+
+    Exit status: 0, nothing is wrong; 1, something will not work; 2, a file cannot be read.
+    """
+    from osm_plugin.check_conf import Finding, as_table, check_configuration
+    from osm_plugin.install import installed_library, opensm_version
+    from osm_plugin.installed import inspect
+
+    usual = Path("/etc/opensm/opensm.conf")
+    conf = opensm_conf or (usual if usual.is_file() else None)
+    findings = check_configuration(file, conf)
+    try:
+        there = inspect(installed_library(prefix, libdir), opensm_version(prefix))
+        findings += [Finding(True, f"{there.library}: {problem}") for problem in there.problems]
+    except EnvironmentProblem as problem:
+        findings.append(Finding(True, str(problem)))
+    wrong = any(finding.wrong for finding in findings)
+    if as_json:
+        print_json({"configuration": file, "opensm_conf": conf, "ok": not wrong, "findings": as_table(findings)})
+    else:
+        tell(*(f"{'wrong' if finding.wrong else 'note '}  {finding.text}" for finding in findings))
+        if not wrong:
+            tell("nothing is wrong")
+    return int(wrong)
+
+
+@click.command(short_help="Show what is installed of the plugin, and what runs.")
+@_LIBDIR
+@_PREFIX
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="The plugin's configuration (TOML).")
+@json_option
+def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_json: bool) -> int:
+    """Show the library, the OpenSMs that have it loaded, and the age of state file and status file.
+
+    Exit status: 0, the library fits; 1, it does not; 2, there is none.
+    """
+    from osm_plugin.config import read_config
+    from osm_plugin.install import LIBRARY, installed_library, opensm_version
+    from osm_plugin.installed import inspect, running
+
+    settings = read_config(config)
+    there = inspect(installed_library(prefix, libdir), opensm_version(prefix))
+    processes = running(LIBRARY)
+    files = {"state file": settings.state_path, "status file": settings.status_path}
+    ages = {name: _age(path) for name, path in files.items()}
+    last = _read(settings.status_path)
+    if as_json:
+        found = {
+            "library": there.library, "opensm": there.build.opensm, "package": there.build.package,
+            "protocol": there.build.protocol, "layout": there.build.layout, "python": there.build.python,
+            "problems": there.problems, "running": [dataclasses.asdict(process) for process in processes],
+            "ages": {name.replace(" ", "_"): age for name, age in ages.items()}, "status": last,
+        }  # fmt: skip
+        print_json(found)
+        return int(bool(there.problems))
+    facts = [("library", str(there.library)), ("built for", f"{there.build.opensm}, layout {there.build.layout}")]
+    facts += [("wrong", problem) for problem in there.problems]
+    for process in processes:
+        old = ", of which the file has changed since: start OpenSM again" if process.outdated else ""
+        workers = ", ".join(map(str, process.workers)) or "none"
+        facts.append(("running", f"OpenSM {process.pid} with {process.library}{old}; worker {workers}"))
+    if not processes:
+        facts.append(("running", "no OpenSM that can be looked at has it loaded"))
+    facts += [(name, "none" if age is None else f"{files[name]}, {age:.0f} s old") for name, age in ages.items()]
+    print_facts(facts)
+    return int(bool(there.problems))
+
+
+@click.command(short_help="Remove libibnue.so, and print the lines to take out of opensm.conf.")
+@_LIBDIR
+@_PREFIX
+@click.option("--force", is_flag=True, help="Even if a running OpenSM has it loaded.")
+@json_option
+def remove(*, libdir: Path | None, prefix: Path | None, force: bool, as_json: bool) -> int:
+    """Remove libibnue.so, and nothing else; print the lines to take out of opensm.conf.
+
+    State files and configurations stay. Switches keep their tables until OpenSM starts again with another engine.
+    """
+    from osm_plugin.install import installed_library
+    from osm_plugin.installed import remove as take_away
+
+    library = installed_library(prefix, libdir)
+    take_away(library, force=force)
+    lines = ("event_plugin_name ibnue", "event_plugin_options --config ...", "routing_engine ibnue-...")
+    if as_json:
+        print_json({"removed": library, "opensm_conf": lines})
+        return 0
+    tell(f"{library} is removed. Take these lines out of opensm.conf, and name another routing_engine:", "")
+    tell(*(f"    {line}" for line in lines))
+    tell("", "Switches keep their tables until OpenSM starts again.")
+    return 0
+
+
+def _age(path: Path | None) -> float | None:
+    try:
+        return None if path is None else max(0.0, time.time() - path.stat().st_mtime)
+    except OSError:
+        return None
+
+
+def _read(path: Path | None) -> Any:
+    try:
+        return None if path is None else json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None

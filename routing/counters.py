@@ -1,0 +1,163 @@
+"""Switch counters that indicate stalled packets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import FabricError
+from routing.fabric import Fabric
+from routing.formats.perf_counters import parse_counters
+
+COUNTERS = ("PortSwHOQLifetimeLimitDiscards", "PortXmitWait", "PortXmitData")
+_WIDTH = {"PortSwHOQLifetimeLimitDiscards": 16, "PortXmitWait": 32, "PortXmitData": 32}
+"""Bits of the saturating counters in PortCounters; those in PortCountersExtended have 64 bits."""
+_FULL, _LARGEST = (1 << 64) - 1, (1 << 63) - 1
+"""Saturated 64-bit counter, also returned by ports that do not count; and the largest value that is stored."""
+_EXTENDED = 0x0600
+"""Bits of CapMask for PortCountersExtended (IsExtendedWidthSupported, IsExtendedWidthSupportedNoIETF)."""
+STANDS = 100
+"""Waiting ticks per word sent from which a port counts as stalled: even then it sends management packets on VL 15."""
+
+_GUID = re.compile(r"^Guid:\.*(0x[0-9a-fA-F]+)$", re.MULTILINE)
+
+Run = Callable[[Sequence[str]], str]
+"""Function that runs a command and returns its standard output."""
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """Counters of the out-ports of channels, or their increments.
+
+    Attributes
+    ----------
+    channel
+        int32[N], channel numbers.
+    hoq_discards, xmit_wait, xmit_data
+        int64[N]: packets discarded at the head of a queue; ticks with data to send but none sent; words sent.
+    full
+        bool[3, N], in the order of :data:`COUNTERS`: whether the counter is saturated, so that its true value may be
+        larger.
+    """
+
+    channel: npt.NDArray[np.int32]
+    hoq_discards: npt.NDArray[np.int64]
+    xmit_wait: npt.NDArray[np.int64]
+    xmit_data: npt.NDArray[np.int64]
+    full: npt.NDArray[np.bool_]
+
+    def since(self, before: Readings) -> Readings:
+        """Return the increments since earlier readings of the channels; a decreased counter was reset in between."""
+
+        def added(now: npt.NDArray[np.int64], then: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            return np.where(now < then, now, now - then)
+
+        return Readings(
+            self.channel,
+            added(self.hoq_discards, before.hoq_discards),
+            added(self.xmit_wait, before.xmit_wait),
+            added(self.xmit_data, before.xmit_data),
+            self.full,
+        )
+
+    @property
+    def suspected(self) -> npt.NDArray[np.int32]:
+        """Channels, ascending, that discarded packets at the head of a queue, or waited and sent next to nothing."""
+        return np.sort(self.channel[(self.hoq_discards > 0) | (self._waited & ~self.full[2])])
+
+    @property
+    def unjudged(self) -> npt.NDArray[np.int32]:
+        """Channels, ascending, that are not suspected but might be if their saturated counters could count on."""
+        dropped = self.full[0] | (self.hoq_discards > 0)
+        maybe = dropped | self.full[1] | self._waited
+        return np.setdiff1d(self.channel[maybe], self.suspected)
+
+    @property
+    def _waited(self) -> npt.NDArray[np.bool_]:
+        return (self.xmit_wait > 0) & (self.xmit_wait // STANDS >= self.xmit_data)
+
+
+def check_lids(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> None:
+    """Check that the LIDs still belong to the switches of the channels, since stale LIDs would read other counters.
+
+    Raises
+    ------
+    FabricError
+        A LID belongs to another device.
+
+    Notes
+    -----
+    One process per switch.
+    """
+    for switch in np.unique(fabric.channels.src[channels]).tolist():
+        lid, guid = int(fabric.switch_lid[switch]), f"0x{int(fabric.switch_guid[switch]):016x}"
+        found = _GUID.search(run(["smpquery", "nodeinfo", str(lid)]))
+        if found is None or int(found[1], 16) != int(guid, 16):
+            raise FabricError(
+                f"LID {lid} is {found[1] if found else 'nobody'}, and not {fabric.switch_name[switch]} ({guid})",
+                remedy="give what ibnetdiscover finds now",
+            )
+
+
+def read_channels(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> Readings:
+    """Read the counters of channels with perfquery.
+
+    Parameters
+    ----------
+    fabric
+        The fabric with the current LIDs of its switches.
+    channels
+        int32[N], channel numbers.
+    run
+        Function that runs a command.
+
+    Raises
+    ------
+    ParseError
+        A port does not answer or does not count.
+
+    Notes
+    -----
+    One process per channel and two per switch, about 10 ms each.
+    """
+    src, port = fabric.channels.src[channels], fabric.channels.port[channels]
+    values = np.zeros((len(COUNTERS), len(channels)), np.int64)
+    full = np.zeros(values.shape, bool)
+    for switch in np.unique(src).tolist():
+        lid, at = str(fabric.switch_lid[switch]), np.flatnonzero(src == switch)
+        found = _switch_counters(lid, sorted(port[at].tolist()), run)
+        for number in at.tolist():
+            for row, counter in enumerate(COUNTERS):
+                values[row, number], full[row, number] = found[int(port[number])][counter]
+    return Readings(channels, values[0], values[1], values[2], full)
+
+
+def _switch_counters(lid: str, ports: list[int], run: Run) -> dict[int, dict[str, tuple[int, bool]]]:
+    """Return the counters of a switch: by port and counter, the value and whether the counter is saturated."""
+    discards, *others = COUNTERS
+    plain = parse_counters(run(["perfquery", "-l", lid, ",".join(map(str, ports))]), ports, *others)
+    wide = [port for port in ports if plain[port].get("CapMask", 0) & _EXTENDED]
+    extended: dict[int, Mapping[str, int]] = {}
+    if wide:
+        extended = parse_counters(run(["perfquery", "-x", "-l", lid, ",".join(map(str, wide))]), wide, others[-1])
+    found = {}
+    for port in ports:
+        drops = parse_counters(run(["perfquery", "--xmtdisc", lid, str(port)]), [port], discards)
+        narrow = {**plain[port], **drops[port]}
+        told = {name: (narrow[name], narrow[name] >= (1 << _WIDTH[name]) - 1) for name in COUNTERS}
+        wider = {name: value for name, value in extended.get(port, {}).items() if name in COUNTERS}
+        told |= {name: (min(value, _LARGEST), value >= _FULL) for name, value in wider.items()}
+        found[port] = told
+    return found
+
+
+def empty_counters(fabric: Fabric, found: Readings, run: Run) -> None:
+    """Reset the counters of channels with a saturated counter."""
+    for channel in found.channel[found.full.any(axis=0)].tolist():
+        where = [str(fabric.switch_lid[fabric.channels.src[channel]]), str(fabric.channels.port[channel])]
+        run(["perfquery", "-R", *where])
+        run(["perfquery", "--xmtdisc", "-R", *where])

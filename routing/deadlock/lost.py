@@ -1,0 +1,86 @@
+"""LIDs that no port has any more; switches may still have entries for them and senders may still send to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.entering import Entries, Masks
+from routing.fabric import Fabric
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class LostLids:
+    """Former owners of the LIDs, as far as needed for traffic that still flows by the old tables.
+
+    Attributes
+    ----------
+    of_switch
+        bool[L], whether a switch had the LID.
+    switch
+        int32[L], row in ``sl`` of the switch that delivered the LID, -1 if unknown.  Used only if SLs depend on the
+        switch.
+    sl
+        The old SL table: uint8[L], uint8[S', L] for the S' switches of that time, or uint8[L, L].
+    known
+        bool[L], whether the LID had an owner then.
+    name
+        Name of the former owner of each LID that is gone, by LID.
+    """
+
+    of_switch: npt.NDArray[np.bool_]
+    switch: npt.NDArray[np.int32]
+    sl: Bytes
+    known: npt.NDArray[np.bool_]
+    name: dict[int, str]
+
+    @classmethod
+    def unknown(cls, fabric: Fabric, sl: Bytes) -> LostLids:
+        """Return the record of LIDs without an owner if only an SL table in the rows of the fabric is known."""
+        count = len(fabric.lids)
+        return cls(np.zeros(count, bool), np.full(count, -1, np.int32), sl, np.ones(count, bool), {})
+
+    @property
+    def by_switch(self) -> bool:
+        """Whether the SL depends on the switch of the sender."""
+        return self.sl.ndim == 2 and self.sl.shape[0] != self.sl.shape[1]
+
+    def replies(self, lids: npt.NDArray[np.int64], senders: Entries, bit: Masks) -> Masks:
+        """Return uint16[K, N], bits of the SLs of each injection point's replies to requests from these LIDs.
+
+        Parameters
+        ----------
+        lids
+            int64[K], LIDs that no port has any more.
+        senders
+            The injection points that send replies, with their LIDs.
+        bit
+            uint16[16], the bits that stand for each SL.
+        """
+        to, asked = senders.lid, self.known[senders.lid]
+        masks = np.zeros((len(lids), len(to)), np.uint16)
+        if self.sl.ndim == 1:
+            masks[:] = bit[self.sl[to]]
+        elif self.by_switch:
+            rows = self.switch[lids]
+            masks[rows >= 0] = bit[self.sl[rows[rows >= 0]][:, to]]
+            if (rows < 0).any():  # the owner may have been at any switch
+                masks[rows < 0] = np.bitwise_or.reduce(bit[self.sl[:, to]], axis=0)
+        else:
+            masks[:] = bit[self.sl[lids][:, to]]
+        return senders.any_of(np.where(asked, masks, np.uint16(0)))
+
+    def reply_levels(self, lid: int, sender: int) -> set[int]:
+        """Return the SLs of replies from the owner of LID ``sender`` to requests from a LID that is gone."""
+        if not self.known[sender]:
+            return set()
+        if self.sl.ndim == 1:
+            return {int(self.sl[sender])}
+        if not self.by_switch:
+            return {int(self.sl[lid, sender])}
+        row = int(self.switch[lid])
+        return {int(self.sl[row, sender])} if row >= 0 else set(self.sl[:, sender].tolist())

@@ -1,0 +1,114 @@
+"""The verdict on tables whose files do not state everything: no loop, a loop, or not decidable.
+
+The verdict must not depend on unknown values.  If all packets shared one VL, every dependency of the real tables would
+be among those of that VL.  So if these are acyclic, the tables are free of credit loops whatever the SLs and VLs are.
+A loop among these dependencies is certain only if all packets do share one VL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from routing.deadlock.proof import Proof, prove
+from routing.deadlock.witness import CreditLoop
+from routing.fabric import Fabric
+from routing.tables import DATA_VLS, Routing, Unknown, identity_sl2vl
+
+Answer = Literal["none", "yes", "unknown"]
+"""Whether there is a credit loop."""
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The certain and the uncertain findings about tables.
+
+    Attributes
+    ----------
+    loops
+        Whether there are credit loops of requests from or to CAs and routers.
+    proof
+        The proof of the tables as known.  If ``any_sl``, the proof of the tables with all packets on one VL.  If
+        ``loops`` is "unknown", the proof of the tables with the assumed values, which then proves nothing.
+    any_sl
+        Whether the proof takes all packets to share one VL, because SLs or SL2VL tables are unknown.  It is valid
+        whatever these are.
+    possible_loop
+        If ``loops`` is "unknown", a credit loop that may exist.
+    assumed
+        Assumed values in a proof that proves nothing, by unknown item; empty if nothing was assumed.
+    """
+
+    loops: Answer
+    proof: Proof
+    any_sl: bool = False
+    possible_loop: CreditLoop | None = None
+    assumed: Mapping[Unknown, str] = field(default_factory=dict)
+
+    @property
+    def certified(self) -> bool:
+        """Whether the tables are complete and certainly free of credit loops."""
+        return self.proof.complete and self.loops == "none"
+
+    @property
+    def vls(self) -> int | None:
+        """Highest VL in use + 1; None if unknown."""
+        return None if self.any_sl or self.loops == "unknown" else self.proof.vls
+
+
+def decide(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool = True) -> Verdict:
+    """Return the verdict on tables, given their known and assumed parts.
+
+    Parameters
+    ----------
+    fabric, routing
+        The fabric and its tables, whose provenance lists what was assumed.
+    threads, explain
+        See :func:`~routing.deadlock.proof.prove`.
+
+    Raises
+    ------
+    TableError
+        The shapes do not fit the fabric.
+
+    Notes
+    -----
+    Cost: that of up to two proofs.
+    """
+    if is_known(routing):
+        proof = prove(fabric, routing, threads=threads, explain=explain)
+        return Verdict("yes" if proof.certificate is None else "none", proof)
+    mixed = prove(fabric, on_one_vl(routing), threads=threads, explain=explain)
+    if mixed.certificate is not None:
+        return Verdict("none", mixed, any_sl=True)
+    proof, assumed = prove(fabric, routing, threads=threads, explain=explain), routing.provenance.assumptions
+    return Verdict("unknown", proof, possible_loop=proof.credit_loop or mixed.credit_loop, assumed=assumed)
+
+
+def is_known(routing: Routing) -> bool:
+    """Return whether the VL of every packet is known: nothing was assumed, or SLs where every SL uses the same VL."""
+    assumed = routing.provenance.assumptions
+    return not assumed or (set(assumed) == {"SL"} and _is_one_vl(routing))
+
+
+def worst_case(routing: Routing) -> Routing:
+    """Return the tables, with all packets on one VL if their VLs are not known.
+
+    If the returned tables are free of credit loops, the tables are free of them whatever the SLs and VLs are.
+    """
+    return routing if is_known(routing) else on_one_vl(routing)
+
+
+def on_one_vl(routing: Routing) -> Routing:
+    """Return the tables with SL 0 for every path and every SL on VL 0."""
+    sl = np.zeros(routing.lft.shape[1], np.uint8)
+    return replace(routing, sl=sl, sl2vl=identity_sl2vl(1), vls=1, vls_needed=1)
+
+
+def _is_one_vl(routing: Routing) -> bool:
+    """Return whether every SL uses the same VL at every port, so that SLs make no difference."""
+    vl = routing.sl2vl.reshape(-1)
+    return bool((vl == vl[0]).all() and vl[0] < DATA_VLS)

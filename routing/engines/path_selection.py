@@ -1,0 +1,192 @@
+"""Selection of shortest paths that suit layers, by one of several rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import Balanced, Targets, balance
+from routing._kernels.mirror import LinkBundles, mirror, spread
+from routing.engines.base import EngineOptions, Objective
+from routing.engines.destinations import Destinations, inverse_capacity
+from routing.engines.effort import refinement_passes
+from routing.engines.minhop import NEW_CHANNEL_COST
+from routing.engines.torus_dimensions import directions
+from routing.engines.torus_rings import Rings
+from routing.fabric import Fabric
+
+DIRECTED, RINGED = "directed", "ringed"
+"""Names of the path sets of grids and tori.
+
+Paths of the second kind fit into the layers of :class:`~routing.engines.torus_rings.Rings`."""
+
+MIRROR_PASSES = 4
+"""Passes after the first; further passes changed nothing in measurements."""
+
+TRANSIT_FLOW = 0.01
+"""Flow of a switch without end ports in symmetric paths, relative to the mean of the others.
+
+It is not 0, so that the paths of such switches spread over the channels as well."""
+
+
+@dataclass(frozen=True, eq=False)
+class PathSet:
+    """A tree of shortest paths for every destination.
+
+    Attributes
+    ----------
+    name
+        Name of the rule that selected them.
+    next_channel
+        uint8[D, S], index of the selected channel among those of the switch, 255 for none.
+    load
+        float64[C], flow on each channel.
+    worst
+        Highest utilisation of a channel (load over capacity).
+    bound
+        Lower bound of ``worst`` for any shortest paths: the mean utilisation of all channels, since all shortest paths
+        have the same total number of hops.  In grids and tori this is true for each direction; the largest bound counts
+        (an estimate if links are missing).
+    """
+
+    name: str
+    next_channel: npt.NDArray[np.uint8]
+    load: npt.NDArray[np.float64]
+    worst: float
+    bound: float
+
+
+@dataclass(frozen=True, eq=False)
+class PathSelector:
+    """Selection of shortest paths.  All rules balance the load; they differ in the other properties of the paths."""
+
+    fabric: Fabric
+    destinations: Destinations
+    options: EngineOptions
+
+    @cached_property
+    def inverse_capacity(self) -> npt.NDArray[np.float64]:
+        """Inverse capacity of each channel, float64[C]."""
+        return inverse_capacity(self.fabric, self.options.link_weights)
+
+    @cached_property
+    def sources(self) -> npt.NDArray[np.float64]:
+        """Number of end ports at each switch, float64[S]."""
+        return self.fabric.terminals_at.astype(np.float64)
+
+    @cached_property
+    def any_shortest(self) -> PathSet:
+        """Balanced shortest paths without further restrictions, as in MinHop."""
+        return self._balanced("free", None, refinement_passes(self.fabric, self.options))
+
+    @cached_property
+    def rank(self) -> npt.NDArray[np.int32] | None:
+        """Rank of the direction of each channel in dimension order, int32[C]; None without directions.
+
+        Grids, tori and hypercubes have directions.  The direction with the highest mean utilisation has rank 0.
+        """
+        direction = directions(self.fabric)
+        if direction is None:
+            return None
+        count = int(direction.max()) + 1
+        load = self._load_between_switches(direction) * self.inverse_capacity
+        full = np.bincount(direction, load, count) / np.bincount(direction, minlength=count)
+        rank = np.empty(count, np.int32)
+        rank[np.argsort(-np.round(full, 6), kind="stable")] = np.arange(count)
+        return rank[direction]
+
+    @cached_property
+    def rings(self) -> Rings | None:
+        """The rings of a torus; None if the fabric has no rings."""
+        return None if self.rank is None else Rings.of(self.fabric, self.rank)
+
+    def dimension_ordered(self) -> PathSet | None:
+        """Return paths of grids, tori and hypercubes that use one direction after the other; None without directions.
+
+        Dependencies between directions then close no cycle; only those along rings do.  The most loaded direction comes
+        first.  It is the easiest to balance there, because flows are still small before they merge.
+        """
+        if self.rank is None:
+            return None
+        return self._balanced(DIRECTED, self.rank, refinement_passes(self.fabric, self.options))
+
+    def ring_symmetric(self, rings: Rings) -> PathSet:
+        """Return dimension-ordered paths where request and reply paths use the same side of each ring."""
+        trunks = LinkBundles.between_switches(self.fabric.channels, self.inverse_capacity)
+        following, load = self._spread(trunks, rings.hops(self.fabric, trunks))
+        return self._path_set(RINGED, following, load, rings.rank)
+
+    def _load_between_switches(self, rank: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+        """Return float64[C], load with one tree per switch with end ports, which is enough to sum up each direction."""
+        root = np.flatnonzero(self.sources).astype(np.int32)
+        families = np.arange(len(root) + 1, dtype=np.int32)
+        return self._trees(Targets(families, root, self.sources[root], np.zeros_like(root)), rank, 0).load
+
+    def symmetric(self) -> PathSet:
+        """Return paths with one path between two switches for all their end ports, whose reply paths mirror them.
+
+        If a dependency closes no cycle in a layer, its mirror image usually does not either.  So a path and its reply
+        path together restrict a layer little more than the path alone.
+        """
+        sources = self.sources
+        flowing = np.where(sources > 0.0, sources, TRANSIT_FLOW * sources[sources > 0.0].mean())
+        trunks = LinkBundles.between_switches(self.fabric.channels, self.inverse_capacity)
+        hop, _, _ = mirror(trunks, flowing, passes=MIRROR_PASSES, seed=self.options.seed)
+        following, load = self._spread(trunks, hop)
+        return self._path_set("mirrored", following, load)
+
+    def _spread(
+        self, trunks: LinkBundles, hop: npt.NDArray[np.uint8]
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64]]:
+        targets, channels = self.destinations, self.fabric.channels
+        return spread(
+            channels, trunks, self.inverse_capacity, self.sources, root=targets.root, share=targets.share, hop=hop
+        )
+
+    def _balanced(self, name: str, rank: npt.NDArray[np.int32] | None, passes: int) -> PathSet:
+        trees = self._trees(self.destinations.targets(), rank, passes)
+        return self._path_set(name, trees.next_channel, trees.load, rank)
+
+    def _trees(self, targets: Targets, rank: npt.NDArray[np.int32] | None, passes: int) -> Balanced:
+        bisection = self.options.objective is Objective.BISECTION
+        return balance(
+            self.fabric.channels,
+            self.inverse_capacity,
+            self.sources,
+            targets,
+            passes=passes,
+            seed=self.options.seed,
+            threads=self.options.threads,
+            hop_cost=NEW_CHANNEL_COST if bisection else 0.0,
+            bisection=bisection,
+            rank=rank,
+        )
+
+    def _path_set(
+        self,
+        name: str,
+        following: npt.NDArray[np.uint8],
+        load: npt.NDArray[np.float64],
+        direction: npt.NDArray[np.int32] | None = None,
+    ) -> PathSet:
+        worst = float((load * self.inverse_capacity).max(initial=0.0))
+        part = np.zeros(len(load), np.int32) if direction is None else direction
+        mean = np.bincount(part, load) / np.bincount(part, 1.0 / self.inverse_capacity)
+        return PathSet(name, _lead_switches(self.destinations, following), load, worst, float(mean.max(initial=0.0)))
+
+
+def _lead_switches(destinations: Destinations, following: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Give each switch that has end ports the tree of its first end port, and return the trees.
+
+    LIDs of such switches then add no dependencies.
+    """
+    with_flow = np.flatnonzero(destinations.share > 0.0)
+    roots, first = np.unique(destinations.root[with_flow], return_index=True)
+    idle = np.flatnonzero(destinations.share == 0.0)
+    idle = idle[np.isin(destinations.root[idle], roots)]
+    led = following.copy()
+    led[idle] = following[with_flow[first[np.searchsorted(roots, destinations.root[idle])]]]
+    return led

@@ -1,0 +1,93 @@
+"""Engines by name: those of this package, and those of other packages, loaded from an entry point group on demand."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+
+from routing.engines.base import Engine
+from routing.errors import InputWarning, OptionError
+
+
+class UnknownEngine(OptionError, KeyError):
+    """Error: no engine has this name, or the package of the engine cannot be loaded."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would put the message in quotes
+
+
+class Registry(Mapping[str, Engine]):
+    """Mapping of names to engines.  Engines of this package come first, and other packages cannot use their names.
+
+    A package is loaded when its engine is requested by name, or when all engines are listed.  If a package cannot be
+    loaded, one warning is issued and its engine is left out of the list.  Other engines stay usable.
+
+    Parameters
+    ----------
+    own
+        Engines of this package.
+    group
+        Entry point group of the engines of other packages.
+    """
+
+    def __init__(self, own: Iterable[Engine], group: str) -> None:
+        self._loaded = {engine.name: engine for engine in own}
+        self._group = group
+        self._broken: dict[str, str] = {}
+
+    @cached_property
+    def _points(self) -> dict[str, EntryPoint]:
+        found: dict[str, EntryPoint] = {}
+        for point in sorted(entry_points(group=self._group), key=lambda point: point.name):
+            if point.name not in self._loaded:
+                found.setdefault(point.name, point)
+        return found
+
+    def _load(self, name: str) -> Engine | None:
+        """Return an engine and load its package if necessary; return None if that fails, with a single warning."""
+        if name in self._loaded:
+            return self._loaded[name]
+        if name in self._broken or name not in self._points:
+            return None
+        point = self._points[name]
+        try:
+            self._loaded[name] = point.load()()
+        except Exception as problem:  # a failing package must not make other engines unusable
+            package = point.dist.name if point.dist is not None else "a package"
+            self._broken[name] = f"{package} cannot be loaded: {type(problem).__name__}: {problem}"
+            warnings.warn(f"engine {name!r} of {self._broken[name]}", InputWarning, stacklevel=3)
+            return None
+        return self._loaded[name]
+
+    def __getitem__(self, name: str) -> Engine:
+        """Return the engine of this name.
+
+        Raises
+        ------
+        UnknownEngine
+            No engine has this name, or its package cannot be loaded.
+        """
+        engine = self._load(name)
+        if engine is not None:
+            return engine
+        if name in self._broken:
+            raise UnknownEngine(f"engine {name!r} of {self._broken[name]}", remedy="repair or remove that package")
+        known = sorted(self)
+        near = difflib.get_close_matches(name, known, 1, 0.7)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UnknownEngine(f"there is no engine {name!r}", remedy=f"{hint}engines: {', '.join(known)}")
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether an engine of this name can be used."""
+        return isinstance(name, str) and self._load(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of all usable engines; those of this package come first."""
+        return iter([*self._loaded, *(name for name in self._points if name not in self._loaded and self._load(name))])
+
+    def __len__(self) -> int:
+        """Return the number of engines that can be used."""
+        return len(list(iter(self)))

@@ -1,0 +1,87 @@
+"""Detection of the directions of grids, tori and hypercubes from the cables alone."""
+
+from __future__ import annotations
+
+import igraph
+import numpy as np
+import numpy.typing as npt
+
+from routing.fabric import Fabric
+
+Rows = npt.NDArray[np.int64]
+
+CORNERS_UP_TO = 4_000_000
+"""Sum of squared switch degrees up to which squares are searched for."""
+
+
+def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
+    """Return int32[C], the direction of each channel (0, 1, ...), or None if the fabric has no directions.
+
+    Parallel and opposite channels have the same direction.  Two links have the same direction if they are opposite
+    sides of a square whose diagonal corners have no further common neighbours, as in a product of graphs.
+
+    A torus has one direction per dimension.  A ring of four is a square itself and counts as two directions, so a 4x4x4
+    torus is the hypercube with six directions.  A fabric without such squares has no directions.  Missing links and
+    switches change nothing as long as squares still connect the remaining links of a direction.
+
+    Notes
+    -----
+    The relation of D. Djokovic, "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973, narrowed to
+    squares.  Cost: O(S degree^2 log S).
+    """
+    channels, switches = fabric.channels, fabric.switches
+    trunks = np.unique(channels.src.astype(np.int64) * max(switches, 1) + channels.dst)
+    if len(trunks) == 0 or int((np.bincount(trunks // switches) ** 2).sum()) > CORNERS_UP_TO:
+        return None
+    corners = _corners(trunks, switches)
+    links = trunks[trunks // switches < trunks % switches]
+
+    def link(a: Rows, b: Rows) -> Rows:
+        return np.searchsorted(links, np.minimum(a, b) * switches + np.maximum(a, b))
+
+    u, v, x, w = _squares(*corners, switches).T
+    opposite = np.concatenate([_pairs(link(u, v), link(w, x)), _pairs(link(u, w), link(v, x))])
+    slab = _joined(len(links), opposite)
+    # Two classes of parallel links that meet at a switch but span no square belong to one ring.
+    middle, v_, w_ = corners
+    meeting = _pairs(slab[link(middle, v_)], slab[link(middle, w_)])
+    spanning = _pairs(slab[link(u, v)], slab[link(u, w)])
+    slabs = int(slab.max()) + 1
+    in_line = np.setdiff1d(meeting @ [slabs, 1], spanning @ [slabs, 1])
+    found = _joined(slabs, np.column_stack([in_line // slabs, in_line % slabs]))[slab]
+    if found.max() == 0:
+        return None
+    return found[link(channels.src.astype(np.int64), channels.dst.astype(np.int64))].astype(np.int32)
+
+
+def _pairs(a: Rows, b: Rows) -> Rows:
+    return np.column_stack([np.minimum(a, b), np.maximum(a, b)])
+
+
+def _joined(count: int, pairs: Rows) -> Rows:
+    """Return int64[count], the number of the connected component of each item; the pairs are the edges."""
+    # Pairs are encoded as single numbers because these sort far faster than rows.
+    once = np.unique(pairs @ [count, 1])
+    graph = igraph.Graph(n=count, edges=np.column_stack([once // count, once % count]))
+    return np.asarray(graph.connected_components().membership, np.int64)
+
+
+def _corners(trunks: Rows, switches: int) -> tuple[Rows, Rows, Rows]:
+    """Return all switches with two of their neighbours, as three arrays int64[N]: (switch, neighbour, neighbour)."""
+    src, dst = trunks // switches, trunks % switches
+    degree = np.bincount(src, minlength=switches)
+    size = degree[src]
+    row = np.repeat(np.arange(len(src)), size)
+    other = (np.cumsum(degree) - degree)[src[row]] + np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
+    keep = dst[row] < dst[other]
+    return src[row[keep]], dst[row[keep]], dst[other[keep]]
+
+
+def _squares(middle: Rows, v: Rows, w: Rows, switches: int) -> Rows:
+    """Return int64[N, 4], the corners of each square in cyclic order: (u, v, x, w)."""
+    key = v * switches + w
+    by_ends = np.argsort(key, kind="stable")
+    key, middle = key[by_ends], middle[by_ends]
+    _, first, count = np.unique(key, return_index=True, return_counts=True)
+    first = first[count == 2]
+    return np.column_stack([middle[first], key[first] // switches, middle[first + 1], key[first] % switches])

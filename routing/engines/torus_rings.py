@@ -1,0 +1,157 @@
+"""Shortest paths in tori that fit into 2^n layers for n dimensions, a path and its reply path in the same layer.
+
+Paths use one direction after the other, so dependencies can close a cycle only along a ring.  A ring has two cuts, at
+opposite switches.  No shortest path passes through both, and neither does the reply path if both use the same side of
+the ring.  There is one layer for each choice of one cut per direction (2^3 for three dimensions), so every pair fits
+into a layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import igraph
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.layering import turns
+from routing._kernels.mirror import LinkBundles
+from routing.fabric import Fabric
+
+SHORTEST_RING = 5
+"""Length of the shortest ring that needs cuts; in a shorter ring, no shortest path passes through a switch.
+
+A ring of four counts as two directions."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rings:
+    """Coordinates of the switches of a torus.
+
+    Attributes
+    ----------
+    rank
+        int32[C], rank of the direction of each channel in dimension order; paths use rank 0 first.
+    place
+        int64[ranks, S], position of each switch on the ring of a direction, in cyclic order.  In a direction without
+        rings, the number of the slice: the component that remains without the channels of the direction.
+    length
+        int64[ranks], length of the rings of a direction; 0 if there are none, or if they are too short to need cuts.
+    """
+
+    rank: npt.NDArray[np.int32]
+    place: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, fabric: Fabric, rank: npt.NDArray[np.int32]) -> Rings | None:
+        """Return the coordinates, given the direction of each channel; None if no ring needs cuts.
+
+        Switches that are connected without the channels of a direction have the same position in this direction.  So
+        missing links change nothing as long as other links connect these switches.  Cost: O(C) for each direction.
+        """
+        channels, found, length = fabric.channels, [], []
+        for one in range(int(rank.max()) + 1):
+            others = np.column_stack([channels.src, channels.dst])[rank != one]
+            slices = igraph.Graph(n=fabric.switches, edges=others).connected_components()
+            slice_of = np.asarray(slices.membership, np.int64)
+            ring = _round(slice_of[channels.src[rank == one]], slice_of[channels.dst[rank == one]], len(slices))
+            found.append(slice_of if ring is None else ring[slice_of])
+            length.append(0 if ring is None else len(ring))
+        return cls(rank, np.stack(found), np.array(length)) if any(length) else None
+
+    @property
+    def layers(self) -> int:
+        """Number of layers that always suffices if no link is missing."""
+        return 1 << int(np.count_nonzero(self.length))
+
+    def hops(self, fabric: Fabric, trunks: LinkBundles) -> npt.NDArray[np.uint8]:
+        """Return uint8[S, S] by destination and switch: index of the bundle among those of the switch, 255 for none.
+
+        The paths are shortest paths that use one direction after the other.  If the destination is half a ring away,
+        both sides are equally long.  The side then depends on values that are the same for both ends of a path, so that
+        the reply path uses it too.  Neighbouring positions alternate between the sides, which balances the load.
+
+        Cost: O(C S).
+        """
+        distance = np.asarray(fabric.graph.distances(mode="out"), np.float32)
+        switches = fabric.switches
+        src = np.repeat(np.arange(switches), np.diff(trunks.first))
+        rank = np.empty(len(src), np.int64)
+        rank[trunks.of] = self.rank
+        best = np.full((switches, switches), 2 * len(self.length), np.int16)
+        hop = np.full((switches, switches), 255, np.uint8)
+        for k in range(int(np.diff(trunks.first).max(initial=0))):
+            here = np.flatnonzero(np.diff(trunks.first) > k)
+            trunk = trunks.first[here] + k
+            nearer = distance[trunks.dst[trunk]] + 1 == distance[here]
+            cost = 2 * rank[trunk, None] + self._is_wrong_side(rank[trunk], here, trunks.dst[trunk])
+            better = nearer & (cost < best[here])
+            best[here] = np.where(better, cost, best[here])
+            hop[here] = np.where(better, np.uint8(k), hop[here])
+        return np.ascontiguousarray(hop.T)
+
+    def _is_wrong_side(
+        self, rank: npt.NDArray[np.int64], here: npt.NDArray[np.int64], there: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.bool_]:
+        """Return bool[N, S]: whether the hop from ``here`` to ``there`` uses the unselected side of a ring.
+
+        This can only be true for destinations that are half a ring away, where both sides are equally long.
+        """
+        length, own = np.maximum(self.length[rank], 1), self.place[rank, here]
+        goal = self.place[rank]
+        later = np.cumsum(self.place[::-1], axis=0)[::-1] - self.place
+        common = np.minimum(own[:, None], goal) + later[rank, here][:, None] + later[rank]
+        forward = (self.place[rank, there] - own) % length == 1
+        wanted = (own[:, None] < goal) ^ (common % 2 == 1)
+        half = 2 * ((goal - own[:, None]) % length[:, None]) == self.length[rank][:, None]
+        return np.asarray(half & (self.length[rank] > 0)[:, None] & (wanted != forward[:, None]))
+
+    def cuts(self, fabric: Fabric) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
+        """Compute the CDG edges that each layer avoids, and a topological order of the channels for all other edges.
+
+        Returns
+        -------
+        avoid
+            uint32[T], for each possible CDG edge the mask of the layers in which it leads straight through a cut.
+        order
+            int32[layers, C], position of each channel.
+        """
+        src, dst, rank = fabric.channels.src, fabric.channels.dst, self.rank
+        before, after = turns(fabric.channels)
+        straight = (rank[before] == rank[after]) & (self.length[rank[before]] > 0)
+        avoid = np.zeros(len(before), np.uint32)
+        order = np.empty((self.layers, len(src)), np.int32)
+        length = np.maximum(self.length[rank], 1)
+        forward = (self.place[rank, dst] - self.place[rank, src]) % length == 1
+        for layer, cut in enumerate(self._choices()):
+            passed = self.place[rank[before], dst[before]] == cut[rank[before]]
+            avoid |= (straight & passed).astype(np.uint32) << np.uint32(layer)
+            way = np.where(forward, self.place[rank, src] - cut[rank], cut[rank] - self.place[rank, src]) % length
+            order[layer, np.lexsort((way, forward, rank))] = np.arange(len(src))
+        return avoid, order
+
+    def _choices(self) -> Iterator[npt.NDArray[np.int64]]:
+        """Yield int64[ranks] for each layer: the position of the cut in the rings of each direction; -1 without cut."""
+        ring_symmetric = np.flatnonzero(self.length)
+        for layer in range(self.layers):
+            cut = np.full(len(self.length), -1)
+            cut[ring_symmetric] = np.where(
+                layer >> np.arange(len(ring_symmetric)) & 1, self.length[ring_symmetric] // 2, 0
+            )
+            yield cut
+
+
+def _round(src: npt.NDArray[np.int64], dst: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64] | None:
+    """Return int64[count], positions along the ring that the channels form; None if they do not form one ring."""
+    behind: list[set[int]] = [set() for _ in range(count)]
+    for a, b in zip(src.tolist(), dst.tolist(), strict=True):
+        behind[a].add(b)
+    if count < SHORTEST_RING or any(len(two) != 2 for two in behind):
+        return None
+    place, last, at = np.full(count, -1, np.int64), -1, 0
+    for step in range(count):
+        place[at] = step
+        last, at = at, min(behind[at] - {last}) if step else min(behind[at])
+    return place if at == 0 and (place >= 0).all() else None

@@ -1,0 +1,69 @@
+"""Number of VLs that an engine may use, and the spread of destinations over VLs that it does not need."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.engines.base import EngineOptions
+from routing.engines.destinations import Destinations
+from routing.errors import OptionError
+from routing.numerals import number_of
+from routing.tables import DATA_VLS, identity_sl2vl
+
+
+class VlTables(TypedDict):
+    """SL and VL fields of a :class:`~routing.tables.Routing`."""
+
+    sl: npt.NDArray[np.uint8]
+    sl2vl: npt.NDArray[np.uint8]
+    vls: int
+
+
+def vls_allowed(options: EngineOptions) -> int:
+    """Return the allowed number of data VLs: 1 for "min"; for "auto" those that the ports have from the first VL on.
+
+    Raises
+    ------
+    OptionError
+        From the first VL on, there are fewer VLs than requested, or none for "auto".
+    """
+    if options.vls == "min":
+        return 1
+    if options.vls == "auto":
+        if options.first_vl >= options.port_vls:
+            raise OptionError(
+                f"ports have {number_of(options.port_vls, 'data VL')}, and none from VL {options.first_vl} on",
+                remedy="choose a lower first VL, or say how many VLs to use if the ports have more",
+            )
+        return options.port_vls - options.first_vl
+    vls = int(options.vls)
+    if options.first_vl + vls > DATA_VLS:
+        raise OptionError(
+            f"there are no {number_of(vls, 'data VL')} from VL {options.first_vl} on",
+            remedy=f"use at most {DATA_VLS - options.first_vl}",
+        )
+    return vls
+
+
+def vl_tables(sl: npt.NDArray[np.uint8], vls: int, options: EngineOptions) -> VlTables:
+    """Return the SL and VL tables for SLs 0..vls-1 (of any shape), shifted up to the first VL."""
+    return {
+        "sl": np.asarray(sl + np.uint8(options.first_vl), np.uint8),
+        "sl2vl": identity_sl2vl(options.first_vl + vls),
+        "vls": options.first_vl + vls,
+    }
+
+
+def round_robin_sls(destinations: Destinations, lids: int, vls: int) -> npt.NDArray[np.uint8]:
+    """Return uint8[L], SLs 0..vls-1 assigned round robin to ports; all LIDs of a port have the same SL.
+
+    The SL follows from the LID alone, so that a port that comes or goes changes no other port's SL.
+    """
+    sizes = np.diff(destinations.family_first)
+    block = destinations.lid[destinations.family_first[:-1]] // np.maximum(sizes, 1)
+    sl = np.zeros(lids, np.uint8)
+    sl[destinations.lid] = np.repeat(block % vls, sizes)
+    return sl

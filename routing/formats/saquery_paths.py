@@ -1,0 +1,82 @@
+"""SLs in the output of ``saquery PR``: path records from the SA, one block of lines each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import ParseError, TableError
+from routing.fabric import Fabric
+from routing.formats.path_reader import SLS, UNKNOWN, check_sources
+from routing.formats.text import read_text
+
+HEAD = "PathRecord dump:"
+_WHOLE, _MOVED = "is the file whole?", "service levels go by LID, so LIDs must not have moved"
+_VALUE = r"\.+(0[xX][0-9a-fA-F]+|[0-9]+)\s"
+_RECORD = re.compile(rf"dlid{_VALUE}\s*slid{_VALUE}(?:(?!{HEAD})[^\0])*?\ssl{_VALUE}", re.ASCII)
+
+
+def is_saquery(path: str | Path) -> bool:
+    """Return whether a file begins like the output of ``saquery PR``; False if it cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(256).lstrip().startswith(HEAD.encode())
+    except OSError:
+        return False  # the reader of the other forms reports it
+
+
+def read_saquery(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
+    """Read SLs, uint8[S + E, L]: switches, then end ports.
+
+    The value is 255 if there is no record, or if the records of a source and LID have different SLs.
+
+    Raises
+    ------
+    ParseError
+        A record lacks the LIDs or the SL, or one of them is invalid.
+    TableError
+        A source is not in the fabric, or a CA or router of the fabric has no record.
+    InputError, EnvironmentProblem
+        The file is missing or unreadable.
+    """
+    text = read_text(path)
+    row_of = _rows(fabric)
+    sl = np.full((fabric.switches + fabric.endports, len(fabric.lids)), UNKNOWN, np.uint8)
+    differs = np.zeros(sl.shape, bool)
+    named = np.zeros(len(sl), bool)
+    starts = [found.start() for found in re.finditer(HEAD, text)]
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        found = _RECORD.search(text, start, end)
+        lid, source, level = (0, 0, 0) if found is None else map(_number, found.groups())
+        if not lid or not source or level >= SLS:
+            raise ParseError("a path record has no LIDs or no SL", path=path, line=_line(text, start), remedy=_WHOLE)
+        row = row_of.get(source, -1)
+        if row < 0:
+            problem = f"LID {source} is not in the fabric"
+            raise TableError(problem, path=path, line=_line(text, start), remedy=_MOVED)
+        named[row] = True
+        if lid < sl.shape[1]:
+            differs[row, lid] |= sl[row, lid] not in (UNKNOWN, level)
+            sl[row, lid] = level
+    check_sources(fabric, named[fabric.switches :], path)
+    sl[differs] = UNKNOWN
+    return sl
+
+
+def _number(text: str) -> int:
+    return int(text, 16 if text[:2].lower() == "0x" else 10)
+
+
+def _line(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+def _rows(fabric: Fabric) -> dict[int, int]:
+    """Return the row of the switch or end port that owns each LID."""
+    rows = {lid: row for row, lid in enumerate(fabric.switch_lid.tolist()) if lid}
+    for row, (base, lmc) in enumerate(zip(fabric.endport_lid.tolist(), fabric.endport_lmc.tolist(), strict=True)):
+        rows |= {lid: fabric.switches + row for lid in range(base, base + (1 << lmc)) if base}
+    return rows

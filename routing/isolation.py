@@ -1,0 +1,21 @@
+"""Keep the working directory off the import path."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+
+def import_path() -> list[str]:
+    """Return ``sys.path`` without the working directory.
+
+    Python puts the working directory first for ``-c`` and ``-m``, so that files in it would be imported in place of
+    installed packages.  The directory stays if this package was loaded from there, or if ``PYTHONPATH`` names it.
+    """
+    own = str(Path(__file__).parents[1])
+    kept = [entry for entry in sys.path if Path(entry).is_absolute()]
+    if kept and kept[0] == sys.path[0] != own and not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):
+        with contextlib.suppress(OSError):  # the working directory may be gone
+            kept = kept[kept[0] == str(Path.cwd()) :]
+    return kept if own in kept else [*kept, own]

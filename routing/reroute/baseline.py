@@ -1,0 +1,86 @@
+"""Return to the baseline: restore LFT columns of the fault-free fabric as soon as they are valid again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.fabric import NO_PORT, Fabric
+from routing.reroute.translate import invalidate_lost_entries, translate_tables
+from routing.reroute.values import Published
+from routing.tables import Routing
+
+
+def restore_baseline_entries(
+    routing: Routing, baseline: Published, fabric: Fabric, differing_lids: npt.NDArray[np.intp] | None = None
+) -> tuple[Routing, int]:
+    """Replace LFT columns by those of the baseline wherever the baseline's column is valid as a whole.
+
+    Parameters
+    ----------
+    routing
+        Tables in the rows and columns of ``fabric``.
+    baseline
+        The baseline: tables of the fault-free fabric.
+    fabric
+        The present fabric.
+    differing_lids
+        The only LIDs in which tables and baseline differ, if both have the same devices; None: not known.
+
+    Returns
+    -------
+    routing : Routing
+        The tables; the SLs of a restored column come with it.
+    count : int
+        Entries that changed.
+    """
+    lids, parts = fabric.lids, fabric.component
+    lft, sl, lid = _baseline_now(baseline, fabric, differing_lids)
+    if sl.shape[:-1] != routing.sl.shape[:-1] or not len(lid):
+        return routing, 0
+    target = lids.switch[lid]
+    here = np.flatnonzero(target >= 0)
+    lft[target[here], here] = lids.port[lid[here]]
+    valid, sls = routing.lft[:, lid], routing.sl[..., lid]
+    other = (lft != valid).any(axis=0) | ((sl != sls) if sl.ndim == 1 else (sl != sls).any(axis=0))
+    column = np.flatnonzero(other & (target >= 0))
+    reached = parts[:, None] == parts[target[column]]
+    column = column[~((lft[:, column] == NO_PORT) & reached).any(axis=0)]
+    if not len(column):
+        return routing, 0
+    tables, new_sl = routing.lft.copy(), routing.sl.copy()
+    tables[:, lid[column]], new_sl[..., lid[column]] = lft[:, column], sl[..., column]
+    return replace(routing, lft=tables, sl=new_sl), int(np.count_nonzero(valid[:, column] != lft[:, column]))
+
+
+def _baseline_now(
+    baseline: Published, fabric: Fabric, differing_lids: npt.NDArray[np.intp] | None
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.intp]]:
+    """Return the valid entries of the baseline's columns (255: not valid), their SLs and their LIDs."""
+    if differing_lids is None:
+        then = translate_tables(baseline.routing, baseline.fabric, fabric).routing
+        return then.lft, then.sl, np.arange(then.lft.shape[1])
+    lft = baseline.routing.lft[:, differing_lids]
+    invalidate_lost_entries(lft, baseline.fabric, fabric, differing_lids)
+    return lft, baseline.routing.sl[..., differing_lids], differing_lids
+
+
+def is_same(one: Fabric, other: Fabric) -> bool:
+    """Return whether two fabrics have the same switches, cables and LIDs, delivered at the same ports."""
+    if one is other:
+        return True
+    mine, theirs = one.channels, other.channels
+    return all(
+        np.array_equal(a, b)
+        for a, b in (
+            (one.switch_guid, other.switch_guid),
+            (mine.src, theirs.src),
+            (mine.port, theirs.port),
+            (mine.dst, theirs.dst),
+            (mine.dst_port, theirs.dst_port),
+            (one.lids.switch, other.lids.switch),
+            (one.lids.port, other.lids.port),
+        )
+    )

@@ -1,0 +1,39 @@
+"""Flow on each channel when every end port sends to every other: the measure of balance."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.load import WHOLE, all_to_all, routes_of
+from routing.fabric import Channels, Fabric
+from routing.tables import Routing
+
+
+def flow_towards(
+    fabric: Fabric, routing: Routing, lids: npt.NDArray[np.bool_] | None = None, *, threads: int
+) -> npt.NDArray[np.int64]:
+    """Return int64[C], the flow on each channel when every end port sends ``WHOLE`` to every other (to these LIDs).
+
+    Cost: O(S) for each LID that counts.
+    """
+    weight = lid_weights(fabric)
+    if lids is not None:
+        weight = np.where(lids, weight, 0)
+    routes = routes_of(fabric, np.ascontiguousarray(routing.lft))
+    return all_to_all(routes, weight, fabric.terminals_at, threads, hops=False)[0]
+
+
+def lid_weights(fabric: Fabric) -> npt.NDArray[np.int64]:
+    """Return int64[L], what each source sends to a LID: its share of :data:`WHOLE`; 0 for LIDs of switches."""
+    lids, weight = fabric.lids, np.zeros(len(fabric.lids), np.int64)
+    owned = lids.endport >= 0
+    weight[owned] = WHOLE >> fabric.endport_lmc[lids.endport[owned]].astype(np.int64)
+    return weight
+
+
+def slowness(channels: Channels) -> npt.NDArray[np.int64]:
+    """Return int64[C], the inverse capacity of each channel: 100 on the fastest kind of link, more on slower ones."""
+    capacity = channels.capacity
+    weight: npt.NDArray[np.int64] = np.rint(100 * capacity.max(initial=0.0) / capacity).astype(np.int64)
+    return weight

@@ -1,0 +1,138 @@
+"""Old tables as the switches still hold them, in the rows and columns of the new ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.lost import LostLids
+from routing.fabric import NO_PORT, Fabric
+from routing.reroute.previous_sls import PreviousSls
+from routing.reroute.translate import old_rows, reindex, take_sl2vl
+from routing.tables import Routing
+
+Bytes = npt.NDArray[np.uint8]
+Numbers = npt.NDArray[np.signedinteger]
+
+
+@dataclass(frozen=True, eq=False)
+class Installed:
+    """The two sides of a transition, in the rows and columns of one fabric.
+
+    Attributes
+    ----------
+    fabric
+        The present fabric, with LIDs up to the highest one that either side has entries for.
+    old
+        The tables in the switches, and the SLs that senders use.  They include entries over ports without a link and
+        towards LIDs that are gone.
+    new
+        The tables to write; 255 towards LIDs that are gone.
+    lost
+        The earlier owners of the LIDs that are gone.
+    rewired
+        Whether an old entry leads to a switch over a port that led elsewhere when the old tables were made.  Then the
+        proof of the old tables does not bound the dependencies of these entries.
+    """
+
+    fabric: Fabric
+    old: Routing
+    new: Routing
+    lost: LostLids
+    rewired: bool
+
+
+def installed(
+    old: Routing, old_fabric: Fabric, new: Routing, fabric: Fabric, *, held: Bytes | None = None
+) -> Installed:
+    """Return old and new tables in the same rows and columns, for the proof of a transition.
+
+    A switch stores ports and LID numbers.  So an old entry keeps its LID, even if another device has that LID now, and
+    its port, wherever the port leads now.  Only new switches have 255 everywhere.  Senders keep their SLs: rows follow
+    the GUID of the port, columns the number of the LID.
+
+    Parameters
+    ----------
+    old, old_fabric
+        The tables that were written last, and their fabric.  If ``held`` is given, only their SLs, SL2VL tables and
+        the owners of their LIDs count.
+    new, fabric
+        The tables to write, and the present fabric.
+    held
+        uint8[S, M], the forwarding tables in the switches of ``fabric``, if they may differ from those of ``old``:
+        out-port towards each LID, 255 where there is none.  M may be more or less than the LIDs in use.
+
+    Returns
+    -------
+    Installed
+        The arguments of :func:`~routing.deadlock.transition.prove_transition` and
+        :func:`~routing.deadlock.staging.stage`.  Where no device is gone or new, the tables are not copied.
+
+    Raises
+    ------
+    TableError
+        The tables do not fit their fabrics.
+
+    Notes
+    -----
+    Cost: O(L log L), and a copy of the tables if rows or columns differ; O(L^2) for SLs by switch if a port moved to
+    another switch.
+    """
+    old.check_shapes(old_fabric)
+    new.check_shapes(fabric)
+    row = old_rows(old_fabric, fabric)
+    lft = reindex(old.lft, row, 0, NO_PORT) if held is None else held
+    wide = fabric.with_lids(_used(lft, len(fabric.lids)))
+    lft = _of_width(lft, len(wide.lids))
+    sls = PreviousSls.of(old, old_fabric, new, wide, row)
+    before = replace(old, lft=lft, sl=sls.table(), sl2vl=_lanes(old, new, wide, row))
+    after = widened(new, fabric, wide)
+    return Installed(wide, before, after, sls.lost(), _is_rewired(lft, row, old_fabric, fabric))
+
+
+def widened(routing: Routing, fabric: Fabric, wide: Fabric) -> Routing:
+    """Return tables for the same fabric with more LIDs, to which they have no route."""
+    count, more = len(fabric.lids), len(wide.lids) - len(fabric.lids)
+    if not more:
+        return routing
+    columns = np.append(np.arange(count), np.full(more, -1))
+    sl = reindex(routing.sl, columns, routing.sl.ndim - 1, 0)
+    if sl.ndim == 2 and len(sl) != fabric.switches:
+        sl = reindex(sl, columns, 0, 0)
+    return replace(routing, lft=_of_width(routing.lft, len(wide.lids)), sl=sl)
+
+
+def _used(lft: Bytes, least: int) -> int:
+    """Return the number of columns up to the last one with an entry, at least ``least``."""
+    named = np.flatnonzero((lft[:, least:] != NO_PORT).any(axis=0))
+    return least + 1 + int(named[-1]) if len(named) else least
+
+
+def _of_width(lft: Bytes, count: int) -> Bytes:
+    """Return LFTs with ``count`` columns; added columns have no entries."""
+    if lft.shape[1] >= count:
+        return lft if lft.shape[1] == count else np.ascontiguousarray(lft[:, :count])
+    return np.pad(lft, ((0, 0), (0, count - lft.shape[1])), constant_values=NO_PORT)
+
+
+def _lanes(old: Routing, new: Routing, fabric: Fabric, row: Numbers) -> Bytes:
+    """Return the old SL2VL tables; a new switch has those of the new tables."""
+    table, fresh = take_sl2vl(old, fabric, row), row < 0
+    if table.ndim > 1 and fresh.any():
+        table = table.copy()
+        table[fresh] = new.sl2vl[fresh] if new.sl2vl.ndim > 1 else new.sl2vl
+    return table
+
+
+def _is_rewired(lft: Bytes, row: Numbers, old_fabric: Fabric, fabric: Fabric) -> bool:
+    """Return whether an entry uses a channel that did not exist in the old fabric."""
+    now, was = fabric.channels, old_fabric.channels
+    known = np.flatnonzero((row[now.src] >= 0) & (row[now.dst] >= 0))
+    before = was.at_port[row[now.src[known]], now.port[known]]
+    same = np.zeros(len(now), bool)
+    same[known] = (
+        (before >= 0) & (was.dst[before] == row[now.dst[known]]) & (was.dst_port[before] == now.dst_port[known])
+    )
+    return any((lft[now.src[c]] == now.port[c]).any() for c in np.flatnonzero(~same).tolist())

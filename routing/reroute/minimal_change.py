@@ -1,0 +1,36 @@
+"""Fill missing LFT entries and change as few others as possible; VLs are assigned afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.fewest import fill_holes
+from routing.fabric import NO_PORT, Fabric
+
+
+def fill_with_fewest_changes(fabric: Fabric, valid: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the LFTs (uint8[S, L]) with every missing entry filled and as few other entries changed as possible.
+
+    An entry is missing where ``valid`` (uint8[S, L]) is 255 although the LID is in the same part of the fabric.  A
+    switch without a path takes the path that changes the fewest entries, and among those the one with the fewest hops.
+    For one missing entry in a column this is the minimum; several are filled one after the other, the nearest switch
+    first.  A forwarding loop stays as it is where no missing entry needs its switches.
+
+    Notes
+    -----
+    Cost: see :func:`routing._kernels.fewest.fill_holes`; a copy of the tables.
+    """
+    lft, lids = valid.copy(), fabric.lids
+    missing = (valid == NO_PORT) & remote_pairs(fabric)
+    lid = np.flatnonzero(missing.any(axis=0))
+    lft[:, lid] = fill_holes(fabric.channels, lids.switch[lid], missing[:, lid].T, valid[:, lid].T).T
+    return lft
+
+
+def remote_pairs(fabric: Fabric) -> npt.NDArray[np.bool_]:
+    """Return bool[S, L], whether a switch can reach the LID and another switch delivers that LID."""
+    lids, parts = fabric.lids, fabric.component
+    elsewhere = lids.switch != np.arange(fabric.switches)[:, None]
+    found: npt.NDArray[np.bool_] = (lids.switch >= 0) & elsewhere & (parts[:, None] == parts[lids.switch])
+    return found

@@ -1,0 +1,143 @@
+"""The part of a re-route that depends on the tables in force alone: computed once, before the fault is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.recheck import turns_against
+from routing._kernels.repair import AllowedDependencies
+from routing.deadlock.cdg import common_lanes, vl_bits
+from routing.deadlock.proof import Proof
+from routing.fabric import Fabric
+from routing.reroute.base_fabric import renumber_dependencies, union_of_proven_dependencies
+from routing.reroute.translate import same_devices
+from routing.reroute.values import Published
+from routing.tables import Routing
+
+
+@dataclass(frozen=True, eq=False)
+class RerouteContext:
+    """What a re-route needs of the tables in force and of the baseline tables.
+
+    Attributes
+    ----------
+    base
+        The fabric whose channels number the dependencies: that of the baseline, or that of the tables without one.
+    baseline
+        The proof of the baseline tables, by which one baseline is told from another; None without a baseline.
+    dependencies
+        The CDG edges that any mixture of these tables may use; None if packets change their VL along a path.
+    with_baseline
+        Whether the dependencies of the baseline tables are included.
+    climbing
+        Whether every dependency of the proof was seen to follow the topological order of ``dependencies``.
+    level
+        uint8[V], the lowest SL in use on each VL of the certificate, 255 where no SL uses it.
+    differing_lids
+        int64[N], LIDs whose entries or SLs differ from the baseline's; None if the baseline has other devices.
+    """
+
+    base: Fabric
+    baseline: Proof | None
+    dependencies: AllowedDependencies | None
+    with_baseline: bool
+    climbing: bool
+    level: npt.NDArray[np.uint8]
+    differing_lids: npt.NDArray[np.intp] | None
+
+
+def precompute(before: Published, baseline: Published | None = None, *, threads: int = 2) -> RerouteContext:
+    """Compute what :func:`routing.reroute.reroute` from these tables needs before it knows the fault.
+
+    The result is cached in ``before``, for one baseline at a time.  A re-route that finds no cached result computes it.
+
+    Notes
+    -----
+    Cost: a topological order of the dependencies of both sets of tables, and a pass over both.  For 768 switches and
+    4864 LIDs: 5 ms if the baseline is in force, else 40 ms; and 30 ms for the load.
+    """
+    known = before.__dict__.get("_standing")
+    if isinstance(known, RerouteContext) and known.baseline is (None if baseline is None else baseline.proof):
+        return known
+    base = before.fabric if baseline is None else baseline.fabric
+    dependencies, with_baseline = allowed_dependencies(base, before, baseline, threads=threads)
+    made = RerouteContext(
+        base=base,
+        baseline=None if baseline is None else baseline.proof,
+        dependencies=dependencies,
+        with_baseline=with_baseline,
+        climbing=dependencies is not None and _climbs(base, before, dependencies),
+        level=_sls(before.routing, before.proof),
+        differing_lids=None if baseline is None else _apart(before, baseline),
+    )
+    for tables in (before, baseline):
+        if tables is not None:
+            _ = tables.load  # kept with the tables
+    before.__dict__["_standing"] = made  # like a cached property, for one baseline
+    return made
+
+
+def allowed_dependencies(
+    base: Fabric, before: Published, baseline: Published | None, *, threads: int
+) -> tuple[AllowedDependencies | None, bool]:
+    """Return the dependencies that a re-route may use.
+
+    Returns
+    -------
+    dependencies : AllowedDependencies or None
+        Those of the tables in force and, where both fit one order, of the baseline; in the channels of ``base``.
+        None if packets change their VL along a path.
+    with_baseline : bool
+        Whether the dependencies of the baseline are included.
+    """
+    proof = before.proof
+    if proof.certificate is None:
+        return AllowedDependencies(np.zeros(0, np.uint16), np.zeros((0, len(base.channels)), np.int32)), True
+    if proof.dependencies is None:
+        return None, False
+    if baseline is None or baseline is before:
+        both = [before]
+    elif baseline.proof.dependencies is not None and _is_comparable(baseline.proof, proof):
+        both = [before, baseline]
+    else:
+        both = []
+    found = union_of_proven_dependencies(base, both, threads=threads) if both else None
+    if found is not None:
+        return found, True
+    return union_of_proven_dependencies(base, [before], threads=threads), False
+
+
+def _is_comparable(one: Proof, other: Proof) -> bool:
+    return (one.strength, one.scope) == (other.strength, other.scope)
+
+
+def _climbs(base: Fabric, before: Published, dependencies: AllowedDependencies) -> bool:
+    masks = before.proof.dependencies
+    if masks is None:
+        return False
+    return turns_against(base.channels, renumber_dependencies(masks, before.fabric, base), dependencies.order) == 0
+
+
+def _sls(routing: Routing, proof: Proof) -> npt.NDArray[np.uint8]:
+    row = common_lanes(routing)
+    if proof.certificate is None or row is None:
+        return np.zeros(0, np.uint8)
+    used, vl_bit = np.unique(routing.sl), vl_bits(row)
+    level = np.full(len(proof.certificate.order), 255, np.uint8)
+    for vl in range(len(level)):
+        using = used[vl_bit[used] == 1 << vl]
+        level[vl] = using[0] if len(using) else 255
+    return level
+
+
+def _apart(before: Published, baseline: Published) -> npt.NDArray[np.intp] | None:
+    if before is baseline:
+        return np.zeros(0, np.intp)
+    if not same_devices(before.fabric, baseline.fabric) or before.routing.sl.shape != baseline.routing.sl.shape:
+        return None
+    other_sl = before.routing.sl != baseline.routing.sl
+    other = (before.routing.lft != baseline.routing.lft).any(axis=0)
+    return np.flatnonzero(other | (other_sl if other_sl.ndim == 1 else other_sl.any(axis=0)))

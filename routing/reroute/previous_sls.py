@@ -1,0 +1,132 @@
+"""SLs that senders still use from earlier tables: rows follow the GUID of the port, columns the number of the LID."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.lost import LostLids
+from routing.deadlock.sources import lid_name
+from routing.fabric import Fabric
+from routing.formats.lid_map import lid_owner, old_columns
+from routing.reroute.translate import reindex, same_devices
+from routing.tables import Routing
+
+Bytes = npt.NDArray[np.uint8]
+Scalar = TypeVar("Scalar", np.int32, np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class PreviousSls:
+    """An earlier SL table, and its rows and columns in the present fabric.
+
+    Attributes
+    ----------
+    old, old_fabric
+        The earlier table and its fabric.
+    new, fabric
+        The new table and its fabric, with a column for each LID towards which there are entries.
+    row
+        int32[S], earlier row of each switch, -1 for a new one.
+    sender
+        int64[L], the earlier LID of the port that has each LID now; the LID itself where it is gone; -1 for a new port.
+    """
+
+    old: Bytes
+    old_fabric: Fabric
+    new: Bytes
+    fabric: Fabric
+    row: npt.NDArray[np.int32]
+    sender: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, old: Routing, old_fabric: Fabric, new: Routing, fabric: Fabric, row: npt.NDArray[np.int32]
+    ) -> PreviousSls:
+        """Return the earlier SLs, with the owners of LIDs identified by GUID."""
+        if same_devices(old_fabric, fabric):
+            return cls(old.sl, old_fabric, new.sl, fabric, row, np.arange(len(fabric.lids)))
+        owner, now = lid_owner(old_fabric), lid_owner(fabric)
+        sender = old_columns(owner, now)
+        known = (sender >= 0) & (now > 0)
+        known[known] = owner[sender[known]] == now[known]
+        gone = np.flatnonzero(fabric.lids.switch < 0)
+        sender = np.where(known, sender, -1)
+        sender[gone] = np.where(gone < len(owner), gone, -1)
+        return cls(old.sl, old_fabric, new.sl, fabric, row, sender)
+
+    @cached_property
+    def _had(self) -> npt.NDArray[np.int32]:
+        """Return int32[L], earlier row of the switch that delivered each LID, -1 where none did."""
+        return self._now(self.old_fabric.lids.switch, np.int32(-1))
+
+    @property
+    def _by_switch(self) -> bool:
+        return self.old.ndim == 2 and len(self.old) == self.old_fabric.switches
+
+    def _now(self, column: npt.NDArray[Scalar], filler: Scalar) -> npt.NDArray[Scalar]:
+        """Return an array by earlier LID as an array by present LID, filled with ``filler``."""
+        found = np.full(len(self.fabric.lids), filler)
+        count = min(len(found), len(column))
+        found[:count] = column[:count]
+        return found
+
+    def lost(self) -> LostLids:
+        """Return the earlier owners of the LIDs that are gone."""
+        of_switch = self._now(self.old_fabric.lids.port == 0, np.False_)
+        gone = np.flatnonzero((self.fabric.lids.switch < 0) & (self._had >= 0))
+        names = {lid: lid_name(self.old_fabric, lid) for lid in gone.tolist()}
+        sl = self._by_number() if self._by_switch else self.table()
+        return LostLids(of_switch, self._had, sl, self._had >= 0, names)
+
+    def table(self) -> Bytes:
+        """Return the table in present rows and columns, completed from the new table, or else with SL 0.
+
+        SLs by source switch become SLs by source LID if a port now sends from another switch.
+        """
+        if self.old.ndim == 1:
+            return self._filled(self._by_number(), np.zeros(0, np.int64), self.new if self.new.ndim == 1 else None)
+        if not self._by_switch:
+            return self._with_rows(self.sender, by_switch=False)
+        at, now = self._switch_of_sender(), self.fabric.lids.switch
+        if bool((self.row[now] == at)[(now >= 0) & (at >= 0)].all()):
+            return self._with_rows(self.row, by_switch=True)
+        return self._with_rows(at, by_switch=False)
+
+    def _switch_of_sender(self) -> npt.NDArray[np.int32]:
+        """Return int32[L], the earlier row of the switch of the port that has each LID now, -1 for a new port."""
+        return np.where(self.sender >= 0, self._had[self.sender], -1).astype(np.int32)
+
+    def _by_number(self) -> Bytes:
+        """Return the table with a column for each present LID, by the number of the LID."""
+        columns = np.arange(len(self._had))
+        columns[self.old.shape[-1] :] = -1
+        return reindex(self.old, columns, self.old.ndim - 1, 0)
+
+    def _with_rows(self, rows: npt.NDArray[np.signedinteger], *, by_switch: bool) -> Bytes:
+        new, filler = self.new, None
+        if new.ndim == 1:
+            filler = np.broadcast_to(new, (len(rows), len(new)))
+        elif by_switch == (len(new) == self.fabric.switches):
+            filler = new
+        elif not by_switch:
+            filler = new[np.maximum(self.fabric.lids.switch[: new.shape[1]], 0)]
+        return self._filled(reindex(self._by_number(), rows, 0, 0), np.flatnonzero(rows < 0), filler)
+
+    def _filled(self, table: Bytes, rows: npt.NDArray[np.int64], filler: Bytes | None) -> Bytes:
+        """Return the table with these rows, and the columns of new LIDs, taken from ``filler``."""
+        fresh = np.flatnonzero((self.fabric.lids.switch >= 0) & (self._had < 0))
+        if filler is None or not (len(rows) or len(fresh)):
+            return table
+        table, height = table.copy(), len(filler)
+        if table.ndim == 1:
+            table[fresh] = filler[fresh]
+            return table
+        rows = rows[rows < height]
+        table[rows, : filler.shape[1]] = filler[rows]
+        table[:height, fresh] = filler[:, fresh]
+        return table

@@ -1,0 +1,157 @@
+"""Rebalancing after a repair: moves entries off the most loaded channels, with the same acyclic dependencies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.repair import (
+    AllowedDependencies,
+    Rebalanced,
+    RepairFabric,
+    SearchLimits,
+    ServiceLevelRules,
+    rebalance,
+)
+from routing.fabric import Channels, Fabric
+from routing.reroute.base_fabric import BaseNumbering, channel_numbers
+from routing.reroute.values import Published
+from routing.tables import Routing
+
+MOST_CHANGES = 3
+"""Number of changed entries per missing entry from which on no further entries are moved."""
+MOST_OF_TABLE = 100
+"""At most one of so many table entries is moved in addition to missing ones, but always up to :data:`FEW_ENTRIES`."""
+FEW_ENTRIES = 256
+TOLERANCE = 0.0075
+"""Fraction by which the highest utilisation may exceed the goal; a smaller excess is not worth a change."""
+LEAST_GAIN = 0.01
+"""Fraction by which the all-to-all rate must grow before entries move while no entry is broken."""
+LEAST_WORK, MOST_WORK = 2_000_000, 20_000_000
+"""Bounds of the work limit in steps along paths; on large tables, it is at least one step per entry."""
+WORK_FOR_ENTRY = 3000
+"""Steps per missing entry, up to :data:`MOST_WORK`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Utilisation:
+    """Flow on the channels of a frame if every end port sends to every other.
+
+    Attributes
+    ----------
+    load
+        int64[C], flow on each channel of the frame's base.
+    goal
+        Lowest utilisation that the most loaded channel can have: that of the baseline tables, or the load that the
+        channels of a single switch must carry together.  Unit: load times inverse capacity of the kernel.
+    """
+
+    load: npt.NDArray[np.int64]
+    goal: int
+
+
+def in_frame(frame: BaseNumbering, fabric: Fabric, flow: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the flow on a fabric's channels as int64[C] by the frame's channels, without channels not in the frame."""
+    load = np.zeros(len(frame.base.channels), np.int64)
+    number = frame.channel if fabric is frame.fabric else channel_numbers(fabric, frame.base)
+    load[number[number >= 0]] = flow[number >= 0]
+    return load
+
+
+def fullest(channels: Channels, flow: npt.NDArray[np.int64]) -> float:
+    """Return the highest utilisation of a channel: flow (int64[C]) over capacity."""
+    return float((flow / channels.capacity).max(initial=0.0))
+
+
+def kept_share(before: Published, channels: Channels, flow: npt.NDArray[np.int64]) -> float | None:
+    """Return the all-to-all rate of an end port with the new tables, relative to its rate with the previous tables.
+
+    Parameters
+    ----------
+    before
+        The previous tables.
+    channels, flow
+        The channels, and the flow of the new tables on each of them (int64[C]).
+
+    Returns
+    -------
+    float or None
+        None if no flow crosses a channel, with the previous or the new tables.
+    """
+    was, now = fullest(before.fabric.channels, before.load), fullest(channels, flow)
+    return was / now if was and now else None
+
+
+def peak_in(frame: BaseNumbering, highest: float) -> int:
+    """Convert a utilisation to the unit of the kernel (load times inverse capacity) for the channels of a frame."""
+    return int(100 * highest * frame.base.channels.capacity.max(initial=0.0))
+
+
+def cut_bound(ground: RepairFabric) -> int:
+    """Return a lower bound of the highest utilisation (load times inverse capacity) of any tables.
+
+    All traffic between the end ports of a switch and other switches crosses the channels of this switch.  Their total
+    capacity gives a bound for each switch and direction.  Cost: O(S + C + L).
+    """
+    channels, alive = ground.channels, ground.alive > 0
+    switches = len(ground.part)
+    here = ground.lid_switch >= 0
+    into = np.bincount(ground.lid_switch[here], ground.weight[here], switches)
+    parts = int(ground.part.max(initial=-1)) + 1
+    inside = ground.part >= 0
+    weight = np.bincount(ground.part[inside], into[inside], parts)[ground.part]
+    sources = np.bincount(ground.part[inside], ground.sources[inside], parts)[ground.part]
+    leaving = np.where(inside, ground.sources * (weight - into), 0)
+    coming = np.where(inside, (sources - ground.sources) * into, 0)
+    room = 1.0 / ground.slowness
+    room_out = np.bincount(channels.src[alive], room[alive], switches)
+    room_in = np.bincount(channels.dst[alive], room[alive], switches)
+    out = np.divide(leaving, room_out, where=room_out > 0, out=np.zeros(switches))
+    back = np.divide(coming, room_in, where=room_in > 0, out=np.zeros(switches))
+    return int(max(out.max(initial=0), back.max(initial=0)))
+
+
+def move_entries(
+    frame: BaseNumbering,
+    traffic: ServiceLevelRules,
+    laid: Routing,
+    earlier: npt.NDArray[np.uint8],
+    *,
+    dependencies: AllowedDependencies,
+    now: Utilisation,
+    budget: int,
+    missing: int = 0,
+) -> tuple[Routing, Rebalanced]:
+    """Move entries off the most loaded channels, and return the tables and the result of the kernel.
+
+    Parameters
+    ----------
+    frame, traffic, dependencies
+        Numbering and SL rules of the repair, and the allowed dependencies.
+    laid
+        Complete tables, in the rows of the frame's fabric.
+    earlier
+        uint8[S, L], LFTs of the previous tables in the same rows; 255 where they have no entry.
+    now
+        The exact load of ``laid``, and the goal.
+    budget
+        Maximum number of moved entries, not counting entries that have changed already.
+    missing
+        Number of entries that were missing before the repair; it increases the work limit.
+    """
+    found = rebalance(
+        frame.ground,
+        traffic,
+        frame.in_base_rows(laid.lft),
+        before=frame.in_base_rows(earlier),
+        dependencies=dependencies,
+        load=now.load,
+        limits=SearchLimits(
+            goal=int(now.goal * (1 + TOLERANCE)),
+            budget=budget,
+            work=max(LEAST_WORK, laid.lft.size, min(WORK_FOR_ENTRY * missing, MOST_WORK)),
+        ),
+    )
+    return replace(laid, lft=frame.gathered(found.lft)), found

@@ -1,0 +1,216 @@
+"""Assign SLs to the paths that changed, so that the tables keep the strength and scope of the old certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.fit_ways import NO_LANE, Groups, fit_ways
+from routing._kernels.native import grouped
+from routing._kernels.repair import AllowedDependencies
+from routing.deadlock.certificate import Certificate
+from routing.fabric import Fabric
+from routing.reroute.base_fabric import dependencies_of_tables
+from routing.reroute.minimal_change import remote_pairs
+from routing.tables import Routing
+
+SLS = 16
+MOST_PATHS = 400_000
+"""Paths that may look for a VL once other paths are evicted from theirs."""
+MOST_VISITS = 30_000_000
+"""Work limit: channels that all searches for cycles may visit, about a second of CPU time."""
+
+
+def reassign_sls(
+    fabric: Fabric,
+    routing: Routing,
+    earlier: Routing,
+    certificate: Certificate,
+    vl_bit: npt.NDArray[np.uint16],
+    *,
+    level: npt.NDArray[np.uint8],
+    threads: int,
+) -> tuple[Routing, npt.NDArray[np.int32]] | None:
+    """Reassign SLs so that the tables are as safe as the earlier ones; None if the VLs do not suffice.
+
+    Unchanged paths keep their SLs.  Each changed path, the longest first, takes the first VL from its own on that
+    closes no cycle with the dependencies that are there.  If replies count, its reply paths move with it, as they use
+    the same SL.  Where that fails, the unchanged paths are evicted from the VL with the fewest of them; then from the
+    next VL, until one is left.
+
+    Parameters
+    ----------
+    fabric, routing
+        Complete tables with one SL2VL row everywhere, SLs by LID or by source switch and LID.
+    earlier, certificate
+        Tables in the same rows and columns, 255 where an entry is no longer valid, and their certificate.
+    vl_bit, level
+        uint16[16], 1 << VL of each SL; uint8[V], an SL for each VL of the certificate, 255 for a VL not to be used.
+    threads
+        Threads of the trace.
+
+    Returns
+    -------
+    routing : Routing
+        The tables with their new SLs.
+    order : int32[V, C]
+        A topological order of all their dependencies.
+
+    Notes
+    -----
+    Cost: a trace of all paths, and :func:`routing._kernels.fit_ways.fit_ways` for those that changed.
+    """
+    counted, given_away = _counted(fabric, certificate), np.flatnonzero(level != NO_LANE)
+    changed = _changed_paths(fabric, routing, earlier, replies=certificate.strength == "reversible") & counted
+    vl_of_sl = np.searchsorted(1 << np.arange(SLS), vl_bit).astype(np.uint8)
+    vl = vl_of_sl[np.broadcast_to(routing.sl, changed.shape)]
+    unchanged = counted & ~changed & remote_pairs(fabric)
+    busy = np.bincount(vl[unchanged], minlength=SLS)[given_away]
+    emptiest = given_away[np.argsort(busy, kind="stable")]
+    search = _VlSearch(fabric, routing, certificate, vl_bit, level, vl, changed, threads)
+    first, budget = np.zeros_like(changed), MOST_VISITS
+    for vacated in range(len(emptiest)):
+        evicted = unchanged & np.isin(vl, emptiest[:vacated])
+        if vacated and np.count_nonzero(evicted | changed) > MOST_PATHS:
+            return None
+        found, left, budget = search.place(evicted, first, int(emptiest[0]), budget)
+        if found is not None or budget <= 0:
+            return found
+        first |= left
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class _VlSearch:
+    """A search for VLs.
+
+    Attributes
+    ----------
+    vl
+        uint8[S, L], the VL of each path before the search.
+    changed
+        bool[S, L], whether a path has to find a VL.
+    fabric, routing, certificate, vl_bit, level, threads
+        As for :func:`reassign_sls`.
+    """
+
+    fabric: Fabric
+    routing: Routing
+    certificate: Certificate
+    vl_bit: npt.NDArray[np.uint16]
+    level: npt.NDArray[np.uint8]
+    vl: npt.NDArray[np.uint8]
+    changed: npt.NDArray[np.bool_]
+    threads: int
+
+    def place(
+        self, evicted: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_], emptiest: int, budget: int
+    ) -> tuple[tuple[Routing, npt.NDArray[np.int32]] | None, npt.NDArray[np.bool_], int]:
+        """Find a VL for every changed or evicted path.
+
+        Paths of ``first`` go first, starting at the emptiest VL.  Then the other evicted paths, which return to their
+        own VL only if no other VL takes them; then the rest.
+
+        Returns
+        -------
+        found : (Routing, int32[V, C]) or None
+            Tables and topological order; None if a path found no VL.
+        left : bool[S, L]
+            Paths that found no VL.
+        budget : int
+            Visits that are left.
+        """
+        sl, left = np.broadcast_to(self.routing.sl, self.routing.lft.shape), np.zeros_like(self.changed)
+        dependencies = self.dependencies(sl, self.changed | evicted)
+        if dependencies is None:
+            return None, left, 0
+        turns = (first, evicted & ~first, self.changed & ~first)
+        parts = [_longest_first(self.fabric, self.routing, paths) for paths in turns]
+        at, lid = (np.concatenate(part) for part in zip(*parts, strict=True))
+        own = self.vl[at, lid]
+        turn = np.repeat(np.arange(3), [len(part[0]) for part in parts])
+        start = np.choose(turn, [np.full_like(own, emptiest), (own + 1) % len(self.level), own]).astype(np.uint8)
+        given, placed, budget = fit_ways(
+            self.fabric.channels,
+            self.fabric.lids.switch,
+            self.routing.lft,
+            self.groups(at, lid, start),
+            dependencies=dependencies,
+            allowed_vls=self.level != NO_LANE,
+            budget=budget,
+        )
+        left[at, lid] = given == NO_LANE
+        if left.any():
+            return None, left, budget
+        if (given == own).all():
+            return (self.routing, placed.order), left, budget
+        new = sl.copy()
+        new[at, lid] = np.where(given == own, new[at, lid], self.level[given])
+        return (replace(self.routing, sl=new, vls_needed=self.routing.vls), placed.order), left, budget
+
+    def groups(self, at: npt.NDArray[np.int32], lid: npt.NDArray[np.int32], start: npt.NDArray[np.uint8]) -> Groups:
+        """Return a group for each path; if replies count, with the paths from its LID's switch back to its source."""
+        if self.certificate.strength == "forward":
+            return Groups(np.arange(len(at) + 1, dtype=np.int32), at, lid, start)
+        lid_switch = self.fabric.lids.switch
+        first, members = grouped(lid_switch, self.fabric.switches)
+        size = 1 + first[at + 1] - first[at]
+        end = np.cumsum(size)
+        begin = end - size
+        source, place = np.repeat(lid_switch[lid], size), np.arange(len(at) and end[-1]) - np.repeat(begin, size)
+        to = members[np.maximum(np.repeat(first[at], size) + place - 1, 0)]
+        source[begin], to[begin] = at, lid
+        return Groups(np.append(0, end).astype(np.int32), source, to, start)
+
+    def dependencies(self, sl: npt.NDArray[np.uint8], without: npt.NDArray[np.bool_]) -> AllowedDependencies | None:
+        """Return the dependencies of all other paths; None if no SL is free to mark the excluded paths."""
+        unused = np.flatnonzero(np.bincount(sl.ravel(), minlength=SLS) == 0)
+        if not len(unused):
+            return None
+        bit = self.vl_bit.copy()
+        bit[unused[0]] = 0
+        others = replace(self.routing, sl=np.where(without, np.uint8(unused[0]), sl))
+        return dependencies_of_tables(self.fabric, others, self.certificate, bit, threads=self.threads)
+
+
+def _changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies: bool) -> npt.NDArray[np.bool_]:
+    """Return bool[S, L], whether the path from a switch to a LID, its SL, or a reply path has changed."""
+    channels, lids = fabric.channels, fabric.lids
+    changed: npt.NDArray[np.bool_] = (routing.lft != earlier.lft) | (routing.sl != earlier.sl)
+    columns = np.flatnonzero((routing.lft != earlier.lft).any(axis=0))
+    channel = channels.at_port[np.arange(fabric.switches)[:, None], routing.lft[:, columns]]
+    behind = np.where(channel >= 0, channels.dst[channel], np.arange(fabric.switches)[:, None])
+    through, before = changed[:, columns], -1
+    while before != (before := int(np.count_nonzero(through))):
+        through |= np.take_along_axis(through, behind, axis=0)
+    changed[:, columns] = through
+    here = np.flatnonzero(lids.switch >= 0)
+    if replies:
+        back = np.zeros((fabric.switches, fabric.switches), bool)  # from each switch to any LID at another
+        np.logical_or.at(back.T, lids.switch[here], changed[:, here].T)
+        changed[:, here] |= back[lids.switch[here]].T
+    return changed & remote_pairs(fabric)
+
+
+def _counted(fabric: Fabric, certificate: Certificate) -> npt.NDArray[np.bool_]:
+    """Return bool[S, L], whether the certificate covers traffic to the LID from a switch and its end ports."""
+    everything = certificate.scope == "all"
+    return everything | (fabric.terminals_at > 0)[:, None] | (fabric.lids.port > 0)
+
+
+def _longest_first(
+    fabric: Fabric, routing: Routing, which: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return source switch and LID of each of these paths, those with the most hops first."""
+    columns = np.flatnonzero(which.any(axis=0))
+    nth, at = np.nonzero(which[:, columns].T)
+    lid = columns[nth]
+    channels, target, s = fabric.channels, fabric.lids.switch[lid], at.copy()
+    hops, on = np.zeros(len(at), np.int32), np.arange(len(at))
+    while len(on := on[s[on] != target[on]]):
+        s[on] = channels.dst[channels.at_port[s[on], routing.lft[s[on], lid[on]]]]
+        hops[on] += 1
+    order = np.argsort(-hops, kind="stable")
+    return at[order].astype(np.int32), lid[order].astype(np.int32)

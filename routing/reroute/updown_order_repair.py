@@ -1,0 +1,160 @@
+"""Repair the Up*/Down* order after faults, so that every switch has an upward path to the root again."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.recheck import turns_against
+from routing._kernels.repair import AllowedDependencies, RepairFabric
+from routing._kernels.up_down import climbing
+from routing.reroute.base_fabric import BaseNumbering, slots_without
+
+MOST_TRIALS = 16
+
+
+def reconnect_order(frame: BaseNumbering, dependencies: AllowedDependencies) -> AllowedDependencies | None:
+    """Return the dependencies with an order of the switches in which each part of the fabric has one root.
+
+    A switch that lost all its upward links is an orphan root: paths between its subtree and the rest would go down and
+    up again.  A neighbour that has another upward path is moved before it; if hardly any path uses that neighbour, no
+    dependency in use is lost.  Where no neighbour has an upward path, all switches that are cut off are above switches
+    that are not (above a lost switch of a tree, say): one of those is moved before all of them.  Dependencies over lost
+    channels are dropped where they conflict with the new order.
+
+    Returns
+    -------
+    AllowedDependencies or None
+        The argument where there is no orphan root; None where no move removes one.
+
+    Notes
+    -----
+    Cost: a pass over the channels; for an orphan root a pass over all CDG edges for each switch tried, at most 32.
+    """
+    if dependencies.position is None or not len(orphan_roots(frame.ground, dependencies.position)):
+        return dependencies
+    channels = frame.base.channels
+    kept = dependencies.masks.copy()
+    kept[slots_without(channels, frame.channel)] = 0
+    position: npt.NDArray[np.int32] | None = dependencies.position
+    while position is not None and len(tops := orphan_roots(frame.ground, position)):
+        joined = _attach_via_neighbour(frame.ground, position, kept, int(tops[0]), len(tops))
+        position = joined if joined is not None else _attach_via_child(frame.ground, position, kept, len(tops))
+    if position is None:
+        return None
+    order = climbing(channels, position)
+    fits = turns_against(channels, (dependencies.masks != 0).astype(np.uint16), order[np.newaxis]) == 0
+    return AllowedDependencies(
+        dependencies.masks if fits else kept, np.tile(order, (len(dependencies.order), 1)), position
+    )
+
+
+def orphan_roots(ground: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
+    """Return the switches without an upward link that are not the root of their part, in the order."""
+    channels = ground.channels
+    up = (ground.alive != 0) & (position[channels.dst] < position[channels.src])
+    is_top = ground.part >= 0
+    is_top[channels.src[up]] = False
+    tops = np.flatnonzero(is_top)
+    tops = tops[np.argsort(position[tops])]
+    return np.delete(tops, np.unique(ground.part[tops], return_index=True)[1])
+
+
+def _attach_via_neighbour(
+    ground: RepairFabric, position: npt.NDArray[np.int32], masks: npt.NDArray[np.uint16], top: int, tops: int
+) -> npt.NDArray[np.int32] | None:
+    """Return the order with a neighbour that has another upward path before an orphan root; None if none is valid."""
+    near = _neighbours(ground, top)
+    joining = near[~cut_off(ground, position)[near]]
+    for x in joining[np.argsort(-position[joining])][:MOST_TRIALS].tolist():
+        moved = _moved(position, top, x, near[near != x])
+        if _is_better(ground, moved, masks, tops):
+            return moved
+    return None
+
+
+def _attach_via_child(
+    ground: RepairFabric, position: npt.NDArray[np.int32], masks: npt.NDArray[np.uint16], tops: int
+) -> npt.NDArray[np.int32] | None:
+    """Return the order with all cut-off switches right after a switch below them; None if no such order is valid."""
+    channels, is_cut_off = ground.channels, cut_off(ground, position)
+    alive = ground.alive != 0
+    into = np.flatnonzero(alive & is_cut_off[channels.src] & ~is_cut_off[channels.dst])
+    # The earliest position that a switch may take: right after the last switch above it.
+    above = np.full(len(position), -1, np.int32)
+    up = alive & ~is_cut_off[channels.dst] & (position[channels.dst] < position[channels.src])
+    np.maximum.at(above, channels.src[up], position[channels.dst[up]])
+    into = into[np.lexsort((position[channels.src[into]], above[channels.dst[into]]))]
+    gates = into[np.sort(np.unique(channels.dst[into], return_index=True)[1])]
+    for x, gate in zip(channels.src[gates][:MOST_TRIALS].tolist(), channels.dst[gates].tolist(), strict=False):
+        moved = _move_after(position, gate, above, _inverted(ground, position, is_cut_off, x))
+        if _is_better(ground, moved, masks, tops):
+            return moved
+    return None
+
+
+def cut_off(ground: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return bool[S], whether a switch has no path of upward links to the root of its part."""
+    channels = ground.channels
+    up = np.flatnonzero((ground.alive != 0) & (position[channels.dst] < position[channels.src]))
+    there = ground.part < 0
+    for part in np.unique(ground.part[ground.part >= 0]):
+        members = np.flatnonzero(ground.part == part)
+        there[members[position[members].argmin()]] = True
+    while len(more := np.flatnonzero(there[channels.dst[up]] & ~there[channels.src[up]])):
+        there[channels.src[up[more]]] = True
+    return ~there
+
+
+def _inverted(
+    ground: RepairFabric, position: npt.NDArray[np.int32], is_cut_off: npt.NDArray[np.bool_], x: int
+) -> npt.NDArray[np.intp]:
+    """Return the cut-off switches in a new order: ``x``, the switches from ``x`` up to an orphan root, the rest."""
+    path = [x]
+    while True:
+        near = _neighbours(ground, path[-1])
+        higher = near[is_cut_off[near] & (position[near] < position[path[-1]])]
+        if not len(higher):
+            break
+        path.append(int(higher[position[higher].argmin()]))
+    rest = is_cut_off.copy()
+    rest[path] = False
+    others = np.flatnonzero(rest)
+    return np.concatenate([np.array(path, np.intp), others[position[others].argsort()]])
+
+
+def _move_after(
+    position: npt.NDArray[np.int32], gate: int, above: npt.NDArray[np.int32], members: npt.NDArray[np.intp]
+) -> npt.NDArray[np.int32]:
+    """Return the order with ``gate`` right after the switches above it, and the members right after ``gate``."""
+    key = position.astype(np.float64)
+    key[gate] = above[gate] + 0.25
+    key[members] = above[gate] + 0.5 + 0.25 * np.arange(len(members)) / len(members)
+    return _order_of(key)
+
+
+def _is_better(ground: RepairFabric, position: npt.NDArray[np.int32], masks: npt.NDArray[np.uint16], tops: int) -> bool:
+    """Return whether an order has fewer orphan roots, and no dependency in use goes down, then up."""
+    if len(orphan_roots(ground, position)) >= tops:
+        return False
+    order = climbing(ground.channels, position)[np.newaxis]
+    return not turns_against(ground.channels, (masks != 0).astype(np.uint16), order)
+
+
+def _neighbours(ground: RepairFabric, s: int) -> npt.NDArray[np.int32]:
+    first, last = ground.channels.first[s], ground.channels.first[s + 1]
+    return np.unique(ground.channels.dst[first:last][ground.alive[first:last] != 0])
+
+
+def _moved(position: npt.NDArray[np.int32], top: int, x: int, others: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the order with ``x`` right before an orphan root, and both as late as its other neighbours allow."""
+    key = position.astype(np.float64)
+    key[top] = position[others].min(initial=len(position)) - 0.25
+    key[x] = key[top] - 0.25
+    return _order_of(key)
+
+
+def _order_of(key: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
+    position = np.empty(len(key), np.int32)
+    position[np.argsort(key, kind="stable")] = np.arange(len(key), dtype=np.int32)
+    return position

@@ -1,0 +1,59 @@
+"""The host's view of its worker, in real processes and without OpenSM."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from osm_plugin.file_keeper import _look
+from osm_plugin.host import Host
+from osm_plugin.worker_process import WorkerProcess
+from routing.errors import EnvironmentProblem
+
+
+def open_files():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture
+def host():
+    host = Host(sys.executable, [path for path in sys.path if path])
+    yield host
+    host.stop()
+
+
+def test_a_worker_that_is_found_dead_when_it_is_needed_is_reported(host, tmp_path):
+    host.start("", str(tmp_path / "opensm.log"))
+    dead = host._worker
+    os.kill(dead.process.pid, signal.SIGKILL)
+    dead._reaper.join()
+    host.memory()
+    assert host._worker is not dead and host._worker.alive
+    assert host.tend() == "the worker was killed by signal 9; another one is started"
+    assert host.tend() == ""
+
+
+def test_a_worker_of_another_protocol_is_dead_once_it_is_refused(host, tmp_path, monkeypatch):
+    monkeypatch.setattr("osm_plugin.worker_process.protocol", lambda: "another")
+    for _ in range(3):
+        with pytest.raises(EnvironmentProblem, match="speaks protocol"):
+            host.start("", str(tmp_path / "opensm.log"))
+        assert not host._worker.alive
+
+
+def test_a_worker_of_a_user_who_is_not_there_leaves_no_file_open():
+    before = open_files()
+    for _ in range(3):
+        with pytest.raises(EnvironmentProblem, match="no-such-user"):
+            WorkerProcess(sys.executable, [], {}, None, reports=0, user="no-such-user")
+    assert open_files() == before
+
+
+def test_a_state_file_that_cannot_be_read_leaves_no_file_open(tmp_path):
+    before = open_files()
+    for _ in range(3):
+        with pytest.raises(IsADirectoryError):
+            _look(str(tmp_path), None)
+    assert open_files() == before

@@ -1,0 +1,93 @@
+"""What is installed, what runs, and who may change it."""
+
+import json
+import os
+import shutil
+
+import pytest
+from click.testing import CliRunner
+from plugin_lab import worker_of
+
+from osm_plugin.install import LIBRARY, install
+from osm_plugin.installed import remove, running, writable_by_others
+from routing.cli.plugin import plugin
+from routing.errors import EnvironmentProblem
+
+
+def call(*arguments):
+    done = CliRunner().invoke(plugin, [str(argument) for argument in arguments], standalone_mode=False)
+    if isinstance(done.exception, EnvironmentProblem):
+        raise done.exception
+    return done
+
+
+@pytest.mark.lab
+def test_status_and_remove_beside_a_running_opensm(live, nets, plugin_folder, tmp_path):
+    with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback") as lab:
+        (opensm,) = [process for process in running(LIBRARY) if process.pid == lab.opensm.pid]
+        assert opensm.library == str(plugin_folder / LIBRARY) and not opensm.outdated
+        assert opensm.workers == (worker_of(lab),)
+        done = call("status", "--libdir", plugin_folder, "--json")
+        told = json.loads(done.stdout)
+        assert done.return_value == 0 and told["problems"] == []
+        assert lab.opensm.pid in [process["pid"] for process in told["running"]]
+        with pytest.raises(EnvironmentProblem, match=f"OpenSM \\(process .*{lab.opensm.pid}.*has .* loaded"):
+            call("remove", "--libdir", plugin_folder)
+        shutil.copy(plugin_folder / LIBRARY, tmp_path)
+        assert "event_plugin_name ibnue" in call("remove", "--libdir", tmp_path).stdout
+        assert not (tmp_path / LIBRARY).exists() and (plugin_folder / LIBRARY).exists()
+    assert lab.opensm.pid not in [process.pid for process in running(LIBRARY)]
+
+
+@pytest.mark.lab
+def test_a_library_of_another_protocol_is_a_problem(plugin_folder, monkeypatch):
+    monkeypatch.setattr("osm_plugin.installed.protocol", lambda: "another")
+    done = call("status", "--libdir", plugin_folder)
+    assert done.return_value == 1 and "and this package another (run 'ibnue plugin install' again)" in done.stdout
+
+
+def test_what_is_not_ours_is_not_removed(tmp_path):
+    with pytest.raises(EnvironmentProblem, match="is not there"):
+        remove(tmp_path / LIBRARY)
+    (tmp_path / LIBRARY).write_bytes(b"something")
+    with pytest.raises(EnvironmentProblem, match="does not say what it was built from"):
+        remove(tmp_path / LIBRARY)
+    assert (tmp_path / LIBRARY).exists()
+    remove(tmp_path / LIBRARY, force=True)
+    assert not (tmp_path / LIBRARY).exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_who_may_write_what_root_runs(tmp_path):
+    tmp_path.chmod(0o700)
+    path = tmp_path / "folder" / "file"
+    path.parent.mkdir()
+    path.write_text("")
+    path.chmod(0o644)
+    path.parent.chmod(0o755)
+    assert writable_by_others([path]) == []
+    path.chmod(0o666)
+    assert writable_by_others([path]) == [f"{path} may be written by every user"]
+    path.chmod(0o664)
+    os.chown(path, 0, 1234)
+    assert writable_by_others([path]) == [f"{path} may be written by group 1234"]
+    os.chown(path, 4321, 0)
+    assert writable_by_others([path]) == [f"{path} belongs to user 4321"]
+    os.chown(path, 0, 0)
+    path.parent.chmod(0o777)
+    assert writable_by_others([path]) == [f"{path.parent} may be written by every user"]
+    path.parent.chmod(0o1777)
+    assert writable_by_others([path]) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the check is for root")
+def test_the_system_s_opensm_does_not_get_what_others_may_change(tmp_path, monkeypatch):
+    monkeypatch.setattr("osm_plugin.install._system_libdir", lambda root: tmp_path)
+    monkeypatch.setattr("osm_plugin.install._version", lambda root, include: "OpenSM 1.2.3")
+    monkeypatch.setattr("osm_plugin.install._include", lambda root: tmp_path)
+    monkeypatch.setattr("osm_plugin.install.compile_shim", lambda *arguments, **options: None)
+    tmp_path.chmod(0o777)
+    with pytest.raises(EnvironmentProblem, match=f"{tmp_path} may be written by every user.*--allow-writable"):
+        install()
+    line = f"{tmp_path} may be written by every user"
+    assert line in install(allow_writable=True).warnings and line in install(libdir=tmp_path).warnings

@@ -1,0 +1,68 @@
+"""Answers that come after the deadline."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from plugin_lab import said, worker_of
+from waiting import AMPLE, until
+
+import osm_plugin
+from ibsim_fixtures.lab import Lab
+from ibsim_fixtures.opensm import Plugin
+
+pytestmark = pytest.mark.lab
+
+LATE = r"ibnue-updn: .* \(a late answer, for the subnet as it still is\)"
+STILL = r"no answer within \S+ s; the worker still computes, its tables count later"
+
+
+@pytest.fixture
+def slow(bad_plugin, nets, tmp_path):
+    """A lab whose worker computes for three seconds, with a deadline of so many."""
+    config = tmp_path / "ibnue.toml"
+
+    def start(deadline, stability="full", seconds=3):
+        text = f"deadline = {deadline}\nstart_deadline = {AMPLE}\nstate_file = false\nstability = '{stability}'\n"
+        config.write_text(text)
+        real = str(Path(osm_plugin.__file__).parent)
+        environment = {"IBNUE_TEST_REAL": real, "IBNUE_TEST_FAULT": "slow", "IBNUE_TEST_SECONDS": str(seconds)}
+        plugin = Plugin("ibnue", options=f"--config {config}", folder=bad_plugin, environment=environment)
+        return Lab(nets("torus", "3x3", cas=1), routing_engine="ibnue-updn,no_fallback", plugin=plugin)
+
+    return start
+
+
+@pytest.mark.parametrize("stability", ["full", "fresh"])
+def test_a_late_answer_brings_the_subnet_up_and_the_next_fault_is_served_and_repaired(slow, stability):
+    lab = slow(2, stability)
+    lab.opensm.wait = False
+    with lab:
+        lab.opensm.wait_for_subnet_up(after=0, fruitless=4)
+        worker = worker_of(lab)
+        assert lab.sweep.engine == "ibnue-updn" and said(lab, STILL) and said(lab, LATE)
+        late = len(said(lab, LATE))
+
+        place = lab.opensm.mark()
+        lab.ibsim.unlink("sw1.1", 2)
+        lab.opensm.signal(signal.SIGHUP)
+        lab.opensm.wait_for_subnet_up(after=place)
+        assert said(lab, "keeps what is left of the last proven tables")
+        # Nobody asks for another sweep.
+        until(lambda: len(said(lab, LATE)) > late)
+        until(lambda: lab.sweep.errors == ())
+        assert len(lab.ca_sls()) == 9 * 8
+        assert worker_of(lab) == worker
+
+
+def test_a_worker_that_falls_silent_after_the_deadline_is_replaced(slow):
+    lab = slow(2, seconds=5)
+    lab.opensm.wait = False
+    with lab:
+        until(lambda: lab.opensm.log_path.exists() and said(lab, STILL))
+        worker = worker_of(lab)
+        os.kill(worker, signal.SIGSTOP)
+        until(lambda: said(lab, "the late answer is lost: no answer within 2 s; another worker is started"))
+        until(lambda: said(lab, LATE))
+        assert worker_of(lab) != worker

@@ -1,0 +1,174 @@
+"""A worker that lies in every field of its answer: what the shim's C accepts, and what it refuses."""
+
+import os
+import random
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import cffi
+import numpy as np
+import pytest
+from plugin_request import lay
+
+from osm_plugin.answer import ANSWER, HELD, SharedMemory, write_answer
+from osm_plugin.build_shim import HERE
+from osm_plugin.snapshot import REQUEST
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.topologies import generate
+
+pytestmark = pytest.mark.lab  # the shim is compiled with OpenSM's headers
+
+SEQUENCE = 7
+WIDE = [0, 1, 2, 7, 8, 255, 4097, 0xBFFF, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1]
+WIDER = [*WIDE, 1 << 40, (1 << 63) - 8, 1 << 63, (1 << 64) - 8, (1 << 64) - 1]
+HARMLESS = {"plan", "wait_from", "unused", "end", "certified"}
+"""Fields of which nothing can be told, or whose lie harms nobody but the worker."""
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory):
+    library = tmp_path_factory.mktemp("take") / "take.so"
+    sources = [str(HERE / name) for name in ("answer.c", "view.c", "delivery.c")]
+    sources.append(str(Path(__file__).with_name("take_answer.c")))
+    command = ["cc", "-std=gnu11", "-O2", "-g", "-shared", "-fPIC", "-pthread", "-fsanitize=undefined"]
+    command += ["-fno-sanitize-recover=all", "-static-libubsan", f"-I{HERE}", "-I/usr/include/infiniband"]
+    subprocess.run([*command, "-o", str(library), *sources], check=True)
+    ffi = cffi.FFI()
+    ffi.cdef("""
+        int take_answer(uint8_t *asked, uint64_t answer_at, uint64_t sequence, const uint8_t *memory, uint64_t size,
+                        char *why);
+        int take_changing(uint8_t *asked, uint64_t answer_at, uint64_t sequence, uint8_t *memory, uint64_t size,
+                          uint64_t at, uint8_t other, int times, int *counts);
+    """)
+    return ffi, ffi.dlopen(str(library))
+
+
+class Told:
+    """An honest answer, of which copies may be changed."""
+
+    def __init__(self, shim, engine):
+        self._ffi, self._lib = shim
+        self.fabric = generate("torus", ["4x4"], cas=1)
+        self.routing = ENGINES[engine].route(self.fabric, EngineOptions(vls=4 if engine != "updn" else 1))
+        self.proof = prove(self.fabric, self.routing)
+        memory = SharedMemory(os.memfd_create("lies"))
+        self.at = lay(self.fabric, memory, sequence=SEQUENCE)
+        self.asked = bytes(memory.view()[: self.at])
+        held = np.array([(1, 2, 2, 255), (3, 4, 3, 1)], HELD)
+        hops = np.ascontiguousarray(self.proof.hops)
+        write_answer(memory, self.at, self.fabric, self.routing, hops, sequence=SEQUENCE, certified=True, held=held)
+        self.memory = np.frombuffer(memory.view(), np.uint8).copy()
+        self.head = self.memory[self.at : self.at + ANSWER.itemsize].view(ANSWER)[0]
+
+    def verdict(self, memory):
+        """0: accepted, -1: refused; and why."""
+        why = self._ffi.new("char[1024]")
+        asked, given = self._ffi.from_buffer("uint8_t[]", self.asked), self._ffi.from_buffer("uint8_t[]", memory)
+        code = self._lib.take_answer(asked, self.at, SEQUENCE, given, len(memory), why)
+        return code, self._ffi.string(why).decode()
+
+    def while_changing(self, at, other, times):
+        memory, counts = self.memory.copy(), self._ffi.new("int[3]")
+        asked, given = self._ffi.from_buffer("uint8_t[]", self.asked), self._ffi.from_buffer("uint8_t[]", memory)
+        assert not self._lib.take_changing(asked, self.at, SEQUENCE, given, len(memory), at, other, times, counts)
+        return list(counts)
+
+    def with_header(self, name, value):
+        memory = self.memory.copy()
+        memory[self.at : self.at + ANSWER.itemsize].view(ANSWER)[name] = value
+        return memory
+
+    def part(self, memory, name, dtype, count):
+        start = int(self.head[name])
+        return memory[start : start + count * np.dtype(dtype).itemsize].view(dtype)
+
+
+@pytest.fixture(scope="module", params=["updn", "nue", "lash", "dfsssp"])
+def told(shim, request):
+    return Told(shim, request.param)
+
+
+def test_the_truth_is_accepted(told):
+    assert told.verdict(told.memory) == (0, "")
+
+
+@pytest.mark.parametrize("name", [name for name in ANSWER.names if name not in HARMLESS])
+def test_a_lie_in_the_head_is_refused(told, name):
+    truth, kind = int(told.head[name]), ANSWER[name]
+    values = {*(WIDER if kind.itemsize == 8 else WIDE), truth + 1, truth - 1, truth + 8, truth - 8, 2 * truth}
+    for value in sorted(values - {truth}):
+        if not 0 <= value < 1 << 8 * kind.itemsize:
+            continue
+        code, _ = told.verdict(told.with_header(name, value))
+        lesser = name in {"held", "round_wait", "held_at", "up_port_at", "down_port_at"}
+        lesser |= name in {"vls", "sl_at", "sl_kind", "sl2vl_at", "sl2vl_ports"}  # values in range say no lie aloud
+        assert code == -1 or (lesser and code == 0), (name, value)
+
+
+def test_a_lie_in_a_forwarding_table_is_refused_unless_it_delivers_as_told(told):
+    rng, shape = random.Random(1), told.routing.lft.shape
+    for _ in range(300):
+        memory, row, lid = told.memory.copy(), rng.randrange(shape[0]), rng.randrange(shape[1])
+        lft = told.part(memory, "lft_at", np.uint8, shape[0] * shape[1]).reshape(shape)
+        lft[row, lid] = rng.choice([0, 1, 2, 3, 4, 5, 200, 255])
+        hops = prove(told.fabric, replace(told.routing, lft=lft.copy())).hops
+        assert (told.verdict(memory)[0] == 0) == bool((hops == told.proof.hops).all())
+
+
+def test_a_lie_in_hops_is_refused(told):
+    rng, shape = random.Random(2), told.routing.lft.shape
+    for _ in range(300):
+        memory, place = told.memory.copy(), rng.randrange(shape[0] * shape[1])
+        hops = told.part(memory, "hops_at", np.uint8, shape[0] * shape[1])
+        lie = rng.choice([0, 1, 2, 3, 253, 254, 255])
+        if lie != hops[place]:
+            hops[place] = lie
+            assert told.verdict(memory) == (-1, "the worker's tables do not lead where their hops say")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "lies", "why"),
+    [
+        ("sl_at", np.uint8, [16, 255], "the worker's SLs go beyond 15"),
+        ("sl2vl_at", np.uint8, [9, 14, 16, 255], "the worker's tables take a VL that is not there"),
+        ("switch_of_at", np.int32, [-2, 3, 99, 1 << 30], "the worker's LIDs are at other switches than OpenSM's"),
+        ("parent_at", np.int32, [-2, 16, 99, 1 << 30], "the worker's multicast tree is not one of this subnet"),
+        ("held_at", np.uint32, [1 << 20, (1 << 32) - 1], "the worker's rounds do not fit its tables"),
+    ],
+)
+def test_a_value_out_of_range_is_refused(told, name, dtype, lies, why):
+    count = {"sl_at": told.routing.sl.size, "sl2vl_at": told.routing.sl2vl.size, "held_at": 1}
+    count |= {"switch_of_at": len(told.fabric.lids), "parent_at": told.fabric.switches}
+    for place in {0, count[name] // 2, count[name] - 1}:
+        for lie in lies:
+            memory = told.memory.copy()
+            part = told.part(memory, name, dtype, count[name])
+            if part[place] != lie:
+                part[place] = lie
+                assert told.verdict(memory) == (-1, why)
+
+
+def test_a_multicast_tree_that_goes_round_is_refused(told):
+    memory = told.memory.copy()
+    parent = told.part(memory, "parent_at", np.int32, told.fabric.switches)
+    up = told.part(memory, "up_port_at", np.uint8, told.fabric.switches)
+    down = told.part(memory, "down_port_at", np.uint8, told.fabric.switches)
+    child = int(np.flatnonzero(parent >= 0)[0])
+    top = int(parent[child])
+    parent[top], up[top], down[top] = child, down[child], up[child]
+    assert told.verdict(memory) == (-1, "the worker's multicast tree is not one of this subnet")
+
+
+@pytest.mark.parametrize("name", ["lft_at", "hops_at", "sl_at", "held_at"])
+def test_memory_that_changes_while_it_is_read_is_never_accepted_and_wrong(told, name):
+    accepted, refused, wrong = told.while_changing(int(told.head[name]) + (3 if name != "held_at" else 0), 200, 300)
+    assert wrong == 0 and accepted + refused == 300
+
+
+def test_an_answer_that_is_cut_off_is_refused(told):
+    for size in (told.at, told.at + 8, told.at + ANSWER.itemsize, len(told.memory) - 4096):
+        assert told.verdict(told.memory[:size].copy())[0] == -1
+    assert REQUEST.itemsize < told.at

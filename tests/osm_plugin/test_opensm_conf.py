@@ -1,0 +1,234 @@
+"""Options of opensm.conf: each is taken over with an effect on the tables, or is named in the log."""
+
+import os
+import re
+import socket
+from pathlib import Path
+
+import numpy as np
+import plugin_request
+import pytest
+
+from osm_plugin.answer import ANSWER, SharedMemory
+from osm_plugin.config import read_config
+from osm_plugin.opensm_conf import IGNORED_WEIGHT, OPTIONS, OpensmConf, foreign_options, take_over
+from osm_plugin.report import Reporter
+from osm_plugin.worker import Worker
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import OptionError
+from routing.fabric import NodeKind
+from routing.fabric_builder import FabricBuilder
+from routing.topologies import generate
+
+FABRIC = generate("torus", ["3x3"], cas=2)
+GUIDS = [f"{guid:#018x}" for guid in FABRIC.switch_guid.tolist()]
+
+
+class Bench:
+    """A worker, and what it answers to a request with options of opensm.conf."""
+
+    def __init__(self, folder):
+        self.descriptor = os.memfd_create("test")
+        self.memory = SharedMemory(self.descriptor)
+        self.links = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.worker = Worker(self.memory, ENGINES, Reporter(self.links[0]))
+        self.config = folder / "ibnue.toml"
+        self.config.write_text("state_file = false\n")
+
+    def ask(self, engine, conf="", fabric=FABRIC, **request):
+        at = plugin_request.lay(fabric, self.memory, conf=conf, **request)
+        answer = self.worker.answer(
+            {"engine": f"ibnue-{engine}", "sequence": 7, "config": read_config(self.config).to_table()}
+        )
+        assert answer["ok"], answer
+        head = np.frombuffer(self.memory.view(), ANSWER, 1, at)[0]
+
+        def part(name, dtype, *shape):
+            found = np.frombuffer(self.memory.view(), dtype, int(np.prod(shape)), int(head[f"{name}_at"]))
+            return found.reshape(shape).copy()
+
+        lids = int(head["lids"])
+        return {
+            "note": answer["note"],
+            "lft": part("lft", np.uint8, fabric.switches, lids),
+            "parent": part("parent", np.int32, fabric.switches),
+            "sl": part("sl", np.uint8, lids) if head["sl_kind"] == 0 else None,
+            "vls": int(head["vls"]),
+            "lines": self.worker.take_lines(),
+        }
+
+
+@pytest.fixture
+def bench(tmp_path):
+    bench = Bench(tmp_path)
+    yield bench
+    os.close(bench.descriptor)
+    for link in bench.links:
+        link.close()
+
+
+def lft(engine, **options):
+    return ENGINES[engine].route(FABRIC, EngineOptions(effort=0.1, port_vls=8, **options)).lft
+
+
+def test_defaults_and_what_is_not_set_are_nothing():
+    text = "# comment\nroot_guid_file (null)\nconnect_roots FALSE\nscatter_ports 0\nsm_assigned_guid 0x00\nsm_sl 3\n"
+    assert OpensmConf.of(text).values == {"sm_sl": "3"}
+
+
+def test_roots_are_those_of_the_file_and_unknown_ones_are_passed_over(bench, tmp_path):
+    place = tmp_path / "roots"
+    place.write_text(f"{GUIDS[5]}\n0xdead\n{GUIDS[2]}\n")
+    found = bench.ask("updn", f"root_guid_file {place}\n")
+    assert (found["lft"] == lft("updn", roots=(GUIDS[5], GUIDS[2]))).all()
+    assert (found["lft"] != lft("updn")).any()
+    assert found["lines"] == []
+    # Without one of the roots the others still serve, and the tables in force are those of the same options.
+    less = FABRIC.without_links(np.flatnonzero((FABRIC.link_device == 2).any(axis=1)))
+    bench.worker.settle()
+    again = bench.ask("updn", f"root_guid_file {place}\n", less)
+    assert "re-routed" in again["note"]
+
+
+def test_the_plugins_own_roots_come_first(bench, tmp_path):
+    (tmp_path / "roots").write_text(f"{GUIDS[5]}\n")
+    bench.config.write_text(f"state_file = false\n[engine]\nroots = ['{GUIDS[1]}']\n")
+    found = bench.ask("updn", f"root_guid_file {tmp_path / 'roots'}\n")
+    assert (found["lft"] == lft("updn", roots=(GUIDS[1],))).all()
+    assert len(found["lines"]) == 1 and "roots of the plugin's configuration comes first" in found["lines"][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [(None, "there is no such file"), ("", "names no switch"), ("x\n", "no GUID")]
+)
+def test_a_file_of_roots_that_cannot_be_used_is_named_and_roots_are_searched_for(bench, tmp_path, text, why):
+    if text is not None:
+        (tmp_path / "roots").write_text(text)
+    found = bench.ask("updn", f"root_guid_file {tmp_path / 'roots'}\n")
+    assert (found["lft"] == lft("updn")).all()
+    (line,) = found["lines"]
+    assert why in line and "not used" in line
+
+
+def test_roots_are_not_for_engines_without(bench, tmp_path):
+    (tmp_path / "roots").write_text(f"{GUIDS[5]}\n")
+    (line,) = bench.ask("nue", f"root_guid_file {tmp_path / 'roots'}\n")["lines"]
+    assert line.endswith("not used: it is for updn, not for nue")
+
+
+@pytest.mark.parametrize("engine", ["updn", "minhop", "nue", "sssp", "dfsssp", "lash"])
+def test_a_link_with_a_weight_carries_less(bench, tmp_path, engine):
+    fabric = generate("kary-ntree", ["4", "2"])
+    channel = int(np.flatnonzero(fabric.terminals_at[fabric.channels.src] > 0)[0])
+    switch, port = int(fabric.channels.src[channel]), int(fabric.channels.port[channel])
+    place = tmp_path / "weights"
+    place.write_text(f"# switch port weight\n{int(fabric.switch_guid[switch]):#x} {port} 50\nbad line\n0xdead 1 2\n")
+    before = bench.ask(engine, "", fabric)["lft"]
+    after = bench.ask(engine, f"hop_weights_file {place}\n", fabric)
+    lids = fabric.endport_lid
+    assert np.count_nonzero(after["lft"][switch, lids] == port) < np.count_nonzero(before[switch, lids] == port)
+    assert after["lines"] == []
+
+
+def test_a_port_that_is_ignored_attracts(bench, tmp_path):
+    build = FabricBuilder("pair")
+    one, other = (build.add_device(NodeKind.SWITCH, guid, f"s{guid}", 12) for guid in (1, 2))
+    for port in (1, 2, 3):
+        build.connect(one, port, other, port)
+    for number in range(6):
+        ca = build.add_device(NodeKind.CA, 0x100 + 16 * number, f"h{number}", 1)
+        build.connect((one, other)[number % 2], 4 + number // 2, ca, 1)
+    fabric = build.build()
+    (tmp_path / "ignored").write_text("0x1 2\n")
+    plain, ignored = (
+        bench.ask("minhop", conf, fabric)["lft"][0, fabric.endport_lid].tolist()
+        for conf in ("", f"port_prof_ignore_file {tmp_path / 'ignored'}\n")
+    )
+    assert [plain.count(port) for port in (1, 2, 3)] == [1, 1, 1]
+    assert [ignored.count(port) for port in (1, 2, 3)] == [0, 3, 0]
+
+
+def test_scatter_ports_is_the_seed(bench):
+    found = bench.ask("nue", "scatter_ports 77\n")
+    assert (found["lft"] == lft("nue", seed=77)).all()
+    assert (found["lft"] != lft("nue")).any()
+
+
+def test_the_first_vl_of_lash(bench):
+    taken, verdicts = take_over(OpensmConf({"lash_start_vl": "2"}), "lash", {})
+    assert taken.options == {"first_vl": 2} and [v.honoured for v in verdicts] == [True]
+    assert bench.ask("lash", "lash_start_vl 2\n")["vls"] >= 3
+    (line,) = bench.ask("updn", "lash_start_vl 2\n")["lines"]
+    assert line.endswith("it is for lash, not for updn")
+
+
+def test_the_most_vls_of_nue(bench):
+    assert bench.ask("nue")["vls"] == 8
+    assert bench.ask("nue", "nue_max_num_vls 3\n")["vls"] == 3
+    assert bench.ask("nue", "nue_max_num_vls 0\n")["vls"] == 8
+    assert bench.ask("nue", "nue_max_num_vls 12\n", data_vls=4)["vls"] == 4
+
+
+def test_multicast_roots_come_from_the_file_that_opensm_passes_over(bench, tmp_path):
+    conf = tmp_path / "opensm.conf"
+    conf.write_text(
+        f"mc_primary_root_guid 0xdead\nmc_secondary_root_guid {GUIDS[3]}\nremote_guid_sorting TRUE\nlmc 2\n"
+    )
+    assert set(foreign_options(str(conf))) == {"mc_primary_root_guid", "mc_secondary_root_guid", "remote_guid_sorting"}
+    found = bench.ask("updn", f"config_file {conf}\n")
+    assert np.flatnonzero(found["parent"] < 0).tolist() == [3]
+    assert np.flatnonzero(bench.ask("updn")["parent"] < 0).tolist() != [3]
+    assert [line for line in found["lines"] if "remote_guid_sorting TRUE: not used" in line] == found["lines"]
+
+
+def test_throttled_links_stay_unused_unless_the_fabric_falls_apart(bench):
+    between = np.flatnonzero((FABRIC.link_device < FABRIC.switches).all(axis=1))
+    slow = between[:2].tolist()
+    found = bench.ask("updn", "avoid_throttled_links TRUE\n", throttled=slow)
+    for link in slow:
+        for side in (0, 1):
+            switch, port = FABRIC.link_device[link, side], FABRIC.link_port[link, side]
+            assert not (found["lft"][switch] == port).any()
+    assert found["lines"] == ["opensm.conf: avoid_throttled_links: 2 throttled links left unused"]
+    found = bench.ask("updn", "avoid_throttled_links TRUE\n", throttled=between.tolist())
+    assert (found["lft"] == lft("updn")).all()
+    assert "would fall apart" in found["lines"][0]
+
+
+def test_every_option_that_is_not_honoured_has_one_line_once(bench, tmp_path):
+    values = {"FALSE": "TRUE", "0": "7"}
+    conf = "".join(f"{option.name} {values.get(option.usual, tmp_path)}\n" for option in OPTIONS)
+    lines = bench.ask("updn", conf)["lines"]
+    silent = {option.name for option in OPTIONS if option.served} | {"scatter_ports"}
+    named = [line.split()[1] for line in lines]
+    assert len(named) == len(set(named))
+    assert set(named) == {option.name for option in OPTIONS} - silent
+    assert all("not used: " in line and "\n" not in line and len(line) < 900 for line in lines)
+    assert bench.ask("updn", conf)["lines"] == []
+    assert len(bench.ask("updn", conf.replace("max_reverse_hops 7", "max_reverse_hops 8"))["lines"]) == 1
+
+
+def test_options_in_the_text_are_those_of_the_table():
+    text = (Path(plugin_request.__file__).parents[1] / "osm_plugin" / "options.c").read_text()
+    written = {part.split('"')[0] for part in text.split('(text, "')[1:]} | {
+        part.split('"')[0] for part in text.split('(&text, "')[1:]
+    }
+    names = {option.name for option in OPTIONS} - {
+        "mc_primary_root_guid", "mc_secondary_root_guid", "remote_guid_sorting",
+    }  # fmt: skip
+    assert names <= written
+
+
+def test_weights_have_to_be_positive():
+    with pytest.raises(OptionError, match="weights of links"):
+        EngineOptions(link_weights=((1, 1, 0.0),))
+    assert IGNORED_WEIGHT > 0
+
+
+def test_the_documentation_has_every_option():
+    page = (Path(plugin_request.__file__).parents[1] / "docs" / "plugin.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|$", page, re.MULTILINE))
+    assert {option.name: rows.get(option.name) for option in OPTIONS} == {
+        option.name: option.about for option in OPTIONS
+    }

@@ -1,0 +1,65 @@
+"""Options of opensm.conf in a live OpenSM: what it passes on, and one line for what is not used."""
+
+import numpy as np
+import pytest
+from plugin_lab import expected_lfts, said, sweep_options
+from waiting import until
+
+from routing.engines import ENGINES
+
+pytestmark = pytest.mark.lab
+
+
+def unused(lab):
+    return [line.split()[0] for line in said(lab, r"ibnue: opensm\.conf: (.* not used: .*)")]
+
+
+def test_options_arrive_and_each_that_is_not_used_is_named_once(live, nets, tmp_path):
+    """All options at once; roots and seed show in the tables that switches hold, the multicast root in OpenSM's."""
+    net = nets("torus", "3x3", cas=2)
+    with live(net, "ibnue-updn,no_fallback", toml="state_file = false") as lab:
+        fabric = lab.fabric()
+    roots = [int(fabric.switch_guid[row]) for row in (4, 8)]
+    (tmp_path / "roots").write_text("".join(f"{guid:#x}\n" for guid in roots))
+    files = ("guid_routing_order_file", "port_search_ordering_file", "cn_guid_file", "io_guid_file", "ids_guid_file",
+             "lid_matrix_dump_file", "lfts_file")  # fmt: skip
+    for name in (*files, "hop_weights_file", "port_prof_ignore_file"):
+        (tmp_path / name).write_text("# nothing\n")
+    flags = ("port_shifting", "port_profile_switch_nodes", "quasi_ftree_indexing", "use_optimized_slvl",
+             "guid_routing_order_no_scatter")  # fmt: skip
+    config = {
+        "root_guid_file": tmp_path / "roots", "connect_roots": True, "scatter_ports": 7, "max_reverse_hops": 2,
+        "lash_start_vl": 2, "nue_max_num_vls": 4, "sm_assigned_guid": "0x05", "sm_sl": 0, "avoid_throttled_links": True,
+        "do_mesh_analysis": True, "nue_include_switches": True, "remote_guid_sorting": True,
+        "mc_primary_root_guid": f"{roots[0]:#x}",
+        **dict.fromkeys(flags, True),
+        **{name: tmp_path / name for name in (*files, "hop_weights_file", "port_prof_ignore_file")},
+    }  # fmt: skip
+    with live(net, "ibnue-updn,no_fallback", toml="state_file = false", config=config) as lab:
+        names = tuple(f"{guid:#018x}" for guid in roots)
+        routing = ENGINES["updn"].route(lab.fabric(), sweep_options(roots=names, seed=7))
+        assert lab.switch_lfts() == expected_lfts(lab.fabric(), routing)
+        assert (routing.lft != ENGINES["updn"].route(fabric, sweep_options()).lft).any()
+        expected = {
+            *files, *flags, "hop_weights_file", "port_prof_ignore_file", "max_reverse_hops", "lash_start_vl",
+            "nue_max_num_vls", "remote_guid_sorting",
+        }  # fmt: skip
+        until(lambda: set(unused(lab)) == expected)
+        for _ in range(2):
+            lab.opensm.resweep()
+        assert len(unused(lab)) == len(expected)
+        assert lab.opensm.errors == []
+
+
+def test_a_weight_counts_from_the_next_sweep_on(live, nets, tmp_path):
+    net = nets("kary-ntree", "4", "2")
+    place = tmp_path / "weights"
+    place.write_text("0x1 1 1\n")
+    with live(net, "ibnue-minhop,no_fallback", toml="state_file = false", config={"hop_weights_file": place}) as lab:
+        fabric = lab.fabric()
+        channel = int(np.flatnonzero(fabric.terminals_at[fabric.channels.src] > 0)[0])
+        guid, port = int(fabric.switch_guid[fabric.channels.src[channel]]), int(fabric.channels.port[channel])
+        place.write_text(f"{guid:#x} {port} 50\n")
+        before = list(lab.switch_lfts()[guid].values()).count(port)
+        lab.opensm.resweep()
+        assert list(lab.switch_lfts()[guid].values()).count(port) < before

@@ -1,0 +1,66 @@
+"""Entries that move for the balance in quiet times, in a running OpenSM."""
+
+import pytest
+from plugin_lab import said
+from waiting import until
+
+from routing.cli.live import in_force
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.quality import all_to_all_share, channel_loads
+
+pytestmark = pytest.mark.lab
+
+QOS = {"qos": True, "qos_max_vls": 8}
+PULLED = (("sw0.0", 6), ("sw1.2", 6), ("sw2.1", 8), ("sw3.3", 8))
+STEP = r"rebalanced \(entries moved off the fullest channels\), all-to-all (\S+) % of before; (\d+) entries change"
+STABILITY = "stability = '{}'\nrebalance = {}\nrebalance_pause = {}\n"
+
+
+def in_the_switches(lab):
+    """The all-to-all share of the tables in the switches, which are proven here, and free of loops by ibdmchk."""
+    fabric = lab.fabric()
+    routing, _ = in_force(lab, fabric, "ibnue-nue")
+    assert prove(fabric, routing).certified
+    verdict = lab.ibdmchk(sls=lab.ca_sls())
+    assert verdict.errors == () and not verdict.credit_loop
+    return fabric, all_to_all_share(fabric, channel_loads(fabric, routing))
+
+
+def test_five_sweeps_restore_the_balance(live, nets):
+    net = nets("torus", "4x4", cas=4)
+    with live(net, "ibnue-nue,no_fallback", toml=STABILITY.format("full", 0, 3600), config=QOS) as lab:
+        for cable in PULLED:
+            lab.unlink(*cable)
+        fabric, share = in_the_switches(lab)
+        fresh = ENGINES["nue"].route(fabric, EngineOptions(vls=8))
+        best = all_to_all_share(fabric, channel_loads(fabric, fresh))
+        assert share < 0.8 * best
+        assert not said(lab, STEP)
+        live.configure(STABILITY.format("balanced", 40, 3600))
+        for step in range(5):
+            assert lab.opensm.resweep().engine == "ibnue-nue"
+            before, (_, share) = share, in_the_switches(lab)
+            steps = said(lab, STEP)
+            assert len(steps) <= step + 1
+            if len(steps) == step + 1:
+                assert float(steps[-1][0]) == pytest.approx(100 * share / before, abs=0.06)
+                assert int(steps[-1][1]) <= 40
+            else:
+                assert share == pytest.approx(before)
+        assert share > 0.9 * best
+
+
+def test_the_plugin_asks_for_sweeps_until_nothing_is_gained(live, nets):
+    net = nets("torus", "4x4", cas=4)
+    with live(net, "ibnue-nue,no_fallback", toml=STABILITY.format("full", 0, 3600), config=QOS) as lab:
+        for cable in PULLED:
+            lab.unlink(*cable)
+        _, share = in_the_switches(lab)
+        live.configure(STABILITY.format("balanced", 20, 0.1))
+        lab.opensm.resweep()
+        # Nobody asks for another sweep.
+        until(lambda: len(said(lab, STEP)) >= 3)
+        until(lambda: said(lab, "rebalanced|tables as they were")[-1] != "rebalanced")
+        assert in_the_switches(lab)[1] > 1.2 * share

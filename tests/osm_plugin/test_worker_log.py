@@ -1,0 +1,117 @@
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from plugin_lab import children, comes_up
+from waiting import until
+
+from osm_plugin.config import LOG_LEVELS
+from osm_plugin.worker_log import WorkerLog
+
+STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "
+
+
+def refused(log):
+    try:
+        raise ValueError("no")
+    except ValueError as problem:
+        log.refusal(f"refused: {problem}")
+
+
+@pytest.mark.parametrize("level", LOG_LEVELS)
+def test_each_level_has_the_lines_of_those_above_it(capsys, level):
+    log = WorkerLog(level)
+    log.error("a")
+    log.info("b")
+    log.debug("c\nd")
+    lines = ["error: a", "info: b", "debug: c\\nd"][: LOG_LEVELS.index(level) + 1]
+    assert [re.sub(STAMP, "", line, count=1) for line in capsys.readouterr().err.splitlines()] == lines
+    refused(log)
+    told = capsys.readouterr().err
+    assert re.match(f"{STAMP}error: refused: no\n", told) and ("Traceback" in told) == (level == "debug")
+
+
+CHILD = """
+import json, socket, sys
+from osm_plugin.worker_log import WorkerLog, next_message
+link, log = socket.socket(fileno=int(sys.argv[1])), WorkerLog()
+while message := next_message(link):
+    log.info(message.decode())
+    link.send(message)
+"""
+
+
+def test_a_log_that_comes_along_takes_the_place_of_the_old_one(tmp_path):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    files = [tmp_path / "old", tmp_path / "new"]
+    with files[0].open("ab") as old:
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(theirs.fileno())], pass_fds=[theirs.fileno()], stderr=old,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )  # fmt: skip
+    theirs.close()
+    with ours:
+        ours.send(b"one")
+        assert ours.recv(100) == b"one"
+        with files[1].open("ab") as new:
+            socket.send_fds(ours, [b"log"], [new.fileno()])
+        ours.send(b"two")
+        assert ours.recv(100) == b"two"
+    assert child.wait() == 0
+    assert [re.findall("one|two|log", path.read_text()) for path in files] == [["one"], ["two"]]
+
+
+@pytest.mark.lab
+def test_a_log_that_is_moved_is_opened_again(live, nets):
+    with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback", toml="shadow = 'nue'") as lab:
+        log = lab.opensm.log_path.parent / "ibnue-worker.log"
+        until(lambda: "routed from scratch" in log.read_text())
+        until(lambda: "shadow: " in log.read_text())
+        worker = worker_of_module(lab, "worker")
+        for number in range(2):  # as logrotate does it
+            moved = log.with_name(f"ibnue-worker.log.{number}")
+            log.rename(moved)
+            until(log.exists)
+            both_write(lab, log, times=1)
+            before = moved.read_text()  # with what the shadow engine still had to say of an earlier sweep
+            both_write(lab, log, times=2)
+            assert moved.read_text() == before
+        assert worker_of_module(lab, "worker") == worker
+        # What a worker that dies says last is found in the new file.
+        os.kill(worker, signal.SIGABRT)
+        comes_up(lab, r"the worker was killed by signal 6 \(Extension modules: ")
+
+
+def both_write(lab, log, *, times):
+    for words in ("tables as they were", "shadow: "):
+        until(lambda words=words: lab.opensm.resweep() and log.read_text().count(words) >= times)
+
+
+def worker_of_module(lab, module):
+    mark = f"osm_plugin.{module} import".encode()
+    (pid,) = [pid for pid in children(lab.opensm.pid) if mark in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return pid
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("level", LOG_LEVELS)
+def test_levels_differ_in_a_running_worker(live, nets, level):
+    toml = f"log_level = '{level}'\nstate_file = false\n"
+    with live(nets("ring", "4", cas=1), "ibnue-updn,minhop", toml=f"{toml}[engine]\nvls = 3\n") as lab:
+        log = lab.opensm.log_path.parent / "ibnue-worker.log"
+        why = "error: ibnue-updn: vls = 3, but OpenSM sets up 1"
+        told = until(lambda: why in (text := log.read_text()) and text)
+        assert ("Traceback" in told) == (level == "debug")
+        live.configure(toml)
+        assert lab.opensm.resweep().engine == "ibnue-updn"
+        if level != "error":
+            until(lambda: "info: ibnue-updn: fabric " in log.read_text())
+        if level == "debug":
+            until(lambda: "kB of memory at most so far" in log.read_text())
+        told = log.read_text()
+        assert ("info: " in told) == (level != "error") and ("debug: request" in told) == (level == "debug")

@@ -1,0 +1,31 @@
+"""Reads Prometheus' text format, as strictly as it is written down."""
+
+import re
+
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\\\|\\"|\\n)*"'
+SAMPLE = re.compile(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (-?[0-9.]+(?:e[+-]?[0-9]+)?)")
+
+
+def parsed(text):
+    """Samples by name and labels, as Prometheus' text format has them; anything else is an error."""
+    samples, kinds, helped = {}, {}, set()
+    assert text.endswith("\n")
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name, meaning = line.removeprefix("# HELP ").split(" ", 1)
+            assert re.fullmatch(NAME, name) and meaning and name not in helped
+            helped.add(name)
+        elif line.startswith("# TYPE "):
+            name, kind = line.removeprefix("# TYPE ").split(" ")
+            assert kind in ("gauge", "counter") and name in helped and name not in kinds
+            assert (kind == "counter") == name.endswith("_total")
+            kinds[name] = kind
+        else:
+            found = SAMPLE.fullmatch(line)
+            assert found, line
+            assert list(kinds)[-1] == found[1], "samples stand below their TYPE"
+            key = found[1], found[2] or ""
+            assert key not in samples
+            samples[key] = float(found[3])
+    return samples

@@ -1,0 +1,31 @@
+import numpy as np
+import pytest
+
+from routing.engines.base import EngineOptions
+from routing.engines.destinations import Destinations
+from routing.engines.path_selection import PathSelector
+from routing.topologies import generate
+
+
+def maker(name, *arguments, **options):
+    fabric = generate(name, list(arguments), **options)
+    return PathSelector(fabric, Destinations.of(fabric), EngineOptions(effort=0.1))
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"), [("torus", "6x5x4"), ("random-regular", "20 5"), ("kautz", "3 3"), ("kary-ntree", "3 3")]
+)
+def test_no_shortest_paths_come_below_their_bound(name, argument):
+    made = maker(name, *argument.split(), cas=2)
+    everything = [made.any_shortest, made.symmetric(), made.dimension_ordered()]
+    for ways in filter(None, everything):
+        for other in filter(None, everything):
+            assert other.worst >= ways.bound * (1 - 1e-9)
+
+
+def test_the_fullest_direction_bounds_a_torus():
+    """A ring of 6 carries 1.5 hops of every way on average, one of 5 carries 1.2; both have a channel each way."""
+    ways = maker("torus", "6x5", cas=1).dimension_ordered()
+    assert ways.bound == pytest.approx(30 * 1.5 / 2)
+    assert ways.bound <= ways.worst < ways.bound + 1
+    assert ways.bound > float(np.mean(ways.load)) * 1.1

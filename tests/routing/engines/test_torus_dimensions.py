@@ -1,0 +1,36 @@
+import numpy as np
+import pytest
+from strategies import random_fabric
+
+from routing.engines.torus_dimensions import directions
+from routing.topologies import generate
+
+
+def count(*arguments, **options):
+    found = directions(generate(*arguments, **options))
+    return None if found is None else int(found.max()) + 1
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [("5x6", 2), ("6x5x5", 3), ("3x3x3", 3), ("4x4x4", 6), ("4x5", 3), ("7x3", 2), ("5x5x5x5", 4), ("9", None)],
+)
+def test_a_torus_has_its_dimensions_and_rings_of_four_two(size, expected):
+    assert count("torus", [size], cas=1) == expected
+
+
+def test_fabrics_without_squares_have_no_directions():
+    assert count("kautz", ["3", "3"], cas=1) is None
+    assert count("dragonfly", ["4", "2", "2"], cas=1) is None
+    assert directions(random_fabric(1, switches=30, degree=4)) is None
+    assert directions(random_fabric(1, switches=0, cas=0)) is None
+    assert directions(random_fabric(1, switches=1, cas=0)) is None
+
+
+def test_parallel_and_opposite_channels_share_a_direction():
+    fabric = generate("torus", ["5x6"], cas=1, redundancy=2)
+    found, channels = directions(fabric), fabric.channels
+    assert (found == found[channels.reverse]).all()
+    for a in range(len(channels)):
+        same = (channels.src == channels.src[a]) & (channels.dst == channels.dst[a])
+        assert len(np.unique(found[same])) == 1

@@ -1,0 +1,118 @@
+"""What a lost link costs in all-to-all capacity, and what a repair gives for it."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import fabrics
+
+from routing.deadlock.certificate import check_certificate
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.fabric import NO_PORT
+from routing.quality import all_to_all_share, channel_loads
+from routing.reroute import Published, Stability, reroute, spread
+from routing.topologies import generate
+
+OPTIONS = EngineOptions(threads=1, effort=0.1)
+
+
+def published(fabric, name, options=OPTIONS):
+    routing = ENGINES[name].route(fabric, options)
+    return Published(fabric, routing, prove(fabric, routing, threads=1))
+
+
+def fullest_by_walking(fabric, lft):
+    """The most seconds that any channel between switches takes if every end port sends as much to every other."""
+    channels, lids, seconds = fabric.channels, fabric.lids, Counter()
+    for lid in np.flatnonzero(lids.endport >= 0).tolist():
+        share = 1 / (1 << int(fabric.endport_lmc[lids.endport[lid]]))
+        for switch in range(fabric.switches):
+            at, sources = switch, int(fabric.terminals_at[switch])
+            while at != lids.switch[lid] and sources and lft[at, lid] != NO_PORT:
+                channel = int(channels.at_port[at, lft[at, lid]])
+                seconds[channel] += sources * share / float(channels.capacity[channel])
+                at = int(channels.dst[channel])
+    return max(seconds.values(), default=0)
+
+
+@examples(60)
+@given(data=st.data())
+def test_what_is_kept_is_what_packets_see_and_few_entries_move(data):
+    fabric = data.draw(fabrics(min_switches=4, faults=False, max_switches=10))
+    links = np.unique(fabric.channels.link).tolist()
+    name = data.draw(st.sampled_from(["nue", "updn", "dfsssp"]))
+    less = fabric.without_links([data.draw(st.sampled_from(links))])
+    before, stability = published(fabric, name), data.draw(st.sampled_from(Stability))
+    found = reroute(ENGINES[name], OPTIONS, before, less, stability=stability, baseline=before)
+    check_certificate(less, found.routing, found.proof.certificate, threads=1)
+    most = fullest_by_walking(less, found.routing.lft)
+    assert (found.kept is None) == (not most)
+    if most:
+        assert found.kept == pytest.approx(fullest_by_walking(fabric, before.routing.lft) / most, rel=1e-6)
+    missing = max(found.broken, found.counts.get("holes", 0))
+    given_way = found.counts.get("moved", 0)
+    assert found.counts.get("moved_for_balance", 0) <= max(0, 3 * missing - given_way)
+
+
+def cut_bound_slowly(fabric):
+    """The seconds that the links of one switch need at least for what its end ports send to others, and get."""
+    capacity, weight = fabric.channels.capacity, fabric.terminals_at
+    return max(
+        (
+            int(weight[s]) * int(weight.sum() - weight[s]) / float(capacity[fabric.channels.src == s].sum())
+            for s in range(fabric.switches)
+            if weight[s]
+        ),
+        default=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("topology", "words", "cas", "name"),
+    [
+        ("torus", ["5x5x5"], 2, "nue"),
+        ("kautz", ["3", "3"], 4, "nue"),
+        ("kautz", ["4", "3"], 2, "dfsssp"),
+        ("kary-ntree", ["6", "3"], None, "nue"),
+        ("kary-ntree", ["6", "3"], None, "dfsssp"),
+    ],
+)
+def test_a_lost_link_costs_hardly_more_than_it_has_to(topology, words, cas, name):
+    """At most two points more than the links that each switch has left make it cost."""
+    fabric = generate(topology, words, **({} if cas is None else {"cas": cas}))
+    before = published(fabric, name, replace(OPTIONS, effort=1.0))
+    whole = all_to_all_share(fabric, channel_loads(fabric, before.routing, threads=1))
+    seconds, over = fullest_by_walking(fabric, before.routing.lft), []
+    for link in np.unique(fabric.channels.link).tolist()[::9]:
+        less = fabric.without_links([link])
+        found = reroute(ENGINES[name], OPTIONS, before, less, baseline=before)
+        kept = all_to_all_share(less, channel_loads(less, found.routing, threads=1)) / whole
+        assert found.changed <= 3 * found.broken
+        over.append(min(1.0, seconds / cut_bound_slowly(less)) - kept)
+    assert max(over) <= 0.02
+
+
+def test_entries_move_until_nothing_is_gained():
+    """Twenty lost links, repaired with the fewest changes; then a hundred entries at a time."""
+    fabric, engine = generate("torus", ["4x4x4"], cas=4), ENGINES["nue"]
+    baseline = published(fabric, "nue")
+    less = fabric.without_links(np.unique(fabric.channels.link)[::10].tolist())
+    found = reroute(engine, OPTIONS, baseline, less, stability=Stability.FULL, baseline=baseline)
+    fresh = fullest_by_walking(less, engine.route(less, OPTIONS).lft)
+    first = last = fullest_by_walking(less, found.routing.lft)
+    before = Published(less, found.routing, found.proof)
+    while (step := spread(engine, OPTIONS, before, most=100, baseline=baseline)) is not None:
+        check_certificate(less, step.routing, step.proof.certificate, threads=1)
+        assert 0 < step.changed <= 100
+        assert step.changed == np.count_nonzero(step.routing.lft != before.routing.lft)
+        now = fullest_by_walking(less, step.routing.lft)
+        assert step.kept == pytest.approx(last / now, rel=1e-6)
+        before, last = Published(less, step.routing, step.proof), now
+    assert first > 1.5 * fresh
+    assert last < 1.1 * fresh

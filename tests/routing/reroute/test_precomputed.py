@@ -1,0 +1,161 @@
+"""What is prepared ahead of a fault says what would have been found out after it."""
+
+import networkx
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import Sketch, fabrics, random_fabric
+
+from routing._kernels.recheck import turns_against
+from routing._kernels.slots import slot_numbers
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.fabric import NodeKind
+from routing.reroute import Published, precompute, reroute
+from routing.reroute.base_fabric import channel_numbers, renumber_dependencies
+from routing.reroute.baseline import restore_baseline_entries
+from routing.reroute.translate import same_devices, translate_tables
+from routing.topologies import generate
+
+OPTIONS = EngineOptions(threads=1, effort=0.1)
+
+
+def published(fabric, engine):
+    routing = ENGINES[engine].route(fabric, OPTIONS)
+    return Published(fabric, routing, prove(fabric, routing, threads=1))
+
+
+def some_masks(fabric, seed):
+    """Random masks, zero in slots that are no turns."""
+    (slot, count), channels = slot_numbers(fabric.channels), fabric.channels
+    masks = np.zeros(count, np.uint16)
+    for c, s in enumerate(channels.dst.tolist()):
+        size = channels.first[s + 1] - channels.first[s]
+        masks[slot[c] : slot[c] + size] = np.random.default_rng((seed, c)).integers(0, 4, size)
+    return masks
+
+
+def turns(fabric, masks):
+    """Mask of each turn by what it is whatever the numbering: two switches with their out-ports."""
+    slot, channels = slot_numbers(fabric.channels)[0], fabric.channels
+    return {
+        (int(channels.src[c]), int(channels.port[c]), int(channels.port[n])): int(masks[slot[c] + k])
+        for c, s in enumerate(channels.dst.tolist())
+        for k, n in enumerate(range(channels.first[s], channels.first[s + 1]))
+    }
+
+
+def pulled(fabric, seed, most=4):
+    links, rng = np.unique(fabric.channels.link), np.random.default_rng(seed)
+    return fabric.without_links(rng.permutation(links)[: rng.integers(0, most)].tolist())
+
+
+@examples(60)
+@given(fabrics(connected=False, min_switches=1, max_switches=8), st.integers(0, 1000))
+def test_masks_follow_their_turns(fabric, seed):
+    less, other, masks = pulled(fabric, seed), pulled(fabric, seed + 1), some_masks(fabric, seed)
+    whole, fewer = turns(fabric, masks), renumber_dependencies(masks, fabric, less)
+    assert turns(less, fewer) == {turn: whole[turn] for turn in turns(less, fewer)}
+    for there in (fabric, other):
+        got, had = turns(there, renumber_dependencies(fewer, less, there)), turns(less, fewer)
+        assert got == {turn: had.get(turn, 0) for turn in got}
+
+
+@examples(40)
+@given(fabrics(connected=False, min_switches=1, max_switches=8), st.integers(0, 1000))
+def test_turns_that_do_not_climb_are_counted(fabric, seed):
+    masks, channels = some_masks(fabric, seed), fabric.channels
+    order = np.array([np.random.default_rng(seed + k).permutation(len(channels)) for k in range(2)], np.int32)
+    slot, against = slot_numbers(channels)[0], 0
+    for c, s in enumerate(channels.dst.tolist()):
+        for k, n in enumerate(range(channels.first[s], channels.first[s + 1])):
+            against += sum(masks[slot[c] + k] >> vl & 1 and order[vl, c] >= order[vl, n] for vl in range(2))
+    assert turns_against(channels, masks, order) == against
+
+
+@examples(60)
+@given(fabrics(connected=False, min_switches=0, max_switches=9), st.integers(0, 1000))
+def test_parts_are_those_of_networkx(fabric, seed):
+    less = pulled(fabric, seed, most=9)
+    graph = networkx.Graph(zip(less.channels.src.tolist(), less.channels.dst.tolist(), strict=True))
+    graph.add_nodes_from(range(less.switches))
+    parts = sorted((sorted(part) for part in networkx.connected_components(graph)), key=min)
+    assert [np.flatnonzero(less.component == number).tolist() for number in range(len(parts))] == parts
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_laid_over_the_same_devices(seed):
+    """Entries that hold, those that broke, and columns of home, beside the words of the definition."""
+    fabric = random_fabric(seed, 9, 3, parallel=2)
+    baseline, less = published(fabric, "minhop"), pulled(fabric, seed, most=12)
+    laid, channels = translate_tables(baseline.routing, fabric, less), less.channels
+    assert same_devices(fabric, less)
+    number, broken = channel_numbers(fabric, less), 0
+    for s in range(fabric.switches):
+        for lid in range(len(fabric.lids)):
+            port = baseline.routing.lft[s, lid]
+            c = fabric.channels.at_port[s, port]
+            target = less.lids.switch[lid]
+            holds = target >= 0 and less.component[s] == less.component[target] and (c < 0 or number[c] >= 0)
+            assert laid.routing.lft[s, lid] == (port if holds else 255)
+            broken += not holds and port != 255
+    assert (laid.broken, laid.in_place) == (broken, True)
+    assert len(channels) == (number >= 0).sum()
+
+
+@pytest.mark.parametrize("engine", ["nue", "updn", "dfsssp"])
+def test_home_is_found_by_the_columns_that_differ(engine):
+    fabric = generate("torus", ["4x4"], cas=2)
+    baseline, links = published(fabric, engine), np.unique(fabric.channels.link).tolist()
+    less = fabric.without_links(links[4:7])
+    found = reroute(ENGINES[engine], OPTIONS, baseline, less, baseline=baseline)
+    now, more = Published(less, found.routing, found.proof), fabric.without_links([links[4], links[11]])
+    laid, apart = translate_tables(found.routing, less, more).routing, precompute(now, baseline).differing_lids
+    healed, count = restore_baseline_entries(laid, baseline, more, apart)
+    everywhere, same_count = restore_baseline_entries(laid, baseline, more)
+    assert count == same_count > 0
+    assert np.array_equal(healed.lft, everywhere.lft)
+    assert np.array_equal(healed.sl, everywhere.sl)
+
+
+@pytest.mark.parametrize("engine", ["nue", "updn", "dfsssp", "minhop"])
+def test_prepared_or_not(engine):
+    """It is found again for the same home, and made anew for another."""
+    fabric = generate("kary-ntree", ["3", "3"])
+    baseline, links = published(fabric, engine), np.unique(fabric.channels.link).tolist()
+    less = fabric.without_links(links[:1])
+    one = reroute(ENGINES[engine], OPTIONS, baseline, less, baseline=baseline)
+    now, again = (Published(less, one.routing, one.proof) for _ in range(2))
+    ready = precompute(now, baseline)
+    assert precompute(now, baseline) is ready
+    assert ready.dependencies is not None
+    assert ready.climbing
+    two = fabric.without_links([links[0], links[30]])
+    first, second = (reroute(ENGINES[engine], OPTIONS, before, two, baseline=baseline) for before in (now, again))
+    assert np.array_equal(first.routing.lft, second.routing.lft)
+    assert (first.proof.certificate is None) == (second.proof.certificate is None)
+    assert precompute(now) is not ready
+
+
+@pytest.mark.parametrize("further", [0, 1])
+def test_load_decides_among_ways_that_are_hardly_longer(further):
+    """From a to b past c, to which many send by b, or by as many switches more that carry next to nothing."""
+    sketch = Sketch("past")
+    a, b, c, *others = (sketch.add(NodeKind.SWITCH) for _ in range(4 + further))
+    for s, t in zip([a, a, c, *others, a], [b, c, b, *others[1:], b, others[0]], strict=True):
+        sketch.cable(s, t)
+    for s in [a, b, b, b, b, *[c] * 6]:
+        sketch.cable(sketch.add(NodeKind.CA), s)
+    fabric = sketch.build()
+    baseline = published(fabric, "minhop")
+    direct, busy, free = (int(fabric.channels.at_port[a, port]) for port in (1, 2, 3))
+    assert [int(fabric.channels.dst[n]) for n in (direct, busy, free)] == [b, c, others[0]]
+    less = fabric.without_links([int(fabric.channels.link[direct])])
+    found = reroute(ENGINES["minhop"], OPTIONS, baseline, less, baseline=baseline)
+    lids = np.flatnonzero((fabric.lids.switch == b) & (fabric.lids.endport >= 0))
+    lids = lids[baseline.routing.lft[others[0], lids] == 1]  # what hangs on a gives it no way
+    assert len(lids)
+    assert (found.routing.lft[a, lids] == 3).all()

@@ -1,0 +1,137 @@
+"""An order of the switches that leads everybody up to one top again, after links are lost."""
+
+import networkx
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import fabrics
+
+from ibsim_fixtures.catalogue import FIXTURES
+from routing._kernels.slots import slot_numbers
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.faults import apply_faults, every_switch
+from routing.formats.fabric_files import read_fabric
+from routing.reroute import Published, precompute, reroute
+from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.updown_order_repair import cut_off, orphan_roots, reconnect_order
+from routing.topologies import generate
+
+OPTIONS = EngineOptions(threads=1, effort=0.1)
+
+
+def published(fabric):
+    routing = ENGINES["updn"].route(fabric, OPTIONS)
+    return Published(fabric, routing, prove(fabric, routing, threads=1))
+
+
+def downhill(frame, position):
+    """Links that are alive, each from the switch that comes later to the one before it."""
+    graph, channels = networkx.DiGraph(), frame.base.channels
+    graph.add_nodes_from(np.flatnonzero(frame.ground.part >= 0).tolist())
+    for c in np.flatnonzero(frame.ground.alive).tolist():
+        if position[channels.dst[c]] < position[channels.src[c]]:
+            graph.add_edge(int(channels.src[c]), int(channels.dst[c]))
+    return graph
+
+
+def ends(graph):
+    """The switches from which nothing leads on, but for the first of each part of the fabric."""
+    parts = networkx.number_weakly_connected_components(graph)
+    return sum(degree == 0 for _, degree in graph.out_degree()) - parts
+
+
+def valleys(frame, masks, position, *, alive):
+    """Turns in use that lead down and up again, over channels that are there or over all."""
+    (slot, _), channels, found = slot_numbers(frame.base.channels), frame.base.channels, 0
+    for c, s in enumerate(channels.dst.tolist()):
+        for k, n in enumerate(range(channels.first[s], channels.first[s + 1])):
+            if alive and not (frame.ground.alive[c] and frame.ground.alive[n]):
+                continue
+            down, up = position[channels.src[c]] < position[s], position[channels.dst[n]] < position[s]
+            found += bool(masks[slot[c] + k] and down and up)
+    return found
+
+
+@examples(150)
+@given(fabrics(min_switches=2, max_switches=9), st.integers(0, 10_000))
+def test_all_reach_one_top_by_turns_that_lead_up_then_down(fabric, seed):
+    baseline = published(fabric)
+    dependencies, rng = precompute(baseline, baseline).dependencies, np.random.default_rng(seed)
+    links = rng.permutation(np.unique(fabric.channels.link))
+    less = fabric.without_links(links[: rng.integers(0, 7)].tolist())
+    frame = BaseNumbering.of(less, [fabric])
+    uphill = downhill(frame, dependencies.position)
+    assert len(orphan_roots(frame.ground, dependencies.position)) == ends(uphill)
+    firsts = [min(part, key=dependencies.position.item) for part in networkx.weakly_connected_components(uphill)]
+    reached = set(firsts).union(*(networkx.ancestors(uphill, first) for first in firsts))
+    assert np.flatnonzero(~cut_off(frame.ground, dependencies.position) & (frame.ground.part >= 0)).tolist() == sorted(
+        reached
+    )
+    found = reconnect_order(frame, dependencies)
+    if found is None:
+        assert ends(downhill(frame, dependencies.position)) > 0
+        return
+    assert ends(downhill(frame, found.position)) == 0
+    assert sorted(found.position.tolist()) == list(range(fabric.switches))
+    assert valleys(frame, found.masks, found.position, alive=False) == 0
+    same = found.masks == dependencies.masks
+    assert (found.masks[~same] == 0).all()
+    assert valleys(frame, dependencies.masks, found.position, alive=True) == 0
+
+
+def test_what_changes_too_much_is_tried_in_the_old_order_as_well():
+    fabric = read_fabric(FIXTURES["random-24-3-faults"].path)
+    baseline = published(fabric)
+    less = fabric.without_links([25])
+    assert (
+        reconnect_order(BaseNumbering.of(less, [fabric]), precompute(baseline, baseline).dependencies)
+        is not precompute(baseline, baseline).dependencies
+    )
+    found = reroute(ENGINES["updn"], OPTIONS, baseline, less, baseline=baseline)
+    assert found.changed <= 3 * found.broken
+    assert found.proof.scope == "all"
+
+
+@pytest.mark.parametrize(("kind", "size"), [("kary-ntree", ["4", "3"]), ("xgft", ["4x4x4", "1x3x4"])])
+def test_trees_need_no_search_where_a_switch_loses_its_only_link_up(kind, size):
+    fabric = generate(kind, size)
+    baseline, rejoined = published(fabric), 0
+    dependencies = precompute(baseline, baseline).dependencies
+    for link in np.unique(fabric.channels.link).tolist():
+        less = fabric.without_links([link])
+        if not len(orphan_roots(BaseNumbering.of(less, [fabric]).ground, dependencies.position)):
+            continue
+        found = reroute(ENGINES["updn"], OPTIONS, baseline, less, baseline=baseline)
+        assert (found.how, found.proof.scope, "exact" in found.counts) == ("repaired", "all", False)
+        assert found.counts["searches"] == 0
+        assert found.changed <= 3 * found.broken
+        proof = prove(less, found.routing, threads=1)
+        assert (proof.strength, proof.scope) == (baseline.proof.strength, baseline.proof.scope)
+        back = reroute(ENGINES["updn"], OPTIONS, Published(less, found.routing, found.proof), fabric, baseline=baseline)
+        assert np.array_equal(back.routing.lft, baseline.routing.lft)
+        rejoined += 1
+    assert rejoined
+
+
+@pytest.mark.parametrize(("kind", "size"), [("kary-ntree", ["4", "3"]), ("xgft", ["4x4x4", "1x3x4"])])
+def test_trees_need_no_search_where_a_switch_beside_the_first_is_lost(kind, size):
+    """What was above it hangs on nothing but what is below: it is entered from there."""
+    fabric = generate(kind, size)
+    baseline, together = published(fabric), 0
+    dependencies = precompute(baseline, baseline).dependencies
+    for fault in every_switch(fabric):
+        less = apply_faults(fabric, [fault])
+        ground = BaseNumbering.of(less, [fabric]).ground
+        tops = orphan_roots(ground, dependencies.position)
+        if not len(tops):
+            continue
+        found = reroute(ENGINES["updn"], OPTIONS, baseline, less, baseline=baseline)
+        assert (found.how, found.proof.scope, "exact" in found.counts) == ("repaired", "all", False)
+        assert found.counts["searches"] == 0
+        assert found.changed <= 3 * found.broken
+        together += len(tops) > 1 and np.count_nonzero(cut_off(ground, dependencies.position)) > len(tops)
+    assert together

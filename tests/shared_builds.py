@@ -1,0 +1,20 @@
+"""What tests compile once, for all processes of one run of pytest."""
+
+import fcntl
+import os
+
+from osm_plugin.install import LIBRARY, install
+
+
+def plugin_build(tmp_path_factory):
+    """Return the folder of ``libibnue.so`` for the OpenSM that is installed; the first test that asks compiles it."""
+    base = tmp_path_factory.getbasetemp()
+    # Under pytest-xdist each process has a folder of its own in that of the run.
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = base / "plugin"
+    folder.mkdir(exist_ok=True)
+    with (base / "plugin.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / LIBRARY).exists():
+            install(libdir=folder)
+    return folder

@@ -1,0 +1,33 @@
+"""What switches hold, as OpenSM passes it to the worker, made of tables in tests."""
+
+import numpy as np
+
+from osm_plugin.base import base_of
+from osm_plugin.rounds import in_rounds
+from osm_plugin.snapshot import BLOCK, SwitchTables
+
+
+def holding(kept, fabric, *, served="ours"):
+    """The tables ``kept`` in switches of a later fabric; rounds that it holds back are not written yet."""
+    lft = np.full((fabric.switches, max(len(fabric.lids), kept.routing.lft.shape[1])), 255, np.uint8)
+    rows = {guid: row for row, guid in enumerate(kept.fabric.switch_guid.tolist())}
+    for row, guid in enumerate(fabric.switch_guid.tolist()):
+        if guid in rows:
+            had = kept.routing.lft[rows[guid]].copy()
+            for entry in [] if kept.held is None else kept.held:
+                if entry["row"] == rows[guid]:
+                    had[entry["lid"]] = entry["port"]
+            lft[row, : len(had)] = had
+    known = np.ones((fabric.switches, -(-lft.shape[1] // BLOCK)), bool)
+    return SwitchTables(lft, known, np.full(fabric.switches, lft.shape[1] - 1, np.uint16), served)
+
+
+def base_for(before, after, tables=None):
+    """The base of a change from tables that the switches hold, and whose SLs are in use."""
+    tables = holding(before, after.fabric) if tables is None else tables
+    return base_of(after.fabric, tables, after.routing, [(before, True)])
+
+
+def change_of(before, after, *, wanted=True):
+    """The change between two tables."""
+    return in_rounds(base_for(before, after), after, wanted=wanted)

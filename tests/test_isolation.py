@@ -1,0 +1,83 @@
+"""Nothing in the working directory is imported, neither by the command nor by a process that it starts."""
+
+import subprocess
+import sys
+
+import pytest
+from hostile import ROOT, environment, hostile, imported, program
+
+from ibsim_fixtures.processes import missing_packages
+from routing.isolation import import_path
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run the installed command in a hostile folder; its exit status, output and errors."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "here").mkdir()
+    command, here = program(tmp_path / "bin"), hostile(tmp_path / "here")
+
+    def run_(*arguments, command=command):
+        done = subprocess.run(
+            [*command, *map(str, arguments)], cwd=here, env=environment(), capture_output=True, text=True, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert imported(here) == []
+        return done.returncode, done.stdout, done.stderr
+
+    return run_
+
+
+@pytest.mark.parametrize("more", [["-j", "2"], ["-j", "2", "--timeout", "3000"]], ids=["processes", "beside"])
+def test_workers_of_a_sweep(run, more):
+    status, out, err = run("sweep", "ring:4", "-e", "updn", "--links", "all", *more)
+    assert (status, err) == (0, "")
+    assert "certified  5 of 5" in out
+
+
+def test_the_command_and_its_forks(run):
+    assert run("whatif", "ring:4", "-j", "2")[::2] == (0, "")
+    assert run("route", "ring:4")[::2] == (0, "")
+
+
+@pytest.mark.lab
+@pytest.mark.skipif(bool(missing_packages()), reason=f"apt install {' '.join(missing_packages())}")
+@pytest.mark.parametrize(
+    "words",
+    [["sweep", "ring:4", "-e", "updn", "--lab", "-j", "1"], ["lab", "ring:4", "--do", "show"],
+     ["lab", "ring:4", "--soak", "1"]],
+)  # fmt: skip
+def test_processes_of_the_lab(run, words):
+    status, _, err = run(*words)
+    assert (status, err) == (0, "")
+
+
+def test_benchmarks(run):
+    # As "python -P" does, which Python 3.10 does not have.
+    first = f"import sys; sys.path[0] = {str(ROOT)!r}; import benchmarks.__main__ as program; "
+    code = first + "program.NAMES = ('published_fabrics',); sys.exit(program.main([]))"
+    status, out, err = run(command=[sys.executable, "-c", code])
+    assert (status, out.strip(), err) == (0, "== published_fabrics", "")
+
+
+def test_the_import_path(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    usual = [str(ROOT), "/usr/lib/python"]
+    for first in ("", ".", "x", str(tmp_path)):
+        monkeypatch.setattr(sys, "path", [first, *usual])
+        assert import_path() == usual
+    monkeypatch.setattr(sys, "path", ["/usr/bin", str(tmp_path), *usual])  # PYTHONPATH names it
+    assert import_path() == sys.path
+    monkeypatch.setattr(sys, "path", ["", "/usr/lib/python"])  # sources that are not installed
+    assert import_path() == ["/usr/lib/python", str(ROOT)]
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "path", usual)
+    assert import_path() == usual
+
+
+def test_a_working_directory_that_is_gone(monkeypatch, tmp_path):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    monkeypatch.setattr(sys, "path", ["/usr/bin", str(ROOT)])
+    assert import_path() == sys.path
