@@ -170,13 +170,20 @@ def explain(error: BaseException) -> tuple[str, int] | None:
     tuple[str, int] or None
         Line and exit status; None for a bug, which deserves its traceback.
     """
-    for ended in (error, error.__cause__):  # click raises an Abort from it
-        if isinstance(ended, Ended):
-            return str(ended), ended.status
+    error = _interruption(error) or error
+    if isinstance(error, Ended):
+        return str(error), error.status
     for classes, status, line in EXPLANATIONS:
         if isinstance(error, classes):
             return one_line(line(error)), status
     return None
+
+
+def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
+    """Return the interruption that led to an exception: click raises an Abort from it, and a cleanup can fail after it."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 class CommandGroup(click.Group):

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.errors import EnvironmentProblem, InputError, TableError
+from routing.processes import HeldSignals
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(rb"\{'descr': '([<|][a-zA-Z][0-9]+)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
@@ -30,13 +31,17 @@ Expected = Callable[[np.dtype[Any], tuple[int, ...]], str | None]
 
 
 def write_npz(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]], level: int = 1) -> None:
-    """Write arrays as ``.npz``, compressed at this deflate level (0: stored); equal arrays give equal bytes."""
+    """Write arrays as ``.npz``, compressed at this deflate level (0: stored); equal arrays give equal bytes.
+
+    Signals are deferred to the end of each array: zipfile cannot close an archive whose writing handle was interrupted.
+    """
     with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
             entry.create_system, entry.external_attr = 3, 0o644 << 16
             method = zipfile.ZIP_DEFLATED if level else zipfile.ZIP_STORED
-            archive.writestr(entry, _npy(array), compress_type=method, compresslevel=level or None)
+            with HeldSignals():
+                archive.writestr(entry, _npy(array), compress_type=method, compresslevel=level or None)
 
 
 def _npy(array: npt.NDArray[Any]) -> bytes | memoryview:

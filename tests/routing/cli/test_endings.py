@@ -23,6 +23,18 @@ def test_a_signal_has_its_status_and_its_name():
     assert explain(Ended(signal.SIGTERM)) == ("ended by SIGTERM", 143)
 
 
+def test_an_error_that_follows_an_interrupt_is_reported_as_the_interrupt():
+    """As of a file that cannot be closed, because the interrupt came while it was written."""
+    try:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ValueError("cannot be closed")
+    except ValueError as error:
+        assert explain(error) == ("interrupted", 130)
+    assert explain(ValueError("of its own")) is None
+
+
 def test_what_is_tidied_up_is_not_ended_again(monkeypatch):
     monkeypatch.setattr(command, "ENDINGS", (signal.SIGUSR1, signal.SIGUSR2))
     before = [signal.getsignal(number) for number in command.ENDINGS]

@@ -1,7 +1,9 @@
 import dataclasses
 import io
 import json
+import signal
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -274,3 +276,17 @@ def test_paths_that_cannot_be(tmp_path, good):
     with pytest.raises(EnvironmentProblem):
         write_bundle(tmp_path / "no" / "such" / "b.npz", fabric, routing, proof)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_inside_zipfile_is_not_an_error_of_zipfile(monkeypatch, recwarn):
+    """zipfile cannot close an archive while a writing handle is open, so that the interrupt became a ValueError."""
+    compressor = zlib.compressobj
+
+    def interrupted(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        return compressor(*arguments)
+
+    monkeypatch.setattr(zlib, "compressobj", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_npz(io.BytesIO(), {"lft": np.zeros((4, 4), np.uint8)})
+    assert not recwarn.list
