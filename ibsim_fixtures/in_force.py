@@ -34,7 +34,7 @@ def in_force(lab: Lab, fabric: Fabric, engine: str | None = None) -> tuple[Routi
     as_dumped
         Whether the forwarding tables equal those that OpenSM dumped.
     """
-    tables = lab.switch_lfts()
+    tables = lab.switch_lfts(fabric)
     lft = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
     for row, guid in enumerate(fabric.switch_guid.tolist()):
         table = tables.get(guid, {})

@@ -216,9 +216,15 @@ class Lab:
         """Return the forwarding tables in OpenSM's dump: out-port by switch GUID and LID."""
         return readback.dumped_lfts(self.opensm.folder)
 
-    def switch_lfts(self) -> dict[int, dict[int, int]]:
-        """Read the forwarding tables from the switches: out-port by switch GUID and LID."""
-        return readback.switch_lfts(self.ibsim)
+    def switch_lfts(self, fabric: Fabric | None = None) -> dict[int, dict[int, int]]:
+        """Read the forwarding tables from the switches: out-port by switch GUID and LID.
+
+        ``fabric``, the current :meth:`fabric`, makes a discovery of the switches unnecessary.
+        """
+        if fabric is None:
+            return readback.switch_lfts(self.ibsim)
+        lids = dict(zip(fabric.switch_guid.tolist(), fabric.switch_lid.tolist(), strict=True))
+        return readback.switch_lfts(self.ibsim, lids)
 
     def owners(self) -> list[Owner]:
         """Return the owners of all base LIDs, from OpenSM's dump."""

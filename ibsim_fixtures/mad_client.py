@@ -1,4 +1,4 @@
-"""Client that sends many management packets from one process: SLs and SL2VL tables of a whole fabric in a second.
+"""Client that sends many management packets from one process: the tables and SLs of a whole fabric in a second.
 
 saquery and smpquery need one process per query, at least 8 ms each.  :func:`ask` runs this module as a separate program
 connected to ibsim, because libumad2sim has to be preloaded.  The module imports nothing but the standard library.
@@ -10,7 +10,7 @@ import ctypes
 import json
 import struct
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ Question = tuple[tuple[int, int], int, int, int, bytes]
 _MAD = 256
 _GET = 0x01
 _SMP, _SA = (0x01, 1), (0x03, 2)  # class and version: LID-routed subnet management, subnet administration
+_NODE_INFO, _SWITCH_INFO, _LFT_BLOCK = 0x11, 0x12, 0x19
 _SL2VL, _VL_ARBITRATION, _PATH_RECORD = 0x17, 0x18, 0x35
+_BLOCK = 64  # LFT entries per block
 _LOW, _HIGH, _ENTRIES = 1, 3, 32  # first blocks of a port's low and high arbitration tables, entries per block
 _DLID_AND_SLID = 1 << 4 | 1 << 5
 _SERVICE_ID, _P_KEY, _SERVICE_LEVEL = 1 << 0 | 1 << 1, 1 << 13, 1 << 15
@@ -170,6 +172,61 @@ def _vls(mad: bytes) -> list[int]:
     return [nibble for byte in mad[64:72] for nibble in (byte >> 4, byte & 0xF)]
 
 
+def lfts(ibsim: Ibsim, switches: Mapping[int, int]) -> dict[int, bytes] | None:
+    """Read the LFTs of switches.
+
+    Parameters
+    ----------
+    ibsim
+        The simulated fabric.
+    switches
+        LID of each switch by its GUID.
+
+    Returns
+    -------
+    dict[int, bytes] or None
+        By switch GUID, the out-port of each LID up to the highest LID of the table.  None: a query was not answered, or
+        another device answered.
+    """
+    order = list(switches)
+    wanted = json.dumps({"lfts": [switches[guid] for guid in order]})
+    said = json.loads(ibsim.run(sys.executable, "-I", "-S", __file__, stdin=wanted))["lfts"]
+    if said is None or [guid for guid, _ in said] != order:
+        return None
+    return {guid: bytes.fromhex(table) for guid, table in said}
+
+
+def _tables(umad: _Umad, lids: Sequence[int]) -> list[tuple[int, str]] | None:
+    """Return GUID and LFT (hexadecimal) of the switch with each LID; None: a query was not answered."""
+    guids = umad.get_all(((_SMP, lid, _NODE_INFO, 0, b"") for lid in lids), _node_guid)
+    tops = umad.get_all(((_SMP, lid, _SWITCH_INFO, 0, b"") for lid in lids), _top_lid)
+    if None in guids or None in tops:
+        return None
+    owners = [(lid, block) for lid, top in zip(lids, tops, strict=True) for block in range((top or 0) // _BLOCK + 1)]
+    blocks = umad.get_all(((_SMP, lid, _LFT_BLOCK, block, b"") for lid, block in owners), _ports)
+    tables = dict.fromkeys(lids, "")
+    for (lid, _), ports in zip(owners, blocks, strict=True):
+        if ports is None:
+            return None
+        tables[lid] += ports
+    return [(guid or 0, tables[lid][: 2 * (top or 0) + 2]) for lid, guid, top in zip(lids, guids, tops, strict=True)]
+
+
+def _node_guid(mad: bytes) -> int:
+    """Return the node GUID of a NodeInfo."""
+    return int(struct.unpack_from(">Q", mad, 64 + 12)[0])
+
+
+def _top_lid(mad: bytes) -> int:
+    """Return the highest LID of an LFT (LinearFDBTop) from a SwitchInfo."""
+    return int(struct.unpack_from(">H", mad, 64 + 6)[0])
+
+
+def _ports(mad: bytes) -> str:
+    """Return the out-ports of an LFT block (hexadecimal)."""
+    return mad[64 : 64 + _BLOCK].hex()
+
+
 def arbitration(ibsim: Ibsim, ports: Sequence[tuple[int, int]]) -> list[dict[int, int] | None]:
     """Query the arbitration weight of every VL at each (LID, port), summed over the first blocks of both tables.
 
@@ -201,6 +258,9 @@ def _weights(mad: bytes) -> list[tuple[int, int]]:
 def _main() -> None:
     wanted: dict[str, Any] = json.load(sys.stdin)
     umad = _Umad()
+    if "lfts" in wanted:
+        json.dump({"lfts": _tables(umad, wanted["lfts"])}, sys.stdout)
+        return
     if "arbitration" in wanted:
         blocks = (_block(port, block) for port in wanted["arbitration"] for block in (_LOW, _HIGH))
         json.dump({"arbitration": umad.get_all(blocks, _weights)}, sys.stdout)

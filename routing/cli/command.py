@@ -180,7 +180,7 @@ def explain(error: BaseException) -> tuple[str, int] | None:
 
 
 def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
-    """Return the interruption that led to an exception: click raises an Abort from it, and a cleanup can fail after it."""
+    """Return the interruption that led to an exception: click raises an Abort from it, or a cleanup fails after it."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error

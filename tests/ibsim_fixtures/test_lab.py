@@ -6,7 +6,7 @@ from ibsim_fixtures.ibdmchk import read_sl2vl
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.mad_client import ask
 from ibsim_fixtures.processes import LabError
-from ibsim_fixtures.readback import path_record, switch_lft
+from ibsim_fixtures.readback import path_record, switch_lft, switch_lfts
 
 pytestmark = pytest.mark.lab
 
@@ -20,7 +20,7 @@ def test_tables_of_dump_and_switches_agree(ring4, engine):
         tables = lab.switch_lfts()
         assert sorted(tables) == [0x200000 + s for s in range(4)]
         assert all(sorted(table) == list(range(1, 9)) for table in tables.values())
-        assert lab.dumped_lfts() == tables
+        assert lab.dumped_lfts() == tables == lab.switch_lfts(lab.fabric())
         assert lab.ibsim.warnings == []
 
 
@@ -65,10 +65,20 @@ def test_the_last_lid_of_a_full_block_is_read(net, switches):
     with Lab(net(switches, [(i, i + 1) for i in range(switches - 1)])) as lab:
         assert max(owner.lid for owner in lab.owners()) == 2 * switches
         tables = lab.switch_lfts()
-        assert tables == lab.dumped_lfts()
+        assert tables == lab.dumped_lfts() == lab.switch_lfts(lab.fabric())
         assert all(2 * switches in table for table in tables.values())
         lid = next(owner.lid for owner in lab.owners() if owner.guid == 0x200003)
         assert switch_lft(lab.ibsim, lid) == tables[0x200003]
+
+
+def test_switches_that_cannot_be_asked_by_lid_are_read_by_discovery(ring4):
+    with Lab(ring4) as lab:
+        expected, fabric = lab.switch_lfts(), lab.fabric()
+        lids = dict(zip(fabric.switch_guid.tolist(), fabric.switch_lid.tolist(), strict=True))
+        assert switch_lfts(lab.ibsim, lids) == expected
+        swapped = {**lids, 0x200000: lids[0x200001], 0x200001: lids[0x200000]}
+        assert switch_lfts(lab.ibsim, swapped) == expected
+        assert switch_lfts(lab.ibsim, {**lids, 0x200000: int(fabric.endport_lid[0])}) == expected
 
 
 def test_the_live_fabric(ring4):

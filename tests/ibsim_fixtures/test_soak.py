@@ -167,7 +167,7 @@ def test_a_soak_sees_tables_that_are_not_the_plan(plugin, tmp_path):
         held = lab.switch_lfts()
         guid = next(iter(held))
         held[guid][max(held[guid])] ^= 1
-        lab.switch_lfts = lambda: held
+        lab.switch_lfts = lambda fabric: held
         (start,) = soak.run(events=0)
         assert not start.good and start.as_planned is False and not start.as_dumped
 
