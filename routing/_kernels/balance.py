@@ -129,7 +129,7 @@ def balance(
         next_channel=np.full((count, switches), 255, np.uint8), load=np.zeros(len(channels)), worst=np.zeros(passes + 1)
     )
     check(
-        lib.ibn_balance(
+        lib.ibn_trees_balance(
             network, aims, options, pointer(result.next_channel), pointer(result.load), pointer(result.worst)
         )
     )

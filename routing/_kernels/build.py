@@ -1,24 +1,41 @@
 """Build the extension module ``routing._kernels._native`` from all of ``csrc/`` (cffi API mode).
 
-The headers also serve as cffi declarations.  So between the include guard and the end they contain plain declarations
-only, without macros.  The environment variable ``IBNUE_SANITIZE`` names the compiler's sanitizers to build with:
-``address,undefined`` or ``thread``.
+The headers in the folders of ``csrc/``, not those in ``internal/``, also serve as cffi declarations.  So between the
+include guard and the end they contain plain declarations only, without macros.  The environment variable
+``IBNUE_SANITIZE`` names the compiler's sanitizers to build with: ``address,undefined`` or ``thread``.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from cffi import FFI
 
 SOURCES = Path(__file__).parent / "csrc"
+INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
+
+
+def public_headers() -> list[Path]:
+    """Return the headers with the functions that Python calls, each after those that it includes."""
+    found: dict[Path, None] = {}
+
+    def add(header: Path) -> None:
+        for name in INCLUDE.findall(header.read_text()):
+            add(SOURCES / name)
+        found[header] = None
+
+    for header in sorted(SOURCES.glob("*/*.h")):
+        add(header)
+    return list(found)
 
 
 def declarations() -> str:
-    """Return the text of all headers without their preprocessor lines, in the order of the file names."""
-    headers = sorted(SOURCES.glob("*.h"))
-    return "\n".join(line for header in headers for line in header.read_text().splitlines() if not line.startswith("#"))
+    """Return the text of the public headers without their preprocessor lines."""
+    return "\n".join(
+        line for header in public_headers() for line in header.read_text().splitlines() if not line.startswith("#")
+    )
 
 
 def flags() -> tuple[list[str], list[str]]:
@@ -53,11 +70,11 @@ def make_ffi() -> FFI:
         "\n".join(
             [
                 f'__attribute__((used)) static const char ibn_built_with[] = "{built_with()}";',
-                *(f'#include "{header.name}"' for header in sorted(SOURCES.glob("*.h"))),
+                *(f'#include "{header.relative_to(SOURCES)}"' for header in public_headers()),
             ]
         ),
         depends=[str(header.relative_to(root)) for header in sorted(SOURCES.rglob("*.h"))],
-        sources=[str(source.relative_to(root)) for source in sorted(SOURCES.glob("*.c"))],
+        sources=[str(source.relative_to(root)) for source in sorted(SOURCES.rglob("*.c"))],
         extra_compile_args=compile_flags,
         extra_link_args=link_flags,
     )

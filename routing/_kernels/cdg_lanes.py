@@ -87,7 +87,7 @@ def _run_lanes(
     hops: npt.NDArray[np.uint8] | None,
     dep: npt.NDArray[np.uint16],
 ) -> list[int]:
-    lanes = ffi.new("cdg_lanes *")
+    lanes = ffi.new("cdg_vl_assignment *")
     lanes.ports, lanes.vls = routing.sl2vl.shape[1], dep.shape[2]
     channels, x = fabric.channels, np.arange(len(fabric.channels)) + 2 * fabric.channels.src
     xport, xin = np.zeros(len(slots.xdst), np.uint8), np.zeros(len(slots.xdst), np.uint8)
@@ -98,7 +98,7 @@ def _run_lanes(
     tables.point(lanes, sl2vl=routing.sl2vl, xport=xport, xin=xin, replier=repliers)
     tables.point(lanes, sender_switch=switch, sender_port=port, sender_lid=lid)
     counts = np.zeros(5, np.int64)
-    check(lib.ibn_cdg_trace_lanes(tables.c, lanes, pointer(hops), pointer(dep), pointer(counts)))
+    check(lib.ibn_cdg_trace_vls(tables.c, lanes, pointer(hops), pointer(dep), pointer(counts)))
     return list(counts.tolist())
 
 

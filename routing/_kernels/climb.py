@@ -35,11 +35,15 @@ def climb(
     channels = fabric.channels
     kept = [np.ascontiguousarray(array) for array in (lft, sl2vl, order, *entries)]
     fault = np.empty((len(entries[0]), 4), np.int32)
-    tables = ffi.new("climb_tables *")
+    tables = ffi.new("certificate_tables *")
     tables.lids, tables.channels, tables.vls = lft.shape[1], len(channels), len(order)
     tables.ports = 0 if sl2vl.ndim == 1 else sl2vl.shape[1]
     tables.threads = threads
     point(tables, lft=kept[0], sl2vl=kept[1], order=kept[2])
     point(tables, at_port=channels.at_port, dst=channels.dst, dst_port=channels.dst_port)
-    check(lib.ibn_climb(tables, len(fault), pointer(kept[3]), pointer(kept[4]), pointer(kept[5]), pointer(fault)))
+    check(
+        lib.ibn_cdg_check_certificate(
+            tables, len(fault), pointer(kept[3]), pointer(kept[4]), pointer(kept[5]), pointer(fault)
+        )
+    )
     return fault

@@ -29,7 +29,7 @@ def order(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32]) -> tuple[npt.
     """
     n = len(first) - 1
     place, placed = np.empty(n, np.int32), ffi.new("int32_t *")
-    check(lib.ibn_digraph_order(n, pointer(first), pointer(to), pointer(place), placed))
+    check(lib.ibn_digraph_sort(n, pointer(first), pointer(to), pointer(place), placed))
     return place, int(placed[0])
 
 
@@ -41,5 +41,5 @@ def shortest_cycle(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32], *, e
     """
     n = len(first) - 1
     cycle, length = np.empty(n, np.int32), ffi.new("int32_t *")
-    check(lib.ibn_digraph_cycle(n, pointer(first), pointer(to), enough, pointer(cycle), length))
+    check(lib.ibn_digraph_find_cycle(n, pointer(first), pointer(to), enough, pointer(cycle), length))
     return [int(v) for v in cycle[: length[0]]]

@@ -40,10 +40,10 @@ def fill_holes(
     """
     filled, marked = np.array(entry, np.uint8, order="C"), np.ascontiguousarray(hole, np.uint8)
     target = np.ascontiguousarray(target, np.int32)
-    given = ffi.new("holes_to_fill *")
+    given = ffi.new("missing_entries *")
     given.columns, given.switches = filled.shape
     given.channels = len(channels)
     point(given, first=channels.first, src=channels.src, dst=channels.dst, port=channels.port, into=channels.into)
     point(given, into_first=channels.into_first, at_port=channels.at_port, target=target, hole=marked)
-    check(lib.ibn_fewest(given, pointer(filled)))
+    check(lib.ibn_repair_min_change_paths(given, pointer(filled)))
     return filled

@@ -72,12 +72,12 @@ def fit_ways(
     """
     masks, order = np.array(dependencies.masks, order="C"), np.array(dependencies.order, np.int32, order="C")
     lane, slot = np.full(len(groups.start), NO_LANE, np.uint8), slot_numbers(channels)[0]
-    ways, left = ffi.new("ways_to_fit *"), ffi.new("int64_t *", budget)
+    ways, left = ffi.new("vl_requests *"), ffi.new("int64_t *", budget)
     ways.switches, ways.lids = lft.shape
     ways.channels, ways.vls, ways.groups = len(channels), len(order), len(groups.start)
     is_open = np.ascontiguousarray(allowed_vls).astype(np.uint8)
     point(ways, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
     point(ways, into_first=channels.into_first, at_port=channels.at_port, slot=slot, lid_switch=lid_switch, lft=lft)
     point(ways, open=is_open, way_first=groups.first, way_from=groups.source, way_to=groups.lid, start=groups.start)
-    check(lib.ibn_fit_ways(ways, pointer(masks), pointer(order), left, pointer(lane)))
+    check(lib.ibn_layering_assign_vls(ways, pointer(masks), pointer(order), left, pointer(lane)))
     return lane, AllowedDependencies(masks, order), left[0]

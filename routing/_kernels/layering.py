@@ -130,7 +130,7 @@ def layering(
     CDG edge, 4 per channel and layer.
     """
     switches, targets = len(sources), len(root)
-    ways = ffi.new("ibn_ways *")
+    ways = ffi.new("ibn_path_set *")
     ways.switches, ways.channels, ways.targets = switches, len(channels), targets
     at_first, at = grouped(root, switches)
     marked = np.ascontiguousarray(counted).astype(np.uint8)
@@ -143,5 +143,5 @@ def layering(
     result = ffi.new("ibn_layers *")
     trees, loads = next_channel.copy(), load.copy()
     layer = np.empty((switches, switches) if mutual else (targets, switches), np.uint8)
-    check(lib.ibn_layering(ways, pointer(trees), pointer(loads), pointer(layer), result))
+    check(lib.ibn_layering_assign(ways, pointer(trees), pointer(loads), pointer(layer), result))
     return Layers(trees, loads, layer, **{name: getattr(result, name) for name in COUNTS})

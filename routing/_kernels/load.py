@@ -96,7 +96,7 @@ def all_to_all(
         raise TypeError(f"kernel wants weights [{shape.lids}] and sources [{shape.switches}]")
     load, hop_count = np.zeros(shape.channels, np.int64), np.zeros(shape.switches, np.int64)
     check(
-        lib.ibn_all_to_all(
+        lib.ibn_trees_load_all_to_all(
             routes.pointer,
             pointer(lid_weight),
             pointer(sources),
@@ -164,7 +164,7 @@ def flow_shares(
     patterns, flows = source.shape
     mean, least = np.zeros(patterns), np.zeros(patterns)
     check(
-        lib.ibn_flow_shares(
+        lib.ibn_trees_load_shares(
             routes.pointer,
             pointer(rates.channel),
             pointer(rates.endport_switch),
@@ -189,5 +189,5 @@ def draw_orders(seed: int, first: int, last: int, n: int) -> npt.NDArray[np.int3
     of its own.
     """
     order = np.zeros((last - first, n), np.int32)
-    lib.ibn_draw_orders(seed & (1 << 64) - 1, first, last, n, pointer(order))
+    lib.ibn_trees_draw_orders(seed & (1 << 64) - 1, first, last, n, pointer(order))
     return order

@@ -80,7 +80,7 @@ def mirror(
     following = np.empty((switches, switches), np.uint8)
     load, worst = np.zeros(len(trunks.dst)), ffi.new("double *")
     check(
-        lib.ibn_mirror(
+        lib.ibn_trees_symmetric_paths(
             switches,
             pointer(trunks.first),
             pointer(trunks.dst),
@@ -128,11 +128,11 @@ def spread(
     Cost: O(S^2 log S + D S parallel channels); memory 8 S^2 bytes.
     """
     switches = len(sources)
-    fabric = ffi.new("ibn_trunked *")
+    fabric = ffi.new("ibn_link_bundles *")
     fabric.switches, fabric.channels, fabric.targets = switches, len(channels), len(root)
     at_first, at = grouped(root, switches)
     point(fabric, first=channels.first, dst=channels.dst, trunk=trunks.of, trunk_first=trunks.first)
     point(fabric, root=root, at_first=at_first, at=at, slowness=slowness, sources=sources, share=share)
     following, load = np.empty((len(root), switches), np.uint8), np.empty(len(channels))
-    check(lib.ibn_spread(fabric, pointer(hop), pointer(following), pointer(load)))
+    check(lib.ibn_trees_spread_parallel(fabric, pointer(hop), pointer(following), pointer(load)))
     return following, load

@@ -52,7 +52,7 @@ def trace_mixed(
     tables, kept = _native(slots, ways, threads)
     circles = np.zeros(len(ways[0]), np.uint8)
     check(
-        lib.ibn_mixed_trace(
+        lib.ibn_transition_trace(
             tables, pointer(_of_shape(enter, ways[0].shape)), pointer(_of_shape(dep, (slots.count,))), pointer(circles)
         )
     )
@@ -98,7 +98,7 @@ def trace_mixed_lanes(
     Cost: O(K (S + N) k) for k SLs.
     """
     tables, kept = _native(slots, ways, threads)
-    lanes, circles = ffi.new("mixed_lanes *"), np.zeros(len(ways[0]), np.uint8)
+    lanes, circles = ffi.new("transition_vls *"), np.zeros(len(ways[0]), np.uint8)
     channels, x = fabric.channels, np.arange(len(fabric.channels)) + 2 * fabric.channels.src
     xport, xin = np.zeros(len(slots.xdst), np.uint8), np.zeros(len(slots.xdst), np.uint8)
     xport[x], xin[x] = channels.port, channels.dst_port
@@ -107,7 +107,7 @@ def trace_mixed_lanes(
     point(lanes, sl2vl_before=whole[0], sl2vl_after=whole[1], xport=xport, xin=xin)
     point(lanes, entry_switch=entries[0], entry_port=entries[1])
     check(
-        lib.ibn_mixed_trace_lanes(
+        lib.ibn_transition_trace_vls(
             tables,
             lanes,
             pointer(_of_shape(enter, (len(ways[0]), len(entries[0])))),
@@ -154,12 +154,12 @@ def admit_mixed(
     Cost: O(K S V), and the updates of the topological orders (Pearce and Kelly, 2007).
     """
     tables, kept = _native(slots, ways, 1)
-    net, channels, taken = ffi.new("mixed_net *"), fabric.channels, np.zeros(len(ways[0]), np.uint8)
-    net.lanes, net.channels = _of_shape(order, (len(order), len(channels))).shape
+    net, channels, taken = ffi.new("transition_net *"), fabric.channels, np.zeros(len(ways[0]), np.uint8)
+    net.vls, net.channels = _of_shape(order, (len(order), len(channels))).shape
     point(net, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
     point(net, into_first=channels.into_first, order=order, dep=_of_shape(waits, (slots.count,)))
     check(
-        lib.ibn_mixed_admit(
+        lib.ibn_transition_admit(
             tables,
             net,
             pointer(_of_shape(enter, ways[0].shape)),
@@ -197,7 +197,7 @@ def write_rounds(slots: Slots, ways: tuple[Bytes, Bytes], *, outward: bool) -> t
     """
     tables, kept = _native(slots, ways, 1)
     rounds, last = np.zeros(ways[0].shape, np.uint8), np.zeros(len(ways[0]), np.uint8)
-    check(lib.ibn_mixed_rounds(tables, int(outward), pointer(rounds), pointer(last)))
+    check(lib.ibn_transition_rounds(tables, int(outward), pointer(rounds), pointer(last)))
     del kept
     return rounds, last
 
@@ -211,7 +211,7 @@ def _of_shape(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[An
 def _native(slots: Slots, ways: tuple[Bytes, Bytes], threads: int) -> tuple[Any, list[npt.NDArray[Any]]]:
     """Return the C struct of both tables, and the arrays that it points to."""
     before, after = ways
-    tables = ffi.new("mixed_tables *")
+    tables = ffi.new("transition_tables *")
     tables.columns, tables.switches = before.shape
     tables.slots, tables.threads = slots.count, threads if before.size > SMALL else 1
     kept = [np.ascontiguousarray(before), np.ascontiguousarray(_of_shape(after, before.shape))]

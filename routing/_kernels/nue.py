@@ -98,7 +98,7 @@ def grow(
         worst=np.zeros(passes + 1),
     )
     check(
-        lib.ibn_nue(
+        lib.ibn_nue_route(
             network,
             aims,
             options,

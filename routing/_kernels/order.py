@@ -20,7 +20,7 @@ def grow_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float)
     """
     position = np.empty(len(key), np.int32)
     check(
-        lib.ibn_grow_order(
+        lib.ibn_trees_grow_order(
             len(key), pointer(channels.first), pointer(channels.dst), pointer(key), pull, pointer(position)
         )
     )
@@ -35,7 +35,7 @@ def mean_distance(channels: Channels, weight: npt.NDArray[np.int64], *, threads:
     layers, switches = weight.shape
     mean = np.empty((layers, switches))
     check(
-        lib.ibn_mean_distance(
+        lib.ibn_trees_mean_distance(
             switches, pointer(channels.first), pointer(channels.dst), layers, pointer(weight), threads, pointer(mean)
         )
     )

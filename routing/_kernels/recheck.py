@@ -91,13 +91,13 @@ def recheck(
         "sl_was": np.ascontiguousarray(levels[1]),
         "order": np.ascontiguousarray(order),
     }
-    c = ffi.new("recheck_tables *")
+    c = ffi.new("delta_tables *")
     c.switches, c.lids, c.channels, c.vls = fabric.switches, len(lids), len(channels), len(order)
     c.sl_by_switch, c.replies, c.endports_only = int(levels[0].ndim == 2), int(replies), int(endports_only)
     c.turns_climb = int(turns_climb)
     point(c, **arrays)
     dependencies, hops, counts = dependencies.copy(), hops.copy(), np.zeros(3, np.int64)
-    check(lib.ibn_recheck(c, pointer(dependencies), pointer(hops), pointer(counts)))
+    check(lib.ibn_cdg_check_delta(c, pointer(dependencies), pointer(hops), pointer(counts)))
     return Rechecked(dependencies, hops, *counts.tolist())
 
 
@@ -107,7 +107,7 @@ def turns_against(channels: Channels, dependencies: npt.NDArray[np.uint16], orde
     Cost: O(slots).
     """
     slot, order = slot_numbers(channels)[0], np.ascontiguousarray(order)
-    found: int = lib.ibn_turns_against(
+    found: int = lib.ibn_cdg_dependencies_against(
         len(channels),
         len(order),
         pointer(channels.first),

@@ -188,7 +188,7 @@ def repair(
     masks, order = np.array(dependencies.masks, order="C"), np.array(dependencies.order, np.int32, order="C")
     done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(5, np.int64)
     check(
-        lib.ibn_repair(
+        lib.ibn_repair_columns(
             fabric,
             pointer(treatment),
             pointer(lft),
@@ -289,7 +289,7 @@ def rebalance(
     masks, order = np.array(dependencies.masks, order="C"), np.array(dependencies.order, np.int32, order="C")
     counts = np.zeros(3, np.int64)
     check(
-        lib.ibn_rebalance(
+        lib.ibn_repair_rebalance(
             fabric,
             pointer(lft),
             pointer(sl),

@@ -11,7 +11,7 @@ from routing.errors import TableError
 from routing.fabric import Channels, Fabric
 
 NOTHING = 256
-"""Number of slots at the front that do not stand for a dependency (see csrc/cdg.h)."""
+"""Number of slots at the front that do not stand for a dependency (see csrc/cdg/trace.h)."""
 
 
 def slot_numbers(channels: Channels) -> tuple[npt.NDArray[np.int32], int]:
@@ -47,7 +47,7 @@ class Slots:
         uint8[S, 256]: for each port, the index of its channel among the channels of the switch.  The out-degree if the
         port does not lead to a switch; the out-degree + 1 if its cable leads back to the same switch.
     xfirst, xdst, dep_first
-        int32[S+1], int32[X], int32[X] with X = C + 2 S: the extended channels (csrc/cdg.h).
+        int32[S+1], int32[X], int32[X] with X = C + 2 S: the extended channels (csrc/cdg/trace.h).
     slot
         int32[C]: the slot of the dependency of each channel on the first channel of the switch at its end.
     count

@@ -23,7 +23,7 @@ def up_down(
     position, placed = np.zeros(switches, np.int32), ffi.new("int32_t *")
     tables = (getattr(channels, name) for name in ("first", "src", "dst", "into", "into_first"))
     check(
-        lib.ibn_up_down(
+        lib.ibn_trees_updown_order(
             switches, *(pointer(table) for table in tables), pointer(slot), pointer(waits), pointer(position), placed
         )
     )

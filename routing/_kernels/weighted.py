@@ -38,7 +38,7 @@ def weighted(
     trees = np.full((len(targets.root), len(sources)), 255, np.uint8)
     load = np.zeros(len(channels))
     check(
-        lib.ibn_weighted(
+        lib.ibn_trees_weighted(
             network_of(channels, slowness, sources), targets_of(targets), first_weight, pointer(trees), pointer(load)
         )
     )

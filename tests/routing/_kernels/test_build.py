@@ -20,8 +20,10 @@ def build(tmp_path):
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", KERNELS / "build.py", "routing/__init__.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / KERNELS / "__init__.py").touch()
+    csrc = csrc / "one"
+    csrc.mkdir()
     (csrc / "one.h").write_text("int ibn_next(int number);\n")
-    (csrc / "one.c").write_text('#include "one.h"\nint ibn_next(int number) { return number + 1; }\n')
+    (csrc / "one.c").write_text('#include "one/one.h"\nint ibn_next(int number) { return number + 1; }\n')
 
     def run(*how, **environment):
         known = [*tmp_path.glob(f"{KERNELS}/*.so"), *tmp_path.glob(f"build/lib*/{KERNELS}/*.so")]

@@ -1,0 +1,55 @@
+#include "cdg/check_certificate.h"
+#include "core/parallel.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct {
+    const certificate_tables *t;
+    const int32_t *entry_switch;
+    const uint8_t *entry_port;
+    const uint16_t *sls;
+    int32_t *fault;
+} job;
+
+/* Return whether a packet uses channels in strictly increasing order; if not, describe the violation in `fault`.  The
+ * walk also ends on a forwarding loop, because positions cannot increase for ever. */
+static bool climbs(const certificate_tables *t, int32_t s, int32_t in, int32_t lid, int32_t sl, int32_t *fault)
+{
+    int64_t last = INT64_MIN;
+    for (;;) {
+        const int32_t out = t->lft[(size_t)s * t->lids + lid], channel = t->at_port[(size_t)s * 256 + out];
+        if (channel < 0)
+            return true;
+        const size_t dependency = t->ports ? ((size_t)s * t->ports + in) * t->ports + out : 0;
+        const int32_t vl = t->sl2vl[dependency * 16 + sl];
+        if (vl >= 15)
+            return true;
+        if (vl >= t->vls || t->order[(size_t)vl * t->channels + channel] <= last) {
+            fault[0] = lid, fault[1] = sl, fault[2] = channel, fault[3] = vl;
+            return false;
+        }
+        last = t->order[(size_t)vl * t->channels + channel];
+        s = t->dst[channel];
+        in = t->dst_port[channel];
+    }
+}
+
+static void walk_entry(void *context, int32_t n)
+{
+    const job *j = context;
+    const uint16_t *sls = j->sls + (size_t)n * j->t->lids;
+    int32_t *fault = j->fault + (size_t)n * 4;
+    fault[0] = -1;
+    for (int32_t lid = 0; lid < j->t->lids; lid++)
+        for (unsigned left = sls[lid]; left; left &= left - 1)
+            if (!climbs(j->t, j->entry_switch[n], j->entry_port[n], lid, __builtin_ctz(left), fault))
+                return;
+}
+
+int ibn_cdg_check_certificate(const certificate_tables *tables, int32_t entries, const int32_t *entry_switch,
+                              const uint8_t *entry_port, const uint16_t *sls, int32_t *fault)
+{
+    job j = {tables, entry_switch, entry_port, sls, fault};
+    return ibn_parallel(tables->threads, entries, walk_entry, &j);
+}

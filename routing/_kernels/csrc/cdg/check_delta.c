@@ -1,0 +1,248 @@
+/* Prove tables by checking only their changes: see check_delta.h.  Shares no code with the repair of tables. */
+#include "cdg/check_delta.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+enum { WALKED, LOST, NOT_CLIMBING, COUNTS }; /* indices of the counts, see check_delta.h */
+enum { BLOCK = 64, MOST_HOPS = 254, NO_PORT = 255 };
+
+typedef struct {
+    int32_t at, moved; /* switch; whether its LFT entry has changed, not only its SL */
+} change;
+
+typedef struct {
+    const delta_tables *t;
+    uint16_t *dependencies;
+    uint8_t *hops;
+    int64_t *counts;
+    int32_t *queue, *seen; /* [S] switches to walk from; [S] last column or search that visited each switch */
+    int32_t stamp;         /* number of the current column or search */
+} job_t;
+
+/* Return the mask of the VLs of packets injected at a switch for a LID. */
+static uint32_t lanes_of(const delta_tables *t, int32_t s, int32_t lid)
+{
+    const bool to_switch = t->endports_only && t->lid_port[lid] == 0;
+    const int32_t target = t->lid_switch[lid];
+    uint32_t lanes = 0;
+    if (!to_switch || t->has_endport[s])
+        lanes = t->vl_bit[t->sl[(t->sl_by_switch ? (int64_t)s * t->lids : 0) + lid]];
+    for (int32_t i = t->lids_at_first[s]; t->replies && i < t->lids_at_first[s + 1]; i++) {
+        const int32_t asker = t->lids_at[i];
+        if (!to_switch || t->lid_port[asker])
+            lanes |= t->vl_bit[t->sl[(t->sl_by_switch ? (int64_t)target * t->lids : 0) + asker]];
+    }
+    return lanes;
+}
+
+/* Add the dependency of channel `before` (-1: none) on channel c, and return whether c comes later in the order of
+ * every VL in `vls`. */
+static bool climbs(job_t *job, uint32_t lanes, int32_t before, int32_t c)
+{
+    const delta_tables *t = job->t;
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        const int32_t lane = __builtin_ctz(left);
+        if (lane >= t->vls)
+            return false;
+        const int32_t *place = t->order + (int64_t)lane * t->channels;
+        if (before >= 0 && place[before] >= place[c])
+            return false;
+    }
+    if (before >= 0)
+        job->dependencies[t->slot[before] + c - t->first[t->src[c]]] |= (uint16_t)lanes;
+    return true;
+}
+
+/* Check the route of the packets from a switch to a LID: they must arrive and follow the order.  Updates their hops. */
+static void walk(job_t *job, int32_t s, int32_t lid)
+{
+    const delta_tables *t = job->t;
+    const uint32_t lanes = lanes_of(t, s, lid);
+    const int32_t target = t->lid_switch[lid];
+    int32_t at = s, before = -1, hops = 0;
+    bool good = true;
+    while (at != target && good) {
+        const int32_t c = t->at_port[(int64_t)at * 256 + t->lft[(int64_t)at * t->lids + lid]];
+        good = c >= 0 && hops++ < t->switches && climbs(job, lanes, before, c);
+        before = c;
+        at = good ? t->dst[c] : at;
+    }
+    good = good && t->lft[(int64_t)target * t->lids + lid] == t->lid_port[lid];
+    job->counts[WALKED]++;
+    job->counts[LOST] += !good;
+    job->hops[(int64_t)s * t->lids + lid] = (uint8_t)(!good ? 255 : hops > MOST_HOPS ? MOST_HOPS : hops);
+}
+
+/* Queue a switch and all switches whose routes lead through it, unless they are queued already.  Returns the new
+ * tail. */
+static int32_t queue_behind(job_t *job, int32_t s, int32_t lid, int32_t tail)
+{
+    const delta_tables *t = job->t;
+    int32_t head = tail;
+    if (job->seen[s] == job->stamp)
+        return tail;
+    job->seen[s] = job->stamp;
+    for (job->queue[tail++] = s; head < tail; head++) {
+        const int32_t u = job->queue[head];
+        for (int32_t i = t->into_first[u]; i < t->into_first[u + 1]; i++) {
+            const int32_t e = t->into[i], y = t->src[e];
+            if (job->seen[y] == job->stamp || t->lft[(int64_t)y * t->lids + lid] != t->port[e])
+                continue;
+            job->seen[y] = job->stamp;
+            job->queue[tail++] = y;
+        }
+    }
+    return tail;
+}
+
+/* Check all packets to a LID whose route leads through a changed entry, and those whose SL alone has changed. */
+static void check_column(job_t *job, int32_t lid, const change *changes, int32_t count)
+{
+    int32_t tail = 0;
+    job->stamp++;
+    for (int32_t i = 0; i < count; i++)
+        if (changes[i].moved)
+            tail = queue_behind(job, changes[i].at, lid, tail);
+    for (int32_t i = 0; i < count; i++)
+        if (job->seen[changes[i].at] != job->stamp) {
+            job->seen[changes[i].at] = job->stamp;
+            job->queue[tail++] = changes[i].at;
+        }
+    for (int32_t i = 0; i < tail; i++)
+        walk(job, job->queue[i], lid);
+}
+
+/* Return whether an entry has changed.  A missing entry always counts as changed. */
+static bool has_moved(const delta_tables *t, int64_t at)
+{
+    return t->lft[at] != t->was[at] || t->lft[at] == NO_PORT;
+}
+
+/* Add the differences between two LFT rows to the per-LID lists: the first pass (changes = NULL) counts them, the
+ * second stores them.  Returns whether the rows differ. */
+static bool compare_rows(const delta_tables *t, int32_t s, int32_t *first, change *changes)
+{
+    const int64_t row = (int64_t)s * t->lids, sl_row = t->sl_by_switch ? row : 0;
+    bool differs = false;
+    for (int32_t from = 0; from < t->lids; from += BLOCK) {
+        const size_t size = t->lids - from < BLOCK ? (size_t)(t->lids - from) : BLOCK;
+        if (!memcmp(t->lft + row + from, t->was + row + from, size) && !memchr(t->lft + row + from, NO_PORT, size)
+            && !memcmp(t->sl + sl_row + from, t->sl_was + sl_row + from, size))
+            continue;
+        differs = true;
+        for (int32_t lid = from; lid < from + (int32_t)size; lid++) {
+            const bool moved = has_moved(t, row + lid);
+            if (t->lid_switch[lid] < 0 || (!moved && t->sl[sl_row + lid] == t->sl_was[sl_row + lid]))
+                continue;
+            if (changes)
+                changes[first[lid]++] = (change){s, moved};
+            else
+                first[lid + 1]++;
+        }
+    }
+    return differs;
+}
+
+/* Return the changes sorted by LID, or NULL (out of memory). first: [L + 2], zeroed by the caller, receives the index
+ * of each LID's first change. seen: [S], scratch that is zero afterwards. */
+static change *find_changes(const delta_tables *t, int32_t *first, int32_t *seen)
+{
+    for (int32_t s = 0; s < t->switches; s++)
+        seen[s] = compare_rows(t, s, first, NULL);
+    for (int32_t lid = 0; lid < t->lids; lid++)
+        first[lid + 1] += first[lid];
+    change *changes = malloc(((size_t)first[t->lids] + 1) * sizeof *changes);
+    for (int32_t s = 0; changes && s < t->switches; s++)
+        if (seen[s])
+            compare_rows(t, s, first, changes);
+    memmove(first + 1, first, (size_t)t->lids * sizeof *first);
+    first[0] = 0;
+    memset(seen, 0, (size_t)t->switches * sizeof *seen);
+    return changes;
+}
+
+int64_t ibn_cdg_dependencies_against(int32_t channels, int32_t vls, const int32_t *first, const int32_t *dst,
+                                     const int32_t *slot, const uint16_t *dependencies, const int32_t *order)
+{
+    int64_t count = 0;
+    for (int32_t c = 0; c < channels; c++) {
+        const int32_t behind = first[dst[c]], size = first[dst[c] + 1] - behind;
+        const uint16_t *turns = dependencies + slot[c];
+        for (int32_t k = 0; k < size; k++)
+            for (uint32_t left = turns[k]; left; left &= left - 1) {
+                const int32_t lane = __builtin_ctz(left);
+                const int32_t *place = order + (int64_t)lane * channels;
+                count += lane >= vls || place[c] >= place[behind + k];
+            }
+    }
+    return count;
+}
+
+/* Return whether a packet to a LID passes a switch on a VL. */
+static bool rides(job_t *job, int32_t s, int32_t lid, int32_t lane)
+{
+    job->stamp++;
+    const int32_t tail = queue_behind(job, s, lid, 0);
+    for (int32_t i = 0; i < tail; i++)
+        if (lanes_of(job->t, job->queue[i], lid) >> lane & 1)
+            return true;
+    return false;
+}
+
+/* Return whether any packet uses channel c and then channel `next` on a VL, by the LFT rows of both switches. */
+static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t lane)
+{
+    const delta_tables *t = job->t;
+    const uint8_t *row = t->lft + (int64_t)t->src[c] * t->lids, *then = t->lft + (int64_t)t->src[next] * t->lids;
+    for (int32_t lid = 0; lid < t->lids; lid++)
+        if (row[lid] == t->port[c] && then[lid] == t->port[next] && t->lid_switch[lid] >= 0
+            && rides(job, t->src[c], lid, lane))
+            return true;
+    return false;
+}
+
+/* Check the dependencies that violate the order: count those still in use, and clear those that no packet has any
+ * more. */
+static void recheck_turns(job_t *job)
+{
+    const delta_tables *t = job->t;
+    for (int32_t c = 0; c < t->channels; c++) {
+        const int32_t behind = t->first[t->dst[c]], size = t->first[t->dst[c] + 1] - behind;
+        uint16_t *turns = job->dependencies + t->slot[c];
+        for (int32_t k = 0; k < size; k++)
+            for (uint32_t left = turns[k]; left; left &= left - 1) {
+                const int32_t lane = __builtin_ctz(left);
+                const int32_t *place = t->order + (int64_t)lane * t->channels;
+                if (lane < t->vls && place[c] < place[behind + k])
+                    continue;
+                if (is_taken(job, c, behind + k, lane))
+                    job->counts[NOT_CLIMBING]++;
+                else
+                    turns[k] &= (uint16_t)~(1u << lane);
+            }
+    }
+}
+
+int ibn_cdg_check_delta(const delta_tables *t, uint16_t *dependencies, uint8_t *hops, int64_t *counts)
+{
+    job_t job = {.t = t, .dependencies = dependencies, .hops = hops, .counts = counts};
+    int32_t *first = calloc((size_t)t->lids + 2, sizeof *first);
+    job.queue = malloc(((size_t)t->switches + 1) * sizeof *job.queue);
+    job.seen = calloc((size_t)t->switches + 1, sizeof *job.seen);
+    change *changes = first && job.seen ? find_changes(t, first, job.seen) : NULL;
+    memset(counts, 0, COUNTS * sizeof *counts);
+    const bool ready = changes && job.queue;
+    for (int32_t lid = 0; ready && lid < t->lids; lid++)
+        if (first[lid + 1] > first[lid])
+            check_column(&job, lid, changes + first[lid], first[lid + 1] - first[lid]);
+    if (ready && !t->turns_climb)
+        recheck_turns(&job);
+    free(first);
+    free(changes);
+    free(job.queue);
+    free(job.seen);
+    return ready ? OK : NO_MEMORY;
+}

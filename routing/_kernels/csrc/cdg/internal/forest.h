@@ -1,0 +1,38 @@
+#ifndef IBNUE_CDG_FOREST_H
+#define IBNUE_CDG_FOREST_H
+
+#include "cdg/trace.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The routes towards one LID: the next switch of each switch.  Two more rows stand for the end of a route: S for a
+ * dropped packet, S + 1 for a delivered packet.
+ *
+ * Blocks of LIDs are transposed: from rows of the LFT, one per switch, to rows of one LID each, and back.
+ */
+typedef struct {
+    const cdg_tables *t;
+    int64_t stride;    /* entries between the rows of two LIDs in a block */
+    uint8_t *number;   /* [block, stride]: number (see trace.h) of the channel that each switch uses */
+    uint8_t *far;      /* [block, stride]: hops of each switch, 255 where the packet is not delivered */
+    int32_t *next;     /* [S + 2]: next switch, or S or S + 1 */
+    int32_t *degree;   /* [S + 2]: scratch; after ibn_forest_grow not 0 exactly for switches on a forwarding loop */
+    int32_t *queue;    /* [S + 1]: switches, each after all switches upstream of it */
+    int32_t sorted;    /* length of the queue: S unless there are forwarding loops */
+    int16_t *hop;      /* [S + 2]: hops to the target, or LOST or CIRCLES */
+    int64_t counts[3]; /* the first three counts of ibn_cdg_trace */
+} cdg_forest;
+
+/* Return whether the routes to a LID, or to any LID of a block, have to be followed: see has_endport in trace.h. */
+bool ibn_forest_wanted(const cdg_tables *tables, int32_t lid);
+bool ibn_forest_any_wanted(const cdg_tables *tables, int32_t lid, int32_t count);
+
+int ibn_forest_prepare(cdg_forest *forest, const cdg_tables *tables);
+void ibn_forest_dispose(cdg_forest *forest);
+void ibn_forest_load(cdg_forest *forest, int32_t lid, int32_t count);
+void ibn_forest_grow(cdg_forest *forest, int32_t lid, int32_t i);
+void ibn_forest_store(cdg_forest *forest, int32_t lid, int32_t count, uint8_t *hops);
+
+#endif

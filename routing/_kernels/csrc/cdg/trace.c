@@ -1,0 +1,291 @@
+#include "cdg/trace.h"
+#include "cdg/internal/forest.h"
+#include "core/internal/work_queue.h"
+#include "core/parallel.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+enum { BLOCK = 64, MAX_THREADS = 64 };
+
+typedef struct {
+    const cdg_tables *t;
+    uint16_t *reply;     /* [S, S]: at [d, s] the VLs of replies from switch s to any LID at switch d */
+    const uint16_t *own; /* [S]: VLs of the requests to each switch's LIDs, if the SL depends on the LID alone */
+    uint8_t *hops;
+    atomic_int next_block;
+} job;
+
+typedef struct {
+    job *j;
+    cdg_forest f;
+    uint32_t *deps; /* [2, slots] */
+    uint32_t *dep;  /* [slots]: the row of deps that the current LID belongs to */
+    int64_t sls;    /* mask of the SLs in use */
+    int code;
+    uint32_t *mask; /* [BLOCK, stride]: VLs of the traffic injected at each switch, for each LID of the block */
+    uint32_t *flow; /* [S + 2]: VLs of the traffic that passes each switch */
+} worker;
+
+static bool prepare(worker *w)
+{
+    const cdg_tables *t = w->j->t;
+    if (ibn_forest_prepare(&w->f, t) != OK)
+        return false;
+    w->mask = t->sl_rows ? malloc(BLOCK * w->f.stride * sizeof *w->mask) : NULL;
+    w->flow = malloc(((size_t)t->switches + 2) * sizeof *w->flow);
+    return w->flow && (w->mask || !t->sl_rows);
+}
+
+static void dispose(worker *w)
+{
+    ibn_forest_dispose(&w->f);
+    free(w->mask);
+    free(w->flow);
+}
+
+/* Fill `mask` with the VLs of injected requests for a block of LIDs, if the SL depends on the source switch. */
+static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
+{
+    const cdg_tables *t = w->j->t;
+    uint32_t used = 0;
+    for (int32_t s = 0; s < t->switches; s++) {
+        const uint8_t *from = t->sl + (size_t)s * t->lids + lid;
+        uint32_t *to = w->mask + s;
+        for (int32_t i = 0; i < count; i++) {
+            uint32_t bit = t->vl_bit[from[i]];
+            to[i * w->f.stride] = bit | bit << 16;
+            used |= t->lid_switch[lid + i] < 0 ? 0u : 1u << from[i];
+        }
+    }
+    w->sls |= used;
+}
+
+/* Fill `mask` with the VLs of injected requests and replies for a block of LIDs, if the SL depends on the source
+ * LID. */
+static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
+{
+    const cdg_tables *t = w->j->t;
+    uint32_t used = 0;
+    memset(w->mask, 0, BLOCK * w->f.stride * sizeof *w->mask);
+    for (int32_t b = 0; b < t->lids; b++) {
+        if (t->lid_switch[b] < 0)
+            continue;
+        uint32_t *to = w->mask + t->lid_switch[b];
+        const uint8_t *from = t->sl + (size_t)b * t->lids + lid;
+        const bool mute = t->has_endport && !t->lid_port[b];
+        for (int32_t i = 0; i < count; i++) {
+            uint32_t bit = mute && !t->lid_port[lid + i] ? 0u : t->vl_bit[from[i]];
+            to[i * w->f.stride] |= bit | bit << 16;
+            used |= t->lid_switch[lid + i] < 0 ? 0u : 1u << from[i];
+        }
+    }
+    for (int32_t i = 0; i < count; i++) {
+        uint32_t *to = w->mask + i * w->f.stride;
+        const uint8_t *request = t->sl + (size_t)(lid + i) * t->lids;
+        const bool mute = t->has_endport && !t->lid_port[lid + i];
+        for (int32_t b = 0; b < t->lids; b++)
+            if (t->lid_switch[b] >= 0 && !(mute && !t->lid_port[b]))
+                to[t->lid_switch[b]] |= (uint32_t)t->vl_bit[request[b]] << 16;
+    }
+    w->sls |= used;
+}
+
+/* Fill `flow` with the VLs of all traffic injected at each switch towards a LID: requests low, with replies high. */
+static void enter_traffic(worker *w, int32_t lid, int32_t i)
+{
+    const cdg_tables *t = w->j->t;
+    int32_t switches = t->switches;
+    const uint32_t *mask = w->mask + i * w->f.stride;
+    if (t->sl_rows == 0) {
+        uint32_t bit = t->vl_bit[t->sl[lid]];
+        for (int32_t s = 0; s < switches; s++)
+            w->flow[s] = bit | (bit | w->j->own[s]) << 16;
+    } else if (t->sl_rows == switches) {
+        const uint16_t *reply = w->j->reply + (size_t)t->lid_switch[lid] * switches;
+        for (int32_t s = 0; s < switches; s++)
+            w->flow[s] = mask[s] | (uint32_t)reply[s] << 16;
+    } else {
+        memcpy(w->flow, mask, switches * sizeof *mask);
+    }
+    w->flow[switches] = w->flow[switches + 1] = 0;
+}
+
+/* Fill `flow` with the traffic that CAs and routers inject towards the LID of a switch.  Traffic of switches is left
+ * out.  Not for SLs that depend on the sender's LID. */
+static void enter_from_endports(worker *w, int32_t lid, int32_t i)
+{
+    const cdg_tables *t = w->j->t;
+    const int32_t switches = t->switches;
+    const bool by_switch = t->spread && t->sl_rows == switches;
+    const uint32_t *mask = w->mask + i * w->f.stride;
+    const uint32_t bit = t->vl_bit[t->sl[t->sl_rows ? 0 : lid]];
+    for (int32_t s = 0; s < switches; s++)
+        w->flow[s] = !t->has_endport[s] ? 0 : by_switch ? mask[s] : bit | bit << 16;
+    w->flow[switches] = w->flow[switches + 1] = 0;
+    if (!t->spread)
+        return;
+    const uint8_t *request = t->sl + (by_switch ? (size_t)t->lid_switch[lid] * t->lids : 0);
+    for (int32_t b = 0; b < t->lids; b++)
+        if (t->lid_switch[b] >= 0 && t->lid_port[b])
+            w->flow[t->lid_switch[b]] |= (uint32_t)t->vl_bit[request[b]] << 16;
+}
+
+/* Add the dependencies of forwarding loops: traffic that enters a loop passes every channel of the loop. */
+static void close_circles(worker *w, const uint8_t *number, bool spread, uint32_t all)
+{
+    const cdg_tables *t = w->j->t;
+    cdg_forest *f = &w->f;
+    for (int32_t s = 0; s < t->switches; s++) {
+        if (f->degree[s] == 0)
+            continue;
+        uint32_t flow = spread ? 0 : all;
+        int32_t u = s;
+        do {
+            flow |= spread ? w->flow[u] : 0;
+            f->degree[u] = 0;
+            u = f->next[u];
+        } while (u != s);
+        do {
+            int32_t v = f->next[u];
+            w->dep[t->dep_first[t->xfirst[u] + number[u]] + number[v]] |= flow;
+            u = v;
+        } while (u != s);
+    }
+}
+
+/* Walk down the routes of one LID: traffic that passes a switch depends there on the next switch's channel, and goes on
+ * to that switch. */
+static inline void collect(worker *w, const uint8_t *restrict number, bool spread, uint32_t all)
+{
+    const cdg_tables *t = w->j->t;
+    const int32_t *restrict xfirst = t->xfirst, *restrict dep_first = t->dep_first;
+    const int32_t *restrict next = w->f.next, *restrict queue = w->f.queue;
+    uint32_t *restrict dep = w->dep, *restrict flow = w->flow;
+    for (int32_t k = 0; k < w->f.sorted; k++) {
+        int32_t u = queue[k], v = next[u];
+        uint32_t through = spread ? flow[u] : all;
+        dep[dep_first[xfirst[u] + number[u]] + number[v]] |= through;
+        if (spread)
+            flow[v] |= through;
+    }
+    if (w->f.sorted < t->switches)
+        close_circles(w, number, spread, all);
+}
+
+static void run_block(worker *w, int32_t lid, int32_t count)
+{
+    const cdg_tables *t = w->j->t;
+    if (!ibn_forest_any_wanted(t, lid, count))
+        return;
+    ibn_forest_load(&w->f, lid, count);
+    if (t->spread && t->sl_rows == t->switches)
+        load_masks_by_switch(w, lid, count);
+    else if (t->spread && t->sl_rows)
+        load_masks_by_lid(w, lid, count);
+    for (int32_t i = 0; i < count; i++) {
+        const uint8_t *number = w->f.number + i * w->f.stride;
+        if (!ibn_forest_wanted(t, lid + i))
+            continue;
+        ibn_forest_grow(&w->f, lid + i, i);
+        if (t->lid_switch[lid + i] < 0)
+            continue;
+        const bool by_lid = t->spread && t->sl_rows && t->sl_rows != t->switches;
+        w->dep = w->deps + (t->lid_port[lid + i] ? 0 : t->slots);
+        if (t->has_endport && !by_lid) {
+            enter_from_endports(w, lid + i, i);
+            collect(w, number, true, 0);
+        } else if (t->spread) {
+            enter_traffic(w, lid + i, i);
+            collect(w, number, true, 0);
+        } else {
+            uint32_t bit = t->vl_bit[t->sl[t->sl_rows ? 0 : lid + i]];
+            collect(w, number, false, bit | bit << 16);
+        }
+    }
+    if (!t->has_endport)
+        ibn_forest_store(&w->f, lid, count, w->j->hops);
+}
+
+/* Process blocks of LIDs in one thread until none are left.  Results are OR-ed and summed up, so they do not depend on
+ * which thread took which block. */
+static void run(void *workers, int32_t me)
+{
+    worker *w = (worker *)workers + me;
+    const cdg_tables *t = w->j->t;
+    if (!prepare(w)) {
+        w->code = NO_MEMORY;
+    } else {
+        int32_t lid;
+        while ((lid = ibn_next_item(&w->j->next_block) * BLOCK) < t->lids)
+            run_block(w, lid, t->lids - lid < BLOCK ? t->lids - lid : BLOCK);
+    }
+    dispose(w);
+}
+
+/* Collect the replies to the requests of switch d: a reply is injected at the request's target, on the request's SL. */
+static void run_replies(void *context, int32_t d)
+{
+    const job *j = context;
+    const cdg_tables *t = j->t;
+    uint16_t *row = j->reply + (size_t)d * t->switches;
+    const uint8_t *sl = t->sl + (size_t)d * t->lids;
+    for (int32_t b = 0; b < t->lids; b++)
+        if (t->lid_switch[b] >= 0)
+            row[t->lid_switch[b]] |= t->vl_bit[sl[b]];
+}
+
+static int start(job *j, worker *workers, int threads, uint32_t *dep)
+{
+    const cdg_tables *t = j->t;
+    for (int i = 0; i < threads; i++) {
+        workers[i].j = j;
+        workers[i].deps = i ? calloc(2 * (size_t)t->slots, sizeof *dep) : dep;
+        if (!workers[i].deps)
+            return NO_MEMORY;
+    }
+    if (t->spread && t->sl_rows == t->switches) {
+        j->reply = calloc((size_t)t->switches * t->switches, sizeof *j->reply);
+        if (!j->reply)
+            return NO_MEMORY;
+        if (ibn_parallel(threads, t->switches, run_replies, j) != OK)
+            return NO_MEMORY;
+    }
+    int code = ibn_parallel(threads, threads, run, workers);
+    for (int i = 0; i < threads && code == OK; i++)
+        code = workers[i].code;
+    return code;
+}
+
+int ibn_cdg_trace(const cdg_tables *t, uint8_t *hops, uint32_t *dep, int64_t *counts)
+{
+    int threads = t->threads < 1 ? 1 : t->threads > MAX_THREADS ? MAX_THREADS : t->threads;
+    worker workers[MAX_THREADS] = {0};
+    uint16_t *own = calloc(t->switches + 1, sizeof *own);
+    job j = {.t = t, .own = own, .hops = hops};
+    if (!own)
+        return NO_MEMORY;
+    memset(counts, 0, 4 * sizeof *counts);
+    for (int32_t b = 0; t->sl_rows == 0 && b < t->lids; b++)
+        if (t->lid_switch[b] >= 0) {
+            own[t->lid_switch[b]] |= t->vl_bit[t->sl[b]];
+            counts[3] |= 1 << t->sl[b];
+        }
+    int code = start(&j, workers, threads, dep);
+    for (int i = 0; i < threads; i++) {
+        for (int k = 0; k < 3; k++)
+            counts[k] += workers[i].f.counts[k];
+        counts[3] |= workers[i].sls;
+        if (i == 0 || !workers[i].deps)
+            continue;
+        for (size_t slot = 0; slot < 2 * (size_t)t->slots; slot++)
+            dep[slot] |= workers[i].deps[slot];
+        free(workers[i].deps);
+    }
+    free(j.reply);
+    free(own);
+    return code;
+}

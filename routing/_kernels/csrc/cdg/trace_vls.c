@@ -1,0 +1,294 @@
+#include "cdg/trace_vls.h"
+#include "cdg/internal/forest.h"
+#include "core/internal/work_queue.h"
+#include "core/parallel.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+enum { BLOCK = 64, SLS = 16, DROP = 15, MAX_THREADS = 64 };
+
+typedef struct {
+    const cdg_tables *t;
+    const cdg_vl_assignment *l;
+    uint8_t *hops;
+    const uint16_t *passes; /* [S, P, P]: mask of the SLs that are not dropped; NULL if none is dropped anywhere */
+    atomic_int next_block;
+} job;
+
+typedef struct {
+    job *j;
+    cdg_forest f;
+    uint16_t *deps;              /* [2, slots, V]: this thread's dependencies */
+    uint16_t *dep;               /* [slots, V]: the row of deps that the current LID belongs to */
+    int64_t lanes_used, dropped; /* mask of the VLs in use; pairs (switch, LID) whose packets are dropped */
+    int code;
+    uint16_t *flow;    /* [S + 2, 16]: VLs, by SL, on the channel that each switch uses */
+    uint16_t *present; /* [S + 2]: SLs with any traffic on that channel */
+    uint16_t *rest;    /* [S + 2]: SLs that are not dropped from the next switch to the LID */
+    uint8_t *lost;     /* [S]: whether the packets of some sender there are dropped */
+    uint8_t *sl;       /* [BLOCK, N]: SL of each sender towards each LID of the block */
+} worker;
+
+static bool prepare(worker *w)
+{
+    size_t size = (size_t)w->j->t->switches + 2;
+    if (ibn_forest_prepare(&w->f, w->j->t) != OK)
+        return false;
+    w->flow = malloc(size * SLS * sizeof *w->flow);
+    w->present = malloc(size * sizeof *w->present);
+    w->rest = malloc(size * sizeof *w->rest);
+    w->lost = malloc(size);
+    w->sl = malloc(BLOCK * ((size_t)w->j->l->senders + 1));
+    return w->flow && w->present && w->rest && w->lost && w->sl;
+}
+
+static void dispose(worker *w)
+{
+    ibn_forest_dispose(&w->f);
+    free(w->flow);
+    free(w->present);
+    free(w->rest);
+    free(w->lost);
+    free(w->sl);
+}
+
+static inline const uint8_t *vl_row(const worker *w, int32_t s, int32_t in, int32_t out)
+{
+    const size_t ports = w->j->l->ports;
+    return w->j->l->sl2vl + (((size_t)s * ports + in) * ports + out) * SLS;
+}
+
+/* Set *x to the extended channel that switch s uses, and return whether it leads to a switch. */
+static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s, int32_t *x)
+{
+    const cdg_tables *t = w->j->t;
+    if (w->f.next[s] >= t->switches)
+        return false;
+    *x = t->xfirst[s] + number[s];
+    return t->dep_first[*x] > 0;
+}
+
+/* Add traffic of an SL that enters switch s by a port to the switch's channel, on the VL that SL2VL gives. */
+static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in, uint8_t sl)
+{
+    int32_t x;
+    if (!channel_of(w, number, s, &x))
+        return;
+    uint8_t vl = vl_row(w, s, in, w->j->l->xport[x])[sl];
+    if (vl < DROP) {
+        w->flow[(size_t)s * SLS + sl] |= (uint16_t)(1u << vl);
+        w->present[s] |= (uint16_t)(1u << sl);
+    }
+}
+
+/* Return whether the traffic of switches to a LID is left out. */
+static inline bool mutes_switches(const cdg_tables *t, int32_t lid)
+{
+    return t->has_endport && !t->lid_port[lid];
+}
+
+static void enter_requests(worker *w, const uint8_t *number, const uint8_t *sl, int32_t lid)
+{
+    const cdg_vl_assignment *l = w->j->l;
+    const bool mute = mutes_switches(w->j->t, lid);
+    for (int32_t n = 0; n < l->senders; n++)
+        if (!mute || l->sender_port[n])
+            enter(w, number, l->sender_switch[n], l->sender_port[n], sl[n]);
+}
+
+static void enter_replies(worker *w, const uint8_t *number, int32_t lid)
+{
+    const cdg_tables *t = w->j->t;
+    const bool mute = mutes_switches(t, lid);
+    const uint8_t *row = t->sl;
+    if (t->sl_rows == t->switches)
+        row = t->sl + (size_t)t->lid_switch[lid] * t->lids;
+    else if (t->sl_rows)
+        row = t->sl + (size_t)lid * t->lids;
+    for (int32_t r = 0; r < w->j->l->repliers; r++) {
+        const int32_t b = w->j->l->replier[r];
+        if (!mute || t->lid_port[b])
+            enter(w, number, t->lid_switch[b], t->lid_port[b], row[b]);
+    }
+}
+
+/* Pass traffic from switch u on to the next switch, where every SL is mapped to its VL again.  Returns whether the next
+ * switch got any new traffic. */
+static bool step(worker *w, const uint8_t *number, int32_t u)
+{
+    const cdg_tables *t = w->j->t;
+    const cdg_vl_assignment *l = w->j->l;
+    int32_t x, y, v = w->f.next[u];
+    bool grew = false;
+    if (!w->present[u] || !channel_of(w, number, u, &x))
+        return false;
+    for (unsigned left = w->present[u]; left; left &= left - 1) {
+        unsigned sl = (unsigned)__builtin_ctz(left);
+        w->lanes_used |= w->flow[(size_t)u * SLS + sl];
+    }
+    if (!channel_of(w, number, v, &y))
+        return false;
+    const uint8_t *vl = vl_row(w, v, l->xin[x], l->xport[y]);
+    uint16_t *dep = w->dep + (size_t)(t->dep_first[x] + number[v]) * l->vls;
+    for (unsigned left = w->present[u]; left; left &= left - 1) {
+        unsigned sl = (unsigned)__builtin_ctz(left);
+        if (vl[sl] >= DROP)
+            continue;
+        const uint16_t bit = (uint16_t)(1u << vl[sl]);
+        for (unsigned from = w->flow[(size_t)u * SLS + sl]; from; from &= from - 1)
+            dep[__builtin_ctz(from)] |= bit;
+        uint16_t *to = w->flow + (size_t)v * SLS + sl;
+        grew |= !(*to & bit);
+        *to |= bit;
+        w->present[v] |= (uint16_t)(1u << sl);
+    }
+    return grew;
+}
+
+/* Collect the dependencies of all traffic towards a LID: along the queue first, then on forwarding loops until nothing
+ * changes any more. */
+static void collect(worker *w, const uint8_t *number)
+{
+    const cdg_forest *f = &w->f;
+    for (int32_t k = 0; k < f->sorted; k++)
+        step(w, number, f->queue[k]);
+    for (bool grew = f->sorted < w->j->t->switches; grew;) {
+        grew = false;
+        for (int32_t s = 0; s < w->j->t->switches; s++)
+            grew |= f->degree[s] && step(w, number, s);
+    }
+}
+
+/* Count the switches with a sender whose requests to the LID are dropped because of their SL.  The queue is walked
+ * backwards, so that the rest of the route is known first. */
+static void count_dropped(worker *w, const uint8_t *number, const uint8_t *sl, int32_t lid)
+{
+    const cdg_tables *t = w->j->t;
+    const cdg_vl_assignment *l = w->j->l;
+    const size_t ports = l->ports;
+    const int32_t target = t->lid_switch[lid];
+    memset(w->lost, 0, t->switches);
+    for (int32_t k = w->f.sorted - 1; k >= 0; k--) {
+        int32_t u = w->f.queue[k], v = w->f.next[u], x, y;
+        w->rest[u] = 0xFFFF;
+        if (u == target || !channel_of(w, number, u, &x))
+            continue;
+        int32_t out = v == target ? t->lid_port[lid] : channel_of(w, number, v, &y) ? l->xport[y] : 0;
+        w->rest[u] = out ? w->rest[v] & w->j->passes[((size_t)v * ports + l->xin[x]) * ports + out] : w->rest[v];
+    }
+    for (int32_t n = 0; n < l->senders; n++) {
+        int32_t s = l->sender_switch[n], x;
+        if (w->f.hop[s] >= 255)
+            continue;
+        int32_t out = s == target ? t->lid_port[lid] : channel_of(w, number, s, &x) ? l->xport[x] : 0;
+        if (out && !(w->rest[s] & w->j->passes[((size_t)s * ports + l->sender_port[n]) * ports + out] & 1u << sl[n]))
+            w->lost[s] = 1;
+    }
+    for (int32_t s = 0; s < t->switches; s++)
+        w->dropped += w->lost[s];
+}
+
+/* Fill `sl` with the SL of each sender towards each LID of a block. */
+static void load_levels(worker *w, int32_t lid, int32_t count)
+{
+    const cdg_tables *t = w->j->t;
+    const cdg_vl_assignment *l = w->j->l;
+    for (int32_t n = 0; n < l->senders; n++) {
+        const size_t row = !t->sl_rows ? 0 : t->sl_rows == t->switches ? l->sender_switch[n] : l->sender_lid[n];
+        const uint8_t *from = t->sl + row * t->lids + lid;
+        for (int32_t i = 0; i < count; i++)
+            w->sl[(size_t)i * l->senders + n] = from[i];
+    }
+}
+
+static void run_block(worker *w, int32_t lid, int32_t count)
+{
+    const cdg_tables *t = w->j->t;
+    const cdg_vl_assignment *l = w->j->l;
+    if (!ibn_forest_any_wanted(t, lid, count))
+        return;
+    ibn_forest_load(&w->f, lid, count);
+    load_levels(w, lid, count);
+    for (int32_t i = 0; i < count; i++) {
+        const uint8_t *number = w->f.number + i * w->f.stride, *sl = w->sl + (size_t)i * l->senders;
+        if (!ibn_forest_wanted(t, lid + i))
+            continue;
+        ibn_forest_grow(&w->f, lid + i, i);
+        if (t->lid_switch[lid + i] < 0)
+            continue;
+        w->dep = w->deps + (t->lid_port[lid + i] ? 0 : (size_t)t->slots * l->vls);
+        memset(w->flow, 0, ((size_t)t->switches + 2) * SLS * sizeof *w->flow);
+        memset(w->present, 0, ((size_t)t->switches + 2) * sizeof *w->present);
+        enter_requests(w, number, sl, lid + i);
+        enter_replies(w, number, lid + i);
+        collect(w, number);
+        if (w->j->passes && !t->has_endport)
+            count_dropped(w, number, sl, lid + i);
+    }
+    if (!t->has_endport)
+        ibn_forest_store(&w->f, lid, count, w->j->hops);
+}
+
+static void run(void *workers, int32_t me)
+{
+    worker *w = (worker *)workers + me;
+    const cdg_tables *t = w->j->t;
+    int32_t lid;
+    if (!w->deps || !prepare(w))
+        w->code = NO_MEMORY;
+    else
+        while ((lid = ibn_next_item(&w->j->next_block) * BLOCK) < t->lids)
+            run_block(w, lid, t->lids - lid < BLOCK ? t->lids - lid : BLOCK);
+    dispose(w);
+}
+
+/* List the SLs that pass from each in-port to each out-port; *passes stays NULL if all SLs pass everywhere. */
+static int list_passes(const cdg_tables *t, const cdg_vl_assignment *l, uint16_t **passes)
+{
+    const size_t turns = (size_t)t->switches * l->ports * l->ports;
+    size_t k = 0;
+    *passes = NULL;
+    while (k < turns * SLS && l->sl2vl[k] < DROP)
+        k++;
+    if (k == turns * SLS)
+        return OK;
+    *passes = calloc(turns, sizeof **passes);
+    for (size_t dependency = 0; *passes && dependency < turns; dependency++)
+        for (int sl = 0; sl < SLS; sl++)
+            (*passes)[dependency] |= (uint16_t)((l->sl2vl[dependency * SLS + sl] < DROP) << sl);
+    return *passes ? OK : NO_MEMORY;
+}
+
+int ibn_cdg_trace_vls(const cdg_tables *t, const cdg_vl_assignment *l, uint8_t *hops, uint16_t *dep, int64_t *counts)
+{
+    int threads = t->threads < 1 ? 1 : t->threads > MAX_THREADS ? MAX_THREADS : t->threads;
+    const size_t cells = 2 * (size_t)t->slots * l->vls;
+    worker workers[MAX_THREADS] = {0};
+    uint16_t *passes;
+    int code = list_passes(t, l, &passes);
+    job j = {.t = t, .l = l, .hops = hops, .passes = passes};
+    memset(counts, 0, 5 * sizeof *counts);
+    for (int i = 0; i < threads; i++) {
+        workers[i].j = &j;
+        workers[i].deps = i ? calloc(cells, sizeof *dep) : dep;
+    }
+    if (code == OK)
+        code = ibn_parallel(threads, threads, run, workers);
+    for (int i = 0; i < threads; i++) {
+        for (int k = 0; k < 3; k++)
+            counts[k] += workers[i].f.counts[k];
+        counts[3] |= workers[i].lanes_used;
+        counts[4] += workers[i].dropped;
+        code = code ? code : workers[i].code;
+        for (size_t k = 0; i && workers[i].deps && k < cells; k++)
+            dep[k] |= workers[i].deps[k];
+        if (i)
+            free(workers[i].deps);
+    }
+    free(passes);
+    return code;
+}

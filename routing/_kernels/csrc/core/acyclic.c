@@ -1,0 +1,256 @@
+/* See internal/acyclic.h. */
+#include "core/internal/acyclic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/internal/sort_keys.h"
+
+enum { MASK = 64 };
+
+int ibn_acyclic_prepare(acyclic *graph, const acyclic_net *net)
+{
+    size_t channels = (size_t)net->channels + 1;
+    *graph = (acyclic){.net = net};
+    graph->turn_first = malloc(channels * sizeof *graph->turn_first);
+    graph->stack = malloc(channels * sizeof *graph->stack);
+    graph->other = malloc(channels * sizeof *graph->other);
+    graph->seen = calloc(channels, sizeof *graph->seen);
+    graph->key[0] = malloc(channels * sizeof *graph->key[0]);
+    graph->key[1] = malloc(channels * sizeof *graph->key[1]);
+    graph->both = malloc(2 * channels * sizeof *graph->both);
+    if (!graph->turn_first || !graph->stack || !graph->other || !graph->seen || !graph->key[0] || !graph->key[1]
+        || !graph->both)
+        return 1;
+    int32_t turns = 0;
+    for (int32_t c = 0; c < net->channels; c++) {
+        graph->turn_first[c] = turns;
+        turns += net->first[net->dst[c] + 1] - net->first[net->dst[c]];
+    }
+    graph->turn_first[net->channels] = turns;
+    graph->used = calloc((size_t)turns + 1, sizeof *graph->used);
+    graph->blocked = calloc((size_t)turns + 1, sizeof *graph->blocked);
+    graph->added = malloc(((size_t)turns + 1) * sizeof *graph->added);
+    return !graph->used || !graph->blocked || !graph->added;
+}
+
+void ibn_acyclic_dispose(acyclic *graph)
+{
+    free(graph->turn_first);
+    free(graph->stack);
+    free(graph->other);
+    free(graph->seen);
+    free(graph->key[0]);
+    free(graph->key[1]);
+    free(graph->both);
+    free(graph->used);
+    free(graph->added);
+    free(graph->blocked);
+    for (int32_t vl = 0; vl < graph->vls; vl++)
+        free(graph->place[vl]);
+}
+
+/* Give all VLs up to `vl` a topological order: the first `orders` VLs one row each of `order` (int32 [orders, C]),
+ * the others the channel numbers.  Returns 0 or 1 (out of memory). */
+int ibn_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders)
+{
+    int32_t channels = graph->net->channels;
+    for (; graph->vls <= vl; graph->vls++) {
+        int32_t *place = malloc(((size_t)channels + 1) * sizeof *place);
+        if (!place)
+            return 1;
+        for (int32_t c = 0; c < channels; c++)
+            place[c] = graph->vls < orders ? order[(int64_t)graph->vls * channels + c] : c;
+        graph->place[graph->vls] = place;
+    }
+    return 0;
+}
+
+static int64_t key_of(const int32_t *place, int32_t channel)
+{
+    return (int64_t)place[channel] << 32 | channel;
+}
+
+/* Return whether one channel can reach another in a VL's CDG.  The search goes on from both ends, always on the side
+ * that has visited fewer channels. */
+int ibn_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
+{
+    const acyclic_net *net = graph->net;
+    const int32_t *place = graph->place[vl], least = place[from], most = place[goal];
+    const uint32_t ahead = graph->stamp + 1, back = graph->stamp + 2;
+    int32_t *queue[2] = {graph->stack, graph->other}, head[2] = {0, 0}, tail[2] = {1, 1};
+    graph->stamp += 2;
+    queue[0][0] = from;
+    queue[1][0] = goal;
+    graph->seen[from] = ahead;
+    graph->seen[goal] = back;
+    while (least <= most && head[0] < tail[0] && head[1] < tail[1]) {
+        const int side = tail[1] - head[1] < tail[0] - head[0];
+        const int32_t c = queue[side][head[side]++], s = side ? net->src[c] : net->dst[c];
+        const int32_t *list = side ? net->into_first : net->first, k = c - net->first[net->src[c]];
+        graph->visited++;
+        for (int32_t i = list[s]; i < list[s + 1]; i++) {
+            const int32_t e = side ? net->into[i] : i;
+            const int32_t dependency = side ? graph->turn_first[e] + k : graph->turn_first[c] + i - list[s];
+            if (!(graph->used[dependency] >> vl & 1) || place[e] < least || place[e] > most)
+                continue;
+            if (graph->seen[e] == (side ? ahead : back))
+                return 1;
+            if (graph->seen[e] == (side ? back : ahead))
+                continue;
+            graph->seen[e] = side ? back : ahead;
+            queue[side][tail[side]++] = e;
+        }
+    }
+    return 0;
+}
+
+/* Return whether a graph of at most 64 nodes, each with the mask of its successors, has a cycle (transitive
+ * closure). */
+static int has_cycle(uint64_t *after, int32_t size)
+{
+    for (int32_t via = 0; via < size; via++)
+        for (int32_t i = 0; i < size; i++)
+            if (after[i] >> via & 1)
+                after[i] |= after[via];
+    for (int32_t i = 0; i < size; i++)
+        if (after[i] >> i & 1)
+            return 1;
+    return 0;
+}
+
+/* Collect in key[0] the channels reachable from `from` that come before `goal` in the order.  Returns their number, or
+ * -1 if `goal` is reachable. */
+static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
+{
+    const acyclic_net *net = graph->net;
+    const int32_t *place = graph->place[vl];
+    int32_t found = 0, top = 0, limit = place[goal];
+    graph->stack[top++] = from;
+    graph->seen[from] = ++graph->stamp;
+    while (top > 0) {
+        int32_t c = graph->stack[--top], v = net->dst[c];
+        graph->visited++;
+        graph->key[0][found++] = key_of(place, c);
+        const uint32_t *used = graph->used + graph->turn_first[c];
+        for (int32_t k = 0; k < net->first[v + 1] - net->first[v]; k++) {
+            int32_t e = net->first[v] + k;
+            if (!(used[k] >> vl & 1) || place[e] > limit || graph->seen[e] == graph->stamp)
+                continue;
+            if (e == goal)
+                return -1;
+            graph->seen[e] = graph->stamp;
+            graph->stack[top++] = e;
+        }
+    }
+    return found;
+}
+
+/* Collect in key[1] the channels that reach `from` and come after `limit` in the order.  Returns their number. */
+static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit)
+{
+    const acyclic_net *net = graph->net;
+    const int32_t *place = graph->place[vl];
+    int32_t found = 0, top = 0;
+    graph->stack[top++] = from;
+    graph->seen[from] = ++graph->stamp;
+    while (top > 0) {
+        int32_t c = graph->stack[--top], u = net->src[c], k = c - net->first[u];
+        graph->visited++;
+        graph->key[1][found++] = key_of(place, c);
+        for (int32_t i = net->into_first[u]; i < net->into_first[u + 1]; i++) {
+            int32_t e = net->into[i];
+            if (place[e] < limit || graph->seen[e] == graph->stamp
+                || !(graph->used[graph->turn_first[e] + k] >> vl & 1))
+                continue;
+            graph->seen[e] = graph->stamp;
+            graph->stack[top++] = e;
+        }
+    }
+    return found;
+}
+
+/* Reorder the collected channels: those that reach the edge (key[1]) go before those reachable from it (key[0]), in the
+ * positions that both sets occupied together. */
+static void mend(acyclic *graph, int32_t vl, int32_t ahead, int32_t back)
+{
+    int32_t *place = graph->place[vl], at = 0;
+    const int64_t *behind = graph->key[0], *before = graph->key[1];
+    ibn_sort_keys(graph->key[0], ahead);
+    ibn_sort_keys(graph->key[1], back);
+    for (int32_t i = 0, j = 0; i < ahead || j < back;)
+        graph->both[at++] = j == back || (i < ahead && behind[i] < before[j]) ? behind[i++] : before[j++];
+    at = 0;
+    for (int32_t i = 0; i < back; i++)
+        place[before[i] & 0xFFFFFFFF] = (int32_t)(graph->both[at++] >> 32);
+    for (int32_t i = 0; i < ahead; i++)
+        place[behind[i] & 0xFFFFFFFF] = (int32_t)(graph->both[at++] >> 32);
+}
+
+/* Add an edge unless it closes a cycle.  Returns whether it was added. */
+static int add(acyclic *graph, int32_t vl, acyclic_step step)
+{
+    const acyclic_net *net = graph->net;
+    int32_t c = step.channel, e = net->first[net->dst[c]] + step.dependency - graph->turn_first[c];
+    const int32_t *place = graph->place[vl];
+    if (place[c] >= place[e]) {
+        int32_t ahead = look_ahead(graph, vl, e, c);
+        if (ahead < 0)
+            return 0;
+        mend(graph, vl, ahead, look_back(graph, vl, c, place[e]));
+    }
+    graph->used[step.dependency] |= UINT32_C(1) << vl;
+    return 1;
+}
+
+/* Return whether edges of a VL, each of which closes no cycle alone, are known to close one together.  More than MASK
+ * new edges are not checked (result 0); only adding them decides.
+ *
+ * A cycle runs from new edge to new edge: the head of one reaches the tail of the next over existing edges.  The search
+ * from both ends visits far fewer channels than reordering for edges of which the last one fails. */
+int ibn_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
+{
+    const acyclic_net *net = graph->net;
+    int32_t waiting[MASK], next[MASK], size = 0;
+    uint64_t after[MASK];
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t c = steps[i].channel;
+        if (graph->used[steps[i].dependency] >> vl & 1)
+            continue;
+        if (size == MASK)
+            return 0;
+        waiting[size] = c;
+        next[size++] = net->first[net->dst[c]] + steps[i].dependency - graph->turn_first[c];
+    }
+    for (int32_t i = 0; i < size; i++) {
+        after[i] = 0;
+        for (int32_t k = 0; k < size; k++)
+            if (k != i && (next[i] == waiting[k] || ibn_acyclic_reaches(graph, vl, next[i], waiting[k])))
+                after[i] |= UINT64_C(1) << k;
+    }
+    return has_cycle(after, size);
+}
+
+/* Add all edges to a VL, or none of them if they would close a cycle there.  Returns whether they were added.  An edge
+ * is recorded as blocked only if it closes a cycle with edges that stay in the VL. */
+int ibn_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
+{
+    uint32_t bit = UINT32_C(1) << vl;
+    int32_t fresh = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (graph->used[steps[i].dependency] & bit)
+            continue;
+        if (add(graph, vl, steps[i])) {
+            graph->added[fresh++] = steps[i].dependency;
+            continue;
+        }
+        for (int32_t k = 0; k < fresh; k++)
+            graph->used[graph->added[k]] &= ~bit;
+        if (fresh > 0 && add(graph, vl, steps[i]))
+            graph->used[steps[i].dependency] &= ~bit;
+        else
+            graph->blocked[steps[i].dependency] |= bit;
+        return 0;
+    }
+    return 1;
+}

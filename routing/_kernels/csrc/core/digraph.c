@@ -1,0 +1,131 @@
+#include "core/digraph.h"
+
+#include <stdlib.h>
+
+enum { OK, NO_MEMORY };
+
+int ibn_digraph_sort(int32_t n, const int32_t *first, const int32_t *to, int32_t *place, int32_t *placed)
+{
+    int32_t *waits = calloc((size_t)n + 1, sizeof *waits), *queue = malloc(((size_t)n + 1) * sizeof *queue);
+    int32_t tail = 0;
+    int code = waits && queue ? OK : NO_MEMORY;
+    if (code == OK) {
+        for (int32_t e = 0; e < first[n]; e++)
+            waits[to[e]]++;
+        for (int32_t v = 0; v < n; v++) {
+            place[v] = -1;
+            queue[tail] = v;
+            tail += waits[v] == 0;
+        }
+        for (int32_t head = 0; head < tail; head++) {
+            place[queue[head]] = head;
+            for (int32_t e = first[queue[head]]; e < first[queue[head] + 1]; e++) {
+                queue[tail] = to[e];
+                tail += --waits[to[e]] == 0;
+            }
+        }
+    }
+    *placed = tail;
+    free(waits);
+    free(queue);
+    return code;
+}
+
+typedef struct {
+    const int32_t *first, *to;
+    uint8_t *alive; /* [n]: whether a vertex may still lie on a cycle that was not searched for */
+    /* All [n]: number of vertices on the path from the start (0: not visited), the vertex before, and the BFS queue. */
+    int32_t *distance, *parent, *queue;
+} search;
+
+/*
+ * Search breadth-first from `start` over vertices that are alive for a cycle of fewer than `below` vertices.  Vertices
+ * that were start vertices before need no visit: their shortest cycle is known.  Returns the last vertex of the cycle,
+ * or -1.
+ */
+static int32_t close_from(search *s, int32_t start, int32_t below, int32_t *length)
+{
+    int32_t tail = 1, found = -1;
+    s->queue[0] = start;
+    s->distance[start] = 1;
+    for (int32_t head = 0; head < tail && found < 0; head++) {
+        const int32_t v = s->queue[head], depth = s->distance[v];
+        if (depth >= below)
+            break;
+        for (int32_t e = s->first[v]; e < s->first[v + 1]; e++) {
+            const int32_t n = s->to[e];
+            if (n == start) {
+                found = v;
+                *length = depth;
+                break;
+            }
+            if (s->alive[n] && s->distance[n] == 0 && depth + 1 < below) {
+                s->distance[n] = depth + 1;
+                s->parent[n] = v;
+                s->queue[tail++] = n;
+            }
+        }
+    }
+    for (int32_t i = 0; i < tail; i++)
+        s->distance[s->queue[i]] = 0;
+    return found;
+}
+
+/* Remove vertices without a living successor until none is left: they cannot lie on a cycle. */
+static void strip_ends(search *s, int32_t n)
+{
+    for (int changed = 1; changed;) {
+        changed = 0;
+        for (int32_t v = n - 1; v >= 0; v--) {
+            if (!s->alive[v])
+                continue;
+            int32_t e = s->first[v];
+            while (e < s->first[v + 1] && !s->alive[s->to[e]])
+                e++;
+            if (e == s->first[v + 1])
+                s->alive[v] = 0, changed = 1;
+        }
+    }
+}
+
+/* Find a shortest cycle of the vertices that are alive; *length is 0 if there is none. */
+static void find_shortest(search *s, int32_t n, int32_t enough, int32_t *cycle, int32_t *length)
+{
+    int32_t below = n + 1;
+    for (int32_t start = 0; start < n && below > enough; start++) {
+        if (!s->alive[start])
+            continue;
+        int32_t last = close_from(s, start, below, length);
+        s->alive[start] = 0;
+        if (last < 0)
+            continue;
+        below = *length;
+        for (int32_t i = below - 1; i > 0; i--, last = s->parent[last])
+            cycle[i] = last;
+        cycle[0] = start;
+    }
+    *length = below <= n ? below : 0;
+}
+
+int ibn_digraph_find_cycle(int32_t n, const int32_t *first, const int32_t *to, int32_t enough, int32_t *cycle,
+                           int32_t *length)
+{
+    size_t size = ((size_t)n + 1) * sizeof(int32_t);
+    search s = {first, to, malloc((size_t)n + 1), calloc(1, size), malloc(size), malloc(size)};
+    int32_t placed;
+    int code = s.alive && s.distance && s.parent && s.queue ? OK : NO_MEMORY;
+    *length = 0;
+    if (code == OK)
+        code = ibn_digraph_sort(n, first, to, s.queue, &placed);
+    if (code == OK) {
+        for (int32_t v = 0; v < n; v++)
+            s.alive[v] = s.queue[v] < 0;
+        strip_ends(&s, n);
+        find_shortest(&s, n, enough, cycle, length);
+    }
+    free(s.alive);
+    free(s.distance);
+    free(s.parent);
+    free(s.queue);
+    return code;
+}

@@ -1,0 +1,15 @@
+/* Work queue: items are handed out to threads in ascending order. */
+#ifndef IBNUE_TAKE_H
+#define IBNUE_TAKE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* Return the number of the next item that no thread has taken.  The relaxed order is on purpose: it synchronises no
+ * other memory, so ThreadSanitizer reports any other data that threads share. */
+static inline int32_t ibn_next_item(atomic_int *next)
+{
+    return atomic_fetch_add_explicit(next, 1, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* Longest path in a set of trees. */
+#include "core/longest_path.h"
+
+#include <stdlib.h>
+
+#define NO_CHANNEL 255
+
+/* Return the hops of a tree's longest path.  Each walk stops at the first switch whose hops are known. */
+static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *dst, const uint8_t *next, int32_t *hops,
+                       int32_t *way)
+{
+    int32_t most = 0;
+    for (int32_t s = 0; s < switches; s++)
+        hops[s] = next[s] == NO_CHANNEL ? 0 : -1;
+    for (int32_t s = 0; s < switches; s++) {
+        int32_t u = s, length = 0;
+        for (; hops[u] < 0; u = dst[first[u] + next[u]])
+            way[length++] = u;
+        for (int32_t known = hops[u]; length > 0;)
+            hops[way[--length]] = ++known;
+        most = hops[s] > most ? hops[s] : most;
+    }
+    return most;
+}
+
+/* Set *longest to the hops of the longest path in any tree. next: uint8 [trees, S], index of each switch's channel
+ * among the switch's channels, 255 where a path ends.  Takes O(trees S) time.  Returns 0 or 1 (out of memory). */
+int ibn_digraph_longest_path(int32_t switches, const int32_t *first, const int32_t *dst, int32_t trees,
+                             const uint8_t *next, int32_t *longest)
+{
+    int32_t *hops = malloc(((size_t)switches + 1) * sizeof *hops);
+    int32_t *way = malloc(((size_t)switches + 1) * sizeof *way);
+    int failed = !hops || !way;
+    *longest = 0;
+    for (int32_t tree = 0; tree < trees && !failed; tree++) {
+        int32_t most = deepest(switches, first, dst, next + (int64_t)tree * switches, hops, way);
+        *longest = most > *longest ? most : *longest;
+    }
+    free(hops);
+    free(way);
+    return failed;
+}

@@ -1,0 +1,143 @@
+/* Thread pool for numbered items.  Threads take items in no fixed order, so a job's result must depend on its item
+ * only, never on the thread.  Then every kernel's output is the same with any number of threads. */
+#include "core/internal/work_queue.h"
+#include "core/parallel.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* Polls for another round before a helper thread goes to sleep: a few microseconds, as long as waking it takes. */
+#define LOOKS 2000
+/* Visits that justify another thread.  To start and join a thread takes about as long as 3,000 visits. */
+#define VISITS 8192
+
+struct ibn_team {
+    pthread_mutex_t lock;
+    pthread_cond_t more, done;
+    pthread_t *helper; /* [helpers] threads besides the caller's */
+    int32_t helpers;
+    int ending;       /* accessed under the lock only */
+    atomic_int round; /* number of rounds begun; written under the lock, read without it */
+    atomic_int busy;  /* helpers that have not finished this round */
+    atomic_int next;  /* the next item that no thread has taken */
+    int32_t items;
+    ibn_job job;
+    void *context;
+};
+
+static void drain(ibn_team *team)
+{
+    int item;
+    while ((item = ibn_next_item(&team->next)) < team->items)
+        team->job(team->context, item);
+}
+
+/* Wait for another round after the first `seen` rounds.  Returns 0 when the team ends. */
+static int wait_for_more(ibn_team *team, int seen)
+{
+    for (int i = 0; i < LOOKS && atomic_load_explicit(&team->round, memory_order_relaxed) == seen; i++)
+        atomic_signal_fence(memory_order_seq_cst);
+    pthread_mutex_lock(&team->lock);
+    while (atomic_load(&team->round) == seen && !team->ending)
+        pthread_cond_wait(&team->more, &team->lock);
+    int ending = team->ending;
+    pthread_mutex_unlock(&team->lock);
+    return !ending;
+}
+
+static void *help(void *argument)
+{
+    ibn_team *team = argument;
+    for (int seen = 0; wait_for_more(team, seen); seen++) {
+        drain(team);
+        if (atomic_fetch_sub(&team->busy, 1) == 1) {
+            pthread_mutex_lock(&team->lock);
+            pthread_cond_signal(&team->done);
+            pthread_mutex_unlock(&team->lock);
+        }
+    }
+    return NULL;
+}
+
+/* Return how many of `threads` threads are worth starting for a number of visits (elements of an array read or written
+ * once, some 30 ns each).  Results never depend on this number. */
+int32_t ibn_worthwhile(int32_t threads, int64_t visits)
+{
+    const int64_t worth = 1 + visits / VISITS;
+    return threads < worth ? threads : (int32_t)worth;
+}
+
+/* Start a team of up to `threads` threads, the caller's thread included.  If a thread cannot be started, the others do
+ * its share.  Returns NULL if out of memory. */
+ibn_team *ibn_team_new(int32_t threads)
+{
+    ibn_team *team = calloc(1, sizeof *team);
+    if (!team)
+        return NULL;
+    team->helper = malloc((size_t)(threads > 1 ? threads : 1) * sizeof *team->helper);
+    if (!team->helper) {
+        free(team);
+        return NULL;
+    }
+    pthread_mutex_init(&team->lock, NULL);
+    pthread_cond_init(&team->more, NULL);
+    pthread_cond_init(&team->done, NULL);
+    while (team->helpers < threads - 1 && pthread_create(&team->helper[team->helpers], NULL, help, team) == 0)
+        team->helpers++;
+    return team;
+}
+
+/* Call job(context, i) once for every i in 0..items-1, and return when all calls have returned. */
+void ibn_team_run(ibn_team *team, int32_t items, ibn_job job, void *context)
+{
+    team->job = job;
+    team->context = context;
+    team->items = items;
+    atomic_store(&team->next, 0);
+    if (team->helpers > 0 && items > 1) {
+        pthread_mutex_lock(&team->lock);
+        atomic_store(&team->busy, team->helpers);
+        atomic_fetch_add(&team->round, 1);
+        pthread_cond_broadcast(&team->more);
+        pthread_mutex_unlock(&team->lock);
+    }
+    drain(team);
+    for (int i = 0; i < LOOKS && atomic_load(&team->busy) > 0; i++)
+        atomic_signal_fence(memory_order_seq_cst);
+    if (atomic_load(&team->busy) == 0)
+        return;
+    pthread_mutex_lock(&team->lock);
+    while (atomic_load(&team->busy) > 0)
+        pthread_cond_wait(&team->done, &team->lock);
+    pthread_mutex_unlock(&team->lock);
+}
+
+/* End the threads of a team and free it.  Does nothing for NULL. */
+void ibn_team_free(ibn_team *team)
+{
+    if (!team)
+        return;
+    pthread_mutex_lock(&team->lock);
+    team->ending = 1;
+    pthread_cond_broadcast(&team->more);
+    pthread_mutex_unlock(&team->lock);
+    for (int32_t i = 0; i < team->helpers; i++)
+        pthread_join(team->helper[i], NULL);
+    pthread_cond_destroy(&team->done);
+    pthread_cond_destroy(&team->more);
+    pthread_mutex_destroy(&team->lock);
+    free(team->helper);
+    free(team);
+}
+
+/* Run one round with a team of its own.  Returns 0 or 1 (out of memory). */
+int ibn_parallel(int32_t threads, int32_t items, ibn_job job, void *context)
+{
+    ibn_team *team = ibn_team_new(threads < items ? threads : items);
+    if (!team)
+        return 1;
+    ibn_team_run(team, items, job, context);
+    ibn_team_free(team);
+    return 0;
+}

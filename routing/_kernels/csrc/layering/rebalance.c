@@ -1,0 +1,122 @@
+/* Balance the layers: every path moves to the layer with the least load, among those that have all of its CDG edges. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "layering/internal/layering_job.h"
+
+/* Return the layer with the least load among those in the mask `has`.  A clone has the CDG edges of its original,
+ * base[layer]. */
+static int32_t least(const double *carried, uint32_t has, int32_t used, const int32_t *base)
+{
+    int32_t best = -1;
+    for (int32_t vl = 0; vl < used; vl++)
+        if ((has >> base[vl] & 1) && (best < 0 || carried[vl] < carried[best]))
+            best = vl;
+    return best < 0 ? 0 : best;
+}
+
+/* Clone the CDG edges of the most loaded layers into the unused ones, so that their load can be split.  Each clone
+ * goes to the layer with the highest load per clone. */
+static void share_out(const double *carried, int32_t vls, int32_t used, int32_t *base)
+{
+    int32_t shares[32];
+    for (int32_t vl = 0; vl < 32; vl++) {
+        base[vl] = vl;
+        shares[vl] = 1;
+    }
+    for (int32_t vl = vls; vl < used; vl++) {
+        int32_t most = 0;
+        for (int32_t own = 1; own < vls; own++)
+            if (carried[own] / shares[own] > carried[most] / shares[most])
+                most = own;
+        base[vl] = most;
+        shares[most]++;
+    }
+}
+
+/* Sort the switches by hops, nearest first; `starts` is scratch, int32 [S + 2]. */
+static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue, int32_t *starts)
+{
+    memset(starts, 0, ((size_t)switches + 2) * sizeof *starts);
+    for (int32_t u = 0; u < switches; u++)
+        starts[(hops[u] < switches ? hops[u] : switches) + 1]++;
+    for (int32_t i = 1; i <= switches + 1; i++)
+        starts[i] += starts[i - 1];
+    for (int32_t u = 0; u < switches; u++)
+        queue[starts[hops[u] < switches ? hops[u] : switches]++] = u;
+}
+
+/* Choose the least loaded layer for every path.  `last`: store the layers; otherwise only sum up the loads. */
+static void even_ways(layering_job *job, int last, int32_t used, const int32_t *base, double *carried, uint32_t *has,
+                      int32_t *queue, int32_t *starts)
+{
+    const ibn_path_set *paths = job->paths;
+    int32_t switches = job->net.switches;
+    for (int32_t t = 0; t < paths->targets; t++) {
+        const uint16_t *hops = job->hops + (int64_t)t * switches;
+        uint8_t *layer = job->layer + (int64_t)t * switches;
+        sort_by_hops(hops, switches, queue, starts);
+        for (int32_t i = 0; i < switches; i++) {
+            int32_t u = queue[i], c = ibn_layering_next_channel(job, t, u);
+            if (hops[u] == 0 || hops[u] == NO_PATH) {
+                layer[u] = last ? 0 : layer[u];
+                continue;
+            }
+            int32_t v = job->net.dst[c];
+            has[u] = hops[u] == 1
+                         ? EVERY
+                         : has[v] & job->graph.used[job->graph.turn_first[c] + job->next[(int64_t)t * switches + v]];
+            int32_t vl = least(carried, layer[u] == NO_LAYER ? 0 : has[u], used, base);
+            if (last)
+                layer[u] = (uint8_t)vl;
+            carried[vl] += paths->sources[u] * paths->share[t];
+        }
+    }
+}
+
+/* Choose the least loaded layer for every pair of switches.  `last`: store the layers. */
+static void even_pairs(layering_job *job, int last, int32_t used, const int32_t *base, double *carried)
+{
+    int32_t switches = job->net.switches;
+    for (int32_t a = 0; a < switches; a++)
+        for (int32_t b = a + 1; b < switches && !job->failed; b++) {
+            uint8_t *layer = job->layer + (int64_t)a * switches + b;
+            uint32_t has = EVERY;
+            double flow;
+            ibn_layering_path_between(job, a, b, &flow);
+            for (int32_t i = 0; i < job->steps; i++)
+                has &= job->graph.used[job->step[i].dependency];
+            int32_t vl = *layer == NO_LAYER ? 0 : least(carried, has, used, base);
+            carried[vl] += flow;
+            if (last)
+                *layer = job->layer[(int64_t)b * switches + a] = (uint8_t)vl;
+        }
+    for (int32_t a = 0; a < switches; a++)
+        job->layer[(int64_t)a * switches + a] = 0;
+}
+
+/* Spread the paths over all layers in use; return nonzero if memory ran out. */
+int ibn_layering_rebalance(layering_job *job)
+{
+    size_t switches = (size_t)job->net.switches + 2;
+    uint32_t *has = malloc(switches * sizeof *has);
+    int32_t *queue = malloc(switches * sizeof *queue), *starts = malloc(switches * sizeof *starts);
+    int32_t vls = job->graph.vls > 0 ? job->graph.vls : 1, used = job->result->used, base[32];
+    int failed = !has || !queue || !starts;
+    double carried[32] = {0.0};
+    share_out(carried, vls, used, base);
+    /* The first round spreads the paths over the original layers, to see which of them carry most.  The second one
+     * uses all. */
+    for (int32_t last = vls == 1 || vls >= used; last <= 1 && !failed; last++) {
+        memset(carried, 0, sizeof carried);
+        if (job->paths->mutual)
+            even_pairs(job, last, last ? used : vls, base, carried);
+        else
+            even_ways(job, last, last ? used : vls, base, carried, has, queue, starts);
+        share_out(carried, vls, used, base);
+    }
+    free(has);
+    free(starts);
+    free(queue);
+    return failed;
+}

@@ -1,0 +1,101 @@
+/* Easing: while a channel has the peak utilisation, a switch's next hop towards one target moves off it, if the
+ * paths of all switches upstream still fit into a layer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "layering/internal/layering_job.h"
+
+/* List the switches whose path to a target leads through u, u first; return how many.  `queue` is int32 [S]. */
+static int32_t everyone_behind(const layering_job *job, int32_t target, int32_t u, int32_t *queue)
+{
+    const uint8_t *next = job->next + (int64_t)target * job->net.switches;
+    int32_t tail = 0;
+    queue[tail++] = u;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t v = queue[head];
+        for (int32_t i = job->net.into_first[v]; i < job->net.into_first[v + 1]; i++) {
+            int32_t c = job->net.into[i], w = job->net.src[c];
+            if (next[w] != NO_CHANNEL && job->net.first[w] + next[w] == c)
+                queue[tail++] = w;
+        }
+    }
+    return tail;
+}
+
+/* Place the paths of the listed switches that count; return whether all of them found a layer. */
+static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int32_t count)
+{
+    int32_t root = job->paths->root[target], vls = job->graph.vls;
+    double flow;
+    vls = vls > job->paths->have ? vls : job->paths->have;
+    for (int32_t i = count - 1; i >= 0 && !job->failed; i--) {
+        if (!ibn_layering_is_counted(job->paths, target, queue[i]))
+            continue;
+        job->steps = 0;
+        if (job->paths->mutual)
+            ibn_layering_path_between(job, queue[i], root, &flow);
+        else if (ibn_layering_collect_edges(job, target, ibn_layering_next_channel(job, target, queue[i])))
+            return 0;
+        if (ibn_layering_place(job, vls, 0, ibn_layering_first_layer_between(job, queue[i], root)) < 0)
+            return 0;
+    }
+    return !job->failed;
+}
+
+/* Move the next hop of u towards a target to a path of equal length below the peak; return whether there is one that
+ * fits. */
+static int ease_at(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue)
+{
+    const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
+    uint8_t *next = job->next + (int64_t)target * job->net.switches + u, kept = *next;
+    int32_t count = everyone_behind(job, target, u, queue);
+    double flow = 0.0;
+    for (int32_t i = 0; i < count; i++)
+        flow += job->paths->sources[queue[i]] * job->paths->share[target];
+    if (flow == 0.0)
+        return 0;
+    ibn_layering_add_flow(job, target, ibn_layering_next_channel(job, target, u), -flow);
+    for (int32_t c = job->net.first[u]; c < job->net.first[u + 1]; c++) {
+        if (c - job->net.first[u] == kept || hops[job->net.dst[c]] + 1 != hops[u]
+            || ibn_layering_peak_on_path(job, target, c, flow) >= peak * (1.0 - 1e-9))
+            continue;
+        *next = (uint8_t)(c - job->net.first[u]);
+        if (all_fit(job, target, queue, count)) {
+            ibn_layering_add_flow(job, target, c, flow);
+            job->result->eased++;
+            return 1;
+        }
+        *next = kept;
+    }
+    ibn_layering_add_flow(job, target, ibn_layering_next_channel(job, target, u), flow);
+    return 0;
+}
+
+/* Move a next hop towards a target at u, or at a switch upstream of it; return whether one was moved. */
+static int relieve(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue, int32_t *behind)
+{
+    int32_t count = everyone_behind(job, target, u, behind);
+    for (int32_t i = 0; i < count; i++)
+        if (ease_at(job, target, behind[i], peak, queue))
+            return 1;
+    return 0;
+}
+
+/* Relieve the channels at the peak for some rounds, or until one of them cannot be relieved. */
+void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind)
+{
+    for (int32_t round = 0; round < rounds; round++) {
+        double peak = 0.0;
+        for (int32_t c = 0; c < job->net.channels; c++)
+            peak = fmax(peak, job->load[c] * job->paths->slowness[c]);
+        for (int32_t c = 0; c < job->net.channels && !job->failed; c++) {
+            int32_t u = job->net.src[c], k = c - job->net.first[u], moved = 0;
+            if (job->load[c] * job->paths->slowness[c] < peak * (1.0 - 1e-9))
+                continue;
+            for (int32_t t = 0; t < job->paths->targets && !moved; t++)
+                moved = job->next[(int64_t)t * job->net.switches + u] == k && relieve(job, t, u, peak, queue, behind);
+            if (!moved)
+                return; /* no move lowers this channel, so the peak stays */
+        }
+    }
+}

@@ -1,0 +1,103 @@
+/* Last resort: switches that no allowed dependency leads into the tree use the escape tree.  As few other switches
+ * as necessary do so, too, until all dependencies fit together. */
+#include <string.h>
+
+#include "nue/internal/nue_job.h"
+
+/* Fill `escape`: for every switch of the connected part, the channel towards the root on the escape tree. */
+static void aim(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t root)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t *queue = grower->account.queue, tail = 0;
+    for (int32_t u = 0; u < net->switches; u++)
+        grower->escape[u] = -1;
+    queue[tail++] = root;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t v = queue[head], up = layer->parent[v];
+        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+            int32_t c = net->into[i], u = net->src[c];
+            int joined = layer->parent[u] == c || (up >= 0 && nue->options->reverse[up] == c);
+            if (joined && u != root && grower->escape[u] < 0) {
+                grower->escape[u] = c;
+                queue[tail++] = u;
+            }
+        }
+    }
+}
+
+/* Move every switch on a forwarding loop to the escape tree; return how many were moved. */
+static int32_t break_circles(const nue_t *nue, grower_t *grower, uint8_t *next, int32_t root)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t put = 0;
+    int64_t base = grower->stamp;
+    grower->stamp += net->switches + 1;
+    for (int32_t from = 0; from < net->switches; from++) {
+        int32_t u = from;
+        while (u != root && next[u] != NO_CHANNEL && grower->seen[u] <= base) {
+            grower->seen[u] = base + 1 + from;
+            u = net->dst[ibn_next_channel(&nue->job, next, u)];
+        }
+        if (u == root || next[u] == NO_CHANNEL || grower->seen[u] != base + 1 + from)
+            continue;
+        for (int32_t v = net->dst[ibn_next_channel(&nue->job, next, u)];;
+             v = net->dst[ibn_next_channel(&nue->job, next, v)]) {
+            if (!grower->on_escape[v]) {
+                grower->on_escape[v] = 1;
+                put++;
+            }
+            if (v == u)
+                break;
+        }
+    }
+    return put;
+}
+
+/* Count the dependencies of the tree as used if all are allowed.  If one is refused, move a switch of it to the
+ * escape tree and count nothing.  Return how many switches were moved. */
+static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
+{
+    int32_t a, b, put = 0, counted = 0, *list = grower->account.children;
+    ibn_layer_unblock(nue, layer);
+    for (int32_t u = 0; u < nue->job.net->switches; u++) {
+        if (!ibn_nue_first_dependency(nue, next, u, root, &a, &b))
+            continue;
+        if (ibn_layer_allows(nue, layer, grower, a, b)) {
+            list[counted++] = u;
+            layer->used[ibn_nue_slot(nue, a, b)]++;
+            continue;
+        }
+        int32_t v = nue->job.net->dst[a];
+        grower->on_escape[grower->on_escape[v] ? u : v] = 1;
+        put++;
+    }
+    while (put > 0 && counted > 0)
+        if (ibn_nue_first_dependency(nue, next, list[--counted], root, &a, &b))
+            layer->used[ibn_nue_slot(nue, a, b)]--;
+    if (put > 0)
+        ibn_layer_unblock(nue, layer);
+    return put;
+}
+
+/* Complete a tree that could not be grown to the end, and count its dependencies and flow.  Return how many switches
+ * use the escape tree.  The loop ends: with all switches on the escape tree, every dependency is allowed. */
+int32_t ibn_nue_take_escape_path(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t root = nue->job.targets->root[target], escaped = 0;
+    uint8_t *next = nue->job.next + (int64_t)target * net->switches;
+    ibn_account_move_tree(&nue->job, &grower->account, next, target, -1.0);
+    ibn_layer_count(nue, layer, next, root, -1);
+    aim(nue, layer, grower, root);
+    for (int32_t u = 0; u < net->switches; u++)
+        grower->on_escape[u] = u != root && next[u] == NO_CHANNEL && grower->escape[u] >= 0;
+    do {
+        for (int32_t u = 0; u < net->switches; u++)
+            if (grower->on_escape[u])
+                next[u] = (uint8_t)(grower->escape[u] - net->first[u]);
+    } while (break_circles(nue, grower, next, root) || fit(nue, layer, grower, next, root));
+    for (int32_t u = 0; u < net->switches; u++)
+        escaped += grower->on_escape[u];
+    ibn_account_move_tree(&nue->job, &grower->account, next, target, 1.0);
+    return escaped;
+}

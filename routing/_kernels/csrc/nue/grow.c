@@ -1,0 +1,309 @@
+/* Tree of one destination, grown from the switch that delivers it over the complete CDG of its layer.
+ *
+ * The tree grows in waves.  Each switch beside the tree sorts its channels into the tree by the cost of the whole
+ * path, and takes the first whose dependency is allowed.  Its own flow is added to the path at once.  If all are
+ * refused, a switch of the tree changes its next hop so that the refused one fits behind it (local backtracking).
+ * The switches that are left use the escape tree (escape.c). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "nue/internal/nue_job.h"
+#include "core/internal/random.h"
+
+#define TAKEN 1e12 /* cost of a next hop that another LID of the same port uses: higher than that of any path */
+
+typedef struct {
+    const nue_t *nue;
+    layer_t *layer;
+    grower_t *grower;
+    uint8_t *next;                        /* [S] the tree: index of each switch's channel among its own */
+    int32_t target, root, depth, reached; /* wave: the current wave; reached: switches in the tree */
+    int has_siblings;                     /* whether the port has other LIDs */
+    double share;                         /* part of the flow to the port that goes to this LID */
+} tree_t;
+
+/* Return the next channel of a switch of the tree. */
+static int32_t hop(const tree_t *tree, int32_t u)
+{
+    return tree->grower->hop[u].channel;
+}
+
+/* Return the cost of the current path of `from`.  The path is walked to its end each time, because flow is added all
+ * the time. */
+static double walk(const tree_t *tree, int32_t from)
+{
+    const load_account *account = &tree->grower->account;
+    const hop_t *hops = tree->grower->hop;
+    double cost = 0.0;
+    for (; from != tree->root; from = hops[from].to)
+        cost += account->weight[hops[from].channel];
+    return cost;
+}
+
+/* Add flow along the path of `from`. */
+static void send(const tree_t *tree, int32_t from, double flow)
+{
+    load_account *account = &tree->grower->account;
+    const hop_t *hops = tree->grower->hop;
+    for (; from != tree->root; from = hops[from].to)
+        ibn_account_add(&tree->nue->job, account, hops[from].channel, flow);
+}
+
+/* Set the next hop of a switch. */
+static void take(tree_t *tree, int32_t u, int32_t c)
+{
+    const ibn_network *net = tree->nue->job.net;
+    tree->next[u] = (uint8_t)(c - net->first[u]);
+    tree->grower->hop[u] = (hop_t){.channel = c, .to = net->dst[c]};
+}
+
+/* Add a switch to the tree: set its next hop, count the dependency, and add its flow. */
+static void join(tree_t *tree, int32_t u, int32_t c)
+{
+    const ibn_network *net = tree->nue->job.net;
+    int32_t v = net->dst[c];
+    double flow = net->sources[u] * tree->share;
+    take(tree, u, c);
+    tree->grower->depth[u] = tree->depth + 1;
+    tree->reached++;
+    if (v != tree->root)
+        tree->layer->used[ibn_nue_slot(tree->nue, c, hop(tree, v))]++;
+    if (flow > 0.0)
+        send(tree, u, flow);
+}
+
+/* Return the cost of channel `c` for a tree without flow: how much its dependency would restrict later trees. */
+static double idle_cost(const tree_t *tree, int32_t c)
+{
+    const nue_t *nue = tree->nue;
+    int32_t v = nue->job.net->dst[c];
+    if (v == tree->root)
+        return 0.0;
+    int32_t b = hop(tree, v);
+    if (tree->layer->used[ibn_nue_slot(nue, c, b)])
+        return 0.0;
+    return tree->layer->place[c] < tree->layer->place[b] ? 1.0 : 2.0;
+}
+
+/* List the channels of a switch into the tree, with their costs; return how many. */
+static int32_t gather(const tree_t *tree, int32_t u)
+{
+    const ibn_network *net = tree->nue->job.net;
+    grower_t *grower = tree->grower;
+    int32_t count = 0, known = -1;
+    double rest = 0.0;
+    for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+        int32_t v = net->dst[c];
+        if (grower->depth[v] < 0 || grower->depth[v] > tree->depth)
+            continue;
+        if (v != known && tree->share > 0.0) /* parallel channels often have consecutive numbers */
+            rest = walk(tree, v);
+        known = v;
+        double cost = tree->share > 0.0 ? grower->account.weight[c] + rest : idle_cost(tree, c);
+        if (tree->has_siblings)
+            cost += TAKEN * ibn_lmc_siblings(&tree->nue->job, tree->target, u, c);
+        grower->candidate[count] = c;
+        grower->cost[count++] = cost;
+    }
+    return count;
+}
+
+/* Return the cheapest allowed channel, or -1. */
+static int32_t choose(const tree_t *tree, int32_t u)
+{
+    grower_t *grower = tree->grower;
+    int32_t count = gather(tree, u);
+    while (count > 0) {
+        int32_t best = 0;
+        for (int32_t i = 1; i < count; i++)
+            if (grower->cost[i] < grower->cost[best])
+                best = i;
+        int32_t c = grower->candidate[best], v = tree->nue->job.net->dst[c];
+        if (v == tree->root || ibn_layer_allows(tree->nue, tree->layer, grower, c, hop(tree, v)))
+            return c;
+        memmove(grower->candidate + best, grower->candidate + best + 1,
+                (size_t)(count - best - 1) * sizeof *grower->candidate);
+        memmove(grower->cost + best, grower->cost + best + 1, (size_t)(count - best - 1) * sizeof *grower->cost);
+        count--;
+    }
+    return -1;
+}
+
+/* Grow the tree wave by wave from the switches in the queue at `head` on, until no switch can join. */
+static void spread_out(tree_t *tree, int32_t head)
+{
+    const ibn_network *net = tree->nue->job.net;
+    grower_t *grower = tree->grower;
+    load_account *account = &grower->account;
+    while (head < tree->reached) {
+        int32_t end = tree->reached, count = 0;
+        int64_t stamp = ++grower->stamp;
+        for (; head < end; head++)
+            for (int32_t i = net->into_first[account->queue[head]]; i < net->into_first[account->queue[head] + 1];
+                 i++) {
+                int32_t u = net->src[net->into[i]];
+                if (grower->depth[u] < 0 && grower->seen[u] != stamp) {
+                    grower->seen[u] = stamp;
+                    account->level[count++] = u;
+                }
+            }
+        if (tree->share > 0.0)
+            ibn_shuffle(account->level, count, &account->random);
+        for (int32_t i = 0; i < count; i++) {
+            int32_t u = account->level[i], c = choose(tree, u);
+            if (c >= 0) {
+                account->queue[tree->reached] = u;
+                join(tree, u, c);
+            }
+        }
+        tree->depth++;
+    }
+}
+
+/* Return a destination's flow through `u`: its own, and that of all switches upstream. */
+double ibn_nue_flow_through(const nue_t *nue, grower_t *grower, const uint8_t *next, int32_t target, int32_t u)
+{
+    const ibn_network *net = nue->job.net;
+    double flow = net->sources[u];
+    int32_t tail = 0, *queue = grower->account.children;
+    queue[tail++] = u;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t v = queue[head];
+        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+            int32_t c = net->into[i], w = net->src[c];
+            if (next[w] != NO_CHANNEL && ibn_next_channel(&nue->job, next, w) == c) {
+                flow += net->sources[w];
+                queue[tail++] = w;
+            }
+        }
+    }
+    return flow * nue->job.targets->share[target];
+}
+
+/* Return whether the path of `from` leads through `u`. */
+static int leads_through(const nue_t *nue, const uint8_t *next, int32_t from, int32_t root, int32_t u)
+{
+    while (from != root && from != u)
+        from = nue->job.net->dst[ibn_next_channel(&nue->job, next, from)];
+    return from == u;
+}
+
+/* Move switch `v` of a tree to channel `c` if the dependencies of `v` and its children are allowed then; return
+ * whether it was moved.  Only dependencies are counted: the caller moves the flow.  If `v` was not moved, the log
+ * has the dependencies that were blocked meanwhile. */
+int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next, int32_t root, int32_t v,
+                         int32_t c)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t w = net->dst[c], old = ibn_next_channel(&nue->job, next, v), counted = 0,
+            *children = grower->account.children;
+    if (c == old || leads_through(nue, next, w, root, v))
+        return 0;
+    int32_t ahead = w == root ? -1 : ibn_nue_slot(nue, c, ibn_next_channel(&nue->job, next, w));
+    if (ahead >= 0) {
+        if (!ibn_layer_allows(nue, layer, grower, c, ibn_next_channel(&nue->job, next, w)))
+            return 0;
+        layer->used[ahead]++;
+    }
+    for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+        int32_t y = net->into[i], x = net->src[y];
+        if (next[x] == NO_CHANNEL || ibn_next_channel(&nue->job, next, x) != y)
+            continue;
+        if (!ibn_layer_allows(nue, layer, grower, y, c)) {
+            while (counted > 0)
+                layer->used[ibn_nue_slot(nue, children[--counted], c)]--;
+            if (ahead >= 0)
+                layer->used[ahead]--;
+            return 0;
+        }
+        layer->used[ibn_nue_slot(nue, y, c)]++;
+        children[counted++] = y;
+    }
+    while (counted > 0)
+        layer->used[ibn_nue_slot(nue, children[--counted], old)]--;
+    if (net->dst[old] != root)
+        layer->used[ibn_nue_slot(nue, old, ibn_next_channel(&nue->job, next, net->dst[old]))]--;
+    next[v] = (uint8_t)(c - net->first[v]);
+    layer->lifted = 1;
+    return 1;
+}
+
+/* Let `u` join the tree by channel `c` after the switch behind `c` has moved to another channel; return whether that
+ * worked. */
+static int make_room(tree_t *tree, int32_t u, int32_t c)
+{
+    const ibn_network *net = tree->nue->job.net;
+    grower_t *grower = tree->grower;
+    int32_t v = net->dst[c], old = hop(tree, v);
+    for (int32_t other = net->first[v]; other < net->first[v + 1]; other++) {
+        int32_t w = net->dst[other];
+        if (w == u || grower->depth[w] < 0 || other == old
+            || !ibn_layer_allows(tree->nue, tree->layer, grower, c, other))
+            continue;
+        int32_t slot = ibn_nue_slot(tree->nue, c, other);
+        tree->layer->used[slot]++;
+        grower->logged = 0;
+        int moved = ibn_nue_move_subtree(tree->nue, tree->layer, grower, tree->next, tree->root, v, other);
+        tree->layer->used[slot]--;
+        if (!moved) {
+            ibn_layer_forget(tree->layer, grower);
+            continue;
+        }
+        if (tree->share > 0.0) {
+            double flow = ibn_nue_flow_through(tree->nue, grower, tree->next, tree->target, v);
+            send(tree, v, -flow);
+            take(tree, v, other);
+            send(tree, v, flow);
+        }
+        take(tree, v, other);
+        grower->account.queue[tree->reached] = u;
+        join(tree, u, c);
+        tree->depth++;
+        return 1;
+    }
+    return 0;
+}
+
+/* Let one switch join that found no allowed channel, by a local change of the tree; return whether that worked. */
+static int backtrack(tree_t *tree)
+{
+    const ibn_network *net = tree->nue->job.net;
+    for (int32_t u = 0; u < net->switches; u++) {
+        if (tree->grower->depth[u] >= 0)
+            continue;
+        for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+            int32_t v = net->dst[c];
+            if (v != tree->root && tree->grower->depth[v] >= 0 && make_room(tree, u, c))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* Compute the tree of a destination, and count its dependencies and flow. */
+void ibn_nue_grow_tree(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
+{
+    const ibn_network *net = nue->job.net;
+    const int32_t *family = nue->job.targets->family_first + nue->job.family_of[target];
+    int32_t root = nue->job.targets->root[target];
+    uint8_t *next = nue->job.next + (int64_t)target * net->switches;
+    tree_t tree = {.nue = nue,
+                   .layer = layer,
+                   .grower = grower,
+                   .next = next,
+                   .target = target,
+                   .root = root,
+                   .has_siblings = family[1] - family[0] > 1,
+                   .share = nue->job.targets->share[target],
+                   .reached = 1};
+    memset(next, NO_CHANNEL, (size_t)net->switches);
+    for (int32_t u = 0; u < net->switches; u++)
+        grower->depth[u] = -1;
+    grower->depth[root] = 0;
+    grower->account.queue[0] = root;
+    spread_out(&tree, 0);
+    while (tree.reached < nue->part_size[root] && backtrack(&tree))
+        spread_out(&tree, tree.reached - 1);
+    nue->escaped[target] =
+        tree.reached < nue->part_size[root] ? ibn_nue_take_escape_path(nue, layer, grower, target) : 0;
+}

@@ -1,0 +1,287 @@
+/* Complete CDG of one layer: which dependencies are used, and which are allowed.
+ *
+ * A topological order of the used ones is kept up to date (D. J. Pearce, P. H. J. Kelly, ACM J. Exp. Algorithmics
+ * 11, 2006).  So most questions take one comparison of two positions, and the others a search between these. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "nue/internal/nue_job.h"
+
+#define FEW 64 /* numbers up to which insertion sort is faster */
+
+static int by_number(const void *one, const void *two)
+{
+    int32_t a = *(const int32_t *)one, b = *(const int32_t *)two;
+    return (a > b) - (a < b);
+}
+
+/* Mark the switches that have a destination of the layer in their subtree of the escape tree. */
+static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, uint8_t *wanted)
+{
+    const ibn_network *net = nue->job.net;
+    memset(wanted, 0, (size_t)net->switches);
+    for (int32_t target = 0; target < nue->job.targets->count; target++)
+        if (nue->target_layer[target] == number)
+            for (int32_t u = nue->job.targets->root[target]; !wanted[u]; u = net->dst[layer->parent[u]]) {
+                wanted[u] = 1;
+                if (layer->parent[u] < 0)
+                    break;
+            }
+}
+
+/* Count the dependencies of the escape tree as used for good: those upwards, and those down to destinations of the
+ * layer. */
+static void plant_escape_tree(const nue_t *nue, layer_t *layer, const uint8_t *wanted)
+{
+    const ibn_network *net = nue->job.net;
+    for (int32_t u = 0; u < net->switches; u++) {
+        int32_t up = layer->parent[u];
+        if (up < 0)
+            continue;
+        int32_t v = net->dst[up], down = nue->options->reverse[up];
+        if (layer->parent[v] >= 0) {
+            layer->used[ibn_nue_slot(nue, up, layer->parent[v])]++;
+            if (wanted[u])
+                layer->used[ibn_nue_slot(nue, nue->options->reverse[layer->parent[v]], down)]++;
+        }
+        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1] && wanted[u]; i++) {
+            int32_t other = net->into[i];
+            if (layer->parent[net->src[other]] == other && net->src[other] != u)
+                layer->used[ibn_nue_slot(nue, other, down)]++;
+        }
+    }
+}
+
+/* Allocate a layer, and count the dependencies of its escape tree; return nonzero if memory ran out. */
+int ibn_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number)
+{
+    const ibn_network *net = nue->job.net;
+    size_t channels = (size_t)net->channels + 1, slots = (size_t)nue->slots + 1;
+    uint8_t *wanted = malloc((size_t)net->switches + 1);
+    layer->used = calloc(slots, sizeof *layer->used);
+    layer->blocked = calloc(slots, sizeof *layer->blocked);
+    layer->place = malloc(channels * sizeof *layer->place);
+    layer->at = malloc(channels * sizeof *layer->at);
+    layer->parent = nue->options->parent + (int64_t)number * net->switches;
+    layer->epoch = 1;
+    int failed = !wanted || !layer->used || !layer->blocked || !layer->place || !layer->at;
+    if (!failed) {
+        mark_wanted(nue, layer, number, wanted);
+        plant_escape_tree(nue, layer, wanted);
+        failed = ibn_layer_sort(nue, layer, nue->options->rank + (int64_t)number * net->channels);
+    }
+    free(wanted);
+    return failed;
+}
+
+void ibn_layer_release(layer_t *layer)
+{
+    free(layer->used);
+    free(layer->blocked);
+    free(layer->place);
+    free(layer->at);
+}
+
+/* Begin a new epoch without blocked dependencies: used ones were removed since. */
+void ibn_layer_unblock(const nue_t *nue, layer_t *layer)
+{
+    layer->lifted = 0;
+    if (++layer->epoch == 0) {
+        memset(layer->blocked, 0, (size_t)nue->slots * sizeof *layer->blocked);
+        layer->epoch = 1;
+    }
+}
+
+/* Unblock the logged dependencies: the dependencies in use that blocked them were removed. */
+void ibn_layer_forget(layer_t *layer, grower_t *grower)
+{
+    while (grower->logged > 0)
+        layer->blocked[grower->log[--grower->logged]] = (uint16_t)(layer->epoch - 1);
+}
+
+/* Collect the channels that used dependencies reach from `b`, at positions before that of `a`; return how many, or
+ * -1 if they reach `a` itself. */
+static int32_t search_forward(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t top = 0, found = 0, limit = layer->place[a], stamp = ++grower->search;
+    grower->stack[top++] = b;
+    grower->mark[b] = stamp;
+    while (top > 0) {
+        int32_t x = grower->stack[--top], v = net->dst[x];
+        grower->forward[found++] = x;
+        const int32_t *used = layer->used + nue->slot_first[x];
+        for (int32_t y = net->first[v]; y < net->first[v + 1]; y++, used++) {
+            if (!*used)
+                continue;
+            if (y == a)
+                return -1;
+            if (grower->mark[y] != stamp && layer->place[y] < limit) {
+                grower->mark[y] = stamp;
+                grower->stack[top++] = y;
+            }
+        }
+    }
+    return found;
+}
+
+/* Collect the channels from which used dependencies reach `a`, at positions behind that of `b`; return how many. */
+static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t top = 0, found = 0, limit = layer->place[b], stamp = ++grower->search;
+    grower->stack[top++] = a;
+    grower->mark[a] = stamp;
+    while (top > 0) {
+        int32_t x = grower->stack[--top], v = net->src[x], index = x - net->first[v];
+        grower->backward[found++] = x;
+        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
+            int32_t y = net->into[i];
+            if (grower->mark[y] != stamp && layer->place[y] > limit && layer->used[nue->slot_first[y] + index]) {
+                grower->mark[y] = stamp;
+                grower->stack[top++] = y;
+            }
+        }
+    }
+    return found;
+}
+
+/* Sort numbers in place. */
+static void sort(int32_t *numbers, int32_t count)
+{
+    if (count > FEW) {
+        qsort(numbers, (size_t)count, sizeof *numbers, by_number);
+        return;
+    }
+    for (int32_t i = 1; i < count; i++) {
+        int32_t number = numbers[i], j = i;
+        for (; j > 0 && numbers[j - 1] > number; j--)
+            numbers[j] = numbers[j - 1];
+        numbers[j] = number;
+    }
+}
+
+/* Reassign the positions of both sets among them: the backward set comes first, each set in its old order. */
+static void reorder(layer_t *layer, grower_t *grower, int32_t backward, int32_t forward)
+{
+    int32_t *pool = grower->places, total = backward + forward;
+    for (int32_t i = 0; i < backward; i++)
+        grower->backward[i] = layer->place[grower->backward[i]];
+    for (int32_t i = 0; i < forward; i++)
+        grower->forward[i] = layer->place[grower->forward[i]];
+    sort(grower->backward, backward);
+    sort(grower->forward, forward);
+    for (int32_t i = 0, b = 0, f = 0; i < total; i++)
+        pool[i] = f == forward || (b < backward && grower->backward[b] < grower->forward[f]) ? grower->backward[b++]
+                                                                                             : grower->forward[f++];
+    for (int32_t i = 0; i < total; i++)
+        grower->stack[i] = layer->at[i < backward ? grower->backward[i] : grower->forward[i - backward]];
+    for (int32_t i = 0; i < total; i++) {
+        layer->at[pool[i]] = grower->stack[i];
+        layer->place[grower->stack[i]] = pool[i];
+    }
+}
+
+/* Return whether a packet may go on by `b` after `a`.  The dependency is not counted as used, but the order admits
+ * it from now on. */
+int ibn_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b)
+{
+    int32_t slot = ibn_nue_slot(nue, a, b);
+    if (layer->place[a] < layer->place[b])
+        return !layer->lifted || layer->blocked[slot] != layer->epoch;
+    if (layer->blocked[slot] == layer->epoch)
+        return 0;
+    int32_t forward = search_forward(nue, layer, grower, a, b);
+    if (forward < 0) {
+        layer->blocked[slot] = layer->epoch;
+        if (grower->logged < nue->job.net->switches)
+            grower->log[grower->logged++] = slot;
+        return 0;
+    }
+    reorder(layer, grower, search_backward(nue, layer, grower, a, b), forward);
+    return 1;
+}
+
+/* Add `step` to the count of every dependency of a tree. */
+void ibn_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, int32_t root, int32_t step)
+{
+    int32_t a, b;
+    for (int32_t u = 0; u < nue->job.net->switches; u++)
+        if (ibn_nue_first_dependency(nue, next, u, root, &a, &b))
+            layer->used[ibn_nue_slot(nue, a, b)] += step;
+}
+
+/* Count the dependencies of a tree that was removed before and is known to fit. */
+void ibn_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
+{
+    int32_t a, b;
+    ibn_layer_unblock(nue, layer);
+    for (int32_t u = 0; u < nue->job.net->switches; u++) {
+        if (!ibn_nue_first_dependency(nue, next, u, root, &a, &b))
+            continue;
+        ibn_layer_allows(nue, layer, grower, a, b);
+        layer->used[ibn_nue_slot(nue, a, b)]++;
+    }
+}
+
+/* Entry of the heap: a channel all of whose predecessors have positions. */
+typedef struct {
+    double rank;
+    int32_t channel;
+} ready_t;
+
+/* Return whether one entry leaves the heap before the other. */
+static int before(ready_t one, ready_t two)
+{
+    return one.rank < two.rank || (one.rank == two.rank && one.channel < two.channel);
+}
+
+static void push(ready_t *heap, int32_t size, ready_t new)
+{
+    int32_t i = size;
+    for (; i > 0 && before(new, heap[(i - 1) / 2]); i = (i - 1) / 2)
+        heap[i] = heap[(i - 1) / 2];
+    heap[i] = new;
+}
+
+static ready_t pop(ready_t *heap, int32_t size)
+{
+    ready_t top = heap[0], last = heap[size - 1];
+    int32_t i = 0, child;
+    while ((child = 2 * i + 1) < size - 1) {
+        if (child + 1 < size - 1 && before(heap[child + 1], heap[child]))
+            child++;
+        if (!before(heap[child], last))
+            break;
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = last;
+    return top;
+}
+
+/* Sort the channels by rank, as far as the used dependencies, which are acyclic, allow it. */
+int ibn_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t *waits = calloc((size_t)net->channels + 1, sizeof *waits), size = 0, done = 0;
+    ready_t *heap = malloc(((size_t)net->channels + 1) * sizeof *heap);
+    int failed = !waits || !heap;
+    for (int32_t a = 0; a < net->channels && !failed; a++)
+        for (int32_t b = net->first[net->dst[a]]; b < net->first[net->dst[a] + 1]; b++)
+            waits[b] += layer->used[ibn_nue_slot(nue, a, b)] > 0;
+    for (int32_t c = 0; c < net->channels && !failed; c++)
+        if (waits[c] == 0)
+            push(heap, size++, (ready_t){.rank = rank[c], .channel = c});
+    for (; size > 0; done++) {
+        int32_t a = pop(heap, size--).channel;
+        layer->at[done] = a;
+        layer->place[a] = done;
+        for (int32_t b = net->first[net->dst[a]]; b < net->first[net->dst[a] + 1]; b++)
+            if (layer->used[ibn_nue_slot(nue, a, b)] && --waits[b] == 0)
+                push(heap, size++, (ready_t){.rank = rank[b], .channel = b});
+    }
+    free(waits);
+    free(heap);
+    return failed;
+}

@@ -1,0 +1,78 @@
+/* Local search: while a channel has the peak utilisation, single next hops move off it, if their layers allow that
+ * and it lowers the sum of all weights. */
+#include "nue/internal/nue_job.h"
+
+#define ROUNDS 64
+
+/* Move destination `target` off its channel at `u` if that lowers the sum of all weights; return whether it was
+ * moved. */
+static int improve(const nue_t *nue, grower_t *grower, int32_t target, int32_t u)
+{
+    const job_t *job = &nue->job;
+    const ibn_network *net = job->net;
+    load_account *account = &grower->account;
+    uint8_t *next = job->next + (int64_t)target * net->switches, kept = next[u];
+    int32_t root = job->targets->root[target];
+    layer_t *layer = &nue->layer[nue->target_layer[target]];
+    int32_t taken = ibn_lmc_siblings(job, target, u, net->first[u] + kept);
+    double flow = ibn_nue_flow_through(nue, grower, next, target, u), before = account->potential;
+    if (flow == 0.0)
+        return 0;
+    ibn_nue_add_flow(nue, account, next, u, root, -flow);
+    double lifted = before - account->potential;
+    for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+        int32_t v = net->dst[c];
+        if (c - net->first[u] == kept || ibn_lmc_siblings(job, target, u, c) > taken
+            || (v != root && next[v] == NO_CHANNEL))
+            continue;
+        double cost = 0.0;
+        int32_t at = u;
+        for (int32_t way = c; at != root; way = ibn_next_channel(job, next, at)) {
+            cost += ibn_channel_weight(job, account, way, account->load[way] + flow) - account->weight[way];
+            at = net->dst[way];
+            if (at == u || cost >= lifted - 1e-9)
+                break;
+            if (at == root)
+                break;
+        }
+        if (at != root || cost >= lifted - 1e-9)
+            continue;
+        grower->logged = 0;
+        if (!ibn_nue_move_subtree(nue, layer, grower, next, root, u, c)) {
+            ibn_layer_forget(layer, grower);
+            continue;
+        }
+        ibn_nue_add_flow(nue, account, next, u, root, flow);
+        return 1;
+    }
+    ibn_nue_add_flow(nue, account, next, u, root, flow);
+    return 0;
+}
+
+/* Move one destination off a channel; return whether that worked. */
+static int relieve(const nue_t *nue, grower_t *grower, int32_t channel)
+{
+    const ibn_network *net = nue->job.net;
+    int32_t u = net->src[channel];
+    uint8_t index = (uint8_t)(channel - net->first[u]);
+    for (int32_t target = 0; target < nue->job.targets->count; target++)
+        if (nue->job.next[(int64_t)target * net->switches + u] == index && improve(nue, grower, target, u))
+            return 1;
+    return 0;
+}
+
+void ibn_nue_local_search(const nue_t *nue, grower_t *grower)
+{
+    const ibn_network *net = nue->job.net;
+    load_account *account = &grower->account;
+    for (int32_t round = 0; round < ROUNDS; round++) {
+        double peak = 0.0;
+        for (int32_t l = 0; l < nue->options->layers; l++)
+            ibn_layer_unblock(nue, &nue->layer[l]);
+        for (int32_t c = 0; c < net->channels; c++)
+            peak = fmax(peak, account->load[c] * net->slowness[c]);
+        for (int32_t c = 0; c < net->channels; c++)
+            if (account->load[c] * net->slowness[c] >= peak && !relieve(nue, grower, c))
+                return;
+    }
+}

@@ -1,0 +1,76 @@
+/* Find switches that could give a root a path by moving, as far as that takes no search: see
+ * internal/repair_state.h. */
+#include "repair/internal/repair_state.h"
+
+/* Return whether the CDG edge from one channel into another may be allowed on all of these VLs: none is known to
+ * exclude it. */
+static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t next)
+{
+    const int32_t dependency = job->graph.turn_first[c] + next - job->f->first[job->f->dst[c]];
+    bool out = false;
+    for (; vls && !out; vls &= vls - 1)
+        out = ibn_repair_is_excluded(job, (acyclic_step){c, dependency}, next, __builtin_ctz(vls));
+    return !out;
+}
+
+/* Count the children of the queued root that cannot follow it into channel c, two at most; *who: the last one
+ * counted. */
+static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
+{
+    int32_t count = 0;
+    for (int32_t i = 1; count < 2 && i <= job->children; i++)
+        if (!may_turn(job, job->vls[i], job->through[i], c)) {
+            *who = job->queue[i];
+            count++;
+        }
+    return count;
+}
+
+/* Note the switches that could help the queued root to use channel c by moving, while only_monotone is set.  These
+ * are the only child that cannot follow (`who`), or the switch behind c, or, if that switch is cut off, the switches
+ * on its path. */
+static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t who)
+{
+    int32_t v = job->f->dst[c];
+    if (job->cut_off[v] != job->stamp) {
+        if (count == 0)
+            job->can_help[v] = job->displacement;
+        else if (v == job->target || may_turn(job, job->vls[0], c, ibn_repair_next_channel(job, v)))
+            job->can_help[who] = job->displacement;
+        return;
+    }
+    for (; v != job->queue[0] && ibn_repair_entry(job, v) != NO_ROUTE; v = job->f->dst[ibn_repair_next_channel(job, v)])
+        if (count == 0 || v == who)
+            job->can_help[v] = job->displacement;
+}
+
+/* Note in can_help the switches that could help the queued root by moving; return whether any switch could, even one
+ * that is not noted. */
+bool ibn_repair_note_displaceable(repair_state *job)
+{
+    const repair_fabric *f = job->f;
+    const int32_t u = job->queue[0];
+    bool anyone = job->sls_may_change;
+    job->displacement++;
+    for (int32_t c = f->first[u]; c < f->first[u + 1] && !anyone; c++) {
+        int32_t who = -1;
+        const int32_t count = f->alive[c] ? hindrances(job, c, &who) : 2;
+        anyone = count == 0 && !job->only_monotone;
+        if (count < 2 && job->only_monotone)
+            note_helpers(job, c, count, who);
+        else if (count == 1)
+            job->can_help[who] = job->displacement;
+    }
+    return anyone;
+}
+
+/* Return whether a root may go to switch x and on by channel `next`.  This is tested only while only_monotone is
+ * set. */
+bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next)
+{
+    const repair_fabric *f = job->f;
+    bool may = !job->only_monotone;
+    for (int32_t c = f->first[root]; c < f->first[root + 1] && !may; c++)
+        may = f->alive[c] && f->dst[c] == x && may_turn(job, job->required_vls, c, next);
+    return may;
+}

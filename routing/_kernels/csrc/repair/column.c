@@ -1,0 +1,197 @@
+/* Repair one column: each root looks for a path of its own, then displaces other switches, then uses other VLs. */
+#include "repair/internal/repair_state.h"
+
+#include <string.h>
+
+/* Return whether subtrees may be split over VLs, and the work limit for that is not reached. */
+static bool may_split(const repair_state *job)
+{
+    return job->f->by_parts && job->f->sl_by_switch && !job->f->replies && job->parts_budget > 0;
+}
+
+/* Begin to split subtrees over VLs; at most `deferred` switches of the column may be deferred. */
+static void begin_parts(repair_state *job, int32_t deferred)
+{
+    job->sls_may_change = job->splits_subtrees = true;
+    job->most_deferred = deferred < MOST_DEFERRED ? deferred : MOST_DEFERRED;
+    job->search_budget = job->graph.visited + SEARCH_BUDGET;
+    job->parts_budget += job->graph.visited;
+}
+
+/* Stop splitting subtrees over VLs, and charge the visits of the searches. */
+static void end_parts(repair_state *job)
+{
+    job->sls_may_change = job->splits_subtrees = false;
+    job->most_deferred = 0;
+    job->parts_budget -= job->graph.visited;
+}
+
+/* Attach roots with changes of SLs: first the traffic of a VL as a whole, then part by part.  Return how many are
+ * left. */
+static int32_t attach_on_other_vls(repair_state *job, int32_t count)
+{
+    if (count == 0 || !job->f->sl_by_switch || job->f->replies)
+        return count;
+    job->sls_may_change = true;
+    count = ibn_repair_displace_all(job, ibn_repair_attach_roots(job, count));
+    job->sls_may_change = false;
+    if (count > 0 && may_split(job)) {
+        const int32_t had = count;
+        begin_parts(job, 0);
+        count = ibn_repair_displace_all(job, ibn_repair_attach_roots(job, count));
+        end_parts(job);
+        job->counts[BY_PARTS] += had - count;
+    }
+    return count;
+}
+
+void ibn_repair_begin_column(repair_state *job, int32_t lid)
+{
+    job->lid = lid;
+    job->deferred_count = 0;
+    job->target = job->f->lid_switch[lid];
+    job->stamp++;
+}
+
+/* Attach a root by its preferred entry, on another VL if necessary; return whether it was attached. */
+static bool keeps_entry(repair_state *job, int32_t root)
+{
+    const repair_fabric *f = job->f;
+    const uint8_t port = f->preferred[(int64_t)root * f->lids + job->lid];
+    const int32_t c = f->at_port[(int64_t)root * 256 + port];
+    if (c < 0 || !f->alive[c] || ibn_repair_hops(job, f->dst[c]) < 0)
+        return false;
+    ibn_repair_collect_subtree(job, root);
+    job->sls_may_change = f->sl_by_switch && !f->replies;
+    job->changed_sl_count = 0;
+    const bool added_edge = ibn_repair_admits(job, c);
+    job->sls_may_change = false;
+    if (!added_edge)
+        return false;
+    ibn_repair_set_entry(job, root, port);
+    ibn_repair_attach_subtree(job);
+    ibn_repair_add_flow(job, root, job->flow[0]);
+    return true;
+}
+
+/* Attach a root by its preferred entry, on another path, by displacing a switch, or on another VL; return whether it
+ * was attached. */
+static bool is_let_in(repair_state *job, int32_t root)
+{
+    int32_t ignored = INT32_MAX;
+    if (keeps_entry(job, root))
+        return true;
+    if (ibn_repair_attach_root(job, root, 0, &ignored) || ibn_repair_displace(job, root))
+        return true;
+    if (!job->f->sl_by_switch || job->f->replies)
+        return false;
+    job->sls_may_change = true;
+    const bool found = ibn_repair_attach_root(job, root, 0, &ignored);
+    job->sls_may_change = false;
+    return found;
+}
+
+/* Detach the children of the first root that has any, so that they become roots; return the number of roots, or -1
+ * if no root has children. */
+static int32_t split(repair_state *job, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        ibn_repair_collect_subtree(job, job->roots[i]);
+        if (job->children == 0)
+            continue;
+        memmove(job->roots + i + 1 + job->children, job->roots + i + 1, (size_t)(count - i - 1) * sizeof *job->roots);
+        for (int32_t k = 1; k <= job->children; k++) {
+            job->roots[i + k] = job->queue[k];
+            job->load[job->through[k]] -= job->flow[k];
+            ibn_repair_set_entry(job, job->queue[k], NO_ROUTE);
+        }
+        return count + job->children;
+    }
+    return -1;
+}
+
+/* Attach a root with its subtree split over VLs, where up to `most` switches of the column may be deferred; return
+ * whether it was attached. */
+static bool is_let_in_without(repair_state *job, int32_t root, int32_t most)
+{
+    int32_t ignored = INT32_MAX;
+    begin_parts(job, most);
+    const bool found = ibn_repair_attach_root(job, root, 0, &ignored) || ibn_repair_displace(job, root);
+    end_parts(job);
+    return found;
+}
+
+/* Find a root that can be attached if a few of its descendants, which block it, are deferred.  The deferred switches
+ * become roots.  Return the number of roots, or -1 if that helps no root. */
+static int32_t leave_behind(repair_state *job, int32_t count)
+{
+    static const int32_t more[] = {1, 3, 8};
+    const int32_t had = job->deferred_count;
+    int32_t found = -1;
+    for (size_t k = 0; k < sizeof more / sizeof *more && had < MOST_DEFERRED && found < 0; k++)
+        for (int32_t i = 0; i < count && found < 0 && may_split(job); i++)
+            found = is_let_in_without(job, job->roots[i], had + more[k]) ? i : -1;
+    if (found < 0)
+        return -1;
+    const int32_t deferred = job->deferred_count - had;
+    job->counts[BY_PARTS]++;
+    memmove(job->roots + found + deferred, job->roots + found + 1, (size_t)(count - found - 1) * sizeof *job->roots);
+    for (int32_t k = 0; k < deferred; k++)
+        job->roots[found + k] = job->deferred[had + k].at;
+    return count - 1 + deferred;
+}
+
+/* Attach roots, and split the subtrees of those that find no path; return how many are left. */
+static int32_t attach_pieces(repair_state *job, int32_t count)
+{
+    while (count > 0) {
+        int32_t left = 0;
+        for (int32_t i = 0; i < count; i++)
+            if (!is_let_in(job, job->roots[i]))
+                job->roots[left++] = job->roots[i];
+        const bool stuck = left == count;
+        count = left;
+        if (stuck && (count = leave_behind(job, left)) < 0 && (count = split(job, left)) < 0)
+            return left;
+    }
+    return 0;
+}
+
+/* Make the switches with missing entries the roots, and detach their subtrees. */
+static void take_holes(repair_state *job, const int32_t *missing, int32_t count)
+{
+    ibn_repair_begin_column(job, job->lid);
+    memcpy(job->roots, missing, (size_t)count * sizeof *missing);
+    for (int32_t i = 0; i < count; i++)
+        ibn_repair_detach(job, missing[i]);
+}
+
+/* Fill the missing entries by paths along the order as it is, which takes no search for cycles; return whether all
+ * were filled.  If not, the column is restored. */
+static bool climbs(repair_state *job, const int32_t *missing, int32_t count)
+{
+    /* Where SLs may change, changing them is a smaller change than taking such paths. */
+    if (!job->f->climb_first || job->no_monotone_path[job->target] || (job->f->sl_by_switch && !job->f->replies))
+        return false;
+    take_holes(job, missing, count);
+    job->only_monotone = true;
+    job->displacements = 0;
+    const int32_t left = attach_pieces(job, ibn_repair_displace_all(job, ibn_repair_attach_roots(job, count)));
+    job->only_monotone = false;
+    if (left == 0)
+        return true;
+    job->no_monotone_path[job->target] = 1;
+    ibn_repair_restore_column(job);
+    return false;
+}
+
+/* Fill the missing entries of a column along the order, else by any paths without a cycle, on other VLs at last.
+ * Return whether all were filled. */
+bool ibn_repair_fill_column(repair_state *job, const int32_t *missing, int32_t count)
+{
+    if (climbs(job, missing, count))
+        return true;
+    take_holes(job, missing, count);
+    const int32_t left = ibn_repair_displace_all(job, ibn_repair_attach_roots(job, count));
+    return attach_pieces(job, attach_on_other_vls(job, left)) == 0;
+}

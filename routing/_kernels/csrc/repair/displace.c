@@ -1,0 +1,137 @@
+/* Displacement: if a root finds no path, another switch moves to another path, with which the root finds one. */
+#include "repair/internal/repair_state.h"
+
+#include <string.h>
+
+/* Limits: switches of a subtree that are tried for one root, and attempts in a column while only_monotone is set. */
+enum { MOST_CANDIDATES = 32, MOST_MONOTONE_TRIALS = 400 };
+
+/* Attach a root while the CDG edges of a moved switch are in on trial; return whether it was attached.  If not, the
+ * edges of the moved switch are removed. */
+static bool follows(repair_state *job, int32_t root)
+{
+    int32_t ignored = INT32_MAX;
+    const int32_t tried = job->added_count;
+    added_edge *trial = job->added;
+    job->added = job->spare;
+    job->spare = trial;
+    job->on_trial = true;
+    job->blocked_count = 0;
+    const bool found = ibn_repair_attach_root(job, root, 0, &ignored);
+    job->on_trial = false;
+    if (found)
+        return true;
+    job->spare = job->added;
+    job->added = trial;
+    job->added_count = tried;
+    ibn_repair_undo(job);
+    ibn_repair_unblock(job, 0);
+    return false;
+}
+
+/* Restore the SLs that the last attempt changed. */
+static void restore_sls(repair_state *job)
+{
+    while (job->changed_sl_count > 0) {
+        const saved_entry k = job->changed_sls[--job->changed_sl_count];
+        job->sl[(int64_t)k.at * job->f->lids + job->lid] = k.level;
+    }
+}
+
+/* Attach a root by moving switch x, which is in its subtree or next to it, to another path; return whether that
+ * worked.  If not, everything is as before. */
+static bool displaces(repair_state *job, int32_t root, int32_t x)
+{
+    int32_t ignored = INT32_MAX;
+    const uint8_t held = ibn_repair_entry(job, x);
+    const bool hung = job->cut_off[x] == job->stamp;
+    const int32_t deferred = job->deferred_count;
+    if (hung)
+        ibn_repair_collect_subtree(job, x);
+    else
+        ibn_repair_detach(job, x);
+    const int64_t carried = job->flow[0];
+    ibn_repair_add_flow(job, x, -carried);
+    ibn_repair_set_entry(job, x, NO_ROUTE);
+    const int32_t count = ibn_repair_candidates(job, x, 0, &ignored);
+    memcpy(job->others, job->candidates, (size_t)count * sizeof *job->others);
+    for (int32_t i = 0; i < count; i++) {
+        job->changed_sl_count = 0;
+        const int32_t c = job->others[i].channel;
+        if (job->f->port[c] == held || (!hung && !ibn_repair_may_follow(job, root, x, c)) || !ibn_repair_admits(job, c))
+            continue;
+        ibn_repair_set_entry(job, x, job->f->port[c]);
+        ibn_repair_attach_subtree(job);
+        const int64_t flow = job->flow[0];
+        ibn_repair_add_flow(job, x, flow);
+        if (follows(job, root))
+            return true;
+        ibn_repair_add_flow(job, x, -flow);
+        ibn_repair_set_entry(job, x, NO_ROUTE);
+        restore_sls(job);
+        ibn_repair_recall_deferred(job, deferred);
+        ibn_repair_detach(job, x);
+    }
+    ibn_repair_set_entry(job, x, held);
+    ibn_repair_add_flow(job, x, carried);
+    if (!hung) {
+        ibn_repair_collect_subtree(job, x);
+        ibn_repair_attach_subtree(job);
+    }
+    return false;
+}
+
+/* Try to move switch x for a root, within the limits; return whether the root was attached. */
+static bool may_displace(repair_state *job, int32_t root, int32_t x)
+{
+    /* Another root must not be moved: it is attached again later, and its path could then lead back to it. */
+    if (x == job->target || x == root || ibn_repair_entry(job, x) == NO_ROUTE
+        || job->graph.visited > job->search_budget)
+        return false;
+    /* Paths along the order need no search, so the search budget does not limit their cost. */
+    if ((job->only_monotone && ++job->displacements > MOST_MONOTONE_TRIALS) || !displaces(job, root, x))
+        return false;
+    job->last_displaced[root] = x + 1;
+    return true;
+}
+
+/* Attach a root by moving another switch: the one that was moved for it last, one of its subtree, or a neighbour.
+ * Return whether it was attached. */
+bool ibn_repair_displace(repair_state *job, int32_t root)
+{
+    const repair_fabric *f = job->f;
+    const int32_t last = job->last_displaced[root] - 1;
+    ibn_repair_collect_subtree(job, root);
+    const int32_t count = job->subtree_size < MOST_CANDIDATES ? job->subtree_size : MOST_CANDIDATES;
+    memcpy(job->members, job->queue, (size_t)count * sizeof *job->members);
+    job->required_vls = job->vls[0];
+    const bool anyone = ibn_repair_note_displaceable(job);
+    const int32_t number = job->displacement;
+    if (last >= 0 && f->part[last] == f->part[root] && (anyone || job->can_help[last] == number)
+        && may_displace(job, root, last))
+        return true;
+    for (int32_t i = 1; i < count; i++)
+        if (job->members[i] != last && (anyone || job->can_help[job->members[i]] == number)
+            && may_displace(job, root, job->members[i]))
+            return true;
+    for (int32_t c = f->first[root]; c < f->first[root + 1]; c++)
+        if (f->alive[c] && job->cut_off[f->dst[c]] != job->stamp && f->dst[c] != last
+            && (anyone || job->can_help[f->dst[c]] == number) && may_displace(job, root, f->dst[c]))
+            return true;
+    return false;
+}
+
+/* Displace switches for roots as long as that helps; return how many roots are left. */
+int32_t ibn_repair_displace_all(repair_state *job, int32_t count)
+{
+    for (bool helped = true; helped && count > 0;) {
+        helped = false;
+        for (int32_t i = count - 1; i >= 0 && !helped; i--)
+            if (ibn_repair_displace(job, job->roots[i])) {
+                memmove(job->roots + i, job->roots + i + 1, (size_t)(count - 1 - i) * sizeof *job->roots);
+                count = ibn_repair_attach_roots(job, count - 1);
+                helped = true;
+            }
+    }
+    return count;
+}

@@ -1,0 +1,289 @@
+/* Fill missing LFT entries with the fewest changes: see min_change_paths.h. */
+#include "repair/min_change_paths.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+enum { NONE = -1 };
+
+/* A search path that ends with channel `last`; its earlier channels are found through `reached`. */
+typedef struct {
+    int32_t changes, hops, last; /* entries that the path changes; its length in channels; its last channel */
+} step;
+
+typedef struct {
+    const missing_entries *given;
+    int32_t *channel; /* [S], next channel of each switch in this column; NONE: no entry */
+    int32_t *hops;    /* [S], hops to the target; NONE: the switch is disconnected */
+    int32_t *cut;     /* disconnected switches: none of their packets reaches the target */
+    int32_t cuts;
+    int32_t *root; /* switches whose entries are still missing, ascending */
+    int32_t roots;
+    int32_t *direct;    /* [S], for a missing entry: channel to the connected neighbour with the fewest hops; NONE */
+    int32_t *seen;      /* [S], number of the walk or search that visited each switch last */
+    int32_t dependency; /* number of the current walk or search */
+    int32_t *reached;   /* [S], channel by which the search reached each switch; NONE at its root */
+    int32_t *path;      /* [2 S]: channels of the best path, then of the candidate */
+    step *heap;         /* [C]: binary heap of paths to expand */
+    int32_t size;
+} fewest_job;
+
+/* Compare lexicographically two paths of equal length that end with channels c and d: negative, 0 or positive. */
+static int32_t compare_ways(const fewest_job *job, int32_t c, int32_t d)
+{
+    const int32_t *src = job->given->src;
+    int32_t order = 0;
+    while (c != d) {
+        order = c < d ? -1 : 1;
+        if (src[c] == src[d])
+            break;
+        c = job->reached[src[c]];
+        d = job->reached[src[d]];
+    }
+    return order;
+}
+
+static bool is_before(const fewest_job *job, step a, step b)
+{
+    if (a.changes != b.changes)
+        return a.changes < b.changes;
+    if (a.hops != b.hops)
+        return a.hops < b.hops;
+    return compare_ways(job, a.last, b.last) < 0;
+}
+
+static void push(fewest_job *job, step entry)
+{
+    int32_t at = job->size++;
+    for (; at > 0 && is_before(job, entry, job->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        job->heap[at] = job->heap[(at - 1) / 2];
+    job->heap[at] = entry;
+}
+
+static step pop(fewest_job *job)
+{
+    const step least = job->heap[0], last = job->heap[--job->size];
+    int32_t at = 0;
+    for (int32_t child = 1; child < job->size; child = 2 * at + 1) {
+        if (child + 1 < job->size && is_before(job, job->heap[child + 1], job->heap[child]))
+            child++;
+        if (!is_before(job, job->heap[child], last))
+            break;
+        job->heap[at] = job->heap[child];
+        at = child;
+    }
+    job->heap[at] = last;
+    return least;
+}
+
+/* Write the channels of a path, from its root on, to `path`.  Returns their number. */
+static int32_t write_way(const fewest_job *job, int32_t last, int32_t *path)
+{
+    int32_t length = 0, at;
+    for (int32_t c = last; c != NONE; c = job->reached[job->given->src[c]])
+        length++;
+    at = length;
+    for (int32_t c = last; c != NONE; c = job->reached[job->given->src[c]])
+        path[--at] = c;
+    return length;
+}
+
+/* The best path found so far from any root; length 0: none. */
+typedef struct {
+    int32_t changes, hops, length;
+    int32_t *path;
+} found_way;
+
+/* Keep a complete path as the best one if it is better than the best so far. */
+static void offer_way(fewest_job *job, step end, found_way *best)
+{
+    int32_t *path = job->path + job->given->switches;
+    if (best->length && (end.changes > best->changes || (end.changes == best->changes && end.hops > best->hops)))
+        return;
+    const int32_t length = write_way(job, end.last, path);
+    if (best->length && end.changes == best->changes && end.hops == best->hops) {
+        int32_t i = 0;
+        while (i < length && i < best->length && path[i] == best->path[i])
+            i++;
+        if (i == best->length || (i < length && path[i] > best->path[i]))
+            return;
+    }
+    memcpy(best->path, path, (size_t)length * sizeof *path);
+    *best = (found_way){end.changes, end.hops, length, best->path};
+}
+
+/* Expand a switch that the search has reached.  A channel to a switch that has a path completes the new path. */
+static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, found_way *best)
+{
+    const missing_entries *given = job->given;
+    for (int32_t c = given->first[s]; c < given->first[s + 1]; c++) {
+        const int32_t t = given->dst[c];
+        step next = {changes + (c != job->channel[s]), hops + 1, c};
+        if (job->hops[t] != NONE) {
+            next.hops += job->hops[t];
+            offer_way(job, next, best);
+        } else if (job->seen[t] != job->dependency && (!best->length || next.changes < best->changes)) {
+            push(job, next);
+        }
+    }
+}
+
+/* Search from a switch with a missing entry for the best path to a connected switch: Dijkstra's algorithm, ordered by
+ * changes, hops and channels. */
+static void search(fewest_job *job, int32_t root, found_way *best)
+{
+    job->dependency++;
+    job->size = 0;
+    job->seen[root] = job->dependency;
+    job->reached[root] = NONE;
+    expand(job, root, 0, 0, best);
+    while (job->size > 0 && (!best->length || job->heap[0].changes < best->changes)) {
+        const step next = pop(job);
+        const int32_t s = job->given->dst[next.last];
+        if (job->seen[s] == job->dependency)
+            continue;
+        job->seen[s] = job->dependency;
+        job->reached[s] = next.last;
+        expand(job, s, next.changes, next.hops, best);
+    }
+}
+
+/* Set the hops of a switch and of all switches on its path, if the path leads to a connected switch. */
+static void walk(fewest_job *job, int32_t s)
+{
+    int32_t length = 0;
+    for (; job->hops[s] == NONE && job->seen[s] != job->dependency; s = job->given->dst[job->channel[s]]) {
+        job->seen[s] = job->dependency;
+        job->path[length++] = s;
+        if (job->channel[s] == NONE)
+            return;
+    }
+    for (int32_t known = job->hops[s]; known != NONE && length > 0;)
+        job->hops[job->path[--length]] = ++known;
+}
+
+/* Offer a connected switch as next hop to its neighbours with missing entries. */
+static void offer_switch(fewest_job *job, int32_t s)
+{
+    const missing_entries *given = job->given;
+    for (int32_t i = given->into_first[s]; i < given->into_first[s + 1]; i++) {
+        const int32_t c = given->into[i], hole = given->src[c], other = job->direct[hole];
+        const int32_t hops = other == NONE ? 0 : job->hops[given->dst[other]];
+        if (job->hops[hole] == NONE && job->channel[hole] == NONE
+            && (other == NONE || job->hops[s] < hops || (job->hops[s] == hops && c < other)))
+            job->direct[hole] = c;
+    }
+}
+
+/* Find the disconnected switches that the last filled path has connected. */
+static void reconnect(fewest_job *job)
+{
+    int32_t left = 0;
+    job->dependency++;
+    for (int32_t i = 0; i < job->cuts; i++)
+        walk(job, job->cut[i]);
+    for (int32_t i = 0; i < job->cuts; i++)
+        if (job->hops[job->cut[i]] == NONE)
+            job->cut[left++] = job->cut[i];
+        else
+            offer_switch(job, job->cut[i]);
+    job->cuts = left;
+}
+
+/* Return the index (in `root`) of the missing entry with the best path of one channel, or NONE. */
+static int32_t next_direct(const fewest_job *job)
+{
+    int32_t best = NONE;
+    for (int32_t i = 0, least = 0; i < job->roots; i++) {
+        const int32_t c = job->direct[job->root[i]];
+        if (c == NONE || (best != NONE && job->hops[job->given->dst[c]] >= least))
+            continue;
+        best = i;
+        least = job->hops[job->given->dst[c]];
+    }
+    return best;
+}
+
+/* Write the path of the next entry to fill to job->path and return the entry's index in `root`; NONE if no missing
+ * entry has a path. */
+static int32_t next_way(fewest_job *job, int32_t *length)
+{
+    found_way best = {.path = job->path};
+    const int32_t nearest = next_direct(job);
+    if (nearest != NONE) {
+        job->path[0] = job->direct[job->root[nearest]];
+        *length = 1;
+        return nearest;
+    }
+    for (int32_t i = 0; i < job->roots; i++)
+        search(job, job->root[i], &best);
+    *length = best.length;
+    for (int32_t i = 0; i < job->roots && best.length; i++)
+        if (job->root[i] == job->given->src[best.path[0]])
+            return i;
+    return NONE;
+}
+
+/* Begin a column: find the disconnected switches and the direct next hops of missing entries. */
+static void begin(fewest_job *job, int32_t target, const uint8_t *hole, const uint8_t *entry)
+{
+    const int32_t switches = job->given->switches;
+    job->roots = job->cuts = 0;
+    job->dependency++;
+    for (int32_t s = 0; s < switches; s++) {
+        job->channel[s] = s == target ? NONE : job->given->at_port[(int64_t)s * 256 + entry[s]];
+        job->hops[s] = job->direct[s] = NONE;
+        if (hole[s])
+            job->root[job->roots++] = s;
+    }
+    job->hops[target] = 0;
+    for (int32_t s = 0; s < switches; s++)
+        walk(job, s);
+    for (int32_t s = 0; s < switches; s++)
+        if (job->hops[s] == NONE)
+            job->cut[job->cuts++] = s;
+    for (int32_t i = 0; i < job->roots; i++) {
+        const int32_t root = job->root[i];
+        for (int32_t c = job->given->first[root]; c < job->given->first[root + 1]; c++) {
+            const int32_t t = job->given->dst[c], other = job->direct[root];
+            if (job->hops[t] != NONE && (other == NONE || job->hops[t] < job->hops[job->given->dst[other]]))
+                job->direct[root] = c;
+        }
+    }
+}
+
+/* Fill the missing entries of a column one by one, the best path first. */
+static void fill(fewest_job *job, int32_t target, const uint8_t *hole, uint8_t *entry)
+{
+    int32_t place, length;
+    begin(job, target, hole, entry);
+    while ((place = next_way(job, &length)) != NONE) {
+        for (int32_t i = 0; i < length; i++) {
+            const int32_t c = job->path[i], s = job->given->src[c];
+            job->channel[s] = c;
+            entry[s] = job->given->port[c];
+        }
+        memmove(job->root + place, job->root + place + 1, (size_t)(--job->roots - place) * sizeof *job->root);
+        reconnect(job);
+    }
+}
+
+int ibn_repair_min_change_paths(const missing_entries *given, uint8_t *entry)
+{
+    const size_t switches = (size_t)given->switches + 1;
+    int32_t *room = calloc(9 * switches, sizeof *room);
+    fewest_job job = {.given = given, .heap = malloc(((size_t)given->channels + 1) * sizeof *job.heap)};
+    int32_t **parts[] = {&job.channel, &job.hops, &job.cut, &job.root, &job.direct, &job.seen, &job.reached, &job.path};
+    for (size_t i = 0; room && i < sizeof parts / sizeof *parts; i++)
+        *parts[i] = room + i * switches;
+    const bool failed = !room || !job.heap;
+    for (int32_t n = 0; n < given->columns && !failed; n++) {
+        const int64_t row = (int64_t)n * given->switches;
+        fill(&job, given->target[n], given->hole + row, entry + row);
+    }
+    free(room);
+    free(job.heap);
+    return failed ? NO_MEMORY : OK;
+}

@@ -1,0 +1,167 @@
+/* Attach roots: each takes the best candidate path that closes no cycle. */
+#include "repair/internal/repair_state.h"
+
+enum { MORE_HOPS = 2 };
+
+/* Return the hops from a switch to the LID, or -1 if it is cut off.  The hops of all switches on the path are
+ * stored. */
+int32_t ibn_repair_hops(repair_state *job, int32_t s)
+{
+    int32_t at = s, count = 0, left = job->f->switches;
+    while (at != job->target && job->known[at] != job->stamp) {
+        const int32_t c = job->cut_off[at] == job->stamp ? -1 : ibn_repair_next_channel(job, at);
+        if (c < 0 || left-- == 0)
+            return -1;
+        at = job->f->dst[c];
+        count++;
+    }
+    const int32_t total = count + (at == job->target ? 0 : job->hops[at]);
+    for (; s != at; s = job->f->dst[ibn_repair_next_channel(job, s)]) {
+        job->known[s] = job->stamp;
+        job->hops[s] = at == job->target ? count : count + job->hops[at];
+        count--;
+    }
+    return total;
+}
+
+/* Return whether candidate a is better than b: the preferred entry first, then near ones by peak, then shorter ones. */
+static bool is_better(const candidate *a, const candidate *b)
+{
+    if (a->old != b->old)
+        return a->old;
+    if (a->near != b->near)
+        return a->near;
+    if (a->near && a->peak != b->peak)
+        return a->peak < b->peak;
+    if (a->hops != b->hops)
+        return a->hops < b->hops;
+    return a->peak != b->peak ? a->peak < b->peak : a->channel < b->channel;
+}
+
+/* Return the highest utilisation on the path that begins with channel c. */
+static int64_t peak_along(const repair_state *job, int32_t c)
+{
+    const repair_fabric *f = job->f;
+    int64_t peak = job->load[c] * f->slowness[c];
+    while (f->dst[c] != job->target) {
+        c = ibn_repair_next_channel(job, f->dst[c]);
+        const int64_t full = job->load[c] * f->slowness[c];
+        peak = full > peak ? full : peak;
+    }
+    return peak;
+}
+
+/* Mark the paths that are at most two hops longer than the shortest. */
+static void mark_near(repair_state *job, int32_t count)
+{
+    int32_t least = INT32_MAX;
+    for (int32_t i = 0; i < count; i++)
+        least = job->candidates[i].hops < least ? job->candidates[i].hops : least;
+    for (int32_t i = 0; i < count; i++)
+        job->candidates[i].near = job->candidates[i].hops <= least + MORE_HOPS;
+}
+
+/* List the channels by which a switch can reach the LID in `level` hops (0: any number); return how many.  *next is
+ * lowered to the least number of hops above `level`. */
+int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next)
+{
+    const repair_fabric *f = job->f;
+    const uint8_t wished = f->preferred[(int64_t)u * f->lids + job->lid];
+    int32_t count = 0;
+    for (int32_t c = f->first[u]; c < f->first[u + 1]; c++) {
+        if (!f->alive[c] || job->cut_off[f->dst[c]] == job->stamp)
+            continue;
+        const int32_t further = ibn_repair_hops(job, f->dst[c]);
+        if (further < 0)
+            continue;
+        if (level == 0 || further + 1 == level)
+            job->candidates[count++] = (candidate){c, further + 1, peak_along(job, c), wished == f->port[c], false};
+        else if (further + 1 > level && further + 1 < *next)
+            *next = further + 1;
+    }
+    mark_near(job, count);
+    return count;
+}
+
+/* Add flow along the path of a switch, up to the LID or to a root. */
+void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
+{
+    while (s != job->target) {
+        const int32_t c = ibn_repair_next_channel(job, s);
+        if (c < 0)
+            return;
+        job->load[c] += flow;
+        s = job->f->dst[c];
+    }
+}
+
+/* Let a switch take the best of `count` candidates that closes no cycle; return whether there is one. */
+static bool take_best(repair_state *job, int32_t u, int32_t count)
+{
+    for (; count > 0; count--) {
+        int32_t best = 0;
+        for (int32_t i = 1; i < count; i++)
+            best = is_better(&job->candidates[i], &job->candidates[best]) ? i : best;
+        const candidate path = job->candidates[best];
+        job->candidates[best] = job->candidates[count - 1];
+        job->candidates[count - 1] = path;
+        if (!ibn_repair_admits(job, path.channel))
+            continue;
+        ibn_repair_set_entry(job, u, job->f->port[path.channel]);
+        return true;
+    }
+    return false;
+}
+
+/* Mark the queued switches as no longer cut off. */
+void ibn_repair_attach_subtree(repair_state *job)
+{
+    for (int32_t i = 0; i < job->subtree_size; i++)
+        job->cut_off[job->queue[i]] = 0;
+}
+
+/* Attach a root by the best candidate that closes no cycle, and add the flow of its subtree; return whether it was
+ * attached. */
+bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t *next)
+{
+    if (!job->on_trial)
+        job->changed_sl_count = 0;
+    const int32_t count = ibn_repair_candidates(job, u, level, next);
+    if (count == 0)
+        return false;
+    ibn_repair_collect_subtree(job, u);
+    if (!take_best(job, u, count))
+        return false;
+    ibn_repair_attach_subtree(job);
+    ibn_repair_add_flow(job, u, job->flow[0]);
+    return true;
+}
+
+/* Attach roots, those with the fewest hops first; return how many are left. */
+int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
+{
+    int32_t level = 1, ignored = INT32_MAX;
+    /* A single root depends on no other root, so it may take longer paths at once. */
+    if (count == 1)
+        return !ibn_repair_attach_root(job, job->roots[0], 0, &ignored);
+    while (count > 0 && level < INT32_MAX) {
+        int32_t next = INT32_MAX, left = 0;
+        for (int32_t i = 0; i < count; i++)
+            if (!ibn_repair_attach_root(job, job->roots[i], level, &next))
+                job->roots[left++] = job->roots[i];
+        /* An attached root offers the others a path that is one hop longer. */
+        level = left < count ? level + 1 : next;
+        count = left;
+    }
+    return count;
+}
+
+/* Mark the subtree of a root as cut off. */
+void ibn_repair_detach(repair_state *job, int32_t root)
+{
+    ibn_repair_collect_subtree(job, root);
+    for (int32_t i = 0; i < job->subtree_size; i++) {
+        job->cut_off[job->queue[i]] = job->stamp;
+        job->known[job->queue[i]] = 0;
+    }
+}

@@ -1,0 +1,470 @@
+/* Move entries of complete LFTs off the channels with the highest utilisation: see repair.h.
+ *
+ * A MOVE gives one switch another next hop towards one LID; the flow of its whole subtree moves with it.  A move is
+ * made only if its dependencies fit into the acyclic CDG of every VL.  The dependencies of replaced entries stay in
+ * that CDG, so most mixtures of old and new entries are free of credit loops, too.
+ *
+ * The search is greedy.  It takes the channel with the highest utilisation and lists the moves that take flow off
+ * it.  It makes those moves first that most reduce the objective: the sum of squares of the utilisations above the
+ * goal. */
+#include "repair/repair.h"
+#include "repair/internal/repair_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+enum { SPENT, WORK, MOVES };
+enum {
+    MORE_HOPS = 2,    /* of a new path, beyond the shortest one at hand */
+    KEEP = 70,        /* percent of a channel's excess above the goal that stays there in one turn */
+    FEW_USERS = 24,   /* LIDs with the most flow on a channel whose moves are listed at first ... */
+    FEW_UPSTREAM = 6, /* ... and switches of each subtree that have a move */
+    MOST_USERS = 96,  /* the limits of a second attempt, if those moves do not help */
+    MOST_UPSTREAM = 24,
+    ROOM = MOST_USERS * MOST_UPSTREAM * 16,
+};
+
+/* A LID whose paths use a channel. */
+typedef struct {
+    int32_t lid;
+    int32_t hops;    /* from the channel to the LID when it was listed */
+    int32_t version; /* version of the LID's column for which the flow was computed; -1: not yet */
+    int64_t flow;    /* flow on the channel towards the LID */
+} channel_user;
+
+typedef struct {
+    channel_user *user; /* [room] */
+    int32_t count, room;
+} user_list;
+
+typedef struct {
+    int32_t lid, at, channel; /* towards this LID, switch `at` takes this channel */
+    int32_t hops;             /* of the new path */
+    double gain; /* decrease of the sum, over all channels, of the squared excess of the utilisation over the goal */
+    bool costs;  /* whether one more entry differs from the previous tables */
+} entry_move;
+
+typedef struct {
+    repair_state *state;           /* state of the repair kernel, which owns the tables */
+    int64_t goal;                  /* utilisation up to which a channel is not relieved */
+    int64_t budget;                /* entries of the budget that are left */
+    int64_t work;                  /* work that is left, in steps */
+    int64_t *counts;               /* [3] */
+    int32_t *version;              /* [L] number of changes of each LID's column */
+    user_list *users;              /* [C] LIDs that use each channel; room 0: not listed yet */
+    int32_t *listed;               /* [L] channel + 1 whose list last had this LID; finds LIDs that are listed twice */
+    uint32_t *old_path, *new_path; /* [C] stamp of the last path that used each channel */
+    uint32_t old_stamp, new_stamp;
+    uint8_t *is_hot, *given_up; /* [C] whether a channel is in `hot`; whether no move relieves it */
+    int32_t *hot, hot_count;    /* [C] channels above the goal */
+    entry_move *moves;          /* [ROOM] */
+    int32_t move_count;
+    bool failed; /* no memory */
+} search;
+
+/* Return the utilisation of a channel. */
+static int64_t utilisation(const search *look, int32_t c)
+{
+    return look->state->load[c] * look->state->f->slowness[c];
+}
+
+/* Make the column of a LID the current one. */
+static void open_column(search *look, int32_t lid)
+{
+    look->state->column++;
+    look->state->saved_count = look->state->changed_sl_count = 0;
+    ibn_repair_begin_column(look->state, lid);
+}
+
+/* Queue the subtree of a switch, and charge the work. */
+static void gather(search *look, int32_t s)
+{
+    ibn_repair_collect_subtree(look->state, s);
+    look->work -= 4 * look->state->subtree_size;
+}
+
+/* Append a LID to the list of a channel. */
+static void add_user(search *look, int32_t c, int32_t lid)
+{
+    user_list *list = &look->users[c];
+    if (list->count == list->room) {
+        const int32_t room = list->room ? 2 * list->room : 64;
+        channel_user *more = realloc(list->user, (size_t)room * sizeof *more);
+        if (!more) {
+            look->failed = true;
+            return;
+        }
+        list->user = more;
+        list->room = room;
+    }
+    list->user[list->count++] = (channel_user){lid, 0, -1, 0};
+}
+
+/* Order LIDs by flow, the largest first. */
+static int by_flow(const void *one, const void *other)
+{
+    const channel_user *a = one, *b = other;
+    return a->flow != b->flow ? (a->flow > b->flow ? -1 : 1) : a->lid < b->lid ? -1 : a->lid > b->lid;
+}
+
+/* Order LIDs by hops, the nearest first. */
+static int by_hops(const void *one, const void *other)
+{
+    const channel_user *a = one, *b = other;
+    return a->hops != b->hops ? (a->hops < b->hops ? -1 : 1) : a->lid < b->lid ? -1 : a->lid > b->lid;
+}
+
+/* Return the hops from a switch to a LID. */
+static int32_t hops_to(search *look, int32_t s, int32_t lid)
+{
+    const repair_fabric *f = look->state->f;
+    int32_t hops = 0;
+    while (s != f->lid_switch[lid] && hops < f->switches) {
+        const int32_t c = f->at_port[(int64_t)s * 256 + look->state->lft[(int64_t)s * f->lids + lid]];
+        if (c < 0)
+            break;
+        s = f->dst[c];
+        hops++;
+    }
+    look->work -= hops;
+    return hops;
+}
+
+/* List the LIDs that use a channel, the nearest first: these tend to have the most flow on it. */
+static void list_users(search *look, int32_t c)
+{
+    const repair_fabric *f = look->state->f;
+    const int32_t s = f->src[c];
+    const uint8_t *row = look->state->lft + (int64_t)s * f->lids, *end = row + f->lids, *at = row;
+    for (; at < end && (at = memchr(at, f->port[c], (size_t)(end - at))); at++) {
+        const int32_t lid = (int32_t)(at - row);
+        if (f->lid_switch[lid] >= 0 && f->lid_switch[lid] != s && f->weight[lid])
+            add_user(look, c, lid);
+    }
+    user_list *list = &look->users[c];
+    for (int32_t i = 0; i < list->count; i++)
+        list->user[i].hops = hops_to(look, s, list->user[i].lid);
+    qsort(list->user, (size_t)list->count, sizeof *list->user, by_hops);
+}
+
+/* Compute the flow of at most `most` of the LIDs that use a channel, and sort these first, by flow; return how many. */
+static int32_t users_of(search *look, int32_t c, int32_t most)
+{
+    repair_state *state = look->state;
+    const repair_fabric *f = state->f;
+    const uint8_t *row = state->lft + (int64_t)f->src[c] * f->lids;
+    user_list *list = &look->users[c];
+    if (!list->room)
+        list_users(look, c);
+    int32_t known = 0, left = 0;
+    for (int32_t i = 0; i < list->count; i++) {
+        channel_user user = list->user[i];
+        if (row[user.lid] != f->port[c] || look->listed[user.lid] == c + 1)
+            continue; /* the LID left the channel, or it is listed twice */
+        look->listed[user.lid] = c + 1;
+        if (known < most && user.version != look->version[user.lid]) {
+            open_column(look, user.lid);
+            gather(look, f->src[c]);
+            user.version = look->version[user.lid];
+            user.flow = state->flow[0];
+        }
+        known += known < most && user.flow > 0;
+        if (user.flow > 0 || user.version < 0)
+            list->user[left++] = user;
+        else
+            look->listed[user.lid] = 0; /* a later move may bring it back with flow */
+    }
+    for (int32_t i = 0; i < left; i++)
+        look->listed[list->user[i].lid] = 0;
+    list->count = left;
+    qsort(list->user, (size_t)known, sizeof *list->user, by_flow);
+    return known;
+}
+
+/* Mark the channels from a switch to the current LID; return how many, or -1 if the LID is not reached. */
+static int32_t mark_old_path(search *look, int32_t s)
+{
+    repair_state *state = look->state;
+    int32_t hops = 0;
+    look->old_stamp++;
+    while (s != state->target) {
+        const int32_t c = ibn_repair_next_channel(state, s);
+        if (c < 0 || ++hops > state->f->switches)
+            return -1;
+        look->old_path[c] = look->old_stamp;
+        s = state->f->dst[c];
+    }
+    return hops;
+}
+
+/* Return the square of a channel's excess above the goal, with `flow` added to its load. */
+static double excess(const search *look, int32_t c, int64_t flow)
+{
+    const double over = (double)((look->state->load[c] + flow) * look->state->f->slowness[c] - look->goal);
+    return over > 0 ? over * over : 0;
+}
+
+/* Return the hops of the path from switch s to the current LID by channel c, or -1 if the path is not allowed.  It
+ * must not pass s again or use channel `off`, and it has at most `most` hops.  No channel that is new on it may
+ * reach the utilisation of `off`. */
+static int32_t try_path(search *look, int32_t s, int32_t c, int32_t off, int64_t flow, int32_t most)
+{
+    repair_state *state = look->state;
+    const repair_fabric *f = state->f;
+    const int64_t full = utilisation(look, off);
+    for (int32_t hops = 1; hops <= most && c >= 0 && c != off; hops++) {
+        if (look->old_path[c] != look->old_stamp && (state->load[c] + flow) * f->slowness[c] >= full)
+            return -1;
+        look->work--;
+        if (f->dst[c] == state->target)
+            return hops;
+        if (f->dst[c] == s)
+            return -1;
+        c = ibn_repair_next_channel(state, f->dst[c]);
+    }
+    return -1;
+}
+
+/* Return by how much the sum of squares above the goal falls if a switch, whose path is marked, takes channel c. */
+static double gain_of(search *look, int32_t at, int32_t c, int64_t flow)
+{
+    repair_state *state = look->state;
+    const repair_fabric *f = state->f;
+    double gain = 0;
+    look->new_stamp++;
+    for (;; c = ibn_repair_next_channel(state, f->dst[c])) {
+        look->new_path[c] = look->new_stamp;
+        if (look->old_path[c] == look->old_stamp)
+            break; /* from here on the paths are the same */
+        gain += excess(look, c, 0) - excess(look, c, flow);
+        if (f->dst[c] == state->target)
+            break;
+    }
+    for (int32_t s = at; s != state->target; s = f->dst[c]) {
+        c = ibn_repair_next_channel(state, s);
+        if (look->new_path[c] == look->new_stamp)
+            break;
+        gain += excess(look, c, 0) - excess(look, c, -flow);
+    }
+    return gain;
+}
+
+/* List the moves of a switch for the current LID that take its flow off channel `off`. */
+static void list_moves(search *look, int32_t at, int32_t off, int64_t flow)
+{
+    repair_state *state = look->state;
+    const repair_fabric *f = state->f;
+    const int64_t entry = (int64_t)at * f->lids + state->lid;
+    const bool costs = f->preferred[entry] != NO_ROUTE && state->lft[entry] == f->preferred[entry];
+    if (flow == 0 || (costs && look->budget <= 0))
+        return;
+    const int32_t had = look->move_count, now = ibn_repair_next_channel(state, at);
+    int32_t shortest = mark_old_path(look, at);
+    if (shortest < 0)
+        return;
+    look->work -= shortest + f->first[at + 1] - f->first[at];
+    for (int32_t c = f->first[at]; c < f->first[at + 1] && look->move_count < ROOM; c++) {
+        if (!f->alive[c] || c == now)
+            continue;
+        const int32_t hops = try_path(look, at, c, off, flow, shortest + MORE_HOPS);
+        if (hops < 0)
+            continue;
+        shortest = hops < shortest ? hops : shortest;
+        const double gain = gain_of(look, at, c, flow);
+        if (gain > 0)
+            look->moves[look->move_count++] = (entry_move){state->lid, at, c, hops, gain, costs};
+    }
+    int32_t left = had;
+    for (int32_t i = had; i < look->move_count; i++)
+        if (look->moves[i].hops <= shortest + MORE_HOPS)
+            look->moves[left++] = look->moves[i];
+    look->move_count = left;
+}
+
+/* Order moves: those that cost no entry first, then by gain. */
+static int by_gain(const void *one, const void *other)
+{
+    const entry_move *a = one, *b = other;
+    if (a->costs != b->costs)
+        return a->costs ? 1 : -1;
+    if (a->gain != b->gain)
+        return a->gain > b->gain ? -1 : 1;
+    if (a->lid != b->lid)
+        return a->lid < b->lid ? -1 : 1;
+    return a->at != b->at ? (a->at < b->at ? -1 : 1) : a->channel < b->channel ? -1 : a->channel > b->channel;
+}
+
+/* List the moves that take flow off a channel, by the switch that sends on it and by switches whose paths lead
+ * there. */
+static void collect_moves(search *look, int32_t c, int32_t users, int32_t upstream)
+{
+    repair_state *state = look->state;
+    const int32_t s = state->f->src[c], known = users_of(look, c, users);
+    look->move_count = 0;
+    for (int32_t i = 0; i < known && look->work > 0; i++) {
+        open_column(look, look->users[c].user[i].lid);
+        gather(look, s);
+        /* Near switches have the most flow, but may have no other path: in a tree, only the leaves can avoid a spine.
+         * So the second attempt goes on to the end of the subtree. */
+        const int32_t near = upstream < MOST_UPSTREAM ? MOST_UPSTREAM : INT32_MAX;
+        int32_t with_moves = 0;
+        for (int32_t k = 0; k < state->subtree_size && k < near && with_moves < upstream && look->work > 0; k++) {
+            const int32_t had = look->move_count;
+            list_moves(look, state->queue[k], c, state->flow[k]);
+            with_moves += look->move_count > had;
+        }
+    }
+    qsort(look->moves, (size_t)look->move_count, sizeof *look->moves, by_gain);
+}
+
+/* Add flow along the path of a switch, and keep the lists of users and of hot channels complete. */
+static void add_flow(search *look, int32_t s, int64_t flow)
+{
+    repair_state *state = look->state;
+    for (; s != state->target; s = state->f->dst[ibn_repair_next_channel(state, s)]) {
+        const int32_t c = ibn_repair_next_channel(state, s);
+        state->load[c] += flow;
+        if (flow > 0 && look->users[c].room)
+            add_user(look, c, state->lid);
+        if (!look->is_hot[c] && utilisation(look, c) > look->goal) {
+            look->is_hot[c] = 1;
+            look->hot[look->hot_count++] = c;
+        }
+    }
+}
+
+/* Make a move if it still helps and its dependencies fit; return whether it was made. */
+static bool make_move(search *look, const entry_move *move, int32_t off)
+{
+    repair_state *state = look->state;
+    const int64_t entry = (int64_t)move->at * state->f->lids + move->lid;
+    const uint8_t was = state->f->preferred[entry], held = state->lft[entry], port = state->f->port[move->channel];
+    const int64_t cost = was == NO_ROUTE ? 0 : (port != was) - (held != was);
+    if (cost > look->budget)
+        return false;
+    open_column(look, move->lid);
+    mark_old_path(look, move->at);
+    if (look->old_path[off] != look->old_stamp)
+        return false;
+    gather(look, move->at);
+    const int64_t flow = state->flow[0];
+    if (try_path(look, move->at, move->channel, off, flow, state->f->switches) < 0
+        || gain_of(look, move->at, move->channel, flow) <= 0 || !ibn_repair_admits(state, move->channel))
+        return false;
+    add_flow(look, move->at, -flow);
+    ibn_repair_set_entry(state, move->at, port);
+    add_flow(look, move->at, flow);
+    look->version[move->lid]++;
+    look->budget -= cost;
+    look->counts[SPENT] += cost;
+    look->counts[MOVES]++;
+    return true;
+}
+
+/* Move entries off a channel; return whether any was moved. */
+static bool relieve(search *look, int32_t c)
+{
+    /* Other channels may be as full, so only part of the excess is moved before these get their turn. */
+    const int64_t over = utilisation(look, c) - look->goal, enough = look->goal + over * KEEP / 100;
+    bool helped = false;
+    for (int32_t wide = 0; wide < 2 && !helped; wide++) {
+        collect_moves(look, c, wide ? MOST_USERS : FEW_USERS, wide ? MOST_UPSTREAM : FEW_UPSTREAM);
+        for (int32_t i = 0; i < look->move_count && look->work > 0 && utilisation(look, c) > enough; i++)
+            helped |= make_move(look, &look->moves[i], c);
+    }
+    return helped;
+}
+
+/* Return the channel with the highest utilisation above the goal that is not given up, or -1. */
+static int32_t highest(search *look)
+{
+    int32_t best = -1, left = 0;
+    for (int32_t i = 0; i < look->hot_count; i++) {
+        const int32_t c = look->hot[i];
+        look->is_hot[c] = utilisation(look, c) > look->goal;
+        if (!look->is_hot[c])
+            continue;
+        look->hot[left++] = c;
+        if (!look->given_up[c] && (best < 0 || utilisation(look, c) > utilisation(look, best)))
+            best = c;
+    }
+    look->hot_count = left;
+    return best;
+}
+
+/* Relieve the channels above the goal, until none can be relieved or the work limit is reached. */
+static void run(search *look)
+{
+    int32_t c;
+    for (c = 0; c < look->state->f->channels; c++)
+        if (look->state->f->alive[c] && utilisation(look, c) > look->goal) {
+            look->is_hot[c] = 1;
+            look->hot[look->hot_count++] = c;
+        }
+    while (!look->failed && look->work > look->state->graph.visited && (c = highest(look)) >= 0)
+        look->given_up[c] = !relieve(look, c);
+}
+
+static bool prepare(search *look)
+{
+    const size_t channels = (size_t)look->state->f->channels + 1;
+    look->version = calloc((size_t)look->state->f->lids + 1, sizeof *look->version);
+    look->listed = calloc((size_t)look->state->f->lids + 1, sizeof *look->listed);
+    look->users = calloc(channels, sizeof *look->users);
+    look->old_path = calloc(channels, sizeof *look->old_path);
+    look->new_path = calloc(channels, sizeof *look->new_path);
+    look->is_hot = calloc(channels, sizeof *look->is_hot);
+    look->given_up = calloc(channels, sizeof *look->given_up);
+    look->hot = malloc(channels * sizeof *look->hot);
+    look->moves = malloc(ROOM * sizeof *look->moves);
+    return look->version && look->listed && look->users && look->old_path && look->new_path && look->is_hot
+           && look->given_up && look->hot && look->moves;
+}
+
+static void dispose(search *look)
+{
+    for (int32_t c = 0; look->users && c < look->state->f->channels; c++)
+        free(look->users[c].user);
+    void *all[] = {look->version, look->listed,   look->users, look->old_path, look->new_path,
+                   look->is_hot,  look->given_up, look->hot,   look->moves};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *sl, uint16_t *dependencies, int32_t *order,
+                         int64_t *load, int64_t goal, int64_t budget, int64_t work, int64_t *counts)
+{
+    int64_t ignored[COUNTS] = {0};
+    repair_state state = {.f = f, .lft = lft, .sl = sl, .load = load, .counts = ignored};
+    state.net = (acyclic_net){.switches = f->switches,
+                              .channels = f->channels,
+                              .first = f->first,
+                              .src = f->src,
+                              .dst = f->dst,
+                              .into = f->into,
+                              .into_first = f->into_first};
+    search look = {.state = &state, .goal = goal, .budget = budget, .work = work, .counts = counts};
+    memset(counts, 0, 3 * sizeof *counts);
+    int code = prepare(&look) && ibn_repair_prepare(&state) ? OK : NO_MEMORY;
+    if (code == OK)
+        code = ibn_acyclic_prepare(&state.graph, &state.net);
+    if (code == OK && f->vls)
+        code = ibn_acyclic_open(&state.graph, f->vls - 1, order, f->vls);
+    if (code == OK) {
+        if (f->vls)
+            ibn_repair_copy_masks(&state, dependencies, false);
+        state.only_monotone = f->climb_first;
+        run(&look);
+        if (f->vls)
+            ibn_repair_copy_masks(&state, dependencies, true);
+        for (int32_t vl = 0; vl < f->vls; vl++)
+            memcpy(order + (int64_t)vl * f->channels, state.graph.place[vl], (size_t)f->channels * sizeof *order);
+        code = look.failed ? NO_MEMORY : OK;
+    }
+    counts[WORK] = work - look.work + state.graph.visited;
+    ibn_acyclic_dispose(&state.graph);
+    ibn_repair_dispose(&state);
+    dispose(&look);
+    return code;
+}

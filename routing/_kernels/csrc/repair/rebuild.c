@@ -1,0 +1,202 @@
+/* Last resort for columns: prune unused CDG edges from their VLs, or copy the paths of another LID.  See
+ * internal/repair_state.h. */
+#include "repair/internal/repair_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* LIDs that are scanned at once; donors whose own switch may repair its entry. */
+enum { BLOCK = 64, MOST_TRIALS = 16 };
+
+/* Return those of the required VLs on which the CDG edge from c to `next` may be in use.  Each LID counts with the
+ * VLs of all its sources (by_lid), so the result can be too large, but never too small. */
+static uint32_t taken_on(const repair_state *job, int32_t c, int32_t next, const uint16_t *by_lid,
+                         uint32_t required_vls)
+{
+    const repair_fabric *f = job->f;
+    const uint8_t here = f->port[c], there = f->port[next];
+    const uint8_t *row = job->lft + (int64_t)f->src[c] * f->lids, *then = job->lft + (int64_t)f->src[next] * f->lids;
+    uint32_t taken = 0;
+    for (int32_t from = 0; from < f->lids && (required_vls & ~taken); from += BLOCK) {
+        const int32_t end = f->lids - from < BLOCK ? f->lids : from + BLOCK;
+        uint16_t any = 0;
+        for (int32_t i = from; i < end; i++)
+            any |= (uint16_t)(-((row[i] == here) & (then[i] == there)) & by_lid[i]);
+        taken |= any;
+    }
+    return taken & required_vls;
+}
+
+/* Fill the mask of the VLs on which traffic to each LID is sent; replies may use any VL. */
+static void vls_by_lid(const repair_state *job, uint16_t *by_lid)
+{
+    const repair_fabric *f = job->f;
+    const int32_t rows = f->sl_by_switch ? f->switches : 1;
+    memset(by_lid, 0, (size_t)f->lids * sizeof *by_lid);
+    for (int32_t s = 0; s < rows; s++)
+        for (int32_t i = 0; i < f->lids; i++)
+            by_lid[i] |= f->replies ? UINT16_MAX : f->vl_bit[job->sl[(int64_t)s * f->lids + i] & 15];
+}
+
+/* Remove all CDG edges that no path uses on these VLs.  Blocked edges are unblocked there, because their cycles may
+ * be gone.  Return false if memory ran out. */
+static bool release(repair_state *job, uint32_t vls)
+{
+    const repair_fabric *f = job->f;
+    uint16_t *by_lid = malloc(((size_t)f->lids + 1) * sizeof *by_lid);
+    if (!by_lid)
+        return false;
+    vls_by_lid(job, by_lid);
+    for (int32_t c = 0; c < f->channels; c++) {
+        const int32_t v = f->dst[c];
+        for (int32_t k = f->first[v]; k < f->first[v + 1]; k++) {
+            const int32_t dependency = job->graph.turn_first[c] + k - f->first[v];
+            const uint32_t required_vls = job->graph.used[dependency] & vls;
+            job->graph.blocked[dependency] &= ~vls;
+            if (required_vls)
+                job->graph.used[dependency] &=
+                    ~(required_vls & ~(f->alive[c] && f->alive[k] ? taken_on(job, c, k, by_lid, required_vls) : 0));
+        }
+    }
+    free(by_lid);
+    return true;
+}
+
+/* Remove the unused CDG edges on the VLs of all chosen columns. */
+bool ibn_repair_prune_columns(repair_state *job, const bool *chosen)
+{
+    const repair_fabric *f = job->f;
+    const int32_t rows = f->sl_by_switch ? f->switches : 1;
+    uint32_t vls = 0;
+    for (int32_t lid = 0; lid < f->lids; lid++)
+        for (int32_t s = 0; chosen[lid] && s < rows; s++)
+            vls |= f->replies ? UINT16_MAX : f->vl_bit[job->sl[(int64_t)s * f->lids + lid] & 15];
+    return vls == 0 || release(job, vls);
+}
+
+/* Count the entries that differ from the preferred ones if the column copies the paths of a donor; return -1 if the
+ * donor's column is incomplete. */
+static int32_t differences(const repair_state *job, int32_t donor)
+{
+    const repair_fabric *f = job->f;
+    int32_t count = 0;
+    for (int32_t s = 0; s < f->switches; s++) {
+        if (f->part[s] != f->part[job->target] || s == f->lid_switch[donor])
+            continue;
+        const uint8_t port = job->lft[(int64_t)s * f->lids + donor];
+        const int32_t c = f->at_port[(int64_t)s * 256 + port];
+        if (c < 0 || !f->alive[c])
+            return -1;
+        count += port != f->preferred[(int64_t)s * f->lids + job->lid];
+    }
+    return count;
+}
+
+/* Copy the entries and SLs of a donor.  The donor's own switch has no entry then, unless it is the target. */
+static void copy_paths(repair_state *job, int32_t donor)
+{
+    const repair_fabric *f = job->f;
+    for (int32_t s = 0; s < f->switches; s++) {
+        const int64_t at = (int64_t)s * f->lids;
+        if (f->part[s] != f->part[job->target])
+            continue;
+        ibn_repair_save_entry(job, s);
+        if (f->sl_by_switch)
+            job->sl[at + job->lid] = job->sl[at + donor];
+        if (s != job->target)
+            ibn_repair_set_entry(job, s, s == f->lid_switch[donor] ? NO_ROUTE : job->lft[at + donor]);
+    }
+    if (!f->sl_by_switch)
+        job->sl[job->lid] = job->sl[donor];
+}
+
+/* Fill the entry of a donor's switch with channel `last` (-1: none is missing), or, if `repairing`, as a missing
+ * entry.  Return whether that worked. */
+static bool lead_on(repair_state *job, int32_t s, int32_t last, bool repairing)
+{
+    if (last < 0)
+        return true;
+    if (repairing)
+        return ibn_repair_fill_column(job, &s, 1);
+    ibn_repair_collect_subtree(job, s);
+    if (!ibn_repair_admits(job, last))
+        return false;
+    ibn_repair_set_entry(job, s, job->f->port[last]);
+    return true;
+}
+
+/* Return whether the column may copy the paths of a donor.  If replies count, the SLs and the replies must stay the
+ * same. */
+static bool is_as_free(const repair_state *job, int32_t donor)
+{
+    const repair_fabric *f = job->f;
+    const int32_t lid = job->lid, rows = f->sl_by_switch ? f->switches : 1;
+    if (donor == lid || (f->endports_only && (f->lid_port[donor] == 0) != (f->lid_port[lid] == 0)))
+        return false;
+    if (f->replies && f->sl_by_switch && f->lid_switch[donor] != job->target)
+        return false;
+    for (int32_t s = 0; f->replies && s < rows; s++)
+        if (job->sl[(int64_t)s * f->lids + donor] != job->sl[(int64_t)s * f->lids + lid])
+            return false;
+    return true;
+}
+
+/* Return the channel from a donor's switch to the target; -1: the switch is the target, -2: there is no channel. */
+static int32_t last_channel(const repair_state *job, int32_t donor)
+{
+    const repair_fabric *f = job->f;
+    const int32_t s = f->lid_switch[donor];
+    if (s == job->target)
+        return -1;
+    for (int32_t c = f->first[s]; c < f->first[s + 1]; c++)
+        if (f->alive[c] && f->dst[c] == job->target)
+            return c;
+    return -2;
+}
+
+/* Order donors by the number of changes. */
+static int by_changes(const void *one, const void *other)
+{
+    const donor_column *a = one, *b = other;
+    return a->changes != b->changes ? (a->changes > b->changes) - (a->changes < b->changes)
+                                    : (a->lid > b->lid) - (a->lid < b->lid);
+}
+
+/* Copy the column of the first donor whose paths are allowed; return whether there is one. */
+static bool take_first(repair_state *job, const donor_column *donors, int32_t count, bool repairing)
+{
+    const uint8_t sl = job->f->sl_by_switch ? 0 : job->sl[job->lid];
+    for (int32_t i = 0; i < count; i++) {
+        copy_paths(job, donors[i].lid);
+        if (lead_on(job, job->f->lid_switch[donors[i].lid], donors[i].last, repairing))
+            return true;
+        ibn_repair_restore_column(job);
+        if (!job->f->sl_by_switch)
+            job->sl[job->lid] = sl;
+    }
+    return false;
+}
+
+/* Copy the paths of another LID, of the target or of a neighbour: their CDG edges are in use already.  Donors with
+ * the fewest changes come first. */
+bool ibn_repair_copy_column(repair_state *job)
+{
+    const repair_fabric *f = job->f;
+    donor_column *donors = malloc(((size_t)f->lids + 1) * sizeof *donors);
+    int32_t count = 0;
+    job->sls_may_change = false;
+    for (int32_t donor = 0; donors && donor < f->lids; donor++) {
+        if (f->lid_switch[donor] < 0)
+            continue;
+        const int32_t last = last_channel(job, donor);
+        const int32_t changes = last == -2 || !is_as_free(job, donor) ? -1 : differences(job, donor);
+        if (changes >= 0)
+            donors[count++] = (donor_column){donor, last, changes};
+    }
+    if (count > 0)
+        qsort(donors, (size_t)count, sizeof *donors, by_changes);
+    const bool found = take_first(job, donors, count, false)
+                       || take_first(job, donors, count < MOST_TRIALS ? count : MOST_TRIALS, true);
+    free(donors);
+    return found;
+}

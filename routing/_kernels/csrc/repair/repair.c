@@ -1,0 +1,293 @@
+/* Fill missing LFT entries without closing a credit loop: see repair.h. */
+#include "repair/repair.h"
+#include "repair/internal/repair_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+enum { KEEP_VALID, SKIP, PRUNE };
+enum { NOTHING_MISSING, REPAIRED, FAILED, COPIED };
+
+/* Count the entries of the current column that were filled or changed. */
+static void count_changes(repair_state *job)
+{
+    for (int32_t i = 0; i < job->saved_count; i++) {
+        const uint8_t was = job->kept[i].entry, now = ibn_repair_entry(job, job->kept[i].at);
+        job->counts[FILLED] += was == NO_ROUTE && now != NO_ROUTE;
+        job->counts[MOVED] += was != NO_ROUTE && now != was;
+    }
+}
+
+/* Fill the missing entries of a column, or restore the column; return REPAIRED or FAILED. */
+static uint8_t treat(repair_state *job, const int32_t *missing, int32_t count)
+{
+    job->column++;
+    job->saved_count = 0;
+    job->search_budget = job->graph.visited + SEARCH_BUDGET;
+    /* If one LID of a switch could not be repaired, its other LIDs would fail in the same way. */
+    if (!job->given_up[job->target] && ibn_repair_fill_column(job, missing, count)) {
+        count_changes(job);
+        return REPAIRED;
+    }
+    ibn_repair_restore_column(job);
+    job->given_up[job->target] = 1;
+    return FAILED;
+}
+
+/* List the missing entries of all columns, in the order of the switches; return NULL if memory ran out.  Those of a
+ * LID are at first[lid] to first[lid + 1] - 1.  `first` is int32 [L + 1], zeroed by the caller. */
+static int32_t *find_missing(repair_state *job, int32_t *first)
+{
+    const repair_fabric *f = job->f;
+    int32_t *missing = NULL;
+    for (int32_t pass = 0; pass < 2; pass++) {
+        for (int32_t s = 0; s < f->switches; s++) {
+            const uint8_t *row = job->lft + (int64_t)s * f->lids, *end = row + f->lids, *at = row;
+            while (at < end && (at = memchr(at, NO_ROUTE, (size_t)(end - at)))) {
+                const int32_t lid = (int32_t)(at++ - row), target = f->lid_switch[lid];
+                if (target < 0 || target == s || f->part[target] != f->part[s])
+                    continue;
+                if (pass)
+                    missing[first[lid]++] = s;
+                else
+                    first[lid + 1]++;
+            }
+        }
+        if (pass)
+            break;
+        for (int32_t lid = 0; lid < f->lids; lid++)
+            first[lid + 1] += first[lid];
+        job->counts[MISSING] = first[f->lids];
+        missing = malloc(((size_t)first[f->lids] + 1) * sizeof *missing);
+        if (!missing)
+            return NULL;
+    }
+    memmove(first + 1, first, (size_t)f->lids * sizeof *first);
+    first[0] = 0;
+    return missing;
+}
+
+bool ibn_repair_prepare(repair_state *job)
+{
+    const repair_fabric *f = job->f;
+    const size_t size = (size_t)f->switches + 1;
+    job->cut_off = calloc(size, sizeof *job->cut_off);
+    job->known = calloc(size, sizeof *job->known);
+    job->hops = malloc(size * sizeof *job->hops);
+    job->queue = malloc(size * sizeof *job->queue);
+    job->through = malloc(size * sizeof *job->through);
+    job->vls = malloc(size * sizeof *job->vls);
+    job->flow = malloc(size * sizeof *job->flow);
+    job->place = malloc(size * sizeof *job->place);
+    job->roots = malloc(size * sizeof *job->roots);
+    job->members = malloc(size * sizeof *job->members);
+    job->last_displaced = calloc(size, sizeof *job->last_displaced);
+    job->given_up = calloc(size, sizeof *job->given_up);
+    job->can_help = calloc(size, sizeof *job->can_help);
+    job->no_monotone_path = calloc(size, sizeof *job->no_monotone_path);
+    job->new_vl = malloc(size * sizeof *job->new_vl);
+    job->needs = malloc(size * sizeof *job->needs);
+    job->deferred = malloc(MOST_DEFERRED * sizeof *job->deferred);
+    job->kept = malloc(size * sizeof *job->kept);
+    job->touched = calloc(size, sizeof *job->touched);
+    job->taken = calloc(size, sizeof *job->taken);
+    job->steps = malloc((size + 256) * sizeof *job->steps);
+    job->added = malloc((size + 256) * MOST_VLS * sizeof *job->added);
+    job->spare = malloc((size + 256) * MOST_VLS * sizeof *job->spare);
+    job->blocked_room = (int32_t)(size + 256) * MOST_VLS * MOST_VLS;
+    job->blocked_edges = malloc((size_t)job->blocked_room * sizeof *job->blocked_edges);
+    job->changed_sls = malloc(2 * size * sizeof *job->changed_sls);
+    job->candidates = malloc(256 * sizeof *job->candidates);
+    job->others = malloc(256 * sizeof *job->others);
+    return job->cut_off && job->known && job->hops && job->queue && job->through && job->vls && job->flow && job->place
+           && job->roots && job->members && job->last_displaced && job->can_help && job->given_up
+           && job->no_monotone_path && job->new_vl && job->needs && job->deferred && job->kept && job->touched
+           && job->taken && job->steps && job->added && job->spare && job->blocked_edges && job->changed_sls
+           && job->candidates && job->others;
+}
+
+void ibn_repair_dispose(repair_state *job)
+{
+    void *all[] = {job->cut_off,        job->known,
+                   job->hops,           job->queue,
+                   job->through,        job->vls,
+                   job->flow,           job->place,
+                   job->roots,          job->members,
+                   job->last_displaced, job->can_help,
+                   job->given_up,       job->no_monotone_path,
+                   job->new_vl,         job->needs,
+                   job->deferred,       job->kept,
+                   job->touched,        job->taken,
+                   job->steps,          job->added,
+                   job->spare,          job->blocked_edges,
+                   job->changed_sls,    job->candidates,
+                   job->others};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+/* Copy the masks of allowed CDG edges into the acyclic graph, or (`back`) out of it. */
+void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back)
+{
+    const repair_fabric *f = job->f;
+    for (int32_t c = 0; c < f->channels; c++) {
+        const int32_t behind = f->first[f->dst[c] + 1] - f->first[f->dst[c]];
+        uint32_t *used = job->graph.used + job->graph.turn_first[c];
+        for (int32_t k = 0; k < behind; k++)
+            if (back)
+                dependencies[f->slot[c] + k] = (uint16_t)used[k];
+            else
+                used[k] = dependencies[f->slot[c] + k];
+    }
+}
+
+/* Take the flow of a subtree off its previous path, which may use lost channels. */
+static void withdraw_flow(repair_state *job, int32_t root)
+{
+    const repair_fabric *f = job->f;
+    int32_t s = root, left = f->switches;
+    ibn_repair_collect_subtree(job, root);
+    while (s != job->target && left-- > 0) {
+        const int32_t c = f->at_port[(int64_t)s * 256 + f->preferred[(int64_t)s * f->lids + job->lid]];
+        if (c < 0)
+            return;
+        job->load[c] -= job->flow[0];
+        s = f->dst[c];
+    }
+}
+
+/* Take the flow of all subtrees that lost their path off their previous paths.  This is done before any entry is
+ * filled, so that candidates are compared by the flow that stays. */
+static void withdraw_all(repair_state *job, const int32_t *first, const int32_t *missing)
+{
+    for (int32_t lid = 0; lid < job->f->lids; lid++) {
+        if (first[lid] == first[lid + 1] || !job->f->weight[lid])
+            continue;
+        ibn_repair_begin_column(job, lid);
+        job->column++;
+        for (int32_t i = first[lid]; i < first[lid + 1]; i++)
+            withdraw_flow(job, missing[i]);
+    }
+}
+
+/* Repair all columns except those to be skipped, and store their outcomes. */
+static void run(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
+                uint8_t *done)
+{
+    for (int32_t lid = 0; lid < job->f->lids; lid++) {
+        const int32_t count = first[lid + 1] - first[lid];
+        ibn_repair_begin_column(job, lid);
+        done[lid] = count == 0               ? NOTHING_MISSING
+                    : treatment[lid] == SKIP ? FAILED
+                                             : treat(job, missing + first[lid], count);
+    }
+}
+
+/* Rebuild a column that has no entries; if that fails, copy the paths of another LID. */
+static uint8_t rebuild_column(repair_state *job, const int32_t *missing, int32_t count)
+{
+    job->column++;
+    job->saved_count = 0;
+    job->search_budget = job->graph.visited + SEARCH_BUDGET;
+    uint8_t done = ibn_repair_fill_column(job, missing, count) ? REPAIRED : FAILED;
+    if (done == FAILED) {
+        ibn_repair_restore_column(job);
+        done = ibn_repair_copy_column(job) ? COPIED : FAILED;
+    }
+    if (done != FAILED)
+        count_changes(job);
+    return done;
+}
+
+/* Remove all entries of a column in the part of its target; list their switches in `missing`, and return how many. */
+static int32_t empty_column(repair_state *job, int32_t lid, int32_t *missing)
+{
+    const repair_fabric *f = job->f;
+    int32_t count = 0;
+    ibn_repair_begin_column(job, lid);
+    for (int32_t s = 0; s < f->switches; s++)
+        if (s != job->target && f->part[s] == f->part[job->target]) {
+            job->lft[(int64_t)s * f->lids + lid] = NO_ROUTE;
+            missing[count++] = s;
+        }
+    return count;
+}
+
+/* Prune the unused CDG edges on the VLs of the columns marked PRUNE, and repair all columns.  Of the marked columns,
+ * empty those that failed, prune once more, and rebuild these together. */
+static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
+                      uint8_t *done)
+{
+    const int32_t lids = job->f->lids;
+    bool *chosen = malloc(((size_t)lids + 1) * sizeof *chosen);
+    int32_t *all = malloc(((size_t)job->f->switches + 1) * sizeof *all), left = 0;
+    for (int32_t lid = 0; chosen && lid < lids; lid++)
+        chosen[lid] = treatment[lid] == PRUNE;
+    bool ready = chosen && all && ibn_repair_prune_columns(job, chosen);
+    if (ready)
+        run(job, treatment, first, missing, done);
+    for (int32_t lid = 0; ready && lid < lids; lid++) {
+        chosen[lid] = treatment[lid] == PRUNE && done[lid] == FAILED;
+        left += chosen[lid] && empty_column(job, lid, all);
+    }
+    ready = ready && (left == 0 || ibn_repair_prune_columns(job, chosen));
+    for (int32_t lid = 0; ready && lid < lids; lid++)
+        if (chosen[lid])
+            done[lid] = rebuild_column(job, all, empty_column(job, lid, all));
+    free(chosen);
+    free(all);
+    return ready ? OK : NO_MEMORY;
+}
+
+/* Repair with an acyclic graph of the allowed CDG edges, and copy its masks and order back. */
+static int run_in_order(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
+                        uint16_t *dependencies, int32_t *order, uint8_t *done)
+{
+    const repair_fabric *f = job->f;
+    int code = ibn_repair_prepare(job) ? OK : NO_MEMORY;
+    if (code == OK)
+        code = ibn_acyclic_prepare(&job->graph, &job->net);
+    if (code == OK && f->vls)
+        code = ibn_acyclic_open(&job->graph, f->vls - 1, order, f->vls);
+    if (code == OK && f->vls)
+        ibn_repair_copy_masks(job, dependencies, false);
+    if (code == OK && f->withdraw)
+        withdraw_all(job, first, missing);
+    if (code == OK && f->vls && memchr(treatment, PRUNE, (size_t)f->lids))
+        code = run_pruned(job, treatment, first, missing, done);
+    else if (code == OK)
+        run(job, treatment, first, missing, done);
+    if (code == OK) {
+        if (f->vls)
+            ibn_repair_copy_masks(job, dependencies, true);
+        for (int32_t vl = 0; vl < f->vls; vl++)
+            memcpy(order + (int64_t)vl * f->channels, job->graph.place[vl], (size_t)f->channels * sizeof *order);
+        job->counts[VISITED] = job->graph.visited;
+    }
+    ibn_acyclic_dispose(&job->graph);
+    ibn_repair_dispose(job);
+    return code;
+}
+
+int ibn_repair_columns(const repair_fabric *f, const uint8_t *treatment, uint8_t *lft, uint8_t *sl,
+                       uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done, int64_t *counts)
+{
+    repair_state job = {.f = f, .lft = lft, .sl = sl, .load = load, .counts = counts, .parts_budget = PARTS_BUDGET};
+    job.net = (acyclic_net){.switches = f->switches,
+                            .channels = f->channels,
+                            .first = f->first,
+                            .src = f->src,
+                            .dst = f->dst,
+                            .into = f->into,
+                            .into_first = f->into_first};
+    memset(counts, 0, COUNTS * sizeof *counts);
+    memset(done, NOTHING_MISSING, (size_t)f->lids);
+    int32_t *first = calloc((size_t)f->lids + 2, sizeof *first), *missing = first ? find_missing(&job, first) : NULL;
+    int code = missing ? OK : NO_MEMORY;
+    if (missing && counts[MISSING])
+        code = run_in_order(&job, treatment, first, missing, dependencies, order, done);
+    free(first);
+    free(missing);
+    return code;
+}

@@ -1,0 +1,127 @@
+/* Split a subtree over several VLs, each part on a VL that admits it: see internal/repair_state.h. */
+#include "repair/internal/repair_state.h"
+
+/* flags in `needs`: a descendant needs a VL; the switch needs one; its edge was just added */
+enum { BEHIND = 1, ITSELF = 2, TAKEN = 4 };
+
+/* Return the CDG edge from the channel of queued switch i into its parent's channel, where the root takes channel c. */
+static acyclic_step turn_of(const repair_state *job, int32_t i, int32_t c)
+{
+    const repair_fabric *f = job->f;
+    const int32_t e = job->through[i], parent = job->place[f->dst[e]], next = parent ? job->through[parent] : c;
+    return (acyclic_step){e, job->graph.turn_first[e] + next - f->first[f->src[next]]};
+}
+
+/* Mark the queued switches that need a VL, and their ancestors; return whether there are any. */
+static bool note_needs(repair_state *job)
+{
+    for (int32_t i = 0; i < job->subtree_size; i++)
+        job->needs[i] = job->new_vl[i] == NEEDS_VL ? ITSELF : 0;
+    for (int32_t i = job->subtree_size - 1; i > 0; i--)
+        if (job->needs[i])
+            job->needs[job->place[job->f->dst[job->through[i]]]] |= BEHIND;
+    return job->needs[0] != 0;
+}
+
+/* Of the CDG edges added after the first `had`, remove those behind which no switch moved to the VL. */
+static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
+{
+    const uint32_t bit = UINT32_C(1) << vl;
+    for (int32_t i = job->subtree_size - 1; i >= 0; i--) {
+        const bool rides = (job->needs[i] & BEHIND) || ((job->needs[i] & ITSELF) && job->new_vl[i] == vl);
+        if (rides && i > 0)
+            job->needs[job->place[job->f->dst[job->through[i]]]] |= BEHIND;
+        else if (!rides && (job->needs[i] & TAKEN))
+            job->graph.used[turn_of(job, i, c).dependency] &= ~bit;
+    }
+    const bool anyone = (job->needs[0] & BEHIND) || job->new_vl[0] == vl;
+    int32_t kept = had;
+    for (int32_t i = had; i < job->added_count; i++)
+        if (anyone && (job->graph.used[job->added[i].dependency] & bit))
+            job->added[kept++] = job->added[i];
+        else
+            job->graph.used[job->added[i].dependency] &= ~bit;
+    job->added_count = kept;
+}
+
+/* Move as many switches as possible of those that need a VL to this one by channel c, from the root outwards. */
+static void fill(repair_state *job, int32_t c, int32_t vl)
+{
+    const int32_t had = job->added_count, count = ibn_repair_common_suffix(job, c, 0);
+    if (!ibn_repair_fits(job, count, vl))
+        return;
+    for (int32_t i = 0; i < job->subtree_size; i++) {
+        const int32_t before = job->added_count;
+        bool follows = job->needs[i] && (i == 0 || job->needs[job->place[job->f->dst[job->through[i]]]]);
+        if (follows && i > 0) {
+            job->steps[0] = turn_of(job, i, c);
+            follows = ibn_repair_fits(job, 1, vl);
+        }
+        if (!follows)
+            job->needs[i] = 0;
+        else if (job->needs[i] & ITSELF)
+            job->new_vl[i] = (int8_t)vl;
+        if (job->added_count > before)
+            job->needs[i] |= TAKEN;
+    }
+    for (int32_t i = 0; i < job->subtree_size; i++)
+        job->needs[i] &= (uint8_t)~BEHIND;
+    clean(job, c, vl, had);
+}
+
+/* Distribute the queued traffic on one VL over several VLs by channel c, as much as possible on that VL.  Return
+ * whether all of it found a VL.  The added edges are on trial from the first part on. */
+bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
+{
+    const repair_fabric *f = job->f;
+    for (int32_t i = 0; i < job->subtree_size; i++)
+        if (ibn_repair_vls_of(job, job->queue[i]) >> vl & 1)
+            job->new_vl[i] = NEEDS_VL;
+    bool looks = true;
+    for (int32_t k = 0; k < f->vls && looks; k++) {
+        const int32_t other = (vl + k) % f->vls;
+        if (f->level[other] == NO_SL)
+            continue;
+        job->on_trial = job->on_trial || job->added_count > 0;
+        looks = note_needs(job);
+        if (looks)
+            fill(job, c, other);
+    }
+    return !looks || !note_needs(job);
+}
+
+/* Defer the queued switches that found no VL, with their subtrees: they become roots.  Return false if there are too
+ * many, or the root itself found no VL. */
+bool ibn_repair_defer(repair_state *job)
+{
+    const int32_t had = job->deferred_count;
+    if (!note_needs(job))
+        return true;
+    if (job->needs[0] & ITSELF)
+        return false;
+    for (int32_t i = 1; i < job->subtree_size; i++) {
+        const int32_t parent = job->place[job->f->dst[job->through[i]]];
+        const bool behind = job->new_vl[parent] == DEFERRED;
+        if (behind || job->new_vl[i] == NEEDS_VL)
+            job->new_vl[i] = DEFERRED;
+        if (behind || job->new_vl[i] != DEFERRED)
+            continue;
+        if (job->deferred_count == job->most_deferred) {
+            job->deferred_count = had;
+            return false;
+        }
+        job->deferred[job->deferred_count++] = (saved_entry){job->queue[i], ibn_repair_entry(job, job->queue[i]), 0};
+    }
+    for (int32_t i = had; i < job->deferred_count; i++)
+        ibn_repair_set_entry(job, job->deferred[i].at, NO_ROUTE);
+    return true;
+}
+
+/* Restore the entries of deferred switches until only the first `had` of them are left in the list. */
+void ibn_repair_recall_deferred(repair_state *job, int32_t had)
+{
+    while (job->deferred_count > had) {
+        const saved_entry entry = job->deferred[--job->deferred_count];
+        ibn_repair_set_entry(job, entry.at, entry.entry);
+    }
+}

@@ -1,0 +1,194 @@
+/* Save entries, collect subtrees, and test CDG edges for cycles: see internal/repair_state.h. */
+#include "repair/internal/repair_state.h"
+
+/* Save the entry and the SL of a switch before their first change in the column. */
+void ibn_repair_save_entry(repair_state *job, int32_t s)
+{
+    if (job->touched[s] == job->column)
+        return;
+    const int64_t at = (int64_t)s * job->f->lids + job->lid;
+    job->touched[s] = job->column;
+    job->kept[job->saved_count++] = (saved_entry){s, job->lft[at], job->f->sl_by_switch ? job->sl[at] : 0};
+}
+
+/* Set the entry of a switch in the column, after saving the previous one. */
+void ibn_repair_set_entry(repair_state *job, int32_t s, uint8_t port)
+{
+    ibn_repair_save_entry(job, s);
+    job->lft[(int64_t)s * job->f->lids + job->lid] = port;
+    job->taken[s].column = 0;
+}
+
+/* Restore the entries and SLs that were saved for the column. */
+void ibn_repair_restore_column(repair_state *job)
+{
+    for (int32_t i = 0; i < job->saved_count; i++) {
+        const int64_t at = (int64_t)job->kept[i].at * job->f->lids + job->lid;
+        job->lft[at] = job->kept[i].entry;
+        job->taken[job->kept[i].at].column = 0;
+        if (job->f->sl_by_switch)
+            job->sl[at] = job->kept[i].level;
+    }
+}
+
+/* Return the mask of the VLs on which a switch replies to requests of the target: a reply uses the SL of its
+ * request. */
+static uint32_t vls_of_replies(const repair_state *job, int32_t s)
+{
+    const repair_fabric *f = job->f;
+    const uint8_t *sl = job->sl + (f->sl_by_switch ? (int64_t)job->target * f->lids : 0);
+    const bool mute = f->endports_only && f->lid_port[job->lid] == 0;
+    uint32_t vls = 0;
+    for (int32_t i = f->lids_at_first[s]; i < f->lids_at_first[s + 1]; i++)
+        if (!mute || f->lid_port[f->lids_at[i]])
+            vls |= f->vl_bit[sl[f->lids_at[i]]];
+    return vls;
+}
+
+/* Return the mask of the VLs on which a switch, with its end ports, sends to the current LID. */
+uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s)
+{
+    const repair_fabric *f = job->f;
+    const bool mute = f->endports_only && f->lid_port[job->lid] == 0 && !f->has_endport[s];
+    const int64_t row = f->sl_by_switch ? (int64_t)s * f->lids : 0;
+    uint32_t vls = mute ? 0 : f->vl_bit[job->sl[row + job->lid]];
+    return f->replies ? vls | vls_of_replies(job, s) : vls;
+}
+
+/* Queue a switch and all switches whose paths lead through it, and sum up their VLs and their flow. */
+void ibn_repair_collect_subtree(repair_state *job, int32_t root)
+{
+    const repair_fabric *f = job->f;
+    int32_t tail = 0;
+    job->queue[tail++] = root;
+    for (int32_t head = 0; head < tail; head++) {
+        const int32_t u = job->queue[head];
+        for (int32_t i = f->into_first[u]; i < f->into_first[u + 1]; i++) {
+            const int32_t e = f->into[i], y = f->src[e];
+            if (ibn_repair_next_channel(job, y) != e)
+                continue;
+            job->through[tail] = e;
+            job->queue[tail++] = y;
+        }
+        job->place[u] = head;
+        if (head == 0)
+            job->children = tail - 1;
+    }
+    job->subtree_size = tail;
+    for (int32_t i = 0; i < tail; i++) {
+        job->vls[i] = f->vls ? (uint16_t)ibn_repair_vls_of(job, job->queue[i]) : 0;
+        job->flow[i] = f->sources[job->queue[i]] * f->weight[job->lid];
+    }
+    for (int32_t i = tail - 1; i > 0; i--) {
+        const int32_t parent = job->place[f->dst[job->through[i]]];
+        job->vls[parent] |= job->vls[i];
+        job->flow[parent] += job->flow[i];
+    }
+}
+
+/* Append the CDG edges of the path behind channel c to `count` steps; return the new number of steps. */
+int32_t ibn_repair_common_suffix(repair_state *job, int32_t c, int32_t count)
+{
+    const repair_fabric *f = job->f;
+    for (int32_t s = f->dst[c]; s != job->target; s = f->dst[c]) {
+        const int32_t next = ibn_repair_next_channel(job, s);
+        job->steps[count++] = (acyclic_step){c, job->graph.turn_first[c] + next - f->first[s]};
+        c = next;
+    }
+    return count;
+}
+
+/* Remove the CDG edges that the last attempt added. */
+void ibn_repair_undo(repair_state *job)
+{
+    while (job->added_count > 0) {
+        const added_edge a = job->added[--job->added_count];
+        job->graph.used[a.dependency] &= ~(UINT32_C(1) << a.vl);
+    }
+}
+
+/* Record a CDG edge that closes a cycle while other edges are in on trial.  If there is no room for it, unblock the
+ * edge, so that it is searched for again. */
+static void note_blocked(repair_state *job, int32_t dependency, int32_t vl)
+{
+    if (!job->on_trial)
+        return;
+    if (job->blocked_count < job->blocked_room)
+        job->blocked_edges[job->blocked_count++] = (added_edge){dependency, vl};
+    else
+        job->graph.blocked[dependency] &= ~(UINT32_C(1) << vl);
+}
+
+/* Unblock the CDG edges that were recorded since there were `had` of them. */
+void ibn_repair_unblock(repair_state *job, int32_t had)
+{
+    while (job->blocked_count > had) {
+        const added_edge a = job->blocked_edges[--job->blocked_count];
+        job->graph.blocked[a.dependency] &= ~(UINT32_C(1) << a.vl);
+    }
+}
+
+/* Return whether a CDG edge closes a cycle by itself; if so, block it.  This search works from both ends, so most
+ * cycles are found here at low cost. */
+static bool closes_cycle(repair_state *job, acyclic_step step, int32_t vl)
+{
+    const int32_t s = job->f->dst[step.channel],
+                  next = job->f->first[s] + step.dependency - job->graph.turn_first[step.channel];
+    if (!ibn_acyclic_reaches(&job->graph, vl, next, step.channel))
+        return false;
+    job->graph.blocked[step.dependency] |= UINT32_C(1) << vl;
+    note_blocked(job, step.dependency, vl);
+    return true;
+}
+
+/* Add `count` steps on a VL if all of them follow the order as it is; return whether they were added. */
+static bool add_monotone(repair_state *job, int32_t count, int32_t vl)
+{
+    const int32_t *place = job->graph.place[vl], *turn_first = job->graph.turn_first, *first = job->f->first;
+    const int32_t before = job->added_count;
+    for (int32_t i = 0; i < count; i++) {
+        const acyclic_step step = job->steps[i];
+        if (job->graph.used[step.dependency] >> vl & 1)
+            continue;
+        if (place[step.channel]
+            >= place[first[job->f->dst[step.channel]] + step.dependency - turn_first[step.channel]]) {
+            job->added_count = before;
+            return false;
+        }
+        job->added[job->added_count++] = (added_edge){step.dependency, vl};
+    }
+    for (int32_t i = before; i < job->added_count; i++)
+        job->graph.used[job->added[i].dependency] |= UINT32_C(1) << vl;
+    return true;
+}
+
+/* Add `count` steps on a VL unless they would close a cycle; return whether they were added. */
+bool ibn_repair_fits(repair_state *job, int32_t count, int32_t vl)
+{
+    const uint32_t bit = UINT32_C(1) << vl;
+    if (job->only_monotone)
+        return add_monotone(job, count, vl);
+    const int32_t before = job->added_count;
+    for (int32_t i = 0; i < count; i++) {
+        if (job->graph.blocked[job->steps[i].dependency] & bit)
+            return false;
+        if (!(job->graph.used[job->steps[i].dependency] & bit))
+            job->added[job->added_count++] = (added_edge){job->steps[i].dependency, vl};
+    }
+    for (int32_t i = 0; i < count && job->added_count > before; i++)
+        if (!(job->graph.used[job->steps[i].dependency] & bit) && closes_cycle(job, job->steps[i], vl)) {
+            job->added_count = before;
+            return false;
+        }
+    if (job->added_count > before + 1 && ibn_acyclic_clash(&job->graph, vl, job->steps, count)) {
+        job->added_count = before;
+        return false;
+    }
+    if (ibn_acyclic_fits(&job->graph, vl, job->steps, count))
+        return true;
+    job->added_count = before;
+    for (int32_t i = 0; i < count; i++)
+        if (job->graph.blocked[job->steps[i].dependency] & bit)
+            note_blocked(job, job->steps[i].dependency, vl);
+    return false;
+}

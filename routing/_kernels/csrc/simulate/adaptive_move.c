@@ -1,0 +1,274 @@
+/* Movement of packets with adaptive routing: from a CA, through switches, to a CA. */
+#include "simulate/internal/adaptive.h"
+
+/* Store a packet whose head has reached a switch: in the queue of its VC, or in the spare buffer. */
+void ibn_av_arrive(ibn_adaptive *sim, int32_t p)
+{
+    ibn_packet *packet = &sim->packet[p];
+    int32_t s = sim->channel[packet->channel].dst;
+    ibn_av_touch(sim, s);
+    if (packet->vc == IBN_NONE) {
+        sim->device[s].spare_state = SPARE_READY;
+        return;
+    }
+    ibn_adaptive_vc *vc = &sim->vc[packet->vc];
+    vc->flying -= packet->blocks;
+    vc->held += packet->blocks;
+    packet->next = IBN_NONE;
+    if (vc->queue.head == IBN_NONE) {
+        vc->queue.head = p;
+        vc->since = sim->now;
+    } else {
+        sim->packet[vc->queue.tail].next = p;
+    }
+    vc->queue.tail = p;
+}
+
+/* Expose the next packet of a VC's queue after the one before it has left. */
+void ibn_av_show(ibn_adaptive *sim, int32_t l)
+{
+    sim->vc[l].leaving = 0;
+    sim->vc[l].since = sim->now;
+    ibn_av_touch(sim, ibn_av_at_switch(sim, l));
+}
+
+/* Remove the exposed packet from its queue; its tail will have left at tick `end`. */
+void ibn_av_take(ibn_adaptive *sim, int32_t l, int64_t end)
+{
+    ibn_adaptive_vc *vc = &sim->vc[l];
+    const ibn_packet *packet = &sim->packet[vc->queue.head];
+    vc->queue.head = packet->next;
+    vc->leaving = 1;
+    vc->held -= packet->blocks;
+    vc->returning += packet->blocks;
+    ibn_av_at(sim, end, AV_SHOW, l, 0);
+    ibn_av_at(sim, end + sim->channel[vc->channel].wire, AV_CREDIT, l, packet->blocks);
+}
+
+/* Return the tick at which a channel that starts now has sent a packet, and update the channel's carry.  The tail
+ * cannot leave before it has arrived. */
+int64_t ibn_av_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int64_t now)
+{
+    int64_t work = packet->bytes * channel->cost + channel->carry, length = work >> IBN_COST_BITS;
+    int64_t end = now + (length ? length : 1);
+    channel->carry = (int32_t)(work & ((1 << IBN_COST_BITS) - 1));
+    return packet->tail > end ? packet->tail : end;
+}
+
+/* Account for a packet that leaves the queue of VC `from`, the spare buffer of switch d, or its CA d. */
+static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t end)
+{
+    ibn_packet *packet = &sim->packet[p];
+    if (from != IBN_NONE) {
+        ibn_av_take(sim, from, end);
+    } else if (d < sim->switches) {
+        sim->device[d].spare_state = SPARE_LEAVING;
+        sim->device[d].spare = IBN_NONE;
+        ibn_av_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0); /* when the neighbours know */
+    } else {
+        sim->injected++;
+        sim->injected_bytes += packet->bytes;
+        ibn_flow_sent(&sim->flow[packet->flow], packet, sim->now);
+    }
+}
+
+/* Send a packet by channel c on VC l; IBN_NONE: without credit, to the spare buffer of the next switch or to a CA. */
+static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t l)
+{
+    ibn_adaptive_channel *channel = &sim->channel[c];
+    ibn_packet *packet = &sim->packet[p];
+    int64_t end = ibn_av_end(channel, packet, sim->now);
+    leave(sim, p, from, channel->src, end);
+    channel->busy = end;
+    channel->bytes += packet->bytes;
+    channel->packets++;
+    sim->device[channel->src].sends++;
+    sim->hops++;
+    sim->last_move = sim->now;
+    if (l != IBN_NONE) {
+        sim->vc[l].credits -= packet->blocks;
+        sim->vc[l].flying += packet->blocks;
+        if (channel->mark.packet == packet->headed)
+            channel->mark.until = -1;
+    } else {
+        channel->saved++;
+        if (channel->to_switch) {
+            sim->device[channel->dst].spare_state = SPARE_TAKEN;
+            sim->device[channel->dst].spare = p;
+        }
+    }
+    packet->vc = l;
+    packet->channel = c;
+    packet->tail = end + channel->wire;
+    ibn_av_at(sim, end, AV_FREE, c, 0);
+    if (channel->to_switch)
+        ibn_av_at(sim, sim->now + channel->hop, AV_ARRIVE, p, 0);
+    else
+        ibn_av_at(sim, packet->tail, AV_DELIVER, p, 0);
+}
+
+/* Move the holder of the token through spare buffers; the switch that sends it to its CA releases the token. */
+static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
+{
+    int32_t c = ibn_av_choose_saved(sim, p, s);
+    if (c == IBN_NONE)
+        return;
+    send(sim, p, from, c, IBN_NONE);
+    if (sim->channel[c].to_switch)
+        return;
+    sim->holder = IBN_NONE;
+    ibn_av_at(sim, sim->now + sim->channel[c].wire + sim->options.step, AV_TOKEN, s, 0);
+}
+
+/* Send the exposed packet of a queue, or the packet in the spare buffer, if it can continue.
+ *
+ * Return whether the packet was sent; 0 for the holder of the token in any case. */
+static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
+{
+    if (p == sim->holder) {
+        serve_holder(sim, s, p, from);
+        return 0;
+    }
+    int32_t l = ibn_av_choose(sim, p, from);
+    if (l == IBN_NONE)
+        return 0;
+    const ibn_adaptive_vc *vc = &sim->vc[l];
+    if (vc->vl >= sim->options.adaptive_vls && sim->channel[vc->channel].to_switch) {
+        uint8_t sl;
+        ibn_av_escape(sim, p, from, s, &sl);
+        sim->packet[p].sl = sl;
+        sim->escapes++;
+    }
+    send(sim, p, from, vc->channel, l);
+    return 1;
+}
+
+/* Return the rank of an input VC, smaller ones are served first: the token's holder, then by the arbitration. */
+static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t inputs, int32_t number)
+{
+    int32_t p = ibn_av_shown(sim, l), after = number < turn ? number - turn + inputs : number - turn;
+    if (p == sim->holder)
+        return -1;
+    return sim->options.by_arrival ? sim->vc[l].since : after;
+}
+
+/* Fill sim->order with the input VCs of a switch that have an exposed packet, in the order of service; return their
+ * number. */
+static int32_t in_order(ibn_adaptive *sim, int32_t s)
+{
+    int32_t count = 0, inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
+    for (int32_t n = 0; n < inputs; n++) {
+        int32_t number = n, at = count;
+        int32_t l = sim->channel[sim->out_first[s] + number / sim->vls].reverse * sim->vls + number % sim->vls;
+        if (ibn_av_shown(sim, l) == IBN_NONE)
+            continue;
+        int64_t rank = rank_of(sim, l, sim->device[s].turn, inputs, number);
+        for (; at > 0 && sim->rank[at - 1] > rank; at--) {
+            sim->order[at] = sim->order[at - 1];
+            sim->rank[at] = sim->rank[at - 1];
+        }
+        sim->order[at] = l;
+        sim->rank[at] = rank;
+        count++;
+    }
+    return count;
+}
+
+/* Return the number of a VC among the input VCs of its switch. */
+static int32_t input_number(const ibn_adaptive *sim, int32_t l)
+{
+    const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];
+    return (channel->reverse - sim->out_first[channel->dst]) * sim->vls + sim->vc[l].vl;
+}
+
+/* Serve the spare buffer of a switch, then its queues; return the number of packets sent. */
+static int serve_once(ibn_adaptive *sim, int32_t s)
+{
+    ibn_adaptive_device *device = &sim->device[s];
+    int served = 0, turned = 0;
+    if (device->spare_state == SPARE_READY)
+        served += serve_packet(sim, s, device->spare, IBN_NONE);
+    int32_t count = in_order(sim, s), inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t l = sim->order[i];
+        if (!serve_packet(sim, s, ibn_av_shown(sim, l), l))
+            continue;
+        served++;
+        if (!turned++)
+            device->turn = (input_number(sim, l) + 1) % inputs;
+    }
+    return served;
+}
+
+/* Serve a switch.  A packet with a mark may have taken another path, which voids the mark and lets other packets go. */
+static void serve_switch(ibn_adaptive *sim, int32_t s)
+{
+    while (serve_once(sim, s) && sim->options.scheme == SCHEME_BUBBLE)
+        ;
+}
+
+/* Serve the flows of a CA in round robin, on the VL with the most credits among those that CAs use. */
+static void serve_ca(ibn_adaptive *sim, int32_t d)
+{
+    ibn_adaptive_device *device = &sim->device[d];
+    int32_t turn = device->turn;
+    for (int32_t i = 0; i < device->flows; i++) {
+        int32_t number = (turn + i) % device->flows, f = sim->by_device[device->flows_first + number];
+        int32_t p = sim->flow[f].head, c = sim->flow[f].channel;
+        if (p == IBN_NONE || sim->channel[c].busy > sim->now)
+            continue;
+        int32_t l = ibn_av_better(sim, IBN_NONE, c, sim->options.ca_vls, p);
+        if (l == IBN_NONE)
+            continue;
+        send(sim, p, IBN_NONE, c, l);
+        device->turn = (number + 1) % device->flows;
+        sim->flow[f].head = IBN_NONE;
+        ibn_av_prepare(sim, f);
+    }
+}
+
+/* Serve a switch or a CA. */
+void ibn_av_serve(ibn_adaptive *sim, int32_t d)
+{
+    if (d < sim->switches)
+        serve_switch(sim, d);
+    else
+        serve_ca(sim, d);
+}
+
+/* Deliver a packet whose tail has reached a CA, which returns its credits at once. */
+void ibn_av_deliver(ibn_adaptive *sim, int32_t p)
+{
+    const ibn_packet *packet = &sim->packet[p];
+    if (packet->vc != IBN_NONE) {
+        sim->vc[packet->vc].flying -= packet->blocks;
+        sim->vc[packet->vc].credits += packet->blocks;
+        ibn_av_touch(sim, sim->channel[packet->channel].src);
+    }
+    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now);
+    if (ibn_flow_opens(&sim->flow[packet->flow]))
+        ibn_av_at(sim, sim->now + 1, AV_INJECT, packet->flow, 0);
+    sim->delivered++;
+    sim->delivered_bytes += packet->bytes;
+    ibn_av_free_packet(sim, p);
+}
+
+/* Put the next packet of a flow at its CA's port, or schedule an event for the due time of its next message. */
+void ibn_av_prepare(ibn_adaptive *sim, int32_t f)
+{
+    ibn_flow *flow = &sim->flow[f];
+    int next = ibn_flow_next(flow, sim->lists, sim->trace, sim->now);
+    if (next == FLOW_LATER)
+        ibn_av_at(sim, flow->due, AV_INJECT, f, 0);
+    if (next != FLOW_NOW)
+        return;
+    int32_t p = ibn_av_new_packet(sim);
+    if (p == IBN_NONE)
+        return;
+    ibn_packet *packet = &sim->packet[p];
+    ibn_flow_cut(flow, f, packet, p, sim->now);
+    packet->next = IBN_NONE;
+    packet->sl = 0;
+    packet->headed = (int64_t)f << 40 | (flow->sent_packets & 0xFFFFFFFFFF);
+    ibn_av_touch(sim, sim->channel[flow->channel].src);
+}

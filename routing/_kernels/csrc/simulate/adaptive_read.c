@@ -1,0 +1,124 @@
+/* Results of a simulation with adaptive routing: totals, channels, VCs, flows, and the wait-for graph. */
+#include "simulate/internal/adaptive.h"
+
+#include <string.h>
+
+/* Return the number of packets that have left their CA and have not been delivered. */
+static int64_t in_flight(const ibn_adaptive *sim)
+{
+    int64_t count = sim->packets_made - ibn_flow_pressing(sim->flow, sim->flows);
+    for (int32_t p = sim->packet_free; p != IBN_NONE; p = sim->packet[p].next)
+        count--;
+    return count;
+}
+
+/* Return the number of VCs whose blocks do not add up to their buffer or to their queue; 0 unless there is a bug. */
+static int64_t broken_lanes(const ibn_adaptive *sim)
+{
+    int64_t broken = 0;
+    for (int32_t l = 0; l < sim->vcs; l++) {
+        const ibn_adaptive_vc *vc = &sim->vc[l];
+        int32_t held = 0;
+        for (int32_t p = vc->queue.head; p != IBN_NONE; p = sim->packet[p].next)
+            held += sim->packet[p].blocks;
+        broken +=
+            held != vc->held || vc->credits < 0 || vc->credits + vc->held + vc->flying + vc->returning != vc->buffer;
+    }
+    return broken;
+}
+
+void ibn_adaptive_totals(const ibn_adaptive *sim, int64_t *totals)
+{
+    int64_t sheltered = 0;
+    for (int32_t s = 0; s < sim->switches; s++)
+        sheltered += sim->device[s].spare != IBN_NONE;
+    const int64_t values[] = {
+        sim->now,       sim->injected,       sim->delivered,       in_flight(sim),    sim->hops,   sim->handled,
+        sim->last_move, sim->injected_bytes, sim->delivered_bytes, broken_lanes(sim), sim->moving, sim->escapes,
+        sim->seized,    sim->pings,          sim->loops,           sim->bubbles,      sheltered,
+    };
+    memcpy(totals, values, sizeof values);
+}
+
+void ibn_adaptive_channels(const ibn_adaptive *sim, int64_t *rows)
+{
+    for (int32_t c = 0; c < sim->channels; c++, rows += 3) {
+        const int64_t row[] = {sim->channel[c].bytes, sim->channel[c].packets, sim->channel[c].saved};
+        memcpy(rows, row, sizeof row);
+    }
+}
+
+void ibn_adaptive_lanes(const ibn_adaptive *sim, int64_t *rows)
+{
+    for (int32_t l = 0; l < sim->vcs; l++, rows += 5) {
+        const ibn_adaptive_vc *vc = &sim->vc[l];
+        const int64_t row[] = {vc->credits, vc->held, vc->flying, vc->returning, vc->buffer};
+        memcpy(rows, row, sizeof row);
+    }
+}
+
+void ibn_adaptive_flows(const ibn_adaptive *sim, int64_t *rows)
+{
+    for (int32_t f = 0; f < sim->flows; f++, rows += 8) {
+        const ibn_flow *flow = &sim->flow[f];
+        const int64_t row[] = {
+            flow->made,      flow->sent_packets, flow->sent_bytes, flow->packets,
+            flow->bytes_got, flow->latency,      flow->network,    flow->worst,
+        };
+        memcpy(rows, row, sizeof row);
+    }
+}
+
+/* Edges of the wait-for graph. */
+typedef struct {
+    int64_t count, most;       /* edges found; room in the arrays */
+    int32_t *waiter, *awaited; /* vertices */
+} told;
+
+/* Return 1 if VC l will have room for packet p once all returning credits have arrived; otherwise add an edge. */
+static int waits(const ibn_adaptive *sim, told *told, int32_t vertex, int32_t p, int32_t l)
+{
+    if (sim->vc[l].credits + sim->vc[l].returning >= sim->packet[p].blocks)
+        return 1;
+    if (told->count < told->most) {
+        told->waiter[told->count] = vertex;
+        told->awaited[told->count] = l;
+    }
+    told->count++;
+    return 0;
+}
+
+/* Add edges to all VCs that a packet at a switch waits for; return whether it can continue on one. */
+static int waits_for_any(const ibn_adaptive *sim, told *told, int32_t vertex, int32_t p, int32_t from)
+{
+    int32_t s = sim->channel[sim->packet[p].channel].dst, count, goes = 0;
+    if (sim->lid_switch[sim->packet[p].lid] == s || p == sim->holder)
+        return 1;
+    const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    int vls = ibn_av_only_escape(sim, from) ? 0 : sim->options.adaptive_vls;
+    for (int32_t i = 0; i < count; i++)
+        for (int vl = 0; vl < vls; vl++)
+            goes |= waits(sim, told, vertex, p, way[i] * sim->vls + vl);
+    uint8_t sl;
+    if (sim->options.scheme == SCHEME_ESCAPE)
+        goes |= waits(sim, told, vertex, p, ibn_av_escape(sim, p, from, s, &sl));
+    return goes;
+}
+
+/* Write the wait-for graph; return the number of edges.
+ *
+ * Vertices are the VCs, which stand for the exposed packet of their queue, then the switches, which stand for their
+ * spare buffer.  A vertex can move if it has no packet, or if a VC that the packet may take will have room. */
+int64_t ibn_adaptive_waits(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
+{
+    told told = {0, most, waiter, awaited};
+    for (int32_t l = 0; l < sim->vcs; l++) {
+        int32_t p = sim->channel[sim->vc[l].channel].to_switch ? ibn_av_shown(sim, l) : IBN_NONE;
+        can_move[l] = p == IBN_NONE || waits_for_any(sim, &told, l, p, l);
+    }
+    for (int32_t s = 0; s < sim->switches; s++) {
+        int32_t p = sim->device[s].spare_state == SPARE_READY ? sim->device[s].spare : IBN_NONE;
+        can_move[sim->vcs + s] = p == IBN_NONE || waits_for_any(sim, &told, (int32_t)sim->vcs + s, p, IBN_NONE);
+    }
+    return told.count;
+}

@@ -1,0 +1,188 @@
+/* Deadlock recovery of adaptive routing: the token, or pings and bubbles.
+ *
+ * Pinkston: Deadlock characterization and resolution in interconnection networks, section 13.3.1 D. */
+#include "simulate/internal/adaptive.h"
+
+/* Return whether a VC has an exposed packet that has waited for the detection time. */
+static int stuck(const ibn_adaptive *sim, int32_t l)
+{
+    int32_t p = ibn_av_shown(sim, l);
+    return p != IBN_NONE && sim->now - sim->vc[l].since >= sim->options.detect;
+}
+
+/* Give the token to the stuck packet that has waited longest at switch s; if there is none, pass the token on. */
+void ibn_av_token(ibn_adaptive *sim, int32_t s)
+{
+    int32_t oldest = IBN_NONE;
+    for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++) {
+        int32_t first = sim->channel[c].reverse * sim->vls;
+        for (int32_t l = first; l < first + sim->vls; l++)
+            if (stuck(sim, l) && (oldest == IBN_NONE || sim->vc[l].since < sim->vc[oldest].since))
+                oldest = l;
+    }
+    if (oldest == IBN_NONE) {
+        ibn_av_at(sim, sim->now + sim->options.step, AV_TOKEN, s + 1 < sim->switches ? s + 1 : 0, 0);
+        return;
+    }
+    sim->holder = ibn_av_shown(sim, oldest);
+    sim->seized++;
+    ibn_av_touch(sim, s);
+}
+
+/* Return a random number from 0 to count - 1 from the ping's own stream. */
+static int32_t draw(const ibn_adaptive *sim, ibn_ping *ping, int32_t count)
+{
+    uint64_t number = ibn_number(ibn_key(sim->options.seed, 8, (uint64_t)ping->id), (uint64_t)ping->step++) >> 32;
+    return (int32_t)((number * (uint64_t)count) >> 32);
+}
+
+/* Return whether a channel has room for a packet on any VL. */
+static int has_room(const ibn_adaptive *sim, int32_t c, int32_t p)
+{
+    for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++)
+        if (sim->vc[l].credits >= sim->packet[p].blocks)
+            return 1;
+    return 0;
+}
+
+/* Return a random channel that a packet waits for; IBN_NONE if one has room, or if the packet is at its last switch. */
+static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping *ping)
+{
+    int32_t count;
+    if (sim->lid_switch[sim->packet[p].lid] == s)
+        return IBN_NONE;
+    const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    for (int32_t i = 0; i < count; i++)
+        if (has_room(sim, way[i], p))
+            return IBN_NONE;
+    return way[draw(sim, ping, count)];
+}
+
+/* Return the channel that ping `id` has marked for the exposed packet of VC l, or IBN_NONE. */
+static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
+{
+    int32_t count, p = ibn_av_shown(sim, l), s = ibn_av_at_switch(sim, l);
+    if (p == IBN_NONE || sim->lid_switch[sim->packet[p].lid] == s)
+        return IBN_NONE;
+    const int32_t *way = ibn_av_ways(sim, s, p, &count);
+    for (int32_t i = 0; i < count; i++) {
+        const ibn_mark *mark = &sim->channel[way[i]].mark;
+        if (ibn_av_marked(sim, way[i]) && mark->ping == id && mark->from == l)
+            return way[i];
+    }
+    return IBN_NONE;
+}
+
+/* Mark channel c for the exposed packet of VC l, and send the ping along the channel. */
+static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, int locked)
+{
+    int64_t until = sim->now + (locked ? sim->options.hold : sim->options.lasts);
+    int64_t packet = ibn_av_serial(sim, ibn_av_shown(sim, l));
+    sim->channel[c].mark = (ibn_mark){sim->ping[number].id, until, packet, l, locked};
+    ibn_av_at(sim, until, AV_EXPIRE, c, 0);
+    ibn_av_at(sim, sim->now + sim->channel[c].hop, AV_PING, c, number);
+    return 1;
+}
+
+/* First pass: mark a channel that the packet of VC l waits for; return whether the ping continues.
+ *
+ * A channel that this ping has marked before closes a cycle, and the second pass begins. */
+static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
+{
+    ibn_ping *ping = &sim->ping[number];
+    int32_t p = ibn_av_shown(sim, l), ahead = one_ahead(sim, ibn_av_at_switch(sim, l), p, ping);
+    if (ahead == IBN_NONE)
+        return 0;
+    const ibn_mark *mark = &sim->channel[ahead].mark;
+    int there = ibn_av_marked(sim, ahead), closes = there && mark->ping == ping->id;
+    if (there && (mark->locked || mark->ping > ping->id))
+        return 0; /* the channel belongs to a cycle that is locked, or a ping of a higher rank has marked it */
+    if (closes) {
+        sim->loops++;
+        ping->phase = 1;
+        ping->closer = l;
+        ping->culprit = sim->packet[p].headed;
+    }
+    return mark_and_go(sim, number, ahead, l, closes);
+}
+
+/* Move the packet that closes the cycle to the spare buffer.  The room that it leaves (the bubble) moves around the
+ * cycle to the VC that the packet waits for. */
+static void shelter(ibn_adaptive *sim, int32_t l)
+{
+    const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];
+    int32_t p = ibn_av_shown(sim, l), s = channel->dst;
+    int64_t length = sim->packet[p].bytes * channel->cost >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
+    ibn_av_take(sim, l, end > sim->packet[p].tail ? end : sim->packet[p].tail);
+    sim->packet[p].vc = IBN_NONE;
+    sim->device[s].spare = p;
+    sim->device[s].spare_state = SPARE_READY;
+    sim->bubbles++;
+    sim->last_move = sim->now;
+    ibn_av_touch(sim, s);
+}
+
+/* Second pass: lock the marks of the cycle; where the cycle closes, create the bubble.  Return whether the ping
+ * continues. */
+static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
+{
+    ibn_ping *ping = &sim->ping[number];
+    for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++) {
+        int32_t ahead = marked_ahead(sim, l, ping->id);
+        if (ahead == IBN_NONE)
+            continue;
+        if (l == ping->closer) {
+            if (sim->channel[ahead].mark.packet == ping->culprit
+                && sim->device[sim->channel[c].dst].spare_state == SPARE_FREE)
+                shelter(sim, l);
+            return 0;
+        }
+        return mark_and_go(sim, number, ahead, l, 1);
+    }
+    return 0;
+}
+
+/* Return a random VC of a channel whose exposed packet has waited for the detection time, or IBN_NONE. */
+static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
+{
+    int32_t found[16], count = 0;
+    for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++)
+        if (stuck(sim, l))
+            found[count++] = l;
+    return count ? found[draw(sim, ping, count)] : IBN_NONE;
+}
+
+/* Handle a ping that arrives by channel c. */
+void ibn_av_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
+{
+    int goes_on = 0;
+    if (sim->ping[ping].phase) {
+        goes_on = lock(sim, c, ping);
+    } else {
+        int32_t l = one_stuck(sim, c, &sim->ping[ping]);
+        goes_on = l != IBN_NONE && trace(sim, l, ping);
+    }
+    if (!goes_on)
+        ibn_av_free_ping(sim, ping);
+}
+
+/* Let every queue whose exposed packet has waited for the detection time send a ping, at most one per repeat time. */
+void ibn_av_sample(ibn_adaptive *sim)
+{
+    for (int32_t l = 0; l < sim->vcs; l++) {
+        ibn_adaptive_vc *vc = &sim->vc[l];
+        const ibn_adaptive_channel *channel = &sim->channel[vc->channel];
+        if (!channel->to_switch || !channel->from_switch || !stuck(sim, l) || vc->next_ping > sim->now)
+            continue;
+        int32_t ping = ibn_av_new_ping(sim);
+        if (ping == IBN_NONE)
+            return;
+        uint64_t rank = ibn_number(ibn_key(sim->options.seed, 7, (uint64_t)l), (uint64_t)sim->now) >> 33;
+        sim->ping[ping] = (ibn_ping){.id = (int64_t)(rank << 32 | (uint32_t)l)};
+        vc->next_ping = sim->now + sim->options.repeat;
+        sim->pings++;
+        if (!trace(sim, l, ping))
+            ibn_av_free_ping(sim, ping);
+    }
+    ibn_av_at(sim, sim->now + sim->options.sample, AV_SAMPLE, 0, 0);
+}

@@ -1,0 +1,168 @@
+/* Main loop: for each tick handle all events, then serve every device that was touched.
+ *
+ * The result does not depend on the order in which the events of a tick were scheduled.  Kinds below AV_LATER commute,
+ * the others are sorted, and devices do not compete with each other within a tick. */
+#include "simulate/internal/adaptive.h"
+
+#include <stdlib.h>
+
+/* Add credits that reach the sender of a VC. */
+static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
+{
+    sim->vc[l].credits += blocks;
+    sim->vc[l].returning -= blocks;
+    ibn_av_touch(sim, sim->channel[sim->vc[l].channel].src);
+}
+
+/* Free the spare buffer of a switch, and have the neighbours served, which may have waited for it. */
+static void spare(ibn_adaptive *sim, int32_t s)
+{
+    sim->device[s].spare_state = SPARE_FREE;
+    for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++)
+        ibn_av_touch(sim, sim->channel[c].dst);
+}
+
+static void handle(ibn_adaptive *sim, int kind, int32_t subject, int32_t value)
+{
+    switch (kind) {
+    case AV_CREDIT:
+        credit(sim, subject, value);
+        break;
+    case AV_ARRIVE:
+        ibn_av_arrive(sim, subject);
+        break;
+    case AV_DELIVER:
+        ibn_av_deliver(sim, subject);
+        break;
+    case AV_FREE:
+    case AV_EXPIRE:
+        ibn_av_touch(sim, sim->channel[subject].src);
+        break;
+    case AV_SHOW:
+        ibn_av_show(sim, subject);
+        break;
+    case AV_SPARE:
+        spare(sim, subject);
+        break;
+    case AV_INJECT:
+        sim->flow[subject].called = 0;
+        ibn_av_prepare(sim, subject);
+        break;
+    case AV_TOKEN:
+        ibn_av_token(sim, subject);
+        break;
+    case AV_PING:
+        ibn_av_ping(sim, subject, value);
+        break;
+    default:
+        ibn_av_sample(sim);
+    }
+}
+
+/* Compare events by kind, subject and sort key (see keep_for_later). */
+static int compare(const void *left, const void *right)
+{
+    const ibn_adaptive_event *a = left, *b = right;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (a->subject != b->subject)
+        return a->subject < b->subject ? -1 : 1;
+    return (a->time > b->time) - (a->time < b->time);
+}
+
+static void keep_for_later(ibn_adaptive *sim, ibn_adaptive_event event)
+{
+    event.time = event.kind == AV_PING ? sim->ping[event.value].id : 0; /* the last sort key */
+    if (sim->later_count == sim->later_room) {
+        if (ibn_av_more((void **)&sim->later, sim->later_room, sizeof *sim->later)) {
+            sim->failed = 1;
+            return;
+        }
+        sim->later_room = sim->later_room ? 2 * sim->later_room : 1024;
+    }
+    sim->later[sim->later_count++] = event;
+}
+
+/* Handle the events of the present tick; events of later turns of the wheel stay in the slot. */
+static void happen(ibn_adaptive *sim)
+{
+    int32_t *slot = &sim->slot[sim->now & (AV_SLOTS - 1)], e = *slot;
+    *slot = IBN_NONE;
+    sim->later_count = 0;
+    while (e != IBN_NONE) {
+        ibn_adaptive_event event = sim->event[e];
+        if (event.time != sim->now) {
+            sim->event[e].next = *slot;
+            *slot = e;
+            e = event.next;
+            continue;
+        }
+        sim->event[e].next = sim->event_free;
+        sim->event_free = e;
+        e = event.next;
+        sim->pending--;
+        sim->handled++;
+        if (event.kind >= AV_LATER) {
+            keep_for_later(sim, event);
+            continue;
+        }
+        sim->moving--;
+        handle(sim, event.kind, event.subject, event.value);
+    }
+    if (sim->later_count > 1)
+        qsort(sim->later, (size_t)sim->later_count, sizeof *sim->later, compare);
+    for (int32_t i = 0; i < sim->later_count; i++)
+        handle(sim, sim->later[i].kind, sim->later[i].subject, sim->later[i].value);
+}
+
+/* Return the tick of the next event in any turn of the wheel, at most `until`. */
+static int64_t earliest(const ibn_adaptive *sim, int64_t until)
+{
+    int64_t first = until;
+    for (int32_t i = 0; i < AV_SLOTS; i++)
+        for (int32_t e = sim->slot[i]; e != IBN_NONE; e = sim->event[e].next)
+            if (sim->event[e].time < first)
+                first = sim->event[e].time;
+    return first;
+}
+
+/* Run to a tick, for a number of events, or until the simulation ends; told: reason, tick, events handled in total. */
+int ibn_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told)
+{
+    int64_t reason = STOP_TIME, most = sim->handled + events, last = sim->now, handled = sim->handled;
+    while (sim->now < until) {
+        if (!sim->moving && (stop_at_standstill || !sim->pending || sim->injected == sim->delivered)) {
+            int over = sim->injected == sim->delivered && !ibn_flow_pressing(sim->flow, sim->flows);
+            if (over || stop_at_standstill || !sim->pending) {
+                reason = over ? STOP_EMPTY : STOP_STANDSTILL;
+                if (!over && !stop_at_standstill)
+                    sim->now = until;
+                break;
+            }
+        }
+        if (sim->handled >= most) {
+            reason = STOP_EVENTS;
+            break;
+        }
+        if (sim->handled != handled) {
+            handled = sim->handled;
+            last = sim->now;
+        } else if (sim->now - last >= AV_SLOTS) { /* nothing was due for a whole turn: jump to the next event */
+            last = sim->now = earliest(sim, until) - 1;
+        }
+        sim->now++;
+        happen(sim);
+        for (int32_t i = 0; i < sim->touches; i++) {
+            ibn_av_serve(sim, sim->touched[i]);
+            /* Only now: a packet prepared while a CA was served finds the channel busy and needs no service. */
+            sim->device[sim->touched[i]].touched = 0;
+        }
+        sim->touches = 0;
+        if (sim->failed)
+            return 1;
+    }
+    told[0] = reason;
+    told[1] = sim->now;
+    told[2] = sim->handled;
+    return 0;
+}

@@ -1,0 +1,314 @@
+/* Arbitration of channels: choose a VL, then an input, and send the first packet of its queue. */
+#include "simulate/internal/flow.h"
+#include "simulate/internal/queue.h"
+
+#define VLARB_ENTRIES 64
+#define VLARB_WIDTH (4 + 4 * VLARB_ENTRIES)
+#define VLARB_NO_LIMIT 255
+
+/* Return a random input among those with packets queued for VC l. */
+static int32_t input_at_random(const ibn_sim *sim, int32_t c, int32_t l)
+{
+    const uint64_t *mask = ibn_mask(sim, l);
+    int32_t count = 0;
+    for (int32_t w = 0; w < sim->words; w++)
+        count += __builtin_popcountll(mask[w]);
+    uint64_t key = ibn_key(sim->options.seed, 3, (uint64_t)c);
+    uint64_t number = ibn_number(key, (uint64_t)sim->channel[c].packets) >> 32;
+    int32_t left = (int32_t)((number * (uint64_t)count) >> 32);
+    for (int32_t w = 0; w < sim->words; w++) {
+        uint64_t word = mask[w];
+        int32_t here = __builtin_popcountll(word);
+        if (left >= here) {
+            left -= here;
+            continue;
+        }
+        while (left--)
+            word &= word - 1;
+        return w * 64 + __builtin_ctzll(word);
+    }
+    return IBN_NONE;
+}
+
+/* Return the first input with packets queued for VC l, counted cyclically from input `from`. */
+static inline int32_t input_in_turn(const ibn_sim *sim, int32_t l, int32_t from)
+{
+    const uint64_t *mask = ibn_mask(sim, l);
+    if (sim->words == 1) {
+        uint64_t ahead = mask[0] & (~0ull << from);
+        return __builtin_ctzll(ahead ? ahead : mask[0]);
+    }
+    /* The first word is visited again at the end, for its inputs below `from`. */
+    for (int32_t step = 0; step <= sim->words; step++) {
+        int32_t w = ((from >> 6) + step) % sim->words;
+        uint64_t word = step ? mask[w] : mask[w] & (~0ull << (from & 63));
+        if (word)
+            return w * 64 + __builtin_ctzll(word);
+    }
+    return IBN_NONE;
+}
+
+/* Return the input whose head arrived first; ties are broken by round robin. */
+static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    const uint64_t *mask = ibn_mask(sim, l);
+    const ibn_fifo *queue = &sim->queue[channel->queues + vl * channel->inputs];
+    int32_t best = IBN_NONE, from = sim->vc[l].next_input, best_turn = 0;
+    int64_t best_time = 0;
+    for (int32_t w = 0; w < sim->words; w++) {
+        for (uint64_t word = mask[w]; word; word &= word - 1) {
+            int32_t input = w * 64 + __builtin_ctzll(word);
+            int64_t time = sim->packet[queue[input].head].ready;
+            int32_t turn = input >= from ? input - from : input - from + channel->inputs;
+            if (best == IBN_NONE || time < best_time || (time == best_time && turn < best_turn)) {
+                best = input;
+                best_time = time;
+                best_turn = turn;
+            }
+        }
+    }
+    return best;
+}
+
+/* Return the input to serve next on VC l, or IBN_NONE if a rule reserves the VC for an input with an empty queue. */
+static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl)
+{
+    const ibn_vc *vc = &sim->vc[l];
+    if (vc->only != IBN_NONE) {
+        uint64_t word = ibn_mask(sim, l)[vc->only >> 6];
+        return (word >> (vc->only & 63)) & 1 ? vc->only : IBN_NONE;
+    }
+    if (sim->options.arbitration == ARBITER_ROUND_ROBIN)
+        return input_in_turn(sim, l, vc->next_input);
+    if (sim->options.arbitration == ARBITER_ARRIVAL)
+        return input_by_arrival(sim, c, l, vl);
+    return input_at_random(sim, c, l);
+}
+
+/* Return the input to serve on a VL, or IBN_NONE if its packet exceeds the credits and may not go without them. */
+static int32_t input_that_fits(const ibn_sim *sim, int32_t c, int32_t vl)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    int32_t l = c * sim->vls + vl;
+    const ibn_vc *vc = &sim->vc[l];
+    if (vc->pass && (ibn_mask(sim, l)[vc->pass_input >> 6] >> (vc->pass_input & 63)) & 1)
+        return vc->pass_input;
+    int32_t input = choose_input(sim, c, l, vl);
+    if (input == IBN_NONE)
+        return input;
+    int32_t p = sim->queue[channel->queues + vl * channel->inputs + input].head;
+    return sim->packet[p].blocks <= ibn_credits(vc) ? input : IBN_NONE;
+}
+
+/* Return the size in blocks of the first packet of an input. */
+static int head_blocks(const ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    return sim->packet[sim->queue[channel->queues + vl * channel->inputs + input].head].blocks;
+}
+
+/* Return the VL that a VL arbitration table serves next among the VLs of mask `can`.
+ *
+ * *at is the present entry, and *left is what remains of its weight in blocks; both are updated. */
+static int vl_of_table(const uint8_t *table, int entries, unsigned can, uint8_t *at, int32_t *left)
+{
+    for (int step = 0; step <= entries; step++) {
+        if (step || *left <= 0) {
+            *at = (uint8_t)(*at + 1 < entries ? *at + 1 : 0);
+            *left = table[2 * *at + 1];
+        }
+        if (*left > 0 && (can >> table[2 * *at]) & 1)
+            return table[2 * *at];
+    }
+    return IBN_NONE;
+}
+
+/* Return the mask of the VLs with a weight in a table. */
+static unsigned vls_of_table(const uint8_t *table, int entries)
+{
+    unsigned vls = 0;
+    for (int e = 0; e < entries; e++)
+        if (table[2 * e + 1])
+            vls |= 1u << table[2 * e];
+    return vls;
+}
+
+/* Choose a VL by InfiniBand's VL arbitration: weights are in blocks, high entries precede low ones up to a limit. */
+static int vl_by_tables(ibn_sim *sim, int32_t c, unsigned can, const int32_t *inputs)
+{
+    ibn_channel *channel = &sim->channel[c];
+    const uint8_t *tables = sim->vlarb + channel->arbiter * VLARB_WIDTH;
+    const uint8_t *high = tables + 4, *low = tables + 4 + 2 * VLARB_ENTRIES;
+    unsigned high_can = can & vls_of_table(high, tables[1]), low_can = can & vls_of_table(low, tables[2]);
+    int limit = tables[0];
+    if (high_can && (limit == VLARB_NO_LIMIT || channel->high_limit_left > 0 || !low_can)) {
+        int vl = vl_of_table(high, tables[1], high_can, &channel->high_at, &channel->high_left);
+        int blocks = head_blocks(sim, c, vl, inputs[vl]);
+        channel->high_left -= blocks;
+        if (channel->high_limit_left <= 0)
+            channel->high_limit_left = limit ? limit * 64 : 1;
+        channel->high_limit_left -= blocks;
+        return vl;
+    }
+    channel->high_limit_left = limit ? limit * 64 : 1;
+    if (!low_can)
+        return IBN_NONE;
+    int vl = vl_of_table(low, tables[2], low_can, &channel->low_at, &channel->low_left);
+    channel->low_left -= head_blocks(sim, c, vl, inputs[vl]);
+    return vl;
+}
+
+/* Choose the VL and the input to serve by VL arbitration tables; return IBN_NONE if no packet can be sent. */
+static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
+{
+    int32_t inputs[16];
+    unsigned can = 0;
+    for (unsigned word = sim->channel[c].vls; word; word &= word - 1) {
+        int vl = __builtin_ctz(word);
+        if ((inputs[vl] = input_that_fits(sim, c, vl)) != IBN_NONE)
+            can |= 1u << vl;
+    }
+    int vl = can ? vl_by_tables(sim, c, can, inputs) : IBN_NONE;
+    if (vl != IBN_NONE)
+        *input = inputs[vl];
+    return vl;
+}
+
+/* Return the input to serve on a VL, or IBN_NONE if its packet exceeds the credits.  Round robin without exceptions
+ * takes the short path. */
+IBN_SPECIALIZED int32_t input_to_serve(const ibn_sim *sim, int32_t c, const ibn_channel *channel, int32_t l, int vl,
+                                       int plain)
+{
+    const ibn_vc *vc = &sim->vc[l];
+    if (!plain && (!sim->in_turn || vc->pass || vc->only != IBN_NONE))
+        return input_that_fits(sim, c, vl);
+    uint64_t ahead = vc->mask & (~0ull << vc->next_input);
+    int32_t input = __builtin_ctzll(ahead ? ahead : vc->mask), p = ibn_queue(sim, channel, vl, input)->head;
+    return sim->packet[p].blocks <= ibn_credits(vc) ? input : IBN_NONE;
+}
+
+/* Choose the VL and the input to serve; return IBN_NONE if no packet can be sent. */
+IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int32_t *input, int plain)
+{
+    if (!plain && sim->options.arbiters)
+        return choose_by_tables(sim, c, input);
+    /* Two copies of the mask in a row, shifted, are the mask rotated: its bits start at the VL whose turn is next. */
+    uint64_t turns = channel->vls * 0x10001ull >> channel->next_vl & 0xFFFF;
+    for (; turns; turns &= turns - 1) {
+        int vl = (__builtin_ctzll(turns) + channel->next_vl) & 15;
+        if ((*input = input_to_serve(sim, c, channel, c * sim->vls + vl, vl, plain)) != IBN_NONE) {
+            channel->next_vl = (uint8_t)(vl + 1 < sim->vls ? vl + 1 : 0);
+            return vl;
+        }
+    }
+    return IBN_NONE;
+}
+
+/* Account for a packet that begins to leave its input buffer, whose credits return at `end`, or its source CA. */
+IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int plain)
+{
+    if (packet->vc == IBN_NONE) {
+        sim->injected++;
+        sim->injected_bytes += packet->bytes;
+        ibn_flow_sent(&sim->flow[packet->flow], packet, sim->now);
+        return;
+    }
+    sim->vc[packet->vc].held -= packet->blocks;
+    ibn_give_back(sim, packet->channel, packet->vc, packet->blocks, end, plain);
+    if (!plain && sim->options.single_fifo)
+        ibn_at(sim, end, EV_EXPOSE, packet->vc, 0);
+}
+
+/* Send the first packet of an input on a VL of channel c. */
+IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int plain)
+{
+    ibn_channel *channel = &sim->channel[c];
+    ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
+    int32_t l = c * sim->vls + vl, p = queue->head;
+    ibn_vc *vc = &sim->vc[l];
+    ibn_packet *packet = &sim->packet[p];
+    ibn_dequeue(sim, l, vl, input, channel, queue, plain);
+    int64_t work = packet->bytes * channel->cost + channel->carry;
+    int64_t length = work >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
+    channel->carry = (int32_t)(work & ((1 << IBN_COST_BITS) - 1));
+    if (packet->tail > end)
+        end = packet->tail; /* the tail cannot leave before it has arrived */
+    channel->wait += sim->now - channel->busy;
+    channel->bytes += packet->bytes;
+    channel->packets++;
+    channel->busy = end;
+    vc->fctbs += (uint32_t)packet->blocks;
+    vc->flying += packet->blocks;
+    vc->sent = end;
+    if (!plain) {
+        if (vc->pass)
+            vc->pass--;
+        vc->dropped_in_row = 0;
+    }
+    vc->next_input = input + 1 < channel->inputs ? input + 1 : 0;
+    sim->hops++;
+    sim->last_move = sim->now;
+    int from_source = packet->vc == IBN_NONE;
+    leave(sim, packet, end, plain);
+    packet->vc = l;
+    packet->channel = c;
+    packet->tail = end + channel->wire;
+    if (channel->hop)
+        ibn_at(sim, sim->now + channel->hop, EV_ARRIVE, p, 0);
+    else
+        ibn_at(sim, packet->tail, EV_DELIVER, p, 0);
+    if (from_source) {
+        int32_t flow = packet->flow;
+        sim->flow[flow].head = IBN_NONE;
+        ibn_sim_prepare(sim, flow);
+    }
+}
+
+/* Send a packet on channel c if it is free and one can be sent. */
+IBN_SPECIALIZED void arbitrate(ibn_sim *sim, int32_t c, int plain)
+{
+    ibn_channel *channel = &sim->channel[c];
+    int32_t input;
+    if (!channel->vls || channel->busy > sim->now)
+        return;
+    int vl = choose_vl(sim, c, channel, &input, plain);
+    if (vl == IBN_NONE)
+        return;
+    send(sim, c, vl, input, plain);
+    if (channel->vls && !channel->called) {
+        channel->called = 1;
+        ibn_at(sim, channel->busy, EV_FREE, c, 0);
+    }
+}
+
+/* Prefetch the first VC that a channel will arbitrate: large networks do not fit into the caches. */
+static inline void fetch(const ibn_sim *sim, int32_t c)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    if (channel->vls) {
+        int64_t l = (int64_t)c * sim->vls + __builtin_ctz(channel->vls);
+        __builtin_prefetch(&sim->vc[l]);
+    }
+}
+
+/* Arbitrate all touched channels, and prefetch two channels ahead. */
+IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
+{
+    for (int32_t i = 0; i < sim->touches; i++) {
+        if (i + 2 < sim->touches)
+            fetch(sim, sim->touched[i + 2]);
+        sim->marked[sim->touched[i]] = 0;
+        arbitrate(sim, sim->touched[i], plain);
+    }
+    sim->touches = 0;
+}
+
+/* Arbitrate every channel that was touched in this tick. */
+void ibn_sim_arbitrate(ibn_sim *sim)
+{
+    if (sim->plain)
+        arbitrate_touched(sim, 1);
+    else
+        arbitrate_touched(sim, 0);
+}

@@ -1,0 +1,72 @@
+/* Loop Breaker and Deadlock Breaker: suspect VCs that make no progress, send control messages and dispatch them.
+ *
+ * Shpiner, Zahavi, Zdornov, Anker, Kadosh: Unlocking Credit Loop Deadlocks, HotNets 2016, section 3. */
+#include "simulate/internal/sim.h"
+
+/* Mark a VC as suspected, and send its first control message. */
+static void suspect(ibn_sim *sim, int32_t l)
+{
+    ibn_watch *watch = &sim->watch[l];
+    watch->suspected = 1;
+    watch->episode++;
+    ibn_sim_draw(sim, l, 0);
+    ibn_sim_note(sim, LOG_SUSPECTED, l, watch->own, 0, 0);
+    ibn_sim_clcm(sim, l, watch->episode);
+}
+
+/* Update which VCs are suspected: those with packets queued that have sent nothing for the detection time. */
+void ibn_sim_sample(ibn_sim *sim)
+{
+    for (int32_t c = 0; c < sim->channels; c++) {
+        if (sim->breaker[c] == BREAKER_NONE)
+            continue;
+        for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++) {
+            int64_t before = sim->now - sim->detect[c];
+            const ibn_vc *vc = &sim->vc[l];
+            int stuck = vc->waiting && sim->watch[l].since <= before && vc->sent <= before;
+            if (stuck && !sim->watch[l].suspected) {
+                suspect(sim, l);
+            } else if (!stuck && sim->watch[l].suspected) {
+                sim->watch[l].suspected = 0;
+                ibn_sim_note(sim, LOG_CLEARED, l, 0, 0, 0);
+            }
+        }
+    }
+    ibn_at(sim, sim->now + sim->options.sample_period, EV_SAMPLE, 0, 0);
+}
+
+/* Send a control message for a suspected VC, and schedule the next one. */
+void ibn_sim_clcm(ibn_sim *sim, int32_t l, int32_t episode)
+{
+    ibn_watch *watch = &sim->watch[l];
+    int32_t c = l / sim->vls;
+    if (!watch->suspected || watch->episode != episode)
+        return;
+    if (sim->options.rounds && watch->sends++ == sim->options.rounds) {
+        ibn_sim_draw(sim, l, watch->round + 1);
+        ibn_sim_note(sim, LOG_ROUND, l, watch->own, watch->round, 0);
+    }
+    if (sim->breaker[c] == BREAKER_DEADLOCK || watch->spuid != UINT32_MAX) {
+        int32_t m = ibn_sim_new_clcm(sim);
+        if (m == IBN_NONE)
+            return;
+        sim->clcm[m].kind = sim->breaker[c];
+        sim->clcm[m].spuid = watch->spuid;
+        sim->clcm[m].index = sim->breaker[c] == BREAKER_LOOP ? watch->round : 0;
+        ibn_sim_send_clcm(sim, m, l);
+    }
+    ibn_at(sim, sim->now + sim->repeat[c], EV_CLCM, l, episode);
+}
+
+/* Handle a control message that reached the other end of its channel; CAs and failed links discard it. */
+void ibn_sim_control(ibn_sim *sim, int32_t message)
+{
+    const ibn_clcm *clcm = &sim->clcm[message];
+    const ibn_channel *channel = &sim->channel[clcm->vc / sim->vls];
+    if (!channel->to_switch || channel->busy == IBN_NEVER)
+        ibn_sim_drop_clcm(sim, message);
+    else if (clcm->kind == BREAKER_LOOP)
+        ibn_sim_loop_clcm(sim, message);
+    else
+        ibn_sim_deadlock_clcm(sim, message);
+}

@@ -1,0 +1,41 @@
+/* Functions of both breakers: query the state of a VC, and send a control message. */
+#include "simulate/internal/sim.h"
+
+#define CLCM_BYTES 64
+#define CLCM_ENTRY_BYTES 8
+
+/* Return whether a VC is still stuck: `suspected` was set at the last sample, and the VC may have sent since. */
+int ibn_sim_still_suspected(const ibn_sim *sim, int32_t l)
+{
+    int64_t before = sim->now - sim->detect[l / sim->vls];
+    const ibn_vc *vc = &sim->vc[l];
+    return sim->watch[l].suspected && vc->waiting && sim->watch[l].since <= before && vc->sent <= before;
+}
+
+/* Return whether a packet in the buffer of lane_in is queued for lane_out. */
+int ibn_sim_wants(const ibn_sim *sim, int32_t lane_in, int32_t lane_out)
+{
+    int32_t c = lane_out / sim->vls, input = sim->channel[lane_in / sim->vls].in_index;
+    const ibn_channel *channel = &sim->channel[c];
+    int32_t p = sim->queue[channel->queues + (lane_out - c * sim->vls) * channel->inputs + input].head;
+    while (p != IBN_NONE && sim->packet[p].vc != lane_in)
+        p = sim->packet[p].next;
+    return p != IBN_NONE;
+}
+
+/* Return the random number that identifies a switch in Deadlock Breaker's messages. */
+uint32_t ibn_sim_switch_id(const ibn_sim *sim, int32_t device)
+{
+    return (uint32_t)(ibn_number(ibn_key(sim->options.seed, 6, (uint64_t)device), 0) >> 32);
+}
+
+/* Send a control message by VC l; it arrives after the wire delay and the processing time. */
+void ibn_sim_send_clcm(ibn_sim *sim, int32_t message, int32_t l)
+{
+    ibn_clcm *clcm = &sim->clcm[message];
+    int32_t c = l / sim->vls;
+    clcm->vc = l;
+    sim->counters[c].control += CLCM_BYTES + CLCM_ENTRY_BYTES * clcm->count;
+    ibn_sim_note(sim, LOG_CLCM, l, clcm->spuid, clcm->phase, clcm->index);
+    ibn_at(sim, sim->now + sim->channel[c].wire + sim->options.control_delay, EV_CONTROL, message, 0);
+}

@@ -1,0 +1,124 @@
+/* Drops by age: head-of-queue lifetime, switch lifetime, and VL stall. */
+#include "simulate/internal/queue.h"
+
+#define NEVER INT64_MAX
+
+/* Return the earliest tick at which a head of the VC's queues exceeds the head-of-queue or the switch lifetime. */
+static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    const ibn_fifo *queue = &sim->queue[channel->queues + (l - c * sim->vls) * channel->inputs];
+    int64_t at = NEVER, lifetime = sim->lifetime[channel->src], hoq = sim->hoq[c];
+    for (int32_t input = 0; input < channel->inputs; input++) {
+        if (queue[input].head == IBN_NONE)
+            continue;
+        const ibn_packet *packet = &sim->packet[queue[input].head];
+        if (hoq && packet->headed + hoq < at)
+            at = packet->headed + hoq;
+        if (lifetime && packet->ready + lifetime < at)
+            at = packet->ready + lifetime;
+    }
+    return at;
+}
+
+/* Schedule a check of the VC for the tick at which a head may be too old, unless one is pending. */
+void ibn_sim_arm(ibn_sim *sim, int32_t l)
+{
+    int32_t c = l / sim->vls;
+    if (sim->watch[l].timed || !sim->vc[l].waiting)
+        return;
+    int64_t at = deadline(sim, c, l);
+    sim->watch[l].timed = 1;
+    ibn_at(sim, at > sim->now ? at : sim->now + 1, EV_HEAD, l, 0);
+}
+
+/* Drop the first packet of an input, and account for its buffer space. */
+void ibn_sim_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
+{
+    ibn_channel *channel = &sim->channel[c];
+    int32_t vl = l - c * sim->vls;
+    ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
+    int32_t p = queue->head;
+    ibn_dequeue(sim, l, vl, input, channel, queue, 0);
+    const ibn_packet *packet = &sim->packet[p];
+    sim->counters[c].discards++;
+    if (!channel->vls)
+        channel->wait += sim->now > channel->busy ? sim->now - channel->busy : 0;
+    sim->vc[packet->vc].held -= packet->blocks;
+    if (sim->options.single_fifo)
+        ibn_at(sim, packet->tail > sim->now ? packet->tail : sim->now + 1, EV_EXPOSE, packet->vc, 0);
+    ibn_sim_lose(sim, p);
+    ibn_touch(sim, c); /* the next packet may be smaller and fit the credits */
+}
+
+/* Return the lowest input with packets queued for VC l, or IBN_NONE. */
+static int32_t some_input(const ibn_sim *sim, int32_t l)
+{
+    for (int32_t w = 0; w < sim->words; w++) {
+        uint64_t word = ibn_mask(sim, l)[w];
+        if (word)
+            return w * 64 + __builtin_ctzll(word);
+    }
+    return IBN_NONE;
+}
+
+/* Stall a VC after too many heads in a row were dropped: drop all packets for it for a limited time. */
+static void stall(ibn_sim *sim, int32_t c, int32_t l)
+{
+    int64_t until = sim->now + sim->options.stall_multiple * sim->hoq[c];
+    sim->vc[l].stalled = 1;
+    sim->vc[l].dropped_in_row = 0;
+    ibn_sim_note(sim, LOG_STALLED, l, until, 0, 0);
+    while (sim->vc[l].waiting) {
+        sim->counters[c].stalled++;
+        ibn_sim_drop(sim, c, l, some_input(sim, l));
+    }
+    ibn_at(sim, until, EV_UNSTALL, l, 0);
+}
+
+/* End the stall of a VC. */
+void ibn_sim_unstall(ibn_sim *sim, int32_t l)
+{
+    sim->vc[l].stalled = 0;
+    ibn_sim_note(sim, LOG_UNSTALLED, l, 0, 0, 0);
+}
+
+/* Drop the heads of a queue that have exceeded the switch lifetime. */
+static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
+{
+    int64_t lifetime = sim->lifetime[sim->channel[c].src];
+    while (lifetime && queue->head != IBN_NONE && sim->packet[queue->head].ready + lifetime <= sim->now) {
+        sim->counters[c].lifetime++;
+        ibn_sim_drop(sim, c, l, input);
+    }
+}
+
+/* Drop the head of a queue if it has exceeded the head-of-queue lifetime; return 1 if the VC must stall now. */
+static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
+{
+    ibn_vc *vc = &sim->vc[l];
+    if (!sim->hoq[c] || queue->head == IBN_NONE || sim->packet[queue->head].headed + sim->hoq[c] > sim->now)
+        return 0;
+    vc->dropped_in_row += vc->dropped_in_row < UINT16_MAX;
+    ibn_sim_note(sim, LOG_HOQ_DROP, l, sim->packet[queue->head].lid, input, vc->dropped_in_row);
+    sim->counters[c].hoq++;
+    ibn_sim_drop(sim, c, l, input);
+    return sim->stall_count[c] && vc->dropped_in_row >= sim->stall_count[c];
+}
+
+/* Drop the heads of the VC's queues that are too old, and schedule the next check. */
+void ibn_sim_head(ibn_sim *sim, int32_t l)
+{
+    int32_t c = l / sim->vls;
+    const ibn_channel *channel = &sim->channel[c];
+    const ibn_fifo *queue = &sim->queue[channel->queues + (l - c * sim->vls) * channel->inputs];
+    sim->watch[l].timed = 0;
+    for (int32_t input = 0; input < channel->inputs; input++) {
+        drop_aged(sim, c, l, input, &queue[input]);
+        if (drop_head(sim, c, l, input, &queue[input])) {
+            stall(sim, c, l);
+            break;
+        }
+    }
+    ibn_sim_arm(sim, l);
+}

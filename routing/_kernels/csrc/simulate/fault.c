@@ -1,0 +1,131 @@
+/* Links that go down and come up again during a run.
+ *
+ * A packet is on a link until its head has reached the switch at the other end, or its tail the CA.  A channel that is
+ * down is busy until IBN_NEVER, and at_port has no entry for it. */
+#include "simulate/internal/sim.h"
+
+/* Return the entry of at_port for the out-port of channel c. */
+static int32_t *port_of(const ibn_sim *sim, int32_t c)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    return &sim->at_port[channel->src * 256 + sim->channel[channel->reverse].dst_port];
+}
+
+/* Return the channel of a port if its link is down, else IBN_NONE. */
+int32_t ibn_sim_down_at(const ibn_sim *sim, int32_t device, int port)
+{
+    for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
+        int32_t c = sim->out_channel[i];
+        if (sim->channel[c].busy == IBN_NEVER && sim->channel[sim->channel[c].reverse].dst_port == port)
+            return c;
+    }
+    return IBN_NONE;
+}
+
+/* Return whether an event is cancelled because channel c goes down; lose the packet that the event is about. */
+static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
+{
+    if (kind == EV_FREE)
+        return subject == c;
+    if ((kind != EV_ARRIVE && kind != EV_DELIVER) || sim->packet[subject].channel != c)
+        return 0;
+    const ibn_packet *packet = &sim->packet[subject];
+    sim->vc[packet->vc].flying -= packet->blocks;
+    sim->vc[packet->vc].fccl += packet->blocks; /* the link must have all its credits when it comes up again */
+    sim->counters[c].down++;
+    ibn_sim_gone(sim, subject);
+    return 1;
+}
+
+/* Remove the cancelled events of a kind from slot s: empty the slot, and add the other events to it again. */
+static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
+{
+    int32_t place = sim->slot[s * IBN_SLOT + kind];
+    sim->slot[s * IBN_SLOT + kind] = 0;
+    for (; place; place = ibn_batch_before(sim, place)) {
+        for (int32_t i = ibn_first_event(place); i < place; i++) {
+            ibn_event event = sim->event[i];
+            if (lose_on_wire(sim, kind, event.subject, c))
+                sim->moving--;
+            else
+                ibn_put(sim, s, kind, event.subject, event.value);
+        }
+    }
+}
+
+/* Remove the cancelled events from the heap: rebuild it in place. */
+static void clear_heap(ibn_sim *sim, int32_t c)
+{
+    int32_t count = sim->heap_size;
+    sim->heap_size = 0;
+    for (int32_t h = 0; h < count; h++) {
+        ibn_distant distant = sim->heap[h];
+        if (lose_on_wire(sim, distant.kind, distant.event.subject, c))
+            sim->moving--;
+        else
+            ibn_sim_heap_push(sim, distant.time, distant.kind, distant.event);
+    }
+}
+
+/* Lose all packets that are on channel c. */
+static void lose_on_wires(ibn_sim *sim, int32_t c)
+{
+    for (int32_t s = 0; s < sim->slots; s++)
+        for (int kind = 0; kind < EV_LATER; kind++)
+            clear_slot(sim, s, kind, c);
+    clear_heap(sim, c);
+}
+
+/* Lose the packets queued for a channel of a switch; packets of a CA have not been sent yet and are kept. */
+static void lose_waiting(ibn_sim *sim, int32_t c)
+{
+    const ibn_channel *channel = &sim->channel[c];
+    if (!channel->from_switch)
+        return;
+    for (int32_t q = 0; q < channel->inputs * sim->vls; q++) {
+        while (sim->queue[channel->queues + q].head != IBN_NONE) {
+            sim->counters[c].down++;
+            ibn_sim_drop(sim, c, c * sim->vls + q / channel->inputs, q % channel->inputs);
+        }
+    }
+}
+
+/* Take one direction of a link down. */
+static void take_down(ibn_sim *sim, int32_t c)
+{
+    lose_on_wires(sim, c);
+    lose_waiting(sim, c);
+    *port_of(sim, c) = IBN_NONE;
+    sim->channel[c].busy = IBN_NEVER;
+    sim->channel[c].called = 1; /* so that no EV_FREE event is scheduled for it */
+}
+
+/* Take both directions of a link down; return the number of packets lost, or -1 if the link is down already. */
+int64_t ibn_sim_fail(ibn_sim *sim, int32_t c)
+{
+    if (sim->channel[c].busy == IBN_NEVER)
+        return -1;
+    int64_t before = sim->dropped;
+    take_down(sim, c);
+    take_down(sim, sim->channel[c].reverse);
+    int64_t lost = sim->dropped - before;
+    ibn_sim_look_full(sim);
+    ibn_sim_look_empty(sim);
+    ibn_sim_note(sim, LOG_FAILED, c, lost, 0, 0);
+    return lost;
+}
+
+/* Bring both directions of a link up; return 0, or -1 if the link is not down. */
+int ibn_sim_restore(ibn_sim *sim, int32_t c)
+{
+    const int32_t both[] = {c, sim->channel[c].reverse};
+    if (sim->channel[c].busy != IBN_NEVER)
+        return -1;
+    for (int side = 0; side < 2; side++) {
+        *port_of(sim, both[side]) = both[side];
+        sim->channel[both[side]].busy = sim->now;
+        ibn_at(sim, sim->now + 1, EV_FREE, both[side], 0);
+    }
+    ibn_sim_note(sim, LOG_RESTORED, c, 0, 0, 0);
+    return 0;
+}

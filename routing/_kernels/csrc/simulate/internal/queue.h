@@ -1,0 +1,82 @@
+/* Output queues of channels, and the return of credits for the buffer space that a packet leaves. */
+#ifndef IBNUE_INTERNAL_SIM_QUEUE_H
+#define IBNUE_INTERNAL_SIM_QUEUE_H
+
+#include "simulate/internal/sim.h"
+
+/* Return blocks of a VC's buffer to its sender; they are free at tick `when`. */
+IBN_SPECIALIZED void ibn_give_back(ibn_sim *sim, int32_t c, int32_t vc, int32_t blocks, int64_t when, int plain)
+{
+    sim->vc[vc].returning += blocks;
+    if (plain || !sim->freed_first) {
+        ibn_at(sim, when + sim->channel[c].wire, EV_CREDIT, vc, blocks);
+        return;
+    }
+    ibn_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, vc, blocks);
+}
+
+/* Return the queue at a channel for one VL and one input. */
+static inline ibn_fifo *ibn_queue(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input)
+{
+    return &sim->queue[channel->queues + vl * channel->inputs + input];
+}
+
+/* Return the word of a VC's input mask that has the bit of an input. */
+IBN_SPECIALIZED uint64_t *ibn_word(const ibn_sim *sim, int32_t l, int32_t input, int plain)
+{
+    return plain ? &sim->vc[l].mask : &ibn_mask(sim, l)[input >> 6];
+}
+
+/* Append packet p to the queue of an input at channel c, and have the channel arbitrated when it is free. */
+IBN_SPECIALIZED void ibn_enqueue(ibn_sim *sim, int32_t p, int32_t c, int32_t vl, int32_t input, int plain)
+{
+    ibn_channel *channel = &sim->channel[c];
+    int32_t l = c * sim->vls + vl;
+    ibn_vc *vc = &sim->vc[l];
+    ibn_fifo *queue = ibn_queue(sim, channel, vl, input);
+    ibn_packet *packet = &sim->packet[p];
+    int64_t now = sim->now;
+    packet->next = IBN_NONE;
+    packet->headed = now;
+    if (queue->head == IBN_NONE) {
+        queue->head = p;
+        *ibn_word(sim, l, input, plain) |= 1ull << (input & 63);
+    } else {
+        sim->packet[queue->tail].next = p;
+    }
+    queue->tail = p;
+    /* The channel could have sent since now if its queues were empty.  A branch here would often be mispredicted. */
+    int64_t since = channel->vls ? INT64_MIN : now;
+    channel->busy = channel->busy > since ? channel->busy : since;
+    if (!vc->waiting++) {
+        channel->vls |= (uint16_t)(1u << vl);
+        if (!plain && sim->aging) {
+            sim->watch[l].since = now;
+            if (channel->ages)
+                ibn_sim_arm(sim, l);
+        }
+    }
+    if (channel->busy <= now) {
+        ibn_touch(sim, c);
+    } else if (!channel->called) {
+        channel->called = 1;
+        ibn_at(sim, channel->busy, EV_FREE, c, 0);
+    }
+}
+
+/* Remove the first packet from the queue of an input. */
+IBN_SPECIALIZED void ibn_dequeue(ibn_sim *sim, int32_t l, int32_t vl, int32_t input, ibn_channel *channel,
+                                 ibn_fifo *queue, int plain)
+{
+    ibn_vc *vc = &sim->vc[l];
+    int32_t next = sim->packet[queue->head].next;
+    queue->head = next;
+    if (next == IBN_NONE)
+        *ibn_word(sim, l, input, plain) &= ~(1ull << (input & 63));
+    else
+        sim->packet[next].headed = sim->now;
+    if (!--vc->waiting)
+        channel->vls &= (uint16_t)~(1u << vl);
+}
+
+#endif

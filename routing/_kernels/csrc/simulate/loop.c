@@ -1,0 +1,139 @@
+/* Loop Breaker: elect a master of a credit loop, which moves flows to other shortest paths and releases packets. */
+#include "simulate/internal/sim.h"
+
+/* Return a random channel of a switch on a shortest path to a LID, other than `except`, or IBN_NONE. */
+static int32_t other_port(const ibn_sim *sim, int32_t device, int32_t lid, int32_t except, uint64_t number)
+{
+    int32_t home = sim->lid_switch[lid], found = 0, choice[256];
+    if (home < 0 || home == device)
+        return IBN_NONE;
+    int far = sim->distance[(int64_t)device * sim->switches + home];
+    for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
+        int32_t c = sim->out_channel[i];
+        if (c != except && sim->channel[c].to_switch && sim->channel[c].busy != IBN_NEVER
+            && sim->distance[(int64_t)sim->channel[c].dst * sim->switches + home] + 1 == far)
+            choice[found++] = c;
+    }
+    return found ? choice[((number >> 32) * (uint64_t)found) >> 32] : IBN_NONE;
+}
+
+/* Return the queues of VC l at channel c, one for each input. */
+static const ibn_fifo *queues_of(const ibn_sim *sim, int32_t c, int32_t l)
+{
+    return &sim->queue[sim->channel[c].queues + (l - c * sim->vls) * sim->channel[c].inputs];
+}
+
+/* Return whether some input from a switch has packets queued for VC l that can all take another shortest path. */
+static int can_reroute(const ibn_sim *sim, int32_t l)
+{
+    int32_t c = l / sim->vls;
+    const ibn_fifo *queue = queues_of(sim, c, l);
+    for (int32_t input = 0; input < sim->channel[c].inputs; input++) {
+        int32_t p = queue[input].head;
+        if (p == IBN_NONE || !sim->channel[sim->packet[p].channel].from_switch)
+            continue;
+        while (p != IBN_NONE && other_port(sim, sim->channel[c].src, sim->packet[p].lid, c, 0) != IBN_NONE)
+            p = sim->packet[p].next;
+        if (p == IBN_NONE)
+            return 1;
+    }
+    return 0;
+}
+
+/* Draw the number that a VC sends as its own in a round. */
+void ibn_sim_draw(ibn_sim *sim, int32_t l, int32_t round)
+{
+    ibn_watch *watch = &sim->watch[l];
+    uint64_t number = ibn_number(ibn_key(sim->options.seed, 5, (uint64_t)l), (uint64_t)round) >> 32;
+    watch->round = round;
+    watch->sends = 0;
+    watch->own = (uint32_t)number % (UINT32_MAX - 1);
+    if (sim->breaker[l / sim->vls] == BREAKER_LOOP && !sim->options.no_alternative && !can_reroute(sim, l))
+        watch->own = UINT32_MAX; /* the VC forwards the numbers it receives, and is never elected */
+    watch->spuid = watch->own;
+}
+
+/* Send the packets queued at one input for VC l over another shortest path; return how many have none. */
+static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
+{
+    int32_t device = sim->channel[c].src, stuck = 0;
+    uint8_t *lft = sim->lft + (int64_t)device * sim->lids;
+    for (int32_t p = queues_of(sim, c, l)[input].head; p != IBN_NONE; p = sim->packet[p].next) {
+        int32_t lid = sim->packet[p].lid;
+        if (sim->at_port[device * 256 + lft[lid]] != c)
+            continue; /* moved already */
+        uint64_t number = ibn_number(ibn_key(sim->options.seed, 7, (uint64_t)device), (uint64_t)sim->picks++);
+        int32_t other = other_port(sim, device, lid, c, number);
+        stuck += other == IBN_NONE;
+        for (int port = 1; other != IBN_NONE && port < 256; port++) {
+            if (sim->at_port[device * 256 + port] == other) {
+                lft[lid] = (uint8_t)port;
+                ibn_sim_note(sim, LOG_REROUTED, device, lid, port, l);
+                break;
+            }
+        }
+    }
+    return stuck;
+}
+
+/* Act as master, since the number of VC l came back by lane_in: move the flows between the two VCs, and let packets of
+ * that input go without credit. */
+static void be_master(ibn_sim *sim, int32_t lane_in, int32_t l)
+{
+    int32_t c = l / sim->vls, input = sim->channel[lane_in / sim->vls].in_index;
+    ibn_sim_note(sim, LOG_MASTER, l, lane_in, sim->watch[l].own, sim->channel[c].src);
+    if (move_input(sim, c, l, input) && sim->options.no_alternative)
+        for (int32_t other = 0; other < sim->channel[c].inputs; other++)
+            if (other != input)
+                move_input(sim, c, l, other);
+    sim->vc[l].pass = (int16_t)sim->options.release_packets;
+    sim->vc[l].pass_input = (int16_t)input;
+    sim->watch[l].suspected = 0;
+    sim->watch[l].episode++;
+    ibn_sim_note(sim, LOG_RELEASED, l, lane_in, sim->options.release_packets, 0);
+    ibn_touch(sim, c);
+}
+
+/* Apply a received number to one VC; return 1 if the VC becomes master.
+ *
+ * Step 0: join the round of the message.  Step 1: become master if the VC's own number came back.  Step 2: adopt the
+ * number if it is smaller. */
+static int hear(ibn_sim *sim, int32_t lane_in, int32_t l, int step, uint32_t received, int32_t round)
+{
+    ibn_watch *watch = &sim->watch[l];
+    if (!ibn_sim_still_suspected(sim, l))
+        return 0;
+    if (!step && watch->round < round)
+        ibn_sim_draw(sim, l, round); /* numbers that tokens carried in earlier rounds of the loop search are dropped */
+    if (watch->round != round)
+        return 0;
+    if (step == 1 && watch->own == received && ibn_sim_wants(sim, lane_in, l)) {
+        be_master(sim, lane_in, l);
+        return 1;
+    }
+    if (step == 2 && watch->spuid > received) {
+        watch->spuid = received;
+        ibn_sim_note(sim, LOG_REPLACED, l, received, lane_in, 0);
+    }
+    return 0;
+}
+
+/* Handle a Loop Breaker message that reached a switch: the smallest number around the loop wins.
+ *
+ * Rounds are not in the paper.  A port that is blocked by the loop but is not on it may have the smallest number.  Its
+ * number never comes back to it, and no master is elected.  Ports therefore draw again after some messages. */
+void ibn_sim_loop_clcm(ibn_sim *sim, int32_t message)
+{
+    int32_t lane_in = sim->clcm[message].vc, device = sim->channel[lane_in / sim->vls].dst;
+    int32_t round = sim->clcm[message].index;
+    uint32_t received = sim->clcm[message].spuid;
+    ibn_sim_drop_clcm(sim, message);
+    for (int step = 0; step < 3; step++) {
+        for (int32_t i = sim->out_first[device]; i < sim->out_first[device + 1]; i++) {
+            int32_t c = sim->out_channel[i];
+            for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls && sim->breaker[c] == BREAKER_LOOP; l++)
+                if (hear(sim, lane_in, l, step, received, round))
+                    return;
+        }
+    }
+}

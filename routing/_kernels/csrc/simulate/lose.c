@@ -1,0 +1,24 @@
+/* Lost packets: count them, and return the credits of their buffer space. */
+#include "simulate/internal/flow.h"
+#include "simulate/internal/queue.h"
+
+/* Count a lost packet and free it; the packet must have been removed from its queue. */
+void ibn_sim_gone(ibn_sim *sim, int32_t p)
+{
+    const ibn_packet *packet = &sim->packet[p];
+    sim->dropped++;
+    sim->dropped_bytes += packet->bytes;
+    sim->flow[packet->flow].dropped++;
+    if (ibn_flow_opens(&sim->flow[packet->flow]))
+        ibn_at(sim, sim->now + 1, EV_INJECT, packet->flow, 0);
+    ibn_free_packet(sim, p);
+}
+
+/* Return the credits of a lost packet, count the packet and free it. */
+void ibn_sim_lose(ibn_sim *sim, int32_t p)
+{
+    const ibn_packet *packet = &sim->packet[p];
+    int64_t when = packet->tail > sim->now ? packet->tail : sim->now;
+    ibn_give_back(sim, packet->channel, packet->vc, packet->blocks, when, 0);
+    ibn_sim_gone(sim, p);
+}

@@ -1,0 +1,81 @@
+/* Pauses (IEEE 802.1Qbb) instead of credits: a buffer that fills to one threshold (xoff) stops its sender until it has
+ * drained to another (xon).
+ *
+ * Arbitration checks credits alone: a VC that may send has more credits than it can use, and a paused one has negative
+ * credits.  `reserve` is minus the credits added, so buffer + reserve is the true size of the buffer. */
+#include "simulate/internal/sim.h"
+
+#define ENDLESS (1 << 24)
+
+/* Let all VCs send. */
+void ibn_sim_open(ibn_sim *sim)
+{
+    for (int64_t l = 0; l < sim->vcs; l++) {
+        sim->vc[l].buffer += ENDLESS;
+        sim->vc[l].fccl += ENDLESS;
+        sim->vc[l].reserve = -ENDLESS;
+    }
+}
+
+/* Return the blocks in a buffer; a packet counts in full until its tail has left. */
+static int32_t inside(const ibn_vc *vc)
+{
+    return vc->held + vc->returning;
+}
+
+/* Mark a VC whose buffer occupancy has changed, so that it is compared with the thresholds in this tick. */
+void ibn_sim_look_at(ibn_sim *sim, int32_t l)
+{
+    if (!sim->watch[l].looked) {
+        sim->watch[l].looked = 1;
+        sim->looked[sim->looks++] = l;
+    }
+}
+
+/* Send the next pause message of a receiver.  Messages are numbered: odd ones stop the sender, and the last one counts.
+ */
+static void tell(ibn_sim *sim, int32_t l)
+{
+    ibn_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_PAUSE, l, ++sim->watch[l].told);
+}
+
+/* Pause the senders of buffers at or above xoff; called when the heads of a tick have arrived, before tails leave. */
+void ibn_sim_look_full(ibn_sim *sim)
+{
+    for (int32_t i = 0; i < sim->looks; i++)
+        if (!(sim->watch[sim->looked[i]].told & 1) && inside(&sim->vc[sim->looked[i]]) >= sim->options.xoff)
+            tell(sim, sim->looked[i]);
+}
+
+/* Resume the senders of buffers at or below xon; called when the tails of a tick have left. */
+void ibn_sim_look_empty(ibn_sim *sim)
+{
+    for (int32_t i = 0; i < sim->looks; i++) {
+        int32_t l = sim->looked[i];
+        sim->watch[l].looked = 0;
+        if ((sim->watch[l].told & 1) && inside(&sim->vc[l]) <= sim->options.xon)
+            tell(sim, l);
+    }
+    sim->looks = 0;
+}
+
+/* Apply pause message `word` at the sender of VC l. */
+void ibn_sim_pause(ibn_sim *sim, int32_t l, int32_t word)
+{
+    ibn_vc *vc = &sim->vc[l];
+    if (word < sim->watch[l].heard)
+        return; /* a later message arrived in the same tick and was handled first */
+    sim->watch[l].heard = word;
+    int32_t change = (word & 1 ? ENDLESS : -ENDLESS) - vc->reserve;
+    vc->reserve += change;
+    vc->buffer -= change;
+    vc->fccl -= (uint32_t)change;
+    if (vc->waiting && sim->channel[l / sim->vls].busy <= sim->now)
+        ibn_touch(sim, l / sim->vls);
+}
+
+/* Return whether the sender of VC l may send, or will receive a message to resume without further events. */
+int ibn_sim_may_resume(const ibn_sim *sim, int32_t l)
+{
+    return sim->vc[l].reserve < 0 || !(sim->watch[l].told & 1) || sim->vc[l].held <= sim->options.xon;
+}

@@ -1,0 +1,192 @@
+/* Results of a simulation: totals, counters, VCs, flows, packets, the wait-for graph, and consistency checks. */
+#include "simulate/internal/flow.h"
+
+#include <string.h>
+
+/* Return the length of the free list of packets. */
+static int64_t free_packets(const ibn_sim *sim)
+{
+    int64_t count = 0;
+    for (int32_t p = sim->packet_free; p != IBN_NONE; p = sim->packet[p].next)
+        count++;
+    return count;
+}
+
+/* Return the number of packets that have left their CA and have not been delivered or lost. */
+static int64_t in_flight(const ibn_sim *sim)
+{
+    return sim->packets_made - free_packets(sim) - ibn_flow_pressing(sim->flow, sim->flows);
+}
+
+/* Return the number of VCs whose blocks do not add up to the size of their buffer; 0 unless there is a bug. */
+static int64_t broken_lanes(const ibn_sim *sim)
+{
+    int64_t broken = 0;
+    for (int64_t l = 0; l < sim->vcs; l++) {
+        const ibn_vc *vc = &sim->vc[l];
+        broken += ibn_credits(vc) + vc->held + vc->flying + vc->returning != vc->buffer;
+    }
+    return broken;
+}
+
+/* Return the blocks that VCs count as held minus the blocks of packets in queues; 0 unless there is a bug. */
+static int64_t misplaced(const ibn_sim *sim)
+{
+    int64_t difference = 0;
+    for (int64_t l = 0; l < sim->vcs; l++)
+        difference += sim->vc[l].held;
+    for (int32_t c = 0; c < sim->channels; c++) {
+        const ibn_channel *channel = &sim->channel[c];
+        for (int32_t q = channel->queues; q < channel->queues + channel->inputs * sim->vls; q++)
+            for (int32_t p = sim->queue[q].head; p != IBN_NONE; p = sim->packet[p].next)
+                difference -= sim->packet[p].vc == IBN_NONE ? 0 : sim->packet[p].blocks;
+    }
+    for (int64_t l = 0; l < sim->vcs; l++)
+        for (int32_t p = sim->watch[l].hidden.head; p != IBN_NONE; p = sim->packet[p].next)
+            difference -= sim->packet[p].blocks;
+    return difference;
+}
+
+void ibn_sim_totals(const ibn_sim *sim, int64_t *totals)
+{
+    const int64_t values[] = {
+        sim->now,           sim->injected,     sim->delivered, sim->dropped,        in_flight(sim),
+        sim->hops,          sim->handled,      sim->last_move, sim->injected_bytes, sim->delivered_bytes,
+        sim->dropped_bytes, broken_lanes(sim), misplaced(sim), sim->logged,         sim->log_lost,
+        sim->moving,
+    };
+    memcpy(totals, values, sizeof values);
+}
+
+void ibn_sim_channels(const ibn_sim *sim, int64_t *rows)
+{
+    for (int32_t c = 0; c < sim->channels; c++, rows += 12) {
+        const ibn_channel *channel = &sim->channel[c];
+        const ibn_counters *counters = &sim->counters[c];
+        int64_t waits = channel->vls && sim->now > channel->busy ? sim->now - channel->busy : 0, waiting = 0;
+        for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++)
+            waiting += sim->vc[l].waiting;
+        const int64_t row[] = {
+            channel->bytes,  channel->packets,   channel->wait + waits, counters->discards,
+            counters->hoq,   counters->lifetime, counters->stalled,     counters->overrun,
+            counters->relay, counters->control,  counters->down,        waiting,
+        };
+        memcpy(rows, row, sizeof row);
+    }
+}
+
+void ibn_sim_lanes(const ibn_sim *sim, int64_t *rows)
+{
+    for (int64_t l = 0; l < sim->vcs; l++, rows += 14) {
+        const ibn_vc *vc = &sim->vc[l];
+        const ibn_watch *watch = &sim->watch[l];
+        int32_t more = sim->options.xoff ? vc->reserve : 0; /* undo the credits that pauses have added or taken */
+        const int64_t row[] = {
+            vc->fctbs,
+            vc->fccl + (uint32_t)more,
+            ibn_credits(vc) + more,
+            vc->held,
+            vc->flying,
+            vc->returning,
+            vc->buffer + more,
+            vc->waiting,
+            vc->sent,
+            watch->suspected,
+            watch->spuid,
+            vc->stalled,
+            sim->options.xoff && vc->reserve > 0,
+            (watch->told + 1) / 2,
+        };
+        memcpy(rows, row, sizeof row);
+    }
+}
+
+void ibn_sim_flows(const ibn_sim *sim, int64_t *rows)
+{
+    for (int32_t f = 0; f < sim->flows; f++, rows += 10) {
+        const ibn_flow *flow = &sim->flow[f];
+        const int64_t row[] = {
+            flow->made,    flow->sent_packets, flow->sent_bytes, flow->packets, flow->bytes_got,
+            flow->dropped, flow->latency,      flow->network,    flow->worst,   flow->messages_got,
+        };
+        memcpy(rows, row, sizeof row);
+    }
+}
+
+/* Copy up to `most` rows of the log from row `from` on; return how many there are, or IBN_NONE if `from` is invalid. */
+int64_t ibn_sim_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows)
+{
+    if (from < 0 || from > sim->logged)
+        return IBN_NONE;
+    int64_t count = sim->logged - from < most ? sim->logged - from : most;
+    if (count > 0)
+        memcpy(rows, sim->log + from * IBN_LOG_WIDTH, (size_t)count * IBN_LOG_WIDTH * sizeof(int64_t));
+    return sim->logged - from;
+}
+
+/* Copy up to `most` rows about packets queued in switches; return how many there are.
+ *
+ * Columns: flow, LID, VC whose buffer holds the packet, VC it is queued for, blocks, tick of arrival, tick at which it
+ * became the head of its queue (or -1). */
+int64_t ibn_sim_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
+{
+    int64_t count = 0;
+    for (int32_t c = 0; c < sim->channels; c++) {
+        const ibn_channel *channel = &sim->channel[c];
+        for (int32_t q = channel->queues; q < channel->queues + channel->inputs * sim->vls; q++) {
+            int32_t out = c * sim->vls + (q - channel->queues) / channel->inputs;
+            for (int32_t p = sim->queue[q].head; p != IBN_NONE; p = sim->packet[p].next) {
+                const ibn_packet *packet = &sim->packet[p];
+                int64_t headed = p == sim->queue[q].head ? packet->headed : -1;
+                const int64_t row[] = {
+                    packet->flow, packet->lid, packet->vc, out, packet->blocks, packet->ready, headed,
+                };
+                if (packet->vc == IBN_NONE)
+                    continue;
+                if (count < most)
+                    memcpy(rows + count * 7, row, sizeof row);
+                count++;
+            }
+        }
+    }
+    return count;
+}
+
+/* Return whether a VC can send this packet once all returning credits have arrived. */
+static int could_go(const ibn_sim *sim, const ibn_packet *packet, int32_t out)
+{
+    const ibn_vc *vc = &sim->vc[out];
+    if (sim->options.xoff)
+        return ibn_sim_may_resume(sim, out) || vc->pass;
+    return packet->blocks <= ibn_credits(vc) + vc->returning + vc->pass;
+}
+
+/* Write the wait-for graph: the buffer of one VC waits for room in the buffer of another.  Return the number of edges.
+ *
+ * A buffer can move if it is empty, if packets are on the way to it, or if the head of one of its queues could go. */
+int64_t ibn_sim_waits(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
+{
+    int64_t count = 0;
+    for (int64_t l = 0; l < sim->vcs; l++)
+        can_move[l] = !sim->channel[l / sim->vls].to_switch || sim->vc[l].held == 0 || sim->vc[l].flying > 0;
+    for (int32_t c = 0; c < sim->channels; c++) {
+        const ibn_channel *channel = &sim->channel[c];
+        for (int32_t q = channel->queues; q < channel->queues + channel->inputs * sim->vls; q++) {
+            int32_t p = sim->queue[q].head;
+            if (p == IBN_NONE || sim->packet[p].vc == IBN_NONE)
+                continue;
+            const ibn_packet *packet = &sim->packet[p];
+            int32_t out = c * sim->vls + (q - channel->queues) / channel->inputs;
+            if (could_go(sim, packet, out)) {
+                can_move[packet->vc] = 1;
+                continue;
+            }
+            if (count < most) {
+                waiter[count] = packet->vc;
+                awaited[count] = out;
+            }
+            count++;
+        }
+    }
+    return count;
+}

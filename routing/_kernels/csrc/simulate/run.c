@@ -1,0 +1,216 @@
+/* Main loop: for each tick handle all events, then arbitrate every channel that was touched.
+ *
+ * The result does not depend on the order in which the events of a tick were scheduled.  Kinds below EV_LATER commute,
+ * the others are sorted, and channels are arbitrated after all events. */
+#include "simulate/internal/flow.h"
+
+#include <string.h>
+
+/* Return the next tick with an event, or -1. */
+static int64_t next_tick(const ibn_sim *sim)
+{
+    int64_t heap = sim->heap_size ? sim->heap[0].time : -1;
+    int32_t words = sim->slots >> 6, start = (int32_t)((sim->now + 1) & (sim->slots - 1));
+    for (int32_t step = 0; step <= words; step++) {
+        int32_t w = ((start >> 6) + step) & (words - 1);
+        uint64_t word = sim->busy_slots[w];
+        if (!step)
+            word &= ~0ull << (start & 63);
+        if (!word)
+            continue;
+        int32_t at = w * 64 + __builtin_ctzll(word);
+        int64_t time = sim->now + 1 + ((at - start) & (sim->slots - 1));
+        return heap >= 0 && heap < time ? heap : time;
+    }
+    return heap;
+}
+
+/* Send flow control packets: return the credits of all blocks freed since the last ones. */
+static void fcp(ibn_sim *sim)
+{
+    for (int64_t l = 0; l < sim->vcs; l++) {
+        int32_t blocks = sim->watch[l].unsent;
+        if (!blocks)
+            continue;
+        sim->watch[l].unsent = 0;
+        sim->moving--;
+        ibn_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_CREDIT, (int32_t)l, blocks);
+    }
+    ibn_at(sim, sim->now + sim->options.fcp_period, EV_FCP, 0, 0);
+}
+
+/* Account for blocks freed in a VC's buffer: report them with the next flow control packet.  With pauses the blocks
+ * need no report, since the sender acts on thresholds. */
+static void freed(ibn_sim *sim, int32_t l, int32_t blocks)
+{
+    if (sim->options.xoff) {
+        sim->vc[l].returning -= blocks;
+        sim->vc[l].fccl += (uint32_t)blocks;
+        ibn_sim_look_at(sim, l);
+        return;
+    }
+    int before = sim->watch[l].unsent != 0;
+    sim->watch[l].unsent += blocks;
+    sim->moving += (sim->watch[l].unsent != 0) - before;
+}
+
+/* Add credits that reach the sender of a VC. */
+static inline void credit(ibn_sim *sim, int32_t l, int32_t blocks)
+{
+    ibn_vc *vc = &sim->vc[l];
+    vc->fccl += (uint32_t)blocks;
+    vc->returning -= blocks;
+    if (vc->waiting) {
+        int32_t c = l / sim->vls;
+        if (sim->channel[c].busy <= sim->now)
+            ibn_touch(sim, c);
+    }
+}
+
+static void handle_later(ibn_sim *sim, int kind, int32_t subject, int32_t value)
+{
+    switch (kind) {
+    case EV_HEAD:
+        ibn_sim_head(sim, subject);
+        break;
+    case EV_UNSTALL:
+        ibn_sim_unstall(sim, subject);
+        break;
+    case EV_RULE_END:
+        ibn_sim_rule_end(sim, subject, value);
+        break;
+    case EV_CONTROL:
+        ibn_sim_control(sim, subject);
+        break;
+    case EV_CLCM:
+        ibn_sim_clcm(sim, subject, value);
+        break;
+    case EV_SAMPLE:
+        ibn_sim_sample(sim);
+        break;
+    default:
+        fcp(sim);
+    }
+}
+
+static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value)
+{
+    switch (kind) {
+    case EV_FREE:
+        sim->channel[subject].called = 0;
+        if (sim->channel[subject].vls)
+            ibn_touch(sim, subject);
+        break;
+    case EV_CREDIT:
+        credit(sim, subject, value);
+        break;
+    case EV_FREED:
+        freed(sim, subject, value);
+        break;
+    case EV_INJECT:
+        sim->flow[subject].called = 0;
+        ibn_sim_prepare(sim, subject);
+        break;
+    case EV_PAUSE:
+        ibn_sim_pause(sim, subject, value);
+        break;
+    default:
+        ibn_sim_expose(sim, subject);
+    }
+}
+
+/* Handle the events of a kind below EV_LATER; these commute with one another and across kinds. */
+static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t place)
+{
+    for (; place; place = ibn_batch_before(sim, place)) {
+        int32_t first = ibn_first_event(place);
+        sim->handled += place - first;
+        sim->moving -= place - first;
+        if (kind == EV_ARRIVE)
+            ibn_sim_arrive(sim, first, place);
+        else if (kind == EV_DELIVER)
+            ibn_sim_deliver(sim, first, place);
+        else
+            for (int32_t i = first; i < place; i++)
+                handle(sim, kind, sim->event[i].subject, sim->event[i].value);
+    }
+}
+
+/* Handle the events of a kind from EV_LATER on, sorted by subject and value. */
+static void handle_laters(ibn_sim *sim, int kind, int32_t place)
+{
+    int32_t count = ibn_sim_gather(sim, place);
+    sim->handled += count;
+    sim->moving -= ibn_moves(kind) ? count : 0;
+    for (int32_t i = 0; i < count; i++)
+        handle_later(sim, kind, sim->later[i].subject, sim->later[i].value);
+}
+
+/* Handle all events of one tick, then arbitrate. */
+static void tick(ibn_sim *sim, int64_t time)
+{
+    int32_t at = (int32_t)(time & (sim->slots - 1)), places[EV_KINDS];
+    sim->now = time;
+    while (sim->heap_size && sim->heap[0].time == time) {
+        ibn_distant distant = sim->heap[0];
+        ibn_sim_heap_pop(sim);
+        ibn_put(sim, at, distant.kind, distant.event.subject, distant.event.value);
+    }
+    sim->busy_slots[at >> 6] &= ~(1ull << (at & 63));
+    memcpy(places, &sim->slot[at * IBN_SLOT], sizeof places);
+    memset(&sim->slot[at * IBN_SLOT], 0, sizeof places);
+    handle_batches(sim, EV_CREDIT, places[EV_CREDIT]);
+    handle_batches(sim, EV_ARRIVE, places[EV_ARRIVE]);
+    handle_batches(sim, EV_DELIVER, places[EV_DELIVER]);
+    handle_batches(sim, EV_FREE, places[EV_FREE]);
+    handle_batches(sim, EV_INJECT, places[EV_INJECT]);
+    if (!sim->options.xoff)
+        handle_batches(sim, EV_FREED, places[EV_FREED]);
+    handle_batches(sim, EV_EXPOSE, places[EV_EXPOSE]);
+    handle_batches(sim, EV_PAUSE, places[EV_PAUSE]);
+    for (int kind = EV_LATER; kind < EV_KINDS; kind++)
+        if (places[kind])
+            handle_laters(sim, kind, places[kind]);
+    if (sim->looks)
+        ibn_sim_look_full(sim);
+    if (sim->options.xoff)
+        handle_batches(sim, EV_FREED, places[EV_FREED]);
+    ibn_sim_arbitrate(sim);
+    if (sim->looks)
+        ibn_sim_look_empty(sim);
+}
+
+/* Run to a tick, for a number of events, or until the simulation ends; told: reason, tick, events handled in total. */
+int ibn_sim_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *told)
+{
+    int64_t reason = STOP_TIME, most = sim->handled + events;
+    for (;;) {
+        int64_t inside = sim->injected - sim->delivered - sim->dropped, time;
+        if (!sim->moving && !inside && !ibn_flow_pressing(sim->flow, sim->flows)) {
+            reason = STOP_EMPTY;
+            break;
+        }
+        if (!sim->moving && stop_at_standstill) {
+            reason = STOP_STANDSTILL;
+            break;
+        }
+        time = next_tick(sim);
+        if (time < 0 || time > until) {
+            if (time < 0)
+                reason = STOP_STANDSTILL;
+            sim->now = until;
+            break;
+        }
+        if (sim->handled >= most) {
+            reason = STOP_EVENTS;
+            break;
+        }
+        tick(sim, time);
+        if (sim->failed)
+            return 1;
+    }
+    told[0] = reason;
+    told[1] = sim->now;
+    told[2] = sim->handled;
+    return 0;
+}

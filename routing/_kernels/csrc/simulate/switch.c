@@ -1,0 +1,134 @@
+/* Packets that arrive at a switch, which queues them for their output, or at a CA. */
+#include "simulate/internal/flow.h"
+#include "simulate/internal/queue.h"
+
+#define NO_VL 15
+
+/* Put a packet into the queue of its output; return 0 if the packet was dropped. */
+IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
+{
+    ibn_packet *packet = &sim->packet[p];
+    const ibn_far_end *from = &sim->far_end[packet->channel];
+    int32_t device = from->device;
+    int port = sim->lft[(int64_t)device * sim->lids + packet->lid];
+    int32_t out = sim->at_port[device * 256 + port];
+    int32_t l = packet->vc;
+    if (out == IBN_NONE || out == from->reverse) {
+        int32_t down = out == IBN_NONE ? ibn_sim_down_at(sim, device, port) : IBN_NONE;
+        if (down == IBN_NONE) {
+            sim->counters[packet->channel].relay++;
+        } else {
+            sim->counters[down].discards++;
+            sim->counters[down].down++;
+        }
+        sim->vc[l].held -= packet->blocks;
+        ibn_sim_lose(sim, p);
+        return 0;
+    }
+    int vl;
+    if (sim->sl2vl_ports) {
+        int64_t row = ((int64_t)device * sim->sl2vl_ports + from->port) * sim->sl2vl_ports + port;
+        vl = sim->sl2vl[row * 16 + packet->sl];
+    } else {
+        vl = sim->sl2vl[packet->sl];
+    }
+    if (vl >= sim->vls || vl == NO_VL) {
+        sim->counters[out].discards++;
+        sim->vc[l].held -= packet->blocks;
+        ibn_sim_lose(sim, p);
+        return 0;
+    }
+    if (!plain && sim->vc[out * sim->vls + vl].stalled) {
+        sim->counters[out].discards++;
+        sim->counters[out].stalled++;
+        sim->vc[l].held -= packet->blocks;
+        ibn_sim_lose(sim, p);
+        return 0;
+    }
+    ibn_enqueue(sim, p, out, vl, from->in_index, plain);
+    return 1;
+}
+
+/* Store a packet in the input buffer when its head arrives, and forward it, unless a single FIFO holds it back. */
+IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
+{
+    ibn_packet *packet = &sim->packet[p];
+    int32_t l = packet->vc;
+    ibn_vc *vc = &sim->vc[l];
+    vc->flying -= packet->blocks;
+    if (vc->held + packet->blocks > vc->buffer + vc->reserve) {
+        sim->counters[packet->channel].overrun++;
+        ibn_sim_note(sim, LOG_OVERRUN, l, packet->lid, packet->blocks, 0);
+        ibn_sim_lose(sim, p);
+        return;
+    }
+    vc->held += packet->blocks;
+    packet->ready = sim->now;
+    if (!plain && sim->options.xoff)
+        ibn_sim_look_at(sim, l);
+    if (!plain && sim->options.single_fifo) {
+        ibn_watch *watch = &sim->watch[l];
+        packet->next = IBN_NONE;
+        if (watch->hidden.head == IBN_NONE)
+            watch->hidden.head = p;
+        else
+            sim->packet[watch->hidden.tail].next = p;
+        watch->hidden.tail = p;
+        if (!watch->busy_input)
+            ibn_sim_expose(sim, l);
+        return;
+    }
+    forward(sim, p, plain);
+}
+
+/* Single FIFO: forward the first packet to its output queue; continue with the next one if it was dropped. */
+void ibn_sim_expose(ibn_sim *sim, int32_t l)
+{
+    ibn_watch *watch = &sim->watch[l];
+    watch->busy_input = 0;
+    while (!watch->busy_input && watch->hidden.head != IBN_NONE) {
+        int32_t p = watch->hidden.head;
+        watch->hidden.head = sim->packet[p].next;
+        watch->busy_input = (uint8_t)forward(sim, p, 0);
+    }
+}
+
+/* Take a packet at a CA, which returns its credits at once. */
+static inline void deliver(ibn_sim *sim, int32_t p)
+{
+    const ibn_packet *packet = &sim->packet[p];
+    ibn_vc *vc = &sim->vc[packet->vc];
+    vc->flying -= packet->blocks;
+    vc->fccl += (uint32_t)packet->blocks;
+    if (vc->waiting && sim->channel[packet->channel].busy <= sim->now)
+        ibn_touch(sim, packet->channel);
+    if (sim->lid_device[packet->lid] != sim->far_end[packet->channel].device) {
+        sim->counters[packet->channel].relay++; /* tables changed, and this CA does not own the LID */
+        ibn_sim_gone(sim, p);
+        return;
+    }
+    ibn_flow_got(&sim->flow[packet->flow], packet, sim->now);
+    if (ibn_flow_opens(&sim->flow[packet->flow]))
+        ibn_at(sim, sim->now + 1, EV_INJECT, packet->flow, 0);
+    sim->delivered++;
+    sim->delivered_bytes += packet->bytes;
+    ibn_free_packet(sim, p);
+}
+
+/* Handle a batch of heads that can be forwarded. */
+void ibn_sim_arrive(ibn_sim *sim, int32_t from, int32_t to)
+{
+    if (sim->plain)
+        for (int32_t i = from; i < to; i++)
+            arrive(sim, sim->event[i].subject, 1);
+    else
+        for (int32_t i = from; i < to; i++)
+            arrive(sim, sim->event[i].subject, 0);
+}
+
+/* Handle a batch of tails that have reached their CAs. */
+void ibn_sim_deliver(ibn_sim *sim, int32_t from, int32_t to)
+{
+    for (int32_t i = from; i < to; i++)
+        deliver(sim, sim->event[i].subject);
+}

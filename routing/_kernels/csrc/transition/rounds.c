@@ -1,0 +1,198 @@
+/* See internal/rounds.h. */
+#include "transition/internal/rounds.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+
+int ibn_round_prepare(transition_round *g, const transition_tables *t)
+{
+    const size_t size = ((size_t)t->switches + 1) * sizeof(uint32_t);
+    *g = (transition_round){.t = t, .here = malloc(size)};
+    g->flow[0] = malloc(size);
+    g->flow[1] = malloc(size);
+    return !(g->here && g->flow[0] && g->flow[1]);
+}
+
+void ibn_round_dispose(transition_round *g)
+{
+    free(g->here);
+    free(g->flow[0]);
+    free(g->flow[1]);
+}
+
+/* Return whether an entry can be in effect in round r: an old one until its round is over, a new one from the beginning
+ * of its round. */
+static inline bool is_there(const uint8_t *round, int32_t s, int path, int r)
+{
+    return path ? round[s] <= r : !round[s] || round[s] >= r;
+}
+
+/* Pass a switch's traffic on over its entries in effect in round r.  Returns whether a next hop got new traffic. */
+static bool pass_on(transition_round *g, const transition_paths *w, const uint8_t *round, int32_t s, int r)
+{
+    bool grew = false;
+    for (int path = 0; path < 2; path++) {
+        if (w->x[path][s] < 0 || !is_there(round, s, path, r))
+            continue;
+        uint32_t *to = g->here + w->next[path][s];
+        g->flow[path][s] |= g->here[s];
+        grew |= (g->here[s] & ~*to) != 0;
+        *to |= g->here[s];
+    }
+    return grew;
+}
+
+/* Propagate traffic over all entries in effect in round r, until nothing changes any more. */
+static void spread(transition_round *g, const transition_paths *w, const uint8_t *round, int r)
+{
+    for (int32_t k = 0; k < w->sorted; k++)
+        pass_on(g, w, round, w->queue[k], r);
+    for (bool grew = w->sorted < g->t->switches; grew;) {
+        grew = false;
+        for (int32_t s = 0; s < g->t->switches; s++)
+            grew |= w->degree[s] && pass_on(g, w, round, s, r);
+    }
+}
+
+/* List the dependencies on the old entries of the switches of round r: packets use these entries no more after it.
+ * With r = 0 list the dependencies on unchanged and new entries. */
+static int32_t list(const transition_round *g, const transition_paths *w, const uint8_t *round, int r,
+                    round_dependency *dependency)
+{
+    const transition_tables *t = g->t;
+    int32_t count = 0;
+    for (int32_t u = 0; u < t->switches; u++)
+        for (int path = 0; path < 2; path++) {
+            const int32_t x = w->x[path][u], v = x < 0 ? -1 : w->next[path][u];
+            if (v < 0 || round[v] != (r ? r : round[v]))
+                continue;
+            const int32_t y = w->x[!r && round[v]][v];
+            if (y >= 0 && g->flow[path][u])
+                dependency[count++] = (round_dependency){x, y, g->flow[path][u]};
+        }
+    return count;
+}
+
+int32_t ibn_round_dependencies(transition_round *g, const transition_paths *w, const uint32_t *enter,
+                               const uint8_t *round, round_dependency *dependency)
+{
+    const size_t size = (size_t)g->t->switches * sizeof(uint32_t);
+    int32_t count = 0;
+    int last = 1;
+    for (int32_t s = 0; s < g->t->switches; s++)
+        last = round[s] > last ? round[s] : last;
+    memcpy(g->here, enter, size);
+    memset(g->flow[0], 0, size);
+    memset(g->flow[1], 0, size);
+    for (int r = 1; r <= last; r++) {
+        spread(g, w, round, r);
+        count += list(g, w, round, r, dependency + count);
+    }
+    return count + list(g, w, round, 0, dependency + count);
+}
+
+typedef struct {
+    const transition_tables *t;
+    transition_paths paths;
+    int32_t *out;   /* [S]: number of next hops; -1: removed from the core */
+    int32_t *rest;  /* [S]: scratch: switches to be removed; switches on the current path */
+    int32_t *depth; /* [S]: number of rounds that the new path from each switch needs; -1: not known */
+} rounds_job;
+
+/* Find the core: switches on forwarding loops and between loops.  All other switches lie upstream or downstream of all
+ * loops; they get out = -1. */
+static void find_core(rounds_job *j)
+{
+    const int32_t switches = j->t->switches;
+    int32_t tail = 0;
+    for (int32_t s = 0; s < switches; s++) {
+        j->out[s] = 0;
+        for (int path = 0; path < 2; path++)
+            j->out[s] += j->paths.x[path][s] >= 0;
+        if (!j->out[s])
+            j->rest[tail++] = s;
+    }
+    /* Lists of upstream switches are not worthwhile: there are only as many passes as the longest path has hops. */
+    for (bool grew = tail > 0; grew;) {
+        grew = false;
+        for (int32_t k = 0; k < tail; k++)
+            j->out[j->rest[k]] = -1;
+        tail = 0;
+        for (int32_t s = 0; s < switches; s++) {
+            int32_t left = 0;
+            for (int path = 0; path < 2 && j->out[s] >= 0; path++)
+                left += j->paths.x[path][s] >= 0 && j->out[j->paths.next[path][s]] >= 0;
+            if (j->out[s] >= 0 && !left)
+                j->rest[tail++] = s;
+        }
+        grew = tail > 0;
+    }
+    for (int32_t k = 0; k < j->paths.sorted; k++)
+        j->out[j->paths.queue[k]] = -1;
+}
+
+/* Return whether the new entry of a switch differs from its old one. */
+static bool changes(const rounds_job *j, int32_t column, int32_t s)
+{
+    const size_t at = (size_t)column * j->t->switches + s;
+    return j->t->before[at] != j->t->after[at];
+}
+
+/* Return the number of rounds that the new path from a switch needs; more than 255 if the path never ends. */
+static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
+{
+    int32_t length = 0, v = s;
+    while (v >= 0 && j->depth[v] < 0 && length < j->t->switches) {
+        const int path = changes(j, column, v);
+        j->rest[length++] = v;
+        v = j->paths.x[path][v] < 0 ? -1 : j->paths.next[path][v];
+    }
+    int32_t depth = v < 0 ? 0 : j->depth[v] < 0 ? 256 : j->depth[v];
+    while (length-- > 0) {
+        const int32_t u = j->rest[length];
+        depth += changes(j, column, u) && (all || j->out[u] >= 0) && depth < 256;
+        j->depth[u] = depth;
+    }
+    return depth;
+}
+
+/* Compute the rounds of a column and return the last one.  `all`: see `outward` of ibn_transition_rounds. */
+static uint8_t run_column(rounds_job *j, int32_t column, bool all, uint8_t *round)
+{
+    const int32_t switches = j->t->switches;
+    int32_t most = 1;
+    ibn_transition_read_column(&j->paths, column);
+    const bool circles = j->paths.circles;
+    if (circles && !all)
+        find_core(j);
+    for (int32_t s = 0; s < switches; s++)
+        j->depth[s] = -1;
+    for (int32_t s = 0; s < switches; s++) {
+        int32_t depth = 1;
+        round[s] = 0;
+        if (!changes(j, column, s))
+            continue;
+        if (all || circles)
+            depth = depth_of(j, column, s, all);
+        depth = depth < 1 ? 1 : depth > 255 ? 255 : depth;
+        round[s] = (uint8_t)depth;
+        most = depth > most ? depth : most;
+    }
+    return (uint8_t)most;
+}
+
+int ibn_transition_rounds(const transition_tables *t, int32_t outward, uint8_t *round, uint8_t *most)
+{
+    const size_t size = ((size_t)t->switches + 1) * sizeof(int32_t);
+    rounds_job j = {.t = t, .out = malloc(size), .rest = malloc(size), .depth = malloc(size)};
+    const int failed = ibn_transition_prepare_paths(&j.paths, t) || !j.out || !j.rest || !j.depth;
+    for (int32_t k = 0; k < t->columns && !failed; k++)
+        most[k] = run_column(&j, k, outward, round + (size_t)k * t->switches);
+    ibn_transition_dispose_paths(&j.paths);
+    free(j.out);
+    free(j.rest);
+    free(j.depth);
+    return failed ? NO_MEMORY : OK;
+}

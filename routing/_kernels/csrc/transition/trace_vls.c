@@ -1,0 +1,146 @@
+#include "transition/internal/paths.h"
+#include "core/internal/work_queue.h"
+#include "transition/transition.h"
+#include "core/parallel.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NO_MEMORY };
+enum { SLS = 16, DROP = 15, MAX_THREADS = 64 };
+
+typedef struct {
+    const transition_tables *t;
+    const transition_vls *l;
+    const uint16_t *enter;
+    uint8_t *circles;
+    atomic_int next_column;
+} job;
+
+typedef struct {
+    job *j;
+    transition_paths paths;
+    uint16_t *dep;  /* [slots, V] */
+    uint16_t *flow; /* [S, 2, 16]: VLs, by SL, on the channels of the old and the new entry */
+    int code;
+} worker;
+
+static inline uint16_t *flow_of(worker *w, int32_t s, int path)
+{
+    return w->flow + ((size_t)s * 2 + path) * SLS;
+}
+
+/* Fill `vls` with the VLs, by SL, that a switch may use from an in-port to an out-port by its old or new SL2VL
+ * table. */
+static void lanes_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, uint16_t *per_vl)
+{
+    const size_t row = (((size_t)s * l->ports + in) * l->ports + out) * SLS;
+    for (int sl = 0; sl < SLS; sl++) {
+        const uint8_t before = l->sl2vl_before[row + sl], after = l->sl2vl_after[row + sl];
+        per_vl[sl] = (uint16_t)((before < DROP ? 1u << before : 0u) | (after < DROP ? 1u << after : 0u));
+    }
+}
+
+/* Add the traffic that all ports inject towards a LID to the channels of their switches' entries. */
+static void enter(worker *w, int32_t column)
+{
+    const transition_vls *l = w->j->l;
+    const uint16_t *mask = w->j->enter + (size_t)column * l->entries;
+    uint16_t per_vl[SLS];
+    for (int32_t n = 0; n < l->entries; n++) {
+        const int32_t s = l->entry_switch[n];
+        for (int path = 0; path < 2 && mask[n]; path++) {
+            if (w->paths.x[path][s] < 0)
+                continue;
+            lanes_of(l, s, l->entry_port[n], l->xport[w->paths.x[path][s]], per_vl);
+            for (unsigned left = mask[n]; left; left &= left - 1)
+                flow_of(w, s, path)[__builtin_ctz(left)] |= per_vl[__builtin_ctz(left)];
+        }
+    }
+}
+
+/* Pass traffic from one channel on to a channel that may follow it.  Returns whether that channel got new traffic. */
+static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then)
+{
+    const transition_tables *t = w->j->t;
+    const transition_vls *l = w->j->l;
+    const int32_t y = w->paths.x[then][v];
+    uint16_t per_vl[SLS], *to = flow_of(w, v, then);
+    uint16_t *dep = w->dep + (size_t)(t->dep_first[x] + y - t->xfirst[v]) * l->vls;
+    bool grew = false;
+    lanes_of(l, v, l->xin[x], l->xport[y], per_vl);
+    for (int sl = 0; sl < SLS; sl++) {
+        if (!from[sl])
+            continue;
+        for (unsigned left = from[sl]; left; left &= left - 1)
+            dep[__builtin_ctz(left)] |= per_vl[sl];
+        grew |= (per_vl[sl] & ~to[sl]) != 0;
+        to[sl] |= per_vl[sl];
+    }
+    return grew;
+}
+
+/* Pass a switch's traffic on to the channels that may follow.  Returns whether one of these got new traffic. */
+static bool pass_on(worker *w, int32_t s)
+{
+    bool grew = false;
+    for (int path = 0; path < 2; path++) {
+        const int32_t x = w->paths.x[path][s];
+        for (int then = 0; x >= 0 && then < 2; then++)
+            if (w->paths.x[then][w->paths.next[path][s]] >= 0)
+                grew |= take(w, x, flow_of(w, s, path), w->paths.next[path][s], then);
+    }
+    return grew;
+}
+
+static void run_column(worker *w, int32_t column)
+{
+    const int32_t switches = w->j->t->switches;
+    ibn_transition_read_column(&w->paths, column);
+    w->j->circles[column] = w->paths.circles;
+    memset(w->flow, 0, (size_t)switches * 2 * SLS * sizeof *w->flow);
+    enter(w, column);
+    for (int32_t k = 0; k < w->paths.sorted; k++)
+        pass_on(w, w->paths.queue[k]);
+    for (bool grew = w->paths.sorted < switches; grew;) {
+        grew = false;
+        for (int32_t s = 0; s < switches; s++)
+            grew |= w->paths.degree[s] && pass_on(w, s);
+    }
+}
+
+static void run(void *workers, int32_t me)
+{
+    worker *w = (worker *)workers + me;
+    const transition_tables *t = w->j->t;
+    int32_t column;
+    w->flow = malloc(((size_t)t->switches + 1) * 2 * SLS * sizeof *w->flow);
+    w->code = ibn_transition_prepare_paths(&w->paths, t) || !w->flow || !w->dep ? NO_MEMORY : OK;
+    while (w->code == OK && (column = ibn_next_item(&w->j->next_column)) < t->columns)
+        run_column(w, column);
+    ibn_transition_dispose_paths(&w->paths);
+    free(w->flow);
+}
+
+int ibn_transition_trace_vls(const transition_tables *t, const transition_vls *l, const uint16_t *enter, uint16_t *dep,
+                             uint8_t *circles)
+{
+    const int threads = t->threads < 1 ? 1 : t->threads > MAX_THREADS ? MAX_THREADS : t->threads;
+    const size_t cells = (size_t)t->slots * l->vls;
+    worker workers[MAX_THREADS] = {0};
+    job j = {.t = t, .l = l, .enter = enter, .circles = circles};
+    for (int i = 0; i < threads; i++) {
+        workers[i].j = &j;
+        workers[i].dep = i ? calloc(cells, sizeof *dep) : dep;
+    }
+    int code = ibn_parallel(threads, threads, run, workers);
+    for (int i = 0; i < threads; i++) {
+        code = code ? code : workers[i].code;
+        for (size_t k = 0; i && workers[i].dep && k < cells; k++)
+            dep[k] |= workers[i].dep[k];
+        if (i)
+            free(workers[i].dep);
+    }
+    return code;
+}

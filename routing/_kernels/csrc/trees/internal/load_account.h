@@ -1,0 +1,184 @@
+/* State of the balancing kernel, shared by its parts: the job, and a load account with its scratch space. */
+#ifndef IBNUE_LANE_H
+#define IBNUE_LANE_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "trees/balance.h"
+
+#define NO_CHANNEL 255
+
+/* Hops of a path whose costs are added up each time the cost of the path is asked for.  For the rest of the path,
+ * the cost that was stored last is used.  Three hops are the whole rest of a path on a three-level tree, where stale
+ * costs were measured to do harm.  On longer paths they do no harm, and walking the paths takes half of the time. */
+#define WALKED 3
+
+typedef struct {
+    const ibn_network *net;
+    const ibn_targets *targets;
+    const ibn_balance_options *options;
+    uint8_t *next;        /* [D, S] index of the chosen channel among those of the switch */
+    uint16_t *distance;   /* [roots, S] hops from each switch to each root, shortest rule only */
+    int32_t *by_distance; /* [roots, S] switches, nearest first, -1 behind the last that is connected */
+    int32_t *root_row;    /* [S] row of a root in the two arrays above, -1: not a root */
+    int32_t *sequence;    /* [layers, S] switches in the order of their positions, up/down rule only */
+    int32_t *family_of;   /* [D] family of each destination */
+    int32_t *order;       /* [F] families in the order of this pass */
+    /* block: place in `order` at which the current block begins; squarings: see weight */
+    int32_t pass, block, squarings;
+    int has_transit; /* whether there are switches without end ports */
+    double hot; /* only trees that use a channel of at least this utilisation, relative to the peak, are recomputed */
+} job_t;
+
+typedef struct {
+    double *load;        /* [C] flow on each channel */
+    double *weight;      /* [C] cost of each channel: (utilisation / highest utilisation)^(2^squarings) + hop cost */
+    double inverse_peak; /* 1 / highest utilisation at the last merge */
+    double potential;    /* change of the sum of all weights since the last merge */
+    double *cost;        /* [S] cost of each switch's path, when it was chosen or flow was last added to it */
+    double *estimate;    /* [S] cost of the cheapest path of a switch that has no next hop yet */
+    uint8_t *carries;    /* [S] whether flow of the current destination leaves the switch */
+    double *through;     /* [S] a destination's flow through each switch */
+    uint8_t *before;     /* [S] a destination's tree before it was removed */
+    int32_t *queue, *children, *level; /* [S] scratch: a queue; children in a tree; switches at one distance */
+    uint64_t random;                   /* state of the random generator */
+} load_account;
+
+/* Return the weight of a channel with this load: little more than the hop cost unless its utilisation is close to
+ * the peak. */
+static inline double ibn_channel_weight(const job_t *job, const load_account *account, int32_t channel, double load)
+{
+    double x = load * job->net->slowness[channel] * account->inverse_peak;
+    for (int32_t i = 0; i < job->squarings; i++)
+        x *= x;
+    return x + job->options->hop_cost;
+}
+
+/* Return the highest utilisation of all channels. */
+static inline double ibn_peak_utilisation(const ibn_network *net, const double *load)
+{
+    double peak = 0.0;
+    for (int32_t c = 0; c < net->channels; c++)
+        peak = fmax(peak, load[c] * net->slowness[c]);
+    return peak;
+}
+
+/* Add flow to a channel, and update its weight and the potential. */
+static inline void ibn_account_add(const job_t *job, load_account *account, int32_t channel, double flow)
+{
+    account->load[channel] += flow;
+    double weight = ibn_channel_weight(job, account, channel, account->load[channel]);
+    account->potential += weight - account->weight[channel];
+    account->weight[channel] = weight;
+}
+
+/* Return the next channel of a switch. */
+static inline int32_t ibn_next_channel(const job_t *job, const uint8_t *next, int32_t u)
+{
+    return job->net->first[u] + next[u];
+}
+
+/* Return the cost of the current path of `from`.  For bisection, only the part counts that the destination's tree
+ * does not use yet. */
+static inline double ibn_path_cost(const job_t *job, const load_account *account, const uint8_t *next, int32_t from,
+                                   int32_t root)
+{
+    double cost = 0.0;
+    int bisection = job->options->bisection;
+    for (int32_t hops = 0; from != root && !(bisection && account->carries[from]); hops++) {
+        int32_t c = ibn_next_channel(job, next, from);
+        if (hops == WALKED && !bisection)
+            return cost + account->cost[from];
+        cost += account->weight[c];
+        from = job->net->dst[c];
+    }
+    return cost;
+}
+
+/* Add flow along the path of `from`, and store the new costs of the path's switches. */
+static inline void ibn_account_add_path(const job_t *job, load_account *account, const uint8_t *next, int32_t from,
+                                        int32_t target, double flow)
+{
+    int32_t root = job->targets->root[target], hops = 0, *path = account->queue;
+    while (from != root) {
+        int32_t c = ibn_next_channel(job, next, from);
+        account->carries[from] = 1;
+        ibn_account_add(job, account, c, flow);
+        path[hops++] = c;
+        from = job->net->dst[c];
+    }
+    for (double cost = 0.0; hops-- > 0;) {
+        cost += account->weight[path[hops]];
+        account->cost[job->net->src[path[hops]]] = cost;
+    }
+}
+
+/* Count the other LIDs of the same port whose next hop at switch `u` is the switch behind channel `c`. */
+static inline int32_t ibn_lmc_siblings(const job_t *job, int32_t target, int32_t u, int32_t c)
+{
+    const ibn_network *net = job->net;
+    const int32_t *family = job->targets->family_first + job->family_of[target];
+    int32_t taken = 0;
+    for (int32_t other = family[0]; other < family[1]; other++) {
+        uint8_t index = other == target ? NO_CHANNEL : job->next[(int64_t)other * net->switches + u];
+        taken += index != NO_CHANNEL && net->dst[net->first[u] + index] == net->dst[c];
+    }
+    return taken;
+}
+
+/* A candidate for a next hop.  It is better if fewer siblings (taken) use it, then if its path costs less. */
+typedef struct {
+    int32_t channel, taken;
+    double cost;
+} candidate_t;
+
+/* Set the next hop of a switch, and store the cost of its path. */
+static inline void ibn_set_next_hop(const job_t *job, load_account *account, uint8_t *next, int32_t u,
+                                    candidate_t choice)
+{
+    next[u] = (uint8_t)(choice.channel - job->net->first[u]);
+    account->cost[u] = choice.cost;
+}
+
+/* Replace the best candidate by this one if this one is better. */
+static inline void ibn_candidate_consider(candidate_t *best, int32_t channel, int32_t taken, double cost)
+{
+    if (best->channel < 0 || taken < best->taken || (taken == best->taken && cost < best->cost))
+        *best = (candidate_t){.channel = channel, .taken = taken, .cost = cost};
+}
+
+/* Return an empty candidate, worse than any other. */
+static inline candidate_t ibn_candidate_none(void)
+{
+    return (candidate_t){.channel = -1, .taken = 0, .cost = INFINITY};
+}
+
+/* Return the lowest rank of the channels of a switch that lead one hop nearer: the shortest rule allows only these. */
+static inline int32_t ibn_least_rank(const job_t *job, const uint16_t *distance, int32_t u)
+{
+    const ibn_network *net = job->net;
+    const int32_t *rank = job->options->rank;
+    int32_t least = INT32_MAX;
+    for (int32_t c = net->first[u]; rank && c < net->first[u + 1]; c++)
+        if (distance[net->dst[c]] + 1 == distance[u] && rank[c] < least)
+            least = rank[c];
+    return least;
+}
+
+/* Return whether the shortest rule allows a channel; `least` is the result of ibn_least_rank. */
+static inline int ibn_is_allowed(const job_t *job, const uint16_t *distance, int32_t c, int32_t least)
+{
+    const ibn_network *net = job->net;
+    return distance[net->dst[c]] + 1 == distance[net->src[c]]
+           && (!job->options->rank || job->options->rank[c] == least);
+}
+
+void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t target);
+int ibn_trees_prepare_shortest(job_t *job);
+void ibn_trees_grow_updown(const job_t *job, load_account *account, int32_t target);
+int ibn_trees_prepare_updown(job_t *job);
+void ibn_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target, double sign);
+void ibn_trees_local_search(const job_t *job, load_account *account);
+
+#endif

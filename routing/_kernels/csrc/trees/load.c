@@ -1,0 +1,348 @@
+#include "trees/load.h"
+
+#include "core/parallel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 64, MAX_SLICES = 64 };
+
+static int32_t channel_of(const struct ibn_routes *routes, int32_t at, int32_t lid)
+{
+    const uint8_t port = routes->lft[(size_t)at * routes->lids + lid];
+    return routes->at_port[(size_t)at * 256 + port];
+}
+
+/* Return whether the switch to which the owner of a LID is cabled forwards the LID to the port of its owner. */
+static int delivers(const struct ibn_routes *routes, int32_t lid)
+{
+    const int32_t at = routes->lid_switch[lid];
+    return at >= 0 && routes->lft[(size_t)at * routes->lids + lid] == routes->lid_port[lid];
+}
+
+/* ---- slices of a job: ranges of its items, each with memory of its own ---- */
+
+struct slices {
+    void (*work)(void *job, int32_t from, int32_t to, void *own);
+    void *job;
+    int32_t items, slices;
+    char *memory; /* of all slices */
+    size_t bytes; /* of one slice's memory */
+};
+
+static void run_slice(void *context, int32_t slice)
+{
+    const struct slices *all = context;
+    const int32_t from = (int32_t)((int64_t)all->items * slice / all->slices);
+    const int32_t to = (int32_t)((int64_t)all->items * (slice + 1) / all->slices);
+    all->work(all->job, from, to, all->memory + all->bytes * (size_t)slice);
+}
+
+static int32_t slices_of(int32_t threads, int32_t items)
+{
+    const int32_t most = items < MAX_SLICES ? items : MAX_SLICES;
+    const int32_t wanted = threads < most ? threads : most;
+    return wanted < 1 ? 1 : wanted;
+}
+
+/* Round up the bytes of a slice's own memory, so that no two slices write to one cache line. */
+static size_t padded(size_t bytes)
+{
+    return (bytes + 127) & ~(size_t)63;
+}
+
+/* ---- all-to-all ---- */
+
+struct all_to_all {
+    const struct ibn_routes *routes;
+    const int64_t *lid_weight; /* [lids] flow that every source sends to each LID */
+    const int64_t *sources;    /* [switches] number of sources at each switch */
+    int want_hops;
+};
+
+/* Memory of one slice: its sums, then scratch for a block of LIDs and for the tree of one LID. */
+struct tree_memory {
+    int64_t *load, *hop_count, *flow; /* [channels] and [switches] sums; [switches] flow through each switch */
+    int32_t *out;                     /* [BLOCK][switches] channel towards the LID, or -1 */
+    /* [switches + 1] switches, upstream first; [switches] upstream neighbours not yet queued; [switches] hops or -1 */
+    int32_t *order, *waiting, *hops;
+};
+
+static size_t tree_bytes(const struct ibn_routes *routes)
+{
+    const size_t s = (size_t)routes->switches, c = (size_t)routes->channels;
+    return padded(8 * (c + 2 * s) + 4 * ((size_t)BLOCK * s + 3 * s + 1));
+}
+
+static struct tree_memory tree_layout(const struct ibn_routes *routes, char *memory)
+{
+    const size_t s = (size_t)routes->switches, c = (size_t)routes->channels;
+    struct tree_memory own;
+    own.load = (int64_t *)memory;
+    own.hop_count = own.load + c;
+    own.flow = own.hop_count + s;
+    own.out = (int32_t *)(own.flow + s);
+    own.order = own.out + (size_t)BLOCK * s;
+    own.waiting = own.order + s + 1;
+    own.hops = own.waiting + s;
+    return own;
+}
+
+/* Add every switch's flow to the channels of its route, upstream switches first (Kahn's algorithm).  Fills `order` with
+ * the switches, each before its next hop, and returns their number.  Switches on a forwarding loop are missing. */
+static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int32_t *out,
+                         const struct tree_memory *own)
+{
+    const int32_t switches = job->routes->switches, *dst = job->routes->channel_dst;
+    int32_t filled = 0;
+    memset(own->waiting, 0, sizeof(int32_t) * (size_t)switches);
+    for (int32_t s = 0; s < switches; s++) {
+        own->flow[s] = weight * job->sources[s];
+        if (out[s] >= 0)
+            own->waiting[dst[out[s]]]++;
+    }
+    /* Always store the switch but advance the tail only if it is ready: a branch would be mispredicted. */
+    for (int32_t s = 0; s < switches; s++) {
+        own->order[filled] = s;
+        filled += own->waiting[s] == 0;
+    }
+    for (int32_t i = 0; i < filled; i++) {
+        const int32_t channel = out[own->order[i]];
+        if (channel < 0)
+            continue;
+        const int64_t flow = own->flow[own->order[i]];
+        const int32_t next = dst[channel];
+        own->load[channel] += flow;
+        own->flow[next] += flow;
+        own->order[filled] = next;
+        filled += --own->waiting[next] == 0;
+    }
+    return filled;
+}
+
+/* Count the hops of each switch to the target, nearest first; -1 if its route does not end there. */
+static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t filled,
+                       const struct tree_memory *own)
+{
+    const int32_t target = job->routes->lid_switch[lid], *dst = job->routes->channel_dst;
+    const int64_t weight = job->lid_weight[lid];
+    memset(own->hops, 0xff, sizeof(int32_t) * (size_t)job->routes->switches);
+    for (int32_t i = filled - 1; i >= 0; i--) {
+        const int32_t s = own->order[i];
+        if (s == target)
+            own->hops[s] = 0;
+        else if (out[s] >= 0 && own->hops[dst[out[s]]] >= 0)
+            own->hops[s] = own->hops[dst[out[s]]] + 1;
+        if (own->hops[s] >= 0)
+            own->hop_count[own->hops[s]] += weight * (job->sources[s] - (s == target));
+    }
+}
+
+/* Subtract the flows that flow_down added, then add only those that arrive.  `hops` must be up to date. */
+static void lay_what_arrives(const struct all_to_all *job, int64_t weight, const int32_t *out, int32_t filled,
+                             const struct tree_memory *own)
+{
+    const int32_t *dst = job->routes->channel_dst;
+    for (int32_t i = 0; i < filled; i++)
+        if (out[own->order[i]] >= 0)
+            own->load[out[own->order[i]]] -= own->flow[own->order[i]];
+    for (int32_t s = 0; s < job->routes->switches; s++)
+        own->flow[s] = weight * job->sources[s];
+    for (int32_t i = 0; i < filled; i++) {
+        const int32_t s = own->order[i];
+        if (own->hops[s] > 0) {
+            own->load[out[s]] += own->flow[s];
+            own->flow[dst[out[s]]] += own->flow[s];
+        }
+    }
+}
+
+/* Add the loads and hops of all traffic to one LID.  `ends`: number of switches without a next channel. */
+static void load_tree(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t ends,
+                      const struct tree_memory *own)
+{
+    const int64_t weight = job->lid_weight[lid];
+    const int32_t filled = flow_down(job, weight, out, own);
+    const int whole = filled == job->routes->switches && ends == 1;
+    if (!whole || job->want_hops)
+        count_hops(job, lid, out, filled, own);
+    if (!whole)
+        lay_what_arrives(job, weight, out, filled, own);
+}
+
+static void load_range(void *argument, int32_t from, int32_t to, void *memory)
+{
+    const struct all_to_all *job = argument;
+    const struct ibn_routes *routes = job->routes;
+    const struct tree_memory own = tree_layout(routes, memory);
+    const size_t switches = (size_t)routes->switches;
+    for (int32_t block = from; block < to; block++) {
+        const int32_t first = block * BLOCK;
+        const int32_t last = first + BLOCK < routes->lids ? first + BLOCK : routes->lids;
+        /* The LFT is stored by rows and used by columns, so transpose one block of columns at a time. */
+        int32_t ends[BLOCK] = {0}, wanted[BLOCK], count = 0;
+        for (int32_t lid = first; lid < last; lid++)
+            if (job->lid_weight[lid] > 0 && delivers(routes, lid))
+                wanted[count++] = lid;
+        for (int32_t s = 0; count > 0 && s < routes->switches; s++)
+            for (int32_t i = 0; i < count; i++) {
+                const int32_t channel = channel_of(routes, s, wanted[i]);
+                own.out[(size_t)i * switches + (size_t)s] = channel;
+                ends[i] += channel < 0;
+            }
+        for (int32_t i = 0; i < count; i++)
+            load_tree(job, wanted[i], own.out + (size_t)i * switches, ends[i], &own);
+    }
+}
+
+int ibn_trees_load_all_to_all(const struct ibn_routes *routes, const int64_t *lid_weight, const int64_t *sources,
+                              int32_t threads, int64_t *load, int64_t *hop_count)
+{
+    const int32_t blocks = (routes->lids + BLOCK - 1) / BLOCK;
+    struct all_to_all job = {routes, lid_weight, sources, hop_count != NULL};
+    const size_t bytes = tree_bytes(routes);
+    const int32_t slices = slices_of(threads, blocks);
+    char *memory = calloc((size_t)slices, bytes);
+    if (memory == NULL)
+        return 1;
+    struct slices all = {load_range, &job, blocks, slices, memory, bytes};
+    const int code = ibn_parallel(threads, slices, run_slice, &all);
+    for (int32_t t = 0; code == 0 && t < slices; t++) {
+        const struct tree_memory own = tree_layout(routes, memory + bytes * (size_t)t);
+        for (int32_t c = 0; c < routes->channels; c++)
+            load[c] += own.load[c];
+        for (int32_t h = 0; hop_count != NULL && h < routes->switches; h++)
+            hop_count[h] += own.hop_count[h];
+    }
+    free(memory);
+    return code;
+}
+
+/* ---- shares of the flows of a pattern ---- */
+
+struct flow_shares {
+    const struct ibn_routes *routes;
+    const double *capacity;
+    const int32_t *endport_switch;
+    const double *endport_rate;
+    const int32_t *lid_endport;
+    int32_t flows;
+    const int32_t *source, *target_lid;
+    double *mean, *least;
+};
+
+/* Write the channels of the route from a switch to a LID to `way`.  Returns their number, or -1 if the route does not
+ * end at the LID's port. */
+static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, int32_t *way)
+{
+    int32_t length = 0;
+    if (!delivers(routes, lid))
+        return -1;
+    while (at != routes->lid_switch[lid]) {
+        const int32_t channel = channel_of(routes, at, lid);
+        if (channel < 0 || length == routes->switches)
+            return -1;
+        way[length++] = channel;
+        at = routes->channel_dst[channel];
+    }
+    return length;
+}
+
+/* Return the share of one flow: the least of its end ports' rates and its part of each channel's capacity. */
+static double share_of(const struct flow_shares *job, int32_t source, int32_t lid, const int32_t *count, int32_t *way)
+{
+    const int32_t length = walk(job->routes, job->endport_switch[source], lid, way);
+    const double here = job->endport_rate[source], there = job->endport_rate[job->lid_endport[lid]];
+    double share = here < there ? here : there;
+    if (length < 0)
+        return 0.0;
+    for (int32_t i = 0; i < length; i++) {
+        const double part = job->capacity[way[i]] / count[way[i]];
+        share = part < share ? part : share;
+    }
+    return share;
+}
+
+/* Compute the mean and least share of a pattern.  count: [channels], way: [switches], scratch. */
+static void share_pattern(const struct flow_shares *job, int32_t pattern, int32_t *count, int32_t *way)
+{
+    const int32_t *source = job->source + (size_t)pattern * job->flows;
+    const int32_t *lid = job->target_lid + (size_t)pattern * job->flows;
+    int32_t counted = 0;
+    double sum = 0.0, least = 0.0;
+    memset(count, 0, sizeof(int32_t) * (size_t)job->routes->channels);
+    for (int32_t f = 0; f < job->flows; f++) {
+        if (job->lid_endport[lid[f]] == source[f])
+            continue;
+        const int32_t length = walk(job->routes, job->endport_switch[source[f]], lid[f], way);
+        for (int32_t i = 0; i < length; i++)
+            count[way[i]]++;
+    }
+    for (int32_t f = 0; f < job->flows; f++) {
+        if (job->lid_endport[lid[f]] == source[f])
+            continue;
+        const double share = share_of(job, source[f], lid[f], count, way);
+        least = counted == 0 || share < least ? share : least;
+        sum += share;
+        counted++;
+    }
+    job->mean[pattern] = counted > 0 ? sum / counted : 0.0;
+    job->least[pattern] = least;
+}
+
+static void share_range(void *argument, int32_t from, int32_t to, void *memory)
+{
+    const struct flow_shares *job = argument;
+    int32_t *count = memory;
+    for (int32_t pattern = from; pattern < to; pattern++)
+        share_pattern(job, pattern, count, count + job->routes->channels);
+}
+
+int ibn_trees_load_shares(const struct ibn_routes *routes, const double *capacity, const int32_t *endport_switch,
+                          const double *endport_rate, const int32_t *lid_endport, int32_t patterns, int32_t flows,
+                          const int32_t *source, const int32_t *target_lid, int32_t threads, double *mean,
+                          double *least)
+{
+    struct flow_shares job = {routes, capacity, endport_switch, endport_rate, lid_endport,
+                              flows,  source,   target_lid,     mean,         least};
+    const size_t bytes = padded(4 * ((size_t)routes->channels + (size_t)routes->switches));
+    const int32_t slices = slices_of(threads, patterns);
+    char *memory = calloc((size_t)slices, bytes);
+    if (memory == NULL)
+        return 1;
+    struct slices all = {share_range, &job, patterns, slices, memory, bytes};
+    const int code = ibn_parallel(threads, slices, run_slice, &all);
+    free(memory);
+    return code;
+}
+
+/* ---- random orders ---- */
+
+/* SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). */
+static uint64_t mixed(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static uint64_t draw(uint64_t *state)
+{
+    *state += UINT64_C(0x9e3779b97f4a7c15);
+    return mixed(*state);
+}
+
+void ibn_trees_draw_orders(uint64_t seed, int32_t first, int32_t last, int32_t n, int32_t *order)
+{
+    for (int32_t pattern = first; pattern < last; pattern++, order += n) {
+        uint64_t state = mixed(mixed(seed) + (uint64_t)pattern);
+        for (int32_t i = 0; i < n; i++)
+            order[i] = i;
+        for (int32_t i = n - 1; i > 0; i--) {
+            const int32_t j = (int32_t)(((draw(&state) >> 32) * (uint64_t)(i + 1)) >> 32);
+            const int32_t kept = order[i];
+            order[i] = order[j];
+            order[j] = kept;
+        }
+    }
+}

@@ -1,0 +1,36 @@
+#ifndef IBNUE_LOAD_H
+#define IBNUE_LOAD_H
+#include <stdint.h>
+
+/* The forwarding tables as input of a kernel. */
+struct ibn_routes {
+    int32_t switches;
+    int32_t lids;
+    int32_t channels;
+    const uint8_t *lft;         /* [switches][lids] out-port of each LID */
+    const int32_t *at_port;     /* [switches][256] channel, or -1 */
+    const int32_t *channel_dst; /* [channels] switch that each channel leads to */
+    const int32_t *lid_switch;  /* [lids] delivering switch, or -1 */
+    const uint8_t *lid_port;    /* [lids] port by which it delivers */
+};
+
+/* Compute the channel loads of all-to-all traffic between end ports.  lid_weight[lids]: flow that every source sends to
+   a LID (0: none).  sources[switches]: number of end ports at each switch.  load[channels] receives the flow on each
+   channel, hop_count[switches] the flow that uses 0, 1, 2, ... channels (hop_count may be NULL). */
+int ibn_trees_load_all_to_all(const struct ibn_routes *routes, const int64_t *lid_weight, const int64_t *sources,
+                              int32_t threads, int64_t *load, int64_t *hop_count);
+
+/* Compute the flows' shares of traffic patterns.  A pattern consists of `flows` flows, each from a source end port to a
+   destination LID: source and target_lid [patterns][flows].  capacity[channels] and endport_rate[] are in units of the
+   reference rate.  mean[patterns] and least[patterns] receive the mean and the least share.  A flow to the source's own
+   LID is left out; a flow that does not arrive has share 0. */
+int ibn_trees_load_shares(const struct ibn_routes *routes, const double *capacity, const int32_t *endport_switch,
+                          const double *endport_rate, const int32_t *lid_endport, int32_t patterns, int32_t flows,
+                          const int32_t *source, const int32_t *target_lid, int32_t threads, double *mean,
+                          double *least);
+
+/* Fill order [last - first][n] with random permutations of 0..n-1, numbers `first` to `last - 1` of the seed's
+   sequence.  Seed and number of a permutation determine its random stream. */
+void ibn_trees_draw_orders(uint64_t seed, int32_t first, int32_t last, int32_t n, int32_t *order);
+
+#endif

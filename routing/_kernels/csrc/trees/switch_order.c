@@ -1,0 +1,102 @@
+/* Orders of the switches in which every switch, except the first of each connected component, has a neighbour before
+ * it.  Up*-down* routing in such an order connects all pairs of a component. */
+#include "trees/switch_order.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    double key;
+    int32_t of; /* switch */
+} entry_t;
+
+typedef struct {
+    entry_t *entry;
+    int32_t size;
+} heap_t;
+
+static int before(entry_t a, entry_t b)
+{
+    return a.key < b.key || (a.key == b.key && a.of < b.of);
+}
+
+static void push(heap_t *heap, entry_t new)
+{
+    int32_t i = heap->size++;
+    for (; i > 0 && before(new, heap->entry[(i - 1) / 2]); i = (i - 1) / 2)
+        heap->entry[i] = heap->entry[(i - 1) / 2];
+    heap->entry[i] = new;
+}
+
+static entry_t pop(heap_t *heap)
+{
+    entry_t top = heap->entry[0], last = heap->entry[--heap->size];
+    int32_t i = 0, child;
+    while ((child = 2 * i + 1) < heap->size) {
+        if (child + 1 < heap->size && before(heap->entry[child + 1], heap->entry[child]))
+            child++;
+        if (!before(heap->entry[child], last))
+            break;
+        heap->entry[i] = heap->entry[child];
+        i = child;
+    }
+    heap->entry[i] = last;
+    return top;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return before(*(const entry_t *)a, *(const entry_t *)b) ? -1 : 1;
+}
+
+typedef struct {
+    const int32_t *first, *dst;
+    const double *key;
+    double pull;
+    /* [S] position of each switch, -1 before; [S] channels from numbered switches; number of the next switch. */
+    int32_t *position, *neighbours, number;
+    entry_t *start; /* [S] switches by key */
+    heap_t heap;
+} growth_t;
+
+static void grow(growth_t *g, int32_t from)
+{
+    push(&g->heap, (entry_t){.key = g->key[from], .of = from});
+    while (g->heap.size > 0) {
+        int32_t u = pop(&g->heap).of;
+        if (g->position[u] >= 0)
+            continue;
+        g->position[u] = g->number++;
+        for (int32_t c = g->first[u]; c < g->first[u + 1]; c++) {
+            int32_t v = g->dst[c];
+            if (g->position[v] < 0)
+                push(&g->heap, (entry_t){.key = g->key[v] - g->pull * ++g->neighbours[v], .of = v});
+        }
+    }
+}
+
+/* Order the switches, beginning with the smallest key.  The next switch is the neighbour of numbered switches with the
+ * smallest key - pull * (number of channels to it from numbered switches).  The smallest key left begins each further
+ * connected component.  position: int32 [S].  Takes O(C log C) time.  Returns 0 or 1 (out of memory). */
+int ibn_trees_grow_order(int32_t switches, const int32_t *first, const int32_t *dst, const double *key, double pull,
+                         int32_t *position)
+{
+    size_t room = (size_t)switches + 1, channels = (size_t)first[switches] + 1;
+    growth_t g = {.first = first, .dst = dst, .key = key, .pull = pull, .position = position};
+    g.start = malloc(room * sizeof *g.start);
+    g.neighbours = calloc(room, sizeof *g.neighbours);
+    g.heap.entry = malloc((channels + room) * sizeof *g.heap.entry);
+    int failed = !g.start || !g.neighbours || !g.heap.entry;
+    for (int32_t u = 0; u < switches && !failed; u++) {
+        g.start[u] = (entry_t){.key = key[u], .of = u};
+        position[u] = -1;
+    }
+    if (!failed)
+        qsort(g.start, (size_t)switches, sizeof *g.start, by_key);
+    for (int32_t s = 0; s < switches && !failed; s++)
+        if (position[g.start[s].of] < 0)
+            grow(&g, g.start[s].of);
+    free(g.start);
+    free(g.neighbours);
+    free(g.heap.entry);
+    return failed;
+}

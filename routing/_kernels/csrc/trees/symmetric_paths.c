@@ -1,0 +1,253 @@
+/* Balanced shortest paths between switches, where the reply path mirrors the path.
+ *
+ * Pairs of switches are routed nearest first.  The path of a pair consists of a first hop and the path of a nearer
+ * pair.  So next hops depend on the destination alone, in both directions.  Of the first hops for which that is
+ * possible, the one with the least loaded path is taken, and the flow of the pair is added at once.  If there is
+ * none, each direction chooses for itself.  Later passes remove and recompute those pairs whose path is part of no
+ * other one. */
+#include "trees/symmetric_paths.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/internal/random.h"
+
+#define NO_CHANNEL 255
+#define UNREACHED (UINT16_MAX - 1)
+/* Pairs after which the peak is measured again. */
+#define PEAK_EVERY 512
+
+/* Squarings of the utilisation by pass: few at first, which spreads the flow; more later, when only channels close
+ * to the peak matter. */
+static const int32_t SCHEDULE[] = {2, 3, 4, 5};
+#define SCHEDULED (int32_t)(sizeof SCHEDULE / sizeof *SCHEDULE)
+
+typedef struct {
+    int32_t switches;
+    const int32_t *first, *dst, *reverse; /* arguments of ibn_trees_symmetric_paths */
+    const double *slowness, *sources;     /* [C] inverse capacity; [S], a flow is the product of two */
+    uint8_t *next;       /* [S, S] by destination and switch, index of the channel among those of the switch */
+    double *load;        /* [C] */
+    uint16_t *distance;  /* [S, S] hops between two switches, UNREACHED: not connected */
+    int32_t *relied;     /* [S, S] number of longer paths that contain the path of a pair (a < b) */
+    int32_t *pair;       /* [pairs] a * S + b, nearest first */
+    int64_t pairs;       /* connected pairs of switches */
+    int32_t *queue;      /* [S] */
+    double inverse_peak; /* 1 / highest utilisation, when last measured */
+    int32_t squarings;   /* see SCHEDULE */
+} job_t;
+
+/* Return the next channel of u towards `to`. */
+static int32_t hop(const job_t *job, int32_t to, int32_t u)
+{
+    return job->first[u] + job->next[(int64_t)to * job->switches + u];
+}
+
+/* Compute the distances to one root. */
+static void survey(job_t *job, int32_t root)
+{
+    uint16_t *distance = job->distance + (int64_t)root * job->switches;
+    int32_t tail = 0;
+    for (int32_t u = 0; u < job->switches; u++)
+        distance[u] = UNREACHED;
+    distance[root] = 0;
+    job->queue[tail++] = root;
+    for (int32_t head = 0; head < tail; head++) {
+        int32_t u = job->queue[head];
+        for (int32_t c = job->first[u]; c < job->first[u + 1]; c++)
+            if (distance[job->dst[c]] == UNREACHED) {
+                distance[job->dst[c]] = (uint16_t)(distance[u] + 1);
+                job->queue[tail++] = job->dst[c];
+            }
+    }
+}
+
+/* List all connected pairs a < b by distance; `starts` is the first pair of each distance, int64 [S + 2]. */
+static void sort_pairs(job_t *job, int64_t *starts)
+{
+    int32_t switches = job->switches;
+    memset(starts, 0, ((size_t)switches + 2) * sizeof *starts);
+    for (int32_t a = 0; a < switches; a++)
+        for (int32_t b = a + 1; b < switches; b++)
+            if (job->distance[(int64_t)a * switches + b] < UNREACHED)
+                starts[job->distance[(int64_t)a * switches + b] + 1]++;
+    for (int32_t i = 1; i <= switches + 1; i++)
+        starts[i] += starts[i - 1];
+    for (int32_t a = 0; a < switches; a++)
+        for (int32_t b = a + 1; b < switches; b++) {
+            uint16_t far = job->distance[(int64_t)a * switches + b];
+            if (far < UNREACHED)
+                job->pair[starts[far]++] = a * switches + b;
+        }
+    job->pairs = starts[switches];
+    memmove(starts + 1, starts, ((size_t)switches + 1) * sizeof *starts);
+    starts[0] = 0;
+}
+
+/* Return the weight of a channel: close to 0 unless its utilisation is close to the peak. */
+static double weigh(const job_t *job, int32_t c)
+{
+    double x = job->load[c] * job->slowness[c] * job->inverse_peak;
+    for (int32_t i = 0; i < job->squarings; i++)
+        x *= x;
+    return x;
+}
+
+/* Return the cost of the path to `to` by channel c.  With `back`, add that of the mirrored path.  The cost is
+ * INFINITY if the trees towards `back` do not have the mirrored path already, but for its first hop. */
+static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
+{
+    double cost = weigh(job, c) + (back >= 0 ? weigh(job, job->reverse[c]) : 0.0);
+    while (job->dst[c] != to) {
+        int32_t u = job->dst[c];
+        if (back >= 0 && hop(job, back, u) != job->reverse[c])
+            return INFINITY;
+        c = hop(job, to, u);
+        cost += weigh(job, c) + (back >= 0 ? weigh(job, job->reverse[c]) : 0.0);
+    }
+    return cost;
+}
+
+/* Return the first channel of the cheapest shortest path, or -1.  `mirrored`: of those whose reply path can mirror
+ * them. */
+static int32_t cheapest(const job_t *job, int32_t from, int32_t to, int mirrored)
+{
+    const uint16_t *distance = job->distance + (int64_t)to * job->switches;
+    int32_t best = -1;
+    double least = INFINITY;
+    for (int32_t c = job->first[from]; c < job->first[from + 1]; c++) {
+        if (distance[job->dst[c]] + 1 != distance[from])
+            continue;
+        double cost = cost_of(job, c, to, mirrored ? from : -1);
+        if (cost < least) {
+            least = cost;
+            best = c;
+        }
+    }
+    return best;
+}
+
+/* Add `more` to the number of longer paths that contain the path of a pair. */
+static void rely(job_t *job, int32_t a, int32_t b, int32_t more)
+{
+    job->relied[(int64_t)(a < b ? a : b) * job->switches + (a < b ? b : a)] += more;
+}
+
+/* Add (sign 1) or remove (sign -1) the flow of the path from `from` to `to`. */
+static void move_flow(job_t *job, int32_t from, int32_t to, int32_t sign)
+{
+    double flow = sign * job->sources[from] * job->sources[to];
+    rely(job, job->dst[hop(job, to, from)], to, sign);
+    for (int32_t u = from; u != to; u = job->dst[hop(job, to, u)])
+        job->load[hop(job, to, u)] += flow;
+}
+
+/* Set the next hop of `from` towards `to`. */
+static void take(job_t *job, int32_t from, int32_t to, int32_t c)
+{
+    job->next[(int64_t)to * job->switches + from] = (uint8_t)(c - job->first[from]);
+}
+
+/* Compute the paths of a pair, mirrored if possible, and add their flow. */
+static void lay(job_t *job, int32_t a, int32_t b)
+{
+    int32_t out = cheapest(job, a, b, 1);
+    if (out >= 0) {
+        int32_t last = out;
+        while (job->dst[last] != b)
+            last = hop(job, b, job->dst[last]);
+        take(job, a, b, out);
+        take(job, b, a, job->reverse[last]);
+    } else {
+        take(job, a, b, cheapest(job, a, b, 0));
+        take(job, b, a, cheapest(job, b, a, 0));
+    }
+    move_flow(job, a, b, 1);
+    move_flow(job, b, a, 1);
+}
+
+/* Return the highest utilisation of all channels. */
+static double peak_of(const job_t *job)
+{
+    double peak = 0.0;
+    for (int32_t c = 0; c < job->first[job->switches]; c++)
+        peak = fmax(peak, job->load[c] * job->slowness[c]);
+    return peak;
+}
+
+/* Route all pairs; after the first pass, only those whose path is part of no other one. */
+static void run_pass(job_t *job, const int64_t *starts, int32_t pass, uint64_t seed)
+{
+    uint64_t random = seed ^ ((uint64_t)(pass + 1) * 0xD1342543DE82EF95u);
+    int32_t switches = job->switches;
+    job->squarings = SCHEDULE[pass < SCHEDULED ? pass : SCHEDULED - 1];
+    for (int32_t far = 1; far < switches; far++)
+        ibn_shuffle(job->pair + starts[far], (int32_t)(starts[far + 1] - starts[far]), &random);
+    for (int64_t i = 0; i < job->pairs; i++) {
+        int32_t a = job->pair[i] / switches, b = job->pair[i] % switches;
+        if (i % PEAK_EVERY == 0 || (i & (i - 1)) == 0) {
+            double peak = peak_of(job);
+            job->inverse_peak = peak > 0.0 ? 1.0 / peak : 0.0;
+        }
+        if (pass > 0) {
+            if (job->relied[(int64_t)a * switches + b] > 0)
+                continue;
+            move_flow(job, a, b, -1);
+            move_flow(job, b, a, -1);
+        }
+        lay(job, a, b);
+    }
+}
+
+/* Run all passes, and keep the result of the best one. */
+static int run(job_t *job, int64_t *starts, uint8_t *best, double *load, double *worst, int32_t passes, uint64_t seed)
+{
+    size_t all = (size_t)job->switches * (size_t)job->switches;
+    for (int32_t root = 0; root < job->switches; root++)
+        survey(job, root);
+    sort_pairs(job, starts);
+    memset(job->next, NO_CHANNEL, all);
+    memset(best, NO_CHANNEL, all);
+    for (int32_t pass = 0; pass <= passes; pass++) {
+        run_pass(job, starts, pass, seed);
+        double peak = peak_of(job);
+        if (pass > 0 && peak >= *worst)
+            continue;
+        *worst = peak;
+        memcpy(best, job->next, all);
+        memcpy(load, job->load, (size_t)job->first[job->switches] * sizeof *load);
+    }
+    return 0;
+}
+
+/* Compute paths between all switches.
+ *
+ * next: uint8 [S, S] by destination and switch, index of the channel among those of the switch (255: none).  load:
+ * double [C].  worst: highest utilisation.  reverse: int32 [C], channel in the opposite direction; channels may not
+ * be parallel. The result is that of the best pass. */
+int ibn_trees_symmetric_paths(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *reverse,
+                              const double *slowness, const double *sources, int32_t passes, uint64_t seed,
+                              uint8_t *next, double *load, double *worst)
+{
+    size_t room = (size_t)switches + 3, all = (size_t)switches * (size_t)switches + 1;
+    job_t job = {
+        .switches = switches, .first = first, .dst = dst, .reverse = reverse, .slowness = slowness, .sources = sources};
+    int64_t *starts = malloc(room * sizeof *starts);
+    job.next = malloc(all);
+    job.load = calloc((size_t)first[switches] + 1, sizeof *job.load);
+    job.distance = malloc(all * sizeof *job.distance);
+    job.relied = calloc(all, sizeof *job.relied);
+    job.pair = malloc((all / 2 + 1) * sizeof *job.pair);
+    job.queue = malloc(room * sizeof *job.queue);
+    int failed = !starts || !job.next || !job.load || !job.distance || !job.relied || !job.pair || !job.queue;
+    failed = failed || run(&job, starts, next, load, worst, passes, seed);
+    free(starts);
+    free(job.next);
+    free(job.load);
+    free(job.distance);
+    free(job.relied);
+    free(job.pair);
+    free(job.queue);
+    return failed;
+}

@@ -1,0 +1,113 @@
+/* Rule "up, then down" in a given order of the switches, with one next hop per switch: a switch that receives traffic
+ * on a down channel must forward it down.
+ *
+ * Switches choose from the top of the order on, so each knows whether traffic comes down to it: all switches that
+ * could send it are above and have chosen.  Otherwise a switch may go up even if it has a path down.  With a single
+ * top, every other switch has a channel up, so every connected pair has a path. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trees/internal/load_account.h"
+
+/* Compute the cost of the cheapest path that only goes down, from every switch that has one (INFINITY: the others). */
+static void survey_down(const job_t *job, load_account *account, const int32_t *sequence, const int32_t *position,
+                        int32_t root)
+{
+    const ibn_network *net = job->net;
+    for (int32_t u = 0; u < net->switches; u++)
+        account->estimate[u] = INFINITY;
+    account->estimate[root] = 0.0;
+    for (int32_t i = position[root]; i >= 0; i--) {
+        int32_t v = sequence[i];
+        if (account->estimate[v] == INFINITY)
+            continue;
+        for (int32_t k = net->into_first[v]; k < net->into_first[v + 1]; k++) {
+            int32_t c = net->into[k], u = net->src[c];
+            double cost = account->weight[c] + account->estimate[v];
+            if (position[u] < i && cost < account->estimate[u])
+                account->estimate[u] = cost;
+        }
+    }
+}
+
+/* Choose the next hops of the path down from `u` as far as they are open: every switch on it must forward down. */
+static void go_down(const job_t *job, load_account *account, uint8_t *next, const int32_t *position, int32_t u,
+                    int32_t target)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target];
+    while (u != root && next[u] == NO_CHANNEL) {
+        candidate_t best = ibn_candidate_none();
+        for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+            int32_t v = net->dst[c];
+            if (position[v] < position[u] || account->estimate[v] == INFINITY)
+                continue;
+            int decided = v == root || next[v] != NO_CHANNEL;
+            double rest = decided ? ibn_path_cost(job, account, next, v, root) : account->estimate[v];
+            ibn_candidate_consider(&best, c, ibn_lmc_siblings(job, target, u, c), account->weight[c] + rest);
+        }
+        ibn_set_next_hop(job, account, next, u, best);
+        u = net->dst[best.channel];
+    }
+}
+
+/* Return the best channel of `u` that goes up to a switch with a path. */
+static candidate_t choose_up(const job_t *job, const load_account *account, const uint8_t *next,
+                             const int32_t *position, int32_t u, int32_t target)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target];
+    candidate_t best = ibn_candidate_none();
+    for (int32_t c = net->first[u]; c < net->first[u + 1]; c++) {
+        int32_t v = net->dst[c];
+        if (position[v] > position[u] || (v != root && next[v] == NO_CHANNEL))
+            continue;
+        double cost = account->weight[c] + ibn_path_cost(job, account, next, v, root);
+        ibn_candidate_consider(&best, c, ibn_lmc_siblings(job, target, u, c), cost);
+    }
+    return best;
+}
+
+/* Compute the tree of one destination. */
+void ibn_trees_grow_updown(const job_t *job, load_account *account, int32_t target)
+{
+    const ibn_network *net = job->net;
+    int32_t root = job->targets->root[target];
+    int64_t row = (int64_t)job->targets->layer[target] * net->switches;
+    const int32_t *position = job->options->position + row, *sequence = job->sequence + row;
+    uint8_t *next = job->next + (int64_t)target * net->switches;
+    double share = job->targets->share[target];
+    memset(next, NO_CHANNEL, (size_t)net->switches);
+    memset(account->carries, 0, (size_t)net->switches);
+    survey_down(job, account, sequence, position, root);
+    for (int32_t i = 0; i < net->switches; i++) {
+        int32_t u = sequence[i];
+        if (u == root)
+            continue;
+        if (next[u] == NO_CHANNEL) {
+            candidate_t up = choose_up(job, account, next, position, u, target);
+            if (account->estimate[u] < INFINITY && account->estimate[u] <= up.cost)
+                go_down(job, account, next, position, u, target);
+            else if (up.channel >= 0)
+                ibn_set_next_hop(job, account, next, u, up);
+            else
+                continue;
+        }
+        if (net->sources[u] * share > 0.0)
+            ibn_account_add_path(job, account, next, u, target, net->sources[u] * share);
+    }
+}
+
+/* Fill `sequence`, the inverse of the positions of each layer. */
+int ibn_trees_prepare_updown(job_t *job)
+{
+    int64_t switches = job->net->switches, layers = 0;
+    for (int32_t t = 0; t < job->targets->count; t++)
+        layers = job->targets->layer[t] >= layers ? job->targets->layer[t] + 1 : layers;
+    job->sequence = malloc(((size_t)(layers * switches) + 1) * sizeof *job->sequence);
+    if (!job->sequence)
+        return 1;
+    for (int64_t i = 0; i < layers * switches; i++)
+        job->sequence[i - i % switches + job->options->position[i]] = (int32_t)(i % switches);
+    return 0;
+}

@@ -1,5 +1,0 @@
-#ifndef IBNUE_WEIGHTED_H
-#define IBNUE_WEIGHTED_H
-#include "balance.h"
-int ibn_weighted(const ibn_network *network, const ibn_targets *targets, double first_weight, uint8_t *next, double *load);
-#endif
