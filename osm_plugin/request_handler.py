@@ -49,7 +49,7 @@ REMEMBERED = 4
 class RequestHandler:
     """Compute and prove tables for the fabric in the shared memory, and remember the tables in force.
 
-    Each request passes through the phases of :meth:`answer` (decide, compute, admit, schedule, write), and then through
+    Each request passes through :meth:`answer` (decide, compute, admit, schedule, write), and then through
     :meth:`settle`, which stores the tables after OpenSM has its answer.
     """
 
@@ -232,23 +232,18 @@ class RequestHandler:
         self, engine: Engine, key: str, fabric: Fabric, config: PluginConfig, written: Mapping[str, Any]
     ) -> Start:
         """Read the state file if it has changed, and decide what to compute from the tables in force."""
-        if engine.name != BUNDLE:
+        remembers, stability = engine.name != BUNDLE, Stability(config.stability)
+        if remembers:
             self._state.refresh(config.state_path, threads=threads_of(config))
         self.written(written)  # may be about the tables that were read just now
-        if engine.name == BUNDLE or config.stability == "fresh":
-            return decide(fabric, None, stability=Stability(config.stability))
-        before, stability = self._state.before(engine.name, key, fabric), Stability(config.stability)
-        if before is None:
+        if not remembers or stability is Stability.FRESH:
             return decide(fabric, None, stability=stability)
+        before = self._state.before(engine.name, key, fabric)
+        baseline = None if before is None else self._state.baseline_of(before)
         # Entries of an unfinished update schedule have to be in the switches before others move.
-        moves = stability is Stability.BALANCED and before.held is None and self._may_gain(before)
-        return decide(
-            fabric,
-            before,
-            baseline=self._state.baseline_of(before),
-            stability=stability,
-            moves=config.rebalance if moves else 0,
-        )
+        written_all = before is not None and before.held is None
+        moves = stability is Stability.BALANCED and written_all and self._may_gain(before)
+        return decide(fabric, before, baseline=baseline, stability=stability, moves=config.rebalance if moves else 0)
 
     def _remember(self, job: Job, outcome: Outcome) -> None:
         """Remember the tables of an answer until they are settled, and whether their balance may still improve."""
