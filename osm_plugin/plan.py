@@ -31,14 +31,15 @@ class Plan:
         How the tables were computed in the end, which is FROM_SCRATCH or KEEP if the first decision failed.
     how
         Origin of the tables, in a few words for the log.
-    entries
-        Numbers of "broken" and "changed" entries relative to the previous tables; empty if there were none.
+    figures
+        Numbers of "broken" and "changed" entries relative to the previous tables, and the share of their all-to-all
+        throughput that is "kept", as far as known; empty if there were no previous tables.
     """
 
     tables: VerifiedTables
     decision: Decision
     how: str
-    entries: Mapping[str, int] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 def options_key(options: EngineOptions) -> str:
@@ -108,8 +109,7 @@ def _rerouted(
         if not isinstance(problem, IbnueError):
             traceback.print_exc()
         return None, f"routed from scratch, as re-routing failed: {type(problem).__name__}: {problem}"
-    entries = {"broken": made.broken, "changed": made.changed}
-    return Plan(made.tables, start.decision, _describe(made), entries), ""
+    return Plan(made.tables, start.decision, _describe(made), _figures(made)), ""
 
 
 def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start: Start) -> Plan | None:
@@ -121,7 +121,12 @@ def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start
         return None
     if made is None:
         return None
-    return Plan(made.tables, start.decision, _describe(made), {"broken": 0, "changed": made.changed})
+    return Plan(made.tables, start.decision, _describe(made), _figures(made))
+
+
+def _figures(made: Rerouted) -> dict[str, float]:
+    figures = {"broken": made.broken, "changed": made.changed, "kept": made.kept}
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 def _describe(made: Rerouted) -> str:

@@ -207,9 +207,9 @@ class RequestHandler:
         clock.lap("write")
         outcome = Outcome(made, kept, base, change)
         self._remember(job, outcome)
-        counted = made.entries if base is None else {**made.entries, "changed": base.changed}
+        figures = made.figures if base is None else {**made.figures, "changed": base.changed}
         line = describe(job, outcome, self._state.take_remarks())
-        self._report = Answer(snapshot.sequence, kept, change, made.how, counted, clock.seconds())
+        self._report = Answer(snapshot.sequence, kept, change, made.how, figures, clock.seconds())
         return f"{line}; {clock}"
 
     def _job(self, request: Mapping[str, Any], config: PluginConfig, clock: Clock) -> Job:

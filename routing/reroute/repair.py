@@ -32,11 +32,11 @@ from routing.reroute.minimal_change import fill_with_fewest_changes, remote_pair
 from routing.reroute.precomputed import RerouteContext, allowed_dependencies
 from routing.reroute.prove_changes import prove_changes
 from routing.reroute.rebalance import (
-    FEW_ENTRIES,
     LEAST_GAIN,
-    MOST_CHANGES,
-    MOST_OF_TABLE,
+    LEAST_WORK,
+    Repaired,
     Utilisation,
+    balance_repaired,
     cut_bound,
     fullest,
     in_frame,
@@ -184,20 +184,13 @@ class Repair:
         if not (missing or undone) or self.goes_by_lid:
             return tables, plan, None
         frame = plan.frame
-        goal = self.goal(frame)
         changed = int(np.count_nonzero(tables.lft != self.translated.earlier)) - healed
-        budget = max(0, MOST_CHANGES * missing - changed) if self.stability is Stability.BALANCED else 0
-        budget = min(budget, max(tables.lft.size // MOST_OF_TABLE, FEW_ENTRIES))
-        tables, found = move_entries(
-            frame,
-            self.traffic(plan, tables),
-            tables,
-            self.translated.earlier,
-            dependencies=plan.dependencies,
-            now=Utilisation(self.load(frame, tables), goal),
-            budget=budget,
-            missing=missing,
-        )
+        now = Utilisation(self.load(frame, tables), self.goal(frame))
+        tables, found = balance_repaired(
+            frame, self.traffic(plan, tables), tables, self.translated.earlier,
+            dependencies=plan.dependencies, now=now, repaired=Repaired(missing, changed),
+            may_change=self.stability is Stability.BALANCED,
+        )  # fmt: skip
         self.counts["rebalanced"], self.counts["moved_for_balance"] = found.moves, found.spent
         kept = kept_share(self.before, frame.base.channels, found.load)
         return tables, replace(plan, dependencies=found.dependencies), kept
@@ -221,10 +214,12 @@ class Repair:
         start = self.translated.routing
         now = Utilisation(in_frame(frame, self.fabric, self.before.load), self.goal_of_spread(frame))
         traffic = self.traffic(plan, start)
+        work = max(LEAST_WORK, start.lft.size)
         for budget in (start.lft.size, most):
             tables, found = move_entries(
-                frame, traffic, start, self.translated.earlier, dependencies=dependencies, now=now, budget=budget
-            )
+                frame, traffic, start, self.translated.earlier,
+                dependencies=dependencies, now=now, budget=budget, work=work,
+            )  # fmt: skip
             kept = kept_share(self.before, frame.base.channels, found.load)
             if budget > most and (kept is None or kept < 1 + LEAST_GAIN):
                 return None

@@ -139,11 +139,12 @@ def _kept(found: Rerouted, before: Published, fabric: Fabric, baseline: Publishe
 
 
 def _changes_too_many(found: Rerouted | None) -> bool:
-    """Return whether another search for fewer changes is worth its time."""
+    """Return whether a search for fewer changes is worth its time; entries that moved for balance do not count."""
     if found is None:
         return True
     missing = max(found.broken, found.counts.get("holes", 0))
-    return found.changed - found.counts.get("healed", 0) > MOST_CHANGES * missing
+    own = found.changed - found.counts.get("healed", 0) - found.counts.get("moved_for_balance", 0)
+    return own > MOST_CHANGES * missing
 
 
 def _better_of(found: Rerouted | None, other: Rerouted | None) -> Rerouted | None:
