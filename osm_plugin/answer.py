@@ -14,6 +14,7 @@ from osm_plugin.multicast import multicast_tree
 from osm_plugin.qos import Classes, QosPolicy, classes_of
 from osm_plugin.snapshot import PAGE
 from routing.fabric import Fabric
+from routing.publish import VerifiedTables
 from routing.tables import Routing
 
 ANSWER_MAGIC = 0x31736E6165756E69
@@ -64,12 +65,9 @@ class SharedMemory:
 def write_answer(
     memory: SharedMemory,
     at: int,
-    fabric: Fabric,
-    routing: Routing,
-    hops: npt.NDArray[np.uint8],
+    tables: VerifiedTables,
     *,
     sequence: int,
-    certified: bool = False,
     held: npt.NDArray[np.void] | None = None,
     plan: int = 0,
     wait: float = 0.0,
@@ -87,14 +85,11 @@ def write_answer(
         The shared memory; grown if it is too small.
     at
         Offset in bytes, a multiple of the page size.
-    fabric, routing
-        Fabric and tables.  The rows are the switches by GUID, in the order of the shim.
-    hops
-        uint8[S, L], hops from each switch to the switch that delivers the LID.
+    tables
+        The tables.  The rows are the switches by GUID, in the order of the shim.  Only tables that are proven free of
+        credit loops are published again if an engine fails.
     sequence
         Number of the request.
-    certified
-        Whether the tables are proven free of credit loops.  Only such tables are published again if an engine fails.
     held, plan
         :data:`HELD` [N], entries that are not written in the first round, and the number of this update schedule.
     wait, wait_from
@@ -102,9 +97,10 @@ def write_answer(
     multicast_roots
         GUIDs of preferred multicast root switches; the first one that exists is used.
     classes
-        SLs and VLs for the classes of a QoS policy, with the tables to write instead of ``routing``; None: no policy.
+        SLs and VLs for the classes of a QoS policy, with the tables to write instead; None: no policy.
     """
-    classes = classes_of(fabric, routing, QosPolicy(), routing.vls) if classes is None else classes
+    fabric, hops = tables.fabric, np.ascontiguousarray(tables.proof.hops)
+    classes = classes_of(fabric, tables.routing, QosPolicy(), tables.routing.vls) if classes is None else classes
     routing = classes.routing
     tree = multicast_tree(fabric, routing, hops, multicast_roots)
     parts: dict[str, npt.NDArray[Any]] = {
@@ -126,7 +122,7 @@ def write_answer(
         place += -(-part.nbytes // PAGE) * PAGE
     head["magic"], head["sequence"], head["end"] = ANSWER_MAGIC, sequence, place
     head["switches"], head["lids"], head["vls"] = fabric.switches, len(fabric.lids), routing.vls
-    head["certified"] = certified
+    head["certified"] = tables.proof.certified
     head["held"], head["plan"], head["round_wait"] = len(parts["held_at"]), plan, round(1000 * wait)
     head["wait_from"] = wait_from
     head["sl_kind"] = sl_kind(fabric, routing)

@@ -1,4 +1,4 @@
-"""Engine options from the configuration and from OpenSM's limits, and the check of tables before publication."""
+"""Engine options from the configuration and from OpenSM's limits, and the demand on tables for OpenSM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from routing.errors import NotEnoughVLs, OptionError, RoutingError
 from routing.fabric import Fabric
 from routing.formats.guid_files import read_guid_list
 from routing.numerals import number_of
-from routing.tables import Routing
+from routing.publish import Demand, Shortfall, VerifiedTables, admit
 
 SWEEP_EFFORT = 0.1
 """Default optimisation effort.  It is low because OpenSM answers no path queries while it routes."""
@@ -104,23 +104,30 @@ def _check_vls(wanted: int | str, snapshot: Snapshot) -> None:
         )
 
 
-def check_published(proof: Proof, routing: Routing, snapshot: Snapshot, config: PluginConfig) -> str:
-    """Check that tables may be published, and describe their proof in a few words.
+def admit_to_opensm(tables: VerifiedTables, snapshot: Snapshot, config: PluginConfig) -> VerifiedTables:
+    """Return the tables as verified for OpenSM: with a certificate, unless credit loops are allowed.
 
     Raises
     ------
     RoutingError
         The tables use more VLs than OpenSM sets up, or have a credit loop that is not allowed.
     """
-    if routing.vls > snapshot.data_vls:
-        raise NotEnoughVLs(routing.vls, snapshot.data_vls)
+    demand = Demand(None if config.allow_credit_loops else "forward", vls=snapshot.data_vls)
+    found = admit(snapshot.fabric, tables.routing, tables.proof, demand)
+    if isinstance(found, VerifiedTables):
+        return found
+    if found is Shortfall.VLS:
+        raise NotEnoughVLs(tables.routing.vls, snapshot.data_vls)
+    loop = loop_line(tables.proof)
+    raise RoutingError(f"the tables have {found.value}, and allow_credit_loops is not set: {loop}")
+
+
+def describe_proof(proof: Proof) -> str:
+    """Describe the proof of tables for OpenSM in a few words."""
     if proof.certified:
         scope = "switch-to-switch traffic included" if proof.scope == "all" else "from or to CAs and routers"
         return f"proven free of credit loops ({proof.strength}, {scope})"
-    loop = loop_line(proof)
-    if not config.allow_credit_loops:
-        raise RoutingError(f"the tables have a credit loop, and allow_credit_loops is not set: {loop}")
-    return f"NOT free of credit loops, as allowed: {loop}"
+    return f"NOT free of credit loops, as allowed: {loop_line(proof)}"
 
 
 def loop_line(proof: Proof) -> str:

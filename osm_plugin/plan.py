@@ -10,14 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from routing.deadlock.proof import Proof
+from osm_plugin.decision import Decision, Start
 from routing.engines.base import Engine, EngineOptions
 from routing.errors import BrokenPromise, IbnueError, InputError, OptionError
 from routing.fabric import Fabric
 from routing.numerals import number_of
-from routing.publish import verify
-from routing.reroute import Published, Rerouted, Stability, reroute, spread
-from routing.tables import Routing
+from routing.publish import VerifiedTables, verify
+from routing.reroute import Published, Rerouted, reroute, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,22 +25,21 @@ class Plan:
 
     Attributes
     ----------
-    routing, proof
+    tables
         The tables and their proof on the current fabric.
+    decision
+        How the tables were computed in the end, which is FROM_SCRATCH or KEEP if the first decision failed.
     how
         Origin of the tables, in a few words for the log.
     figures
         Numbers of "broken" and "changed" entries relative to the previous tables, and the share of their all-to-all
         throughput that is "kept", as far as known; empty if there were no previous tables.
-    spread
-        Whether entries were moved only to improve the balance.
     """
 
-    routing: Routing
-    proof: Proof
+    tables: VerifiedTables
+    decision: Decision
     how: str
     figures: Mapping[str, float] = field(default_factory=dict)
-    spread: bool = False
 
 
 def options_key(options: EngineOptions) -> str:
@@ -65,33 +63,8 @@ def options_key(options: EngineOptions) -> str:
     return json.dumps(told, sort_keys=True)
 
 
-def plan(
-    engine: Engine,
-    options: EngineOptions,
-    fabric: Fabric,
-    before: Published | None,
-    *,
-    baseline: Published | None = None,
-    stability: Stability = Stability.BALANCED,
-    moves: int = 0,
-) -> Plan:
-    """Return the tables to publish.
-
-    Tables in force are kept if they are for this fabric, and re-routed otherwise.  Without tables in force, the engine
-    computes tables from scratch.
-
-    Parameters
-    ----------
-    engine, options, fabric
-        The engine, its options, and the current fabric.
-    before
-        The tables in force; None: none.
-    baseline
-        The baseline tables; None: none.
-    stability
-        Which valid entries a re-route may change.
-    moves
-        Maximum number of entries to move for a better balance if the fabric is unchanged.
+def plan(engine: Engine, options: EngineOptions, fabric: Fabric, start: Start) -> Plan:
+    """Return the tables to publish.  If the decision fails, the next smaller one is tried, and at last the engine.
 
     Raises
     ------
@@ -99,39 +72,56 @@ def plan(
         From the engine or :func:`routing.publish.verify`.
     """
     remark = "routed from scratch"
-    if before is not None and before.fabric.digest == fabric.digest:
-        # These tables passed the proof when they were published.  If they fail now, the engine computes new tables.
-        with suppress(BrokenPromise):
-            if moves and (better := _spread(engine, options, before, baseline, moves)) is not None:
-                return better
-            proof = verify(fabric, before.routing, engine, threads=options.threads, explain=False)
-            return Plan(before.routing, proof, "tables as they were", {"broken": 0, "changed": 0})
-    elif before is not None:
-        try:
-            made = reroute(engine, options, before, fabric, stability=stability, baseline=baseline)
-            return Plan(made.routing, made.proof, _describe(made), _figures(made))
-        except OptionError:
-            raise  # the engine would raise the same error
-        except Exception as problem:  # re-routing is optional, so its failure must not stop an engine that can route
-            if not isinstance(problem, IbnueError):
-                traceback.print_exc()
-            remark = f"routed from scratch, as re-routing failed: {type(problem).__name__}: {problem}"
+    match start:
+        case Start(decision=Decision.REROUTE | Decision.REPAIR_PINNED, before=Published() as before):
+            made, remark = _rerouted(engine, options, fabric, before, start)
+            if made is not None:
+                return made
+        case Start(before=Published() as before):
+            # These tables passed the proof when they were published.  If they fail now, the engine computes new tables.
+            with suppress(BrokenPromise):
+                return _kept(engine, options, fabric, before, start)
     routing = engine.route(fabric, options)
-    return Plan(routing, verify(fabric, routing, engine, threads=options.threads, explain=False), remark)
+    tables = verify(fabric, routing, engine, threads=options.threads, explain=False)
+    return Plan(tables, Decision.FROM_SCRATCH, remark)
 
 
-def _spread(
-    engine: Engine, options: EngineOptions, before: Published, baseline: Published | None, moves: int
-) -> Plan | None:
+def _kept(engine: Engine, options: EngineOptions, fabric: Fabric, before: Published, start: Start) -> Plan:
+    """Return the tables in force, with a better balance if that was decided and gains something."""
+    if start.decision is Decision.REBALANCE:
+        better = _rebalanced(engine, options, before, start)
+        if better is not None:
+            return better
+    tables = verify(fabric, before.routing, engine, threads=options.threads, explain=False)
+    decision = Decision.KEEP if start.decision is Decision.REBALANCE else start.decision
+    return Plan(tables, decision, "tables as they were", {"broken": 0, "changed": 0})
+
+
+def _rerouted(
+    engine: Engine, options: EngineOptions, fabric: Fabric, before: Published, start: Start
+) -> tuple[Plan | None, str]:
+    """Return the re-routed tables; None and a remark for the log if the re-route fails."""
+    try:
+        made = reroute(engine, options, before, fabric, stability=start.stability, baseline=start.baseline)
+    except OptionError:
+        raise  # the engine would raise the same error
+    except Exception as problem:  # re-routing is optional, so its failure must not stop an engine that can route
+        if not isinstance(problem, IbnueError):
+            traceback.print_exc()
+        return None, f"routed from scratch, as re-routing failed: {type(problem).__name__}: {problem}"
+    return Plan(made.tables, start.decision, _describe(made), _figures(made)), ""
+
+
+def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start: Start) -> Plan | None:
     """Return tables with a better balance; None if there is no improvement or the search fails."""
     try:
-        made = spread(engine, options, before, most=moves, baseline=baseline)
+        made = spread(engine, options, before, most=start.moves, baseline=start.baseline)
     except Exception:  # a failed search for better tables must not discard valid tables
         traceback.print_exc()
         return None
     if made is None:
         return None
-    return Plan(made.routing, made.proof, _describe(made), _figures(made), spread=True)
+    return Plan(made.tables, start.decision, _describe(made), _figures(made))
 
 
 def _figures(made: Rerouted) -> dict[str, float]:

@@ -20,21 +20,24 @@ import numpy as np
 
 from osm_plugin.answer import SharedMemory
 from osm_plugin.config import PluginConfig
+from osm_plugin.decision import decide
 from osm_plugin.last_good import from_message
 from osm_plugin.opensm_conf import OpensmConf, foreign_options, take_over
-from osm_plugin.options import check_published, loop_line, options_of, roots_there, threads_of
-from osm_plugin.plan import Plan, options_key, plan
+from osm_plugin.options import admit_to_opensm, describe_proof, loop_line, options_of, roots_there, threads_of
+from osm_plugin.plan import options_key, plan
 from osm_plugin.policies import read_lft
+from osm_plugin.process_setup import die_with, plain_signals
 from osm_plugin.report import Reporter, all_to_all
+from osm_plugin.request_handler import PREFIX
 from osm_plugin.snapshot import Snapshot, read_request
 from osm_plugin.state import Kept, fits
-from osm_plugin.worker import PREFIX, die_with, plain_signals
 from osm_plugin.worker_log import WorkerLog, next_message
 from routing.deadlock.proof import Proof, prove
 from routing.engines import ENGINES
 from routing.errors import IbnueError, OptionError
 from routing.fabric import NO_PORT, Fabric
 from routing.numerals import number_of
+from routing.publish import VerifiedTables
 from routing.reroute import Stability
 from routing.tables import Provenance, Routing, identity_sl2vl
 
@@ -123,7 +126,7 @@ class Shadow:
         line = f"shadow: fabric {fabric.digest[:12]}; in force {tables.in_force}: {words}, {_share(share)}"
         start = time.perf_counter()
         try:
-            made, own = self._made(engine, tables.snapshot, config)
+            made, how = self._made(engine, tables.snapshot, config)
         except IbnueError as problem:
             return replace(look, problem=str(problem)), f"{line}; {engine} has no tables: {problem}"
         seconds = time.perf_counter() - start
@@ -132,10 +135,12 @@ class Shadow:
             look, certified=made.proof.certified, vls=made.routing.vls, all_to_all=all_to_all(fabric, made.routing),
             differing=differing, entries=entries, seconds=round(seconds, 6),
         )  # fmt: skip
-        line += f"; {engine}: {own}, {number_of(made.routing.vls, 'VL')}, {_share(look.all_to_all)}, {made.how}"
+        own = describe_proof(made.proof)
+        line += f"; {engine}: {own}, {number_of(made.routing.vls, 'VL')}, {_share(look.all_to_all)}, {how}"
         return look, f"{line}; {differing} of {entries} entries differ; computed in {1e3 * seconds:.1f} ms"
 
-    def _made(self, name: str, snapshot: Snapshot, config: PluginConfig) -> tuple[Plan, str]:
+    def _made(self, name: str, snapshot: Snapshot, config: PluginConfig) -> tuple[VerifiedTables, str]:
+        """Return the shadow engine's tables as they would go to OpenSM, and how they were computed."""
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", remedy=f"set shadow to one of {', '.join(ENGINES)}")
         engine, fabric = ENGINES[name], snapshot.fabric
@@ -149,10 +154,10 @@ class Shadow:
             before = None
         if stability is Stability.FRESH:
             before = None
-        made = plan(engine, options, fabric, before, stability=stability)
-        words = check_published(made.proof, made.routing, snapshot, config)
-        self._before = Kept(fabric, made.routing, made.proof, name, key)
-        return made, words
+        made = plan(engine, options, fabric, decide(fabric, before, stability=stability))
+        tables = admit_to_opensm(made.tables, snapshot, config)
+        self._before = Kept(fabric, tables.routing, tables.proof, name, key)
+        return tables, made.how
 
 
 def judge(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:

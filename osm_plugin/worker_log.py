@@ -15,6 +15,27 @@ from routing.names import escaped
 LONGEST_MESSAGE = 1 << 16
 
 
+class Clock:
+    """Stopwatch that measures the phases of a request for the log."""
+
+    def __init__(self) -> None:
+        self._laps: list[tuple[str, float]] = []
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """Record the time since the last lap as a phase."""
+        now = time.perf_counter()
+        self._laps.append((name, now - self._last))
+        self._last = now
+
+    def seconds(self) -> dict[str, float]:
+        """Return the seconds of each phase by its name."""
+        return dict(self._laps)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in self._laps)
+
+
 class WorkerLog:
     """Log that writes lines up to a level of detail: "error", "info" or "debug".
 

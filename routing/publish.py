@@ -1,15 +1,114 @@
-"""Check a routing before it is published: no routing is returned without its proof."""
+"""The gate: the one place through which tables leave the suite, and the one definition of tables that may leave it.
+
+Files of ``ibnue route``, the results of a re-route and the tables that the plugin gives to OpenSM are
+:class:`VerifiedTables`, which only :func:`admit` constructs.
+"""
 
 from __future__ import annotations
 
+import enum
+from dataclasses import InitVar, dataclass
+
+from routing.deadlock.certificate import Certificate, Scope, Strength
 from routing.deadlock.proof import Proof, prove
 from routing.engines.base import Engine, Promise
 from routing.errors import BrokenPromise
 from routing.fabric import Fabric
 from routing.tables import Routing
 
+_GATE = object()
+"""Token that only :func:`admit` passes to the constructor of :class:`VerifiedTables`."""
+_STRENGTHS: tuple[Strength | None, ...] = (None, "forward", "reversible")
+_SCOPES: tuple[Scope | None, ...] = (None, "endports", "all")
 
-def verify(fabric: Fabric, routing: Routing, engine: Engine, *, threads: int = 2, explain: bool = True) -> Proof:
+
+class Shortfall(enum.Enum):
+    """Reason why the gate does not admit tables.  Of several reasons, the first one counts."""
+
+    VLS = "more VLs than there are"
+    INCOMPLETE = "undelivered traffic"
+    CREDIT_LOOP = "a credit loop"
+    STRENGTH = "a certificate that does not cover replies"
+    SCOPE = "a certificate that does not cover traffic between switches"
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Minimum that the proof of tables has to show.  Complete delivery is part of every demand.
+
+    Attributes
+    ----------
+    strength, scope
+        Weakest strength and smallest scope of the certificate; strength None: tables may have a credit loop.
+    vls
+        Maximum number of data VLs; None: any.
+    """
+
+    strength: Strength | None
+    scope: Scope = "endports"
+    vls: int | None = None
+
+    def shortfall(self, routing: Routing, proof: Proof) -> Shortfall | None:
+        """Return why tables with this proof do not meet the demand; None if they meet it."""
+        if self.vls is not None and routing.vls > self.vls:
+            return Shortfall.VLS
+        if not proof.complete:
+            return Shortfall.INCOMPLETE
+        if self.strength is None:
+            return None
+        if proof.certificate is None:
+            return Shortfall.CREDIT_LOOP
+        if _STRENGTHS.index(proof.strength) < _STRENGTHS.index(self.strength):
+            return Shortfall.STRENGTH
+        return Shortfall.SCOPE if _SCOPES.index(proof.scope) < _SCOPES.index(self.scope) else None
+
+
+def promised(engine: Engine) -> Demand:
+    """Return the demand on tables of an engine: a certificate if the engine promises freedom from credit loops."""
+    return Demand("forward" if engine.promise is Promise.DEADLOCK_FREE else None)
+
+
+def as_before(certificate: Certificate, *, scope: Scope = "endports") -> Demand:
+    """Return the demand on repaired tables: a certificate as strong as that of the previous tables.
+
+    Traffic between switches may drop out of the certificate unless ``scope`` demands it; :func:`weaker` reports this.
+    """
+    return Demand(certificate.strength, scope)
+
+
+def weaker(proof: Proof, before: Proof) -> list[str]:
+    """Return in words what a proof no longer covers.  A re-route adds the words to its reason, for log and summary."""
+    found = []
+    if proof.scope == "endports" and before.scope == "all":
+        found.append("traffic between switches may close a loop")
+    if before.certificate is not None and proof.certificate is None:
+        found.append("no tables without a credit loop were found, and the engine promises none")
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class VerifiedTables:
+    """Tables that may leave the suite, with the demand that their proof meets.  Only :func:`admit` constructs them."""
+
+    fabric: Fabric
+    routing: Routing
+    proof: Proof
+    demand: Demand
+    token: InitVar[object]
+
+    def __post_init__(self, token: object) -> None:
+        if token is not _GATE:
+            raise TypeError("only routing.publish.admit constructs verified tables")
+
+
+def admit(fabric: Fabric, routing: Routing, proof: Proof, demand: Demand) -> VerifiedTables | Shortfall:
+    """Return the tables as verified if their proof meets the demand, else the reason why it does not."""
+    return demand.shortfall(routing, proof) or VerifiedTables(fabric, routing, proof, demand, _GATE)
+
+
+def verify(
+    fabric: Fabric, routing: Routing, engine: Engine, *, threads: int = 2, explain: bool = True
+) -> VerifiedTables:
     """Prove the tables of an engine.
 
     The promise of freedom from credit loops covers traffic from or to CAs and routers.  An engine without a promise may
@@ -24,13 +123,13 @@ def verify(fabric: Fabric, routing: Routing, engine: Engine, *, threads: int = 2
         The shapes do not fit the fabric.
     """
     proof = prove(fabric, routing, threads=threads, explain=explain)
-    if not proof.complete:
-        found = _one_line(proof.unreachable.describe())
-        raise BrokenPromise(f"engine {engine.name} left out routes: {found}")
-    if engine.promise is Promise.DEADLOCK_FREE and proof.credit_loop is not None:
-        found = _one_line(proof.credit_loop.describe())
-        raise BrokenPromise(f"engine {engine.name} promises freedom from credit loops, and there is a {found}")
-    return proof
+    found = admit(fabric, routing, proof, promised(engine))
+    if isinstance(found, VerifiedTables):
+        return found
+    if found is Shortfall.INCOMPLETE:
+        raise BrokenPromise(f"engine {engine.name} left out routes: {_one_line(proof.unreachable.describe())}")
+    loop = [found.value] if proof.credit_loop is None else proof.credit_loop.describe()
+    raise BrokenPromise(f"engine {engine.name} promises freedom from credit loops, and there is a {_one_line(loop)}")
 
 
 def _one_line(lines: list[str]) -> str:

@@ -19,12 +19,11 @@ from routing.cli.output import json_option, phase, print_facts, print_json
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
-    from routing.deadlock.proof import Proof
     from routing.engines.base import EngineOptions
     from routing.fabric import Fabric
+    from routing.publish import VerifiedTables
     from routing.quality import Quality
     from routing.reroute import Rerouted
-    from routing.tables import Routing
 
 
 @click.command()
@@ -82,21 +81,20 @@ def route(
             routing = engine.route(subnet, options)
         else:
             rerouted = previous.reroute(earlier, (whole, tables), engine, options, subnet)
-            routing = rerouted.routing
     with step("proving", seconds, "prove"):
-        proof = rerouted.proof if rerouted is not None else verify(subnet, routing, engine, threads=options.threads)
+        made = verify(subnet, routing, engine, threads=options.threads) if rerouted is None else rerouted.tables
     with step("writing", seconds, "write"):
-        files = write(output, subnet, routing, proof)
+        files = write(output, made)
     with step("measuring", seconds, "measure"):
-        quality = measure(subnet, routing, shifts=0, permutations=0, threads=options.threads)
+        quality = measure(subnet, made.routing, shifts=0, permutations=0, threads=options.threads)
         bisection = None if tables is None else bisection_share(whole, tables, threads=options.threads)
-    result = Result(subnet, routing, proof, quality, seconds, files, rerouted, bisection)
+    result = Result(made, quality, seconds, files, rerouted, bisection)
     if as_json:
         print_json(as_object(result))
     else:
         print_facts(facts(result))
-        findings.print_findings(proof)
-    return 0 if proof.certified else FINDING
+        findings.print_findings(made.proof)
+    return 0 if made.proof.certified else FINDING
 
 
 def read(
@@ -137,9 +135,7 @@ def within(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptio
 class Result:
     """Everything that one run of the command computes."""
 
-    fabric: Fabric
-    routing: Routing
-    proof: Proof
+    tables: VerifiedTables
     quality: Quality
     seconds: Mapping[str, float]
     files: Sequence[Path]
@@ -163,25 +159,25 @@ def step(text: str, seconds: dict[str, float], name: str) -> Iterator[None]:
     seconds[name] = time.perf_counter() - started
 
 
-def write(output: Path | None, fabric: Fabric, routing: Routing, proof: Proof) -> list[Path]:
+def write(output: Path | None, tables: VerifiedTables) -> list[Path]:
     """Write all files, and return their paths; none without an output folder."""
     if output is None:
         return []
     from routing.formats.table_files import write_tables
 
-    write_tables(output, fabric, routing, proof)
+    write_tables(output, tables.fabric, tables.routing, tables.proof)
     return sorted(output.iterdir())
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
     """Yield the summary as rows of name and text."""
-    routing, quality = result.routing, result.quality
+    routing, quality = result.tables.routing, result.quality
     yield "engine", routing.provenance.engine
-    yield "fabric", findings.fabric_line(result.fabric)
+    yield "fabric", findings.fabric_line(result.tables.fabric)
     if result.rerouted is not None:
         yield from previous.facts(result.rerouted, result.bisection_kept)
     yield "VLs", f"{routing.vls_needed} needed, {routing.vls} used"
-    yield from findings.facts(result.proof)
+    yield from findings.facts(result.tables.proof)
     yield "hops", f"{quality.hops_mean:.2f} mean, {quality.hops_max} most, between the switches of two CAs"
     yield "all-to-all", findings.share(quality.all_to_all)
     yield "bisection", findings.share(quality.bisection_mean)
@@ -192,12 +188,13 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
 
 def as_object(result: Result) -> dict[str, Any]:
     """Return the summary for ``--json``."""
+    routing = result.tables.routing
     return {
-        **findings.as_object(result.fabric, result.proof),
-        "engine": result.routing.provenance.engine,
-        "options": result.routing.provenance.options,
-        "vls_needed": result.routing.vls_needed,
-        "vls": result.routing.vls,
+        **findings.as_object(result.tables.fabric, result.tables.proof),
+        "engine": routing.provenance.engine,
+        "options": routing.provenance.options,
+        "vls_needed": routing.vls_needed,
+        "vls": routing.vls,
         "quality": result.quality.as_dict(),
         "seconds": result.seconds,
         "files": [str(path) for path in result.files],

@@ -24,6 +24,7 @@ from routing.deadlock.proof import Proof, prove
 from routing.engines.base import Engine, EngineOptions, Promise
 from routing.fabric import NO_PORT, Fabric
 from routing.numerals import number_of
+from routing.publish import Shortfall, VerifiedTables, admit, as_before, promised, weaker
 from routing.reroute.base_fabric import BaseNumbering, dependencies_of_tables
 from routing.reroute.baseline import restore_baseline_entries
 from routing.reroute.flow import flow_towards
@@ -274,9 +275,8 @@ class Repair:
         self.counts["by_source"], self.counts["fewest"] = tables.sl.ndim - start.sl.ndim, 1
         routing = replace(tables, provenance=self.provenance())
         proof = self.proven(routing, order)
-        if not proof.complete or not _as_strong(proof, certificate) or proof.scope not in ("all", certificate.scope):
-            return None
-        return self.result(routing, proof, "repaired", self.reason("repaired", proof))
+        found = admit(self.fabric, routing, proof, as_before(certificate, scope=certificate.scope))
+        return None if isinstance(found, Shortfall) else self.result(found, "repaired")
 
     def attempt(
         self, plan: RepairPlan, start: Routing, treatment: npt.NDArray[np.uint8]
@@ -441,16 +441,19 @@ class Repair:
             same_order = known is not None and np.array_equal(known.order, plan.dependencies.order)
             order = plan.dependencies.order[:, plan.frame.channel]
         proof = self.proven(routing, order, turns_climb=same_order)
-        if not proof.complete:
-            return None, "the repaired tables are not complete"
-        if plan.certificate is not None and certificate is not None and not _as_strong(proof, certificate):
-            return None, "the repaired tables are not as safe as before"
+        demand = promised(self.engine)
+        if plan.certificate is not None and certificate is not None:
+            demand = as_before(certificate)
+        found = admit(self.fabric, routing, proof, demand)
+        if isinstance(found, Shortfall):
+            lacks = "complete" if found is Shortfall.INCOMPLETE else "as safe as before"
+            return None, f"the repaired tables are not {lacks}"
         how: How = "repaired" if self.counts["holes"] else "unchanged"
         if how == "unchanged" and self.counts.get("healed"):
             how = "baseline"
         elif how == "unchanged" and self.counts.get("rebalanced"):
             how = "rebalanced"
-        return replace(self.result(routing, proof, how, self.reason(how, proof)), kept=kept), ""
+        return replace(self.result(found, how), kept=kept), ""
 
     def proven(self, routing: Routing, order: npt.NDArray[np.int32] | None, *, turns_climb: bool = False) -> Proof:
         """Return the proof, where possible of the changed paths only, by a topological order (int32[V, C])."""
@@ -473,16 +476,13 @@ class Repair:
             )
         if self.counts.get("exact"):
             took.append("some LIDs fit only beside the dependencies still in use")
-        if proof.scope == "endports" and self.before.proof.scope == "all":
-            took.append("traffic between switches may close a loop")
-        if self.before.proof.certificate is not None and proof.certificate is None:
-            took.append("no tables without a credit loop were found, and the engine promises none")
-        return "; ".join(took)
+        return "; ".join([*took, *weaker(proof, self.before.proof)])
 
-    def result(self, routing: Routing, proof: Proof, how: How, reason: str) -> Rerouted:
+    def result(self, tables: VerifiedTables, how: How) -> Rerouted:
         """Return the result of the re-route."""
-        changed = int(np.count_nonzero(routing.lft != self.translated.earlier))
-        return Rerouted(routing, proof, self.translated.broken, changed, how, reason, dict(self.counts))
+        changed = int(np.count_nonzero(tables.routing.lft != self.translated.earlier))
+        reason = self.reason(how, tables.proof)
+        return Rerouted(tables, self.translated.broken, changed, how, reason, dict(self.counts))
 
     def provenance(self) -> Provenance:
         """Return the previous provenance with the present fabric, and the fabric of the first re-route."""
@@ -493,10 +493,6 @@ class Repair:
             "rerouted_from": made.options.get("rerouted_from", made.fabric_digest),
         }
         return replace(made, options=options, fabric_digest=self.fabric.digest, seconds={})
-
-
-def _as_strong(proof: Proof, certificate: Certificate) -> bool:
-    return proof.certificate is not None and (proof.strength == "reversible" or certificate.strength == "forward")
 
 
 _REASONS: Mapping[How, str] = {

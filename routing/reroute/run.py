@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from routing.engines.base import Engine, EngineOptions, Promise
+from routing.engines.base import Engine, EngineOptions
 from routing.engines.roots import roots_left
 from routing.fabric import Fabric
-from routing.publish import verify
+from routing.publish import Shortfall, admit, promised, verify
 from routing.reroute.baseline import is_same
 from routing.reroute.flow import flow_towards
 from routing.reroute.precomputed import precompute
@@ -164,27 +164,23 @@ def _unchanged_or_baseline(
 ) -> Rerouted | None:
     """Return the baseline if the fabric is the fault-free one, or the previous tables if nothing has changed."""
     there = before if baseline is None else baseline
-    if there.proof.certificate is None and engine.promise is Promise.DEADLOCK_FREE:
+    found = admit(fabric, there.routing, there.proof, promised(engine))
+    if isinstance(found, Shortfall):
         return None
     if baseline is not None and is_same(baseline.fabric, fabric):
         changed = int(np.count_nonzero(baseline.routing.lft != tables.earlier))
         if changed or not np.array_equal(baseline.routing.sl, tables.routing.sl):
             reason = "the fabric is without faults again"
-            return Rerouted(
-                baseline.routing, baseline.proof, tables.broken, changed, "baseline", reason, {"healed": changed}
-            )
-        return Rerouted(
-            baseline.routing, baseline.proof, 0, 0, "unchanged", reason="the tables are the baseline tables"
-        )
+            return Rerouted(found, tables.broken, changed, "baseline", reason, {"healed": changed})
+        return Rerouted(found, 0, 0, "unchanged", reason="the tables are the baseline tables")
     if baseline is None and tables.broken == 0 and is_same(before.fabric, fabric):
-        return Rerouted(before.routing, before.proof, 0, 0, "unchanged", "no cable has changed")
+        return Rerouted(found, 0, 0, "unchanged", "no cable has changed")
     return None
 
 
 def _route_from_scratch(
     engine: Engine, options: EngineOptions, fabric: Fabric, tables: TranslatedTables, reason: str
 ) -> Rerouted:
-    routing = engine.route(fabric, options)
-    proof = verify(fabric, routing, engine, threads=options.threads)
-    changed = int(np.count_nonzero(routing.lft != tables.earlier))
-    return Rerouted(routing, proof, tables.broken, changed, "fresh", reason)
+    found = verify(fabric, engine.route(fabric, options), engine, threads=options.threads)
+    changed = int(np.count_nonzero(found.routing.lft != tables.earlier))
+    return Rerouted(found, tables.broken, changed, "fresh", reason)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from routing.deadlock.proof import Proof
 from routing.fabric import Fabric
+from routing.publish import VerifiedTables
 from routing.reroute.flow import flow_towards
 from routing.tables import Routing
 
@@ -51,8 +52,8 @@ class Rerouted:
 
     Attributes
     ----------
-    routing, proof
-        The tables for the present fabric.
+    tables
+        The tables for the present fabric, and their proof.
     broken
         Entries of the old tables that are no longer valid: the link is gone or leads elsewhere, or the LID has moved.
     changed
@@ -68,11 +69,20 @@ class Rerouted:
         (restored from the baseline); "levels" (SLs that changed); "by_parts" (subtrees spread over several VLs); ...
     """
 
-    routing: Routing
-    proof: Proof
+    tables: VerifiedTables
     broken: int
     changed: int
     how: How
     reason: str
     counts: Mapping[str, int] = field(default_factory=dict)
     kept: float | None = None
+
+    @property
+    def routing(self) -> Routing:
+        """Return the tables."""
+        return self.tables.routing
+
+    @property
+    def proof(self) -> Proof:
+        """Return the proof of the tables."""
+        return self.tables.proof

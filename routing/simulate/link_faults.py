@@ -114,7 +114,7 @@ def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Mo
         )
     name: Any = case.table.get("engine", routing.get("engine"))
     engine, options = ENGINES[name], EngineOptions(vls=network.routing.vls, threads=1)
-    proof = verify(network.fabric, network.routing, engine, threads=1, explain=False)
+    proof = verify(network.fabric, network.routing, engine, threads=1, explain=False).proof
     before, down, writers = Published(network.fabric, network.routing, proof), set[int](), dict[int, Do]()
     for number, moment in enumerate(moments):
         if moment.link is None:

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from routing.deadlock.proof import Proof, prove
-from routing.engines.base import Engine, EngineOptions, Promise
+from routing.engines.base import Engine, EngineOptions
 from routing.errors import OptionError, RoutingError
 from routing.fabric import Fabric
 from routing.faults import apply_faults
-from routing.publish import verify
+from routing.publish import Shortfall, promised, verify
 from routing.reroute import Published, Rerouted, Stability, reroute
 from routing.tables import Routing
 from routing.whatif.capacity import Capacity, bisection_loss, loss
@@ -63,7 +63,7 @@ class Baseline:
         """
         if routing is None:
             routing = engine.route(fabric, options)
-            proof = verify(fabric, routing, engine, threads=options.threads)
+            proof = verify(fabric, routing, engine, threads=options.threads).proof
         else:
             proof = _proven(fabric, routing, engine, options)
         return cls(engine, options, Published(fabric, routing, proof), stability, beside_fresh)
@@ -217,9 +217,10 @@ def _finite(share: float) -> float | None:
 def _proven(fabric: Fabric, routing: Routing, engine: Engine, options: EngineOptions) -> Proof:
     """Prove the tables in the switches, and check that they keep the promise of the engine of re-routes."""
     proof = prove(fabric, routing, threads=options.threads)
-    if not proof.complete:
+    lacks = promised(engine).shortfall(routing, proof)
+    if lacks is Shortfall.INCOMPLETE:
         raise RoutingError(f"the tables leave out routes: {proof.unreachable.describe()[0]} (ibnue check says more)")
-    if engine.promise is Promise.DEADLOCK_FREE and proof.credit_loop is not None:
+    if lacks is not None and proof.credit_loop is not None:
         loop = proof.credit_loop.describe()[0].rstrip(":")
         raise RoutingError(f"the tables have a {loop}, and {engine.name} repairs none (ibnue check says more)")
     if options.reversible and proof.strength == "forward":

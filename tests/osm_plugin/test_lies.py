@@ -17,6 +17,7 @@ from osm_plugin.snapshot import REQUEST
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
+from routing.publish import verify
 from routing.topologies import generate
 
 pytestmark = pytest.mark.lab  # the shim is compiled with OpenSM's headers
@@ -53,13 +54,13 @@ class Told:
         self._ffi, self._lib = shim
         self.fabric = generate("torus", ["4x4"], cas=1)
         self.routing = ENGINES[engine].route(self.fabric, EngineOptions(vls=4 if engine != "updn" else 1))
-        self.proof = prove(self.fabric, self.routing)
+        tables = verify(self.fabric, self.routing, ENGINES[engine])
+        self.proof = tables.proof
         memory = SharedMemory(os.memfd_create("lies"))
         self.at = lay(self.fabric, memory, sequence=SEQUENCE)
         self.asked = bytes(memory.view()[: self.at])
         held = np.array([(1, 2, 2, 255), (3, 4, 3, 1)], HELD)
-        hops = np.ascontiguousarray(self.proof.hops)
-        write_answer(memory, self.at, self.fabric, self.routing, hops, sequence=SEQUENCE, certified=True, held=held)
+        write_answer(memory, self.at, tables, sequence=SEQUENCE, held=held)
         self.memory = np.frombuffer(memory.view(), np.uint8).copy()
         self.head = self.memory[self.at : self.at + ANSWER.itemsize].view(ANSWER)[0]
 

@@ -13,7 +13,7 @@ from osm_plugin.answer import ANSWER, SharedMemory
 from osm_plugin.config import read_config
 from osm_plugin.opensm_conf import IGNORED_WEIGHT, OPTIONS, OpensmConf, foreign_options, take_over
 from osm_plugin.report import Reporter
-from osm_plugin.worker import Worker
+from osm_plugin.request_handler import RequestHandler
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import OptionError
@@ -32,7 +32,7 @@ class Bench:
         self.descriptor = os.memfd_create("test")
         self.memory = SharedMemory(self.descriptor)
         self.links = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.worker = Worker(self.memory, ENGINES, Reporter(self.links[0]))
+        self.worker = RequestHandler(self.memory, ENGINES, Reporter(self.links[0]))
         self.config = folder / "ibnue.toml"
         self.config.write_text("state_file = false\n")
 

@@ -17,10 +17,10 @@ from osm_plugin.answer import ANSWER, ANSWER_MAGIC, SharedMemory, write_answer
 from osm_plugin.policies import POLICY_ANSWER, POLICY_REQUEST
 from osm_plugin.qos import CLASSES
 from osm_plugin.snapshot import CABLE, DEVICE, ENDPORT, PAGE, REQUEST, REQUEST_MAGIC, fabric_from_arrays, read_request
-from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import FabricError
+from routing.publish import verify
 
 LAYOUT = Path(osm_plugin.__file__).parent / "layout.h"
 STRUCTURES = {
@@ -84,8 +84,9 @@ def test_a_request_and_its_answer(memory):
     assert (snapshot.sequence, snapshot.data_vls, snapshot.qos, snapshot.answer_at) == (7, 8, False, at)
     assert snapshot.fabric.digest == fabric.digest
     routing = ENGINES["updn"].route(fabric, EngineOptions())
-    hops = prove(fabric, routing).hops
-    write_answer(memory, at, fabric, routing, hops, sequence=7)
+    tables = verify(fabric, routing, ENGINES["updn"])
+    hops = tables.proof.hops
+    write_answer(memory, at, tables, sequence=7)
     data = memory.view()
     head = np.frombuffer(data, ANSWER, 1, at)[0]
     assert (head["magic"], head["sequence"]) == (ANSWER_MAGIC, 7)

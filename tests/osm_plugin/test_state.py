@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from strategies import fabrics
 from waiting import AMPLE, until
 
+from osm_plugin.decision import decide
 from osm_plugin.plan import options_key, plan
 from osm_plugin.snapshot import fabric_from_arrays, fabric_to_arrays
 from osm_plugin.state import Kept, fits, read_state, write_state
@@ -373,35 +374,37 @@ def test_part_of_a_subnet_fits_and_another_subnet_does_not(torus):
 
 def test_the_plan_keeps_what_is_in_force_and_returns_home(torus, degraded):
     engine = ENGINES["nue"]
-    made = plan(engine, OPTIONS, torus.fabric, None)
-    assert made.how == "routed from scratch" and same_tables(made.routing, torus.routing)
+    made = plan(engine, OPTIONS, torus.fabric, decide(torus.fabric, None))
+    assert made.how == "routed from scratch" and same_tables(made.tables.routing, torus.routing)
     odd = replace(torus, routing=kept_tables(torus.fabric, "updn").routing)
-    made = plan(engine, OPTIONS, torus.fabric, odd, baseline=torus)
-    assert made.how == "tables as they were" and made.routing is odd.routing and made.proof.certified
-    made = plan(engine, OPTIONS, torus.fabric, degraded, baseline=odd)
-    assert made.how.startswith("re-routed, baseline (") and same_tables(made.routing, odd.routing)
+    made = plan(engine, OPTIONS, torus.fabric, decide(torus.fabric, odd, baseline=torus))
+    assert made.how == "tables as they were" and made.tables.routing is odd.routing and made.tables.proof.certified
+    made = plan(engine, OPTIONS, torus.fabric, decide(torus.fabric, degraded, baseline=odd))
+    assert made.how.startswith("re-routed, baseline (") and same_tables(made.tables.routing, odd.routing)
 
 
 def test_a_changed_fabric_is_re_routed_from_what_is_in_force(torus, degraded):
     engine = ENGINES["nue"]
-    made = plan(engine, OPTIONS, degraded.fabric, torus, baseline=torus)
-    assert made.how.startswith("re-routed, re") and made.proof.certified
+    made = plan(engine, OPTIONS, degraded.fabric, decide(degraded.fabric, torus, baseline=torus))
+    assert made.how.startswith("re-routed, re") and made.tables.proof.certified
     old = translate(torus.routing, torus.fabric, degraded.fabric).lft
-    assert np.count_nonzero(made.routing.lft != old) < np.count_nonzero(degraded.routing.lft != old)
-    fresh = plan(engine, OPTIONS, degraded.fabric, torus, baseline=torus, stability=Stability.FRESH)
-    assert same_tables(fresh.routing, degraded.routing) and "fresh (asked for)" in fresh.how
+    assert np.count_nonzero(made.tables.routing.lft != old) < np.count_nonzero(degraded.routing.lft != old)
+    fresh = plan(
+        engine, OPTIONS, degraded.fabric, decide(degraded.fabric, torus, baseline=torus, stability=Stability.FRESH)
+    )
+    assert same_tables(fresh.tables.routing, degraded.routing) and "fresh (asked for)" in fresh.how
 
 
 def test_a_bug_in_re_routing_costs_stability_and_not_the_engine(torus, degraded, monkeypatch, capsys):
     monkeypatch.setattr("osm_plugin.plan.reroute", lambda *_, **__: 1 // 0)
-    made = plan(ENGINES["nue"], OPTIONS, degraded.fabric, torus)
+    made = plan(ENGINES["nue"], OPTIONS, degraded.fabric, decide(degraded.fabric, torus))
     assert made.how.startswith("routed from scratch, as re-routing failed: ZeroDivisionError")
-    assert same_tables(made.routing, degraded.routing) and "Traceback" in capsys.readouterr().err
+    assert same_tables(made.tables.routing, degraded.routing) and "Traceback" in capsys.readouterr().err
 
 
 def test_tables_that_fail_the_proof_are_not_kept(torus):
     lft = torus.routing.lft.copy()
     lft[0, int(torus.fabric.switch_lid[1])] = 255
     broken = replace(torus, routing=replace(torus.routing, lft=lft))
-    made = plan(ENGINES["nue"], OPTIONS, torus.fabric, broken)
-    assert made.routing is not broken.routing and made.proof.certified
+    made = plan(ENGINES["nue"], OPTIONS, torus.fabric, decide(torus.fabric, broken))
+    assert made.tables.routing is not broken.routing and made.tables.proof.certified

@@ -149,7 +149,7 @@ def test_any_roots_make_an_order_that_serves(fabric, data):
 def test_updn_with_any_roots_is_certified(fabric, vls, data):
     roots = data.draw(st.lists(st.sampled_from(fabric.switch_name), min_size=1, max_size=4, unique=True))
     options = EngineOptions(roots=tuple(roots), vls=vls, passes=1)
-    proof = verify(fabric, ENGINES["updn"].route(fabric, options), ENGINES["updn"])
+    proof = verify(fabric, ENGINES["updn"].route(fabric, options), ENGINES["updn"]).proof
     assert proof.certified and proof.strength == "reversible"
 
 
@@ -159,12 +159,12 @@ def test_roots_of_a_tree_reach_each_other_and_leaves_keep_their_ways():
     assert len(tops) == 9
     options = EngineOptions(vls=1, roots=tuple(TREE.switch_name[top] for top in tops))
     routing = ENGINES["updn"].route(TREE, options)
-    proof = verify(TREE, routing, ENGINES["updn"])
+    proof = verify(TREE, routing, ENGINES["updn"]).proof
     assert proof.certified
     assert (proof.hops[np.ix_(tops, TREE.switch_lid[tops])] < 255).all()
     leaves = np.flatnonzero(TREE.terminals_at)
     shortest = ENGINES["minhop"].route(TREE, EngineOptions())
-    hops = verify(TREE, shortest, ENGINES["minhop"]).hops
+    hops = verify(TREE, shortest, ENGINES["minhop"]).proof.hops
     ends = TREE.endport_lid.astype(int)
     assert np.array_equal(proof.hops[np.ix_(leaves, ends)], hops[np.ix_(leaves, ends)])
 

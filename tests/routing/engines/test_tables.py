@@ -42,7 +42,7 @@ def only_known_parts(fabric, routing):
 def test_every_way_of_minhop_is_a_shortest(fabric, objective, seed):
     engine = ENGINES["minhop"]
     routing = engine.route(fabric, EngineOptions(objective=objective, seed=seed, passes=2))
-    proof = verify(fabric, routing, engine)
+    proof = verify(fabric, routing, engine).proof
     hops = distances(fabric)
     for lid, home in enumerate(fabric.lids.switch.tolist()):
         for switch in range(fabric.switches if home >= 0 else 0):
@@ -58,7 +58,7 @@ VLS = st.sampled_from(["auto", "min", 1, 2, 3, 4, 5, 6, 7, 8])
 def test_updn_is_certified_on_everything(fabric, vls, objective, seed):
     engine = ENGINES["updn"]
     routing = engine.route(fabric, EngineOptions(vls=vls, objective=objective, seed=seed, passes=1, effort=0.001))
-    proof = verify(fabric, routing, engine)
+    proof = verify(fabric, routing, engine).proof
     assert proof.certified
     assert only_known_parts(fabric, routing)
     if routing.vls_needed == 1:
@@ -83,7 +83,7 @@ def test_every_fixture(engine, name):
     fabric = read_fabric(FIXTURES[name].path)
     for vls in (1, 4) if engine in ("minhop", "sssp", "updn") else ("min", 8):
         routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, effort=0.05))
-        proof = verify(fabric, routing, ENGINES[engine])
+        proof = verify(fabric, routing, ENGINES[engine]).proof
         assert only_known_parts(fabric, routing)
         assert ENGINES[engine].promise is Promise.NONE or proof.certified
 
@@ -94,7 +94,7 @@ def test_layers_are_used_where_they_help():
     one, four = (ENGINES["updn"].route(fabric, EngineOptions(vls=vls)) for vls in (1, 4))
     assert four.vls_needed == 4
     assert channel_loads(fabric, four).max() < channel_loads(fabric, one).max()
-    assert verify(fabric, four, ENGINES["updn"]).strength == "forward"
+    assert verify(fabric, four, ENGINES["updn"]).proof.strength == "forward"
 
 
 # LMC

@@ -93,5 +93,5 @@ def test_every_fixture_is_written_and_read(tmp_path, name):
     fabric = read_fabric(FIXTURES[name].path)
     engine = ENGINES["updn"]
     routing = engine.route(fabric, EngineOptions(vls=1, effort=0.01))
-    write_tables(tmp_path / "out", fabric, routing, verify(fabric, routing, engine))
+    write_tables(tmp_path / "out", fabric, routing, verify(fabric, routing, engine).proof)
     assert np.array_equal(read_tables(tmp_path / "out", fabric).lft, routing.lft)

@@ -213,6 +213,21 @@ def test_the_short_proof_is_not_for_replies_that_ride_other_sls():
         assert prove_changes(less, replace(found.routing, sl=sl), before, laid, order) is None
 
 
+@pytest.mark.parametrize("with_baseline", [False, True])
+def test_incomplete_tables_are_completed_on_an_unchanged_fabric(with_baseline):
+    fabric = FABRICS["torus"]()
+    routing = ENGINES["nue"].route(fabric, OPTIONS)
+    lft = routing.lft.copy()
+    lft[1, fabric.endport_lid[0]] = 255
+    lft[2, fabric.switch_lid[0]] = 255
+    routing = replace(routing, lft=lft)
+    before = Published(fabric, routing, prove(fabric, routing, threads=1))
+    assert before.proof.certificate is not None and not before.proof.complete
+    found = reroute(ENGINES["nue"], OPTIONS, before, fabric, baseline=before if with_baseline else None)
+    assert found.how == "repaired" and found.proof.certified and found.changed >= 2
+    assert prove(fabric, found.routing, threads=1).certified
+
+
 def test_the_short_proof_is_not_for_sls_that_ride_no_vl():
     fabric = FABRICS["torus"]()
     routing = ENGINES["nue"].route(fabric, OPTIONS)

@@ -37,7 +37,7 @@ def folder(tmp_path):
     write_fabric(fabric, tmp_path / "fabric.net")
     for name in ("minhop", "updn"):
         routing = ENGINES[name].route(fabric, EngineOptions(threads=1))
-        write_tables(tmp_path / name, fabric, routing, verify(fabric, routing, ENGINES[name], threads=1))
+        write_tables(tmp_path / name, fabric, routing, verify(fabric, routing, ENGINES[name], threads=1).proof)
     return tmp_path
 
 

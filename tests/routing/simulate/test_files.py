@@ -60,7 +60,7 @@ def written(folder, words=RING, engine="minhop", file="fabric.net"):
     fabric = made(words)
     write_fabric(fabric, folder / file)
     routing = ENGINES[engine].route(fabric, EngineOptions(threads=1))
-    write_tables(folder / "tables", fabric, routing, verify(fabric, routing, ENGINES[engine], threads=1))
+    write_tables(folder / "tables", fabric, routing, verify(fabric, routing, ENGINES[engine], threads=1).proof)
     return fabric
 
 

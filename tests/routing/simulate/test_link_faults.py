@@ -98,7 +98,7 @@ def test_a_fault_then_tables_laid_around_it_then_nothing_is_lost_any_more():
     simulation.run(20 * PACKET)
     simulation.fail_link(channel)
     simulation.run(40 * PACKET)
-    before = Published(fabric, routing, verify(fabric, routing, engine, threads=1))
+    before = Published(fabric, routing, verify(fabric, routing, engine, threads=1).proof)
     simulation.set_lft(reroute(engine, options, before, fabric.without_links([link])).routing.lft)
     simulation.run(41 * PACKET)
     lost = simulation.totals()["dropped"]
@@ -189,7 +189,7 @@ expect = { finished = true, dropped = 0 }
     before = engine.route(fabric, options)
     lost = {fabric.switch_name.index("sw1"), fabric.switch_name.index("sw2")}
     link = [set(ends) for ends in fabric.link_device.tolist()].index(lost)
-    published = Published(fabric, before, verify(fabric, before, engine, threads=1))
+    published = Published(fabric, before, verify(fabric, before, engine, threads=1).proof)
     after = reroute(engine, options, published, fabric.without_links([link])).routing
     assert (before.sl.ndim, after.sl.ndim) == (1, 2)
     network = build_network(fabric, after, vls=2)

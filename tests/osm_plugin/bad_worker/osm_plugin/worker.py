@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from osm_plugin import request_handler
 from osm_plugin.answer import ANSWER
 
 spec = importlib.util.spec_from_file_location("real_worker", Path(os.environ["IBNUE_TEST_REAL"]) / "worker.py")
 real = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(real)
-write_answer = real.write_answer
+write_answer = request_handler.write_answer
 
 HEADS = {
     "sequence": ("sequence", 999),
@@ -30,10 +31,10 @@ HEADS = {
 
 
 def wrong_tables(fault):
-    def write(memory, at, fabric, routing, hops, **told):
+    def write(memory, at, tables, **told):
         if fault == "nothing":
             return
-        write_answer(memory, at, fabric, routing, hops, **told)
+        write_answer(memory, at, tables, **told)
         head = np.ndarray(1, ANSWER, memory.view(), at)
         if fault == "port":
             memory.view()[int(head["lft_at"][0]) + 3] = 200
@@ -46,7 +47,7 @@ def wrong_tables(fault):
     return write
 
 
-class SlowWorker(real.Worker):
+class SlowHandler(request_handler.RequestHandler):
     """Takes its time for tables, computing."""
 
     def _route(self, *arguments):
@@ -76,9 +77,9 @@ def main(setup_text):
         time.sleep(600)
     link.detach()
     if fault == "bug":
-        real.read_request = broken_engine
+        request_handler.read_request = broken_engine
     elif fault == "slow":
-        real.Worker = SlowWorker
+        real.RequestHandler = SlowHandler
     else:
-        real.write_answer = wrong_tables(fault)
+        request_handler.write_answer = wrong_tables(fault)
     return real.main(setup_text)

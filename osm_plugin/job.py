@@ -1,0 +1,95 @@
+"""One request for tables on its way through the worker: the decision, the tables, and the line for the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from osm_plugin.base import Base
+from osm_plugin.config import PluginConfig
+from osm_plugin.decision import Start
+from osm_plugin.historian import Pinned
+from osm_plugin.options import describe_proof
+from osm_plugin.plan import Plan
+from osm_plugin.rounds import Change
+from osm_plugin.snapshot import Snapshot
+from osm_plugin.state import Kept
+from routing.engines.base import Engine, EngineOptions
+from routing.numerals import number_of
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One request for tables, and the decision about it.
+
+    Attributes
+    ----------
+    snapshot, config
+        The request, and the configuration that it came with.
+    engine, options
+        The engine that computes the tables (that of the pinned tables, if there are any), and its options.
+    key
+        :func:`~osm_plugin.plan.options_key` of the options.
+    multicast_roots
+        GUIDs of preferred multicast root switches.
+    pinned
+        The pinned tables; None: none.
+    start
+        The decision, and the tables that it starts from.
+    """
+
+    snapshot: Snapshot
+    config: PluginConfig
+    engine: Engine
+    options: EngineOptions
+    key: str
+    multicast_roots: tuple[int, ...]
+    pinned: Pinned | None
+    start: Start
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The tables of a request, as they were written to the shared memory.
+
+    Attributes
+    ----------
+    made
+        The tables with their origin.
+    kept
+        The tables with the entries that are deferred to later rounds.
+    base, change
+        As in :meth:`~osm_plugin.switch_changes.SwitchChanges.change`.
+    """
+
+    made: Plan
+    kept: Kept
+    base: Base | None
+    change: Change | None
+
+
+@dataclass(frozen=True, eq=False)
+class Unsettled:
+    """An answer whose tables are not stored yet; ``resets``: whether they become the baseline tables."""
+
+    kept: Kept
+    change: Change | None
+    resets: bool
+
+
+def describe(job: Job, outcome: Outcome, remarks: Sequence[str]) -> str:
+    """Describe an answer for OpenSM's log, with pending remarks."""
+    made, kept, base, change = outcome.made, outcome.kept, outcome.base, outcome.change
+    fabric = kept.fabric
+    counts = f"{number_of(fabric.switches, 'switch')}, {number_of(fabric.endports, 'end port')}"
+    size = f"fabric {fabric.digest[:12]}: {counts}"
+    lanes, verdict = number_of(kept.routing.vls, "VL"), describe_proof(kept.proof)
+    back = [] if job.pinned is None else [f"pinned to {job.pinned.name}"]
+    entries = [] if base is None or not base.changed else [_entries(base.changed)]
+    written = [] if change is None else [change.describe()]
+    how = "; ".join([*back, made.how, *entries, *written, *remarks])
+    return f"{size}, {lanes}, {verdict}; {how}"
+
+
+def _entries(count: int) -> str:
+    return f"{number_of(count, 'entry changes', 'entries change')} in the switches"

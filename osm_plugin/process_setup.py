@@ -1,0 +1,39 @@
+"""Set up a worker process that OpenSM has started: limits, signals, and its end together with OpenSM."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+MOST_FILES = 256
+
+
+def limit_resources() -> None:
+    """Disable core files, which would contain the fabric, and limit the number of open files to a worker's needs."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    files = MOST_FILES if most == resource.RLIM_INFINITY else min(MOST_FILES, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when the OpenSM thread that started it ends.
+
+    That thread lives until OpenSM ends.
+    """
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit("OpenSM is gone")
+
+
+def plain_signals() -> None:
+    """Reset signal masks and dispositions: both are inherited from OpenSM across exec."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)

@@ -1,0 +1,88 @@
+"""Changes of the tables in the switches: from which entries they start, and in which rounds they are written."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from osm_plugin.base import Base, base_of
+from osm_plugin.config import PluginConfig
+from osm_plugin.options import threads_of
+from osm_plugin.rounds import Change, as_written, in_rounds, plan_number
+from osm_plugin.snapshot import Snapshot
+from osm_plugin.state import Kept
+from osm_plugin.tables_in_force import State
+
+
+class SwitchChanges:
+    """The changes from the tables in the switches to new tables, from sweep to sweep.
+
+    Parameters
+    ----------
+    state
+        The remembered tables, which determine the SLs in use if this process has not published any yet.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._in_force: Kept | None = None  # the last tables that this process has published
+        self._silent: frozenset[int] = frozenset()  # GUIDs of the switches with unknown entries in the last sweep
+
+    def written(self, report: Mapping[str, Any]) -> None:
+        """Record how many rounds of the last tables all switches have."""
+        number, rounds = report.get("plan"), int(report.get("rounds", 0))
+        mine = self._in_force
+        if mine is not None and mine.held is not None and number == plan_number(mine):
+            self._in_force = as_written(mine, rounds)
+        last = self._state.last
+        if last is not None and last.held is not None and number == plan_number(last):
+            self._state.last = as_written(last, rounds)
+            # The baseline tables are the same tables, so their rounds are complete too.
+            if self._state.baseline is last:
+                self._state.baseline = self._state.last
+
+    def change(self, snapshot: Snapshot, new: Kept, config: PluginConfig) -> tuple[Kept, Base | None, Change | None]:
+        """Find the update schedule of new tables, which are in force from now on.
+
+        The update schedule starts from the entries in the switches, not from the tables that the worker remembers.
+
+        Returns
+        -------
+        kept
+            The new tables with the entries that are deferred to later rounds.
+        base
+            The tables in the switches; None if they are unknown because of a bug.
+        change
+            The change; None if nothing changes or the base is unknown because of a bug.
+        """
+        base = self._base(snapshot, new)
+        change = None if base is None else self._scheduled(base, new, config)
+        self._in_force = new if change is None else change.after
+        return self._in_force, base, change
+
+    def _base(self, snapshot: Snapshot, new: Kept) -> Base | None:
+        """Return the tables in the switches, or None if an exception occurs.
+
+        An exception here must not prevent the publication of proven tables.
+        """
+        remembered = [(tables, mine) for tables, mine in ((self._in_force, True), (self._state.last, False)) if tables]
+        try:
+            return base_of(snapshot.fabric, snapshot.switch_tables, new.routing, remembered)
+        except Exception:
+            traceback.print_exc()
+            self._state.remark("base unknown: bug in the worker (its log has the traceback)")
+            return None
+
+    def _scheduled(self, base: Base, new: Kept, config: PluginConfig) -> Change | None:
+        """Return the change from the tables in the switches to new tables, with its update schedule."""
+        silent, self._silent = self._silent, base.silent(new.fabric)
+        # A switch that answered neither in the last sweep nor in this one may never answer.  The other switches must
+        # not wait for it, so the tables are written at once.
+        hopeless = bool(self._silent & silent)
+        try:
+            wanted = config.transitions == "rounds" and not hopeless
+            return in_rounds(base, new, wanted=wanted, threads=threads_of(config))
+        except Exception:  # a failed search must not prevent the publication of proven tables
+            traceback.print_exc()
+            return Change(base, new, None, asked=True)

@@ -1,0 +1,74 @@
+"""Decisions of the worker, and what replaces one that fails."""
+
+from dataclasses import replace
+
+import pytest
+
+from osm_plugin.decision import Decision, decide, decide_pinned
+from osm_plugin.plan import plan
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.reroute import Published, Stability
+from routing.topologies import generate
+
+WHOLE = generate("torus", ["3x3"], cas=1)
+LESS = WHOLE.without_links([int(WHOLE.channels.link[0])])
+OPTIONS = EngineOptions(effort=0.1)
+ENGINE = ENGINES["updn"]
+
+
+@pytest.fixture(scope="module")
+def before():
+    routing = ENGINE.route(WHOLE, OPTIONS)
+    return Published(WHOLE, routing, prove(WHOLE, routing))
+
+
+@pytest.mark.parametrize(
+    ("fabric", "moves", "decision"),
+    [
+        (WHOLE, 0, Decision.KEEP),
+        (WHOLE, 9, Decision.REBALANCE),
+        (LESS, 0, Decision.REROUTE),
+        (LESS, 9, Decision.REROUTE),
+    ],
+)
+def test_tables_in_force_decide(before, fabric, moves, decision):
+    start = decide(fabric, before, baseline=before, moves=moves)
+    assert (start.decision, start.before, start.baseline, start.moves) == (decision, before, before, moves)
+
+
+def test_without_tables_in_force_the_engine_routes_from_scratch():
+    start = decide(WHOLE, None, moves=9)
+    assert (start.decision, start.before, start.moves) == (Decision.FROM_SCRATCH, None, 0)
+
+
+@pytest.mark.parametrize(("fabric", "decision"), [(WHOLE, Decision.ROLL_BACK), (LESS, Decision.REPAIR_PINNED)])
+def test_pinned_tables_change_as_little_as_possible(before, fabric, decision):
+    start = decide_pinned(fabric, before)
+    assert (start.decision, start.baseline, start.stability, start.moves) == (decision, None, Stability.FULL, 0)
+    made = plan(ENGINE, OPTIONS, fabric, start)
+    assert made.decision is decision and made.tables.proof.certified
+    assert (made.tables.routing is before.routing) == (decision is Decision.ROLL_BACK)
+
+
+def test_a_rebalance_that_gains_nothing_keeps_the_tables(before, monkeypatch):
+    for outcome in (lambda *_, **__: None, lambda *_, **__: 1 // 0):
+        monkeypatch.setattr("osm_plugin.plan.spread", outcome)
+        made = plan(ENGINE, OPTIONS, WHOLE, decide(WHOLE, before, moves=9))
+        assert made.decision is Decision.KEEP and made.tables.routing is before.routing
+
+
+@pytest.mark.parametrize("start", [decide_pinned, decide, lambda *tables: decide(*tables, moves=9)])
+def test_tables_that_fail_the_proof_are_computed_from_scratch(before, start, monkeypatch):
+    monkeypatch.setattr("osm_plugin.plan.spread", lambda *_, **__: None)
+    lft = before.routing.lft.copy()
+    lft[0, int(WHOLE.switch_lid[1])] = 255
+    broken = replace(before, routing=replace(before.routing, lft=lft))
+    made = plan(ENGINE, OPTIONS, WHOLE, start(WHOLE, broken))
+    assert made.decision is Decision.FROM_SCRATCH and made.tables.proof.certified
+
+
+def test_a_re_route_that_fails_is_computed_from_scratch(before, monkeypatch):
+    monkeypatch.setattr("osm_plugin.plan.reroute", lambda *_, **__: 1 // 0)
+    assert plan(ENGINE, OPTIONS, LESS, decide(LESS, before)).decision is Decision.FROM_SCRATCH
