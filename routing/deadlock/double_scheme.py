@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.cdg import DependencyGraph, least_cycle
+from routing.cdg.graph import DependencyGraph, least_cycle
 from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import MixedGraphs, Mixture
 from routing.deadlock.mixed_witness import holes

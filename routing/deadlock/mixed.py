@@ -21,18 +21,10 @@ from routing._kernels.cdg_lanes import LaneTrace, trace_lanes, trace_lanes_endpo
 from routing._kernels.dependencies import Dependencies
 from routing._kernels.mixed import admit_mixed, trace_mixed, trace_mixed_lanes
 from routing._kernels.slots import NOTHING, Slots
-from routing.deadlock.analysis import Cycle
-from routing.deadlock.cdg import (
-    REPLIES,
-    DependencyGraph,
-    common_lanes,
-    from_lane_masks,
-    from_masks,
-    least_cycle,
-    possible_turns,
-    vl_bits,
-)
-from routing.deadlock.entering import Entries, Masks, entering
+from routing.cdg.analysis import Cycle
+from routing.cdg.graph import DependencyGraph, from_lane_masks, from_masks, least_cycle, possible_turns
+from routing.cdg.injection import InjectionPoints, Masks, injected_traffic
+from routing.cdg.trace import REPLIES, common_lanes, vl_bits
 from routing.deadlock.lost import LostLids
 from routing.deadlock.sources import lid_name
 from routing.fabric import NO_PORT, Fabric
@@ -125,23 +117,23 @@ class Mixture:
         """Return the name of a LID's owner, or of its former owner if the LID is gone; "" if unknown."""
         return lid_name(self.fabric, lid) if self.fabric.lids.switch[lid] >= 0 else self.lost.name.get(lid, "")
 
-    def entering(
-        self, places: Entries, bit: Masks, lids: npt.NDArray[np.int64], *, switch_pairs: bool
+    def injected_traffic(
+        self, places: InjectionPoints, bit: Masks, lids: npt.NDArray[np.int64], *, switch_pairs: bool
     ) -> tuple[Masks, Masks]:
-        """Return the traffic of each injection point to some LIDs, see :func:`~routing.deadlock.entering.entering`.
+        """Return the traffic of each injection point to some LIDs, see :func:`~routing.cdg.injection.injected_traffic`.
 
         Traffic to a LID that is gone or unreachable has no SL of the new tables: the subnet manager returns an SL only
         for an existing path.
         """
         fabric = self.fabric
         target, where = fabric.lids.switch[lids], {"switch_pairs": switch_pairs}
-        requests, replies = entering(fabric, places, self.sl[:1], bit, lids, **where)
+        requests, replies = injected_traffic(fabric, places, self.sl[:1], bit, lids, **where)
         gone = target < 0
         if gone.any():
             senders = places if switch_pairs else places.without_switches(fabric)
             replies[gone] = self.lost.replies(lids[gone], senders, bit)
         if len(self.sl) > 1:
-            more, back = entering(fabric, places, self.sl[1:], bit, lids, **where)
+            more, back = injected_traffic(fabric, places, self.sl[1:], bit, lids, **where)
             part = fabric.component
             near = ~gone[:, None] & (part[target][:, None] == part[places.switch])
             requests |= np.where(near, more, np.uint16(0))
@@ -308,8 +300,8 @@ class MixedGraphs:
     def _enter(self, lids: npt.NDArray[np.int64], *, switch_pairs: bool) -> npt.NDArray[np.uint32]:
         """Return uint32[K, S], mask of the VLs of injected traffic at each switch; the high half includes replies."""
         fabric, bit = self._mixture.fabric, vl_bits(self._mixture.sl2vl[0])
-        entries = Entries.by_switch(fabric)
-        requests, replies = self._mixture.entering(entries, bit, lids, switch_pairs=switch_pairs)
+        entries = InjectionPoints.by_switch(fabric)
+        requests, replies = self._mixture.injected_traffic(entries, bit, lids, switch_pairs=switch_pairs)
         return np.asarray(requests | (requests | replies).astype(np.uint32) << np.uint32(REPLIES))
 
     def _make(self, replies: bool, switch_pairs: bool) -> DependencyGraph:
@@ -369,11 +361,11 @@ class MixedGraphs:
     def _collect_lanes(self, columns: npt.NDArray[np.int64], replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         fabric, mixture = self._mixture.fabric, self._mixture
         bit = (1 << np.arange(16)).astype(np.uint16)
-        entries, dep = Entries.by_port(fabric), np.zeros((self._slots.count, self._vls), np.uint16)
+        entries, dep = InjectionPoints.by_port(fabric), np.zeros((self._slots.count, self._vls), np.uint16)
         lanes, where = (mixture.sl2vl[0], mixture.sl2vl[-1]), (entries.switch, entries.port)
         for some in self._chunks(columns, len(entries)):
             ways = mixture.columns(some)
-            enter, back = mixture.entering(entries, bit, some, switch_pairs=switch_pairs)
+            enter, back = mixture.injected_traffic(entries, bit, some, switch_pairs=switch_pairs)
             enter = np.ascontiguousarray(enter | back if replies else enter)
             found = trace_mixed_lanes(
                 fabric, self._slots, ways, enter, dep, sl2vl=lanes, entries=where, threads=self._threads

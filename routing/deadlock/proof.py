@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.analysis import Cycle, analyse
-from routing.deadlock.certificate import Certificate, Scope, Strength
+from routing.cdg.analysis import Cycle, analyse
+from routing.cdg.certificate import Certificate, Scope, Strength
 from routing.deadlock.reach import Pair, Unreachable, unreachable
 from routing.deadlock.witness import CreditLoop, credit_loop
 from routing.fabric import Fabric

@@ -20,7 +20,7 @@ import igraph
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.cdg import DependencyGraph
+from routing.cdg.graph import DependencyGraph
 from routing.errors import OptionError
 
 Verdict = Literal["acyclic", "cyclic", "deadlocked"]

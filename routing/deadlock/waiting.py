@@ -11,8 +11,8 @@ from routing._kernels.cdg import trace, trace_endports
 from routing._kernels.dependencies import Dependencies
 from routing._kernels.mixed import admit_mixed, trace_mixed
 from routing._kernels.slots import Slots
-from routing.deadlock.cdg import REPLIES, vl_bits
-from routing.deadlock.entering import Entries
+from routing.cdg.injection import InjectionPoints
+from routing.cdg.trace import REPLIES, vl_bits
 from routing.deadlock.mixed import Bytes, Mixture
 from routing.fabric import NO_PORT
 from routing.tables import Routing
@@ -72,12 +72,12 @@ class Waiting:
 
     def columns(self, lids: npt.NDArray[np.int64]) -> Columns:
         """Return the columns of some LIDs with the traffic towards them.  Cost: O(K S), for SLs by pair O(K L)."""
-        fabric, places = self.mixture.fabric, Entries.by_switch(self.mixture.fabric)
+        fabric, places = self.mixture.fabric, InjectionPoints.by_switch(self.mixture.fabric)
         enter = np.empty((len(lids), fabric.switches), np.uint32)
         of_switch = self.mixture.of_switch[lids]
         for some in (of_switch, ~of_switch):
             if some.any():
-                requests, replies = self.mixture.entering(
+                requests, replies = self.mixture.injected_traffic(
                     places, self.bits, lids[some], switch_pairs=some is not of_switch
                 )
                 enter[some] = requests | replies if self.replies else requests

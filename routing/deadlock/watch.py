@@ -14,7 +14,8 @@ import igraph
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.cdg import DependencyGraph, dependency_graph
+from routing.cdg.graph import DependencyGraph
+from routing.cdg.trace import dependency_graph
 from routing.deadlock.waitfor import WaitFor
 from routing.deadlock.witness import CreditLoop, credit_loop
 from routing.fabric import Fabric

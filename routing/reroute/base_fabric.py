@@ -15,8 +15,8 @@ from routing._kernels.dependencies import Dependencies
 from routing._kernels.repair import AllowedDependencies, RepairFabric
 from routing._kernels.slots import Slots, slot_numbers
 from routing._kernels.up_down import climbing, up_down
-from routing.deadlock.cdg import REPLIES
-from routing.deadlock.certificate import Certificate
+from routing.cdg.certificate import Certificate
+from routing.cdg.trace import REPLIES
 from routing.fabric import NO_PORT, Channels, Fabric
 from routing.reroute.flow import lid_weights, slowness
 from routing.reroute.translate import old_rows

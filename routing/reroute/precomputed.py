@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from routing._kernels.recheck import turns_against
 from routing._kernels.repair import AllowedDependencies
-from routing.deadlock.cdg import common_lanes, vl_bits
+from routing.cdg.trace import common_lanes, vl_bits
 from routing.deadlock.proof import Proof
 from routing.fabric import Fabric
 from routing.reroute.base_fabric import renumber_dependencies, union_of_proven_dependencies

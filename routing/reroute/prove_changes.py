@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.recheck import recheck
-from routing.deadlock.cdg import common_lanes, vl_bits
+from routing.cdg.trace import common_lanes, vl_bits
 from routing.deadlock.proof import Proof
 from routing.deadlock.reach import Unreachable
 from routing.fabric import Fabric

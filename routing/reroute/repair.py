@@ -18,8 +18,8 @@ from routing._kernels.repair import (
     ServiceLevelRules,
     repair,
 )
-from routing.deadlock.cdg import common_lanes, vl_bits
-from routing.deadlock.certificate import Certificate, Scope
+from routing.cdg.certificate import Certificate, Scope
+from routing.cdg.trace import common_lanes, vl_bits
 from routing.deadlock.proof import Proof, prove
 from routing.engines.base import Engine, EngineOptions, Promise
 from routing.fabric import NO_PORT, Fabric

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from routing._kernels.fit_ways import NO_LANE, Groups, fit_ways
 from routing._kernels.native import grouped
 from routing._kernels.repair import AllowedDependencies
-from routing.deadlock.certificate import Certificate
+from routing.cdg.certificate import Certificate
 from routing.fabric import Fabric
 from routing.reroute.base_fabric import dependencies_of_tables
 from routing.reroute.minimal_change import remote_pairs

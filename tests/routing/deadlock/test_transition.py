@@ -10,7 +10,8 @@ from ghosts import NEW_ORDER, OLD_ORDER, ring, up_down
 from hypothesis import assume, given
 from slow_mixed import mixed_slowly, transitions
 
-from routing.deadlock.cdg import DependencyGraph, dependency_graph
+from routing.cdg.graph import DependencyGraph
+from routing.cdg.trace import dependency_graph
 from routing.deadlock.double_scheme import double_scheme
 from routing.deadlock.mixed import Mixture
 from routing.deadlock.proof import prove

@@ -7,8 +7,8 @@ import pytest
 from strategies import random_fabric
 
 from routing._kernels.slots import Slots
-from routing.deadlock.cdg import possible_turns
-from routing.deadlock.certificate import check_certificate
+from routing.cdg.certificate import check_certificate
+from routing.cdg.graph import possible_turns
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Promise

@@ -12,17 +12,9 @@ from routing._kernels.cdg import Trace, trace, trace_endports
 from routing._kernels.cdg_lanes import LaneTrace, trace_lanes, trace_lanes_endports
 from routing._kernels.dependencies import Dependencies
 from routing._kernels.slots import Slots
-from routing.deadlock.cdg import (
-    REPLIES,
-    DependencyGraph,
-    common_lanes,
-    from_lane_masks,
-    from_masks,
-    least_cycle,
-    possible_turns,
-    vl_bits,
-)
-from routing.deadlock.certificate import Certificate, Scope, Strength
+from routing.cdg.certificate import Certificate, Scope, Strength
+from routing.cdg.graph import DependencyGraph, from_lane_masks, from_masks, least_cycle, possible_turns
+from routing.cdg.trace import REPLIES, common_lanes, vl_bits
 from routing.fabric import Fabric
 from routing.tables import Routing
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from slow_proof import prove_slowly, routed, shortest_cycle
 
 from routing._kernels import digraph
-from routing.deadlock.cdg import DependencyGraph, dependency_graph
+from routing.cdg.graph import DependencyGraph
+from routing.cdg.trace import dependency_graph
 from routing.fabric import NodeKind
 from routing.fabric_builder import FabricBuilder
 from routing.tables import Provenance, Routing, identity_sl2vl
