@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from routing._kernels.native import check, ffi, lib, point, pointer
 from routing._kernels.repair import AllowedDependencies
-from routing._kernels.slots import slot_numbers
 from routing.fabric import Channels
 
 NO_LANE = 255
@@ -71,7 +70,7 @@ def fit_ways(
     Cost: for each group its hops times the VLs tried, and cycle searches; a pass over the slots.
     """
     masks, order = np.array(dependencies.masks, order="C"), np.array(dependencies.order, np.int32, order="C")
-    lane, slot = np.full(len(groups.start), NO_LANE, np.uint8), slot_numbers(channels)[0]
+    lane, slot = np.full(len(groups.start), NO_LANE, np.uint8), channels.edges.first
     ways, left = ffi.new("ways_to_fit *"), ffi.new("int64_t *", budget)
     ways.switches, ways.lids = lft.shape
     ways.channels, ways.vls, ways.groups = len(channels), len(order), len(groups.start)

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.native import check, ffi, grouped, lib, point, pointer
-from routing._kernels.slots import slot_numbers
 from routing.fabric import Channels, Fabric
 
 
@@ -78,7 +77,7 @@ def recheck(
     starts, by_switch = grouped(lids.switch, fabric.switches)
     arrays: dict[str, npt.NDArray[Any]] = {
         **{name: getattr(channels, name) for name in ("first", "src", "dst", "port", "into", "into_first", "at_port")},
-        "slot": slot_numbers(channels)[0],
+        "slot": channels.edges.first,
         "lid_switch": lids.switch,
         "lid_port": lids.port,
         "lids_at_first": starts,
@@ -106,13 +105,13 @@ def turns_against(channels: Channels, dependencies: npt.NDArray[np.uint16], orde
 
     Cost: O(slots).
     """
-    slot, order = slot_numbers(channels)[0], np.ascontiguousarray(order)
+    order = np.ascontiguousarray(order)
     found: int = lib.ibn_turns_against(
         len(channels),
         len(order),
         pointer(channels.first),
         pointer(channels.dst),
-        pointer(slot),
+        pointer(channels.edges.first),
         pointer(dependencies),
         pointer(order),
     )

@@ -25,8 +25,6 @@ class RepairFabric:
     ----------
     channels
         All channels, lost ones included.
-    slot
-        int32[C], number of the first CDG edge of each (:func:`routing._kernels.slots.slot_numbers`).
     alive
         uint8[C], 0: the channel is lost.
     part
@@ -42,7 +40,6 @@ class RepairFabric:
     """
 
     channels: Channels
-    slot: npt.NDArray[np.int32]
     alive: npt.NDArray[np.uint8]
     part: npt.NDArray[np.int32]
     lid_switch: npt.NDArray[np.int32]
@@ -323,7 +320,7 @@ def _fabric(
     level, vl_bit, sources, weight, preferred, slowness = kept
     point(fabric, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into, port=channels.port)
     point(fabric, into_first=channels.into_first, at_port=channels.at_port)
-    point(fabric, slot=ground.slot, alive=ground.alive, has_endport=ground.has_endport, part=ground.part)
+    point(fabric, slot=channels.edges.first, alive=ground.alive, has_endport=ground.has_endport, part=ground.part)
     point(fabric, lid_switch=ground.lid_switch, lid_port=ground.lid_port, lids_at_first=lids_at[0], lids_at=lids_at[1])
     point(fabric, level=level, vl_bit=vl_bit, sources=sources, weight=weight, preferred=preferred, slowness=slowness)
     return fabric

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels import digraph
-from routing._kernels.slots import Slots
-from routing.fabric import Fabric
+from routing.fabric import Channels, Fabric
 
 if TYPE_CHECKING:
     import networkx
@@ -50,6 +49,37 @@ class DependencyGraph:
         np.cumsum(np.bincount(source, minlength=channels * vls), out=first[1:])
         return cls(channels, vls, first, target.astype(np.int32))
 
+    @classmethod
+    def of_masks(cls, channels: Channels, masks: npt.NDArray[np.uint16]) -> DependencyGraph:
+        """Build the graph of packets that keep their VL, from the mask of VLs of each possible edge (uint16[edges]).
+
+        Cost: O(V T).
+        """
+        before, after = channels.edges.channels()
+        masks, count = masks[channels.edges.numbers()], len(channels)
+        vls = max(1, int(np.bitwise_or.reduce(masks, initial=0)).bit_length())
+        used = [np.flatnonzero(masks >> vl & 1) for vl in range(vls)]
+        source = [before[rows] + vl * count for vl, rows in enumerate(used)]
+        target = [after[rows] + vl * count for vl, rows in enumerate(used)]
+        return cls.of(count, vls, np.concatenate(source), np.concatenate(target))
+
+    @classmethod
+    def of_changing_vls(cls, channels: Channels, masks: npt.NDArray[np.uint16], vls: int) -> DependencyGraph:
+        """Build the graph of packets that may change their VL from hop to hop.
+
+        ``masks`` are uint16[edges, V]: for each possible edge and each VL of its source, the VLs of its target.
+        Cost: O(V T + D log D).
+        """
+        before, after = channels.edges.channels()
+        masks, count = masks[channels.edges.numbers(), :vls], len(channels)
+        row, own = np.nonzero(masks)
+        bits = masks[row, own]
+        pairs = [(np.flatnonzero(bits >> vl & 1), vl) for vl in range(vls)]
+        source = np.concatenate([before[row[k]] + own[k] * count for k, _ in pairs])
+        target = np.concatenate([after[row[k]] + vl * count for k, vl in pairs])
+        by_source = np.lexsort((target, source))
+        return cls.of(count, vls, source[by_source], target[by_source])
+
     def name(self, number: int) -> tuple[int, int]:
         """Return (channel, VL) of a number."""
         return number % self.channels, number // self.channels
@@ -76,42 +106,6 @@ class DependencyGraph:
         graph = networkx.DiGraph()
         graph.add_edges_from((self.name(a), self.name(b)) for a, b in zip(source, self.to.tolist(), strict=True))
         return graph
-
-
-def possible_turns(fabric: Fabric, slots: Slots) -> npt.NDArray[np.int64]:
-    """Return int64[T, 3]: source channel, target channel and slot of every possible dependency.  Cost: O(T)."""
-    channels = fabric.channels
-    size = np.diff(channels.first)[channels.dst].astype(np.int64)
-    source = np.repeat(np.arange(len(channels)), size)
-    k = np.arange(len(source)) - np.repeat(np.cumsum(size) - size, size)
-    return np.column_stack([source, channels.first[channels.dst[source]] + k, slots.slot[source] + k])
-
-
-def from_masks(turns: npt.NDArray[np.int64], masks: npt.NDArray[np.uint16], channels: int, vls: int) -> DependencyGraph:
-    """Build the graph from uint16[T]: for every possible dependency the mask of its VLs.  No packet changes its VL.
-
-    Cost: O(V T).
-    """
-    taken = [np.flatnonzero(masks >> vl & 1) for vl in range(vls)]
-    source = [turns[rows, 0] + vl * channels for vl, rows in enumerate(taken)]
-    target = [turns[rows, 1] + vl * channels for vl, rows in enumerate(taken)]
-    return DependencyGraph.of(channels, vls, np.concatenate(source), np.concatenate(target))
-
-
-def from_lane_masks(
-    turns: npt.NDArray[np.int64], masks: npt.NDArray[np.uint16], channels: int, vls: int
-) -> DependencyGraph:
-    """Build the graph from uint16[T, V]: for every possible dependency and VL of its source, the VLs of its target.
-
-    Cost: O(V T + D log D).
-    """
-    row, before = np.nonzero(masks[:, :vls])
-    bits = masks[row, before]
-    pairs = [(np.flatnonzero(bits >> vl & 1), vl) for vl in range(vls)]
-    source = np.concatenate([turns[row[k], 0] + before[k] * channels for k, _ in pairs])
-    target = np.concatenate([turns[row[k], 1] + vl * channels for k, vl in pairs])
-    by_source = np.lexsort((target, source))
-    return DependencyGraph.of(channels, vls, source[by_source], target[by_source])
 
 
 def least_cycle(fabric: Fabric, graph: DependencyGraph) -> int:

@@ -8,12 +8,12 @@ import numpy.typing as npt
 from routing._kernels.cdg import trace, trace_endports
 from routing._kernels.cdg_lanes import trace_lanes, trace_lanes_endports
 from routing._kernels.slots import Slots
-from routing.cdg.graph import DependencyGraph, from_lane_masks, from_masks, possible_turns
+from routing.cdg.graph import DependencyGraph
 from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
 REPLIES = 16
-"""First bit of the half of a dependency mask that includes replies."""
+"""First bit of the half of an edge's mask in a trace that includes replies."""
 
 
 def dependency_graph(
@@ -30,21 +30,23 @@ def dependency_graph(
     """
     routing.check_shapes(fabric)
     slots, row = Slots.of(fabric), common_lanes(routing)
-    turns = possible_turns(fabric, slots)
     if row is None:
         lanes = trace_lanes(fabric, routing, slots, replies=replies, threads=threads)
         vls = max(1, lanes.lanes.bit_length())
         by_lane = lanes.dep
         if not switch_pairs:
             by_lane = trace_lanes_endports(fabric, routing, slots, lanes, replies=replies, threads=threads)
-        return from_lane_masks(turns, by_lane[turns[:, 2]], len(fabric.channels), vls)
+        return DependencyGraph.of_changing_vls(fabric.channels, by_lane, vls)
     found = trace(fabric, routing, slots, vl_bits(row), threads=threads)
     dep = found.dep
     if not switch_pairs:
         dep = trace_endports(fabric, routing, slots, vl_bits(row), found, threads=threads)
-    masks = (dep[turns[:, 2]] >> np.uint32(REPLIES if replies else 0)).astype(np.uint16)
-    vls = max(1, int(np.bitwise_or.reduce(masks, initial=0)).bit_length())
-    return from_masks(turns, masks, len(fabric.channels), vls)
+    return DependencyGraph.of_masks(fabric.channels, vl_masks(dep, replies=replies))
+
+
+def vl_masks(dep: npt.NDArray[np.uint32], *, replies: bool) -> npt.NDArray[np.uint16]:
+    """Return uint16[edges], the VLs of each edge in a trace (uint32[edges]), with or without replies."""
+    return (dep >> np.uint32(REPLIES if replies else 0)).astype(np.uint16)
 
 
 def common_lanes(routing: Routing) -> npt.NDArray[np.uint8] | None:

@@ -18,15 +18,16 @@ import numpy.typing as npt
 
 from routing._kernels.cdg import Trace, trace, trace_endports
 from routing._kernels.cdg_lanes import LaneTrace, trace_lanes, trace_lanes_endports
-from routing._kernels.dependencies import Dependencies
 from routing._kernels.mixed import admit_mixed, trace_mixed, trace_mixed_lanes
-from routing._kernels.slots import NOTHING, Slots
+from routing._kernels.slots import Slots
+from routing.cdg.acyclic import topological_order
 from routing.cdg.analysis import Cycle
-from routing.cdg.graph import DependencyGraph, from_lane_masks, from_masks, least_cycle, possible_turns
+from routing.cdg.graph import DependencyGraph, least_cycle
 from routing.cdg.injection import InjectionPoints, Masks, injected_traffic
-from routing.cdg.trace import REPLIES, common_lanes, vl_bits
+from routing.cdg.trace import REPLIES, common_lanes, vl_bits, vl_masks
 from routing.deadlock.lost import LostLids
 from routing.deadlock.sources import lid_name
+from routing.edges import NO_EDGES
 from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Provenance, Routing
 
@@ -233,9 +234,8 @@ class MixedGraphs:
             order, acyclic = self.graph(replies=replies, switch_pairs=switch_pairs).order()
             return order if acyclic else None
         waits = self._waits(replies, switch_pairs)
-        used = int(np.bitwise_or.reduce(waits[NOTHING:], initial=0)).bit_length()
-        order, placed = self._orders(waits, max(1, used))
-        return order if (placed == len(self._mixture.fabric.channels)).all() else None
+        used = int(np.bitwise_or.reduce(waits[NO_EDGES:], initial=0)).bit_length()
+        return self._topological_order(waits, max(1, used))
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
         """Return a shortest cycle; there must be one."""
@@ -272,10 +272,9 @@ class MixedGraphs:
         ValueError
             The existing dependencies have a cycle.
         """
-        fabric, shift = self._mixture.fabric, np.uint32(REPLIES if replies else 0)
-        waits = self._waits(replies, False)
-        order, placed = self._orders(waits, DATA_VLS)
-        if (placed < len(fabric.channels)).any():
+        fabric, waits = self._mixture.fabric, self._waits(replies, False)
+        order = self._topological_order(waits, DATA_VLS)
+        if order is None:
             raise ValueError("there is a cycle already")
         ways = np.ascontiguousarray(before[:, lids].T), np.ascontiguousarray(after[:, lids].T)
         enter = np.empty((len(lids), fabric.switches), np.uint32)
@@ -283,19 +282,15 @@ class MixedGraphs:
         for some in (of_switch, ~of_switch):
             if some.any():
                 enter[some] = self._enter(lids[some], switch_pairs=some is not of_switch)
-        enter = (enter >> shift) & np.uint32(0xFFFF)
+        enter = vl_masks(enter, replies=replies).astype(np.uint32)
         return admit_mixed(fabric, self._slots, ways, enter, waits=waits, order=order)
 
     def _waits(self, replies: bool, switch_pairs: bool) -> npt.NDArray[np.uint32]:
         """Return uint32[slots], mask of the VLs of each dependency, if no packet changes its VL."""
-        shift = np.uint32(REPLIES if replies else 0)
-        return np.asarray((self._dep(False, switch_pairs) >> shift) & np.uint32(0xFFFF))
+        return vl_masks(self._dep(False, switch_pairs), replies=replies).astype(np.uint32)
 
-    def _orders(self, waits: npt.NDArray[np.uint32], vls: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Return a topological order for each VL, int32[V, C], and its number of sorted channels, int32[V]."""
-        channels = self._mixture.fabric.channels
-        graph = Dependencies(channels.first, channels.dst, self._slots.slot, waits)
-        return graph.order(np.arange(vls, dtype=np.uint8), threads=self._threads)
+    def _topological_order(self, waits: npt.NDArray[np.uint32], vls: int) -> npt.NDArray[np.int32] | None:
+        return topological_order(self._mixture.fabric.channels, waits, vls, threads=self._threads)
 
     def _enter(self, lids: npt.NDArray[np.int64], *, switch_pairs: bool) -> npt.NDArray[np.uint32]:
         """Return uint32[K, S], mask of the VLs of injected traffic at each switch; the high half includes replies."""
@@ -305,12 +300,10 @@ class MixedGraphs:
         return np.asarray(requests | (requests | replies).astype(np.uint32) << np.uint32(REPLIES))
 
     def _make(self, replies: bool, switch_pairs: bool) -> DependencyGraph:
-        channels, turns = len(self._mixture.fabric.channels), possible_turns(self._mixture.fabric, self._slots)
+        channels = self._mixture.fabric.channels
         if not self._fixed:
-            return from_lane_masks(turns, self._dep(replies, switch_pairs)[turns[:, 2]], channels, self._vls)
-        masks = self._waits(replies, switch_pairs)[turns[:, 2]].astype(np.uint16)
-        used = int(np.bitwise_or.reduce(masks, initial=0)).bit_length()
-        return from_masks(turns, masks, channels, max(1, used))
+            return DependencyGraph.of_changing_vls(channels, self._dep(replies, switch_pairs), self._vls)
+        return DependencyGraph.of_masks(channels, vl_masks(self._dep(False, switch_pairs), replies=replies))
 
     def _dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         """Return the dependencies of all traffic.

@@ -51,7 +51,7 @@ class Proof:
         Wall-clock time of the proof.
     dependencies
         uint16[slots], mask of the VLs on which the certificate's traffic may have each dependency, numbered by
-        :class:`routing._kernels.slots.Slots`; the certificate's order is a topological order of all these.  None if
+        :class:`routing.edges.Edges`; the certificate's order is a topological order of all these.  None if
         there is no certificate, or if VLs change from hop to hop.
     """
 

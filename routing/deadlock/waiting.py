@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.cdg import trace, trace_endports
-from routing._kernels.dependencies import Dependencies
 from routing._kernels.mixed import admit_mixed, trace_mixed
 from routing._kernels.slots import Slots
+from routing.cdg.acyclic import topological_order
 from routing.cdg.injection import InjectionPoints
-from routing.cdg.trace import REPLIES, vl_bits
+from routing.cdg.trace import vl_bits, vl_masks
 from routing.deadlock.mixed import Bytes, Mixture
 from routing.fabric import NO_PORT
 from routing.tables import Routing
@@ -104,7 +104,7 @@ class Waiting:
         rest = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)
         found = trace(fabric, rest, self.slots, self.bits, threads=self.threads)
         dep = trace_endports(fabric, rest, self.slots, self.bits, found, threads=self.threads)
-        return np.asarray((dep >> np.uint32(REPLIES if self.replies else 0)) & np.uint32(0xFFFF))
+        return vl_masks(dep, replies=self.replies).astype(np.uint32)
 
     def order(self, waits: Masks, columns: Columns) -> Orders | None:
         """Return int32[V, C], a topological order of ``waits`` for each VL in use; None if there is a cycle.
@@ -113,9 +113,7 @@ class Waiting:
         """
         channels = self.mixture.fabric.channels
         used = np.bitwise_or.reduce(waits, initial=0) | np.bitwise_or.reduce(columns.enter, axis=None, initial=0)
-        graph = Dependencies(channels.first, channels.dst, self.slots.slot, waits)
-        order, placed = graph.order(np.arange(max(1, int(used).bit_length()), dtype=np.uint8), threads=self.threads)
-        return order if (placed == len(channels)).all() else None
+        return topological_order(channels, waits, max(1, int(used).bit_length()), threads=self.threads)
 
     def admit(
         self, columns: Columns, waits: Masks, order: Orders, rounds: Bytes | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.layering import MOST_LAYERS, Layers, layering, turns
+from routing._kernels.layering import MOST_LAYERS, Layers, layering
 from routing._kernels.order import grow_order
 from routing.engines.base import AUTO_VLS, EngineOptions, Objective
 from routing.engines.destinations import Destinations
@@ -305,7 +305,7 @@ class LayerSeed:
         If not ``strict``, dependencies that lead down and then up are not avoided.
         """
         channels = fabric.channels
-        before, after = turns(channels)
+        before, after = channels.edges.channels()
         avoided = np.zeros(len(before), np.uint32)
         order = np.empty((len(positions), len(channels)), np.int32)
         for layer, position in enumerate(positions):

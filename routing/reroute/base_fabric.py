@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.cdg import trace, trace_endports
-from routing._kernels.dependencies import Dependencies
 from routing._kernels.repair import AllowedDependencies, RepairFabric
-from routing._kernels.slots import Slots, slot_numbers
+from routing._kernels.slots import Slots
 from routing._kernels.up_down import climbing, up_down
+from routing.cdg.acyclic import topological_order
 from routing.cdg.certificate import Certificate
-from routing.cdg.trace import REPLIES
+from routing.cdg.trace import vl_masks
 from routing.fabric import NO_PORT, Channels, Fabric
 from routing.reroute.flow import lid_weights, slowness
 from routing.reroute.translate import old_rows
@@ -76,7 +76,6 @@ class BaseNumbering:
         lid_switch[here] = self.row[lids.switch[here]]
         return RepairFabric(
             channels=channels,
-            slot=slot_numbers(channels)[0],
             alive=alive,
             part=self.spread(fabric.component, -1),
             lid_switch=lid_switch,
@@ -148,8 +147,8 @@ def slots_without(channels: Channels, left: npt.NDArray[np.int32]) -> npt.NDArra
     """Return the edge slots that disappear if only the channels ``left`` remain: edges from or into the others."""
     gone = np.ones(len(channels), bool)
     gone[left] = False
-    slot, count = slot_numbers(channels)
-    end, into = np.append(slot, count)[1:], channels.into_first
+    edges, into = channels.edges, channels.into_first
+    slot, end = edges.first, np.append(edges.first, edges.count)[1:]
     slots = [np.zeros(0, np.int64)]
     for c in np.flatnonzero(gone).tolist():
         s = channels.src[c]
@@ -160,20 +159,19 @@ def slots_without(channels: Channels, left: npt.NDArray[np.int32]) -> npt.NDArra
 
 def _moved_one_by_one(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
     mine, theirs = fabric.channels, base.channels
-    slot, their_slot = slot_numbers(mine)[0], slot_numbers(theirs)
-    number = channel_numbers(fabric, base)
-    out = np.zeros(their_slot[1], np.uint16)
+    slot, number = mine.edges.first, channel_numbers(fabric, base)
+    out = np.zeros(theirs.edges.count, np.uint16)
     if not len(slot):
         return out
     taken = np.flatnonzero(masks[slot[0] :]) + int(slot[0])
     before = np.searchsorted(slot, taken, side="right") - 1
     k = taken - slot[before]
-    real = k < np.diff(mine.first)[mine.dst[before]]
+    real = k < mine.edges.degree[before]
     taken, before, k = taken[real], before[real], k[real]
-    source, target = number[before], number[mine.first[mine.dst[before]] + k]
+    source, target = number[before], number[mine.edges.after[before] + k]
     both = (source >= 0) & (target >= 0)
     taken, source, target = taken[both], source[both], target[both]
-    out[their_slot[0][source] + target - theirs.first[theirs.dst[source]]] = masks[taken]
+    out[theirs.edges.first[source] + target - theirs.edges.after[source]] = masks[taken]
     return out
 
 
@@ -196,12 +194,11 @@ def _known_waits(base: Fabric, tables: Sequence[Published], *, threads: int) -> 
         assert proof.dependencies is not None and proof.certificate is not None
         return AllowedDependencies(proof.dependencies, proof.certificate.order)
     vls = max(len(t.proof.certificate.order) for t in tables if t.proof.certificate is not None)
-    slot, count = slot_numbers(base.channels)
-    masks = np.zeros(count, np.uint16)
+    masks = np.zeros(base.channels.edges.count, np.uint16)
     for table in tables:
         assert table.proof.dependencies is not None
         masks |= renumber_dependencies(table.proof.dependencies, table.fabric, base)
-    return _ordered(base, slot, masks, vls, threads)
+    return _ordered(base, masks, vls, threads)
 
 
 def dependencies_of_tables(
@@ -218,20 +215,17 @@ def dependencies_of_tables(
     dep = found.dep
     if certificate.scope == "endports":
         dep = trace_endports(fabric, routing, slots, vl_bit, found, threads=threads)
-    masks = (dep >> np.uint32(REPLIES if certificate.strength == "reversible" else 0)).astype(np.uint16)
-    return _ordered(fabric, slots.slot, masks, len(certificate.order), threads)
+    masks = vl_masks(dep, replies=certificate.strength == "reversible")
+    return _ordered(fabric, masks, len(certificate.order), threads)
 
 
-def _ordered(
-    base: Fabric, slot: npt.NDArray[np.int32], masks: npt.NDArray[np.uint16], vls: int, threads: int
-) -> AllowedDependencies | None:
-    graph = Dependencies(base.channels.first, base.channels.dst, slot, masks.astype(np.uint32))
-    order, ordered = graph.order(np.arange(vls, dtype=np.uint8), threads=threads)
-    return AllowedDependencies(masks, order) if (ordered == len(slot)).all() else None
+def _ordered(base: Fabric, masks: npt.NDArray[np.uint16], vls: int, threads: int) -> AllowedDependencies | None:
+    order = topological_order(base.channels, masks, vls, threads=threads)
+    return None if order is None else AllowedDependencies(masks, order)
 
 
 def _relax_to_updown(base: Fabric, dependencies: AllowedDependencies) -> AllowedDependencies:
-    position = up_down(base.channels, slot_numbers(base.channels)[0], dependencies.masks)
+    position = up_down(base.channels, dependencies.masks)
     if position is None:
         return dependencies
     return AllowedDependencies(

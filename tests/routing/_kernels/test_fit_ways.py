@@ -10,7 +10,6 @@ from strategies import fabrics
 
 from routing._kernels.fit_ways import NO_LANE, Groups, fit_ways
 from routing._kernels.repair import AllowedDependencies
-from routing._kernels.slots import slot_numbers
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.topologies import generate
@@ -49,7 +48,7 @@ def slow_fit_ways(fabric, lft, groups, graphs, allowed_vls):
 
 
 def masks_of(fabric, graphs):
-    slot, count = slot_numbers(fabric.channels)
+    slot, count = fabric.channels.edges.first, fabric.channels.edges.count
     masks = np.zeros(count, np.uint16)
     for vl, graph in enumerate(graphs):
         for c, n in graph.edges:
@@ -67,7 +66,7 @@ def random_groups(rng, fabric, count, most=3):
 
 def nothing_waits(fabric):
     order = np.tile(np.arange(len(fabric.channels), dtype=np.int32), (VLS, 1))
-    return AllowedDependencies(np.zeros(slot_numbers(fabric.channels)[1], np.uint16), order)
+    return AllowedDependencies(np.zeros(fabric.channels.edges.count, np.uint16), order)
 
 
 @examples(40)
@@ -107,7 +106,7 @@ def test_ways_that_close_a_cycle_together_only(kind, size):
 def test_a_budget_that_is_used_up_places_nothing_more():
     fabric, rng = generate("ring", ["6"]), np.random.default_rng(1)
     lft = ENGINES["minhop"].route(fabric, EngineOptions(threads=1, effort=0.0)).lft
-    masks = np.zeros(slot_numbers(fabric.channels)[1], np.uint16)
+    masks = np.zeros(fabric.channels.edges.count, np.uint16)
     order = np.tile(np.arange(len(fabric.channels), dtype=np.int32)[::-1], (VLS, 1))
     arguments = (fabric.channels, fabric.lids.switch, lft, random_groups(rng, fabric, 60))
     whole, _, left = fit_ways(

@@ -9,7 +9,6 @@ from ghosts import NEW_ORDER, OLD_ORDER, ring, up_down
 from hypothesis import given
 from slow_mixed import MixedWalker, mixed_slowly, starts_slowly, transitions
 
-from routing._kernels.slots import Slots
 from routing.deadlock import by_column, staging
 from routing.deadlock.proof import prove
 from routing.deadlock.staging import stage
@@ -123,7 +122,7 @@ def test_large_tables_have_rounds_if_old_and_new_ones_may_wait_together(replies,
 
 def known_graph(fabric, known):
     """What is known to wait, channel by channel and VL."""
-    channels, slot = fabric.channels, Slots.of(fabric).slot
+    channels, slot = fabric.channels, fabric.channels.edges.first
     graph = nx.DiGraph()
     for c in range(len(channels)):
         behind = range(channels.first[channels.dst[c]], channels.first[channels.dst[c] + 1])
@@ -288,7 +287,7 @@ def test_columns_with_one_change_count_for_nothing_however_many_there_are(large,
 
 def test_large_tables_whose_old_and_new_entries_cannot_wait_together_have_no_rounds(large):
     fabric, old, new = pulled("torus", ["4x4"], "dfsssp", 0)
-    known = np.full(Slots.of(fabric).count, 0xFFFF, np.uint16)
+    known = np.full(fabric.channels.edges.count, 0xFFFF, np.uint16)
     assert stage(fabric, old, new, known=known) is None
 
 

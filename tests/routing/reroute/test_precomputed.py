@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from strategies import Sketch, fabrics, random_fabric
 
 from routing._kernels.recheck import turns_against
-from routing._kernels.slots import slot_numbers
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -30,8 +29,8 @@ def published(fabric, engine):
 
 def some_masks(fabric, seed):
     """Random masks, zero in slots that are no turns."""
-    (slot, count), channels = slot_numbers(fabric.channels), fabric.channels
-    masks = np.zeros(count, np.uint16)
+    channels = fabric.channels
+    slot, masks = channels.edges.first, np.zeros(channels.edges.count, np.uint16)
     for c, s in enumerate(channels.dst.tolist()):
         size = channels.first[s + 1] - channels.first[s]
         masks[slot[c] : slot[c] + size] = np.random.default_rng((seed, c)).integers(0, 4, size)
@@ -40,7 +39,7 @@ def some_masks(fabric, seed):
 
 def turns(fabric, masks):
     """Mask of each turn by what it is whatever the numbering: two switches with their out-ports."""
-    slot, channels = slot_numbers(fabric.channels)[0], fabric.channels
+    slot, channels = fabric.channels.edges.first, fabric.channels
     return {
         (int(channels.src[c]), int(channels.port[c]), int(channels.port[n])): int(masks[slot[c] + k])
         for c, s in enumerate(channels.dst.tolist())
@@ -69,7 +68,7 @@ def test_masks_follow_their_turns(fabric, seed):
 def test_turns_that_do_not_climb_are_counted(fabric, seed):
     masks, channels = some_masks(fabric, seed), fabric.channels
     order = np.array([np.random.default_rng(seed + k).permutation(len(channels)) for k in range(2)], np.int32)
-    slot, against = slot_numbers(channels)[0], 0
+    slot, against = channels.edges.first, 0
     for c, s in enumerate(channels.dst.tolist()):
         for k, n in enumerate(range(channels.first[s], channels.first[s + 1])):
             against += sum(masks[slot[c] + k] >> vl & 1 and order[vl, c] >= order[vl, n] for vl in range(2))
