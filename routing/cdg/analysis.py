@@ -12,6 +12,7 @@ from routing._kernels.cdg import Trace, trace, trace_endports
 from routing._kernels.cdg_lanes import LaneTrace, trace_lanes, trace_lanes_endports
 from routing._kernels.dependencies import sort_channels
 from routing._kernels.slots import Slots
+from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.certificate import Certificate, Scope, Strength
 from routing.cdg.graph import DependencyGraph, least_cycle
 from routing.cdg.trace import REPLIES, common_lanes, vl_bits, vl_masks
@@ -40,9 +41,9 @@ class Findings:
         Highest VL in use + 1.
     certificate
         The certificate; None if requests from or to CAs and routers form a credit loop.
-    dependencies
-        uint16[slots], mask of the VLs on which the certificate's traffic has each dependency; None if there is no
-        certificate, or if VLs change from hop to hop.
+    cdg
+        CDG of the certificate's traffic, with its order; None if there is no certificate, or if VLs change from hop to
+        hop.
     loop, reply_loop
         A shortest cycle of requests from or to CAs and routers; a shortest cycle of these requests and their replies.
     switch_loop
@@ -57,7 +58,7 @@ class Findings:
     dropped: int
     vls: int
     certificate: Certificate | None
-    dependencies: npt.NDArray[np.uint16] | None
+    cdg: AcyclicCdg | None
     loop: Cycle | None
     reply_loop: Cycle | None
     switch_loop: Cycle | None
@@ -100,7 +101,7 @@ def _fixed_lanes(
         dropped=0 if vl_bit.all() else _count_dropped(fabric, routing, found, vl_bit),
         vls=graphs.vls,
         certificate=certificate,
-        dependencies=None if certificate is None else graphs.dependencies(certificate),
+        cdg=None if certificate is None else graphs.cdg(certificate),
         loop=loop,
         reply_loop=reply_loop,
         switch_loop=switch_loop,
@@ -119,7 +120,7 @@ def _changing_lanes(fabric: Fabric, routing: Routing, threads: int, explain: boo
         dropped=found.dropped,
         vls=graphs.vls(replies=False) if certificate is None else len(certificate.order),
         certificate=certificate,
-        dependencies=None,
+        cdg=None,
         loop=loop,
         reply_loop=reply_loop,
         switch_loop=switch_loop,
@@ -169,9 +170,10 @@ class _FixedLanes:
         self._order[replies, switch_pairs] = order
         return order if (order >= 0).all() else None
 
-    def dependencies(self, certificate: Certificate) -> npt.NDArray[np.uint16]:
-        """Return uint16[slots], mask of the VLs on which a certificate's traffic has each dependency."""
-        return vl_masks(self._dep[certificate.scope == "all"], replies=certificate.strength == "reversible")
+    def cdg(self, certificate: Certificate) -> AcyclicCdg:
+        """Return the channel dependency graph of a certificate's traffic."""
+        masks = vl_masks(self._dep[certificate.scope == "all"], replies=certificate.strength == "reversible")
+        return AcyclicCdg(self._fabric, masks, certificate.order)
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
         """Return a shortest cycle among the channels that :meth:`order` could not sort."""

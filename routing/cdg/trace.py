@@ -8,6 +8,8 @@ import numpy.typing as npt
 from routing._kernels.cdg import trace, trace_endports
 from routing._kernels.cdg_lanes import trace_lanes, trace_lanes_endports
 from routing._kernels.slots import Slots
+from routing.cdg.acyclic import AcyclicCdg, Cdg
+from routing.cdg.certificate import Certificate
 from routing.cdg.graph import DependencyGraph
 from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
@@ -29,19 +31,66 @@ def dependency_graph(
         The shapes do not fit the fabric.
     """
     routing.check_shapes(fabric)
-    slots, row = Slots.of(fabric), common_lanes(routing)
-    if row is None:
-        lanes = trace_lanes(fabric, routing, slots, replies=replies, threads=threads)
-        vls = max(1, lanes.lanes.bit_length())
-        by_lane = lanes.dep
-        if not switch_pairs:
-            by_lane = trace_lanes_endports(fabric, routing, slots, lanes, replies=replies, threads=threads)
-        return DependencyGraph.of_changing_vls(fabric.channels, by_lane, vls)
-    found = trace(fabric, routing, slots, vl_bits(row), threads=threads)
-    dep = found.dep
+    row = common_lanes(routing)
+    if row is not None:
+        traffic = {"replies": replies, "switch_pairs": switch_pairs}
+        return trace_cdg(fabric, routing, vl_bits(row), **traffic, threads=threads).graph()
+    slots = Slots.of(fabric)
+    found = trace_lanes(fabric, routing, slots, replies=replies, threads=threads)
+    masks = found.dep
     if not switch_pairs:
-        dep = trace_endports(fabric, routing, slots, vl_bits(row), found, threads=threads)
-    return DependencyGraph.of_masks(fabric.channels, vl_masks(dep, replies=replies))
+        masks = trace_lanes_endports(fabric, routing, slots, found, replies=replies, threads=threads)
+    return DependencyGraph.of_changing_vls(fabric.channels, masks, max(1, found.lanes.bit_length()))
+
+
+def trace_cdg(
+    fabric: Fabric,
+    routing: Routing,
+    vl_bit: npt.NDArray[np.uint16],
+    *,
+    replies: bool,
+    switch_pairs: bool,
+    threads: int,
+) -> Cdg:
+    """Follow every route of tables that do not change VLs, and return the CDG.
+
+    Parameters
+    ----------
+    fabric, routing
+        The fabric and its tables.
+    vl_bit
+        uint16[16], 1 << VL of each SL, 0 for SLs to leave out.
+    replies, switch_pairs
+        Whether to include the replies to all requests, and switch-to-switch traffic.
+    threads
+        Worker threads.
+
+    Notes
+    -----
+    Cost: that of a proof.
+    """
+    slots = Slots.of(fabric)
+    found = trace(fabric, routing, slots, vl_bit, threads=threads)
+    dep = found.dep if switch_pairs else trace_endports(fabric, routing, slots, vl_bit, found, threads=threads)
+    return Cdg(fabric, vl_masks(dep, replies=replies))
+
+
+def trace_acyclic_cdg(
+    fabric: Fabric, routing: Routing, certificate: Certificate, vl_bit: npt.NDArray[np.uint16], *, threads: int
+) -> AcyclicCdg | None:
+    """Return the CDG of tables for the traffic of a certificate, on as many VLs; None if it has a cycle.
+
+    For the other arguments see :func:`trace_cdg`.
+    """
+    found = trace_cdg(
+        fabric,
+        routing,
+        vl_bit,
+        replies=certificate.strength == "reversible",
+        switch_pairs=certificate.scope == "all",
+        threads=threads,
+    )
+    return found.sorted(len(certificate.order), threads=threads)
 
 
 def vl_masks(dep: npt.NDArray[np.uint32], *, replies: bool) -> npt.NDArray[np.uint16]:

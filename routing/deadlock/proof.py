@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.analysis import Cycle, analyse
 from routing.cdg.certificate import Certificate, Scope, Strength
 from routing.deadlock.reach import Pair, Unreachable, unreachable
@@ -49,10 +50,9 @@ class Proof:
         Highest VL in use + 1.
     seconds
         Wall-clock time of the proof.
-    dependencies
-        uint16[slots], mask of the VLs on which the certificate's traffic may have each dependency, numbered by
-        :class:`routing.edges.Edges`; the certificate's order is a topological order of all these.  None if
-        there is no certificate, or if VLs change from hop to hop.
+    cdg
+        Channel dependency graph with every dependency that the certificate's traffic may have, and the certificate's
+        order.  None if there is no certificate, or if VLs change from hop to hop.
     """
 
     certificate: Certificate | None
@@ -66,7 +66,7 @@ class Proof:
     complete: bool
     vls: int
     seconds: float
-    dependencies: npt.NDArray[np.uint16] | None = None
+    cdg: AcyclicCdg | None = None
 
     @property
     def certified(self) -> bool:
@@ -127,5 +127,5 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool =
         complete=missing.pairs == missing.circling == missing.dropped == 0,
         vls=found.vls,
         seconds=time.perf_counter() - start,
-        dependencies=found.dependencies,
+        cdg=found.cdg,
     )

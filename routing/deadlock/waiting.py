@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import trace, trace_endports
 from routing._kernels.mixed import admit_mixed, trace_mixed
 from routing._kernels.slots import Slots
 from routing.cdg.acyclic import topological_order
 from routing.cdg.injection import InjectionPoints
-from routing.cdg.trace import vl_bits, vl_masks
+from routing.cdg.trace import trace_cdg, vl_bits
 from routing.deadlock.mixed import Bytes, Mixture
 from routing.fabric import NO_PORT
 from routing.tables import Routing
@@ -102,9 +101,8 @@ class Waiting:
         lft, fabric, plain = self.mixture.before.copy(), self.mixture.fabric, self.mixture.plain()
         lft[:, lids] = NO_PORT
         rest = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)
-        found = trace(fabric, rest, self.slots, self.bits, threads=self.threads)
-        dep = trace_endports(fabric, rest, self.slots, self.bits, found, threads=self.threads)
-        return vl_masks(dep, replies=self.replies).astype(np.uint32)
+        traffic = {"replies": self.replies, "switch_pairs": False}
+        return trace_cdg(fabric, rest, self.bits, **traffic, threads=self.threads).masks.astype(np.uint32)
 
     def order(self, waits: Masks, columns: Columns) -> Orders | None:
         """Return int32[V, C], a topological order of ``waits`` for each VL in use; None if there is a cycle.

@@ -8,15 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.repair import (
-    AllowedDependencies,
     Rebalanced,
     RepairFabric,
     SearchLimits,
     ServiceLevelRules,
     rebalance,
 )
+from routing.cdg.acyclic import AcyclicCdg
+from routing.counterparts import channel_numbers
 from routing.fabric import Channels, Fabric
-from routing.reroute.base_fabric import BaseNumbering, channel_numbers
+from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.values import Published
 from routing.tables import Routing
 
@@ -119,7 +120,7 @@ def move_entries(
     laid: Routing,
     earlier: npt.NDArray[np.uint8],
     *,
-    dependencies: AllowedDependencies,
+    dependencies: AcyclicCdg,
     now: Utilisation,
     budget: int,
     missing: int = 0,
@@ -146,12 +147,14 @@ def move_entries(
         traffic,
         frame.in_base_rows(laid.lft),
         before=frame.in_base_rows(earlier),
-        dependencies=dependencies,
+        masks=dependencies.masks,
+        order=dependencies.order,
         load=now.load,
         limits=SearchLimits(
             goal=int(now.goal * (1 + TOLERANCE)),
             budget=budget,
             work=max(LEAST_WORK, laid.lft.size, min(WORK_FOR_ENTRY * missing, MOST_WORK)),
         ),
+        up_first=dependencies.position is not None,
     )
     return replace(laid, lft=frame.gathered(found.lft)), found

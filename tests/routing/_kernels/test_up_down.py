@@ -71,4 +71,4 @@ def test_turns_climb_that_lead_up_then_down(fabric, seed):
 def test_up_down_tables_have_one():
     fabric = generate("kary-ntree", ["4", "3"])
     proof = prove(fabric, ENGINES["updn"].route(fabric, EngineOptions(threads=1, effort=0.1)))
-    assert up_down(fabric.channels, proof.dependencies) is not None
+    assert up_down(fabric.channels, proof.cdg.masks) is not None

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from strategies import Sketch, fabrics, random_fabric
 
 from routing._kernels.recheck import turns_against
+from routing.cdg.renumber import renumber
+from routing.counterparts import channel_numbers
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import NodeKind
 from routing.reroute import Published, precompute, reroute
-from routing.reroute.base_fabric import channel_numbers, renumber_dependencies
 from routing.reroute.baseline import restore_baseline_entries
 from routing.reroute.translate import same_devices, translate_tables
 from routing.topologies import generate
@@ -56,10 +57,10 @@ def pulled(fabric, seed, most=4):
 @given(fabrics(connected=False, min_switches=1, max_switches=8), st.integers(0, 1000))
 def test_masks_follow_their_turns(fabric, seed):
     less, other, masks = pulled(fabric, seed), pulled(fabric, seed + 1), some_masks(fabric, seed)
-    whole, fewer = turns(fabric, masks), renumber_dependencies(masks, fabric, less)
+    whole, fewer = turns(fabric, masks), renumber(masks, fabric, less)
     assert turns(less, fewer) == {turn: whole[turn] for turn in turns(less, fewer)}
     for there in (fabric, other):
-        got, had = turns(there, renumber_dependencies(fewer, less, there)), turns(less, fewer)
+        got, had = turns(there, renumber(fewer, less, there)), turns(less, fewer)
         assert got == {turn: had.get(turn, 0) for turn in got}
 
 

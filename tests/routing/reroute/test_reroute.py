@@ -242,7 +242,7 @@ def test_a_lost_switch_is_proven_by_what_changes_and_a_new_one_as_a_whole(engine
         assert np.array_equal(found.proof.hops, whole.hops)
         assert found.proof.unreachable == whole.unreachable
         turns = less.channels.edges.numbers()
-        assert not (whole.dependencies & ~found.proof.dependencies)[turns].any()
+        assert not (whole.cdg.masks & ~found.proof.cdg.masks)[turns].any()
         laid = translate_tables(found.routing, less, fabric)
         assert not laid.nothing_new
         before, order = Published(less, found.routing, found.proof), baseline.proof.certificate.order
