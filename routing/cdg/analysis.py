@@ -14,13 +14,10 @@ from routing._kernels.dependencies import sort_channels
 from routing._kernels.slots import Slots
 from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.certificate import Certificate, Scope, Strength
-from routing.cdg.graph import DependencyGraph, least_cycle
+from routing.cdg.graph import Cycle, DependencyGraph
 from routing.cdg.trace import REPLIES, common_lanes, vl_bits, vl_masks
 from routing.fabric import Fabric
 from routing.tables import Routing
-
-Cycle = list[tuple[int, int]]
-"""(channel, VL) of each member of a cycle."""
 
 _STRENGTHS: tuple[tuple[bool, Strength], ...] = ((True, "reversible"), (False, "forward"))
 _SCOPES: tuple[tuple[bool, Scope], ...] = ((True, "all"), (False, "endports"))
@@ -209,11 +206,10 @@ class _ChangingLanes:
         return max(1, self.trace(replies=replies).lanes.bit_length())
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
-        order, acyclic = self._graph(replies, switch_pairs).order()
-        return order if acyclic else None
+        return self._graph(replies, switch_pairs).order()
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        return _shortest(self._fabric, self._graph(replies, switch_pairs))
+        return self._graph(replies, switch_pairs).shortest_cycle(self._fabric)
 
     def _graph(self, replies: bool, switch_pairs: bool) -> DependencyGraph:
         if (replies, switch_pairs) not in self._graphs:
@@ -227,10 +223,6 @@ class _ChangingLanes:
                 self._fabric.channels, dep, self.vls(replies=replies)
             )
         return self._graphs[replies, switch_pairs]
-
-
-def _shortest(fabric: Fabric, graph: DependencyGraph) -> Cycle:
-    return graph.shortest_cycle(enough=least_cycle(fabric, graph))
 
 
 def _lanes_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], found: Trace) -> int:
@@ -247,7 +239,7 @@ def _shortest_open(fabric: Fabric, masks: npt.NDArray[np.uint16], order: npt.NDA
     edges, is_open = fabric.channels.edges, np.zeros_like(masks)
     before, after = edges.channels()
     is_open[edges.numbers()] = open_lanes[before] & open_lanes[after]
-    return _shortest(fabric, DependencyGraph.of_masks(fabric.channels, masks & is_open))
+    return DependencyGraph.of_masks(fabric.channels, masks & is_open).shortest_cycle(fabric)
 
 
 def _count_dropped(fabric: Fabric, routing: Routing, found: Trace, vl_bit: npt.NDArray[np.uint16]) -> int:

@@ -1,7 +1,8 @@
-"""The channel dependency graph as an object, for uses outside the proof."""
+"""The channel dependency graph over pairs (channel, VL): its cycles, and its form for other libraries."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,10 @@ from routing.fabric import Channels, Fabric
 
 if TYPE_CHECKING:
     import networkx
+
+
+Cycle = list[tuple[int, int]]
+"""(channel, VL) of each member of a cycle."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +44,11 @@ class DependencyGraph:
 
     def __len__(self) -> int:
         return len(self.to)
+
+    @property
+    def source(self) -> npt.NDArray[np.int64]:
+        """int64[D], the source of each edge; ``to`` has their targets."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     @classmethod
     def of(
@@ -80,43 +90,54 @@ class DependencyGraph:
         by_source = np.lexsort((target, source))
         return cls.of(count, vls, source[by_source], target[by_source])
 
+    @classmethod
+    def union(cls, graphs: Sequence[DependencyGraph]) -> DependencyGraph:
+        """Return the union of graphs over the same channels.  Cost: O(D log D)."""
+        channels, vls = graphs[0].channels, max(graph.vls for graph in graphs)
+        size = np.int64(max(channels * vls, 1))
+        pairs = np.unique(np.concatenate([graph.source * size + graph.to for graph in graphs]))
+        return cls.of(channels, vls, pairs // size, pairs % size)
+
+    def among(self, vertices: npt.NDArray[np.bool_]) -> DependencyGraph:
+        """Return the graph with only the edges between these pairs (channel, VL), bool[V*C]."""
+        source = self.source
+        kept = vertices[source] & vertices[self.to]
+        return DependencyGraph.of(self.channels, self.vls, source[kept], self.to[kept].astype(np.int64))
+
     def name(self, number: int) -> tuple[int, int]:
         """Return (channel, VL) of a number."""
         return number % self.channels, number // self.channels
 
-    def order(self) -> tuple[npt.NDArray[np.int32], bool]:
-        """Return one topological order over all pairs, int32[V, C], and whether it is complete (no cycle)."""
+    def order(self) -> npt.NDArray[np.int32] | None:
+        """Return int32[V, C], one topological order over all pairs; None if there is a cycle."""
         place, placed = digraph.order(self.first, self.to)
-        return place.reshape(self.vls, self.channels), placed == len(place)
+        return place.reshape(self.vls, self.channels) if placed == len(place) else None
 
-    def shortest_cycle(self, *, enough: int = 0) -> list[tuple[int, int]]:
-        """Return (channel, VL) of a shortest cycle, or an empty list (``enough``: a lower bound of its length)."""
+    def shortest_cycle(self, fabric: Fabric | None = None) -> Cycle:
+        """Return a shortest cycle, or an empty list.
+
+        If no packet returns over the cable on which it came, a cycle of channels is a circuit of the fabric.  So with
+        the fabric given, the search ends at a cycle as short as its girth.
+        """
+        enough = 0 if fabric is None else self._least_cycle(fabric)
         return [self.name(number) for number in digraph.shortest_cycle(self.first, self.to, enough=enough)]
+
+    def _least_cycle(self, fabric: Fabric) -> int:
+        """Return a lower bound of the length of cycles."""
+        channels = fabric.channels
+        if (channels.dst[self.to % self.channels] == channels.src[self.source % self.channels]).any():
+            return 2
+        girth = fabric.graph.as_undirected(mode="collapse").girth()
+        return int(girth) if np.isfinite(girth) else 2
 
     def to_igraph(self) -> igraph.Graph:
         """Return a directed igraph graph over all V*C numbers."""
-        source = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
-        return igraph.Graph(n=len(self.first) - 1, edges=np.column_stack([source, self.to]), directed=True)
+        return igraph.Graph(n=len(self.first) - 1, edges=np.column_stack([self.source, self.to]), directed=True)
 
     def to_networkx(self) -> networkx.DiGraph:
         """Return a networkx graph of the pairs (channel, VL) that have any dependency."""
-        source = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first)).tolist()
         import networkx  # noqa: PLC0415 - no command needs it, and its import would slow each of them down
 
-        graph = networkx.DiGraph()
-        graph.add_edges_from((self.name(a), self.name(b)) for a, b in zip(source, self.to.tolist(), strict=True))
+        graph, pairs = networkx.DiGraph(), (self.source.tolist(), self.to.tolist())
+        graph.add_edges_from((self.name(a), self.name(b)) for a, b in zip(*pairs, strict=True))
         return graph
-
-
-def least_cycle(fabric: Fabric, graph: DependencyGraph) -> int:
-    """Return a lower bound of the length of cycles in a dependency graph.
-
-    If no packet returns over the cable on which it came, a cycle of channels is a circuit of the fabric.  The fabric's
-    girth is a lower bound then.
-    """
-    channels = fabric.channels
-    source = np.repeat(np.arange(len(graph.first) - 1), np.diff(graph.first)) % graph.channels
-    if (channels.dst[graph.to % graph.channels] == channels.src[source]).any():
-        return 2
-    girth = fabric.graph.as_undirected(mode="collapse").girth()
-    return int(girth) if np.isfinite(girth) else 2

@@ -21,8 +21,7 @@ from routing._kernels.cdg_lanes import LaneTrace, trace_lanes, trace_lanes_endpo
 from routing._kernels.mixed import admit_mixed, trace_mixed, trace_mixed_lanes
 from routing._kernels.slots import Slots
 from routing.cdg.acyclic import topological_order
-from routing.cdg.analysis import Cycle
-from routing.cdg.graph import DependencyGraph, least_cycle
+from routing.cdg.graph import Cycle, DependencyGraph
 from routing.cdg.injection import InjectionPoints, Masks, injected_traffic
 from routing.cdg.trace import REPLIES, common_lanes, vl_bits, vl_masks
 from routing.deadlock.lost import LostLids
@@ -231,16 +230,14 @@ class MixedGraphs:
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
         """Return int32[V, C], a topological order; None if there is a cycle."""
         if not self._fixed:
-            order, acyclic = self.graph(replies=replies, switch_pairs=switch_pairs).order()
-            return order if acyclic else None
+            return self.graph(replies=replies, switch_pairs=switch_pairs).order()
         waits = self._waits(replies, switch_pairs)
         used = int(np.bitwise_or.reduce(waits[NO_EDGES:], initial=0)).bit_length()
         return self._topological_order(waits, max(1, used))
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
         """Return a shortest cycle; there must be one."""
-        graph = self.graph(replies=replies, switch_pairs=switch_pairs)
-        return graph.shortest_cycle(enough=least_cycle(self._mixture.fabric, graph))
+        return self.graph(replies=replies, switch_pairs=switch_pairs).shortest_cycle(self._mixture.fabric)
 
     def circling(self) -> npt.NDArray[np.int64]:
         """Return the LIDs, among the followed columns, whose mixed entries can form a forwarding loop."""

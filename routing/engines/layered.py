@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from routing._kernels.layering import MOST_LAYERS, Layers, layering
 from routing._kernels.order import grow_order
+from routing._kernels.up_down import climbing
 from routing.engines.base import AUTO_VLS, EngineOptions, Objective
 from routing.engines.destinations import Destinations
 from routing.engines.orders import breadth_first, top_switches
@@ -311,8 +312,7 @@ class LayerSeed:
         for layer, position in enumerate(positions):
             rises = position[channels.dst] < position[channels.src]
             avoided |= (~rises[before] & rises[after]).astype(np.uint32) << np.uint32(layer)
-            height = np.where(rises, -position[channels.src], position[channels.src])
-            order[layer, np.lexsort((height, ~rises))] = np.arange(len(channels))
+            order[layer] = climbing(channels, position)
         return cls(avoided if strict else None, order)
 
 
