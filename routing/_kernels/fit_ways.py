@@ -70,7 +70,7 @@ def fit_ways(
 
     Notes
     -----
-    Cost: for each group its hops times the VLs tried, and cycle searches; a pass over the slots.
+    Cost: for each group its hops times the VLs tried, and cycle searches; a pass over the edges.
     """
     masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
     lane, slot = np.full(len(groups.start), NO_LANE, np.uint8), channels.edges.first

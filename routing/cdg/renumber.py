@@ -11,8 +11,6 @@ from routing.fabric import Channels, Fabric
 
 def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
     """Return VL masks of CDG edges in the edge numbers of ``base``; edges over channels that it lacks are left out."""
-    if fabric is base:
-        return masks
     if np.array_equal(fabric.switch_guid, base.switch_guid):
         fewer, more = (base, fabric) if len(base.channels) < len(fabric.channels) else (fabric, base)
         number = channel_numbers(fewer, more)
@@ -36,24 +34,24 @@ def edges_without(channels: Channels, left: npt.NDArray[np.int32]) -> npt.NDArra
     gone = np.ones(len(channels), bool)
     gone[left] = False
     edges, into = channels.edges, channels.into_first
-    slot, end = edges.first, np.append(edges.first, edges.count)[1:]
-    slots = [np.zeros(0, np.int64)]
+    first, end = edges.first, np.append(edges.first, edges.count)[1:]
+    numbers = [np.zeros(0, np.int64)]
     for c in np.flatnonzero(gone).tolist():
         s = channels.src[c]
-        slots.append(np.arange(slot[c], end[c]))
-        slots.append(slot[channels.into[into[s] : into[s + 1]]].astype(np.int64) + c - channels.first[s])
-    return np.concatenate(slots)
+        numbers.append(np.arange(first[c], end[c]))
+        numbers.append(first[channels.into[into[s] : into[s + 1]]].astype(np.int64) + c - channels.first[s])
+    return np.concatenate(numbers)
 
 
 def _moved_one_by_one(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
     mine, theirs = fabric.channels, base.channels
-    slot, number = mine.edges.first, channel_numbers(fabric, base)
+    first, number = mine.edges.first, channel_numbers(fabric, base)
     out = np.zeros(theirs.edges.count, np.uint16)
-    if not len(slot):
+    if not len(first):
         return out
-    taken = np.flatnonzero(masks[slot[0] :]) + int(slot[0])
-    before = np.searchsorted(slot, taken, side="right") - 1
-    k = taken - slot[before]
+    taken = np.flatnonzero(masks[first[0] :]) + int(first[0])
+    before = np.searchsorted(first, taken, side="right") - 1
+    k = taken - first[before]
     real = k < mine.edges.degree[before]
     taken, before, k = taken[real], before[real], k[real]
     source, target = number[before], number[mine.edges.after[before] + k]

@@ -283,7 +283,7 @@ class MixedGraphs:
         return admit_mixed(fabric, self._slots, ways, enter, waits=waits, order=order)
 
     def _waits(self, replies: bool, switch_pairs: bool) -> npt.NDArray[np.uint32]:
-        """Return uint32[slots], mask of the VLs of each dependency, if no packet changes its VL."""
+        """Return uint32[edges], mask of the VLs of each dependency, if no packet changes its VL."""
         return vl_masks(self._dep(False, switch_pairs), replies=replies).astype(np.uint32)
 
     def _topological_order(self, waits: npt.NDArray[np.uint32], vls: int) -> npt.NDArray[np.int32] | None:
@@ -305,7 +305,7 @@ class MixedGraphs:
     def _dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         """Return the dependencies of all traffic.
 
-        uint32[slots] with replies included in the high half; if VLs change, uint16[slots, V] with or without replies.
+        uint32[edges] with replies included in the high half; if VLs change, uint16[edges, V] with or without replies.
         """
         if (replies, switch_pairs) not in self._deps:
             dep = self._part(replies, False, True) | self._part(replies, True, switch_pairs)
@@ -331,7 +331,7 @@ class MixedGraphs:
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         """Return the dependencies of the followed columns, either of switch LIDs or of all others.
 
-        uint32[slots] with replies included in the high half, or uint16[slots, V].
+        uint32[edges] with replies included in the high half, or uint16[edges, V].
         """
         key = replies, switches, switch_pairs
         if key not in self._parts:

@@ -94,7 +94,7 @@ class Waiting:
         return waits
 
     def unchanged(self, lids: npt.NDArray[np.int64]) -> Masks:
-        """Return uint32[slots], the dependencies of all columns except those of ``lids``.  Cost: that of a proof.
+        """Return uint32[edges], the dependencies of all columns except those of ``lids``.  Cost: that of a proof.
 
         LIDs that no port has are left out in any case, so ``lids`` must contain those of :attr:`Mixture.stray`.
         """
