@@ -140,6 +140,21 @@ class Mixture:
             replies |= np.where(near, back, np.uint16(0))
         return requests, replies
 
+    def injected_vls(self, lids: npt.NDArray[np.int64], *, replies: bool) -> npt.NDArray[np.uint32]:
+        """Return uint32[K, S], mask of the VLs of traffic injected at each switch towards each of some LIDs.
+
+        Covers traffic from or to CAs and routers; packets must not change their VLs.  Cost: O(K S), for SLs by pair
+        O(K L).
+        """
+        points, bits = InjectionPoints.by_switch(self.fabric), vl_bits(self.sl2vl[0])
+        enter = np.empty((len(lids), self.fabric.switches), np.uint32)
+        of_switch = self.of_switch[lids]
+        for some in (of_switch, ~of_switch):
+            if some.any():
+                sent, back = self.injected_traffic(points, bits, lids[some], switch_pairs=some is not of_switch)
+                enter[some] = sent | back if replies else sent
+        return enter
+
     def plain(self) -> Routing:
         """Return the old forwarding tables with the first SL and SL2VL tables."""
         return Routing(self.before, self.sl[0], self.sl2vl[0], 1, 1, Provenance("before"))
@@ -269,18 +284,13 @@ class MixedGraphs:
         ValueError
             The existing dependencies have a cycle.
         """
-        fabric, waits = self._mixture.fabric, self._waits(replies, False)
+        waits = self._waits(replies, False)
         order = self._topological_order(waits, DATA_VLS)
         if order is None:
             raise ValueError("there is a cycle already")
-        ways = np.ascontiguousarray(before[:, lids].T), np.ascontiguousarray(after[:, lids].T)
-        enter = np.empty((len(lids), fabric.switches), np.uint32)
-        of_switch = self._mixture.of_switch[lids]
-        for some in (of_switch, ~of_switch):
-            if some.any():
-                enter[some] = self._enter(lids[some], switch_pairs=some is not of_switch)
-        enter = vl_masks(enter, replies=replies).astype(np.uint32)
-        return admit_mixed(fabric, self._slots, ways, enter, waits=waits, order=order)
+        ways = self._mixture.between(before, after).columns(lids)
+        enter = self._mixture.injected_vls(lids, replies=replies)
+        return admit_mixed(self._mixture.fabric, self._slots, ways, enter, waits=waits, order=order)
 
     def _waits(self, replies: bool, switch_pairs: bool) -> npt.NDArray[np.uint32]:
         """Return uint32[edges], mask of the VLs of each dependency, if no packet changes its VL."""

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from routing._kernels.mixed import admit_mixed, trace_mixed
 from routing._kernels.slots import Slots
 from routing.cdg.acyclic import topological_order
-from routing.cdg.injection import InjectionPoints
 from routing.cdg.trace import trace_cdg, vl_bits
 from routing.deadlock.mixed import Bytes, Mixture
 from routing.fabric import NO_PORT
@@ -70,17 +69,8 @@ class Waiting:
         self.bits = vl_bits(mixture.sl2vl[0])
 
     def columns(self, lids: npt.NDArray[np.int64]) -> Columns:
-        """Return the columns of some LIDs with the traffic towards them.  Cost: O(K S), for SLs by pair O(K L)."""
-        fabric, places = self.mixture.fabric, InjectionPoints.by_switch(self.mixture.fabric)
-        enter = np.empty((len(lids), fabric.switches), np.uint32)
-        of_switch = self.mixture.of_switch[lids]
-        for some in (of_switch, ~of_switch):
-            if some.any():
-                requests, replies = self.mixture.injected_traffic(
-                    places, self.bits, lids[some], switch_pairs=some is not of_switch
-                )
-                enter[some] = requests | replies if self.replies else requests
-        return Columns(lids, self.mixture.columns(lids), enter)
+        """Return the columns of some LIDs with the traffic towards them (:meth:`Mixture.injected_vls`)."""
+        return Columns(lids, self.mixture.columns(lids), self.mixture.injected_vls(lids, replies=self.replies))
 
     def trace(self, columns: Columns, waits: Masks) -> bool:
         """Add all dependencies of mixed entries to ``waits``; return whether entries can form a forwarding loop."""
