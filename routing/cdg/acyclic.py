@@ -88,6 +88,10 @@ class AcyclicCdg(Cdg):
         """Return the CDG without VLs, for tables that may have credit loops."""
         return cls(fabric, np.zeros(0, np.uint16), np.zeros((0, len(fabric.channels)), np.int32))
 
+    def grown(self, masks: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> AcyclicCdg:
+        """Return the CDG after a kernel has placed paths: with further edges, and the order of all of them."""
+        return replace(self, masks=masks, order=order)
+
     def along(self, position: npt.NDArray[np.int32], edges: Cdg | None = None) -> AcyclicCdg:
         """Return the edges, or other edges, with the order that an Up*/Down* order of the switches gives every VL."""
         order = np.tile(climbing(self.fabric.channels, position), (len(self.order), 1))

@@ -14,8 +14,6 @@ from routing._kernels.repair import (
     FAILED,
     KEEP_VALID_ENTRIES,
     PRUNE_THEN_REPAIR,
-    Rebalanced,
-    Repaired,
     ServiceLevelRules,
     repair,
 )
@@ -80,10 +78,6 @@ class RepairPlan:
     certificate: Certificate | None
     vl_bit: npt.NDArray[np.uint16]
     load: npt.NDArray[np.int64] | None = None
-
-    def with_dependencies(self, found: Repaired | Rebalanced) -> RepairPlan:
-        """Return the plan with the dependencies of what a kernel placed."""
-        return replace(self, dependencies=replace(self.dependencies, masks=found.masks, order=found.order))
 
 
 def _shaped(sl: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
@@ -205,7 +199,7 @@ class Repair:
         )
         self.counts["rebalanced"], self.counts["moved_for_balance"] = found.moves, found.spent
         kept = kept_share(self.before, frame.base.channels, found.load)
-        return tables, plan.with_dependencies(found), kept
+        return tables, replace(plan, dependencies=plan.dependencies.grown(found.masks, found.order)), kept
 
     def goal(self, frame: BaseNumbering) -> int:
         """Return the highest utilisation at best: by the tables without faults, or by the links of a single switch."""
@@ -236,7 +230,8 @@ class Repair:
             if found.spent <= most:
                 break
         self.counts["rebalanced"], self.counts["moved_for_balance"], self.counts["holes"] = found.moves, found.spent, 0
-        return self.verify_result(tables, plan.with_dependencies(found), kept)[0]
+        plan = replace(plan, dependencies=dependencies.grown(found.masks, found.order))
+        return self.verify_result(tables, plan, kept)[0]
 
     def goal_of_spread(self, frame: BaseNumbering) -> int:
         """Return the highest utilisation worth reaching for complete tables, which may have no baseline."""
@@ -329,7 +324,7 @@ class Repair:
         return (
             done,
             np.flatnonzero(repaired.done == FAILED),
-            replace(plan.with_dependencies(repaired), load=repaired.load),
+            replace(plan, dependencies=plan.dependencies.grown(repaired.masks, repaired.order), load=repaired.load),
         )
 
     def traffic(self, plan: RepairPlan, tables: Routing) -> ServiceLevelRules:
