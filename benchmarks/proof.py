@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.usage import parser_of
-from routing.deadlock.certificate import check_certificate
+from routing.cdg.certificate import check_certificate
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from osm_plugin.snapshot import BLOCK, SwitchTables
 from osm_plugin.state import Kept, fits
+from routing.cdg.acyclic import Cdg
+from routing.counterparts import old_rows
 from routing.deadlock.lost import LostLids
 from routing.fabric import NO_PORT, Fabric
 from routing.numerals import number_of
-from routing.reroute.base_fabric import renumber_dependencies
 from routing.reroute.installed import installed, widened
-from routing.reroute.translate import old_rows
 from routing.tables import Provenance, Routing
 
 Bytes = npt.NDArray[np.uint8]
@@ -44,9 +44,9 @@ class Base:
         Number of known entries in the switches that differ from the new tables.
     sls
         Source of the SLs in use.
-    dependencies
-        uint16[slots] as in :class:`~routing.deadlock.proof.Proof`: for each dependency, an upper bound of the VLs on
-        which this traffic uses it.  None: unknown without a pass over the tables.
+    cdg
+        Channel dependency graph with at least the dependencies of this traffic.  None: unknown without a pass over the
+        tables.
     strength
         Strength of the proof of the remembered tables; None if these tables are not in the switches.
     """
@@ -58,7 +58,7 @@ class Base:
     unknown: npt.NDArray[np.bool_]
     changed: int
     sls: Sls
-    dependencies: npt.NDArray[np.uint16] | None
+    cdg: Cdg | None
     strength: str | None
 
     @property
@@ -114,7 +114,7 @@ def base_of(
         # Entries left by an aborted update schedule may differ from the remembered tables.  The dependencies known from
         # these tables are then no bound.
         bounded = not sides.rewired and (kept.held is None or _subset(lft, replace(kept, held=None), fabric))
-        dependencies = kept.proof.dependencies if bounded else None
+        cdg = kept.proof.cdg if bounded else None
         return Base(
             fabric=wide,
             routing=sides.old,
@@ -123,7 +123,7 @@ def base_of(
             unknown=unknown,
             changed=changed,
             sls="published" if published and tables.served == "ours" else "state",
-            dependencies=None if dependencies is None else renumber_dependencies(dependencies, kept.fabric, fabric),
+            cdg=None if cdg is None else cdg.onto(fabric),
             strength=kept.proof.strength,
         )
     plain = Routing(lft, new.sl, new.sl2vl, new.vls, new.vls, Provenance("switches"))

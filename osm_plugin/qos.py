@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from osm_plugin.opensm_conf import OpensmConf
-from routing.deadlock.cdg import common_lanes
-from routing.deadlock.certificate import Certificate, check_certificate
+from routing.cdg.certificate import Certificate, check_certificate
+from routing.cdg.trace import common_lanes
 from routing.deadlock.proof import Proof
 from routing.errors import RoutingError
 from routing.fabric import Fabric

@@ -127,8 +127,8 @@ def _find_stages(base: Base, after: Kept, *, threads: int) -> tuple[Stages | Non
         Whether the schedule is also safe for replies, provided that both tables are.
     """
     known = None
-    if base.dependencies is not None and after.proof.dependencies is not None:
-        known = base.dependencies | after.proof.dependencies
+    if base.cdg is not None and after.proof.cdg is not None:
+        known = base.cdg | after.proof.cdg
     old, new, lost = judged_tables(base)
     whole = {base.strength, after.proof.strength} == {"reversible"}
     for replies in (True, False) if whole else (False,):

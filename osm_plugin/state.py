@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from osm_plugin.answer import HELD
 from osm_plugin.snapshot import CABLE, DEVICE, ENDPORT, fabric_from_arrays, fabric_to_arrays
-from routing.deadlock.certificate import Certificate, Strength, check_certificate
+from routing.cdg.certificate import Certificate, Strength, check_certificate
 from routing.deadlock.proof import prove
 from routing.errors import IbnueError, TableError
 from routing.fabric import Fabric

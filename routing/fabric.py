@@ -19,6 +19,7 @@ import igraph
 import numpy as np
 import numpy.typing as npt
 
+from routing.edges import Edges
 from routing.errors import FabricError
 from routing.names import labels_of
 
@@ -76,6 +77,11 @@ class Channels:
 
     def __len__(self) -> int:
         return len(self.src)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """Numbers of the possible CDG edges."""
+        return Edges.of(self.first, self.dst)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import InitVar, dataclass
 
-from routing.deadlock.certificate import Certificate, Scope, Strength
+from routing.cdg.certificate import Certificate, Scope, Strength
 from routing.deadlock.proof import Proof, prove
 from routing.engines.base import Engine, Promise
 from routing.errors import BrokenPromise

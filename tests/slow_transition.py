@@ -22,7 +22,6 @@ from routing.engines.base import EngineOptions
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
 from routing.reroute import Published, Stability, reroute
-from routing.reroute.base_fabric import renumber_dependencies
 from routing.reroute.installed import Installed, installed
 from routing.tables import Provenance, Routing
 from routing.topologies import generate
@@ -352,15 +351,15 @@ def check(case: Case, *, replies: bool = False) -> str:
 
 
 def _check_rounds(case: Case, oracle: Oracle, sides: Installed, *, known: bool, replies: bool, free: bool) -> str:
-    masks = None
+    cdg = None
     if known:
         proofs = [prove(side.fabric, side.routing, threads=1) for side in (case.old, case.new)]
-        if any(proof.dependencies is None or (replies and proof.strength != "reversible") for proof in proofs):
+        if any(proof.cdg is None or (replies and proof.strength != "reversible") for proof in proofs):
             return "-"
         if sides.rewired:
             return "-"
-        masks = renumber_dependencies(proofs[0].dependencies, case.old.fabric, case.new.fabric) | proofs[1].dependencies
-    stages = stage(sides.fabric, sides.old, sides.new, known=masks, lost=sides.lost, replies=replies, threads=1)
+        cdg = proofs[0].cdg.onto(case.new.fabric) | proofs[1].cdg
+    stages = stage(sides.fabric, sides.old, sides.new, known=cdg, lost=sides.lost, replies=replies, threads=1)
     if stages is None:
         return "none"
     before, after = sides.old.lft, sides.new.lft

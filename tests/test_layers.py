@@ -1,6 +1,7 @@
 """A room imports only what stands below it."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,22 @@ def refused(path):
     return COMMAND_ONLY | {"routing": {"osm_plugin", "ibsim_fixtures"}, "osm_plugin": {"ibsim_fixtures"}}.get(
         package, {"osm_plugin"}
     )
+
+
+def listed():
+    """Packages of `routing`, from the bottom up, as the page on the architecture lists them."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| `routing/(\w+)` \|", page, re.MULTILINE)
+
+
+def test_packages_import_only_those_listed_before_them():
+    order = listed()
+    assert sorted(order) == sorted(path.parent.name for path in (ROOT / "routing").glob("*/__init__.py"))
+    for height, package in enumerate(order):
+        above = {f"routing.{name}" for name in order[height + 1 :]}
+        for path in sorted((ROOT / "routing" / package).rglob("*.py")):
+            wrong = {name for name in imported(path) if ".".join(name.split(".")[:2]) in above}
+            assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)}"
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -23,10 +23,10 @@ class Trace:
     hops
         uint8[S, L], hops between switches (254: 254 or more), 255 where the packet is not delivered.
     dep
-        uint32[slots]: low half: VLs on which requests have the dependency; high half: VLs on which requests or replies
+        uint32[edges]: low half: VLs on which requests have the dependency; high half: VLs on which requests or replies
         have it.
     to_endports
-        uint32[slots], the dependencies on routes to CAs and routers only.
+        uint32[edges], the dependencies on routes to CAs and routers only.
     undelivered, split, circling
         Undelivered pairs (switch, LID) within a connected component; across two components; in a forwarding loop, of
         either kind.
@@ -84,7 +84,7 @@ def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np
 
     ``vl_bit`` is uint16[16]: 1 << VL of each SL, 0 for a dropped SL.
 
-    Cost: O(S L) time; memory for the slots twice per thread.
+    Cost: O(S L) time; memory for the edges twice per thread.
     """
     hops = np.empty(routing.lft.shape, np.uint8)
     dep = np.zeros((2, slots.count), np.uint32)
@@ -97,7 +97,7 @@ def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np
 def trace_endports(
     fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], found: Trace, *, threads: int
 ) -> npt.NDArray[np.uint32]:
-    """Return uint32[slots], the dependencies of a trace without switch-to-switch traffic.
+    """Return uint32[edges], the dependencies of a trace without switch-to-switch traffic.
 
     Cost: O(S L') for the L' LIDs of switches.
     """

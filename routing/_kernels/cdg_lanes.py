@@ -23,9 +23,9 @@ class LaneTrace:
     hops, undelivered, split, circling
         See :class:`Trace`.
     dep
-        uint16[slots, V]: for each dependency and each VL on its first channel, the VLs on its second channel.
+        uint16[edges, V]: for each dependency and each VL on its first channel, the VLs on its second channel.
     to_endports
-        uint16[slots, V], the dependencies on routes to CAs and routers only.
+        uint16[edges, V], the dependencies on routes to CAs and routers only.
     lanes
         Mask of the VLs in use.
     dropped
@@ -62,7 +62,7 @@ def trace_lanes(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool
 def trace_lanes_endports(
     fabric: Fabric, routing: Routing, slots: Slots, found: LaneTrace, *, replies: bool, threads: int
 ) -> npt.NDArray[np.uint16]:
-    """Return uint16[slots, V], the dependencies of a trace without switch-to-switch traffic.
+    """Return uint16[edges, V], the dependencies of a trace without switch-to-switch traffic.
 
     ``replies``: include reply traffic.  Cost: that of :func:`trace_lanes` for the LIDs of switches only.
     """

@@ -8,8 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.native import check, ffi, lib, point, pointer
-from routing._kernels.repair import AllowedDependencies
-from routing._kernels.slots import slot_numbers
 from routing.fabric import Channels
 
 NO_LANE = 255
@@ -41,10 +39,11 @@ def fit_ways(
     lft: npt.NDArray[np.uint8],
     groups: Groups,
     *,
-    dependencies: AllowedDependencies,
+    masks: npt.NDArray[np.uint16],
+    order: npt.NDArray[np.int32],
     allowed_vls: npt.NDArray[np.bool_],
     budget: int = 1 << 62,
-) -> tuple[npt.NDArray[np.uint8], AllowedDependencies, int]:
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.int32], int]:
     """Assign each group of paths, in turn, the first VL from its start VL on whose CDG stays acyclic.
 
     Parameters
@@ -53,8 +52,8 @@ def fit_ways(
         The routes: channels of the fabric, int32[L] the switch that delivers each LID, uint8[S, L] the LFTs.
     groups
         The groups to place, in this order.
-    dependencies
-        Existing dependencies of each VL.
+    masks, order
+        uint16[edges], int32[V, C]: the VLs of each CDG edge in use, and a topological order of each VL.
     allowed_vls
         bool[V], the VLs that may be assigned.
     budget
@@ -62,16 +61,19 @@ def fit_ways(
 
     Returns
     -------
-    uint8[G], Waits, int
-        The VL of each group, :data:`NO_LANE` if no VL takes it or one of its paths does not reach its destination; the
-        dependencies with those of the placed groups; the rest of the budget.
+    vl : uint8[G]
+        The VL of each group, :data:`NO_LANE` if no VL takes it or one of its paths does not reach its destination.
+    masks, order
+        The arguments with the edges of the placed groups.
+    left : int
+        The rest of the budget.
 
     Notes
     -----
-    Cost: for each group its hops times the VLs tried, and cycle searches; a pass over the slots.
+    Cost: for each group its hops times the VLs tried, and cycle searches; a pass over the edges.
     """
-    masks, order = np.array(dependencies.masks, order="C"), np.array(dependencies.order, np.int32, order="C")
-    lane, slot = np.full(len(groups.start), NO_LANE, np.uint8), slot_numbers(channels)[0]
+    masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
+    lane, slot = np.full(len(groups.start), NO_LANE, np.uint8), channels.edges.first
     ways, left = ffi.new("vl_requests *"), ffi.new("int64_t *", budget)
     ways.switches, ways.lids = lft.shape
     ways.channels, ways.vls, ways.groups = len(channels), len(order), len(groups.start)
@@ -80,4 +82,4 @@ def fit_ways(
     point(ways, into_first=channels.into_first, at_port=channels.at_port, slot=slot, lid_switch=lid_switch, lft=lft)
     point(ways, open=is_open, way_first=groups.first, way_from=groups.source, way_to=groups.lid, start=groups.start)
     check(lib.ibn_layering_assign_vls(ways, pointer(masks), pointer(order), left, pointer(lane)))
-    return lane, AllowedDependencies(masks, order), left[0]
+    return lane, masks, order, left[0]

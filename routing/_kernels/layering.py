@@ -53,22 +53,6 @@ class Layers:
     visited: int
 
 
-def turn_first(channels: Channels) -> npt.NDArray[np.int64]:
-    """Return int64[C+1], the number of the first CDG edge of each channel.
-
-    The edge from channel ``c`` to the ``k``-th channel of the switch behind ``c`` has number ``[c] + k``.
-    """
-    return np.concatenate([[0], np.cumsum(np.diff(channels.first).astype(np.int64)[channels.dst])])
-
-
-def turns(channels: Channels) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return int64[T] and int32[T], the first and the second channel of each CDG edge."""
-    numbers = turn_first(channels)
-    before = np.repeat(np.arange(len(channels)), np.diff(numbers))
-    after = channels.first[channels.dst[before]] + np.arange(numbers[-1]) - numbers[before]
-    return before, after.astype(np.int32)
-
-
 def layering(
     channels: Channels,
     slowness: npt.NDArray[np.float64],
@@ -101,8 +85,8 @@ def layering(
     counted
         bool[S]: a path counts if the switch at one of its ends is marked.
     avoid
-        uint32[T], for each CDG edge (:func:`turn_first`) the mask of the layers that a first round does not use for it.
-        A second round places the remaining paths without this restriction.
+        uint32[T], for each CDG edge, ordered as in :meth:`~routing.edges.Edges.channels`, the mask of the layers that a
+        first round does not use for it.  A second round places the remaining paths without this restriction.
     most
         Maximum number of layers, up to 32.
     have

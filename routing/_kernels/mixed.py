@@ -29,14 +29,14 @@ def trace_mixed(
     Parameters
     ----------
     slots
-        Dependency slots of the fabric.
+        Numbers of the CDG edges of the fabric.
     ways
         Old and new LFT columns: uint8[K, S], out-port of each switch towards each of K LIDs.
     enter
         uint32[K, S]: mask of the traffic injected at each switch (VLs of requests and of replies, see
         :class:`~routing._kernels.cdg.Trace`).
     dep
-        uint32[slots], OR-ed to: for each dependency the bits of the traffic that may have it.
+        uint32[edges], OR-ed to: for each dependency the bits of the traffic that may have it.
     threads
         Worker threads; the result is the same with any number.
 
@@ -80,7 +80,7 @@ def trace_mixed_lanes(
     enter
         uint16[K, N]: mask of the SLs on which each port sends to each of the LIDs.
     dep
-        uint16[slots, V], OR-ed to: for each dependency and each VL on its first channel, the VLs on its second channel.
+        uint16[edges, V], OR-ed to: for each dependency and each VL on its first channel, the VLs on its second channel.
     sl2vl
         Old and new SL2VL tables, uint8[S, P, P, 16].
     entries
@@ -138,7 +138,7 @@ def admit_mixed(
     fabric, slots, ways, enter
         See :func:`trace_mixed`.
     waits
-        uint32[slots], existing dependencies: for each the mask of its VLs.
+        uint32[edges], existing dependencies: for each the mask of its VLs.
     order
         int32[V, C], a topological order of these for each VL.
     rounds

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.native import check, ffi, grouped, lib, point, pointer
-from routing._kernels.slots import slot_numbers
 from routing.fabric import Channels, Fabric
 
 
@@ -20,7 +19,7 @@ class Rechecked:
     Attributes
     ----------
     dependencies
-        uint16[slots], mask of the VLs on which each dependency may occur.
+        uint16[edges], mask of the VLs on which each dependency may occur.
     hops
         uint8[S, L], hops between switches, 255 where the packet is not delivered.
     walked, lost, not_climbing
@@ -66,19 +65,19 @@ def recheck(
     endports_only
         Leave out switch-to-switch traffic.
     dependencies, hops
-        Dependencies (uint16[slots]) and hops (uint8[S, L]) of the old tables.
+        Dependencies (uint16[edges]) and hops (uint8[S, L]) of the old tables.
     turns_climb
         Whether all of ``dependencies`` is known to follow the order.
 
     Notes
     -----
-    Cost: one pass over LFT and slots, and the hops of every packet whose route has changed.
+    Cost: one pass over LFT and CDG edges, and the hops of every packet whose route has changed.
     """
     lids, channels = fabric.lids, fabric.channels
     starts, by_switch = grouped(lids.switch, fabric.switches)
     arrays: dict[str, npt.NDArray[Any]] = {
         **{name: getattr(channels, name) for name in ("first", "src", "dst", "port", "into", "into_first", "at_port")},
-        "slot": slot_numbers(channels)[0],
+        "slot": channels.edges.first,
         "lid_switch": lids.switch,
         "lid_port": lids.port,
         "lids_at_first": starts,
@@ -102,17 +101,17 @@ def recheck(
 
 
 def turns_against(channels: Channels, dependencies: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> int:
-    """Return how many dependencies (uint16[slots]) violate an order (int32[V, C]), counted for each VL.
+    """Return how many dependencies (uint16[edges]) violate an order (int32[V, C]), counted for each VL.
 
-    Cost: O(slots).
+    Cost: O(edges).
     """
-    slot, order = slot_numbers(channels)[0], np.ascontiguousarray(order)
+    order = np.ascontiguousarray(order)
     found: int = lib.ibn_cdg_dependencies_against(
         len(channels),
         len(order),
         pointer(channels.first),
         pointer(channels.dst),
-        pointer(slot),
+        pointer(channels.edges.first),
         pointer(dependencies),
         pointer(order),
     )

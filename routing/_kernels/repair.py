@@ -25,8 +25,6 @@ class RepairFabric:
     ----------
     channels
         All channels, lost ones included.
-    slot
-        int32[C], number of the first CDG edge of each (:func:`routing._kernels.slots.slot_numbers`).
     alive
         uint8[C], 0: the channel is lost.
     part
@@ -42,7 +40,6 @@ class RepairFabric:
     """
 
     channels: Channels
-    slot: npt.NDArray[np.int32]
     alive: npt.NDArray[np.uint8]
     part: npt.NDArray[np.int32]
     lid_switch: npt.NDArray[np.int32]
@@ -82,32 +79,12 @@ class ServiceLevelRules:
 
 
 @dataclass(frozen=True, eq=False)
-class AllowedDependencies:
-    """An acyclic channel dependency graph per VL.
-
-    Attributes
-    ----------
-    masks
-        uint16[slots], the VLs on which each CDG edge may be used.
-    order
-        int32[V, C], position of each channel in a topological order of each VL; V = 0: credit loops are allowed.
-    position
-        int32[S], an Up*/Down* order of the switches such that ``order`` admits every dependency from up to down; None
-        if none is known.  Paths that lead up and then down are tried first, because they need no search for cycles.
-    """
-
-    masks: npt.NDArray[np.uint16]
-    order: npt.NDArray[np.int32]
-    position: npt.NDArray[np.int32] | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class Repaired:
     """Repaired tables.
 
     Attributes
     ----------
-    lft, dependencies, load
+    lft, masks, order, load
         The arguments with the repaired columns added.
     sl
         The SLs, changed where a path did not fit on its VL.
@@ -124,7 +101,8 @@ class Repaired:
 
     lft: npt.NDArray[np.uint8]
     sl: npt.NDArray[np.uint8]
-    dependencies: AllowedDependencies
+    masks: npt.NDArray[np.uint16]
+    order: npt.NDArray[np.int32]
     load: npt.NDArray[np.int64]
     done: npt.NDArray[np.uint8]
     holes: int
@@ -140,9 +118,11 @@ def repair(
     lft: npt.NDArray[np.uint8],
     *,
     preferred: npt.NDArray[np.uint8],
-    dependencies: AllowedDependencies,
+    masks: npt.NDArray[np.uint16],
+    order: npt.NDArray[np.int32],
     load: npt.NDArray[np.int64],
     treatment: npt.NDArray[np.uint8],
+    up_first: bool = False,
     withdraw: bool = True,
 ) -> Repaired:
     """Fill the missing entries of ``lft`` (uint8[S, L], 255 where a LID of the same part has no route).
@@ -162,13 +142,18 @@ def repair(
         The fabric, the VLs of its paths, and the traffic that counts.
     lft, preferred
         The tables, and the entries to be preferred.
-    dependencies
-        Dependencies that may be used; those of new paths are added.
+    masks
+        uint16[edges], the VLs on which each CDG edge may be used; those of new paths are added.
+    order
+        int32[V, C], a topological order of these edges for each VL; V = 0: credit loops are allowed.
     load
         int64[C], flow on each channel.  The flow of a placed entry is added at once.
     treatment
         uint8[L], by column: KEEP_VALID_ENTRIES, SKIP or PRUNE_THEN_REPAIR.  The last drops the unused dependencies of
         the column's VLs first.  If that does not help, it rebuilds the column or copies the paths of another LID.
+    up_first
+        Whether ``order`` is that of an Up*/Down* order of the switches: paths that lead up and then down need no search
+        for cycles and are tried first.
     withdraw
         Whether the flow of all subtrees that lost their path is first taken off their previous paths.
 
@@ -177,15 +162,14 @@ def repair(
     Cost: for every missing entry its subtree times the radix, the hops of its candidates, and the searches for cycles;
     one pass over the LFT, and one over the CDG edges.
     """
-    lids_at_first, lids_at = _lids_by_switch(ground)
     kept = [np.ascontiguousarray(a) for a in (traffic.level, traffic.vl_bit, ground.sources, ground.weight, preferred)]
     kept.append(np.ascontiguousarray(ground.slowness))
-    fabric = _fabric(ground, dependencies, (lids_at_first, lids_at), kept)
+    masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
+    fabric = _fabric(ground, masks, order, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
-    fabric.climb_first, fabric.withdraw = int(dependencies.position is not None), int(withdraw)
+    fabric.climb_first, fabric.withdraw = int(up_first), int(withdraw)
     fabric.endports_only, fabric.by_parts = int(traffic.endports_only), int(traffic.by_parts)
     lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl, order="C")
-    masks, order = np.array(dependencies.masks, order="C"), np.array(dependencies.order, np.int32, order="C")
     done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(5, np.int64)
     check(
         lib.ibn_repair_columns(
@@ -200,7 +184,7 @@ def repair(
             pointer(counts),
         )
     )
-    return Repaired(lft, sl, AllowedDependencies(masks, order, dependencies.position), load, done, *counts.tolist())
+    return Repaired(lft, sl, masks, order, load, done, *counts.tolist())
 
 
 @dataclass(frozen=True)
@@ -228,7 +212,7 @@ class Rebalanced:
 
     Attributes
     ----------
-    lft, dependencies, load
+    lft, masks, order, load
         The arguments with the moves applied.
     spent
         Entries of the budget that were used.
@@ -239,7 +223,8 @@ class Rebalanced:
     """
 
     lft: npt.NDArray[np.uint8]
-    dependencies: AllowedDependencies
+    masks: npt.NDArray[np.uint16]
+    order: npt.NDArray[np.int32]
     load: npt.NDArray[np.int64]
     spent: int
     work: int
@@ -256,19 +241,21 @@ def rebalance(
     lft: npt.NDArray[np.uint8],
     *,
     before: npt.NDArray[np.uint8],
-    dependencies: AllowedDependencies,
+    masks: npt.NDArray[np.uint16],
+    order: npt.NDArray[np.int32],
     load: npt.NDArray[np.int64],
     limits: SearchLimits,
+    up_first: bool = False,
 ) -> Rebalanced:
     """Move entries of complete tables (uint8[S, L]) off the channels with the highest utilisation.
 
     A move gives a switch another next hop towards one LID, on a path at most two hops longer than the shortest one at
-    hand.  It is made only if its dependencies close no cycle with ``dependencies``, which keep those of replaced
+    hand.  It is made only if its dependencies close no cycle with those in ``masks``, which keep those of replaced
     entries: most mixtures of old and new entries are free of credit loops, too.
 
     Parameters
     ----------
-    ground, traffic, dependencies
+    ground, traffic, masks, order, up_first
         As for :func:`repair`.
     lft
         uint8[S, L], complete tables.
@@ -281,12 +268,11 @@ def rebalance(
     """
     kept = [np.ascontiguousarray(a) for a in (traffic.level, traffic.vl_bit, ground.sources, ground.weight, before)]
     kept.append(np.ascontiguousarray(ground.slowness))
-    lids_at = _lids_by_switch(ground)
-    fabric = _fabric(ground, dependencies, lids_at, kept)
+    masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
+    fabric = _fabric(ground, masks, order, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
-    fabric.climb_first, fabric.endports_only = int(dependencies.position is not None), int(traffic.endports_only)
+    fabric.climb_first, fabric.endports_only = int(up_first), int(traffic.endports_only)
     lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl, order="C")
-    masks, order = np.array(dependencies.masks, order="C"), np.array(dependencies.order, np.int32, order="C")
     counts = np.zeros(3, np.int64)
     check(
         lib.ibn_repair_rebalance(
@@ -303,7 +289,7 @@ def rebalance(
         )
     )
     spent, done, moves = counts.tolist()
-    return Rebalanced(lft, AllowedDependencies(masks, order, dependencies.position), load, spent, done, moves)
+    return Rebalanced(lft, masks, order, load, spent, done, moves)
 
 
 def _lids_by_switch(ground: RepairFabric) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
@@ -316,18 +302,20 @@ def _lids_by_switch(ground: RepairFabric) -> tuple[npt.NDArray[np.int32], npt.ND
 
 def _fabric(
     ground: RepairFabric,
-    dependencies: AllowedDependencies,
-    lids_at: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
+    masks: npt.NDArray[np.uint16],
+    order: npt.NDArray[np.int32],
     kept: list[npt.NDArray[Any]],
 ) -> Any:
     channels = ground.channels
     fabric = ffi.new("repair_fabric *")
     fabric.switches, fabric.lids = len(ground.part), len(ground.lid_switch)
-    fabric.channels, fabric.slots, fabric.vls = len(channels), len(dependencies.masks), len(dependencies.order)
+    fabric.channels, fabric.slots, fabric.vls = len(channels), len(masks), len(order)
     level, vl_bit, sources, weight, preferred, slowness = kept
+    lids_at = _lids_by_switch(ground)
+    kept += lids_at  # the caller keeps them alive
     point(fabric, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into, port=channels.port)
     point(fabric, into_first=channels.into_first, at_port=channels.at_port)
-    point(fabric, slot=ground.slot, alive=ground.alive, has_endport=ground.has_endport, part=ground.part)
+    point(fabric, slot=channels.edges.first, alive=ground.alive, has_endport=ground.has_endport, part=ground.part)
     point(fabric, lid_switch=ground.lid_switch, lid_port=ground.lid_port, lids_at_first=lids_at[0], lids_at=lids_at[1])
     point(fabric, level=level, vl_bit=vl_bit, sources=sources, weight=weight, preferred=preferred, slowness=slowness)
     return fabric

@@ -9,22 +9,20 @@ from routing._kernels.native import check, ffi, lib, pointer
 from routing.fabric import Channels
 
 
-def up_down(
-    channels: Channels, slot: npt.NDArray[np.int32], waits: npt.NDArray[np.uint16]
-) -> npt.NDArray[np.int32] | None:
+def up_down(channels: Channels, masks: npt.NDArray[np.uint16]) -> npt.NDArray[np.int32] | None:
     """Return int32[S], positions of the switches in an order in which no dependency leads down and then up.
 
-    None if there is no such order.  ``waits`` (uint16[slots]) is not 0 for dependencies in use; ``slot`` (int32[C]) is
-    the first slot of each channel.
+    None if there is no such order.  ``masks`` (uint16[edges]) is not 0 for CDG edges in use.
 
-    Cost: three passes over the slots.
+    Cost: three passes over the edges.
     """
     switches = len(channels.first) - 1
     position, placed = np.zeros(switches, np.int32), ffi.new("int32_t *")
     tables = (getattr(channels, name) for name in ("first", "src", "dst", "into", "into_first"))
+    edges = pointer(channels.edges.first)
     check(
         lib.ibn_trees_updown_order(
-            switches, *(pointer(table) for table in tables), pointer(slot), pointer(waits), pointer(position), placed
+            switches, *(pointer(table) for table in tables), edges, pointer(masks), pointer(position), placed
         )
     )
     return position if placed[0] == switches else None

@@ -136,7 +136,7 @@ def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads:
     str or None
         :data:`HOLDS` or the reason why the certificate is invalid; None if there is no certificate.
     """
-    from routing.deadlock.certificate import Certificate, Strength, check_certificate
+    from routing.cdg.certificate import Certificate, Strength, check_certificate
     from routing.formats.bundle import read_bundle
     from routing.formats.table_files import BUNDLE
 

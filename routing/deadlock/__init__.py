@@ -1,1 +1,1 @@
-"""Credit loops: channel dependency graph, certificate of freedom from loops, witness of a loop, safe updates."""
+"""Credit loops: proof of tables, witness of a loop, transitions between tables, diagnosis at run time."""

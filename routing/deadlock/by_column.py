@@ -75,7 +75,7 @@ def by_column(waiting: Waiting, base: Masks) -> Stages | None:
     waiting
         Both tables.
     base
-        uint32[slots], the dependencies of the old entries alone and of the new ones alone, with every SL in use.
+        uint32[edges], the dependencies of the old entries alone and of the new ones alone, with every SL in use.
 
     Returns
     -------

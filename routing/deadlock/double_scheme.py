@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.cdg import DependencyGraph, least_cycle
+from routing.cdg.graph import DependencyGraph
 from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import MixedGraphs, Mixture
 from routing.deadlock.mixed_witness import holes
@@ -311,29 +311,17 @@ class _Scheme:
         flows: tuple[Flow, ...],
         wait: str = "",
     ) -> Step:
-        graph = self._graph(flows)
-        order, acyclic = graph.order()
-        cycle = () if acyclic else tuple(graph.shortest_cycle(enough=least_cycle(self._fabric, graph)))
+        graph = DependencyGraph.union([self._graph_of(flow.masked()) for flow in flows])
+        order = graph.order()
+        cycle = () if order is not None else tuple(graph.shortest_cycle(self._fabric))
         lost = sum(self._lost(flow) for flow in flows)
         inject = inject & (self._fabric.lids.switch >= 0)
-        return Step(number, title, tables, inject, drained, flows, wait, order if acyclic else None, cycle, lost)
+        return Step(number, title, tables, inject, drained, flows, wait, order, cycle, lost)
 
     def _lost(self, flow: Flow) -> int:
         """Count the entries of a flow that drop packets."""
         switches, lids = np.nonzero(np.broadcast_to(flow.lids, flow.routing.lft.shape))
         return int(holes(self._fabric, flow.routing.lft, switches, lids).sum())
-
-    def _graph(self, flows: Sequence[Flow]) -> DependencyGraph:
-        """Return the dependency graph of all flows together."""
-        channels = len(self._fabric.channels)
-        made = [self._graph_of(flow.masked()) for flow in flows]
-        vls = max(graph.vls for graph in made)
-        size = np.int64(channels) * vls
-        sources = [np.repeat(np.arange(len(graph.first) - 1), np.diff(graph.first)) for graph in made]
-        pairs = np.unique(
-            np.concatenate([source * size + graph.to for source, graph in zip(sources, made, strict=True)])
-        )
-        return DependencyGraph.of(channels, vls, pairs // max(size, 1), pairs % max(size, 1))
 
     def _graph_of(self, tables: Routing) -> DependencyGraph:
         """Return the dependency graph of tables, including entries whose LID is gone."""

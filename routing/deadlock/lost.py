@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.entering import Entries, Masks
+from routing.cdg.injection import InjectionPoints, Masks
 from routing.fabric import Fabric
 
 Bytes = npt.NDArray[np.uint8]
@@ -49,7 +49,7 @@ class LostLids:
         """Whether the SL depends on the switch of the sender."""
         return self.sl.ndim == 2 and self.sl.shape[0] != self.sl.shape[1]
 
-    def replies(self, lids: npt.NDArray[np.int64], senders: Entries, bit: Masks) -> Masks:
+    def replies(self, lids: npt.NDArray[np.int64], senders: InjectionPoints, bit: Masks) -> Masks:
         """Return uint16[K, N], bits of the SLs of each injection point's replies to requests from these LIDs.
 
         Parameters

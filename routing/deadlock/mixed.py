@@ -18,23 +18,15 @@ import numpy.typing as npt
 
 from routing._kernels.cdg import Trace, trace, trace_endports
 from routing._kernels.cdg_lanes import LaneTrace, trace_lanes, trace_lanes_endports
-from routing._kernels.dependencies import Dependencies
 from routing._kernels.mixed import admit_mixed, trace_mixed, trace_mixed_lanes
-from routing._kernels.slots import NOTHING, Slots
-from routing.deadlock.analysis import Cycle
-from routing.deadlock.cdg import (
-    REPLIES,
-    DependencyGraph,
-    common_lanes,
-    from_lane_masks,
-    from_masks,
-    least_cycle,
-    possible_turns,
-    vl_bits,
-)
-from routing.deadlock.entering import Entries, Masks, entering
+from routing._kernels.slots import Slots
+from routing.cdg.acyclic import topological_order
+from routing.cdg.graph import Cycle, DependencyGraph
+from routing.cdg.injection import InjectionPoints, Masks, injected_traffic
+from routing.cdg.trace import REPLIES, common_lanes, vl_bits, vl_masks
 from routing.deadlock.lost import LostLids
 from routing.deadlock.sources import lid_name
+from routing.edges import NO_EDGES
 from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Provenance, Routing
 
@@ -125,28 +117,43 @@ class Mixture:
         """Return the name of a LID's owner, or of its former owner if the LID is gone; "" if unknown."""
         return lid_name(self.fabric, lid) if self.fabric.lids.switch[lid] >= 0 else self.lost.name.get(lid, "")
 
-    def entering(
-        self, places: Entries, bit: Masks, lids: npt.NDArray[np.int64], *, switch_pairs: bool
+    def injected_traffic(
+        self, places: InjectionPoints, bit: Masks, lids: npt.NDArray[np.int64], *, switch_pairs: bool
     ) -> tuple[Masks, Masks]:
-        """Return the traffic of each injection point to some LIDs, see :func:`~routing.deadlock.entering.entering`.
+        """Return the traffic of each injection point to some LIDs, see :func:`~routing.cdg.injection.injected_traffic`.
 
         Traffic to a LID that is gone or unreachable has no SL of the new tables: the subnet manager returns an SL only
         for an existing path.
         """
         fabric = self.fabric
         target, where = fabric.lids.switch[lids], {"switch_pairs": switch_pairs}
-        requests, replies = entering(fabric, places, self.sl[:1], bit, lids, **where)
+        requests, replies = injected_traffic(fabric, places, self.sl[:1], bit, lids, **where)
         gone = target < 0
         if gone.any():
             senders = places if switch_pairs else places.without_switches(fabric)
             replies[gone] = self.lost.replies(lids[gone], senders, bit)
         if len(self.sl) > 1:
-            more, back = entering(fabric, places, self.sl[1:], bit, lids, **where)
+            more, back = injected_traffic(fabric, places, self.sl[1:], bit, lids, **where)
             part = fabric.component
             near = ~gone[:, None] & (part[target][:, None] == part[places.switch])
             requests |= np.where(near, more, np.uint16(0))
             replies |= np.where(near, back, np.uint16(0))
         return requests, replies
+
+    def injected_vls(self, lids: npt.NDArray[np.int64], *, replies: bool) -> npt.NDArray[np.uint32]:
+        """Return uint32[K, S], mask of the VLs of traffic injected at each switch towards each of some LIDs.
+
+        Covers traffic from or to CAs and routers; packets must not change their VLs.  Cost: O(K S), for SLs by pair
+        O(K L).
+        """
+        points, bits = InjectionPoints.by_switch(self.fabric), vl_bits(self.sl2vl[0])
+        enter = np.empty((len(lids), self.fabric.switches), np.uint32)
+        of_switch = self.of_switch[lids]
+        for some in (of_switch, ~of_switch):
+            if some.any():
+                sent, back = self.injected_traffic(points, bits, lids[some], switch_pairs=some is not of_switch)
+                enter[some] = sent | back if replies else sent
+        return enter
 
     def plain(self) -> Routing:
         """Return the old forwarding tables with the first SL and SL2VL tables."""
@@ -238,17 +245,14 @@ class MixedGraphs:
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
         """Return int32[V, C], a topological order; None if there is a cycle."""
         if not self._fixed:
-            order, acyclic = self.graph(replies=replies, switch_pairs=switch_pairs).order()
-            return order if acyclic else None
+            return self.graph(replies=replies, switch_pairs=switch_pairs).order()
         waits = self._waits(replies, switch_pairs)
-        used = int(np.bitwise_or.reduce(waits[NOTHING:], initial=0)).bit_length()
-        order, placed = self._orders(waits, max(1, used))
-        return order if (placed == len(self._mixture.fabric.channels)).all() else None
+        used = int(np.bitwise_or.reduce(waits[NO_EDGES:], initial=0)).bit_length()
+        return self._topological_order(waits, max(1, used))
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
         """Return a shortest cycle; there must be one."""
-        graph = self.graph(replies=replies, switch_pairs=switch_pairs)
-        return graph.shortest_cycle(enough=least_cycle(self._mixture.fabric, graph))
+        return self.graph(replies=replies, switch_pairs=switch_pairs).shortest_cycle(self._mixture.fabric)
 
     def circling(self) -> npt.NDArray[np.int64]:
         """Return the LIDs, among the followed columns, whose mixed entries can form a forwarding loop."""
@@ -280,50 +284,38 @@ class MixedGraphs:
         ValueError
             The existing dependencies have a cycle.
         """
-        fabric, shift = self._mixture.fabric, np.uint32(REPLIES if replies else 0)
         waits = self._waits(replies, False)
-        order, placed = self._orders(waits, DATA_VLS)
-        if (placed < len(fabric.channels)).any():
+        order = self._topological_order(waits, DATA_VLS)
+        if order is None:
             raise ValueError("there is a cycle already")
-        ways = np.ascontiguousarray(before[:, lids].T), np.ascontiguousarray(after[:, lids].T)
-        enter = np.empty((len(lids), fabric.switches), np.uint32)
-        of_switch = self._mixture.of_switch[lids]
-        for some in (of_switch, ~of_switch):
-            if some.any():
-                enter[some] = self._enter(lids[some], switch_pairs=some is not of_switch)
-        enter = (enter >> shift) & np.uint32(0xFFFF)
-        return admit_mixed(fabric, self._slots, ways, enter, waits=waits, order=order)
+        ways = self._mixture.between(before, after).columns(lids)
+        enter = self._mixture.injected_vls(lids, replies=replies)
+        return admit_mixed(self._mixture.fabric, self._slots, ways, enter, waits=waits, order=order)
 
     def _waits(self, replies: bool, switch_pairs: bool) -> npt.NDArray[np.uint32]:
-        """Return uint32[slots], mask of the VLs of each dependency, if no packet changes its VL."""
-        shift = np.uint32(REPLIES if replies else 0)
-        return np.asarray((self._dep(False, switch_pairs) >> shift) & np.uint32(0xFFFF))
+        """Return uint32[edges], mask of the VLs of each dependency, if no packet changes its VL."""
+        return vl_masks(self._dep(False, switch_pairs), replies=replies).astype(np.uint32)
 
-    def _orders(self, waits: npt.NDArray[np.uint32], vls: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Return a topological order for each VL, int32[V, C], and its number of sorted channels, int32[V]."""
-        channels = self._mixture.fabric.channels
-        graph = Dependencies(channels.first, channels.dst, self._slots.slot, waits)
-        return graph.order(np.arange(vls, dtype=np.uint8), threads=self._threads)
+    def _topological_order(self, waits: npt.NDArray[np.uint32], vls: int) -> npt.NDArray[np.int32] | None:
+        return topological_order(self._mixture.fabric.channels, waits, vls, threads=self._threads)
 
     def _enter(self, lids: npt.NDArray[np.int64], *, switch_pairs: bool) -> npt.NDArray[np.uint32]:
         """Return uint32[K, S], mask of the VLs of injected traffic at each switch; the high half includes replies."""
         fabric, bit = self._mixture.fabric, vl_bits(self._mixture.sl2vl[0])
-        entries = Entries.by_switch(fabric)
-        requests, replies = self._mixture.entering(entries, bit, lids, switch_pairs=switch_pairs)
+        entries = InjectionPoints.by_switch(fabric)
+        requests, replies = self._mixture.injected_traffic(entries, bit, lids, switch_pairs=switch_pairs)
         return np.asarray(requests | (requests | replies).astype(np.uint32) << np.uint32(REPLIES))
 
     def _make(self, replies: bool, switch_pairs: bool) -> DependencyGraph:
-        channels, turns = len(self._mixture.fabric.channels), possible_turns(self._mixture.fabric, self._slots)
+        channels = self._mixture.fabric.channels
         if not self._fixed:
-            return from_lane_masks(turns, self._dep(replies, switch_pairs)[turns[:, 2]], channels, self._vls)
-        masks = self._waits(replies, switch_pairs)[turns[:, 2]].astype(np.uint16)
-        used = int(np.bitwise_or.reduce(masks, initial=0)).bit_length()
-        return from_masks(turns, masks, channels, max(1, used))
+            return DependencyGraph.of_changing_vls(channels, self._dep(replies, switch_pairs), self._vls)
+        return DependencyGraph.of_masks(channels, vl_masks(self._dep(False, switch_pairs), replies=replies))
 
     def _dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         """Return the dependencies of all traffic.
 
-        uint32[slots] with replies included in the high half; if VLs change, uint16[slots, V] with or without replies.
+        uint32[edges] with replies included in the high half; if VLs change, uint16[edges, V] with or without replies.
         """
         if (replies, switch_pairs) not in self._deps:
             dep = self._part(replies, False, True) | self._part(replies, True, switch_pairs)
@@ -349,7 +341,7 @@ class MixedGraphs:
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         """Return the dependencies of the followed columns, either of switch LIDs or of all others.
 
-        uint32[slots] with replies included in the high half, or uint16[slots, V].
+        uint32[edges] with replies included in the high half, or uint16[edges, V].
         """
         key = replies, switches, switch_pairs
         if key not in self._parts:
@@ -369,11 +361,11 @@ class MixedGraphs:
     def _collect_lanes(self, columns: npt.NDArray[np.int64], replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         fabric, mixture = self._mixture.fabric, self._mixture
         bit = (1 << np.arange(16)).astype(np.uint16)
-        entries, dep = Entries.by_port(fabric), np.zeros((self._slots.count, self._vls), np.uint16)
+        entries, dep = InjectionPoints.by_port(fabric), np.zeros((self._slots.count, self._vls), np.uint16)
         lanes, where = (mixture.sl2vl[0], mixture.sl2vl[-1]), (entries.switch, entries.port)
         for some in self._chunks(columns, len(entries)):
             ways = mixture.columns(some)
-            enter, back = mixture.entering(entries, bit, some, switch_pairs=switch_pairs)
+            enter, back = mixture.injected_traffic(entries, bit, some, switch_pairs=switch_pairs)
             enter = np.ascontiguousarray(enter | back if replies else enter)
             found = trace_mixed_lanes(
                 fabric, self._slots, ways, enter, dep, sl2vl=lanes, entries=where, threads=self._threads

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.certificate import Scope
+from routing.cdg.certificate import Scope
 from routing.deadlock.mixed import Bytes, Mixture, leads_nowhere
 from routing.deadlock.sources import Sender, senders_at, service_level
 from routing.deadlock.witness import Traffic, Turn

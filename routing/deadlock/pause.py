@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from routing.deadlock.cdg import DependencyGraph
+from routing.cdg.graph import DependencyGraph
 from routing.errors import OptionError, RoutingError
 
 Verdict = Literal["free", "settles", "deadlock"]

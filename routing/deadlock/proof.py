@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.analysis import Cycle, analyse
-from routing.deadlock.certificate import Certificate, Scope, Strength
+from routing.cdg.acyclic import AcyclicCdg
+from routing.cdg.analysis import analyse
+from routing.cdg.certificate import Certificate, Scope, Strength
+from routing.cdg.graph import Cycle
 from routing.deadlock.reach import Pair, Unreachable, unreachable
 from routing.deadlock.witness import CreditLoop, credit_loop
 from routing.fabric import Fabric
@@ -49,10 +51,9 @@ class Proof:
         Highest VL in use + 1.
     seconds
         Wall-clock time of the proof.
-    dependencies
-        uint16[slots], mask of the VLs on which the certificate's traffic may have each dependency, numbered by
-        :class:`routing._kernels.slots.Slots`; the certificate's order is a topological order of all these.  None if
-        there is no certificate, or if VLs change from hop to hop.
+    cdg
+        Channel dependency graph with every dependency that the certificate's traffic may have, and the certificate's
+        order.  None if there is no certificate, or if VLs change from hop to hop.
     """
 
     certificate: Certificate | None
@@ -66,7 +67,7 @@ class Proof:
     complete: bool
     vls: int
     seconds: float
-    dependencies: npt.NDArray[np.uint16] | None = None
+    cdg: AcyclicCdg | None = None
 
     @property
     def certified(self) -> bool:
@@ -102,7 +103,7 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool =
 
     Notes
     -----
-    Cost: O(S L + V slots) time; a 1000-switch fabric takes tens of milliseconds.  Only if there is a credit loop, a
+    Cost: O(S L + V edges) time; a 1000-switch fabric takes tens of milliseconds.  Only if there is a credit loop, a
     search for a shortest one follows, and a second pass over the routes to switches without switch-to-switch traffic.
     """
     start = time.perf_counter()
@@ -127,5 +128,5 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool =
         complete=missing.pairs == missing.circling == missing.dropped == 0,
         vls=found.vls,
         seconds=time.perf_counter() - start,
-        dependencies=found.dependencies,
+        cdg=found.cdg,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routing.deadlock.analysis import Findings
+from routing.cdg.analysis import Findings
 from routing.deadlock.sources import lid_name
 from routing.fabric import Fabric
 from routing.numerals import number_of

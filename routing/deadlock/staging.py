@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from routing._kernels.cdg import trace
 from routing._kernels.mixed import write_rounds
+from routing.cdg.acyclic import Cdg
 from routing.deadlock.by_column import MOST_FOLLOWED, Changes, by_column
 from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import Bytes, Mixture
@@ -33,7 +34,7 @@ def stage(
     old: Routing,
     new: Routing,
     *,
-    known: npt.NDArray[np.uint16] | None = None,
+    known: Cdg | None = None,
     lost: LostLids | None = None,
     replies: bool = False,
     threads: int = 2,
@@ -46,9 +47,8 @@ def stage(
         A fabric, and tables in its rows and columns.  The old tables have all entries that are in the switches: entries
         with unconnected ports drop packets, entries for LIDs that no port has any more still carry traffic.
     known
-        uint16[slots], dependencies of the old tables alone and of the new tables alone, see
-        :class:`~routing.deadlock.proof.Proof`, including traffic to LIDs that are gone.  If given, unchanged columns
-        need not be traced.
+        Union of the CDGs of the old tables alone and of the new tables alone, including traffic to LIDs that are gone.
+        If given, unchanged columns need not be traced.
     lost
         Former owners of the LIDs that are gone, if known.
     replies
@@ -85,11 +85,11 @@ def stage(
     return _searched(waiting, new) or stages
 
 
-def _base(waiting: Waiting, known: npt.NDArray[np.uint16] | None) -> Masks | None:
+def _base(waiting: Waiting, known: Cdg | None) -> Masks | None:
     """Return the dependencies of each of the tables alone, with any SL; None if nearly all of large tables changes."""
     if known is not None and len(waiting.mixture.sl) == 1:
-        return known.astype(np.uint32)
-    mixture, rest = waiting.mixture, None if known is None else known.astype(np.uint32)
+        return known.masks.astype(np.uint32)
+    mixture, rest = waiting.mixture, None if known is None else known.masks.astype(np.uint32)
     if rest is None:
         lids = _followed(mixture, replies=waiting.replies)
     else:  # removed entries are old ones with old SLs, whose dependencies are known

@@ -15,8 +15,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.analysis import Cycle, judge
-from routing.deadlock.certificate import Certificate, Scope, Strength
+from routing.cdg.analysis import judge
+from routing.cdg.certificate import Certificate, Scope, Strength
+from routing.cdg.graph import Cycle
 from routing.deadlock.double_scheme import DoubleScheme, double_scheme
 from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import MixedGraphs, Mixture

@@ -20,7 +20,7 @@ import igraph
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.cdg import DependencyGraph
+from routing.cdg.graph import DependencyGraph
 from routing.errors import OptionError
 
 Verdict = Literal["acyclic", "cyclic", "deadlocked"]
@@ -105,8 +105,7 @@ class WaitFor:
 
         If tables determine the routes, each wait of a real snapshot is one of these.
         """
-        counts = np.diff(graph.first)
-        return cls.of(np.repeat(np.arange(len(counts), dtype=np.int32), counts), graph.to, len(counts))
+        return cls.of(graph.source.astype(np.int32), graph.to, len(graph.first) - 1)
 
     def __len__(self) -> int:
         return len(self.can_move)

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import trace, trace_endports
-from routing._kernels.dependencies import Dependencies
 from routing._kernels.mixed import admit_mixed, trace_mixed
 from routing._kernels.slots import Slots
-from routing.deadlock.cdg import REPLIES, vl_bits
-from routing.deadlock.entering import Entries
+from routing.cdg.acyclic import topological_order
+from routing.cdg.trace import trace_cdg, vl_bits
 from routing.deadlock.mixed import Bytes, Mixture
 from routing.fabric import NO_PORT
 from routing.tables import Routing
@@ -71,17 +69,8 @@ class Waiting:
         self.bits = vl_bits(mixture.sl2vl[0])
 
     def columns(self, lids: npt.NDArray[np.int64]) -> Columns:
-        """Return the columns of some LIDs with the traffic towards them.  Cost: O(K S), for SLs by pair O(K L)."""
-        fabric, places = self.mixture.fabric, Entries.by_switch(self.mixture.fabric)
-        enter = np.empty((len(lids), fabric.switches), np.uint32)
-        of_switch = self.mixture.of_switch[lids]
-        for some in (of_switch, ~of_switch):
-            if some.any():
-                requests, replies = self.mixture.entering(
-                    places, self.bits, lids[some], switch_pairs=some is not of_switch
-                )
-                enter[some] = requests | replies if self.replies else requests
-        return Columns(lids, self.mixture.columns(lids), enter)
+        """Return the columns of some LIDs with the traffic towards them (:meth:`Mixture.injected_vls`)."""
+        return Columns(lids, self.mixture.columns(lids), self.mixture.injected_vls(lids, replies=self.replies))
 
     def trace(self, columns: Columns, waits: Masks) -> bool:
         """Add all dependencies of mixed entries to ``waits``; return whether entries can form a forwarding loop."""
@@ -95,16 +84,15 @@ class Waiting:
         return waits
 
     def unchanged(self, lids: npt.NDArray[np.int64]) -> Masks:
-        """Return uint32[slots], the dependencies of all columns except those of ``lids``.  Cost: that of a proof.
+        """Return uint32[edges], the dependencies of all columns except those of ``lids``.  Cost: that of a proof.
 
         LIDs that no port has are left out in any case, so ``lids`` must contain those of :attr:`Mixture.stray`.
         """
         lft, fabric, plain = self.mixture.before.copy(), self.mixture.fabric, self.mixture.plain()
         lft[:, lids] = NO_PORT
         rest = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)
-        found = trace(fabric, rest, self.slots, self.bits, threads=self.threads)
-        dep = trace_endports(fabric, rest, self.slots, self.bits, found, threads=self.threads)
-        return np.asarray((dep >> np.uint32(REPLIES if self.replies else 0)) & np.uint32(0xFFFF))
+        traffic = {"replies": self.replies, "switch_pairs": False}
+        return trace_cdg(fabric, rest, self.bits, **traffic, threads=self.threads).masks.astype(np.uint32)
 
     def order(self, waits: Masks, columns: Columns) -> Orders | None:
         """Return int32[V, C], a topological order of ``waits`` for each VL in use; None if there is a cycle.
@@ -113,9 +101,7 @@ class Waiting:
         """
         channels = self.mixture.fabric.channels
         used = np.bitwise_or.reduce(waits, initial=0) | np.bitwise_or.reduce(columns.enter, axis=None, initial=0)
-        graph = Dependencies(channels.first, channels.dst, self.slots.slot, waits)
-        order, placed = graph.order(np.arange(max(1, int(used).bit_length()), dtype=np.uint8), threads=self.threads)
-        return order if (placed == len(channels)).all() else None
+        return topological_order(channels, waits, max(1, int(used).bit_length()), threads=self.threads)
 
     def admit(
         self, columns: Columns, waits: Masks, order: Orders, rounds: Bytes | None = None

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import igraph
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.cdg import DependencyGraph, dependency_graph
+from routing.cdg.graph import DependencyGraph
+from routing.cdg.trace import dependency_graph
 from routing.deadlock.waitfor import WaitFor
 from routing.deadlock.witness import CreditLoop, credit_loop
 from routing.fabric import Fabric
@@ -106,12 +106,9 @@ def loops_pointed_at(
 def _whole_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[list[int]]:
     """Return shortest loops of suspected channels, no two of which share a channel."""
     found: list[list[int]] = []
-    source = np.repeat(np.arange(len(graph.first) - 1), np.diff(graph.first))
     free = hit.copy()
     while len(found) < _LOOPS:
-        kept = free[source] & free[graph.to]
-        part = DependencyGraph.of(graph.channels, graph.vls, source[kept], graph.to[kept].astype(np.int64))
-        cycle = part.shortest_cycle()
+        cycle = graph.among(free).shortest_cycle()
         if not cycle:
             break
         found.append([vl * graph.channels + channel for channel, vl in cycle])
@@ -129,11 +126,8 @@ def _loop_through(
     graph: DependencyGraph, number: int, hit: npt.NDArray[np.bool_], on_cycle: npt.NDArray[np.bool_]
 ) -> list[int]:
     """Return the loop through a channel with the fewest unsuspected channels; the channel must be on a cycle."""
-    source = np.repeat(np.arange(len(graph.first) - 1), np.diff(graph.first))
-    kept = on_cycle[source] & on_cycle[graph.to]
-    pairs = np.column_stack([source[kept], graph.to[kept]])
-    whole = igraph.Graph(n=len(on_cycle), edges=pairs, directed=True)
-    cost = np.where(hit[pairs[:, 1]], _FOLLOWED, _OTHER)
+    part = graph.among(on_cycle)
+    whole, cost = part.to_igraph(), np.where(hit[part.to], _FOLLOWED, _OTHER)
     ends = sorted(set(whole.predecessors(number)))
     lengths = whole.distances(source=number, target=ends, weights=cost.tolist())[0]
     nearest = ends[int(np.argmin(lengths))]

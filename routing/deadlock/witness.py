@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.certificate import Scope
+from routing.cdg.certificate import Scope
 from routing.deadlock.sources import Sender, behind, lid_name, senders_at, service_level, virtual_lane, walk
 from routing.fabric import Fabric
 from routing.names import guid_text

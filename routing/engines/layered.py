@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.layering import MOST_LAYERS, Layers, layering, turns
+from routing._kernels.layering import MOST_LAYERS, Layers, layering
 from routing._kernels.order import grow_order
+from routing._kernels.up_down import climbing
 from routing.engines.base import AUTO_VLS, EngineOptions, Objective
 from routing.engines.destinations import Destinations
 from routing.engines.orders import breadth_first, top_switches
@@ -305,14 +306,13 @@ class LayerSeed:
         If not ``strict``, dependencies that lead down and then up are not avoided.
         """
         channels = fabric.channels
-        before, after = turns(channels)
+        before, after = channels.edges.channels()
         avoided = np.zeros(len(before), np.uint32)
         order = np.empty((len(positions), len(channels)), np.int32)
         for layer, position in enumerate(positions):
             rises = position[channels.dst] < position[channels.src]
             avoided |= (~rises[before] & rises[after]).astype(np.uint32) << np.uint32(layer)
-            height = np.where(rises, -position[channels.src], position[channels.src])
-            order[layer, np.lexsort((height, ~rises))] = np.arange(len(channels))
+            order[layer] = climbing(channels, position)
         return cls(avoided if strict else None, order)
 
 

@@ -15,7 +15,6 @@ import igraph
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.layering import turns
 from routing._kernels.mirror import LinkBundles
 from routing.fabric import Fabric
 
@@ -119,7 +118,7 @@ class Rings:
             int32[layers, C], position of each channel.
         """
         src, dst, rank = fabric.channels.src, fabric.channels.dst, self.rank
-        before, after = turns(fabric.channels)
+        before, after = fabric.channels.edges.channels()
         straight = (rank[before] == rank[after]) & (self.length[rank[before]] > 0)
         avoid = np.zeros(len(before), np.uint32)
         order = np.empty((self.layers, len(src)), np.int32)

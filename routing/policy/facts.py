@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.cdg import dependency_graph
+from routing.cdg.trace import dependency_graph
 from routing.deadlock.waitfor import WaitFor
 from routing.fabric import Fabric
 from routing.policy.model import OPENSM_HOQ, OPENSM_LEAF_HOQ, Role

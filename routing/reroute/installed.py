@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from routing.counterparts import old_rows
 from routing.deadlock.lost import LostLids
 from routing.fabric import NO_PORT, Fabric
 from routing.reroute.previous_sls import PreviousSls
-from routing.reroute.translate import old_rows, reindex, take_sl2vl
+from routing.reroute.translate import reindex, take_sl2vl
 from routing.tables import Routing
 
 Bytes = npt.NDArray[np.uint8]

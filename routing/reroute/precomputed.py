@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.recheck import turns_against
-from routing._kernels.repair import AllowedDependencies
-from routing.deadlock.cdg import common_lanes, vl_bits
+from routing.cdg.acyclic import AcyclicCdg
+from routing.cdg.trace import common_lanes, vl_bits
 from routing.deadlock.proof import Proof
 from routing.fabric import Fabric
-from routing.reroute.base_fabric import renumber_dependencies, union_of_proven_dependencies
+from routing.reroute.base_fabric import union_of_proven_dependencies
 from routing.reroute.translate import same_devices
 from routing.reroute.values import Published
 from routing.tables import Routing
@@ -42,7 +41,7 @@ class RerouteContext:
 
     base: Fabric
     baseline: Proof | None
-    dependencies: AllowedDependencies | None
+    dependencies: AcyclicCdg | None
     with_baseline: bool
     climbing: bool
     level: npt.NDArray[np.uint8]
@@ -69,7 +68,7 @@ def precompute(before: Published, baseline: Published | None = None, *, threads:
         baseline=None if baseline is None else baseline.proof,
         dependencies=dependencies,
         with_baseline=with_baseline,
-        climbing=dependencies is not None and _climbs(base, before, dependencies),
+        climbing=dependencies is not None and _follows(base, before, dependencies),
         level=_sls(before.routing, before.proof),
         differing_lids=None if baseline is None else _apart(before, baseline),
     )
@@ -82,12 +81,12 @@ def precompute(before: Published, baseline: Published | None = None, *, threads:
 
 def allowed_dependencies(
     base: Fabric, before: Published, baseline: Published | None, *, threads: int
-) -> tuple[AllowedDependencies | None, bool]:
+) -> tuple[AcyclicCdg | None, bool]:
     """Return the dependencies that a re-route may use.
 
     Returns
     -------
-    dependencies : AllowedDependencies or None
+    dependencies : AcyclicCdg or None
         Those of the tables in force and, where both fit one order, of the baseline; in the channels of ``base``.
         None if packets change their VL along a path.
     with_baseline : bool
@@ -95,12 +94,12 @@ def allowed_dependencies(
     """
     proof = before.proof
     if proof.certificate is None:
-        return AllowedDependencies(np.zeros(0, np.uint16), np.zeros((0, len(base.channels)), np.int32)), True
-    if proof.dependencies is None:
+        return AcyclicCdg.unchecked(base), True
+    if proof.cdg is None:
         return None, False
     if baseline is None or baseline is before:
         both = [before]
-    elif baseline.proof.dependencies is not None and _is_comparable(baseline.proof, proof):
+    elif baseline.proof.cdg is not None and _is_comparable(baseline.proof, proof):
         both = [before, baseline]
     else:
         both = []
@@ -114,11 +113,8 @@ def _is_comparable(one: Proof, other: Proof) -> bool:
     return (one.strength, one.scope) == (other.strength, other.scope)
 
 
-def _climbs(base: Fabric, before: Published, dependencies: AllowedDependencies) -> bool:
-    masks = before.proof.dependencies
-    if masks is None:
-        return False
-    return turns_against(base.channels, renumber_dependencies(masks, before.fabric, base), dependencies.order) == 0
+def _follows(base: Fabric, before: Published, dependencies: AcyclicCdg) -> bool:
+    return before.proof.cdg is not None and before.proof.cdg.onto(base).follows(dependencies.order)
 
 
 def _sls(routing: Routing, proof: Proof) -> npt.NDArray[np.uint8]:

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.recheck import recheck
-from routing.deadlock.cdg import common_lanes, vl_bits
+from routing.cdg.acyclic import AcyclicCdg
+from routing.cdg.trace import common_lanes, vl_bits
 from routing.deadlock.proof import Proof
 from routing.deadlock.reach import Unreachable
 from routing.fabric import Fabric
-from routing.reroute.base_fabric import renumber_dependencies
 from routing.reroute.translate import TranslatedTables, reindex
 from routing.reroute.values import Published
 from routing.tables import Routing
@@ -40,9 +40,9 @@ def prove_changes(
     certificate has the strength and scope of the previous one.  Devices that are gone neither send nor receive.
     """
     start = time.perf_counter()
-    certificate, dependencies = before.proof.certificate, before.proof.dependencies
+    certificate, cdg = before.proof.certificate, before.proof.cdg
     vls, was = common_lanes(routing), translated.routing
-    if certificate is None or dependencies is None or vls is None or not _is_plain(fabric, before, translated):
+    if certificate is None or cdg is None or vls is None or not _is_plain(fabric, before, translated):
         return None
     previous_sls = np.ascontiguousarray(np.broadcast_to(was.sl, routing.sl.shape))
     replies = certificate.strength == "reversible"
@@ -56,17 +56,18 @@ def prove_changes(
         order=order,
         replies=replies,
         endports_only=certificate.scope == "endports",
-        dependencies=renumber_dependencies(dependencies, before.fabric, fabric),
+        dependencies=cdg.onto(fabric).masks,
         hops=_hops(fabric, before, translated),
         turns_climb=turns_climb,
     )
     if found.lost or found.not_climbing:
         return None
+    order = np.ascontiguousarray(order)
     return replace(
         before.proof,
-        certificate=replace(certificate, order=np.ascontiguousarray(order)),
+        certificate=replace(certificate, order=order),
         hops=found.hops,
-        dependencies=found.dependencies,
+        cdg=AcyclicCdg(fabric, found.dependencies, order),
         seconds=time.perf_counter() - start,
     )
 

@@ -8,15 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.repair import (
-    AllowedDependencies,
     Rebalanced,
     RepairFabric,
     SearchLimits,
     ServiceLevelRules,
     rebalance,
 )
+from routing.cdg.acyclic import AcyclicCdg
+from routing.counterparts import channel_numbers
 from routing.fabric import Channels, Fabric
-from routing.reroute.base_fabric import BaseNumbering, channel_numbers
+from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.values import Published
 from routing.tables import Routing
 
@@ -139,7 +140,7 @@ def balance_repaired(
     laid: Routing,
     earlier: npt.NDArray[np.uint8],
     *,
-    dependencies: AllowedDependencies,
+    dependencies: AcyclicCdg,
     now: Utilisation,
     repaired: Repaired,
     may_change: bool,
@@ -182,7 +183,7 @@ def balance_repaired(
         traffic,
         tables,
         earlier,
-        dependencies=found.dependencies,
+        dependencies=dependencies.grown(found.masks, found.order),
         now=Utilisation(found.load, now.goal),
         budget=min(further, most),
         tolerance=FURTHER_TOLERANCE,
@@ -199,7 +200,7 @@ def move_entries(
     laid: Routing,
     earlier: npt.NDArray[np.uint8],
     *,
-    dependencies: AllowedDependencies,
+    dependencies: AcyclicCdg,
     now: Utilisation,
     budget: int,
     tolerance: float = TOLERANCE,
@@ -229,8 +230,10 @@ def move_entries(
         traffic,
         frame.in_base_rows(laid.lft),
         before=frame.in_base_rows(earlier),
-        dependencies=dependencies,
+        masks=dependencies.masks,
+        order=dependencies.order,
         load=now.load,
         limits=SearchLimits(goal=int(now.goal * (1 + tolerance)), budget=budget, work=work),
+        up_first=dependencies.position is not None,
     )
     return replace(laid, lft=frame.gathered(found.lft)), found

@@ -14,18 +14,18 @@ from routing._kernels.repair import (
     FAILED,
     KEEP_VALID_ENTRIES,
     PRUNE_THEN_REPAIR,
-    AllowedDependencies,
     ServiceLevelRules,
     repair,
 )
-from routing.deadlock.cdg import common_lanes, vl_bits
-from routing.deadlock.certificate import Certificate, Scope
+from routing.cdg.acyclic import AcyclicCdg
+from routing.cdg.certificate import Certificate, Scope
+from routing.cdg.trace import common_lanes, trace_acyclic_cdg, vl_bits
 from routing.deadlock.proof import Proof, prove
 from routing.engines.base import Engine, EngineOptions, Promise
 from routing.fabric import NO_PORT, Fabric
 from routing.numerals import number_of
 from routing.publish import Shortfall, VerifiedTables, admit, as_before, promised, weaker
-from routing.reroute.base_fabric import BaseNumbering, dependencies_of_tables
+from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import restore_baseline_entries
 from routing.reroute.flow import flow_towards
 from routing.reroute.minimal_change import fill_with_fewest_changes, remote_pairs
@@ -75,7 +75,7 @@ class RepairPlan:
     """
 
     frame: BaseNumbering
-    dependencies: AllowedDependencies
+    dependencies: AcyclicCdg
     certificate: Certificate | None
     vl_bit: npt.NDArray[np.uint16]
     load: npt.NDArray[np.int64] | None = None
@@ -123,7 +123,7 @@ class Repair:
         row = common_lanes(self.before.routing)
         if certificate is None and self.engine.promise is Promise.DEADLOCK_FREE:
             return None, "the previous tables had a credit loop"
-        if certificate is not None and (row is None or self.before.proof.dependencies is None):
+        if certificate is not None and (row is None or self.before.proof.cdg is None):
             return None, "VLs change along a path"
         if certificate is not None and self.goes_by_lid:
             return None, "SLs are by the LID of the sender"
@@ -193,7 +193,7 @@ class Repair:
         )  # fmt: skip
         self.counts["rebalanced"], self.counts["moved_for_balance"] = found.moves, found.spent
         kept = kept_share(self.before, frame.base.channels, found.load)
-        return tables, replace(plan, dependencies=found.dependencies), kept
+        return tables, replace(plan, dependencies=plan.dependencies.grown(found.masks, found.order)), kept
 
     def goal(self, frame: BaseNumbering) -> int:
         """Return the highest utilisation at best: by the tables without faults, or by the links of a single switch."""
@@ -226,7 +226,8 @@ class Repair:
             if found.spent <= most:
                 break
         self.counts["rebalanced"], self.counts["moved_for_balance"], self.counts["holes"] = found.moves, found.spent, 0
-        return self.verify_result(tables, replace(plan, dependencies=found.dependencies), kept)[0]
+        plan = replace(plan, dependencies=dependencies.grown(found.masks, found.order))
+        return self.verify_result(tables, plan, kept)[0]
 
     def goal_of_spread(self, frame: BaseNumbering) -> int:
         """Return the highest utilisation worth reaching for complete tables, which may have no baseline."""
@@ -299,9 +300,11 @@ class Repair:
             self.traffic(plan, start),
             frame.in_base_rows(start.lft),
             preferred=frame.in_base_rows(self.translated.earlier),
-            dependencies=plan.dependencies,
+            masks=plan.dependencies.masks,
+            order=plan.dependencies.order,
             load=load,
             treatment=treatment,
+            up_first=plan.dependencies.position is not None,
             withdraw=plan.load is None,
         )
         self.counts.setdefault("holes", repaired.holes)
@@ -316,7 +319,7 @@ class Repair:
         return (
             done,
             np.flatnonzero(repaired.done == FAILED),
-            replace(plan, dependencies=repaired.dependencies, load=repaired.load),
+            replace(plan, dependencies=plan.dependencies.grown(repaired.masks, repaired.order), load=repaired.load),
         )
 
     def traffic(self, plan: RepairPlan, tables: Routing) -> ServiceLevelRules:
@@ -408,19 +411,17 @@ class Repair:
             lft = tables.lft.copy()
             lft[:, failed] = NO_PORT
             tables = set_delivery_entries(replace(tables, lft=lft), self.fabric)
-        dependencies = dependencies_of_tables(
-            self.fabric, tables, certificate, plan.vl_bit, threads=self.options.threads
-        )
+        dependencies = trace_acyclic_cdg(self.fabric, tables, certificate, plan.vl_bit, threads=self.options.threads)
         if dependencies is None:
             return tables, failed, plan
         load = None if plan.load is None else plan.load[plan.frame.channel]
         plan = RepairPlan(BaseNumbering.of(self.fabric, [self.fabric]), dependencies, certificate, plan.vl_bit, load)
         return self.attempt(plan, tables, np.full(tables.lft.shape[1], KEEP_VALID_ENTRIES, np.uint8))
 
-    def dependencies(self, frame: BaseNumbering, certificate: Certificate | None) -> tuple[AllowedDependencies, bool]:
+    def dependencies(self, frame: BaseNumbering, certificate: Certificate | None) -> tuple[AcyclicCdg, bool]:
         """Return the dependencies that may be used, and whether those of the baseline are included."""
         if certificate is None:
-            return AllowedDependencies(np.zeros(0, np.uint16), np.zeros((0, len(frame.base.channels)), np.int32)), True
+            return AcyclicCdg.unchecked(frame.base), True
         if frame.base is self.context.base:
             found, with_baseline = self.context.dependencies, self.context.with_baseline
         else:

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from routing._kernels.fit_ways import NO_LANE, Groups, fit_ways
 from routing._kernels.native import grouped
-from routing._kernels.repair import AllowedDependencies
-from routing.deadlock.certificate import Certificate
+from routing.cdg.acyclic import AcyclicCdg
+from routing.cdg.certificate import Certificate
+from routing.cdg.trace import trace_acyclic_cdg
 from routing.fabric import Fabric
-from routing.reroute.base_fabric import dependencies_of_tables
 from routing.reroute.minimal_change import remote_pairs
 from routing.tables import Routing
 
@@ -132,12 +132,13 @@ class _VlSearch:
         own = self.vl[at, lid]
         turn = np.repeat(np.arange(3), [len(part[0]) for part in parts])
         start = np.choose(turn, [np.full_like(own, emptiest), (own + 1) % len(self.level), own]).astype(np.uint8)
-        given, placed, budget = fit_ways(
+        given, _, order, budget = fit_ways(
             self.fabric.channels,
             self.fabric.lids.switch,
             self.routing.lft,
             self.groups(at, lid, start),
-            dependencies=dependencies,
+            masks=dependencies.masks,
+            order=dependencies.order,
             allowed_vls=self.level != NO_LANE,
             budget=budget,
         )
@@ -145,10 +146,10 @@ class _VlSearch:
         if left.any():
             return None, left, budget
         if (given == own).all():
-            return (self.routing, placed.order), left, budget
+            return (self.routing, order), left, budget
         new = sl.copy()
         new[at, lid] = np.where(given == own, new[at, lid], self.level[given])
-        return (replace(self.routing, sl=new, vls_needed=self.routing.vls), placed.order), left, budget
+        return (replace(self.routing, sl=new, vls_needed=self.routing.vls), order), left, budget
 
     def groups(self, at: npt.NDArray[np.int32], lid: npt.NDArray[np.int32], start: npt.NDArray[np.uint8]) -> Groups:
         """Return a group for each path; if replies count, with the paths from its LID's switch back to its source."""
@@ -164,7 +165,7 @@ class _VlSearch:
         source[begin], to[begin] = at, lid
         return Groups(np.append(0, end).astype(np.int32), source, to, start)
 
-    def dependencies(self, sl: npt.NDArray[np.uint8], without: npt.NDArray[np.bool_]) -> AllowedDependencies | None:
+    def dependencies(self, sl: npt.NDArray[np.uint8], without: npt.NDArray[np.bool_]) -> AcyclicCdg | None:
         """Return the dependencies of all other paths; None if no SL is free to mark the excluded paths."""
         unused = np.flatnonzero(np.bincount(sl.ravel(), minlength=SLS) == 0)
         if not len(unused):
@@ -172,7 +173,7 @@ class _VlSearch:
         bit = self.vl_bit.copy()
         bit[unused[0]] = 0
         others = replace(self.routing, sl=np.where(without, np.uint8(unused[0]), sl))
-        return dependencies_of_tables(self.fabric, others, self.certificate, bit, threads=self.threads)
+        return trace_acyclic_cdg(self.fabric, others, self.certificate, bit, threads=self.threads)
 
 
 def _changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies: bool) -> npt.NDArray[np.bool_]:

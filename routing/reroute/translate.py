@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from routing.counterparts import old_rows
 from routing.fabric import NO_PORT, Fabric
 from routing.formats.lid_map import lid_owner, old_columns
 from routing.tables import Routing
@@ -143,14 +144,6 @@ def _drop_apart(valid: npt.NDArray[np.uint8], fabric: Fabric, lid: npt.NDArray[n
 
 def _is_identity(numbers: npt.NDArray[np.signedinteger], count: int) -> bool:
     return len(numbers) == count and bool((numbers == np.arange(count)).all())
-
-
-def old_rows(old_fabric: Fabric, fabric: Fabric) -> npt.NDArray[np.int32]:
-    """Return int32[S], the row in an earlier fabric of each present switch, -1 for a new one."""
-    place = np.searchsorted(old_fabric.switch_guid, fabric.switch_guid)
-    known = place < old_fabric.switches
-    known[known] = old_fabric.switch_guid[place[known]] == fabric.switch_guid[known]
-    return np.where(known, place, -1).astype(np.int32)
 
 
 def reindex(

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.recheck import turns_against
-from routing._kernels.repair import AllowedDependencies, RepairFabric
-from routing._kernels.up_down import climbing
-from routing.reroute.base_fabric import BaseNumbering, slots_without
+from routing._kernels.repair import RepairFabric
+from routing.cdg.acyclic import AcyclicCdg, Cdg
+from routing.reroute.base_fabric import BaseNumbering
 
 MOST_TRIALS = 16
 
 
-def reconnect_order(frame: BaseNumbering, dependencies: AllowedDependencies) -> AllowedDependencies | None:
+def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCdg | None:
     """Return the dependencies with an order of the switches in which each part of the fabric has one root.
 
     A switch that lost all its upward links is an orphan root: paths between its subtree and the rest would go down and
@@ -24,7 +23,7 @@ def reconnect_order(frame: BaseNumbering, dependencies: AllowedDependencies) -> 
 
     Returns
     -------
-    AllowedDependencies or None
+    AcyclicCdg or None
         The argument where there is no orphan root; None where no move removes one.
 
     Notes
@@ -33,20 +32,14 @@ def reconnect_order(frame: BaseNumbering, dependencies: AllowedDependencies) -> 
     """
     if dependencies.position is None or not len(orphan_roots(frame.ground, dependencies.position)):
         return dependencies
-    channels = frame.base.channels
-    kept = dependencies.masks.copy()
-    kept[slots_without(channels, frame.channel)] = 0
+    kept = dependencies.among(frame.channel)
     position: npt.NDArray[np.int32] | None = dependencies.position
     while position is not None and len(tops := orphan_roots(frame.ground, position)):
         joined = _attach_via_neighbour(frame.ground, position, kept, int(tops[0]), len(tops))
         position = joined if joined is not None else _attach_via_child(frame.ground, position, kept, len(tops))
     if position is None:
         return None
-    order = climbing(channels, position)
-    fits = turns_against(channels, (dependencies.masks != 0).astype(np.uint16), order[np.newaxis]) == 0
-    return AllowedDependencies(
-        dependencies.masks if fits else kept, np.tile(order, (len(dependencies.order), 1)), position
-    )
+    return dependencies.along(position, dependencies if dependencies.follows_switches(position) else kept)
 
 
 def orphan_roots(ground: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
@@ -61,20 +54,20 @@ def orphan_roots(ground: RepairFabric, position: npt.NDArray[np.int32]) -> npt.N
 
 
 def _attach_via_neighbour(
-    ground: RepairFabric, position: npt.NDArray[np.int32], masks: npt.NDArray[np.uint16], top: int, tops: int
+    ground: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, top: int, tops: int
 ) -> npt.NDArray[np.int32] | None:
     """Return the order with a neighbour that has another upward path before an orphan root; None if none is valid."""
     near = _neighbours(ground, top)
     joining = near[~cut_off(ground, position)[near]]
     for x in joining[np.argsort(-position[joining])][:MOST_TRIALS].tolist():
         moved = _moved(position, top, x, near[near != x])
-        if _is_better(ground, moved, masks, tops):
+        if _is_better(ground, moved, kept, tops):
             return moved
     return None
 
 
 def _attach_via_child(
-    ground: RepairFabric, position: npt.NDArray[np.int32], masks: npt.NDArray[np.uint16], tops: int
+    ground: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int
 ) -> npt.NDArray[np.int32] | None:
     """Return the order with all cut-off switches right after a switch below them; None if no such order is valid."""
     channels, is_cut_off = ground.channels, cut_off(ground, position)
@@ -88,7 +81,7 @@ def _attach_via_child(
     gates = into[np.sort(np.unique(channels.dst[into], return_index=True)[1])]
     for x, gate in zip(channels.src[gates][:MOST_TRIALS].tolist(), channels.dst[gates].tolist(), strict=False):
         moved = _move_after(position, gate, above, _inverted(ground, position, is_cut_off, x))
-        if _is_better(ground, moved, masks, tops):
+        if _is_better(ground, moved, kept, tops):
             return moved
     return None
 
@@ -133,12 +126,9 @@ def _move_after(
     return _order_of(key)
 
 
-def _is_better(ground: RepairFabric, position: npt.NDArray[np.int32], masks: npt.NDArray[np.uint16], tops: int) -> bool:
+def _is_better(ground: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int) -> bool:
     """Return whether an order has fewer orphan roots, and no dependency in use goes down, then up."""
-    if len(orphan_roots(ground, position)) >= tops:
-        return False
-    order = climbing(ground.channels, position)[np.newaxis]
-    return not turns_against(ground.channels, (masks != 0).astype(np.uint16), order)
+    return len(orphan_roots(ground, position)) < tops and kept.follows_switches(position)
 
 
 def _neighbours(ground: RepairFabric, s: int) -> npt.NDArray[np.int32]:

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from strategies import fabrics
 
 from routing._kernels.fit_ways import NO_LANE, Groups, fit_ways
-from routing._kernels.repair import AllowedDependencies
-from routing._kernels.slots import slot_numbers
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.topologies import generate
@@ -49,7 +47,7 @@ def slow_fit_ways(fabric, lft, groups, graphs, allowed_vls):
 
 
 def masks_of(fabric, graphs):
-    slot, count = slot_numbers(fabric.channels)
+    slot, count = fabric.channels.edges.first, fabric.channels.edges.count
     masks = np.zeros(count, np.uint16)
     for vl, graph in enumerate(graphs):
         for c, n in graph.edges:
@@ -67,7 +65,7 @@ def random_groups(rng, fabric, count, most=3):
 
 def nothing_waits(fabric):
     order = np.tile(np.arange(len(fabric.channels), dtype=np.int32), (VLS, 1))
-    return AllowedDependencies(np.zeros(slot_numbers(fabric.channels)[1], np.uint16), order)
+    return np.zeros(fabric.channels.edges.count, np.uint16), order
 
 
 @examples(40)
@@ -77,16 +75,16 @@ def test_the_kernel_chooses_what_networkx_chooses(fabric, seed):
     lft = ENGINES["minhop"].route(fabric, EngineOptions(threads=1, effort=0.0)).lft.copy()
     lost = rng.random(lft.shape) < 0.02
     lft[lost & (fabric.lids.switch != np.arange(fabric.switches)[:, None])] = 255
-    graphs, dependencies = [networkx.DiGraph() for _ in range(VLS)], nothing_waits(fabric)
+    graphs, (masks, order) = [networkx.DiGraph() for _ in range(VLS)], nothing_waits(fabric)
     for allowed_vls in (np.ones(VLS, bool), rng.random(VLS) < 0.7):
         groups = random_groups(rng, fabric, 20)
-        found, dependencies, _ = fit_ways(
-            fabric.channels, fabric.lids.switch, lft, groups, dependencies=dependencies, allowed_vls=allowed_vls
+        found, masks, order, _ = fit_ways(
+            fabric.channels, fabric.lids.switch, lft, groups, masks=masks, order=order, allowed_vls=allowed_vls
         )
         assert found.tolist() == slow_fit_ways(fabric, lft, groups, graphs, allowed_vls)
-        assert np.array_equal(dependencies.masks, masks_of(fabric, graphs))
+        assert np.array_equal(masks, masks_of(fabric, graphs))
         for vl, graph in enumerate(graphs):
-            assert all(dependencies.order[vl, c] < dependencies.order[vl, n] for c, n in graph.edges)
+            assert all(order[vl, c] < order[vl, n] for c, n in graph.edges)
 
 
 @pytest.mark.parametrize(("kind", "size"), [("ring", "9"), ("torus", "4x4"), ("torus", "3x3x3"), ("hypercube", "4")])
@@ -96,27 +94,23 @@ def test_ways_that_close_a_cycle_together_only(kind, size):
     lft = ENGINES["minhop"].route(fabric, EngineOptions(threads=1, effort=0.0)).lft
     for most in (2, 4, 8, 16, 40):
         groups, graphs = random_groups(rng, fabric, 24, most), [networkx.DiGraph() for _ in range(VLS)]
-        dependencies = nothing_waits(fabric)
-        found, dependencies, _ = fit_ways(
-            fabric.channels, fabric.lids.switch, lft, groups, dependencies=dependencies, allowed_vls=np.ones(VLS, bool)
+        masks, order = nothing_waits(fabric)
+        found, masks, order, _ = fit_ways(
+            fabric.channels, fabric.lids.switch, lft, groups, masks=masks, order=order, allowed_vls=np.ones(VLS, bool)
         )
         assert found.tolist() == slow_fit_ways(fabric, lft, groups, graphs, np.ones(VLS, bool))
-        assert np.array_equal(dependencies.masks, masks_of(fabric, graphs))
+        assert np.array_equal(masks, masks_of(fabric, graphs))
 
 
 def test_a_budget_that_is_used_up_places_nothing_more():
     fabric, rng = generate("ring", ["6"]), np.random.default_rng(1)
     lft = ENGINES["minhop"].route(fabric, EngineOptions(threads=1, effort=0.0)).lft
-    masks = np.zeros(slot_numbers(fabric.channels)[1], np.uint16)
+    masks = np.zeros(fabric.channels.edges.count, np.uint16)
     order = np.tile(np.arange(len(fabric.channels), dtype=np.int32)[::-1], (VLS, 1))
     arguments = (fabric.channels, fabric.lids.switch, lft, random_groups(rng, fabric, 60))
-    whole, _, left = fit_ways(
-        *arguments, dependencies=AllowedDependencies(masks, order), allowed_vls=np.ones(VLS, bool), budget=10_000
-    )
+    whole, _, _, left = fit_ways(*arguments, masks=masks, order=order, allowed_vls=np.ones(VLS, bool), budget=10_000)
     assert 0 < left < 10_000
-    part, _, left = fit_ways(
-        *arguments, dependencies=AllowedDependencies(masks, order), allowed_vls=np.ones(VLS, bool), budget=5
-    )
+    part, _, _, left = fit_ways(*arguments, masks=masks, order=order, allowed_vls=np.ones(VLS, bool), budget=5)
     reached = 1 + int(np.flatnonzero(part != NO_LANE).max())
     assert 0 < reached < len(part) / 2
     assert np.array_equal(part[:reached], whole[:reached])

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics
 
-from routing._kernels.slots import slot_numbers
 from routing._kernels.up_down import climbing, up_down
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -46,9 +45,9 @@ def slow_up_down(fabric, slot, dependencies):
 @examples(80)
 @given(fabrics(connected=False, min_switches=0, max_switches=9), st.integers(0, 1000), st.floats(0.0, 0.4))
 def test_an_order_is_found_wherever_there_is_one(fabric, seed, share):
-    slot, count = slot_numbers(fabric.channels)
+    slot, count = fabric.channels.edges.first, fabric.channels.edges.count
     dependencies = (np.random.default_rng(seed).random(count) < share).astype(np.uint16)
-    position = up_down(fabric.channels, slot, dependencies)
+    position = up_down(fabric.channels, dependencies)
     assert (position is not None) == slow_up_down(fabric, slot, dependencies)
     if position is not None:
         assert sorted(position.tolist()) == list(range(fabric.switches))
@@ -72,4 +71,4 @@ def test_turns_climb_that_lead_up_then_down(fabric, seed):
 def test_up_down_tables_have_one():
     fabric = generate("kary-ntree", ["4", "3"])
     proof = prove(fabric, ENGINES["updn"].route(fabric, EngineOptions(threads=1, effort=0.1)))
-    assert up_down(fabric.channels, slot_numbers(fabric.channels)[0], proof.dependencies) is not None
+    assert up_down(fabric.channels, proof.cdg.masks) is not None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ibsim_fixtures.lab import Lab
-from routing.deadlock.certificate import check_certificate
+from routing.cdg.certificate import check_certificate
 from routing.deadlock.proof import prove
 from routing.formats.fabric_files import write_net
 from routing.topologies import generate

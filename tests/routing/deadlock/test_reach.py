@@ -3,7 +3,7 @@ import pytest
 from slow_proof import shortest_path_tables
 from strategies import random_fabric, ring_fabric
 
-from routing.deadlock.certificate import check_certificate
+from routing.cdg.certificate import check_certificate
 from routing.deadlock.proof import prove
 from routing.errors import TableError
 from routing.fabric import NodeKind

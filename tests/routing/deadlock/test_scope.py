@@ -7,7 +7,7 @@ import pytest
 from slow_proof import prove_slowly, shortest_cycle
 
 from ibsim_fixtures.catalogue import FIXTURES
-from routing.deadlock.certificate import check_certificate
+from routing.cdg.certificate import check_certificate
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions

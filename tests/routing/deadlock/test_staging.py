@@ -9,14 +9,13 @@ from ghosts import NEW_ORDER, OLD_ORDER, ring, up_down
 from hypothesis import given
 from slow_mixed import MixedWalker, mixed_slowly, starts_slowly, transitions
 
-from routing._kernels.slots import Slots
+from routing.cdg.acyclic import Cdg
 from routing.deadlock import by_column, staging
 from routing.deadlock.proof import prove
 from routing.deadlock.staging import stage
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.reroute import Published, reroute
-from routing.reroute.base_fabric import renumber_dependencies
 from routing.reroute.translate import translate
 from routing.tables import Provenance, Routing
 from routing.topologies import generate
@@ -70,8 +69,8 @@ def check(fabric, old, new, stages, *, replies=False):
 def known_of(fabric, old, new, *, replies):
     """What both tables are proven to make wait, if they are proven for as much."""
     proofs = prove(fabric, old), prove(fabric, new)
-    if all(p.dependencies is not None and (p.strength == "reversible" or not replies) for p in proofs):
-        return proofs[0].dependencies | proofs[1].dependencies
+    if all(p.cdg is not None and (p.strength == "reversible" or not replies) for p in proofs):
+        return proofs[0].cdg | proofs[1].cdg
     return None
 
 
@@ -123,12 +122,12 @@ def test_large_tables_have_rounds_if_old_and_new_ones_may_wait_together(replies,
 
 def known_graph(fabric, known):
     """What is known to wait, channel by channel and VL."""
-    channels, slot = fabric.channels, Slots.of(fabric).slot
+    channels, slot = fabric.channels, fabric.channels.edges.first
     graph = nx.DiGraph()
     for c in range(len(channels)):
         behind = range(channels.first[channels.dst[c]], channels.first[channels.dst[c] + 1])
         for k, e in enumerate(behind):
-            graph.add_edges_from(((c, vl), (e, vl)) for vl in range(16) if known[slot[c] + k] >> vl & 1)
+            graph.add_edges_from(((c, vl), (e, vl)) for vl in range(16) if known.masks[slot[c] + k] >> vl & 1)
     return graph
 
 
@@ -219,7 +218,7 @@ def test_columns_with_one_change_need_not_be_followed(case):
     """Beside what both tables are known to make wait, they are in the first round; the others are as without."""
     baseline, fabric, found = repaired(*case)
     old, new = translate(baseline.routing, baseline.fabric, fabric), found.routing
-    known = renumber_dependencies(baseline.proof.dependencies, baseline.fabric, fabric) | found.proof.dependencies
+    known = baseline.proof.cdg.onto(fabric) | found.proof.cdg
     changes = (old.lft != new.lft).sum(axis=0)
     assert (changes == 1).any()
     stages = stage(fabric, old, new, known=known)
@@ -232,7 +231,7 @@ def test_columns_with_one_change_need_not_be_followed(case):
 def told_of(*case):
     """A repair, with what both tables are known to make wait."""
     baseline, fabric, found = repaired(*case)
-    known = renumber_dependencies(baseline.proof.dependencies, baseline.fabric, fabric) | found.proof.dependencies
+    known = baseline.proof.cdg.onto(fabric) | found.proof.cdg
     return fabric, translate(baseline.routing, baseline.fabric, fabric), found.routing, known
 
 
@@ -288,7 +287,7 @@ def test_columns_with_one_change_count_for_nothing_however_many_there_are(large,
 
 def test_large_tables_whose_old_and_new_entries_cannot_wait_together_have_no_rounds(large):
     fabric, old, new = pulled("torus", ["4x4"], "dfsssp", 0)
-    known = np.full(Slots.of(fabric).count, 0xFFFF, np.uint16)
+    known = Cdg(fabric, np.full(fabric.channels.edges.count, 0xFFFF, np.uint16))
     assert stage(fabric, old, new, known=known) is None
 
 

@@ -9,7 +9,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing.deadlock.cdg import dependency_graph
+from routing.cdg.trace import dependency_graph
 from routing.deadlock.waitfor import Knot, WaitFor
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions

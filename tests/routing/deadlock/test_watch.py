@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slow_proof import routed
 
+from routing.cdg.trace import dependency_graph
 from routing.counters import Readings, check_lids, empty_counters, read_channels
-from routing.deadlock.cdg import dependency_graph
 from routing.deadlock.waitfor import WaitFor
 from routing.deadlock.watch import loops_pointed_at
 from routing.engines import ENGINES

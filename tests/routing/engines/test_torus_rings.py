@@ -3,7 +3,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from routing._kernels.layering import turns
 from routing._kernels.mirror import LinkBundles
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -36,7 +35,10 @@ def test_every_pair_has_a_layer_both_ways_and_every_layer_an_order(size):
     fabric, rings, maker = rings_of("torus", size, cas=1)
     trunks = LinkBundles.between_switches(fabric.channels, maker.inverse_capacity)
     hop, (avoid, order) = rings.hops(fabric, trunks), rings.cuts(fabric)
-    number = {turn: i for i, turn in enumerate(zip(*(part.tolist() for part in turns(fabric.channels)), strict=True))}
+    number = {
+        turn: i
+        for i, turn in enumerate(zip(*(part.tolist() for part in fabric.channels.edges.channels()), strict=True))
+    }
     distance = np.array(fabric.graph.distances())
     every = (1 << rings.layers) - 1
     for a in range(fabric.switches):

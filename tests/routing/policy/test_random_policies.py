@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from routing_cases import shortest
 from strategies import fabrics
 
-from routing.deadlock.cdg import dependency_graph
+from routing.cdg.trace import dependency_graph
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import OptionError

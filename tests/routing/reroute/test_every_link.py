@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ibsim_fixtures.catalogue import FIXTURES
-from routing.deadlock.certificate import check_certificate
+from routing.cdg.certificate import check_certificate
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions

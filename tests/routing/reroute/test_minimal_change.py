@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from strategies import fabrics
 
 from ibsim_fixtures.catalogue import FIXTURES
-from routing.deadlock.cdg import common_lanes, vl_bits
-from routing.deadlock.certificate import check_certificate
+from routing.cdg.certificate import check_certificate
+from routing.cdg.trace import common_lanes, vl_bits
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions

@@ -8,14 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Sketch, fabrics, random_fabric
 
-from routing._kernels.recheck import turns_against
-from routing._kernels.slots import slot_numbers
+from routing.counterparts import channel_numbers
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import NodeKind
 from routing.reroute import Published, precompute, reroute
-from routing.reroute.base_fabric import channel_numbers, renumber_dependencies
 from routing.reroute.baseline import restore_baseline_entries
 from routing.reroute.translate import same_devices, translate_tables
 from routing.topologies import generate
@@ -28,52 +26,9 @@ def published(fabric, engine):
     return Published(fabric, routing, prove(fabric, routing, threads=1))
 
 
-def some_masks(fabric, seed):
-    """Random masks, zero in slots that are no turns."""
-    (slot, count), channels = slot_numbers(fabric.channels), fabric.channels
-    masks = np.zeros(count, np.uint16)
-    for c, s in enumerate(channels.dst.tolist()):
-        size = channels.first[s + 1] - channels.first[s]
-        masks[slot[c] : slot[c] + size] = np.random.default_rng((seed, c)).integers(0, 4, size)
-    return masks
-
-
-def turns(fabric, masks):
-    """Mask of each turn by what it is whatever the numbering: two switches with their out-ports."""
-    slot, channels = slot_numbers(fabric.channels)[0], fabric.channels
-    return {
-        (int(channels.src[c]), int(channels.port[c]), int(channels.port[n])): int(masks[slot[c] + k])
-        for c, s in enumerate(channels.dst.tolist())
-        for k, n in enumerate(range(channels.first[s], channels.first[s + 1]))
-    }
-
-
 def pulled(fabric, seed, most=4):
     links, rng = np.unique(fabric.channels.link), np.random.default_rng(seed)
     return fabric.without_links(rng.permutation(links)[: rng.integers(0, most)].tolist())
-
-
-@examples(60)
-@given(fabrics(connected=False, min_switches=1, max_switches=8), st.integers(0, 1000))
-def test_masks_follow_their_turns(fabric, seed):
-    less, other, masks = pulled(fabric, seed), pulled(fabric, seed + 1), some_masks(fabric, seed)
-    whole, fewer = turns(fabric, masks), renumber_dependencies(masks, fabric, less)
-    assert turns(less, fewer) == {turn: whole[turn] for turn in turns(less, fewer)}
-    for there in (fabric, other):
-        got, had = turns(there, renumber_dependencies(fewer, less, there)), turns(less, fewer)
-        assert got == {turn: had.get(turn, 0) for turn in got}
-
-
-@examples(40)
-@given(fabrics(connected=False, min_switches=1, max_switches=8), st.integers(0, 1000))
-def test_turns_that_do_not_climb_are_counted(fabric, seed):
-    masks, channels = some_masks(fabric, seed), fabric.channels
-    order = np.array([np.random.default_rng(seed + k).permutation(len(channels)) for k in range(2)], np.int32)
-    slot, against = slot_numbers(channels)[0], 0
-    for c, s in enumerate(channels.dst.tolist()):
-        for k, n in enumerate(range(channels.first[s], channels.first[s + 1])):
-            against += sum(masks[slot[c] + k] >> vl & 1 and order[vl, c] >= order[vl, n] for vl in range(2))
-    assert turns_against(channels, masks, order) == against
 
 
 @examples(60)

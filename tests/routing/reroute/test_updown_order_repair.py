@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from strategies import fabrics
 
 from ibsim_fixtures.catalogue import FIXTURES
-from routing._kernels.slots import slot_numbers
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -46,13 +45,13 @@ def ends(graph):
 
 def valleys(frame, masks, position, *, alive):
     """Turns in use that lead down and up again, over channels that are there or over all."""
-    (slot, _), channels, found = slot_numbers(frame.base.channels), frame.base.channels, 0
+    channels, found = frame.base.channels, 0
     for c, s in enumerate(channels.dst.tolist()):
         for k, n in enumerate(range(channels.first[s], channels.first[s + 1])):
             if alive and not (frame.ground.alive[c] and frame.ground.alive[n]):
                 continue
             down, up = position[channels.src[c]] < position[s], position[channels.dst[n]] < position[s]
-            found += bool(masks[slot[c] + k] and down and up)
+            found += bool(masks[channels.edges.first[c] + k] and down and up)
     return found
 
 

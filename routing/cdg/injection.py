@@ -14,7 +14,7 @@ Masks = npt.NDArray[np.uint16]
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
+class InjectionPoints:
     """Injection points of packets: the switches, or each of their ports.
 
     Attributes
@@ -38,14 +38,14 @@ class Entries:
         return len(self.switch)
 
     @classmethod
-    def by_switch(cls, fabric: Fabric) -> Entries:
+    def by_switch(cls, fabric: Fabric) -> InjectionPoints:
         """Build one injection point for each switch.  Cost: O(S + L log L)."""
         rows = np.arange(fabric.switches, dtype=np.int32)
         lid = np.flatnonzero(fabric.lids.switch >= 0)
         return cls._of(rows, np.zeros(len(rows), np.uint8), fabric.terminals_at > 0, lid, fabric.lids.switch[lid])
 
     @classmethod
-    def by_port(cls, fabric: Fabric) -> Entries:
+    def by_port(cls, fabric: Fabric) -> InjectionPoints:
         """Build one injection point for each switch itself, then one for each port with a CA or router.
 
         Cost: O(S + L log L).
@@ -68,16 +68,16 @@ class Entries:
         endport: npt.NDArray[np.bool_],
         lid: npt.NDArray[np.int64],
         place: npt.NDArray[np.int64] | npt.NDArray[np.int32],
-    ) -> Entries:
+    ) -> InjectionPoints:
         by_place = np.argsort(place, kind="stable")
         first = np.searchsorted(place[by_place], np.arange(len(switch) + 1))
         return cls(switch, port, endport, lid[by_place], first.astype(np.int64))
 
-    def without_switches(self, fabric: Fabric) -> Entries:
+    def without_switches(self, fabric: Fabric) -> InjectionPoints:
         """Return the injection points without the LIDs of switches."""
         keep = fabric.lids.port[self.lid] > 0
         before = np.concatenate([[0], np.cumsum(keep)])
-        return Entries(self.switch, self.port, self.endport, self.lid[keep], before[self.first])
+        return InjectionPoints(self.switch, self.port, self.endport, self.lid[keep], before[self.first])
 
     def any_of(self, masks: Masks) -> Masks:
         """Return uint16[..., N]: masks of the LIDs in :attr:`lid` (last axis), OR-ed over the LIDs of each point."""
@@ -88,9 +88,9 @@ class Entries:
         return result
 
 
-def entering(
+def injected_traffic(
     fabric: Fabric,
-    entries: Entries,
+    entries: InjectionPoints,
     sls: Sequence[npt.NDArray[np.uint8]],
     bit: Masks,
     columns: npt.NDArray[np.int64],

@@ -7,7 +7,7 @@ from hypothesis import given
 from slow_proof import prove_slowly, routed, shortest_path_tables
 from strategies import random_fabric
 
-from routing.deadlock.certificate import Certificate, check_certificate
+from routing.cdg.certificate import Certificate, check_certificate
 from routing.deadlock.proof import prove
 from routing.errors import FalseCertificate, TableError
 from routing.tables import Provenance, Routing, identity_sl2vl

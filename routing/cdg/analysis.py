@@ -10,24 +10,14 @@ import numpy.typing as npt
 
 from routing._kernels.cdg import Trace, trace, trace_endports
 from routing._kernels.cdg_lanes import LaneTrace, trace_lanes, trace_lanes_endports
-from routing._kernels.dependencies import Dependencies
+from routing._kernels.dependencies import sort_channels
 from routing._kernels.slots import Slots
-from routing.deadlock.cdg import (
-    REPLIES,
-    DependencyGraph,
-    common_lanes,
-    from_lane_masks,
-    from_masks,
-    least_cycle,
-    possible_turns,
-    vl_bits,
-)
-from routing.deadlock.certificate import Certificate, Scope, Strength
+from routing.cdg.acyclic import AcyclicCdg
+from routing.cdg.certificate import Certificate, Scope, Strength
+from routing.cdg.graph import Cycle, DependencyGraph
+from routing.cdg.trace import REPLIES, common_lanes, vl_bits, vl_masks
 from routing.fabric import Fabric
 from routing.tables import Routing
-
-Cycle = list[tuple[int, int]]
-"""(channel, VL) of each member of a cycle."""
 
 _STRENGTHS: tuple[tuple[bool, Strength], ...] = ((True, "reversible"), (False, "forward"))
 _SCOPES: tuple[tuple[bool, Scope], ...] = ((True, "all"), (False, "endports"))
@@ -48,9 +38,9 @@ class Findings:
         Highest VL in use + 1.
     certificate
         The certificate; None if requests from or to CAs and routers form a credit loop.
-    dependencies
-        uint16[slots], mask of the VLs on which the certificate's traffic has each dependency; None if there is no
-        certificate, or if VLs change from hop to hop.
+    cdg
+        CDG of the certificate's traffic, with its order; None if there is no certificate, or if VLs change from hop to
+        hop.
     loop, reply_loop
         A shortest cycle of requests from or to CAs and routers; a shortest cycle of these requests and their replies.
     switch_loop
@@ -65,7 +55,7 @@ class Findings:
     dropped: int
     vls: int
     certificate: Certificate | None
-    dependencies: npt.NDArray[np.uint16] | None
+    cdg: AcyclicCdg | None
     loop: Cycle | None
     reply_loop: Cycle | None
     switch_loop: Cycle | None
@@ -108,7 +98,7 @@ def _fixed_lanes(
         dropped=0 if vl_bit.all() else _count_dropped(fabric, routing, found, vl_bit),
         vls=graphs.vls,
         certificate=certificate,
-        dependencies=None if certificate is None else graphs.dependencies(certificate),
+        cdg=None if certificate is None else graphs.cdg(certificate),
         loop=loop,
         reply_loop=reply_loop,
         switch_loop=switch_loop,
@@ -127,7 +117,7 @@ def _changing_lanes(fabric: Fabric, routing: Routing, threads: int, explain: boo
         dropped=found.dropped,
         vls=graphs.vls(replies=False) if certificate is None else len(certificate.order),
         certificate=certificate,
-        dependencies=None,
+        cdg=None,
         loop=loop,
         reply_loop=reply_loop,
         switch_loop=switch_loop,
@@ -172,26 +162,24 @@ class _FixedLanes:
             self._dep[switch_pairs] = trace_endports(
                 self._fabric, self._routing, self._slots, self._vl_bit, self.found, threads=self._threads
             )
-        graph = Dependencies(channels.first, channels.dst, self._slots.slot, self._dep[switch_pairs])
         lanes = np.arange(self.vls, dtype=np.uint8) + np.uint8(REPLIES if replies else 0)
-        order, ordered = graph.order(lanes, threads=self._threads)
+        order = sort_channels(channels, self._dep[switch_pairs], lanes, threads=self._threads)
         self._order[replies, switch_pairs] = order
-        return order if (ordered == len(channels)).all() else None
+        return order if (order >= 0).all() else None
 
-    def dependencies(self, certificate: Certificate) -> npt.NDArray[np.uint16]:
-        """Return uint16[slots], mask of the VLs on which a certificate's traffic has each dependency."""
-        dep = self._dep[certificate.scope == "all"]
-        return (dep >> np.uint32(REPLIES if certificate.strength == "reversible" else 0)).astype(np.uint16)
+    def cdg(self, certificate: Certificate) -> AcyclicCdg:
+        """Return the channel dependency graph of a certificate's traffic."""
+        masks = vl_masks(self._dep[certificate.scope == "all"], replies=certificate.strength == "reversible")
+        return AcyclicCdg(self._fabric, masks, certificate.order)
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
         """Return a shortest cycle among the channels that :meth:`order` could not sort."""
         dep = self._dep[switch_pairs]
-        with_replies, alone = dep >> np.uint32(REPLIES), dep & np.uint32(0xFFFF)
+        with_replies, alone = (vl_masks(dep, replies=included) for included in (True, False))
         other = self._cycle.get((not replies, switch_pairs))
         if other is not None and np.array_equal(with_replies, alone):
             return other
-        turns, order = possible_turns(self._fabric, self._slots), self._order[replies, switch_pairs]
-        found = _shortest_open(self._fabric, turns, with_replies if replies else alone, order)
+        found = _shortest_open(self._fabric, with_replies if replies else alone, self._order[replies, switch_pairs])
         self._cycle[replies, switch_pairs] = found
         return found
 
@@ -202,7 +190,6 @@ class _ChangingLanes:
     def __init__(self, fabric: Fabric, routing: Routing, threads: int) -> None:
         self._fabric, self._routing, self._threads = fabric, routing, threads
         self._slots = Slots.of(fabric)
-        self._turns = possible_turns(fabric, self._slots)
         self._found: dict[bool, LaneTrace] = {}
         self._graphs: dict[tuple[bool, bool], DependencyGraph] = {}
 
@@ -219,11 +206,10 @@ class _ChangingLanes:
         return max(1, self.trace(replies=replies).lanes.bit_length())
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
-        order, acyclic = self._graph(replies, switch_pairs).order()
-        return order if acyclic else None
+        return self._graph(replies, switch_pairs).order()
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        return _shortest(self._fabric, self._graph(replies, switch_pairs))
+        return self._graph(replies, switch_pairs).shortest_cycle(self._fabric)
 
     def _graph(self, replies: bool, switch_pairs: bool) -> DependencyGraph:
         if (replies, switch_pairs) not in self._graphs:
@@ -233,13 +219,10 @@ class _ChangingLanes:
                 dep = trace_lanes_endports(
                     self._fabric, self._routing, self._slots, found, replies=replies, threads=self._threads
                 )
-            channels, vls = len(self._fabric.channels), self.vls(replies=replies)
-            self._graphs[replies, switch_pairs] = from_lane_masks(self._turns, dep[self._turns[:, 2]], channels, vls)
+            self._graphs[replies, switch_pairs] = DependencyGraph.of_changing_vls(
+                self._fabric.channels, dep, self.vls(replies=replies)
+            )
         return self._graphs[replies, switch_pairs]
-
-
-def _shortest(fabric: Fabric, graph: DependencyGraph) -> Cycle:
-    return graph.shortest_cycle(enough=least_cycle(fabric, graph))
 
 
 def _lanes_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], found: Trace) -> int:
@@ -250,14 +233,13 @@ def _lanes_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16]
     return max(1, int(np.bitwise_or.reduce(used, initial=0)).bit_length())
 
 
-def _shortest_open(
-    fabric: Fabric, turns: npt.NDArray[np.int64], dep: npt.NDArray[np.uint32], order: npt.NDArray[np.int32]
-) -> Cycle:
+def _shortest_open(fabric: Fabric, masks: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> Cycle:
     """Return a shortest cycle among the channels without a position in the order."""
     open_lanes = np.bitwise_or.reduce((order < 0) << np.arange(len(order))[:, None], axis=0)
-    masks = dep[turns[:, 2]] & open_lanes[turns[:, 0]] & open_lanes[turns[:, 1]]
-    graph = from_masks(turns, masks.astype(np.uint16), len(fabric.channels), len(order))
-    return _shortest(fabric, graph)
+    edges, is_open = fabric.channels.edges, np.zeros_like(masks)
+    before, after = edges.channels()
+    is_open[edges.numbers()] = open_lanes[before] & open_lanes[after]
+    return DependencyGraph.of_masks(fabric.channels, masks & is_open).shortest_cycle(fabric)
 
 
 def _count_dropped(fabric: Fabric, routing: Routing, found: Trace, vl_bit: npt.NDArray[np.uint16]) -> int:

@@ -1,0 +1,143 @@
+"""The channel dependency graph over pairs (channel, VL): its cycles, and its form for other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import igraph
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels import digraph
+from routing.fabric import Channels, Fabric
+
+if TYPE_CHECKING:
+    import networkx
+
+
+Cycle = list[tuple[int, int]]
+"""(channel, VL) of each member of a cycle."""
+
+
+@dataclass(frozen=True, eq=False)
+class DependencyGraph:
+    """Channel dependency graph over pairs (channel, VL).
+
+    Number ``vl * channels + channel`` stands for a channel on a VL.
+
+    Attributes
+    ----------
+    channels
+        Number of channels (C).
+    vls
+        Number of VLs (V).
+    first, to
+        int32[V*C+1], int32[D]: ``v`` depends on ``to[first[v]:first[v+1]]``, ascending.
+    """
+
+    channels: int
+    vls: int
+    first: npt.NDArray[np.int32]
+    to: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.to)
+
+    @property
+    def source(self) -> npt.NDArray[np.int64]:
+        """int64[D], the source of each edge; ``to`` has their targets."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+    @classmethod
+    def of(
+        cls, channels: int, vls: int, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64]
+    ) -> DependencyGraph:
+        """Build the graph from distinct edges, sorted by source, then by target.  Cost: O(D + V C)."""
+        first = np.zeros(channels * vls + 1, np.int32)
+        np.cumsum(np.bincount(source, minlength=channels * vls), out=first[1:])
+        return cls(channels, vls, first, target.astype(np.int32))
+
+    @classmethod
+    def of_masks(cls, channels: Channels, masks: npt.NDArray[np.uint16]) -> DependencyGraph:
+        """Build the graph of packets that keep their VL, from the mask of VLs of each possible edge (uint16[edges]).
+
+        Cost: O(V T).
+        """
+        before, after = channels.edges.channels()
+        masks, count = masks[channels.edges.numbers()], len(channels)
+        vls = max(1, int(np.bitwise_or.reduce(masks, initial=0)).bit_length())
+        used = [np.flatnonzero(masks >> vl & 1) for vl in range(vls)]
+        source = [before[rows] + vl * count for vl, rows in enumerate(used)]
+        target = [after[rows] + vl * count for vl, rows in enumerate(used)]
+        return cls.of(count, vls, np.concatenate(source), np.concatenate(target))
+
+    @classmethod
+    def of_changing_vls(cls, channels: Channels, masks: npt.NDArray[np.uint16], vls: int) -> DependencyGraph:
+        """Build the graph of packets that may change their VL from hop to hop.
+
+        ``masks`` are uint16[edges, V]: for each possible edge and each VL of its source, the VLs of its target.
+        Cost: O(V T + D log D).
+        """
+        before, after = channels.edges.channels()
+        masks, count = masks[channels.edges.numbers(), :vls], len(channels)
+        row, own = np.nonzero(masks)
+        bits = masks[row, own]
+        pairs = [(np.flatnonzero(bits >> vl & 1), vl) for vl in range(vls)]
+        source = np.concatenate([before[row[k]] + own[k] * count for k, _ in pairs])
+        target = np.concatenate([after[row[k]] + vl * count for k, vl in pairs])
+        by_source = np.lexsort((target, source))
+        return cls.of(count, vls, source[by_source], target[by_source])
+
+    @classmethod
+    def union(cls, graphs: Sequence[DependencyGraph]) -> DependencyGraph:
+        """Return the union of graphs over the same channels.  Cost: O(D log D)."""
+        channels, vls = graphs[0].channels, max(graph.vls for graph in graphs)
+        size = np.int64(max(channels * vls, 1))
+        pairs = np.unique(np.concatenate([graph.source * size + graph.to for graph in graphs]))
+        return cls.of(channels, vls, pairs // size, pairs % size)
+
+    def among(self, vertices: npt.NDArray[np.bool_]) -> DependencyGraph:
+        """Return the graph with only the edges between these pairs (channel, VL), bool[V*C]."""
+        source = self.source
+        kept = vertices[source] & vertices[self.to]
+        return DependencyGraph.of(self.channels, self.vls, source[kept], self.to[kept].astype(np.int64))
+
+    def name(self, number: int) -> tuple[int, int]:
+        """Return (channel, VL) of a number."""
+        return number % self.channels, number // self.channels
+
+    def order(self) -> npt.NDArray[np.int32] | None:
+        """Return int32[V, C], one topological order over all pairs; None if there is a cycle."""
+        place, placed = digraph.order(self.first, self.to)
+        return place.reshape(self.vls, self.channels) if placed == len(place) else None
+
+    def shortest_cycle(self, fabric: Fabric | None = None) -> Cycle:
+        """Return a shortest cycle, or an empty list.
+
+        If no packet returns over the cable on which it came, a cycle of channels is a circuit of the fabric.  So with
+        the fabric given, the search ends at a cycle as short as its girth.
+        """
+        enough = 0 if fabric is None else self._least_cycle(fabric)
+        return [self.name(number) for number in digraph.shortest_cycle(self.first, self.to, enough=enough)]
+
+    def _least_cycle(self, fabric: Fabric) -> int:
+        """Return a lower bound of the length of cycles."""
+        channels = fabric.channels
+        if (channels.dst[self.to % self.channels] == channels.src[self.source % self.channels]).any():
+            return 2
+        girth = fabric.graph.as_undirected(mode="collapse").girth()
+        return int(girth) if np.isfinite(girth) else 2
+
+    def to_igraph(self) -> igraph.Graph:
+        """Return a directed igraph graph over all V*C numbers."""
+        return igraph.Graph(n=len(self.first) - 1, edges=np.column_stack([self.source, self.to]), directed=True)
+
+    def to_networkx(self) -> networkx.DiGraph:
+        """Return a networkx graph of the pairs (channel, VL) that have any dependency."""
+        import networkx  # noqa: PLC0415 - no command needs it, and its import would slow each of them down
+
+        graph, pairs = networkx.DiGraph(), (self.source.tolist(), self.to.tolist())
+        graph.add_edges_from((self.name(a), self.name(b)) for a, b in zip(*pairs, strict=True))
+        return graph

@@ -1,0 +1,61 @@
+"""Renumber the VL masks of CDG edges for another fabric, across lost or new channels."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.counterparts import channel_numbers
+from routing.fabric import Channels, Fabric
+
+
+def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
+    """Return VL masks of CDG edges in the edge numbers of ``base``; edges over channels that it lacks are left out."""
+    if np.array_equal(fabric.switch_guid, base.switch_guid):
+        fewer, more = (base, fabric) if len(base.channels) < len(fabric.channels) else (fabric, base)
+        number = channel_numbers(fewer, more)
+        if (number >= 0).all():
+            there = edges_without(more.channels, number)
+            return np.delete(masks, there) if fewer is base else _spread(masks, there)
+    return _moved_one_by_one(masks, fabric, base)
+
+
+def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> npt.NDArray[np.uint16]:
+    """Return the masks with zeros inserted at these numbers of the result (a number may be there more than once)."""
+    known = np.ones(len(masks) + len(np.unique(between)), bool)
+    known[between] = False
+    out = np.zeros(len(known), np.uint16)
+    out[known] = masks
+    return out
+
+
+def edges_without(channels: Channels, left: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Return the numbers of the edges from or into any channel other than those in ``left``."""
+    gone = np.ones(len(channels), bool)
+    gone[left] = False
+    edges, into = channels.edges, channels.into_first
+    first, end = edges.first, np.append(edges.first, edges.count)[1:]
+    numbers = [np.zeros(0, np.int64)]
+    for c in np.flatnonzero(gone).tolist():
+        s = channels.src[c]
+        numbers.append(np.arange(first[c], end[c]))
+        numbers.append(first[channels.into[into[s] : into[s + 1]]].astype(np.int64) + c - channels.first[s])
+    return np.concatenate(numbers)
+
+
+def _moved_one_by_one(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
+    mine, theirs = fabric.channels, base.channels
+    first, number = mine.edges.first, channel_numbers(fabric, base)
+    out = np.zeros(theirs.edges.count, np.uint16)
+    if not len(first):
+        return out
+    taken = np.flatnonzero(masks[first[0] :]) + int(first[0])
+    before = np.searchsorted(first, taken, side="right") - 1
+    k = taken - first[before]
+    real = k < mine.edges.degree[before]
+    taken, before, k = taken[real], before[real], k[real]
+    source, target = number[before], number[mine.edges.after[before] + k]
+    both = (source >= 0) & (target >= 0)
+    taken, source, target = taken[both], source[both], target[both]
+    out[theirs.edges.first[source] + target - theirs.edges.after[source]] = masks[taken]
+    return out

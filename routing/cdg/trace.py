@@ -1,0 +1,112 @@
+"""Trace the channel dependency graph from tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.cdg import trace, trace_endports
+from routing._kernels.cdg_lanes import trace_lanes, trace_lanes_endports
+from routing._kernels.slots import Slots
+from routing.cdg.acyclic import AcyclicCdg, Cdg
+from routing.cdg.certificate import Certificate
+from routing.cdg.graph import DependencyGraph
+from routing.fabric import Fabric
+from routing.tables import DATA_VLS, Routing, identity_sl2vl
+
+REPLIES = 16
+"""First bit of the half of an edge's mask in a trace that includes replies."""
+
+
+def dependency_graph(
+    fabric: Fabric, routing: Routing, *, replies: bool = False, switch_pairs: bool = True, threads: int = 2
+) -> DependencyGraph:
+    """Build the channel dependency graph of tables.
+
+    ``replies``: include the replies to all requests; ``switch_pairs``: include switch-to-switch traffic.
+
+    Raises
+    ------
+    TableError
+        The shapes do not fit the fabric.
+    """
+    routing.check_shapes(fabric)
+    row = common_lanes(routing)
+    if row is not None:
+        traffic = {"replies": replies, "switch_pairs": switch_pairs}
+        return trace_cdg(fabric, routing, vl_bits(row), **traffic, threads=threads).graph()
+    slots = Slots.of(fabric)
+    found = trace_lanes(fabric, routing, slots, replies=replies, threads=threads)
+    masks = found.dep
+    if not switch_pairs:
+        masks = trace_lanes_endports(fabric, routing, slots, found, replies=replies, threads=threads)
+    return DependencyGraph.of_changing_vls(fabric.channels, masks, max(1, found.lanes.bit_length()))
+
+
+def trace_cdg(
+    fabric: Fabric,
+    routing: Routing,
+    vl_bit: npt.NDArray[np.uint16],
+    *,
+    replies: bool,
+    switch_pairs: bool,
+    threads: int,
+) -> Cdg:
+    """Follow every route of tables that do not change VLs, and return the CDG.
+
+    Parameters
+    ----------
+    fabric, routing
+        The fabric and its tables.
+    vl_bit
+        uint16[16], 1 << VL of each SL, 0 for SLs to leave out.
+    replies, switch_pairs
+        Whether to include the replies to all requests, and switch-to-switch traffic.
+    threads
+        Worker threads.
+
+    Notes
+    -----
+    Cost: that of a proof.
+    """
+    slots = Slots.of(fabric)
+    found = trace(fabric, routing, slots, vl_bit, threads=threads)
+    dep = found.dep if switch_pairs else trace_endports(fabric, routing, slots, vl_bit, found, threads=threads)
+    return Cdg(fabric, vl_masks(dep, replies=replies))
+
+
+def trace_acyclic_cdg(
+    fabric: Fabric, routing: Routing, certificate: Certificate, vl_bit: npt.NDArray[np.uint16], *, threads: int
+) -> AcyclicCdg | None:
+    """Return the CDG of tables for the traffic of a certificate, on as many VLs; None if it has a cycle.
+
+    For the other arguments see :func:`trace_cdg`.
+    """
+    found = trace_cdg(
+        fabric,
+        routing,
+        vl_bit,
+        replies=certificate.strength == "reversible",
+        switch_pairs=certificate.scope == "all",
+        threads=threads,
+    )
+    return found.sorted(len(certificate.order), threads=threads)
+
+
+def vl_masks(dep: npt.NDArray[np.uint32], *, replies: bool) -> npt.NDArray[np.uint16]:
+    """Return uint16[edges], the VLs of each edge in a trace (uint32[edges]), with or without replies."""
+    return (dep >> np.uint32(REPLIES if replies else 0)).astype(np.uint16)
+
+
+def common_lanes(routing: Routing) -> npt.NDArray[np.uint8] | None:
+    """Return uint8[16], the VL of each SL if it is equal at all ports of all switches, else None."""
+    table = routing.sl2vl
+    if table.ndim == 1:
+        return table
+    row = table.reshape(-1, 16)[0] if table.size else identity_sl2vl(1)
+    return row if bool((table == row).all()) else None
+
+
+def vl_bits(row: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint16]:
+    """Return uint16[16], 1 << VL of each SL, 0 for dropped SLs."""
+    return np.where(row < DATA_VLS, 1 << row.astype(np.int64), 0).astype(np.uint16)
