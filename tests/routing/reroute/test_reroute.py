@@ -321,3 +321,15 @@ def test_a_slower_link_is_where_it_was():
     baseline = published(fabric, "updn")
     slower = apply_faults(fabric, [parse_fault("degrade sw0.0/2 1x SDR", fabric)])
     assert reroute(ENGINES["updn"], OPTIONS, baseline, slower).reason == "no cable has changed"
+
+
+def test_the_only_link_returns_without_a_baseline():
+    """The tables in force then have no channel whose number another fabric could take."""
+    baseline = published(generate("mesh", ["2"], cas=1), "updn")
+    whole = baseline.fabric
+    alone = whole.without_links(np.unique(whole.channels.link).tolist())
+    assert not len(alone.channels)
+    apart = reroute(ENGINES["updn"], OPTIONS, baseline, alone, baseline=baseline)
+    back = reroute(ENGINES["updn"], OPTIONS, Published(alone, apart.routing, apart.proof), whole)
+    assert prove(whole, back.routing, threads=1).complete
+    assert back.proof.certified
