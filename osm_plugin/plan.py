@@ -16,7 +16,7 @@ from routing.errors import BrokenPromise, IbnueError, InputError, OptionError
 from routing.fabric import Fabric
 from routing.numerals import number_of
 from routing.publish import verify
-from routing.reroute import Published, Rerouted, Stability, reroute, spread
+from routing.reroute import Precomputed, Published, Rerouted, Stability, reroute, spread
 from routing.tables import Routing
 
 
@@ -73,6 +73,7 @@ def plan(
     baseline: Published | None = None,
     stability: Stability = Stability.BALANCED,
     moves: int = 0,
+    precomputed: Precomputed | None = None,
 ) -> Plan:
     """Return the tables to publish.
 
@@ -91,6 +92,8 @@ def plan(
         Which valid entries a re-route may change.
     moves
         Maximum number of entries to move for a better balance if the fabric is unchanged.
+    precomputed
+        What a re-route of these tables needs, if it was computed ahead.
 
     Raises
     ------
@@ -101,13 +104,19 @@ def plan(
     if before is not None and before.fabric.digest == fabric.digest:
         # These tables passed the proof when they were published.  If they fail now, the engine computes new tables.
         with suppress(BrokenPromise):
-            if moves and (better := _spread(engine, options, before, baseline, moves)) is not None:
+            if (
+                moves
+                and (better := _spread(engine, options, before, baseline, moves=moves, precomputed=precomputed))
+                is not None
+            ):
                 return better
             proof = verify(fabric, before.routing, engine, threads=options.threads, explain=False)
             return Plan(before.routing, proof, "tables as they were", {"broken": 0, "changed": 0})
     elif before is not None:
         try:
-            made = reroute(engine, options, before, fabric, stability=stability, baseline=baseline)
+            made = reroute(
+                engine, options, before, fabric, stability=stability, baseline=baseline, precomputed=precomputed
+            )
             return Plan(made.routing, made.proof, _describe(made), {"broken": made.broken, "changed": made.changed})
         except OptionError:
             raise  # the engine would raise the same error
@@ -120,11 +129,17 @@ def plan(
 
 
 def _spread(
-    engine: Engine, options: EngineOptions, before: Published, baseline: Published | None, moves: int
+    engine: Engine,
+    options: EngineOptions,
+    before: Published,
+    baseline: Published | None,
+    *,
+    moves: int,
+    precomputed: Precomputed | None,
 ) -> Plan | None:
     """Return tables with a better balance; None if there is no improvement or the search fails."""
     try:
-        made = spread(engine, options, before, most=moves, baseline=baseline)
+        made = spread(engine, options, before, most=moves, baseline=baseline, precomputed=precomputed)
     except Exception:  # a failed search for better tables must not discard valid tables
         traceback.print_exc()
         return None

@@ -54,7 +54,7 @@ from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
 from routing.numerals import number_of
 from routing.publish import verify
-from routing.reroute import Stability, precompute
+from routing.reroute import Precomputed, Stability, precompute
 from routing.tables import Routing
 
 PREFIX = "ibnue-"
@@ -127,6 +127,7 @@ class Worker:
         self._lines: list[str] = []
         self._said: set[str] = set()
         self._in_force: Kept | None = None
+        self._precomputed: Precomputed | None = None  # of the tables in force, for the next re-route
         self._silent: frozenset[int] = frozenset()  # GUIDs of the switches with unknown entries in the last sweep
         self._balanced: Routing | None = None  # tables for which a search has found no better balance
         self._again: float | None = None  # seconds after which OpenSM should sweep again to move more entries
@@ -144,7 +145,7 @@ class Worker:
         if last is None:
             return
         try:
-            precompute(last, self._state.baseline_of(last))
+            self._precomputed = precompute(last, self._state.baseline_of(last))
         except Exception:  # the re-route itself computes it again
             traceback.print_exc()
 
@@ -261,7 +262,16 @@ class Worker:
         stability = Stability.FULL if pinned is not None else Stability(config.stability)
         in_force = before is not None and before.held is None and self._may_gain(before)
         moves = config.rebalance if stability is Stability.BALANCED and in_force else 0
-        made = plan(engine, options, fabric, before, baseline=baseline, stability=stability, moves=moves)
+        made = plan(
+            engine,
+            options,
+            fabric,
+            before,
+            baseline=baseline,
+            stability=stability,
+            moves=moves,
+            precomputed=self._precomputed,
+        )
         tables, proof = made.routing, made.proof
         if before is not None and tables is before.routing and moves:
             self._balanced = tables  # no better balance was found

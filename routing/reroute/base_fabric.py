@@ -188,8 +188,9 @@ def union_of_proven_dependencies(
     the switches have such an order.
     """
     found = _known_waits(base, tables, threads=threads)
-    loosen = found is not None and all(t.routing.provenance.engine == "updn" for t in tables)
-    return _relax_to_updown(base, found) if found is not None and loosen else found
+    if found is None or not all("first_switches" in t.routing.provenance.options for t in tables):
+        return found  # tables of an Up*/Down* order name its first switches
+    return _relax_to_updown(base, found)
 
 
 def _known_waits(base: Fabric, tables: Sequence[Published], *, threads: int) -> AllowedDependencies | None:

@@ -20,8 +20,6 @@ from routing.reroute.base_fabric import BaseNumbering, channel_numbers
 from routing.reroute.values import Published
 from routing.tables import Routing
 
-MOST_CHANGES = 3
-"""Number of changed entries per missing entry from which on no further entries are moved."""
 MOST_OF_TABLE = 100
 """At most one of so many table entries is moved in addition to missing ones, but always up to :data:`FEW_ENTRIES`."""
 FEW_ENTRIES = 256

@@ -13,14 +13,11 @@ from routing._kernels.repair import AllowedDependencies
 from routing.deadlock.certificate import Certificate
 from routing.fabric import Fabric
 from routing.reroute.base_fabric import dependencies_of_tables
+from routing.reroute.budget import Budget
 from routing.reroute.minimal_change import remote_pairs
 from routing.tables import Routing
 
 SLS = 16
-MOST_PATHS = 400_000
-"""Paths that may look for a VL once other paths are evicted from theirs."""
-MOST_VISITS = 30_000_000
-"""Work limit: channels that all searches for cycles may visit, about a second of CPU time."""
 
 
 def reassign_sls(
@@ -32,6 +29,7 @@ def reassign_sls(
     *,
     level: npt.NDArray[np.uint8],
     threads: int,
+    budget: Budget,
 ) -> tuple[Routing, npt.NDArray[np.int32]] | None:
     """Reassign SLs so that the tables are as safe as the earlier ones; None if the VLs do not suffice.
 
@@ -50,6 +48,8 @@ def reassign_sls(
         uint16[16], 1 << VL of each SL; uint8[V], an SL for each VL of the certificate, 255 for a VL not to be used.
     threads
         Threads of the trace.
+    budget
+        Limits of the paths that look for a VL, and of the visits of their searches.
 
     Returns
     -------
@@ -70,13 +70,13 @@ def reassign_sls(
     busy = np.bincount(vl[unchanged], minlength=SLS)[given_away]
     emptiest = given_away[np.argsort(busy, kind="stable")]
     search = _VlSearch(fabric, routing, certificate, vl_bit, level, vl, changed, threads)
-    first, budget = np.zeros_like(changed), MOST_VISITS
+    first, visits = np.zeros_like(changed), budget.vl_visits
     for vacated in range(len(emptiest)):
         evicted = unchanged & np.isin(vl, emptiest[:vacated])
-        if vacated and np.count_nonzero(evicted | changed) > MOST_PATHS:
+        if vacated and np.count_nonzero(evicted | changed) > budget.vl_paths:
             return None
-        found, left, budget = search.place(evicted, first, int(emptiest[0]), budget)
-        if found is not None or budget <= 0:
+        found, left, visits = search.place(evicted, first, int(emptiest[0]), visits)
+        if found is not None or visits <= 0:
             return found
         first |= left
     return None
@@ -106,7 +106,7 @@ class _VlSearch:
     threads: int
 
     def place(
-        self, evicted: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_], emptiest: int, budget: int
+        self, evicted: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_], emptiest: int, visits: int
     ) -> tuple[tuple[Routing, npt.NDArray[np.int32]] | None, npt.NDArray[np.bool_], int]:
         """Find a VL for every changed or evicted path.
 
@@ -119,7 +119,7 @@ class _VlSearch:
             Tables and topological order; None if a path found no VL.
         left : bool[S, L]
             Paths that found no VL.
-        budget : int
+        visits : int
             Visits that are left.
         """
         sl, left = np.broadcast_to(self.routing.sl, self.routing.lft.shape), np.zeros_like(self.changed)
@@ -132,23 +132,23 @@ class _VlSearch:
         own = self.vl[at, lid]
         turn = np.repeat(np.arange(3), [len(part[0]) for part in parts])
         start = np.choose(turn, [np.full_like(own, emptiest), (own + 1) % len(self.level), own]).astype(np.uint8)
-        given, placed, budget = fit_ways(
+        given, placed, visits = fit_ways(
             self.fabric.channels,
             self.fabric.lids.switch,
             self.routing.lft,
             self.groups(at, lid, start),
             dependencies=dependencies,
             allowed_vls=self.level != NO_LANE,
-            budget=budget,
+            budget=visits,
         )
         left[at, lid] = given == NO_LANE
         if left.any():
-            return None, left, budget
+            return None, left, visits
         if (given == own).all():
-            return (self.routing, placed.order), left, budget
+            return (self.routing, placed.order), left, visits
         new = sl.copy()
         new[at, lid] = np.where(given == own, new[at, lid], self.level[given])
-        return (replace(self.routing, sl=new, vls_needed=self.routing.vls), placed.order), left, budget
+        return (replace(self.routing, sl=new, vls_needed=self.routing.vls), placed.order), left, visits
 
     def groups(self, at: npt.NDArray[np.int32], lid: npt.NDArray[np.int32], start: npt.NDArray[np.uint8]) -> Groups:
         """Return a group for each path; if replies count, with the paths from its LID's switch back to its source."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from routing.deadlock.proof import Proof
 from routing.fabric import Fabric
 from routing.reroute.flow import flow_towards
+from routing.reroute.statistics import RerouteStatistics
 from routing.tables import Routing
 
 How = Literal["unchanged", "baseline", "repaired", "rebalanced", "fresh"]
@@ -63,9 +63,8 @@ class Rerouted:
         Why they were found that way, in one line.
     kept
         Share of an end port's all-to-all rate by the old tables that the new ones leave; None: no such traffic.
-    counts
-        Entries by what was done to them: "repaired"; "moved" (valid, but replaced for another entry's sake); "healed"
-        (restored from the baseline); "levels" (SLs that changed); "by_parts" (subtrees spread over several VLs); ...
+    statistics
+        How many entries and SLs each step changed, and how much it searched.
     """
 
     routing: Routing
@@ -74,5 +73,5 @@ class Rerouted:
     changed: int
     how: How
     reason: str
-    counts: Mapping[str, int] = field(default_factory=dict)
+    statistics: RerouteStatistics = field(default_factory=RerouteStatistics)
     kept: float | None = None

@@ -55,9 +55,9 @@ def test_what_is_kept_is_what_packets_see_and_few_entries_move(data):
     assert (found.kept is None) == (not most)
     if most:
         assert found.kept == pytest.approx(fullest_by_walking(fabric, before.routing.lft) / most, rel=1e-6)
-    missing = max(found.broken, found.counts.get("holes", 0))
-    given_way = found.counts.get("moved", 0)
-    assert found.counts.get("moved_for_balance", 0) <= max(0, 3 * missing - given_way)
+    missing = max(found.broken, (found.statistics.missing or 0))
+    given_way = found.statistics.displaced or 0
+    assert (found.statistics.moved_for_balance or 0) <= max(0, 3 * missing - given_way)
 
 
 def cut_bound_slowly(fabric):
