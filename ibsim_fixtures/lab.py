@@ -202,7 +202,8 @@ class Lab:
     def fabric(self) -> Fabric:
         """Return the live fabric with its LIDs, as discovered by ibnetdiscover."""
         path = self.ibsim.folder / "ibnetdiscover.out"
-        path.write_text(self.ibsim.run("ibnetdiscover"))
+        # Four queries ahead instead of two take two thirds of the time; eight take no less.
+        path.write_text(self.ibsim.run("ibnetdiscover", "-o", 4))
         return read_fabric(path)
 
     def routing(self, fabric: Fabric | None = None) -> Routing:

@@ -95,7 +95,7 @@ class PluginConfig:
         An ibnue engine whose tables are computed and compared while another engine's tables are in force; None: none.
     stability
         Which valid entries may change after a fault.  "full": only entries that the repair has to change.  "balanced":
-        up to two more per broken entry, to improve the balance.  "fresh": all; every sweep recomputes the tables.
+        further ones, within limits, to keep the balance.  "fresh": all; every sweep recomputes the tables.
     rebalance
         Number of entries of re-routed tables that may move in a sweep without changes, towards the balance of
         recomputed tables; 0: none.  Only with stability "balanced".

@@ -30,8 +30,9 @@ class Plan:
         The tables and their proof on the current fabric.
     how
         Origin of the tables, in a few words for the log.
-    entries
-        Numbers of "broken" and "changed" entries relative to the previous tables; empty if there were none.
+    figures
+        Numbers of "broken" and "changed" entries relative to the previous tables, and the share of their all-to-all
+        throughput that is "kept", as far as known; empty if there were no previous tables.
     spread
         Whether entries were moved only to improve the balance.
     """
@@ -39,7 +40,7 @@ class Plan:
     routing: Routing
     proof: Proof
     how: str
-    entries: Mapping[str, int] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
     spread: bool = False
 
 
@@ -117,7 +118,7 @@ def plan(
             made = reroute(
                 engine, options, before, fabric, stability=stability, baseline=baseline, precomputed=precomputed
             )
-            return Plan(made.routing, made.proof, _describe(made), {"broken": made.broken, "changed": made.changed})
+            return Plan(made.routing, made.proof, _describe(made), _figures(made))
         except OptionError:
             raise  # the engine would raise the same error
         except Exception as problem:  # re-routing is optional, so its failure must not stop an engine that can route
@@ -145,7 +146,12 @@ def _spread(
         return None
     if made is None:
         return None
-    return Plan(made.routing, made.proof, _describe(made), {"broken": 0, "changed": made.changed}, spread=True)
+    return Plan(made.routing, made.proof, _describe(made), _figures(made), spread=True)
+
+
+def _figures(made: Rerouted) -> dict[str, float]:
+    figures = {"broken": made.broken, "changed": made.changed, "kept": made.kept}
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 def _describe(made: Rerouted) -> str:

@@ -39,8 +39,9 @@ class Answer:
         The change from the tables in the switches; None if nothing changes.
     how
         Origin of the tables, in words.
-    entries
-        Numbers of "broken" and "changed" entries, as far as known.
+    figures
+        Numbers of "broken" and "changed" entries, and the share of all-to-all throughput that is "kept", as far as
+        known.
     seconds
         Duration of each phase, by name.
     """
@@ -49,7 +50,7 @@ class Answer:
     kept: Kept
     change: Change | None
     how: str
-    entries: Mapping[str, int]
+    figures: Mapping[str, float]
     seconds: Mapping[str, float]
 
     def as_object(self) -> dict[str, Any]:
@@ -67,7 +68,7 @@ class Answer:
             "scope": proof.scope,
             "vls": self.kept.routing.vls,
             "how": self.how,
-            **self.entries,
+            **self.figures,
             "rounds": 1 if stages is None else max(1, len(stages)),
             "seconds": {name: round(seconds, 6) for name, seconds in self.seconds.items()},
         }

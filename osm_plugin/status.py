@@ -206,6 +206,7 @@ _TABLE_FIGURES = (
     ("end_ports", "End ports of the fabric that the tables in force are for."),
     ("broken", "Entries of the tables before that no longer led to their LID."),
     ("changed", "Entries that differ from the tables before."),
+    ("kept", "Share of the all-to-all throughput of the tables before that the tables in force keep."),
     ("all_to_all", "Share of their rate that all end ports get when each sends to all others."),
     ("served_from_last", "Whether the tables in force are the last proven ones, as the engine had no new ones."),
 )

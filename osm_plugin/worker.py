@@ -307,8 +307,8 @@ class Worker:
         written = [] if change is None else [change.describe()]
         back = [] if pinned is None else [f"pinned to {pinned.name}"]
         how = "; ".join([*back, made.how, *entries, *written, *self._state.take_remarks()])
-        counted = made.entries if base is None else {**made.entries, "changed": base.changed}
-        self._answer = Answer(snapshot.sequence, kept, change, made.how, counted, clock.seconds())
+        figures = made.figures if base is None else {**made.figures, "changed": base.changed}
+        self._answer = Answer(snapshot.sequence, kept, change, made.how, figures, clock.seconds())
         return f"{size}, {lanes}, {verdict}; {how}; {clock}"
 
     def _may_gain(self, tables: Kept | None) -> bool:

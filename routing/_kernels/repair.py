@@ -245,6 +245,10 @@ class Rebalanced:
     work: int
     moves: int
 
+    def peak(self, fabric: RepairFabric) -> int:
+        """Return the highest utilisation of a channel: load times inverse capacity."""
+        return int((self.load * fabric.slowness).max(initial=0))
+
 
 def rebalance(
     ground: RepairFabric,

@@ -39,8 +39,8 @@ def options(command: Command) -> Command:
         click.option("--rebalance", type=click.IntRange(1), metavar="N",
                      help="With --previous: move up to N more entries towards the balance of tables from scratch."),
         click.option("--stability", type=click.Choice(LEVELS), metavar="|".join(LEVELS),
-                     help="With --previous: change only broken entries, and those that have to give way; or up to two "
-                     "more for each broken one, to keep the balance (the default); or recompute everything."),
+                     help="With --previous: change only broken entries, and those that have to give way; or some more, "
+                     "to keep the balance (the default); or recompute everything."),
         click.option("--was", metavar="FABRIC",
                      help="With --previous: the fabric of those tables; if left out, FABRIC without "
                      "the faults that are given."),

@@ -12,7 +12,8 @@ class Budget:
     Attributes
     ----------
     changes
-        Changed entries for each missing one above which further strategies are tried, and no entry moves for balance.
+        Changed entries for each missing one above which further strategies are tried; moves for balance may take up
+        what the repair has left of them.
     rebuilt_lids
         LIDs whose columns may be rebuilt; for more LIDs routing from scratch is faster.
     missing_entries

@@ -16,8 +16,8 @@ class Candidate:
     ----------
     found
         The tables.
-    missing, restored
-        Entries that were missing, and that were restored from the baseline.
+    missing, restored, balanced
+        Entries that were missing, that were restored from the baseline, and that moved for balance alone.
     splits
         Whether the strategy moved subtrees to other VLs part by part.
     """
@@ -25,12 +25,13 @@ class Candidate:
     found: Rerouted
     missing: int
     restored: int
+    balanced: int = 0
     splits: bool = False
 
     def changes_too_many(self, budget: Budget) -> bool:
-        """Return whether another search for fewer changes is worth its time."""
+        """Return whether a search for fewer changes is worth its time; entries that moved for balance do not count."""
         missing = max(self.found.broken, self.missing)
-        return self.found.changed - self.restored > budget.changes * missing
+        return self.found.changed - self.restored - self.balanced > budget.changes * missing
 
     def better_of(self, other: Candidate) -> Candidate:
         """Return the candidate whose proof covers more traffic; of equals, the one with fewer changes."""

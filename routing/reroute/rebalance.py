@@ -20,14 +20,18 @@ from routing.reroute.base_fabric import BaseNumbering, channel_numbers
 from routing.reroute.values import Published
 from routing.tables import Routing
 
+FURTHER_CHANGES = 6
+"""Number of changed entries per missing entry if those of the budget leave the utilisation too far above the goal."""
 MOST_OF_TABLE = 100
 """At most one of so many table entries is moved in addition to missing ones, but always up to :data:`FEW_ENTRIES`."""
 FEW_ENTRIES = 256
-TOLERANCE = 0.0075
-"""Fraction by which the highest utilisation may exceed the goal; a smaller excess is not worth a change."""
+TOLERANCE, FURTHER_TOLERANCE = 0.0075, 0.01
+"""Fractions by which the highest utilisation may exceed the goal; a smaller excess is not worth a change."""
+FURTHER_GAIN = 0.005
+"""Fraction by which :data:`FURTHER_CHANGES` must lower the highest utilisation."""
 LEAST_GAIN = 0.01
 """Fraction by which the all-to-all rate must grow before entries move while no entry is broken."""
-LEAST_WORK, MOST_WORK = 2_000_000, 20_000_000
+LEAST_WORK, MOST_WORK = 4_000_000, 20_000_000
 """Bounds of the work limit in steps along paths; on large tables, it is at least one step per entry."""
 WORK_FOR_ENTRY = 3000
 """Steps per missing entry, up to :data:`MOST_WORK`."""
@@ -111,6 +115,82 @@ def cut_bound(ground: RepairFabric) -> int:
     return int(max(out.max(initial=0), back.max(initial=0)))
 
 
+@dataclass(frozen=True)
+class Repaired:
+    """Extent of the repair that the moves follow.
+
+    Attributes
+    ----------
+    missing
+        Number of entries that were missing before the repair.
+    changed
+        Number of entries that differ from the previous tables, without those that returned to the baseline.
+    """
+
+    missing: int
+    changed: int
+
+
+def balance_repaired(
+    frame: BaseNumbering,
+    traffic: ServiceLevelRules,
+    laid: Routing,
+    earlier: npt.NDArray[np.uint8],
+    *,
+    dependencies: AllowedDependencies,
+    now: Utilisation,
+    repaired: Repaired,
+    changes: int,
+) -> tuple[Routing, Rebalanced]:
+    """Move entries of repaired tables off the most loaded channels; more of them if the first ones do not suffice.
+
+    The first moves may bring the changed entries to ``changes`` per missing entry.  If these are used up and the loss
+    is still above a point, further moves follow, up to :data:`FURTHER_CHANGES`.  Where a link had few entries
+    with much flow, up to :data:`FEW_ENTRIES` may change.
+
+    Parameters
+    ----------
+    frame, traffic, laid, earlier, dependencies, now
+        See :func:`move_entries`.
+    repaired
+        Extent of the repair.
+    changes
+        Changed entries per missing one; 0: only entries that the repair has changed may move.
+
+    Returns
+    -------
+    tables : Routing
+        The tables with the moves.
+    found : Rebalanced
+        Result of the kernel, over all moves.
+    """
+    size, missing = laid.lft.size, repaired.missing
+    work = max(LEAST_WORK, size, min(WORK_FOR_ENTRY * missing, MOST_WORK))
+    most = max(size // MOST_OF_TABLE, FEW_ENTRIES)
+    budget = min(max(0, changes * missing - repaired.changed), most)
+    tables, found = move_entries(
+        frame, traffic, laid, earlier, dependencies=dependencies, now=now, budget=budget, work=work
+    )
+    peak, enough = found.peak(frame.ground), now.goal * (1 + FURTHER_TOLERANCE)
+    further = max(FURTHER_CHANGES * missing, min(size // MOST_OF_TABLE, FEW_ENTRIES)) - repaired.changed - found.spent
+    if not changes or found.spent < budget or peak <= enough or further <= 0:
+        return tables, found
+    moved, more = move_entries(
+        frame,
+        traffic,
+        tables,
+        earlier,
+        dependencies=found.dependencies,
+        now=Utilisation(found.load, now.goal),
+        budget=min(further, most),
+        tolerance=FURTHER_TOLERANCE,
+        work=work - found.work,
+    )
+    if more.peak(frame.ground) > (1 - FURTHER_GAIN) * peak:
+        return tables, found
+    return moved, replace(more, spent=found.spent + more.spent, moves=found.moves + more.moves)
+
+
 def move_entries(
     frame: BaseNumbering,
     traffic: ServiceLevelRules,
@@ -120,7 +200,8 @@ def move_entries(
     dependencies: AllowedDependencies,
     now: Utilisation,
     budget: int,
-    missing: int = 0,
+    tolerance: float = TOLERANCE,
+    work: int = LEAST_WORK,
 ) -> tuple[Routing, Rebalanced]:
     """Move entries off the most loaded channels, and return the tables and the result of the kernel.
 
@@ -136,8 +217,10 @@ def move_entries(
         The exact load of ``laid``, and the goal.
     budget
         Maximum number of moved entries, not counting entries that have changed already.
-    missing
-        Number of entries that were missing before the repair; it increases the work limit.
+    tolerance
+        Fraction by which the highest utilisation may exceed the goal.
+    work
+        Work limit in steps along paths.
     """
     found = rebalance(
         frame.ground,
@@ -146,10 +229,6 @@ def move_entries(
         before=frame.in_base_rows(earlier),
         dependencies=dependencies,
         load=now.load,
-        limits=SearchLimits(
-            goal=int(now.goal * (1 + TOLERANCE)),
-            budget=budget,
-            work=max(LEAST_WORK, laid.lft.size, min(WORK_FOR_ENTRY * missing, MOST_WORK)),
-        ),
+        limits=SearchLimits(goal=int(now.goal * (1 + tolerance)), budget=budget, work=work),
     )
     return replace(laid, lft=frame.gathered(found.lft)), found

@@ -26,7 +26,7 @@ class Stability(enum.Enum):
     FULL = "full"
     """Only entries that are no longer valid, and those that have to give way for the proof."""
     BALANCED = "balanced"
-    """Up to three entries for one that is no longer valid, so that the loss of capacity stays small."""
+    """Further entries, within limits, so that the loss of capacity stays small (:mod:`routing.reroute.rebalance`)."""
     FRESH = "fresh"
     """The engine computes all tables from scratch on the present fabric."""
 

@@ -89,13 +89,13 @@ def test_metrics_are_valid_and_say_what_the_status_says():
     seen = status()
     seen.take_worker(12)
     seen.take_facts(facts("routed", engine='a"b\\c', sequence=1, errors={"IBN1": 2, "IBN10": 1}, sweep=3))
-    seen.take_report({"sequence": 1, "vls": 2, "certified": True, "all_to_all": 0.25, "broken": 3, "changed": 8,
-                      "seconds": {"route": 0.002, "write": 1e-6}})  # fmt: skip
+    seen.take_report({"sequence": 1, "vls": 2, "certified": True, "all_to_all": 0.25, "kept": 0.875, "broken": 3,
+                      "changed": 8, "seconds": {"route": 0.002, "write": 1e-6}})  # fmt: skip
     seen.take_facts(facts("up", in_force='a"b\\c', ours=1, errors={"IBN1": 2, "IBN10": 1}, sweep=3), now=1e9)
     found = parsed(metrics(seen.as_object()))
     wanted = {
         ("ibnue_certified", ""): 1, ("ibnue_vls", ""): 2, ("ibnue_all_to_all", ""): 0.25, ("ibnue_changed", ""): 8,
-        ("ibnue_broken", ""): 3, ("ibnue_phase_seconds", 'phase="route"'): 0.002,
+        ("ibnue_kept", ""): 0.875, ("ibnue_broken", ""): 3, ("ibnue_phase_seconds", 'phase="route"'): 0.002,
         ("ibnue_phase_seconds", 'phase="write"'): 1e-6, ("ibnue_errors_total", 'code="IBN1"'): 2,
         ("ibnue_errors_total", 'code="IBN10"'): 1, ("ibnue_sweeps_total", ""): 3, ("ibnue_worker_running", ""): 1,
         ("ibnue_last_subnet_up_timestamp_seconds", ""): 1e9, ("ibnue_engine_failing", r'engine="a\"b\\c"'): 0,

@@ -63,10 +63,12 @@ def test_the_files_say_what_is_in_force(live, nets, files, plugin_folder):
         told = files.after("up", lambda status: status["tables"]["fabric"] != fabric.digest)
         told_in_log = r": (\d+) entr(?:y was|ies were) broken.*; (\d+) entr(?:y changes|ies change) in the switches"
         broken, changed = said(lab, told_in_log)[-1]
+        kept = said(lab, r"all-to-all (\S+) % of before")[-1]
         # A trap that arrives late starts one more sweep, which finds nothing to change.
         swept_again = told["tables"]["how"] == "tables as they were"
         expected = (0, 0) if swept_again else (int(broken), int(changed))
         assert (told["tables"]["broken"], told["tables"]["changed"]) == expected
+        assert swept_again or told["tables"]["kept"] == pytest.approx(float(kept) / 100, abs=0.0006)
         until(lambda: files.metrics().get(("ibnue_changed", "")) == files.status()["tables"]["changed"])
     assert files.status()["opensm"]["state"] == "ended"
     assert files.metrics()["ibnue_running", ""] == 0

@@ -19,7 +19,7 @@ enum {
     MORE_HOPS = 2,      /* of a new path, beyond the shortest one at hand */
     KEEP = 70,          /* percent of a channel's excess above the goal that stays there in one turn */
     FEW_USERS = 24,     /* LIDs with the most flow on a channel whose moves are listed at first ... */
-    FEW_UPSTREAM = 6,   /* ... and switches of each subtree */
+    FEW_UPSTREAM = 6,   /* ... and switches of each subtree that have a move */
     MOST_USERS = 96,    /* the limits of a second attempt, if those moves do not help */
     MOST_UPSTREAM = 24,
     ROOM = MOST_USERS * MOST_UPSTREAM * 16,
@@ -263,6 +263,7 @@ static void list_moves(search *look, int32_t at, int32_t off, int64_t flow)
     int32_t shortest = mark_old_path(look, at);
     if (shortest < 0)
         return;
+    look->work -= shortest + f->first[at + 1] - f->first[at];
     for (int32_t c = f->first[at]; c < f->first[at + 1] && look->move_count < ROOM; c++) {
         if (!f->alive[c] || c == now)
             continue;
@@ -304,9 +305,15 @@ static void collect_moves(search *look, int32_t c, int32_t users, int32_t upstre
     for (int32_t i = 0; i < known && look->work > 0; i++) {
         open_column(look, look->users[c].user[i].lid);
         gather(look, s);
-        const int32_t count = state->subtree_size < upstream ? state->subtree_size : upstream;
-        for (int32_t k = 0; k < count; k++)
+        /* Near switches have the most flow, but may have no other path: in a tree, only the leaves can avoid a spine.
+         * So the second attempt goes on to the end of the subtree. */
+        const int32_t near = upstream < MOST_UPSTREAM ? MOST_UPSTREAM : INT32_MAX;
+        int32_t with_moves = 0;
+        for (int32_t k = 0; k < state->subtree_size && k < near && with_moves < upstream && look->work > 0; k++) {
+            const int32_t had = look->move_count;
             list_moves(look, state->queue[k], c, state->flow[k]);
+            with_moves += look->move_count > had;
+        }
     }
     qsort(look->moves, (size_t)look->move_count, sizeof *look->moves, by_gain);
 }

@@ -12,10 +12,11 @@ from routing.reroute.context import RerouteContext
 from routing.reroute.loads import load_after
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import (
-    FEW_ENTRIES,
     LEAST_GAIN,
-    MOST_OF_TABLE,
+    LEAST_WORK,
+    Repaired,
     Utilisation,
+    balance_repaired,
     cut_bound,
     fullest,
     in_frame,
@@ -36,14 +37,15 @@ class Balanced:
     ----------
     progress
         The tables with the moves, and their dependencies.
-    moves
-        Number of moves.
+    moves, moved_entries
+        Number of moves, and of moved entries that had not changed before.
     kept
         Share of the all-to-all rate of before that is left; None where nothing was repaired.
     """
 
     progress: Progress
     moves: int
+    moved_entries: int
     kept: float | None
 
 
@@ -54,22 +56,22 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
     may_move = request.stability is Stability.BALANCED
     # Columns that go back to the tables without faults undo moves that balance what other faults have left.
     if not (missing or (restored and may_move)) or request.sl_is_per_source_lid:
-        return Balanced(progress, 0, None)
+        return Balanced(progress, 0, 0, None)
     changed = int(np.count_nonzero(tables.lft != request.translated.earlier)) - restored
-    moves = max(0, budget.changes * missing - changed) if may_move else 0
-    tables, found = move_entries(
+    tables, found = balance_repaired(
         numbering,
         context.service_levels(numbering, progress.certificate, tables),
         tables,
         request.translated.earlier,
         dependencies=progress.dependencies,
         now=Utilisation(load_after(context, numbering, tables), _goal(context, numbering)),
-        budget=min(moves, max(tables.lft.size // MOST_OF_TABLE, FEW_ENTRIES)),
-        missing=missing,
+        repaired=Repaired(missing, changed),
+        changes=budget.changes if may_move else 0,
     )
     statistics = replace(progress.statistics, balance_moves=found.moves, moved_for_balance=found.spent)
     done = replace(progress, tables=tables, dependencies=found.dependencies, statistics=statistics)
-    return Balanced(done, found.moves, kept_share(request.before, numbering.base.channels, found.load))
+    kept = kept_share(request.before, numbering.base.channels, found.load)
+    return Balanced(done, found.moves, found.spent, kept)
 
 
 def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
@@ -81,9 +83,10 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
     start, earlier = progress.tables, request.translated.earlier
     now = Utilisation(in_frame(numbering, request.fabric, request.before.load), _goal_without_faults(context))
     rules = context.service_levels(numbering, context.certificate, start)
+    work = max(LEAST_WORK, start.lft.size)
     for budget in (start.lft.size, most):
         tables, found = move_entries(
-            numbering, rules, start, earlier, dependencies=context.dependencies, now=now, budget=budget
+            numbering, rules, start, earlier, dependencies=context.dependencies, now=now, budget=budget, work=work
         )
         kept = kept_share(request.before, numbering.base.channels, found.load)
         if budget > most and (kept is None or kept < 1 + LEAST_GAIN):

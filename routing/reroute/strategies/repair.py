@@ -29,7 +29,8 @@ def repair_tables(context: RerouteContext, budget: Budget) -> Candidate | Refusa
     changed_sls = int(np.count_nonzero(progress.tables.sl != start_sl))
     progress = replace(progress, statistics=replace(progress.statistics, changed_sls=changed_sls))
     done = balanced(context, progress, budget)
-    return verify(context, done.progress, _how(context, done.progress, done.moves), done.kept)
+    outcome = verify(context, done.progress, _how(context, done.progress, done.moves), done.kept)
+    return outcome if isinstance(outcome, Refusal) else replace(outcome, balanced=done.moved_entries)
 
 
 def repair_without_certificate(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
