@@ -62,24 +62,12 @@ def reassign_sls(
     -----
     Cost: a trace of all paths, and :func:`routing._kernels.fit_ways.fit_ways` for those that changed.
     """
-    counted, given_away = _counted(fabric, certificate), np.flatnonzero(level != NO_LANE)
+    counted = _counted(fabric, certificate)
     changed = _changed_paths(fabric, routing, earlier, replies=certificate.strength == "reversible") & counted
     vl_of_sl = np.searchsorted(1 << np.arange(SLS), vl_bit).astype(np.uint8)
     vl = vl_of_sl[np.broadcast_to(routing.sl, changed.shape)]
-    unchanged = counted & ~changed & remote_pairs(fabric)
-    busy = np.bincount(vl[unchanged], minlength=SLS)[given_away]
-    emptiest = given_away[np.argsort(busy, kind="stable")]
     search = _VlSearch(fabric, routing, certificate, vl_bit, level, vl, changed, threads)
-    first, visits = np.zeros_like(changed), budget.vl_visits
-    for vacated in range(len(emptiest)):
-        evicted = unchanged & np.isin(vl, emptiest[:vacated])
-        if vacated and np.count_nonzero(evicted | changed) > budget.vl_paths:
-            return None
-        found, left, visits = search.place(evicted, first, int(emptiest[0]), visits)
-        if found is not None or visits <= 0:
-            return found
-        first |= left
-    return None
+    return search.run(counted & ~changed & remote_pairs(fabric), budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +92,22 @@ class _VlSearch:
     vl: npt.NDArray[np.uint8]
     changed: npt.NDArray[np.bool_]
     threads: int
+
+    def run(self, unchanged: npt.NDArray[np.bool_], budget: Budget) -> tuple[Routing, npt.NDArray[np.int32]] | None:
+        """Find a VL for every changed path, and evict unchanged paths (bool[S, L]) from more and more VLs for it."""
+        given_away = np.flatnonzero(self.level != NO_LANE)
+        busy = np.bincount(self.vl[unchanged], minlength=SLS)[given_away]
+        emptiest = given_away[np.argsort(busy, kind="stable")]
+        first, visits = np.zeros_like(self.changed), budget.vl_visits
+        for vacated in range(len(emptiest)):
+            evicted = unchanged & np.isin(self.vl, emptiest[:vacated])
+            if vacated and np.count_nonzero(evicted | self.changed) > budget.vl_paths:
+                return None
+            found, left, visits = self.place(evicted, first, int(emptiest[0]), visits)
+            if found is not None or visits <= 0:
+                return found
+            first |= left
+        return None
 
     def place(
         self, evicted: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_], emptiest: int, visits: int
