@@ -56,17 +56,17 @@ def report(label: str, fabric: Fabric, engine: str, what: str, count: int) -> No
     baseline, full = routed(fabric, engine)
     options, took, how, ratio, broken, changed = EngineOptions(threads=1), [], Counter[str](), [], 0, 0
     start = time.process_time()
-    precompute(baseline, baseline)
+    ahead = precompute(baseline, baseline)
     ready = 1e3 * (time.process_time() - start)
     for one in lost:
         start = time.process_time()
         less = without(fabric, what, one)
-        found = reroute(ENGINES[engine], options, baseline, less, baseline=baseline)
+        found = reroute(ENGINES[engine], options, baseline, less, baseline=baseline, precomputed=ahead)
         took.append(1e3 * (time.process_time() - start))
         ratio.append(found.changed / max(1, found.broken))
         broken, changed = broken + found.broken, changed + found.changed
         for mark in ("levels", "by_parts", "by_source", "cleared", "copied", "exact", "fewest", "proven_by_changes"):
-            how[mark] += bool(found.counts.get(mark))
+            how[mark] += bool(found.statistics.counts().get(mark))
         how[found.how] += 1
     mid, most = np.median(took), max(took)
     worst = ", ".join(f"{took[k]:.0f} ({what} {lost[k]})" for k in np.argsort(took)[::-1][:3])

@@ -87,11 +87,11 @@ def report(label: str, fabric: Fabric, name: str, links: int, stability: Stabili
     engine = ENGINES[name]
     routing = engine.route(fabric, OPTIONS)
     baseline = Kept(fabric, routing, prove(fabric, routing), name, options_key(OPTIONS))
-    precompute(baseline, baseline)
+    ahead = precompute(baseline, baseline)
     lost, back = Count(), Count()
     for link in pulled(fabric, links):
         less = fabric.without_links([link])
-        found = reroute(engine, OPTIONS, baseline, less, stability=stability, baseline=baseline)
+        found = reroute(engine, OPTIONS, baseline, less, stability=stability, baseline=baseline, precomputed=ahead)
         kept = lost.add(baseline, Kept(less, found.routing, found.proof, name, baseline.options), found.broken)
         found = reroute(engine, OPTIONS, kept, fabric, stability=stability, baseline=baseline)
         back.add(kept, Kept(fabric, found.routing, found.proof, name, baseline.options), found.broken)

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from routing.fabric import Fabric
-from routing.reroute import Published, Stability
+from routing.reroute import Precomputed, Published, Stability
 
 
 class Decision(enum.Enum):
@@ -42,6 +42,8 @@ class Start:
         Which valid entries a re-route may change.
     moves
         Maximum number of entries to move for a better balance if the fabric is unchanged.
+    precomputed
+        What a re-route of these tables needs, if it was computed ahead; one of other tables is ignored.
     """
 
     decision: Decision
@@ -49,6 +51,7 @@ class Start:
     baseline: Published | None = None
     stability: Stability = Stability.BALANCED
     moves: int = 0
+    precomputed: Precomputed | None = None
 
 
 def decide(
@@ -58,6 +61,7 @@ def decide(
     baseline: Published | None = None,
     stability: Stability = Stability.BALANCED,
     moves: int = 0,
+    precomputed: Precomputed | None = None,
 ) -> Start:
     """Return the decision for the current fabric, given the tables in force; see :class:`Start` for the parameters."""
     if before is None:
@@ -66,7 +70,7 @@ def decide(
         decision = Decision.REROUTE
     else:
         decision = Decision.REBALANCE if moves else Decision.KEEP
-    return Start(decision, before, baseline, stability, moves)
+    return Start(decision, before, baseline, stability, moves, precomputed)
 
 
 def decide_pinned(fabric: Fabric, pinned: Published) -> Start:

@@ -102,7 +102,10 @@ def _rerouted(
 ) -> tuple[Plan | None, str]:
     """Return the re-routed tables; None and a remark for the log if the re-route fails."""
     try:
-        made = reroute(engine, options, before, fabric, stability=start.stability, baseline=start.baseline)
+        made = reroute(
+            engine, options, before, fabric,
+            stability=start.stability, baseline=start.baseline, precomputed=start.precomputed,
+        )  # fmt: skip
     except OptionError:
         raise  # the engine would raise the same error
     except Exception as problem:  # re-routing is optional, so its failure must not stop an engine that can route
@@ -115,7 +118,10 @@ def _rerouted(
 def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start: Start) -> Plan | None:
     """Return tables with a better balance; None if there is no improvement or the search fails."""
     try:
-        made = spread(engine, options, before, most=start.moves, baseline=start.baseline)
+        made = spread(
+            engine, options, before,
+            most=start.moves, baseline=start.baseline, precomputed=start.precomputed,
+        )  # fmt: skip
     except Exception:  # a failed search for better tables must not discard valid tables
         traceback.print_exc()
         return None

@@ -38,7 +38,7 @@ from routing.engines.base import Engine
 from routing.errors import IbnueError, InputError, OptionError
 from routing.fabric import Fabric
 from routing.publish import VerifiedTables
-from routing.reroute import Stability, precompute
+from routing.reroute import Precomputed, Stability, precompute
 from routing.tables import Routing
 
 PREFIX = "ibnue-"
@@ -77,6 +77,7 @@ class RequestHandler:
         self._lines: list[str] = []
         self._said: set[str] = set()
         self._balanced: Routing | None = None  # tables for which a search has found no better balance
+        self._precomputed: Precomputed | None = None  # of the tables in force, for the next re-route
         self._again: float | None = None  # seconds after which OpenSM should sweep again to move more entries
 
     def prepare(self, config: PluginConfig) -> None:
@@ -92,7 +93,7 @@ class RequestHandler:
         if last is None:
             return
         try:
-            precompute(last, self._state.baseline_of(last))
+            self._precomputed = precompute(last, self._state.baseline_of(last))
         except Exception:  # the re-route itself computes it again
             traceback.print_exc()
 
@@ -243,7 +244,11 @@ class RequestHandler:
         # Entries of an unfinished update schedule have to be in the switches before others move.
         written_all = before is not None and before.held is None
         moves = stability is Stability.BALANCED and written_all and self._may_gain(before)
-        return decide(fabric, before, baseline=baseline, stability=stability, moves=config.rebalance if moves else 0)
+        return decide(
+            fabric, before,
+            baseline=baseline, stability=stability, moves=config.rebalance if moves else 0,
+            precomputed=self._precomputed,
+        )  # fmt: skip
 
     def _remember(self, job: Job, outcome: Outcome) -> None:
         """Remember the tables of an answer until they are settled, and whether their balance may still improve."""

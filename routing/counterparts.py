@@ -19,6 +19,8 @@ def old_rows(old_fabric: Fabric, fabric: Fabric) -> npt.NDArray[np.int32]:
 def channel_numbers(fabric: Fabric, base: Fabric) -> npt.NDArray[np.int32]:
     """Return int32[C], the number in ``base`` of each channel between the same ports of the same switches; -1: none."""
     mine, theirs = fabric.channels, base.channels
+    if not len(theirs):
+        return np.full(len(mine), -1, np.int32)
     if np.array_equal(fabric.switch_guid, base.switch_guid):
         there = theirs.at_port[mine.src, mine.port]
         same = (there >= 0) & (theirs.dst[there] == mine.dst) & (theirs.dst_port[there] == mine.dst_port)

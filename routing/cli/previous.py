@@ -170,7 +170,7 @@ def both(found: Rerouted, step: Rerouted | None, earlier: Routing) -> Rerouted:
         changed=int((step.routing.lft != earlier.lft).sum()),
         reason=step.reason if found.how == "unchanged" else f"{found.reason}; then {_moved(step)}",
         how=step.how if found.how == "unchanged" else found.how,
-        counts={**found.counts, "spread": step.changed},
+        statistics=replace(found.statistics, moved_afterwards=step.changed),
         kept=None if found.kept is None or step.kept is None else found.kept * step.kept,
     )
 
@@ -236,6 +236,6 @@ def as_object(found: Rerouted) -> dict[str, Any]:
         "changed": found.changed,
         "how": found.how,
         "reason": found.reason,
-        "counts": dict(found.counts),
+        "counts": found.statistics.counts(),
         "kept": found.kept,
     }

@@ -111,7 +111,7 @@ def union_of_proven_dependencies(base: Fabric, tables: Sequence[Published], *, t
     else:
         union = functools.reduce(operator.or_, (cdg.onto(base) for cdg in cdgs))
         found = union.sorted(max(len(cdg.order) for cdg in cdgs), threads=threads)
-    if found is None or any(table.routing.provenance.engine != "updn" for table in tables):
-        return found
+    if found is None or not all("first_switches" in table.routing.provenance.options for table in tables):
+        return found  # tables of an Up*/Down* order name its first switches
     position = found.switch_order()
     return found if position is None else found.along(position)

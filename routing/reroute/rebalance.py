@@ -21,10 +21,8 @@ from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.values import Published
 from routing.tables import Routing
 
-MOST_CHANGES = 3
-"""Number of changed entries per missing entry from which on no further entries are moved, if that reaches the goal."""
 FURTHER_CHANGES = 6
-"""Number of changed entries per missing entry if :data:`MOST_CHANGES` leave the utilisation too far above the goal."""
+"""Number of changed entries per missing entry if those of the budget leave the utilisation too far above the goal."""
 MOST_OF_TABLE = 100
 """At most one of so many table entries is moved in addition to missing ones, but always up to :data:`FEW_ENTRIES`."""
 FEW_ENTRIES = 256
@@ -143,12 +141,12 @@ def balance_repaired(
     dependencies: AcyclicCdg,
     now: Utilisation,
     repaired: Repaired,
-    may_change: bool,
+    changes: int,
 ) -> tuple[Routing, Rebalanced]:
     """Move entries of repaired tables off the most loaded channels; more of them if the first ones do not suffice.
 
-    The first moves may bring the changed entries to :data:`MOST_CHANGES` per missing entry.  If these are used up and
-    the loss is still above a point, further moves follow, up to :data:`FURTHER_CHANGES`.  Where a link had few entries
+    The first moves may bring the changed entries to ``changes`` per missing entry.  If these are used up and the loss
+    is still above a point, further moves follow, up to :data:`FURTHER_CHANGES`.  Where a link had few entries
     with much flow, up to :data:`FEW_ENTRIES` may change.
 
     Parameters
@@ -157,8 +155,8 @@ def balance_repaired(
         See :func:`move_entries`.
     repaired
         Extent of the repair.
-    may_change
-        Whether valid entries may change too, not only those that the repair has changed.
+    changes
+        Changed entries per missing one; 0: only entries that the repair has changed may move.
 
     Returns
     -------
@@ -170,13 +168,13 @@ def balance_repaired(
     size, missing = laid.lft.size, repaired.missing
     work = max(LEAST_WORK, size, min(WORK_FOR_ENTRY * missing, MOST_WORK))
     most = max(size // MOST_OF_TABLE, FEW_ENTRIES)
-    budget = min(max(0, MOST_CHANGES * missing - repaired.changed), most) if may_change else 0
+    budget = min(max(0, changes * missing - repaired.changed), most)
     tables, found = move_entries(
         frame, traffic, laid, earlier, dependencies=dependencies, now=now, budget=budget, work=work
     )
     peak, enough = found.peak(frame.ground), now.goal * (1 + FURTHER_TOLERANCE)
     further = max(FURTHER_CHANGES * missing, min(size // MOST_OF_TABLE, FEW_ENTRIES)) - repaired.changed - found.spent
-    if not may_change or found.spent < budget or peak <= enough or further <= 0:
+    if not changes or found.spent < budget or peak <= enough or further <= 0:
         return tables, found
     moved, more = move_entries(
         frame,

@@ -11,11 +11,16 @@ from routing.engines.roots import roots_left
 from routing.fabric import Fabric
 from routing.publish import Shortfall, admit, promised, verify
 from routing.reroute.baseline import is_same
+from routing.reroute.budget import Budget
+from routing.reroute.choose import choose
+from routing.reroute.context import Request, RerouteContext
 from routing.reroute.flow import flow_towards
-from routing.reroute.precomputed import precompute
-from routing.reroute.rebalance import MOST_CHANGES, kept_share
-from routing.reroute.repair import Repair
-from routing.reroute.translate import TranslatedTables, translate_tables
+from routing.reroute.outcome import Candidate
+from routing.reroute.precomputed import Precomputed, precompute
+from routing.reroute.rebalance import kept_share
+from routing.reroute.statistics import RerouteStatistics
+from routing.reroute.strategies.balance import spread as move_off_full_channels
+from routing.reroute.translate import translate_tables
 from routing.reroute.values import Published, Rerouted, Stability
 
 
@@ -27,6 +32,7 @@ def reroute(
     *,
     stability: Stability = Stability.BALANCED,
     baseline: Published | None = None,
+    precomputed: Precomputed | None = None,
 ) -> Rerouted:
     """Return proven tables for a changed fabric, as close to the previous ones as ``stability`` asks for.
 
@@ -47,6 +53,9 @@ def reroute(
     baseline
         The baseline: the tables of the fault-free fabric.  Columns return to it as soon as they are valid again.  Its
         dependencies stay reserved, so that they can.
+    precomputed
+        The result of :func:`routing.reroute.precomputed.precompute`, if it is at hand.  It is computed if it is missing
+        or belongs to other tables.
 
     Raises
     ------
@@ -56,16 +65,19 @@ def reroute(
         The previous tables do not fit their fabric.
     """
     tables = translate_tables(before.routing, before.fabric, fabric)
-    found = _rerouted(engine, options, before, fabric, tables, stability=stability, baseline=baseline)
-    return (
-        found
-        if found.kept is not None
-        else replace(found, kept=_kept(found, before, fabric, baseline, options.threads))
-    )
+    request = Request(engine, options, before, fabric, stability, baseline, tables)
+    found = _rerouted(request, precomputed)
+    return found if found.kept is not None else replace(found, kept=_kept(found, request))
 
 
 def spread(
-    engine: Engine, options: EngineOptions, before: Published, *, most: int, baseline: Published | None = None
+    engine: Engine,
+    options: EngineOptions,
+    before: Published,
+    *,
+    most: int,
+    baseline: Published | None = None,
+    precomputed: Precomputed | None = None,
 ) -> Rerouted | None:
     """Move entries of the tables in force off the channels with the highest utilisation.
 
@@ -82,6 +94,8 @@ def spread(
         Entries that may move.
     baseline
         The baseline, whose balance is enough.
+    precomputed
+        As for :func:`reroute`.
 
     Returns
     -------
@@ -93,94 +107,61 @@ def spread(
     Cost: at most two searches of as many steps as the table has entries, and the proof of the changes.
     """
     tables = translate_tables(before.routing, before.fabric, before.fabric)
-    context = precompute(before, baseline, threads=options.threads)
-    job = Repair(engine, options, before, before.fabric, Stability.BALANCED, baseline, tables, context)
-    return job.spread(most=most)
+    request = Request(engine, options, before, before.fabric, Stability.BALANCED, baseline, tables)
+    if before.proof.certificate is None or request.refusal() is not None or not tables.in_place:
+        return None
+    moved = move_off_full_channels(_context(request, precomputed), most)
+    return moved.found if isinstance(moved, Candidate) else None
 
 
-def _rerouted(
-    engine: Engine,
-    options: EngineOptions,
-    before: Published,
-    fabric: Fabric,
-    tables: TranslatedTables,
-    *,
-    stability: Stability,
-    baseline: Published | None,
-) -> Rerouted:
-    earlier = [there.fabric for there in (before, baseline) if there is not None]
-    if stability is Stability.FRESH:
-        return _route_from_scratch(engine, roots_left(fabric, options, earlier), fabric, tables, "asked for")
-    settled = _unchanged_or_baseline(engine, before, fabric, baseline, tables)
+def _rerouted(request: Request, precomputed: Precomputed | None) -> Rerouted:
+    """Return the settled tables, the best candidate of the strategies, or tables from scratch: the first there is."""
+    if request.stability is Stability.FRESH:
+        return _route_from_scratch(request, "asked for")
+    settled = _unchanged_or_baseline(request)
     if settled is not None:
         return settled
-    context = precompute(before, baseline, threads=options.threads)
-    job = Repair(engine, options, before, fabric, stability, baseline, tables, context)
-    found, problem = job.run()
-    if "rejoined" in job.counts and _changes_too_many(found):
-        found = _better_of(found, replace(job, counts={}, rejoins=False).run()[0])
-    if "by_parts" in job.counts and _changes_too_many(found):
-        found = _better_of(found, replace(job, counts={}, by_parts=False).run()[0])
-    if _changes_too_many(found) or (found is not None and _scope(found) > _scope(before)):
-        found = _better_of(found, replace(job, counts={}).run_fewest())
-    return (
-        found
-        if found is not None
-        else _route_from_scratch(engine, roots_left(fabric, options, earlier), fabric, tables, problem)
-    )
+    outcome = request.refusal() or choose(_context(request, precomputed).prepared(), Budget())
+    return outcome.found if isinstance(outcome, Candidate) else _route_from_scratch(request, outcome.reason)
 
 
-def _kept(found: Rerouted, before: Published, fabric: Fabric, baseline: Published | None, threads: int) -> float | None:
+def _context(request: Request, precomputed: Precomputed | None) -> RerouteContext:
+    if precomputed is None or not precomputed.is_for(request.before, request.baseline):
+        precomputed = precompute(request.before, request.baseline, threads=request.options.threads)
+    return RerouteContext.of(request, precomputed)
+
+
+def _kept(found: Rerouted, request: Request) -> float | None:
     """Return the share of the previous all-to-all rate that is left, for tables whose repair has not computed it."""
-    for there in (before, baseline):
+    before, fabric = request.before, request.fabric
+    for there in (before, request.baseline):
         if there is not None and found.routing is there.routing:
             return kept_share(before, there.fabric.channels, there.load)
-    return kept_share(before, fabric.channels, flow_towards(fabric, found.routing, threads=threads))
+    flow = flow_towards(fabric, found.routing, threads=request.options.threads)
+    return kept_share(before, fabric.channels, flow)
 
 
-def _changes_too_many(found: Rerouted | None) -> bool:
-    """Return whether a search for fewer changes is worth its time; entries that moved for balance do not count."""
-    if found is None:
-        return True
-    missing = max(found.broken, found.counts.get("holes", 0))
-    own = found.changed - found.counts.get("healed", 0) - found.counts.get("moved_for_balance", 0)
-    return own > MOST_CHANGES * missing
-
-
-def _better_of(found: Rerouted | None, other: Rerouted | None) -> Rerouted | None:
-    """Return the candidate whose proof covers more traffic; of equals, the one with fewer changes."""
-    if found is None or other is None:
-        return other if found is None else found
-    return min(found, other, key=lambda one: (_scope(one), one.changed))
-
-
-def _scope(tables: Rerouted | Published) -> int:
-    """Return 0 if the proof includes traffic between switches, else 1."""
-    return int(tables.proof.scope != "all")
-
-
-def _unchanged_or_baseline(
-    engine: Engine, before: Published, fabric: Fabric, baseline: Published | None, tables: TranslatedTables
-) -> Rerouted | None:
+def _unchanged_or_baseline(request: Request) -> Rerouted | None:
     """Return the baseline if the fabric is the fault-free one, or the previous tables if nothing has changed."""
+    before, baseline, tables = request.before, request.baseline, request.translated
     there = before if baseline is None else baseline
-    found = admit(fabric, there.routing, there.proof, promised(engine))
-    if isinstance(found, Shortfall):
+    found = admit(request.fabric, there.routing, there.proof, promised(request.engine))
+    if isinstance(found, Shortfall) or not is_same(there.fabric, request.fabric):
         return None
-    if baseline is not None and is_same(baseline.fabric, fabric):
-        changed = int(np.count_nonzero(baseline.routing.lft != tables.earlier))
-        if changed or not np.array_equal(baseline.routing.sl, tables.routing.sl):
-            reason = "the fabric is without faults again"
-            return Rerouted(found, tables.broken, changed, "baseline", reason, {"healed": changed})
+    if baseline is None:
+        return Rerouted(found, 0, 0, "unchanged", "no cable has changed") if tables.broken == 0 else None
+    changed = int(np.count_nonzero(baseline.routing.lft != tables.earlier))
+    if not changed and np.array_equal(baseline.routing.sl, tables.routing.sl):
         return Rerouted(found, 0, 0, "unchanged", reason="the tables are the baseline tables")
-    if baseline is None and tables.broken == 0 and is_same(before.fabric, fabric):
-        return Rerouted(found, 0, 0, "unchanged", "no cable has changed")
-    return None
+    reason, statistics = "the fabric is without faults again", RerouteStatistics(restored=changed)
+    return Rerouted(found, tables.broken, changed, "baseline", reason, statistics)
 
 
-def _route_from_scratch(
-    engine: Engine, options: EngineOptions, fabric: Fabric, tables: TranslatedTables, reason: str
-) -> Rerouted:
-    found = verify(fabric, engine.route(fabric, options), engine, threads=options.threads)
+def _route_from_scratch(request: Request, reason: str) -> Rerouted:
+    """Return the tables of the engine, with those of the named roots that are still there."""
+    engine, options, fabric, tables = request.engine, request.options, request.fabric, request.translated
+    earlier = [there.fabric for there in (request.before, request.baseline) if there is not None]
+    routing = engine.route(fabric, roots_left(fabric, options, earlier))
+    found = verify(fabric, routing, engine, threads=options.threads)
     changed = int(np.count_nonzero(found.routing.lft != tables.earlier))
     return Rerouted(found, tables.broken, changed, "fresh", reason)

@@ -13,14 +13,11 @@ from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.certificate import Certificate
 from routing.cdg.trace import trace_acyclic_cdg
 from routing.fabric import Fabric
+from routing.reroute.budget import Budget
 from routing.reroute.minimal_change import remote_pairs
 from routing.tables import Routing
 
 SLS = 16
-MOST_PATHS = 400_000
-"""Paths that may look for a VL once other paths are evicted from theirs."""
-MOST_VISITS = 30_000_000
-"""Work limit: channels that all searches for cycles may visit, about a second of CPU time."""
 
 
 def reassign_sls(
@@ -32,6 +29,7 @@ def reassign_sls(
     *,
     level: npt.NDArray[np.uint8],
     threads: int,
+    budget: Budget,
 ) -> tuple[Routing, npt.NDArray[np.int32]] | None:
     """Reassign SLs so that the tables are as safe as the earlier ones; None if the VLs do not suffice.
 
@@ -50,6 +48,8 @@ def reassign_sls(
         uint16[16], 1 << VL of each SL; uint8[V], an SL for each VL of the certificate, 255 for a VL not to be used.
     threads
         Threads of the trace.
+    budget
+        Limits of the paths that look for a VL, and of the visits of their searches.
 
     Returns
     -------
@@ -62,24 +62,12 @@ def reassign_sls(
     -----
     Cost: a trace of all paths, and :func:`routing._kernels.fit_ways.fit_ways` for those that changed.
     """
-    counted, given_away = _counted(fabric, certificate), np.flatnonzero(level != NO_LANE)
+    counted = _counted(fabric, certificate)
     changed = _changed_paths(fabric, routing, earlier, replies=certificate.strength == "reversible") & counted
     vl_of_sl = np.searchsorted(1 << np.arange(SLS), vl_bit).astype(np.uint8)
     vl = vl_of_sl[np.broadcast_to(routing.sl, changed.shape)]
-    unchanged = counted & ~changed & remote_pairs(fabric)
-    busy = np.bincount(vl[unchanged], minlength=SLS)[given_away]
-    emptiest = given_away[np.argsort(busy, kind="stable")]
     search = _VlSearch(fabric, routing, certificate, vl_bit, level, vl, changed, threads)
-    first, budget = np.zeros_like(changed), MOST_VISITS
-    for vacated in range(len(emptiest)):
-        evicted = unchanged & np.isin(vl, emptiest[:vacated])
-        if vacated and np.count_nonzero(evicted | changed) > MOST_PATHS:
-            return None
-        found, left, budget = search.place(evicted, first, int(emptiest[0]), budget)
-        if found is not None or budget <= 0:
-            return found
-        first |= left
-    return None
+    return search.run(counted & ~changed & remote_pairs(fabric), budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +93,24 @@ class _VlSearch:
     changed: npt.NDArray[np.bool_]
     threads: int
 
+    def run(self, unchanged: npt.NDArray[np.bool_], budget: Budget) -> tuple[Routing, npt.NDArray[np.int32]] | None:
+        """Find a VL for every changed path, and evict unchanged paths (bool[S, L]) from more and more VLs for it."""
+        given_away = np.flatnonzero(self.level != NO_LANE)
+        busy = np.bincount(self.vl[unchanged], minlength=SLS)[given_away]
+        emptiest = given_away[np.argsort(busy, kind="stable")]
+        first, visits = np.zeros_like(self.changed), budget.vl_visits
+        for vacated in range(len(emptiest)):
+            evicted = unchanged & np.isin(self.vl, emptiest[:vacated])
+            if vacated and np.count_nonzero(evicted | self.changed) > budget.vl_paths:
+                return None
+            found, left, visits = self.place(evicted, first, int(emptiest[0]), visits)
+            if found is not None or visits <= 0:
+                return found
+            first |= left
+        return None
+
     def place(
-        self, evicted: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_], emptiest: int, budget: int
+        self, evicted: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_], emptiest: int, visits: int
     ) -> tuple[tuple[Routing, npt.NDArray[np.int32]] | None, npt.NDArray[np.bool_], int]:
         """Find a VL for every changed or evicted path.
 
@@ -119,7 +123,7 @@ class _VlSearch:
             Tables and topological order; None if a path found no VL.
         left : bool[S, L]
             Paths that found no VL.
-        budget : int
+        visits : int
             Visits that are left.
         """
         sl, left = np.broadcast_to(self.routing.sl, self.routing.lft.shape), np.zeros_like(self.changed)
@@ -132,7 +136,7 @@ class _VlSearch:
         own = self.vl[at, lid]
         turn = np.repeat(np.arange(3), [len(part[0]) for part in parts])
         start = np.choose(turn, [np.full_like(own, emptiest), (own + 1) % len(self.level), own]).astype(np.uint8)
-        given, _, order, budget = fit_ways(
+        given, _, order, visits = fit_ways(
             self.fabric.channels,
             self.fabric.lids.switch,
             self.routing.lft,
@@ -140,16 +144,16 @@ class _VlSearch:
             masks=dependencies.masks,
             order=dependencies.order,
             allowed_vls=self.level != NO_LANE,
-            budget=budget,
+            budget=visits,
         )
         left[at, lid] = given == NO_LANE
         if left.any():
-            return None, left, budget
+            return None, left, visits
         if (given == own).all():
-            return (self.routing, order), left, budget
+            return (self.routing, order), left, visits
         new = sl.copy()
         new[at, lid] = np.where(given == own, new[at, lid], self.level[given])
-        return (replace(self.routing, sl=new, vls_needed=self.routing.vls), order), left, budget
+        return (replace(self.routing, sl=new, vls_needed=self.routing.vls), order), left, visits
 
     def groups(self, at: npt.NDArray[np.int32], lid: npt.NDArray[np.int32], start: npt.NDArray[np.uint8]) -> Groups:
         """Return a group for each path; if replies count, with the paths from its LID's switch back to its source."""

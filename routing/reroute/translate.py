@@ -275,3 +275,14 @@ def take_sl2vl(routing: Routing, fabric: Fabric, row: npt.NDArray[np.int32]) -> 
     if ports <= had:
         return table[:, :ports, :ports]
     return np.pad(table, ((0, 0), (0, ports - had), (0, ports - had), (0, 0)), mode="edge")
+
+
+def set_delivery_entries(routing: Routing, fabric: Fabric) -> Routing:
+    """Set the entry of every LID at the switch that delivers it to the port of its owner."""
+    here = np.flatnonzero(fabric.lids.switch >= 0)
+    switch, port = fabric.lids.switch[here], fabric.lids.port[here]
+    if (routing.lft[switch, here] == port).all():
+        return routing
+    lft = routing.lft.copy()
+    lft[switch, here] = port
+    return replace(routing, lft=lft)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -15,6 +14,7 @@ from routing.deadlock.proof import Proof
 from routing.fabric import Fabric
 from routing.publish import VerifiedTables
 from routing.reroute.flow import flow_towards
+from routing.reroute.statistics import RerouteStatistics
 from routing.tables import Routing
 
 How = Literal["unchanged", "baseline", "repaired", "rebalanced", "fresh"]
@@ -64,9 +64,8 @@ class Rerouted:
         Why they were found that way, in one line.
     kept
         Share of an end port's all-to-all rate by the old tables that the new ones leave; None: no such traffic.
-    counts
-        Entries by what was done to them: "repaired"; "moved" (valid, but replaced for another entry's sake); "healed"
-        (restored from the baseline); "levels" (SLs that changed); "by_parts" (subtrees spread over several VLs); ...
+    statistics
+        How many entries and SLs each step changed, and how much it searched.
     """
 
     tables: VerifiedTables
@@ -74,7 +73,7 @@ class Rerouted:
     changed: int
     how: How
     reason: str
-    counts: Mapping[str, int] = field(default_factory=dict)
+    statistics: RerouteStatistics = field(default_factory=RerouteStatistics)
     kept: float | None = None
 
     @property

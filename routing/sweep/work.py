@@ -21,7 +21,7 @@ from routing.fabric import NO_PORT, Fabric
 from routing.faults import apply_faults
 from routing.processes import ended
 from routing.quality import all_to_all_share, channel_loads
-from routing.reroute import Published, Stability, reroute
+from routing.reroute import Precomputed, Published, Stability, precompute, reroute
 from routing.reroute.translate import translate_tables
 from routing.sweep.cases import faults_of
 from routing.sweep.results import Result, tables_digest
@@ -125,6 +125,12 @@ def tables_before(fabric: Fabric, target: Target, seed: int) -> Published | None
     return Published(fabric, routing, prove(fabric, routing, threads=1))
 
 
+@lru_cache(maxsize=16)
+def precomputed(before: Published) -> Precomputed:
+    """Return what all re-routes of the same tables need; a worker caches the last few."""
+    return precompute(before, threads=1)
+
+
 def one(fabric: Fabric, task: Task) -> Result:
     """Run one task and return its result.
 
@@ -170,7 +176,7 @@ def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Publis
         return Published(fabric, routing, prove(fabric, routing, threads=1)), None
     if before is None:
         raise RoutingError("the engine refuses the intact fabric")
-    done = reroute(engine, options, before, fabric, stability=Stability(task.mode))
+    done = reroute(engine, options, before, fabric, stability=Stability(task.mode), precomputed=precomputed(before))
     return Published(fabric, done.routing, done.proof), done.how
 
 

@@ -13,7 +13,7 @@ from routing.errors import OptionError, RoutingError
 from routing.fabric import Fabric
 from routing.faults import apply_faults
 from routing.publish import Shortfall, promised, verify
-from routing.reroute import Published, Rerouted, Stability, reroute
+from routing.reroute import Precomputed, Published, Rerouted, Stability, precompute, reroute
 from routing.tables import Routing
 from routing.whatif.capacity import Capacity, bisection_loss, loss
 from routing.whatif.connection import Separation, separation
@@ -78,6 +78,11 @@ class Baseline:
         """Throughput of the tables before any fault."""
         published = self.published
         return Capacity.of(published.fabric, published.routing, self.separation, threads=self.options.threads)
+
+    @cached_property
+    def precomputed(self) -> Precomputed:
+        """Part of every re-route that depends on these tables alone."""
+        return precompute(self.published, threads=self.options.threads)
 
     @cached_property
     def separation(self) -> Separation:
@@ -174,7 +179,14 @@ def effect_of(baseline: Baseline, scenario: Scenario) -> Effect:
         reason="",
     )
     try:
-        mended = reroute(baseline.engine, baseline.options, before, fabric, stability=baseline.stability)
+        mended = reroute(
+            baseline.engine,
+            baseline.options,
+            before,
+            fabric,
+            stability=baseline.stability,
+            precomputed=None if baseline.stability is Stability.FRESH else baseline.precomputed,
+        )
     except RoutingError as error:
         return replace(effect, reason=str(error))
     had, has = baseline.capacity, Capacity.of(fabric, mended.routing, apart, threads=baseline.options.threads)

@@ -10,7 +10,7 @@ from waiting import until
 
 import routing.deadlock.proof
 import routing.publish
-import routing.reroute.repair
+import routing.reroute.verify
 from routing.deadlock.proof import prove
 
 
@@ -486,7 +486,7 @@ def proofs(monkeypatch):
         told.append(threads)
         return prove(fabric, routing, threads=threads, **options)
 
-    for module in (routing.publish, routing.deadlock.proof, routing.reroute.repair):
+    for module in (routing.publish, routing.deadlock.proof, routing.reroute.verify):
         monkeypatch.setattr(module, "prove", counted)
     return told
 

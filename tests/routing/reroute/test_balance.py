@@ -55,10 +55,9 @@ def test_what_is_kept_is_what_packets_see_and_few_entries_move(data):
     assert (found.kept is None) == (not most)
     if most:
         assert found.kept == pytest.approx(fullest_by_walking(fabric, before.routing.lft) / most, rel=1e-6)
-    missing = max(found.broken, found.counts.get("holes", 0))
-    given_way = found.counts.get("moved", 0)
-    allowed = max(6 * missing, found.routing.lft.size // 100)
-    assert found.counts.get("moved_for_balance", 0) <= max(0, allowed - given_way)
+    figures = found.statistics
+    allowed = max(6 * max(found.broken, figures.missing or 0), found.routing.lft.size // 100)
+    assert (figures.moved_for_balance or 0) <= max(0, allowed - (figures.displaced or 0))
 
 
 def cut_bound_slowly(fabric):

@@ -63,11 +63,11 @@ def test_few_entries_change_where_parts_of_a_tree_change_vls(size, vls, cas, lin
     baseline, options = published(generate("torus", [size], cas=cas), vls)
     less, found = without(baseline, options, [link])
     assert found.how == "repaired"
-    assert found.counts["by_parts"] > 0
-    assert found.counts["proven_by_changes"] == 1
+    assert found.statistics.split_subtrees > 0
+    assert found.statistics.proven_by_changes
     assert found.changed <= most <= 3 * found.broken
     other = np.argwhere(found.routing.sl != baseline.routing.sl).tolist()
-    assert len(other) == found.counts["levels"] > 0
+    assert len(other) == found.statistics.changed_sls > 0
     for source, lid in other:  # an SL changes only where the way does
         assert way(less, found.routing.lft, source, lid) != way(baseline.fabric, baseline.routing.lft, source, lid)
 
@@ -79,7 +79,7 @@ def test_where_parts_are_in_each_others_way_trees_stay_together(size, vls, cas, 
     """It is 28, 63 and 69 entries if parts go by themselves."""
     baseline, options = published(generate("torus", [size], cas=cas), vls)
     _, found = without(baseline, options, [link])
-    assert "by_parts" not in found.counts
+    assert found.statistics.split_subtrees is None
     assert found.changed <= most <= 3 * found.broken
 
 
@@ -94,8 +94,8 @@ def test_links_of_a_large_torus_on_which_large_trees_hang():
         _, found = without(baseline, options, [link])
         assert found.how == "repaired"
         assert found.changed <= 3 * found.broken
-        assert found.counts["proven_by_changes"] == 1
-        assert "fewest" not in found.counts
+        assert found.statistics.proven_by_changes
+        assert found.statistics.fewest is None
 
 
 def test_the_same_at_any_number_of_threads():
@@ -112,7 +112,7 @@ def test_the_same_at_any_number_of_threads():
         )
         for n in (1, 2, 3)
     ]
-    assert found[0].counts["by_parts"] > 0
+    assert found[0].statistics.split_subtrees > 0
     for other in found[1:]:
         assert np.array_equal(found[0].routing.lft, other.routing.lft)
         assert np.array_equal(found[0].routing.sl, other.routing.sl)

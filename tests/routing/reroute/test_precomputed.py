@@ -78,21 +78,24 @@ def test_home_is_found_by_the_columns_that_differ(engine):
 
 @pytest.mark.parametrize("engine", ["nue", "updn", "dfsssp", "minhop"])
 def test_prepared_or_not(engine):
-    """It is found again for the same home, and made anew for another."""
+    """What was computed ahead for other tables, or for another baseline, is not taken."""
     fabric = generate("kary-ntree", ["3", "3"])
     baseline, links = published(fabric, engine), np.unique(fabric.channels.link).tolist()
     less = fabric.without_links(links[:1])
     one = reroute(ENGINES[engine], OPTIONS, baseline, less, baseline=baseline)
     now, again = (Published(less, one.routing, one.proof) for _ in range(2))
-    ready = precompute(now, baseline)
-    assert precompute(now, baseline) is ready
+    ready, other = precompute(now, baseline), precompute(baseline, baseline)
+    assert ready.is_for(now, baseline)
+    assert not ready.is_for(now, None)
+    assert not other.is_for(now, baseline)
     assert ready.dependencies is not None
-    assert ready.climbing
+    assert ready.ordered
     two = fabric.without_links([links[0], links[30]])
-    first, second = (reroute(ENGINES[engine], OPTIONS, before, two, baseline=baseline) for before in (now, again))
-    assert np.array_equal(first.routing.lft, second.routing.lft)
-    assert (first.proof.certificate is None) == (second.proof.certificate is None)
-    assert precompute(now) is not ready
+    expected = reroute(ENGINES[engine], OPTIONS, again, two, baseline=baseline)
+    for ahead in (ready, other):
+        found = reroute(ENGINES[engine], OPTIONS, now, two, baseline=baseline, precomputed=ahead)
+        assert np.array_equal(found.routing.lft, expected.routing.lft)
+        assert (found.proof.certificate is None) == (expected.proof.certificate is None)
 
 
 @pytest.mark.parametrize("further", [0, 1])

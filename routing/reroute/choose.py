@@ -1,0 +1,99 @@
+"""Choose among the strategies: :data:`STEPS` says in which order they are tried, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from routing.engines.base import Promise
+from routing.reroute.budget import Budget
+from routing.reroute.context import RerouteContext
+from routing.reroute.outcome import Candidate, Refusal, lacks_switch_traffic
+from routing.reroute.strategies.fewest import change_fewest_entries
+from routing.reroute.strategies.repair import (
+    repair_in_previous_order,
+    repair_tables,
+    repair_whole_subtrees,
+    repair_without_certificate,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What the strategies tried so far have found.
+
+    Attributes
+    ----------
+    best
+        The best candidate so far.
+    refusal
+        The first refusal.
+    splits
+        Whether a strategy moved subtrees to other VLs part by part.
+    """
+
+    best: Candidate | None = None
+    refusal: Refusal | None = None
+    splits: bool = False
+
+    def after(self, outcome: Candidate | Refusal) -> Choice:
+        """Return the choice after one more strategy: of two candidates the better one stays."""
+        if isinstance(outcome, Refusal):
+            return replace(self, refusal=self.refusal or outcome, splits=self.splits or outcome.splits)
+        best = outcome if self.best is None else self.best.better_of(outcome)
+        return replace(self, best=best, splits=self.splits or outcome.splits)
+
+    def changes_too_many(self, budget: Budget) -> bool:
+        """Return whether there is no candidate, or the best one changes too many entries."""
+        return self.best is None or self.best.changes_too_many(budget)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A strategy, and whether it is tried after those before it."""
+
+    strategy: Callable[[RerouteContext, Budget], Candidate | Refusal]
+    when: Callable[[RerouteContext, Choice, Budget], bool]
+
+
+def choose(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
+    """Return the best candidate of the strategies that are needed; the first refusal if there is none."""
+    choice = Choice()
+    for step in STEPS:
+        if step.when(context, choice, budget):
+            choice = choice.after(step.strategy(context, budget))
+    found = choice.best or choice.refusal
+    assert found is not None
+    return found
+
+
+def _always(_: RerouteContext, __: Choice, ___: Budget) -> bool:
+    return True
+
+
+def _may_close_loops(context: RerouteContext, choice: Choice, _: Budget) -> bool:
+    none_promised = context.request.engine.promise is Promise.NONE
+    return choice.best is None and context.certificate is not None and none_promised
+
+
+def _new_order_changes_too_many(context: RerouteContext, choice: Choice, budget: Budget) -> bool:
+    return context.reconnected is not None and choice.changes_too_many(budget)
+
+
+def _parts_change_too_many(_: RerouteContext, choice: Choice, budget: Budget) -> bool:
+    return choice.splits and choice.changes_too_many(budget)
+
+
+def _is_weaker_or_changes_too_many(context: RerouteContext, choice: Choice, budget: Budget) -> bool:
+    if choice.best is None or choice.best.changes_too_many(budget):
+        return True
+    return lacks_switch_traffic(choice.best.found) and not lacks_switch_traffic(context.request.before)
+
+
+STEPS = (
+    Step(repair_tables, when=_always),
+    Step(repair_without_certificate, when=_may_close_loops),
+    Step(repair_in_previous_order, when=_new_order_changes_too_many),
+    Step(repair_whole_subtrees, when=_parts_change_too_many),
+    Step(change_fewest_entries, when=_is_weaker_or_changes_too_many),
+)

@@ -1,0 +1,41 @@
+"""Flow on each channel before and after a repair, computed from the columns that differ."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.fabric import NO_PORT
+from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.context import RerouteContext
+from routing.reroute.flow import flow_towards
+from routing.reroute.rebalance import in_frame
+from routing.tables import Routing
+
+
+def load_before(context: RerouteContext) -> npt.NDArray[np.int64]:
+    """Return int64[C], the flow by the previous tables, but by the baseline in columns restored from it."""
+    request, numbering, start = context.request, context.numbering, context.start
+    if not context.restored or not request.translated.in_place:
+        return in_frame(numbering, request.before.fabric, request.before.load)
+    back = ((start.lft != request.translated.earlier) & (start.lft != NO_PORT)).any(axis=0)
+    return _load_of_columns(context, numbering, start, back)
+
+
+def load_after(context: RerouteContext, numbering: BaseNumbering, tables: Routing) -> npt.NDArray[np.int64]:
+    """Return int64[C], the exact flow on each channel by complete tables."""
+    request = context.request
+    if not request.translated.in_place:
+        flow = flow_towards(request.fabric, tables, threads=request.options.threads)
+        return in_frame(numbering, request.fabric, flow)
+    return _load_of_columns(context, numbering, tables, (tables.lft != request.translated.earlier).any(axis=0))
+
+
+def _load_of_columns(
+    context: RerouteContext, numbering: BaseNumbering, tables: Routing, lids: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """Return the flow by the previous tables, but by other tables towards these LIDs (bool[L])."""
+    fabric, before, threads = context.request.fabric, context.request.before, context.request.options.threads
+    old = before.load - flow_towards(before.fabric, before.routing, lids, threads=threads)
+    new = flow_towards(fabric, tables, lids, threads=threads)
+    return in_frame(numbering, before.fabric, old) + in_frame(numbering, fabric, new)

@@ -1,0 +1,115 @@
+"""Move entries off the channels with the highest utilisation: after a repair, or of complete tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.budget import Budget
+from routing.reroute.context import RerouteContext
+from routing.reroute.loads import load_after
+from routing.reroute.outcome import Candidate, Refusal
+from routing.reroute.rebalance import (
+    LEAST_GAIN,
+    LEAST_WORK,
+    Repaired,
+    Utilisation,
+    balance_repaired,
+    cut_bound,
+    fullest,
+    in_frame,
+    kept_share,
+    move_entries,
+    peak_in,
+)
+from routing.reroute.strategies.columns import Progress
+from routing.reroute.values import Stability
+from routing.reroute.verify import verify
+
+
+@dataclass(frozen=True, eq=False)
+class Balanced:
+    """A repair after the local search.
+
+    Attributes
+    ----------
+    progress
+        The tables with the moves, and their dependencies.
+    moves, moved_entries
+        Number of moves, and of moved entries that had not changed before.
+    kept
+        Share of the all-to-all rate of before that is left; None where nothing was repaired.
+    """
+
+    progress: Progress
+    moves: int
+    moved_entries: int
+    kept: float | None
+
+
+def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Balanced:
+    """Move entries off the fullest channels: those that changed anyway, and others as far as stability allows."""
+    request, numbering, tables = context.request, progress.numbering, progress.tables
+    missing, restored = max(request.translated.broken, progress.missing), context.restored or 0
+    may_move = request.stability is Stability.BALANCED
+    # Columns that go back to the tables without faults undo moves that balance what other faults have left.
+    if not (missing or (restored and may_move)) or request.sl_is_per_source_lid:
+        return Balanced(progress, 0, 0, None)
+    changed = int(np.count_nonzero(tables.lft != request.translated.earlier)) - restored
+    tables, found = balance_repaired(
+        numbering,
+        context.service_levels(numbering, progress.certificate, tables),
+        tables,
+        request.translated.earlier,
+        dependencies=progress.dependencies,
+        now=Utilisation(load_after(context, numbering, tables), _goal(context, numbering)),
+        repaired=Repaired(missing, changed),
+        changes=budget.changes if may_move else 0,
+    )
+    statistics = replace(progress.statistics, balance_moves=found.moves, moved_for_balance=found.spent)
+    dependencies = progress.dependencies.grown(found.masks, found.order)
+    done = replace(progress, tables=tables, dependencies=dependencies, statistics=statistics)
+    kept = kept_share(request.before, numbering.base.channels, found.load)
+    return Balanced(done, found.moves, found.spent, kept)
+
+
+def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
+    """Move at most so many entries of complete tables off the fullest channels.
+
+    Nothing is broken here.  First a search without a limit shows what there is to gain.
+    """
+    request, numbering, progress = context.request, context.numbering, Progress.of(context)
+    start, earlier = progress.tables, request.translated.earlier
+    now = Utilisation(in_frame(numbering, request.fabric, request.before.load), _goal_without_faults(context))
+    rules = context.service_levels(numbering, context.certificate, start)
+    work = max(LEAST_WORK, start.lft.size)
+    for budget in (start.lft.size, most):
+        tables, found = move_entries(
+            numbering, rules, start, earlier, dependencies=context.dependencies, now=now, budget=budget, work=work
+        )
+        kept = kept_share(request.before, numbering.base.channels, found.load)
+        if budget > most and (kept is None or kept < 1 + LEAST_GAIN):
+            return Refusal("nothing is gained")
+        if found.spent <= most:
+            break
+    statistics = replace(progress.statistics, missing=0, balance_moves=found.moves, moved_for_balance=found.spent)
+    dependencies = context.dependencies.grown(found.masks, found.order)
+    done = replace(progress, tables=tables, dependencies=dependencies, statistics=statistics)
+    return verify(context, done, "rebalanced" if found.moves else "unchanged", kept)
+
+
+def _goal(context: RerouteContext, numbering: BaseNumbering) -> int:
+    """Return the highest utilisation at best: by the tables without faults, or by the links of a single switch."""
+    request = context.request
+    best = request.before if request.baseline is None else request.baseline
+    return max(peak_in(numbering, fullest(best.fabric.channels, best.load)), cut_bound(numbering.ground))
+
+
+def _goal_without_faults(context: RerouteContext) -> int:
+    """Return the highest utilisation worth reaching for complete tables, which may have no baseline."""
+    baseline = context.request.baseline
+    if baseline is None or baseline.routing is context.request.before.routing:
+        return cut_bound(context.numbering.ground)
+    return _goal(context, context.numbering)

@@ -1,0 +1,126 @@
+"""Steps for LIDs whose paths would close a cycle with the dependencies of the previous or the baseline tables.
+
+:data:`FALLBACKS` says in which order they are tried, when, and what is kept of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from routing._kernels.repair import PRUNE_THEN_REPAIR
+from routing.cdg.certificate import Certificate, Scope
+from routing.cdg.trace import trace_acyclic_cdg
+from routing.fabric import NO_PORT
+from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.budget import Budget
+from routing.reroute.context import RerouteContext
+from routing.reroute.strategies.columns import Progress, repair_columns
+from routing.reroute.translate import set_delivery_entries
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """A row of :data:`FALLBACKS`.
+
+    Attributes
+    ----------
+    step
+        Tries to repair the columns that failed.
+    when
+        Whether the step is tried, while columns fail.
+    keeps_part
+        Whether the columns that the step repaired are kept even if others still fail.
+    """
+
+    step: Callable[[RerouteContext, Progress], Progress]
+    when: Callable[[Progress, Certificate, Budget], bool]
+    keeps_part: bool
+
+
+def with_fallbacks(context: RerouteContext, progress: Progress, certificate: Certificate, budget: Budget) -> Progress:
+    """Return the progress after the steps that are needed, or after all of them if columns still fail."""
+    for fallback in FALLBACKS:
+        if not len(progress.failed):
+            break
+        if fallback.when(progress, certificate, budget):
+            done = fallback.step(context, progress)
+            progress = done if fallback.keeps_part or not len(done.failed) else progress.rejected(done)
+    return progress
+
+
+def use_sls_by_source(context: RerouteContext, progress: Progress) -> Progress:
+    """Repair with SLs by source switch and LID instead of by LID."""
+    tables = progress.tables
+    sl = np.broadcast_to(tables.sl, tables.lft.shape).copy()
+    done = repair_columns(context, replace(progress, tables=replace(tables, sl=sl)))
+    return replace(done, statistics=replace(done.statistics, sls_by_source=True))
+
+
+def _by_source_helps(progress: Progress, certificate: Certificate, _: Budget) -> bool:
+    by_lid = progress.tables.sl.ndim == 1
+    return by_lid and certificate.strength == "forward" and len(certificate.order) > 1
+
+
+def prune_dependencies(context: RerouteContext, progress: Progress) -> Progress:
+    """Repair on VLs without their unused dependencies, or rebuild the columns, preferring the previous entries."""
+    done = repair_columns(context, progress, PRUNE_THEN_REPAIR)
+    return replace(done, statistics=replace(done.statistics, pruned_lids=len(progress.failed)))
+
+
+def _may_rebuild(progress: Progress, _: Certificate, budget: Budget) -> bool:
+    return len(progress.failed) <= budget.rebuilt_lids and progress.dependencies.position is None
+
+
+def trace_dependencies(context: RerouteContext, progress: Progress) -> Progress:
+    """Repair against only the dependencies that the current entries use."""
+    return _traced(context, progress, "all")
+
+
+def trace_endports(context: RerouteContext, progress: Progress) -> Progress:
+    """Repair against the dependencies that the current entries use, without traffic between switches."""
+    return _traced(context, progress, "endports")
+
+
+def trace_without_failed(context: RerouteContext, progress: Progress) -> Progress:
+    """Remove the columns that failed, then repair against the dependencies of all others."""
+    lft = progress.tables.lft.copy()
+    lft[:, progress.failed] = NO_PORT
+    tables = set_delivery_entries(replace(progress.tables, lft=lft), context.request.fabric)
+    return _traced(context, replace(progress, tables=tables), "all")
+
+
+def _traced(context: RerouteContext, progress: Progress, scope: Scope) -> Progress:
+    assert progress.certificate is not None
+    request, certificate = context.request, replace(progress.certificate, scope=scope)
+    progress = replace(progress, is_traced=True, statistics=progress.statistics.plus(traces=1))
+    dependencies = trace_acyclic_cdg(
+        request.fabric, progress.tables, certificate, context.vl_bit, threads=request.options.threads
+    )
+    if dependencies is None:
+        return progress
+    load = None if progress.load is None else progress.load[progress.numbering.channel]
+    numbering = BaseNumbering.of(request.fabric, [request.fabric])
+    return repair_columns(
+        context,
+        replace(progress, numbering=numbering, dependencies=dependencies, certificate=certificate, load=load),
+    )
+
+
+def _counts_switches(_: Progress, certificate: Certificate, __: Budget) -> bool:
+    return certificate.scope == "all"
+
+
+def _always(_: Progress, __: Certificate, ___: Budget) -> bool:
+    return True
+
+
+FALLBACKS = (
+    Fallback(use_sls_by_source, when=_by_source_helps, keeps_part=True),
+    Fallback(prune_dependencies, when=_may_rebuild, keeps_part=False),
+    Fallback(trace_dependencies, when=_counts_switches, keeps_part=True),
+    Fallback(trace_endports, when=_always, keeps_part=True),
+    Fallback(trace_without_failed, when=_counts_switches, keeps_part=True),
+)

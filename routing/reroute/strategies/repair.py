@@ -1,0 +1,56 @@
+"""Strategies that keep the valid entries, fill the missing ones, balance and prove the result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from routing.numerals import number_of
+from routing.reroute.budget import Budget
+from routing.reroute.context import RerouteContext
+from routing.reroute.outcome import Candidate, Refusal
+from routing.reroute.strategies.balance import balanced
+from routing.reroute.strategies.columns import Progress, repair_columns
+from routing.reroute.strategies.fallbacks import with_fallbacks
+from routing.reroute.values import How
+from routing.reroute.verify import verify
+
+
+def repair_tables(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
+    """Keep the valid entries and fill the missing ones, under a certificate like the previous one."""
+    progress = repair_columns(context, Progress.of(context))
+    if context.certificate is not None:
+        progress = with_fallbacks(context, progress, context.certificate, budget)
+    if len(progress.failed):
+        count = number_of(len(progress.failed), "LID")
+        return Refusal(f"{count} found no path without a credit loop", splits=progress.splits)
+    start_sl = np.broadcast_to(context.start.sl, progress.tables.sl.shape)
+    changed_sls = int(np.count_nonzero(progress.tables.sl != start_sl))
+    progress = replace(progress, statistics=replace(progress.statistics, changed_sls=changed_sls))
+    done = balanced(context, progress, budget)
+    outcome = verify(context, done.progress, _how(context, done.progress, done.moves), done.kept)
+    return outcome if isinstance(outcome, Refusal) else replace(outcome, balanced=done.moved_entries)
+
+
+def repair_without_certificate(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
+    """Keep the valid entries and fill the missing ones, whatever credit loops that closes."""
+    return repair_tables(context.without_certificate(), budget)
+
+
+def repair_in_previous_order(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
+    """Repair as :func:`repair_tables` does, with the Up*/Down* order as it was."""
+    return repair_tables(replace(context, reconnected=None), budget)
+
+
+def repair_whole_subtrees(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
+    """Repair as :func:`repair_tables` does; the paths of a subtree on one VL change their SL together."""
+    return repair_tables(replace(context, by_parts=False), budget)
+
+
+def _how(context: RerouteContext, progress: Progress, moves: int) -> How:
+    if progress.missing:
+        return "repaired"
+    if context.restored:
+        return "baseline"
+    return "rebalanced" if moves else "unchanged"

@@ -1,0 +1,121 @@
+"""Prove the tables of a strategy, and compare their certificate with the previous one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.proof import Proof, prove
+from routing.numerals import number_of
+from routing.publish import Shortfall, VerifiedTables, admit, as_before, promised, weaker
+from routing.reroute.context import RerouteContext
+from routing.reroute.outcome import Candidate, Refusal
+from routing.reroute.prove_changes import prove_changes
+from routing.reroute.statistics import RerouteStatistics
+from routing.reroute.strategies.columns import Progress
+from routing.reroute.values import How, Rerouted
+from routing.tables import Provenance, Routing
+
+_REASONS: Mapping[How, str] = {
+    "unchanged": "every entry is valid",
+    "baseline": "entries of the baseline tables are valid again",
+    "repaired": "single entries were replaced",
+    "rebalanced": "entries moved off the fullest channels",
+}
+
+
+def verify(context: RerouteContext, progress: Progress, how: How, kept: float | None) -> Candidate | Refusal:
+    """Prove repaired tables; refuse them if they are weaker than the previous ones."""
+    certificate, precomputed = context.request.before.proof.certificate, context.precomputed
+    order, same_order = None, False
+    if progress.certificate is not None and not progress.is_traced:
+        known = precomputed.dependencies if progress.numbering.base is precomputed.base else None
+        same_order = (
+            known is not None and precomputed.ordered and np.array_equal(known.order, progress.dependencies.order)
+        )
+        order = progress.dependencies.order[:, progress.numbering.channel]
+    routing, proof, statistics = _proven(context, progress.tables, order, progress.statistics, turns_climb=same_order)
+    demand = promised(context.request.engine)
+    if progress.certificate is not None and certificate is not None:
+        demand = as_before(certificate)
+    admitted = admit(context.request.fabric, routing, proof, demand)
+    if isinstance(admitted, Shortfall):
+        lacks = "complete" if admitted is Shortfall.INCOMPLETE else "as safe as before"
+        return Refusal(f"the repaired tables are not {lacks}", splits=progress.splits)
+    found = _result(context, admitted, how, statistics)
+    return Candidate(replace(found, kept=kept), progress.missing, context.restored or 0, splits=progress.splits)
+
+
+def verify_minimal_change(
+    context: RerouteContext,
+    tables: Routing,
+    order: npt.NDArray[np.int32],
+    missing: int,
+    statistics: RerouteStatistics,
+) -> Candidate | Refusal:
+    """Prove tables with the fewest changes; refuse them if they are weaker than the previous ones, or cover less."""
+    certificate, weaker_tables = context.certificate, "the tables with the fewest changes are not as safe as before"
+    if certificate is None:
+        return Refusal(weaker_tables)
+    routing, proof, statistics = _proven(context, tables, order, statistics)
+    admitted = admit(context.request.fabric, routing, proof, as_before(certificate, scope=certificate.scope))
+    if isinstance(admitted, Shortfall):
+        return Refusal(weaker_tables)
+    found = _result(context, admitted, "repaired", statistics)
+    return Candidate(found, missing, context.restored or 0)
+
+
+def _proven(
+    context: RerouteContext,
+    tables: Routing,
+    order: npt.NDArray[np.int32] | None,
+    statistics: RerouteStatistics,
+    *,
+    turns_climb: bool = False,
+) -> tuple[Routing, Proof, RerouteStatistics]:
+    """Prove the tables, where possible by a topological order (int32[V, C]) of the changed paths only."""
+    request, routing, proof = context.request, replace(tables, provenance=_provenance(context)), None
+    if order is not None:
+        proof = prove_changes(
+            request.fabric, routing, request.before, request.translated, order, turns_climb=turns_climb
+        )
+        statistics = replace(statistics, proven_by_changes=proof is not None)
+    if proof is None:
+        proof = prove(request.fabric, routing, threads=request.options.threads)
+    return routing, proof, statistics
+
+
+def _result(context: RerouteContext, tables: VerifiedTables, how: How, statistics: RerouteStatistics) -> Rerouted:
+    """Return the result of the re-route."""
+    translated = context.request.translated
+    changed = int(np.count_nonzero(tables.routing.lft != translated.earlier))
+    reason = _reason(context, how, tables.proof, statistics)
+    return Rerouted(tables, translated.broken, changed, how, reason, statistics)
+
+
+def _reason(context: RerouteContext, how: How, proof: Proof, statistics: RerouteStatistics) -> str:
+    """Return how the tables were found, in one line."""
+    before, cut_off = context.request.before.proof, how == "unchanged" and context.request.translated.broken > 0
+    took = ["entries towards cut-off devices were removed, all others are valid" if cut_off else _REASONS[how]]
+    if statistics.fewest:
+        took.append("the fewest possible changes")
+    if statistics.changed_sls:
+        by_source = ", by source now" if statistics.sls_by_source else ""
+        took.append(f"{number_of(statistics.changed_sls, 'SL')} changed{by_source}")
+    if statistics.traces:
+        took.append("some LIDs fit only beside the dependencies still in use")
+    return "; ".join([*took, *weaker(proof, before)])
+
+
+def _provenance(context: RerouteContext) -> Provenance:
+    """Return the previous provenance with the present fabric, and the fabric of the first re-route."""
+    made = context.request.before.routing.provenance
+    options: Mapping[str, object] = {
+        **made.options,
+        "stability": context.request.stability.value,
+        "rerouted_from": made.options.get("rerouted_from", made.fabric_digest),
+    }
+    return replace(made, options=options, fabric_digest=context.request.fabric.digest, seconds={})
