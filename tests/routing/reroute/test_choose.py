@@ -10,6 +10,7 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.formats.fabric_files import read_fabric
+from routing.publish import Demand, admit
 from routing.reroute import Published, Stability, choose, reroute
 from routing.reroute.budget import Budget
 from routing.reroute.outcome import Candidate, Refusal
@@ -70,7 +71,9 @@ def test_every_row_of_the_tables_is_tested():
 def test_the_scope_counts_before_the_number_of_changes():
     found = without(*STEPS["change_fewest_entries"])
     few, more = (Candidate(replace(found, changed=changed), missing=1, restored=0) for changed in (3, 4))
-    narrow = Candidate(replace(few.found, proof=replace(found.proof, scope="endports")), missing=1, restored=0)
+    tables = found.tables
+    narrow_tables = admit(tables.fabric, tables.routing, replace(tables.proof, scope="endports"), Demand(strength=None))
+    narrow = Candidate(replace(few.found, tables=narrow_tables), missing=1, restored=0)
     assert few.better_of(more) is more.better_of(few) is few
     assert narrow.better_of(more) is more.better_of(narrow) is more
     assert choose.Choice().after(more).after(Refusal("none")).after(few).best is few
