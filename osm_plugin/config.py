@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from routing.engines.base import OPTIONS
+from routing.engines.option import FILE, Source
 from routing.errors import InputError
 from routing.formats.toml_text import Toml
 
@@ -20,22 +22,17 @@ LOG_LEVELS = ("error", "info", "debug")
 STABILITIES = ("full", "balanced", "fresh")
 TRANSITIONS = ("rounds", "at once")
 
+ENGINE_OPTIONS = {name: option for name, option in OPTIONS.items() if Source.PLUGIN in option.sources}
+"""Engine options that ``[engine]`` and ``[engine.NAME]`` can set."""
+
+ENGINE_FILES = tuple(name for name, option in ENGINE_OPTIONS.items() if option.kind is FILE)
+"""Engine options that name a file."""
+
 ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
-    "vls": (int, str),
-    "objective": (str,),
-    "passes": (int,),
-    "effort": (int, float),
+    **{name: option.kind.types for name, option in ENGINE_OPTIONS.items()},
     "budget": (int, float),
-    "seed": (int,),
-    "roots": (list,),
-    "root_guid_file": (str,),
-    "partition": (str,),
-    "first_vl": (int,),
-    "reversible": (bool,),
-    "minimal": (bool,),
 }
-"""Keys of ``[engine]`` and ``[engine.NAME]`` with their types: options of :class:`routing.engines.base.EngineOptions`,
-and ``budget`` as an alternative to ``effort``."""
+"""Keys of ``[engine]`` and ``[engine.NAME]`` with their types: options, and ``budget`` in place of ``effort``."""
 
 _KEYS: Mapping[str, tuple[type, ...]] = {
     "deadline": (int, float),
@@ -147,8 +144,7 @@ class PluginConfig:
         keys = [(key, getattr(self, key)) for key in ("bundle", "policies")]
         found: dict[tuple[str, ...], Path] = {(key,): Path(value) for key, value in keys if value is not None}
         for engine, table in self.engine.items():
-            if "root_guid_file" in table:
-                found["engine", engine, "root_guid_file"] = Path(table["root_guid_file"])
+            found |= {("engine", engine, key): Path(table[key]) for key in ENGINE_FILES if key in table}
         return found
 
     def with_files(self, files: Mapping[tuple[str, ...], Path]) -> PluginConfig:
@@ -232,7 +228,7 @@ def read_config(path: Path | None) -> PluginConfig:
         (found, "policies"),
         (found, "metrics_file"),
         *((found, key) for key in ("state_file", "status_file") if isinstance(found.get(key), str)),
-        *((table, "root_guid_file") for table in engine.values()),
+        *((table, key) for table in engine.values() for key in ENGINE_FILES),
     ):
         if key in table:
             # Relative paths start at the folder of the configuration, not at the worker's working directory.

@@ -30,7 +30,7 @@ import routing
 from osm_plugin.answer import SharedMemory, write_answer
 from osm_plugin.base import Base, base_of
 from osm_plugin.build_info import protocol
-from osm_plugin.bundle_engine import BUNDLE, BundleEngine
+from osm_plugin.bundle_engine import BUNDLE, BundleEngine, plugin_engines
 from osm_plugin.config import PluginConfig
 from osm_plugin.historian import Desk, Historian, Pinned
 from osm_plugin.judge import Judge
@@ -48,7 +48,7 @@ from osm_plugin.tables_in_force import State
 from osm_plugin.worker_log import WorkerLog, next_message
 from routing.deadlock.proof import Proof
 from routing.engines import ENGINES
-from routing.engines.base import Engine, EngineOptions
+from routing.engines.base import Engine, EngineOptions, offers_of
 from routing.errors import IbnueError, InputError, OptionError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
@@ -59,13 +59,6 @@ from routing.tables import Routing
 
 PREFIX = "ibnue-"
 _PR_SET_PDEATHSIG = 1
-
-
-def engine_names() -> list[str]:
-    """Return the engine names that the plugin registers: every engine of the registry, and the bundle engine."""
-    return [PREFIX + name for name in [*ENGINES, BUNDLE]]
-
-
 MOST_FILES = 256
 
 
@@ -284,7 +277,7 @@ class Worker:
         clock.lap("write")
         self._policies.routed(fabric, tables)
         # Tables of a bundle are not stored: they can be read from the bundle again.
-        if engine.name != BUNDLE:
+        if offers_of(engine).recomputes:
             better_baseline = made.spread and baseline is not None and baseline.fabric.digest == fabric.digest
             self._published = kept, change, config.stability == "fresh" or pinned is not None or better_baseline
             self._historian.put(kept, config)
@@ -384,10 +377,11 @@ class Worker:
         self, engine: Engine, key: str, fabric: Fabric, config: PluginConfig, written: Mapping[str, Any]
     ) -> Kept | None:
         """Return the tables in force to re-route from, or None if the engine has to compute new tables."""
-        if engine.name != BUNDLE:
+        recomputes = offers_of(engine).recomputes
+        if recomputes:
             self._state.refresh(config.state_path, threads=threads_of(config))
         self.written(written)  # may be about the tables that were read just now
-        if engine.name == BUNDLE or config.stability == "fresh":
+        if not recomputes or config.stability == "fresh":
             return None
         return self._state.before(engine.name, key, fabric)
 
@@ -489,6 +483,7 @@ def main(setup_text: str) -> int:
     worker.prepare(config)
     link = socket.socket(fileno=int(setup["socket"]))
     about = f"ibnue {routing.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}"
-    link.send(json.dumps({"engines": engine_names(), "about": about, "protocol": protocol()}).encode())
+    names = [PREFIX + name for name in plugin_engines()]
+    link.send(json.dumps({"engines": names, "about": about, "protocol": protocol()}).encode())
     serve(link, worker, log)
     return 0

@@ -50,8 +50,7 @@ IDLE_WITH = {
 
 @click.command()
 @click.argument("fabric", required=False, shell_complete=fabrics.complete)
-@click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
-              shell_complete=engines.complete, help="The engine that OpenSM asks, through the plugin.")  # fmt: skip
+@engines.engine_option("The engine that OpenSM asks, through the plugin.")
 @click.option("--opensm-engine", metavar="ENGINE", help="An engine of OpenSM's own instead, such as dfsssp.")
 @click.option("--do", "deeds", multiple=True, metavar="ACTION",
               help="Actions, in this order, instead of those on standard input: 'unlink sw1 2'.")  # fmt: skip

@@ -29,8 +29,7 @@ plugin.add_command(remove)
 
 
 @plugin.command(short_help="Build libibnue.so, and print the lines for opensm.conf.")
-@click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
-              shell_complete=engines.complete, help="The engine that the line for opensm.conf names.")  # fmt: skip
+@engines.engine_option("The engine that the line for opensm.conf names.")
 @click.option("--libdir", type=click.Path(path_type=Path), metavar="DIR",
               help="Where to put libibnue.so; the system's folder of libraries if not given (needs root).")  # fmt: skip
 @click.option("--prefix", type=click.Path(path_type=Path), metavar="DIR", help="Where OpenSM is, if not in /usr.")
@@ -52,9 +51,10 @@ def install(
 
     Needs the Debian packages opensm, libopensm-dev, libibumad-dev, gcc and the headers of this Python.
     """
+    from osm_plugin.bundle_engine import plugin_engines
     from osm_plugin.install import install as build
 
-    if engine_name != "bundle":
+    if engine_name not in plugin_engines():
         engines.find_engine(engine_name)
     with phase("building"):
         built = build(prefix, libdir=libdir, config=config, engine=engine_name, allow_writable=allow_writable)

@@ -17,6 +17,8 @@ from routing._kernels.slots import Slots, slot_numbers
 from routing._kernels.up_down import climbing, up_down
 from routing.deadlock.cdg import REPLIES
 from routing.deadlock.certificate import Certificate
+from routing.engines import ENGINES
+from routing.engines.base import offers_of
 from routing.fabric import NO_PORT, Channels, Fabric
 from routing.reroute.flow import lid_weights, slowness
 from routing.reroute.translate import old_rows
@@ -186,7 +188,7 @@ def union_of_proven_dependencies(
     the switches have such an order.
     """
     found = _known_waits(base, tables, threads=threads)
-    loosen = found is not None and all(t.routing.provenance.engine == "updn" for t in tables)
+    loosen = found is not None and all(offers_of(ENGINES.get(t.routing.provenance.engine)).up_down for t in tables)
     return _relax_to_updown(base, found) if found is not None and loosen else found
 
 
