@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from routing.engines.base import OPTIONS
-from routing.engines.option import FILE, Source
 from routing.errors import InputError
 from routing.formats.toml_text import Toml
 
@@ -22,14 +21,14 @@ LOG_LEVELS = ("error", "info", "debug")
 STABILITIES = ("full", "balanced", "fresh")
 TRANSITIONS = ("rounds", "at once")
 
-ENGINE_OPTIONS = {name: option for name, option in OPTIONS.items() if Source.PLUGIN in option.sources}
+ENGINE_OPTIONS = {name: option for name, option in OPTIONS.items() if "plugin" in option.sources}
 """Engine options that ``[engine]`` and ``[engine.NAME]`` can set."""
 
-ENGINE_FILES = tuple(name for name, option in ENGINE_OPTIONS.items() if option.kind is FILE)
+ENGINE_FILES = tuple(name for name, option in ENGINE_OPTIONS.items() if option.make is Path)
 """Engine options that name a file."""
 
 ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
-    **{name: option.kind.types for name, option in ENGINE_OPTIONS.items()},
+    **{name: option.types for name, option in ENGINE_OPTIONS.items()},
     "budget": (int, float),
 }
 """Keys of ``[engine]`` and ``[engine.NAME]`` with their types: options, and ``budget`` in place of ``effort``."""

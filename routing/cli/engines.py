@@ -11,7 +11,7 @@ import click
 from routing.cli.numbers import Number
 from routing.engines import DEFAULT, OWN
 from routing.engines.base import OPTIONS, EngineOptions
-from routing.engines.option import FILE, FLAG, NAMES, Kind, Option, Source, plain
+from routing.engines.option import Option, plain
 
 if TYPE_CHECKING:
     from routing.engines.base import Engine
@@ -40,16 +40,16 @@ def engine_options(command: Command) -> Command:
 
 
 def _options() -> list[Option]:
-    return [option for option in OPTIONS.values() if Source.COMMAND in option.sources]
+    return [option for option in OPTIONS.values() if "command" in option.sources]
 
 
 def _click_option(option: Option) -> Callable[[Command], Command]:
     return click.option(
         option.flag or "--" + option.name.replace("_", "-"),
         option.name,
-        type=_click_type(option.kind),
-        is_flag=option.kind is FLAG,
-        multiple=option.kind is NAMES,
+        type=_click_type(option),
+        is_flag=option.types == (bool,),
+        multiple=option.types == (list,),
         default=plain(option.default),
         show_default=option.default is not False,
         metavar=option.metavar,
@@ -57,19 +57,19 @@ def _click_option(option: Option) -> Callable[[Command], Command]:
     )
 
 
-def _click_type(kind: Kind) -> Any:
-    if kind.range is not None:
-        return (click.IntRange if kind.types == (int,) else Number)(*kind.range)
-    if kind.words:
-        return click.Choice(kind.words)
-    if kind is FILE:
+def _click_type(option: Option) -> Any:
+    if option.range and not option.words:
+        return (Number if float in option.types else click.IntRange)(*option.range)
+    if option.words and not option.range:
+        return click.Choice(option.words)
+    if option.make is Path:
         return click.Path(path_type=Path)
-    if kind in (FLAG, NAMES):
+    if option.types in ((bool,), (list,)):
         return None
 
     def parse(text: str) -> Any:
         try:
-            return kind.parse(text)
+            return option.parse(text)
         except ValueError as problem:
             raise click.BadParameter(str(problem)) from None
 

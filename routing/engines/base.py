@@ -6,26 +6,13 @@ The command line and OpenSM's process load this module, so it imports nothing th
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from routing.engines.option import (
-    FILE,
-    FLAG,
-    LINK_WEIGHTS,
-    MAX_DATA_VLS,
-    NAMES,
-    VL_COUNT,
-    Option,
-    Source,
-    choice,
-    plain,
-    real,
-    whole,
-)
+from routing.engines.option import Option, plain
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
@@ -49,12 +36,18 @@ class Objective(enum.Enum):
     BISECTION = "bisection"
 
 
+MAX_DATA_VLS = 15
+"""Number of data VLs of InfiniBand, as :data:`routing.tables.DATA_VLS`."""
 AUTO_VLS = 8
 """Number of VLs for "auto" if the number that the ports support is unknown."""
 
 _NO_ROOTS = "has no roots", "leave them out, or use updn"
 LONGER_PATHS = "takes longer paths in any case", "leave it out"
 """Refusal of ``minimal`` by an engine whose paths need not be the shortest."""
+
+
+def _texts(values: Iterable[object]) -> tuple[str, ...]:
+    return tuple(map(str, values))
 
 
 @dataclass(frozen=True)
@@ -73,67 +66,67 @@ class EngineOptions:
 
     # fmt: off
     vls: int | str = field(default="auto", metadata={"option": Option(
-        VL_COUNT, "At most K data VLs; min: as few as can be found; auto: what every port supports.",
-        "number of data VLs", metavar="K|min|auto",
+        (int, str), "At most K data VLs; min: as few as can be found; auto: what every port supports.",
+        "number of data VLs", range=(1, MAX_DATA_VLS), words=("min", "auto"), metavar="K|min|auto",
     )})
     objective: Objective = field(default=Objective.ALLTOALL, metadata={"option": Option(
-        choice(tuple(each.value for each in Objective), Objective), "Traffic pattern to balance for.", "objective",
+        (str,), "Traffic pattern to balance for.", "objective",
+        words=tuple(each.value for each in Objective), make=Objective,
     )})
     passes: int | None = field(default=None, metadata={"option": Option(
-        whole(0, 1000), "Refinement passes over all destinations; as many as the effort allows if not given.",
-        "number of refinement passes", metavar="N",
+        (int,), "Refinement passes over all destinations; as many as the effort allows if not given.",
+        "number of refinement passes", range=(0, 1000), metavar="N",
     )})
     effort: float = field(default=1.0, metadata={"option": Option(
-        real(0, 1000), "Optimisation effort; 1 is about a second for a thousand switches.", "effort", metavar="X",
+        (int, float), "Optimisation effort; 1 is about a second for a thousand switches.", "effort",
+        range=(0, 1000), metavar="X",
     )})
     seed: int = field(default=1, metadata={"option": Option(
-        whole(0, 2**31 - 1), "Random seed.", "seed", sources=Source.COMMAND | Source.PLUGIN,
+        (int,), "Random seed.", "seed", range=(0, 2**31 - 1), sources=("command", "plugin"),
     )})
     threads: int = field(default=2, metadata={"option": Option(
-        whole(1, 256), "Worker threads; the tables do not depend on them.", "number of threads",
-        sources=Source.COMMAND, recorded=False, changes_tables=False,
+        (int,), "Worker threads; the tables do not depend on them.", "number of threads", range=(1, 256),
+        sources=("command",), recorded=False, changes_tables=False,
     )})
     roots: tuple[str, ...] = field(default=(), metadata={"option": Option(
-        NAMES, "A root switch of Up*/Down*; may be given several times.", flag="--root", metavar="NAME|GUID",
-        sources=Source.COMMAND | Source.PLUGIN, recorded=False, refusal=_NO_ROOTS,
+        (list,), "A root switch of Up*/Down*; may be given several times.", make=_texts, flag="--root",
+        metavar="NAME|GUID", sources=("command", "plugin"), recorded=False, refusal=_NO_ROOTS,
     )})
     root_guid_file: Path | None = field(default=None, metadata={"option": Option(
-        FILE, "Root switches as OpenSM's root_guid_file lists them.", metavar="FILE",
-        sources=Source.COMMAND | Source.PLUGIN, recorded=False, refusal=_NO_ROOTS,
+        (str,), "Root switches as OpenSM's root_guid_file lists them.", make=Path, metavar="FILE",
+        sources=("command", "plugin"), recorded=False, refusal=_NO_ROOTS,
     )})
     partition: str | None = field(default=None, metadata={"option": Option(
-        choice(("metis", "none")), "How destinations are split into layers; the engine decides if not given.",
-        "partition", harmless=("none",),
-        refusal=("has no regions", "leave the partition out, or use updn"),
+        (str,), "How destinations are split into layers; the engine decides if not given.", "partition",
+        words=("metis", "none"), refusal=("has no regions", "leave the partition out, or use updn"), harmless="none",
     )})
     port_vls: int = field(default=AUTO_VLS, metadata={"option": Option(
-        whole(1, MAX_DATA_VLS), "Data VLs that every port supports: what --vls auto means.",
-        "number of data VLs of a port", sources=Source.COMMAND | Source.SWEEP, recorded=False,
+        (int,), "Data VLs that every port supports: what --vls auto means.", "number of data VLs of a port",
+        range=(1, MAX_DATA_VLS), sources=("command", "sweep"), recorded=False,
     )})
     first_vl: int = field(default=0, metadata={"option": Option(
-        whole(0, MAX_DATA_VLS - 1),
-        "First VL and SL of the tables; those below are kept for other classes of traffic.", "first VL",
+        (int,), "First VL and SL of the tables; those below are kept for other classes of traffic.", "first VL",
+        range=(0, MAX_DATA_VLS - 1),
     )})
     reversible: bool = field(default=False, metadata={"option": Option(
-        FLAG, "Replies, which come back on the request's SL, have to be free of credit loops too.",
+        (bool,), "Replies, which come back on the request's SL, have to be free of credit loops too.",
         refusal=("promises nothing of replies", "use updn or nue"),
     )})
     minimal: bool = field(default=True, metadata={"option": Option(
-        FLAG, "sssp: shortest paths only, or the published rule, which takes longer ones too.",
+        (bool,), "sssp: shortest paths only, or the published rule, which takes longer ones too.",
         flag="--minimal/--published", recorded=False, refusal=("takes shortest paths only", "use sssp"),
     )})
     link_weights: tuple[tuple[int, int, float], ...] = field(default=(), metadata={"option": Option(
-        LINK_WEIGHTS,
-        "(switch GUID, out-port, factor): the channel out of that port counts as slower by the factor; missing ones "
-        "are ignored.", "weights of links", sources=Source.NONE, recorded=False,
+        (), "(switch GUID, out-port, factor): the channel counts as slower by the factor; missing ones are ignored.",
+        sources=(), recorded=False,
     )})
     # fmt: on
 
     def __post_init__(self) -> None:
         for name, option in OPTIONS.items():
-            value = getattr(self, name)
-            if value is not option.default and not option.kind.fits(value):
-                raise OptionError(f"{value!r} is no {option.what}", remedy=option.kind.remedy)
+            option.check(getattr(self, name))
+        if not all(weight > 0 for *_, weight in self.link_weights):
+            raise OptionError(f"{self.link_weights!r} is no weights of links", remedy="use positive ones")
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **more: Any) -> EngineOptions:
@@ -231,6 +224,6 @@ def refuse_unsupported(engine: Engine, options: EngineOptions) -> None:
     for name, option in OPTIONS.items():
         if option.refusal is None or name in offers.options:
             continue
-        if getattr(options, name) not in (option.default, *option.harmless):
+        if getattr(options, name) not in (option.default, option.harmless):
             problem, remedy = offers.refusals.get(name, option.refusal)
             raise OptionError(f"{engine.name} {problem}", remedy=remedy)

@@ -1,4 +1,4 @@
-"""Declaration of one engine option: kind and range of its values, help text, and the places that can set it.
+"""Declaration of one engine option.
 
 The command line and OpenSM's process load this module, so it imports nothing that is slow to load.
 """
@@ -8,121 +8,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from routing.errors import OptionError
 from routing.numerals import decimal
 
-MAX_DATA_VLS = 15
-"""Number of data VLs of InfiniBand, as :data:`routing.tables.DATA_VLS`."""
+Source = Literal["command", "plugin", "sweep"]
+"""Place that can set an option: the command line, the plugin's configuration, an engine of a sweep."""
 
 _FLAGS = {"": True, "true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Kind of value of an option.
-
-    Attributes
-    ----------
-    types
-        Types of the value in TOML and JSON.
-    fits
-        Function that returns whether a value is in the range.
-    remedy
-        Remedy if it is not.
-    parse
-        Function that returns the value in TOML for a text; ValueError if the text denotes none.
-    convert
-        Function that returns the option's value for a value in TOML; ValueError if there is none.
-    range
-        Lowest and highest number; None if the values are no numbers.
-    words
-        All values, if they are words.
-    """
-
-    types: tuple[type, ...] = ()
-    fits: Callable[[Any], bool] = lambda _: True
-    remedy: str = ""
-    parse: Callable[[str], Any] = str
-    convert: Callable[[Any], Any] = lambda value: value
-    range: tuple[Any, Any] | None = None
-    words: tuple[str, ...] = ()
-
-
-def whole(low: int, high: int) -> Kind:
-    """Return the kind of whole numbers of a range."""
-    remedy = f"use {low} to {'2^31-1' if high == 2**31 - 1 else high}"
-    return Kind((int,), lambda value: low <= value <= high, remedy, _whole, range=(low, high))
-
-
-def real(low: float, high: float) -> Kind:
-    """Return the kind of numbers of a range, whole or not."""
-    return Kind((int, float), lambda value: low <= value <= high, f"use {low:g} to {high:g}", _real, range=(low, high))
-
-
-def choice(words: tuple[str, ...], make: Callable[[str], Any] = str) -> Kind:
-    """Return the kind of some words; `make` returns the option's value for a word, or raises ValueError."""
-    return Kind(
-        (str,), lambda value: plain(value) in words, f"use {' or '.join(words)}", lambda text: str(plain(make(text))),
-        make, words=words,
-    )  # fmt: skip
-
-
-def _whole(text: str) -> int:
-    number = decimal(text)
-    if number is None:
-        raise ValueError(text)
-    return number
-
-
-def _real(text: str) -> float:
-    if "_" in text:
-        raise ValueError(text)
-    return float(text)
-
-
-def _vl_count(text: str) -> int | str:
-    value = text if text in ("min", "auto") else decimal(text)
-    if value is None or not _is_vl_count(value):
-        raise ValueError(f"{text!r} is neither 1 to {MAX_DATA_VLS} nor min nor auto")
-    return value
-
-
-def _is_vl_count(value: int | str) -> bool:
-    return value in ("min", "auto") or (type(value) is int and 1 <= value <= MAX_DATA_VLS)
-
-
-def _flag(text: str) -> bool:
-    if text.lower() not in _FLAGS:
-        raise ValueError(text)
-    return _FLAGS[text.lower()]
-
-
-VL_COUNT = Kind((int, str), _is_vl_count, f"use 1 to {MAX_DATA_VLS}, min or auto", _vl_count)
-"""Number of data VLs, or "min", or "auto"."""
-FLAG = Kind((bool,), parse=_flag)
-"""Yes or no."""
-NAMES = Kind((list,), convert=lambda value: tuple(map(str, value)))
-"""Any number of names."""
-FILE = Kind((str,), convert=Path)
-"""Path of a file to read."""
-LINK_WEIGHTS = Kind(fits=lambda value: all(weight > 0 for *_, weight in value), remedy="use positive ones")
-"""Triples of switch GUID, out-port and weight."""
-
-
-class Source(enum.Flag):
-    """Places that can set an option."""
-
-    NONE = 0
-    COMMAND = enum.auto()
-    """Command line of the commands that route."""
-    PLUGIN = enum.auto()
-    """Tables ``[engine]`` of the plugin's configuration."""
-    SWEEP = enum.auto()
-    """Engines of a sweep, such as ``nue:vls=4``."""
-    ALL = COMMAND | PLUGIN | SWEEP
 
 
 @dataclass(frozen=True)
@@ -131,43 +25,72 @@ class Option:
 
     Attributes
     ----------
-    kind
-        Kind and range of the values.
-    help
-        Help text.
-    what
-        Noun for the value in error messages.
+    types
+        Types of the value in TOML and JSON.
+    help, what
+        Help text, and noun for the value in error messages.
+    range, words
+        Lowest and highest number, and words that are values; without both every value is in range.
+    make
+        Function that returns the option's value for a value in TOML; ValueError if there is none.
     name, default
         Name and default value, which the dataclass states.
     flag, metavar
-        Option and metavariable of the command line; None: derived from the name and the kind.
+        Option and metavariable of the command line; None: derived from the name and the types.
     sources
         Places that can set the option.
-    recorded
-        Whether the provenance of the tables records the value.
-    changes_tables
-        Whether the tables depend on the value.
+    recorded, changes_tables
+        Whether the provenance of the tables records the value, and whether the tables depend on it.
     refusal
         Problem and remedy of the error of an engine that does not support the option; None: every engine supports it.
     harmless
-        Values besides the default that every engine accepts.
+        Value besides the default that every engine accepts.
     """
 
-    kind: Kind
+    types: tuple[type, ...]
     help: str
     what: str = ""
+    range: tuple[Any, Any] | None = None
+    words: tuple[str, ...] = ()
+    make: Callable[[Any], Any] = lambda value: value
     name: str = ""
     default: Any = None
     flag: str | None = None
     metavar: str | None = None
-    sources: Source = Source.ALL
+    sources: tuple[Source, ...] = ("command", "plugin", "sweep")
     recorded: bool = True
     changes_tables: bool = True
     refusal: tuple[str, str] | None = None
-    harmless: tuple[object, ...] = ()
+    harmless: object = None
+
+    def parse(self, text: str) -> Any:
+        """Return the value in TOML for a text, or raise ValueError if the text denotes none."""
+        if bool in self.types and text.lower() in _FLAGS:
+            return _FLAGS[text.lower()]
+        if str in self.types and (text in self.words or self.range is None):
+            self.make(text)
+            return text
+        if float in self.types and "_" not in text:
+            return float(text)
+        number = decimal(text) if int in self.types else None
+        if number is None or (self.words and not self.fits(number)):
+            raise ValueError(f"{text!r} is neither {' nor '.join(self._values)}")
+        return number
+
+    def fits(self, value: Any) -> bool:
+        """Return whether a value of the option is in the range."""
+        if self.range is None or type(value) is str:
+            return plain(value) in self.words or not self.words
+        return type(value) in self.types and bool(self.range[0] <= value <= self.range[1])
+
+    def check(self, value: Any) -> None:
+        """Raise OptionError if a value of the option is out of range."""
+        if value is not self.default and not self.fits(value):
+            known = " or ".join(", ".join(self._values).rsplit(", ", 1))
+            raise OptionError(f"{value!r} is no {self.what}", remedy=f"use {known}")
 
     def convert(self, value: Any) -> Any:
-        """Return the value of the option for a value from TOML, JSON or the command line; None stays.
+        """Return the option's value for a value in TOML, JSON or from the command line; None stays.
 
         Raises
         ------
@@ -175,9 +98,14 @@ class Option:
             There is no such value.
         """
         try:
-            return None if value is None else self.kind.convert(value)
+            return None if value is None else self.make(value)
         except ValueError:
-            raise OptionError(f"unknown {self.name} {value!r}", remedy=f"one of {', '.join(self.kind.words)}") from None
+            raise OptionError(f"unknown {self.name} {value!r}", remedy=f"one of {', '.join(self.words)}") from None
+
+    @property
+    def _values(self) -> list[str]:
+        ends = [str(end) for end in self.range or ()]
+        return [" to ".join(ends).replace(str(2**31 - 1), "2^31-1"), *self.words] if ends else [*self.words]
 
 
 def plain(value: object) -> object:

@@ -9,7 +9,6 @@ from functools import cached_property
 
 from routing.engines import ENGINES
 from routing.engines.base import OPTIONS, EngineOptions
-from routing.engines.option import Source
 from routing.errors import OptionError
 from routing.numerals import decimal
 
@@ -21,7 +20,7 @@ MODES = ("fresh", "balanced", "full", "lab")
 tables of the intact fabric with that stability; "lab", by a real OpenSM."""
 
 
-SETTABLE = tuple(option.name for option in OPTIONS.values() if Source.SWEEP in option.sources)
+SETTABLE = tuple(option.name for option in OPTIONS.values() if "sweep" in option.sources)
 """Engine options that a sweep can set.  The seed is a field of the task."""
 
 
@@ -60,7 +59,7 @@ class Target:
             if key in options:
                 raise OptionError(f"{key} is given twice", remedy=f"as in {name}:vls=4,effort=0.1")
             try:
-                options[key] = OPTIONS[key].kind.parse(value.strip())
+                options[key] = OPTIONS[key].parse(value.strip())
             except ValueError:
                 raise OptionError(f"{value!r} is no value of {key}", remedy=f"as in {name}:vls=4,effort=0.1") from None
         target = cls(name, tuple(sorted(options.items())))
