@@ -33,29 +33,6 @@ ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
 }
 """Keys of ``[engine]`` and ``[engine.NAME]`` with their types: options, and ``budget`` in place of ``effort``."""
 
-_KEYS: Mapping[str, tuple[type, ...]] = {
-    "deadline": (int, float),
-    "start_deadline": (int, float),
-    "threads": (int,),
-    "allow_credit_loops": (bool,),
-    "log_level": (str,),
-    "log_file": (str,),
-    "bundle": (str,),
-    "state_file": (str, bool),
-    "status_file": (str, bool),
-    "metrics_file": (str,),
-    "history": (int,),
-    "shadow": (str,),
-    "stability": (str,),
-    "rebalance": (int,),
-    "rebalance_pause": (int, float),
-    "transitions": (str,),
-    "round_wait": (int, float),
-    "policies": (str,),
-    "worker_user": (str,),
-    "engine": (dict,),
-}
-
 _NO_ENGINE_OPTIONS: Mapping[str, Mapping[str, Any]] = {}
 
 
@@ -170,6 +147,13 @@ class PluginConfig:
     def options_of(self, engine: str) -> dict[str, Any]:
         """Return the options of an engine: its own options override those for all engines."""
         return {**self.engine.get("", {}), **self.engine.get(engine, {})}
+
+
+_TYPES = {"float": (int, float), "int": (int,), "bool": (bool,), "str": (str,), "None": ()}
+_KEYS: Mapping[str, tuple[type, ...]] = {
+    part.name: sum((_TYPES.get(word, (dict,)) for word in str(part.type).split(" | ")), ())
+    for part in fields(PluginConfig)
+}
 
 
 def cache_folder() -> Path:
@@ -288,20 +272,17 @@ def _check_values(config: PluginConfig, file: Toml) -> None:
             pwd.getpwnam(config.worker_user)
         except KeyError:
             raise file.error(f"there is no user {config.worker_user!r}", "worker_user") from None
-    for key in ("deadline", "start_deadline"):
-        if not 0 < getattr(config, key) <= 3600:
-            raise file.error(f"{key!r} is {getattr(config, key)}, wanted seconds over 0, up to 3600", key)
-    if not 0 <= config.round_wait <= 60:
-        raise file.error(f"'round_wait' is {config.round_wait}, wanted seconds from 0 to 60", "round_wait")
-    if not 0 <= config.history <= 1000:
-        raise file.error(f"'history' is {config.history}, wanted 0 to 1000", "history")
-    if not 0 <= config.rebalance <= 1_000_000:
-        raise file.error(f"'rebalance' is {config.rebalance}, wanted 0 to 1000000 entries", "rebalance")
-    if not 0 < config.rebalance_pause <= 86_400:
-        raise file.error(f"'rebalance_pause' is {config.rebalance_pause}, wanted seconds over 0, up to 86400",
-                         "rebalance_pause")  # fmt: skip
-    if not 0 <= config.threads <= 256:
-        raise file.error(f"'threads' is {config.threads}, wanted 0 to 256", "threads")
+    for key, fits, wanted in (
+        ("deadline", 0 < config.deadline <= 3600, "seconds over 0, up to 3600"),
+        ("start_deadline", 0 < config.start_deadline <= 3600, "seconds over 0, up to 3600"),
+        ("round_wait", 0 <= config.round_wait <= 60, "seconds from 0 to 60"),
+        ("history", 0 <= config.history <= 1000, "0 to 1000"),
+        ("rebalance", 0 <= config.rebalance <= 1_000_000, "0 to 1000000 entries"),
+        ("rebalance_pause", 0 < config.rebalance_pause <= 86_400, "seconds over 0, up to 86400"),
+        ("threads", 0 <= config.threads <= 256, "0 to 256"),
+    ):
+        if not fits:
+            raise file.error(f"{key!r} is {getattr(config, key)}, wanted {wanted}", key)
     for key, known in (("log_level", LOG_LEVELS), ("stability", STABILITIES), ("transitions", TRANSITIONS)):
         if getattr(config, key) not in known:
             raise file.error(f"{key!r} is {getattr(config, key)!r}", key, remedy=f"one of {', '.join(known)}")

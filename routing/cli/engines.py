@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from routing.cli.numbers import Number
-from routing.engines import DEFAULT, OWN
+from routing.engines import DEFAULT, ENGINES, OWN
 from routing.engines.base import OPTIONS, EngineOptions
 from routing.engines.option import Option, plain
-
-if TYPE_CHECKING:
-    from routing.engines.base import Engine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of engines for shell completion."""
-    from routing.engines import ENGINES
-
     return [name for name in sorted(ENGINES) if name.startswith(incomplete)]
 
 
@@ -79,19 +74,6 @@ def _click_type(option: Option) -> Any:
 def is_given(option: str) -> bool:
     """Return whether an option of the running command was given explicitly, even with its default value."""
     return click.get_current_context().get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
-
-
-def find_engine(name: str) -> Engine:
-    """Return the engine with the given name.
-
-    Raises
-    ------
-    OptionError
-        There is no engine of that name.
-    """
-    from routing.engines import ENGINES
-
-    return ENGINES[name]
 
 
 def collect(given: dict[str, Any]) -> EngineOptions:

@@ -17,6 +17,7 @@ from routing.cli import engines, fabrics, findings
 from routing.cli.command import FINDING
 from routing.cli.deeds import do, foresee, last_sweep, typed
 from routing.cli.output import json_option, phase, print_facts, print_json, tell
+from routing.engines import ENGINES
 from routing.errors import InputError
 from routing.names import escaped
 from routing.numerals import number_of
@@ -98,7 +99,7 @@ def lab(
     """
     refuse_idle_options()
     subnet = fabrics.read(fabric or DEMO_FABRIC)
-    engines.find_engine(engine_name)
+    _ = ENGINES[engine_name]
     if soak_length is not None:
         from routing.cli.soak import soak
 

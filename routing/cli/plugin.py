@@ -11,6 +11,7 @@ from routing.cli import engines
 from routing.cli.output import json_option, phase, print_json, tell
 from routing.cli.plugin_history import history, rollback
 from routing.cli.plugin_state import check, remove, status
+from routing.engines import ENGINES
 
 _SHOWN = 3
 """Number of warnings that are printed in full."""
@@ -55,7 +56,7 @@ def install(
     from osm_plugin.install import install as build
 
     if engine_name not in plugin_engines():
-        engines.find_engine(engine_name)
+        _ = ENGINES[engine_name]
     with phase("building"):
         built = build(prefix, libdir=libdir, config=config, engine=engine_name, allow_writable=allow_writable)
     if as_json:

@@ -168,7 +168,7 @@ class Offers:
     needs_vls
         Whether it mostly needs more than one VL.
     opensm_options
-        Options of opensm.conf for OpenSM's engine of that name that apply to this engine, too.
+        Options of opensm.conf that apply to no engine but those that declare them.
     recomputes
         Whether it computes tables from the fabric and the options, so that they are worth keeping and repairing.
     """

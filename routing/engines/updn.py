@@ -46,6 +46,7 @@ class UpDown:
         options=("roots", "root_guid_file", "partition", "reversible"),
         refusals={"minimal": LONGER_PATHS},
         up_down=True,
+        opensm_options=("root_guid_file",),
     )
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
