@@ -81,7 +81,7 @@ class Option:
         """Return whether a value of the option is in the range."""
         if self.range is None or type(value) is str:
             return plain(value) in self.words or not self.words
-        return type(value) in self.types and bool(self.range[0] <= value <= self.range[1])
+        return (type(value) in self.types or not self.words) and bool(self.range[0] <= value <= self.range[1])
 
     def check(self, value: Any) -> None:
         """Raise OptionError if a value of the option is out of range."""
