@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from routing.engines.base import EngineOptions, Promise
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions, Offers, Promise
 from routing.fabric import Fabric
 from routing.formats.bundle import bundle_routing, read_bundle
 from routing.tables import Routing
 
 BUNDLE = "bundle"
+
+
+def plugin_engines() -> list[str]:
+    """Return the names of the plugin's engines, without prefix: every engine of the registry, and the bundle engine."""
+    return [*ENGINES, BUNDLE]
 
 
 @dataclass
@@ -24,6 +31,7 @@ class BundleEngine:
     name: str = BUNDLE
     summary: str = "tables from a bundle made offline"
     promise: Promise = Promise.NONE
+    offers: ClassVar = Offers(recomputes=False)
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Read the bundle and map its tables to the fabric by GUIDs.

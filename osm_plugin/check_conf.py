@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from osm_plugin.config import PluginConfig, config_path, read_config
+from osm_plugin.bundle_engine import plugin_engines
+from osm_plugin.config import ENGINE_OPTIONS, PluginConfig, config_path, read_config
 from osm_plugin.opensm_conf import OpensmConf, take_over
 from routing.engines import ENGINES
-from routing.engines.base import Objective
-from routing.errors import IbnueError, InputError
+from routing.engines.base import offers_of
+from routing.errors import IbnueError, InputError, OptionError
 from routing.formats.bundle import read_bundle
 from routing.formats.guid_files import read_guid_list
 from routing.formats.text import read_text
@@ -75,15 +76,15 @@ def _named_files(config: PluginConfig) -> Iterator[Finding]:
 
 
 def _engine_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
-    known = {objective.value for objective in Objective}
     for name, table in config.engine.items():
         where = f"{path}: [engine{'.' if name else ''}{name}]"
         if name and name not in ENGINES:
             yield Finding(True, f"{where}: unknown engine (known are {', '.join(ENGINES)})")
-        if "objective" in table and table["objective"] not in known:
-            yield Finding(
-                True, f"{where}: unknown objective {table['objective']!r} (one of {', '.join(sorted(known))})"
-            )
+        try:
+            for key, option in ENGINE_OPTIONS.items():
+                option.convert(table.get(key))
+        except OptionError as problem:
+            yield Finding(True, f"{where}: {problem}")
         if "effort" in table and "budget" in table:
             yield Finding(True, f"{where}: effort and budget set the same thing (leave one out)")
 
@@ -122,7 +123,7 @@ def _options_line(options: str, path: Path | None, conf_path: Path) -> Iterator[
 
 
 def _engine_names(names: list[str], config: PluginConfig, conf_path: Path) -> Iterator[Finding]:
-    ours = {f"{PLUGIN}-{name}" for name in (*ENGINES, "bundle")}
+    ours = {f"{PLUGIN}-{name}" for name in plugin_engines()}
     if not ours & set(names):
         yield Finding(True, f"{conf_path}: routing_engine names no engine of the plugin (routing_engine {PLUGIN}-updn)")
     for name in names:
@@ -145,7 +146,7 @@ def _qos(said: dict[str, str], names: list[str], config: PluginConfig, conf_path
         if isinstance(vls, int) and vls > 1:
             text = f"{PLUGIN}-{name} is to have {vls} VLs, and without QoS OpenSM sets up one (qos TRUE, or vls = 1)"
             yield Finding(True, f"{conf_path}: {text}")
-        elif name in ("dfsssp", "lash"):
+        elif offers_of(ENGINES.get(name)).needs_vls:
             text = f"{PLUGIN}-{name} mostly needs more than one VL, and without QoS OpenSM sets up one (qos TRUE)"
             yield Finding(False, f"{conf_path}: {text}")
 

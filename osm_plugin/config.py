@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from routing.engines.base import OPTIONS
 from routing.errors import InputError
 from routing.formats.toml_text import Toml
 
@@ -20,45 +21,17 @@ LOG_LEVELS = ("error", "info", "debug")
 STABILITIES = ("full", "balanced", "fresh")
 TRANSITIONS = ("rounds", "at once")
 
-ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
-    "vls": (int, str),
-    "objective": (str,),
-    "passes": (int,),
-    "effort": (int, float),
-    "budget": (int, float),
-    "seed": (int,),
-    "roots": (list,),
-    "root_guid_file": (str,),
-    "partition": (str,),
-    "first_vl": (int,),
-    "reversible": (bool,),
-    "minimal": (bool,),
-}
-"""Keys of ``[engine]`` and ``[engine.NAME]`` with their types: options of :class:`routing.engines.base.EngineOptions`,
-and ``budget`` as an alternative to ``effort``."""
+ENGINE_OPTIONS = {name: option for name, option in OPTIONS.items() if "plugin" in option.sources}
+"""Engine options that ``[engine]`` and ``[engine.NAME]`` can set."""
 
-_KEYS: Mapping[str, tuple[type, ...]] = {
-    "deadline": (int, float),
-    "start_deadline": (int, float),
-    "threads": (int,),
-    "allow_credit_loops": (bool,),
-    "log_level": (str,),
-    "log_file": (str,),
-    "bundle": (str,),
-    "state_file": (str, bool),
-    "status_file": (str, bool),
-    "metrics_file": (str,),
-    "history": (int,),
-    "shadow": (str,),
-    "stability": (str,),
-    "rebalance": (int,),
-    "rebalance_pause": (int, float),
-    "transitions": (str,),
-    "round_wait": (int, float),
-    "policies": (str,),
-    "worker_user": (str,),
-    "engine": (dict,),
+ENGINE_FILES = tuple(name for name, option in ENGINE_OPTIONS.items() if option.make is Path)
+"""Engine options that name a file."""
+
+ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
+    **{name: option.types for name, option in ENGINE_OPTIONS.items()},
+    "budget": (int, float),
 }
+"""Keys of ``[engine]`` and ``[engine.NAME]`` with their types: options, and ``budget`` in place of ``effort``."""
 
 _NO_ENGINE_OPTIONS: Mapping[str, Mapping[str, Any]] = {}
 
@@ -147,8 +120,7 @@ class PluginConfig:
         keys = [(key, getattr(self, key)) for key in ("bundle", "policies")]
         found: dict[tuple[str, ...], Path] = {(key,): Path(value) for key, value in keys if value is not None}
         for engine, table in self.engine.items():
-            if "root_guid_file" in table:
-                found["engine", engine, "root_guid_file"] = Path(table["root_guid_file"])
+            found |= {("engine", engine, key): Path(table[key]) for key in ENGINE_FILES if key in table}
         return found
 
     def with_files(self, files: Mapping[tuple[str, ...], Path]) -> PluginConfig:
@@ -175,6 +147,13 @@ class PluginConfig:
     def options_of(self, engine: str) -> dict[str, Any]:
         """Return the options of an engine: its own options override those for all engines."""
         return {**self.engine.get("", {}), **self.engine.get(engine, {})}
+
+
+_TYPES = {"float": (int, float), "int": (int,), "bool": (bool,), "str": (str,), "None": ()}
+_KEYS: Mapping[str, tuple[type, ...]] = {
+    part.name: sum((_TYPES.get(word, (dict,)) for word in str(part.type).split(" | ")), ())
+    for part in fields(PluginConfig)
+}
 
 
 def cache_folder() -> Path:
@@ -232,7 +211,7 @@ def read_config(path: Path | None) -> PluginConfig:
         (found, "policies"),
         (found, "metrics_file"),
         *((found, key) for key in ("state_file", "status_file") if isinstance(found.get(key), str)),
-        *((table, "root_guid_file") for table in engine.values()),
+        *((table, key) for table in engine.values() for key in ENGINE_FILES),
     ):
         if key in table:
             # Relative paths start at the folder of the configuration, not at the worker's working directory.
@@ -293,20 +272,17 @@ def _check_values(config: PluginConfig, file: Toml) -> None:
             pwd.getpwnam(config.worker_user)
         except KeyError:
             raise file.error(f"there is no user {config.worker_user!r}", "worker_user") from None
-    for key in ("deadline", "start_deadline"):
-        if not 0 < getattr(config, key) <= 3600:
-            raise file.error(f"{key!r} is {getattr(config, key)}, wanted seconds over 0, up to 3600", key)
-    if not 0 <= config.round_wait <= 60:
-        raise file.error(f"'round_wait' is {config.round_wait}, wanted seconds from 0 to 60", "round_wait")
-    if not 0 <= config.history <= 1000:
-        raise file.error(f"'history' is {config.history}, wanted 0 to 1000", "history")
-    if not 0 <= config.rebalance <= 1_000_000:
-        raise file.error(f"'rebalance' is {config.rebalance}, wanted 0 to 1000000 entries", "rebalance")
-    if not 0 < config.rebalance_pause <= 86_400:
-        raise file.error(f"'rebalance_pause' is {config.rebalance_pause}, wanted seconds over 0, up to 86400",
-                         "rebalance_pause")  # fmt: skip
-    if not 0 <= config.threads <= 256:
-        raise file.error(f"'threads' is {config.threads}, wanted 0 to 256", "threads")
+    for key, fits, wanted in (
+        ("deadline", 0 < config.deadline <= 3600, "seconds over 0, up to 3600"),
+        ("start_deadline", 0 < config.start_deadline <= 3600, "seconds over 0, up to 3600"),
+        ("round_wait", 0 <= config.round_wait <= 60, "seconds from 0 to 60"),
+        ("history", 0 <= config.history <= 1000, "0 to 1000"),
+        ("rebalance", 0 <= config.rebalance <= 1_000_000, "0 to 1000000 entries"),
+        ("rebalance_pause", 0 < config.rebalance_pause <= 86_400, "seconds over 0, up to 86400"),
+        ("threads", 0 <= config.threads <= 256, "0 to 256"),
+    ):
+        if not fits:
+            raise file.error(f"{key!r} is {getattr(config, key)}, wanted {wanted}", key)
     for key, known in (("log_level", LOG_LEVELS), ("stability", STABILITIES), ("transitions", TRANSITIONS)):
         if getattr(config, key) not in known:
             raise file.error(f"{key!r} is {getattr(config, key)!r}", key, remedy=f"one of {', '.join(known)}")

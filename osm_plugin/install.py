@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from osm_plugin.build_shim import PythonBuild, compile_shim
+from osm_plugin.bundle_engine import plugin_engines
 from osm_plugin.installed import is_root, opensm_program, run_by_root, writable_by_others
-from routing.engines import ENGINES
+from routing.engines import DEFAULT
 from routing.errors import EnvironmentProblem
 
 PLUGIN = "ibnue"
@@ -58,7 +59,7 @@ def install(
     *,
     libdir: str | Path | None = None,
     config: str | Path | None = None,
-    engine: str = "updn",
+    engine: str = DEFAULT,
     allow_writable: bool = False,
 ) -> InstalledPlugin:
     """Build ``libibnue.so``, which embeds the running interpreter, and install it in a library directory.
@@ -96,7 +97,7 @@ def install(
             f"root's OpenSM would run what others may change: {warnings[0]}{more} "
             "(install ibnue as root into folders of root's, or use --allow-writable)"
         )
-    names = [f"{PLUGIN}-{name}" for name in [*ENGINES, "bundle"]]
+    names = [f"{PLUGIN}-{name}" for name in plugin_engines()]
     libraries = tuple(path for path in (root / "lib", _system_libdir(root)) if path.is_dir() and root != Path("/usr"))
     compile_shim(python_build(), library, engines=names, include=(include, include.parent), libraries=libraries)
     lines = [f"event_plugin_name {PLUGIN}", f"routing_engine {PLUGIN}-{engine},no_fallback"]

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from routing.engines import ENGINES
+from routing.engines.base import offers_of
 from routing.errors import IbnueError
 from routing.formats.guid_files import read_guid_list
 from routing.formats.text import c_number, lines_of, read_text
@@ -85,7 +87,7 @@ Take = Callable[[str, Taken], None]
 
 @dataclass(frozen=True)
 class Option:
-    """One option of opensm.conf.
+    """One option of opensm.conf.  If engines declare it (:class:`routing.engines.base.Offers`), it is for these alone.
 
     Attributes
     ----------
@@ -95,8 +97,6 @@ class Option:
         Effect in the plugin, or why it has none, in a few words for the log and the documentation.
     take
         Function that applies a value; None: the option is not applied.
-    engines
-        Engines to which the option applies; empty: all.
     usual
         Default value in OpenSM.
     served
@@ -106,7 +106,6 @@ class Option:
     name: str
     about: str
     take: Take | None = None
-    engines: tuple[str, ...] = ()
     usual: str = ""
     served: bool = False
 
@@ -167,8 +166,9 @@ def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[Ta
 def _verdict(option: Option, value: str, engine: str, taken: Taken) -> Verdict:
     if option.take is None:
         return Verdict(option.name, value, option.served, option.about)
-    if option.engines and engine not in option.engines:
-        return Verdict(option.name, value, False, f"it is for {' and '.join(option.engines)}, not for {engine}")
+    names = [name for name, known in ENGINES.items() if option.name in offers_of(known).opensm_options]
+    if names and engine not in names:
+        return Verdict(option.name, value, False, f"it is for {' and '.join(names)}, not for {engine}")
     try:
         option.take(value, taken)
     except (NotTakenError, IbnueError) as problem:  # before ValueError, because some IbnueErrors are ValueErrors
@@ -265,7 +265,7 @@ FOREIGN = ("mc_primary_root_guid", "mc_secondary_root_guid", "remote_guid_sortin
 """Options of other builds of OpenSM, which OpenSM 3.3.23 ignores."""
 
 OPTIONS: tuple[Option, ...] = (
-    Option("root_guid_file", "roots of Up*/Down*; GUIDs that no switch has are passed over", _roots, ("updn",)),
+    Option("root_guid_file", "roots of Up*/Down*; GUIDs that no switch has are passed over", _roots),
     Option("connect_roots", "every switch reaches every other, roots too", served=True, usual="FALSE"),
     Option("hop_weights_file", "balance counts the link out of the port as so many times slower", _weights),
     Option("port_prof_ignore_file", "balance counts next to nothing for the link out of the port", _ignored_ports),
@@ -285,8 +285,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("mc_primary_root_guid", "root of multicast trees", _multicast_root),
     Option("mc_secondary_root_guid", "root of multicast trees where the primary one is missing", _multicast_root),
     Option("do_mesh_analysis", "lash finds grids and tori by itself", served=True, usual="FALSE"),
-    Option("lash_start_vl", "first VL of lash", _first_vl, ("lash",), usual="0"),
-    Option("nue_max_num_vls", "VLs of nue at most", _most_vls, ("nue",), usual="1"),
+    Option("lash_start_vl", "first VL of lash", _first_vl, usual="0"),
+    Option("nue_max_num_vls", "VLs of nue at most", _most_vls, usual="1"),
     Option("nue_include_switches", "routes to switches are always proven too", served=True, usual="FALSE"),
     Option("use_optimized_slvl", "SL-to-VL tables are written port by port", usual="FALSE"),
     Option("lid_matrix_dump_file", "it is for OpenSM's engine file"),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from osm_plugin.config import PluginConfig
 from osm_plugin.qos import QosPolicy
 from osm_plugin.snapshot import Snapshot
 from routing.deadlock.proof import Proof
-from routing.engines.base import EngineOptions, Objective
+from routing.engines.base import EngineOptions
 from routing.engines.budget import effort_within
 from routing.errors import NotEnoughVLs, OptionError, RoutingError
 from routing.fabric import Fabric
@@ -51,16 +50,6 @@ def options_of(
         An option has an unknown value, or requires more VLs than OpenSM will set up.
     """
     found = dict(config.options_of(engine) if found is None else found)
-    if "objective" in found:
-        try:
-            found["objective"] = Objective(found["objective"])
-        except ValueError:
-            known = ", ".join(objective.value for objective in Objective)
-            raise OptionError(f"unknown objective {found['objective']!r}", remedy=f"one of {known}") from None
-    if "root_guid_file" in found:
-        found["root_guid_file"] = Path(found["root_guid_file"])
-    if "roots" in found:
-        found["roots"] = tuple(str(root) for root in found["roots"])
     if "budget" in found:
         if "effort" in found:
             raise OptionError("effort and budget say the same thing in two ways", remedy="leave one out")
@@ -69,7 +58,7 @@ def options_of(
     _check_vls(found.get("vls", "auto"), snapshot)
     _leave_vls(found, QosPolicy.of(snapshot.conf))
     port_vls = min(snapshot.data_vls, found.get("first_vl", 0) + found.pop("most_vls", snapshot.data_vls))
-    return EngineOptions(**found, threads=threads_of(config), port_vls=port_vls)
+    return EngineOptions.of(found, threads=threads_of(config), port_vls=port_vls)
 
 
 def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:

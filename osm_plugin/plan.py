@@ -7,11 +7,11 @@ import json
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from osm_plugin.decision import Decision, Start
-from routing.engines.base import Engine, EngineOptions
+from routing.engines.base import OPTIONS, Engine, EngineOptions
 from routing.errors import BrokenPromise, IbnueError, InputError, OptionError
 from routing.fabric import Fabric
 from routing.numerals import number_of
@@ -50,16 +50,15 @@ def options_key(options: EngineOptions) -> str:
     Raises
     ------
     InputError
-        The file of root GUIDs cannot be read.
+        A file that an option names cannot be read.
     """
-    told: dict[str, Any] = {part.name: getattr(options, part.name) for part in fields(options)}
-    del told["threads"]  # never changes the result
-    told["objective"] = options.objective.value
-    if options.root_guid_file is not None:
-        try:
-            told["root_guid_file"] = hashlib.sha256(options.root_guid_file.read_bytes()).hexdigest()
-        except OSError as problem:
-            raise InputError(f"cannot be read: {problem.strerror or problem}", path=options.root_guid_file) from None
+    told = {name: value for name, value in options.as_dict().items() if OPTIONS[name].changes_tables}
+    for name, path in told.items():
+        if isinstance(path, Path):
+            try:
+                told[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+            except OSError as problem:
+                raise InputError(f"cannot be read: {problem.strerror or problem}", path=path) from None
     return json.dumps(told, sort_keys=True)
 
 

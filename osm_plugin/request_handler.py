@@ -34,7 +34,7 @@ from osm_plugin.state import Kept, fits
 from osm_plugin.switch_changes import SwitchChanges
 from osm_plugin.tables_in_force import State
 from osm_plugin.worker_log import Clock, WorkerLog
-from routing.engines.base import Engine
+from routing.engines.base import Engine, offers_of
 from routing.errors import IbnueError, InputError, OptionError
 from routing.fabric import Fabric
 from routing.publish import VerifiedTables
@@ -233,7 +233,7 @@ class RequestHandler:
         self, engine: Engine, key: str, fabric: Fabric, config: PluginConfig, written: Mapping[str, Any]
     ) -> Start:
         """Read the state file if it has changed, and decide what to compute from the tables in force."""
-        remembers, stability = engine.name != BUNDLE, Stability(config.stability)
+        remembers, stability = offers_of(engine).recomputes, Stability(config.stability)
         if remembers:
             self._state.refresh(config.state_path, threads=threads_of(config))
         self.written(written)  # may be about the tables that were read just now
@@ -255,7 +255,7 @@ class RequestHandler:
         kept, config = outcome.kept, job.config
         self._policies.routed(kept.fabric, kept.routing)
         # Tables of a bundle are not stored: they can be read from the bundle again.
-        if job.engine.name != BUNDLE:
+        if offers_of(job.engine).recomputes:
             baseline = job.start.baseline
             complete = baseline is not None and baseline.fabric.digest == kept.fabric.digest
             better = complete and outcome.made.decision is Decision.REBALANCE

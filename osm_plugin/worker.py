@@ -21,7 +21,7 @@ import numpy as np
 import routing
 from osm_plugin.answer import SharedMemory
 from osm_plugin.build_info import protocol
-from osm_plugin.bundle_engine import BUNDLE
+from osm_plugin.bundle_engine import plugin_engines
 from osm_plugin.judge import Judge
 from osm_plugin.last_good import from_message
 from osm_plugin.process_setup import die_with, limit_resources, plain_signals
@@ -33,11 +33,6 @@ from routing.engines.base import Engine, EngineOptions
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
 from routing.publish import verify
-
-
-def engine_names() -> list[str]:
-    """Return the engine names that the plugin registers: every engine of the registry, and the bundle engine."""
-    return [PREFIX + name for name in [*ENGINES, BUNDLE]]
 
 
 def tiny_fabric() -> Fabric:
@@ -112,6 +107,7 @@ def main(setup_text: str) -> int:
     handler.prepare(config)
     link = socket.socket(fileno=int(setup["socket"]))
     about = f"ibnue {routing.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}"
-    link.send(json.dumps({"engines": engine_names(), "about": about, "protocol": protocol()}).encode())
+    names = [PREFIX + name for name in plugin_engines()]
+    link.send(json.dumps({"engines": names, "about": about, "protocol": protocol()}).encode())
     serve(link, handler, log)
     return 0

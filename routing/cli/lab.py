@@ -17,6 +17,7 @@ from routing.cli import engines, fabrics, findings
 from routing.cli.command import FINDING
 from routing.cli.deeds import do, foresee, last_sweep, typed
 from routing.cli.output import json_option, phase, print_facts, print_json, tell
+from routing.engines import ENGINES
 from routing.errors import InputError
 from routing.names import escaped
 from routing.numerals import number_of
@@ -50,8 +51,7 @@ IDLE_WITH = {
 
 @click.command()
 @click.argument("fabric", required=False, shell_complete=fabrics.complete)
-@click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
-              shell_complete=engines.complete, help="The engine that OpenSM asks, through the plugin.")  # fmt: skip
+@engines.engine_option("The engine that OpenSM asks, through the plugin.")
 @click.option("--opensm-engine", metavar="ENGINE", help="An engine of OpenSM's own instead, such as dfsssp.")
 @click.option("--do", "deeds", multiple=True, metavar="ACTION",
               help="Actions, in this order, instead of those on standard input: 'unlink sw1 2'.")  # fmt: skip
@@ -99,7 +99,7 @@ def lab(
     """
     refuse_idle_options()
     subnet = fabrics.read(fabric or DEMO_FABRIC)
-    engines.find_engine(engine_name)
+    _ = ENGINES[engine_name]
     if soak_length is not None:
         from routing.cli.soak import soak
 

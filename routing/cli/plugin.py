@@ -11,6 +11,7 @@ from routing.cli import engines
 from routing.cli.output import json_option, phase, print_json, tell
 from routing.cli.plugin_history import history, rollback
 from routing.cli.plugin_state import check, remove, status
+from routing.engines import ENGINES
 
 _SHOWN = 3
 """Number of warnings that are printed in full."""
@@ -29,8 +30,7 @@ plugin.add_command(remove)
 
 
 @plugin.command(short_help="Build libibnue.so, and print the lines for opensm.conf.")
-@click.option("-e", "--engine", "engine_name", default="updn", show_default=True, metavar="ENGINE",
-              shell_complete=engines.complete, help="The engine that the line for opensm.conf names.")  # fmt: skip
+@engines.engine_option("The engine that the line for opensm.conf names.")
 @click.option("--libdir", type=click.Path(path_type=Path), metavar="DIR",
               help="Where to put libibnue.so; the system's folder of libraries if not given (needs root).")  # fmt: skip
 @click.option("--prefix", type=click.Path(path_type=Path), metavar="DIR", help="Where OpenSM is, if not in /usr.")
@@ -52,10 +52,11 @@ def install(
 
     Needs the Debian packages opensm, libopensm-dev, libibumad-dev, gcc and the headers of this Python.
     """
+    from osm_plugin.bundle_engine import plugin_engines
     from osm_plugin.install import install as build
 
-    if engine_name != "bundle":
-        engines.find_engine(engine_name)
+    if engine_name not in plugin_engines():
+        _ = ENGINES[engine_name]
     with phase("building"):
         built = build(prefix, libdir=libdir, config=config, engine=engine_name, allow_writable=allow_writable)
     if as_json:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from routing.cli import engines
+from routing.engines import ENGINES
 from routing.errors import OptionError
 from routing.numerals import number_of
 
@@ -74,8 +75,6 @@ def collect(given: dict[str, Any]) -> Previous | None:
 
 def engine_of(routing: Routing) -> str | None:
     """Return the name of the engine that made the earlier tables; None if it is not an ibnue engine."""
-    from routing.engines import ENGINES
-
     made = routing.provenance.engine
     return made if made in ENGINES else None
 
@@ -88,7 +87,7 @@ def engine_for(routing: Routing, name: str) -> Engine:
     OptionError
         There is no engine of that name.
     """
-    return engines.find_engine(name if engines.is_given("engine_name") else engine_of(routing) or name)
+    return ENGINES[name if engines.is_given("engine_name") else engine_of(routing) or name]
 
 
 def options_for(routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions) -> EngineOptions:

@@ -16,6 +16,7 @@ from routing.cli import engines, fabrics, findings, previous
 from routing.cli.command import FINDING
 from routing.cli.numbers import Number
 from routing.cli.output import json_option, phase, print_facts, print_json
+from routing.engines import ENGINES
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def route(
     from routing.quality import bisection_share, measure
 
     earlier = previous.collect(given)
-    engine, options = engines.find_engine(engine_name), engines.collect(given)
+    engine, options = ENGINES[engine_name], engines.collect(given)
     seconds: dict[str, float] = {}
     with step(f"reading {fabric}", seconds, "read"):
         subnet, whole = read(fabric, earlier, given, lmc=lmc, guid2lid=guid2lid)

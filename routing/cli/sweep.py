@@ -244,7 +244,7 @@ def block(given: Mapping[str, Any]) -> Block:
         raise OptionError("--lab has no --stability", remedy="the plugin decides there; give one of the two")
     return Block(
         fabrics=given["fabric_names"],
-        engines=given["engine_names"] or ("updn",),
+        engines=given["engine_names"] or Block.engines,
         modes=("lab",) if given["lab"] else given["modes"] or ("fresh",),
         seeds=parse_seeds(given["seeds"]),
         links=given["links"],

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.processes import LabError, find_program
+from osm_plugin.config import ENGINE_KEYS
 from osm_plugin.install import PLUGIN, install
 from routing.cli.lab_setting import UNHURRIED
 from routing.cli.live import State, look
@@ -99,7 +100,7 @@ def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> 
 
 def plugin_config(task: Task) -> str:
     """Return the plugin's configuration for a task."""
-    lines = [f"{key} = {json.dumps(value)}" for key, value in task.target.options if key != "port_vls"]
+    lines = [f"{key} = {json.dumps(value)}" for key, value in task.target.options if key in ENGINE_KEYS]
     return UNHURRIED + "\n".join(
         ["threads = 1", "allow_credit_loops = true", "[engine]", f"seed = {task.seed}", *lines, ""]
     )

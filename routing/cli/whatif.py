@@ -18,6 +18,7 @@ from routing.cli import engines, fabrics, findings, previous
 from routing.cli.command import FINDING
 from routing.cli.numbers import Number
 from routing.cli.output import phase, plain, print_facts, print_table, tell
+from routing.engines import ENGINES
 from routing.errors import OptionError
 from routing.numerals import decimal, number_of, rate_of
 
@@ -131,7 +132,7 @@ def whatif(
     check_company({**chosen, "tables": tables}, together, as_json)
     if beside_fresh and stability == "fresh":
         raise OptionError("--beside-fresh is about tables that are repaired, not fresh", remedy="leave it out")
-    engine, options = engines.find_engine(engine_name), engines.collect(given)
+    engine, options = ENGINES[engine_name], engines.collect(given)
     with phase(f"reading {fabric}"):
         subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
     scenarios = list(choose(subnet, seed=seed, together=together, **chosen))

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from routing.engines.base import Engine
-from routing.engines.dfsssp import DeadlockFreeSSSP
-from routing.engines.lash import Lash
-from routing.engines.minhop import MinHop
-from routing.engines.nue import Nue
 from routing.engines.registry import Registry
-from routing.engines.sssp import SSSP
-from routing.engines.updn import UpDown
 
-__all__ = ["ENGINES"]
+__all__ = ["DEFAULT", "ENGINES", "OWN"]
 
-OWN: tuple[Engine, ...] = (MinHop(), UpDown(), Nue(), SSSP(), DeadlockFreeSSSP(), Lash())
+DEFAULT = "updn"
+"""Name of the engine if none is named."""
 
+OWN = ("updn", "nue", "dfsssp", "lash", "sssp", "minhop")
+"""Names of the engines of this package, which are also the names of their modules."""
 
 ENGINES = Registry(OWN, "ibnue.engines")
 """All engines by name."""

@@ -1,15 +1,23 @@
-"""Interface of a routing engine, and the options that all engines share."""
+"""Interface of a routing engine, and the options that all engines share.
+
+The command line and OpenSM's process load this module, so it imports nothing that is slow to load.
+"""
 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 
+from routing.engines.option import Option, plain
 from routing.errors import OptionError
-from routing.fabric import Fabric
-from routing.tables import DATA_VLS, Routing
+
+if TYPE_CHECKING:
+    from routing.fabric import Fabric
+    from routing.tables import Routing
 
 
 class Promise(enum.Enum):
@@ -28,47 +36,26 @@ class Objective(enum.Enum):
     BISECTION = "bisection"
 
 
+MAX_DATA_VLS = 15
+"""Number of data VLs of InfiniBand, as :data:`routing.tables.DATA_VLS`."""
 AUTO_VLS = 8
 """Number of VLs for "auto" if the number that the ports support is unknown."""
-PASSES_LIMIT, THREADS_LIMIT, EFFORT_LIMIT = 1000, 256, 1000.0
+
+_NO_ROOTS = "has no roots", "leave them out, or use updn"
+LONGER_PATHS = "takes longer paths in any case", "leave it out"
+"""Refusal of ``minimal`` by an engine whose paths need not be the shortest."""
+
+
+def _texts(values: Iterable[object]) -> tuple[str, ...]:
+    return tuple(map(str, values))
 
 
 @dataclass(frozen=True)
 class EngineOptions:
     """Options of a run.  An engine rejects an option that it does not support; it ignores none silently.
 
-    Attributes
-    ----------
-    vls
-        Maximum number of data VLs (1 to 15), or "min", or "auto".
-    objective
-        Traffic pattern for which the load is balanced.
-    passes
-        Refinement passes over all destinations after the first; None: as many as the effort allows.
-    effort
-        Amount of optimisation, unless another option sets it: 1 is about a second for a thousand switches.  0.1 suits
-        fast sweeps.
-    seed
-        Seed of all random choices.
-    threads
-        Worker threads of the kernels; the number does not change the result.
-    roots
-        Names or GUIDs (0x...) of the root switches of Up*/Down*; empty: the engine chooses.
-    root_guid_file
-        File that lists the GUIDs of the root switches, in OpenSM's format.
-    partition
-        "metis" or "none": how an engine with regions splits the destinations; None: the engine decides.
-    port_vls
-        Number of VLs for "auto": data VLs that every port supports; 8 if that is unknown.
-    first_vl
-        First VL (and SL) that the tables use; lower ones are left to other classes of traffic.
-    reversible
-        Whether replies, which use the SL of the request, must be free of credit loops too.
-    minimal
-        Whether to use shortest paths only.  False: longer paths where channels are highly loaded (some engines only).
-    link_weights
-        (switch GUID, out-port, factor): the channel out of that port counts as slower by the factor.  Entries for
-        missing switches or channels are ignored.
+    Each field declares all that there is to an option.  The command line, the plugin's configuration, sweeps and the
+    provenance derive from these declarations, see :data:`OPTIONS`.
 
     Raises
     ------
@@ -77,45 +64,128 @@ class EngineOptions:
         ``first_vl``.
     """
 
-    vls: int | str = "auto"
-    objective: Objective = Objective.ALLTOALL
-    passes: int | None = None
-    effort: float = 1.0
-    seed: int = 1
-    threads: int = 2
-    roots: tuple[str, ...] = ()
-    root_guid_file: Path | None = None
-    partition: str | None = None
-    port_vls: int = AUTO_VLS
-    first_vl: int = 0
-    reversible: bool = False
-    minimal: bool = True
-    link_weights: tuple[tuple[int, int, float], ...] = ()
+    # fmt: off
+    vls: int | str = field(default="auto", metadata={"option": Option(
+        (int, str), "At most K data VLs; min: as few as can be found; auto: what every port supports.",
+        "number of data VLs", range=(1, MAX_DATA_VLS), words=("min", "auto"), metavar="K|min|auto",
+    )})
+    objective: Objective = field(default=Objective.ALLTOALL, metadata={"option": Option(
+        (str,), "Traffic pattern to balance for.", "objective",
+        words=tuple(each.value for each in Objective), make=Objective,
+    )})
+    passes: int | None = field(default=None, metadata={"option": Option(
+        (int,), "Refinement passes over all destinations; as many as the effort allows if not given.",
+        "number of refinement passes", range=(0, 1000), metavar="N",
+    )})
+    effort: float = field(default=1.0, metadata={"option": Option(
+        (int, float), "Optimisation effort; 1 is about a second for a thousand switches.", "effort",
+        range=(0, 1000), metavar="X",
+    )})
+    seed: int = field(default=1, metadata={"option": Option(
+        (int,), "Random seed.", "seed", range=(0, 2**31 - 1), sources=("command", "plugin"),
+    )})
+    threads: int = field(default=2, metadata={"option": Option(
+        (int,), "Worker threads; the tables do not depend on them.", "number of threads", range=(1, 256),
+        sources=("command",), recorded=False, changes_tables=False,
+    )})
+    roots: tuple[str, ...] = field(default=(), metadata={"option": Option(
+        (list,), "A root switch of Up*/Down*; may be given several times.", make=_texts, flag="--root",
+        metavar="NAME|GUID", sources=("command", "plugin"), recorded=False, refusal=_NO_ROOTS,
+    )})
+    root_guid_file: Path | None = field(default=None, metadata={"option": Option(
+        (str,), "Root switches as OpenSM's root_guid_file lists them.", make=Path, metavar="FILE",
+        sources=("command", "plugin"), recorded=False, refusal=_NO_ROOTS,
+    )})
+    partition: str | None = field(default=None, metadata={"option": Option(
+        (str,), "How destinations are split into layers; the engine decides if not given.", "partition",
+        words=("metis", "none"), refusal=("has no regions", "leave the partition out, or use updn"), harmless="none",
+    )})
+    port_vls: int = field(default=AUTO_VLS, metadata={"option": Option(
+        (int,), "Data VLs that every port supports: what --vls auto means.", "number of data VLs of a port",
+        range=(1, MAX_DATA_VLS), sources=("command", "sweep"), recorded=False,
+    )})
+    first_vl: int = field(default=0, metadata={"option": Option(
+        (int,), "First VL and SL of the tables; those below are kept for other classes of traffic.", "first VL",
+        range=(0, MAX_DATA_VLS - 1),
+    )})
+    reversible: bool = field(default=False, metadata={"option": Option(
+        (bool,), "Replies, which come back on the request's SL, have to be free of credit loops too.",
+        refusal=("promises nothing of replies", "use updn or nue"),
+    )})
+    minimal: bool = field(default=True, metadata={"option": Option(
+        (bool,), "sssp: shortest paths only, or the published rule, which takes longer ones too.",
+        flag="--minimal/--published", recorded=False, refusal=("takes shortest paths only", "use sssp"),
+    )})
+    link_weights: tuple[tuple[int, int, float], ...] = field(default=(), metadata={"option": Option(
+        (), "(switch GUID, out-port, factor): the channel counts as slower by the factor; missing ones are ignored.",
+        sources=(), recorded=False,
+    )})
+    # fmt: on
 
     def __post_init__(self) -> None:
-        passes = 0 if self.passes is None else self.passes
-        vls_fit = self.vls in ("min", "auto") or (type(self.vls) is int and 1 <= self.vls <= DATA_VLS)
-        for value, what, fits, remedy in (
-            (self.vls, "number of data VLs", vls_fit, f"use 1 to {DATA_VLS}, min or auto"),
-            (passes, "number of refinement passes", 0 <= passes <= PASSES_LIMIT, f"use 0 to {PASSES_LIMIT}"),
-            (self.effort, "effort", 0.0 <= self.effort <= EFFORT_LIMIT, f"use 0 to {EFFORT_LIMIT:g}"),
-            (self.seed, "seed", 0 <= self.seed < 1 << 31, "use 0 to 2^31-1"),
-            (self.threads, "number of threads", 1 <= self.threads <= THREADS_LIMIT, f"use 1 to {THREADS_LIMIT}"),
-            (self.partition, "partition", self.partition in (None, "metis", "none"), "use metis or none"),
-            (self.port_vls, "number of data VLs of a port", 1 <= self.port_vls <= DATA_VLS, f"use 1 to {DATA_VLS}"),
-            (self.link_weights, "weights of links", self._weights_are_positive, "use positive ones"),
-            (self.first_vl, "first VL", 0 <= self.first_vl < DATA_VLS, f"use 0 to {DATA_VLS - 1}"),
-        ):
-            if not fits:
-                raise OptionError(f"{value!r} is no {what}", remedy=remedy)
+        for name, option in OPTIONS.items():
+            option.check(getattr(self, name))
+        if not all(weight > 0 for *_, weight in self.link_weights):
+            raise OptionError(f"{self.link_weights!r} is no weights of links", remedy="use positive ones")
 
-    @property
-    def _weights_are_positive(self) -> bool:
-        return all(weight > 0 for *_, weight in self.link_weights)
+    @classmethod
+    def of(cls, values: Mapping[str, Any], **more: Any) -> EngineOptions:
+        """Return the options for values from TOML, JSON or the command line, and ``more`` that are options already.
+
+        Raises
+        ------
+        OptionError
+            A value is unknown or out of its range.
+        """
+        return cls(**{name: OPTIONS[name].convert(value) for name, value in values.items()}, **more)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values by name; members of enumerations as JSON has them."""
+        return {name: plain(getattr(self, name)) for name in OPTIONS}
+
+
+OPTIONS: Mapping[str, Option] = MappingProxyType(
+    {
+        part.name: replace(part.metadata["option"], name=part.name, default=part.default)
+        for part in fields(EngineOptions)
+    }
+)
+"""All engine options by name."""
+
+
+@dataclass(frozen=True)
+class Offers:
+    """Declaration of what an engine offers beyond the interface of :class:`Engine`.
+
+    Attributes
+    ----------
+    options
+        Names of the options that it supports, of those that not every engine supports (:attr:`Option.refusal`).
+    refusals
+        Problem and remedy of the errors for unsupported options, where the option's own do not fit the engine.
+    up_down
+        Whether its paths follow Up*/Down*, so that a repair may use every dependency from up to down.
+    needs_vls
+        Whether it mostly needs more than one VL.
+    opensm_options
+        Options of opensm.conf that apply to no engine but those that declare them.
+    recomputes
+        Whether it computes tables from the fabric and the options, so that they are worth keeping and repairing.
+    """
+
+    options: Collection[str] = ()
+    refusals: Mapping[str, tuple[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+    up_down: bool = False
+    needs_vls: bool = False
+    opensm_options: Collection[str] = ()
+    recomputes: bool = True
 
 
 class Engine(Protocol):
-    """A routing engine: computes the routing of a fabric, and has a name and a promise."""
+    """A routing engine: computes the routing of a fabric, and has a name and a promise.
+
+    It may have an attribute ``offers`` of type :class:`Offers`.
+    """
 
     name: str
     summary: str
@@ -134,3 +204,26 @@ class Engine(Protocol):
             The fabric does not allow the requested routing.
         """
         ...
+
+
+def offers_of(engine: Engine | None) -> Offers:
+    """Return what an engine offers; the defaults for an unknown engine, and for one that declares nothing."""
+    found = getattr(engine, "offers", None)
+    return found if isinstance(found, Offers) else Offers()
+
+
+def refuse_unsupported(engine: Engine, options: EngineOptions) -> None:
+    """Check that an engine supports all options that differ from their defaults.
+
+    Raises
+    ------
+    OptionError
+        The engine does not support an option.
+    """
+    offers = offers_of(engine)
+    for name, option in OPTIONS.items():
+        if option.refusal is None or name in offers.options:
+            continue
+        if getattr(options, name) not in (option.default, option.harmless):
+            problem, remedy = offers.refusals.get(name, option.refusal)
+            raise OptionError(f"{engine.name} {problem}", remedy=remedy)

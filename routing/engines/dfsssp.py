@@ -7,17 +7,16 @@ import time
 import numpy as np
 
 from routing._kernels.balance import Balanced
-from routing.engines.base import EngineOptions, Promise
+from routing.engines.base import Engine, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables
 from routing.engines.layered import LayerSearch
 from routing.engines.provenance import provenance
 from routing.engines.vl_assignment import vl_tables
-from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.tables import Routing
 
 
-def route_in_layers(name: str, fabric: Fabric, options: EngineOptions, *, mutual: bool) -> Routing:
+def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, mutual: bool) -> Routing:
     """Compute tables of shortest paths in layers (VLs).
 
     With ``mutual``, all paths between two switches, in both directions, use one layer.
@@ -25,14 +24,11 @@ def route_in_layers(name: str, fabric: Fabric, options: EngineOptions, *, mutual
     Raises
     ------
     OptionError
-        Roots or longer paths are requested, which these engines do not support.
+        The engine does not support an option.
     NotEnoughVLs
         No paths were found that fit into the allowed VLs.
     """
-    if options.roots or options.root_guid_file is not None:
-        raise OptionError(f"{name} has no roots", remedy="leave them out, or use updn")
-    if not options.minimal:
-        raise OptionError(f"{name} takes shortest paths only", remedy="use sssp")
+    refuse_unsupported(engine, options)
     start = time.perf_counter()
     destinations = Destinations.of(fabric)
     best = LayerSearch(fabric, destinations, options, mutual).run()
@@ -44,7 +40,7 @@ def route_in_layers(name: str, fabric: Fabric, options: EngineOptions, *, mutual
         lft=forwarding_tables(fabric, destinations, Balanced(layers.next_channel, layers.load, np.array([best.worst]))),
         **vl_tables(sl, layers.used, options),
         vls_needed=layers.needed,
-        provenance=provenance(name, fabric, options, {"route": time.perf_counter() - start}, **found),
+        provenance=provenance(engine.name, fabric, options, {"route": time.perf_counter() - start}, **found),
     )
 
 
@@ -62,7 +58,11 @@ class DeadlockFreeSSSP:
     name = "dfsssp"
     summary = "balanced shortest paths; free of credit loops by virtual lanes"
     promise = Promise.DEADLOCK_FREE
+    offers = Offers(options=("partition", "reversible"), needs_vls=True)
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`)."""
-        return route_in_layers(self.name, fabric, options, mutual=options.reversible)
+        return route_in_layers(self, fabric, options, mutual=options.reversible)
+
+
+ENGINE = DeadlockFreeSSSP()

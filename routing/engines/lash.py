@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from routing.engines.base import EngineOptions, Promise
+from routing.engines.base import EngineOptions, Offers, Promise
 from routing.engines.dfsssp import route_in_layers
 from routing.fabric import Fabric
 from routing.tables import Routing
@@ -21,7 +21,11 @@ class Lash:
     name = "lash"
     summary = "shortest paths, one virtual lane per pair of switches both ways; replies are safe"
     promise = Promise.DEADLOCK_FREE
+    offers = Offers(options=("partition", "reversible"), needs_vls=True, opensm_options=("lash_start_vl",))
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`)."""
-        return route_in_layers(self.name, fabric, options, mutual=True)
+        return route_in_layers(self, fabric, options, mutual=True)
+
+
+ENGINE = Lash()

@@ -7,12 +7,11 @@ import time
 import numpy as np
 
 from routing._kernels.balance import balance
-from routing.engines.base import EngineOptions, Objective, Promise
+from routing.engines.base import EngineOptions, Objective, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes
 from routing.engines.provenance import provenance
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
-from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.tables import Routing
 
@@ -35,7 +34,7 @@ class MinHop:
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).  Cost: O(L S hops radix) a pass."""
-        _check(options)
+        refuse_unsupported(self, options)
         start = time.perf_counter()
         vls = 1 if options.vls == "auto" else vls_allowed(options)
         destinations = Destinations.of(fabric)
@@ -60,12 +59,4 @@ class MinHop:
         )
 
 
-def _check(options: EngineOptions) -> None:
-    if options.roots or options.root_guid_file is not None:
-        raise OptionError("minhop has no roots", remedy="leave them out, or use updn")
-    if not options.minimal:
-        raise OptionError("minhop takes shortest paths only", remedy="use sssp")
-    if options.reversible:
-        raise OptionError("minhop promises nothing of replies", remedy="use updn or nue")
-    if options.partition == "metis":
-        raise OptionError("minhop has no regions", remedy="leave the partition out, or use updn")
+ENGINE = MinHop()

@@ -12,14 +12,13 @@ import numpy.typing as npt
 
 from routing._kernels.balance import Targets, balance
 from routing._kernels.nue import Grown, grow
-from routing.engines.base import EngineOptions, Objective, Promise
+from routing.engines.base import LONGER_PATHS, EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes, visits_per_pass
 from routing.engines.nue_seeds import Seeds, by_order, by_region
 from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
-from routing.errors import OptionError
 from routing.fabric import Channels, Fabric
 from routing.partition import regions
 from routing.tables import Routing
@@ -62,13 +61,18 @@ class Nue:
     name = "nue"
     summary = "balanced paths on any fabric with any number of VLs; free of credit loops"
     promise = Promise.DEADLOCK_FREE
+    offers = Offers(
+        options=("partition", "reversible"),
+        refusals={"minimal": LONGER_PATHS},
+        opensm_options=("nue_max_num_vls",),
+    )
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
         Cost: O(L S radix hops) per pass, and the searches for cycles.
         """
-        _check(options)
+        refuse_unsupported(self, options)
         start = time.perf_counter()
         vls = vls_allowed(options)
         destinations = Destinations.of(fabric)
@@ -95,11 +99,7 @@ class Nue:
         )
 
 
-def _check(options: EngineOptions) -> None:
-    if options.roots or options.root_guid_file is not None:
-        raise OptionError("nue has no roots", remedy="leave them out, or use updn")
-    if not options.minimal:
-        raise OptionError("nue takes longer paths in any case", remedy="leave it out")
+ENGINE = Nue()
 
 
 def _layers(fabric: Fabric, destinations: Destinations, layers: int, options: EngineOptions) -> npt.NDArray[np.int32]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from routing import __version__
-from routing.engines.base import EngineOptions
+from routing.engines.base import OPTIONS, EngineOptions
 from routing.fabric import Fabric
 from routing.tables import Provenance
 
@@ -13,16 +13,6 @@ from routing.tables import Provenance
 def provenance(
     engine: str, fabric: Fabric, options: EngineOptions, seconds: Mapping[str, float], **results: object
 ) -> Provenance:
-    """Return the engine, options (except the thread count, which changes nothing), versions, and fabric digest."""
-    asked = {
-        "vls": options.vls,
-        "objective": options.objective.value,
-        "passes": options.passes,
-        "effort": options.effort,
-        "seed": options.seed,
-        "partition": options.partition,
-        "first_vl": options.first_vl,
-        "reversible": options.reversible,
-        **results,
-    }
-    return Provenance(engine, asked, fabric.digest, {"ibnue": __version__}, dict(seconds))
+    """Return the engine, the options that are recorded, versions, and fabric digest."""
+    asked = {name: value for name, value in options.as_dict().items() if OPTIONS[name].recorded}
+    return Provenance(engine, asked | results, fabric.digest, {"ibnue": __version__}, dict(seconds))

@@ -6,10 +6,14 @@ import difflib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from routing.engines.base import Engine
 from routing.errors import InputWarning, OptionError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 class UnknownEngine(OptionError, KeyError):
@@ -22,27 +26,31 @@ class UnknownEngine(OptionError, KeyError):
 class Registry(Mapping[str, Engine]):
     """Mapping of names to engines.  Engines of this package come first, and other packages cannot use their names.
 
-    A package is loaded when its engine is requested by name, or when all engines are listed.  If a package cannot be
-    loaded, one warning is issued and its engine is left out of the list.  Other engines stay usable.
+    An engine of this package is loaded when it is requested.  Another package is loaded when its engine is requested by
+    name, or when all engines are listed.  If a package cannot be loaded, one warning is issued and its engine is left
+    out of the list.  Other engines stay usable.
 
     Parameters
     ----------
     own
-        Engines of this package.
+        Names of the engines of this package.  ``ENGINE`` of the module of that name is the engine.
     group
         Entry point group of the engines of other packages.
     """
 
-    def __init__(self, own: Iterable[Engine], group: str) -> None:
-        self._loaded = {engine.name: engine for engine in own}
+    def __init__(self, own: Iterable[str], group: str) -> None:
+        self._own = tuple(own)
+        self._loaded: dict[str, Engine] = {}
         self._group = group
         self._broken: dict[str, str] = {}
 
     @cached_property
     def _points(self) -> dict[str, EntryPoint]:
+        from importlib.metadata import entry_points  # noqa: PLC0415  (slow to load, and seldom needed)
+
         found: dict[str, EntryPoint] = {}
         for point in sorted(entry_points(group=self._group), key=lambda point: point.name):
-            if point.name not in self._loaded:
+            if point.name not in self._own:
                 found.setdefault(point.name, point)
         return found
 
@@ -50,6 +58,8 @@ class Registry(Mapping[str, Engine]):
         """Return an engine and load its package if necessary; return None if that fails, with a single warning."""
         if name in self._loaded:
             return self._loaded[name]
+        if name in self._own:
+            return self._loaded.setdefault(name, import_module(f"{__package__}.{name}").ENGINE)
         if name in self._broken or name not in self._points:
             return None
         point = self._points[name]
@@ -86,7 +96,7 @@ class Registry(Mapping[str, Engine]):
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of all usable engines; those of this package come first."""
-        return iter([*self._loaded, *(name for name in self._points if name not in self._loaded and self._load(name))])
+        return iter([*self._own, *(name for name in self._points if self._load(name))])
 
     def __len__(self) -> int:
         """Return the number of engines that can be used."""

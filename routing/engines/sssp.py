@@ -8,7 +8,7 @@ import numpy as np
 
 from routing._kernels.balance import Balanced
 from routing._kernels.weighted import weighted
-from routing.engines.base import EngineOptions, Objective, Promise
+from routing.engines.base import EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables
 from routing.engines.path_selection import PathSelector
 from routing.engines.provenance import provenance
@@ -33,10 +33,16 @@ class SSSP:
     name = "sssp"
     summary = "shortest paths balanced over all destinations together; may have credit loops off trees"
     promise = Promise.NONE
+    offers = Offers(
+        options=("minimal",),
+        refusals={"reversible": ("does not care for replies", "use lash, or dfsssp with --reversible")},
+    )
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`)."""
-        _check(options)
+        refuse_unsupported(self, options)
+        if not options.minimal and (options.objective is not Objective.ALLTOALL or options.passes is not None):
+            raise OptionError("the published rule has neither objective nor passes", remedy="leave them out")
         start = time.perf_counter()
         vls = 1 if options.vls == "auto" else vls_allowed(options)
         destinations = Destinations.of(fabric)
@@ -57,12 +63,4 @@ class SSSP:
         )
 
 
-def _check(options: EngineOptions) -> None:
-    if options.roots or options.root_guid_file is not None:
-        raise OptionError("sssp has no roots", remedy="leave them out, or use updn")
-    if options.partition == "metis":
-        raise OptionError("sssp has no regions", remedy="leave the partition out, or use updn")
-    if not options.minimal and (options.objective is not Objective.ALLTOALL or options.passes is not None):
-        raise OptionError("the published rule has neither objective nor passes", remedy="leave them out")
-    if options.reversible:
-        raise OptionError("sssp does not care for replies", remedy="use lash, or dfsssp with --reversible")
+ENGINE = SSSP()

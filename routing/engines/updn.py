@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import balance
-from routing.engines.base import EngineOptions, Objective, Promise
+from routing.engines.base import LONGER_PATHS, EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes
 from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
-from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.partition import regions
 from routing.tables import Routing
@@ -43,14 +42,19 @@ class UpDown:
     name = "updn"
     summary = "Up*/Down* on any fabric; free of credit loops on one VL"
     promise = Promise.DEADLOCK_FREE
+    offers = Offers(
+        options=("roots", "root_guid_file", "partition", "reversible"),
+        refusals={"minimal": LONGER_PATHS},
+        up_down=True,
+        opensm_options=("root_guid_file",),
+    )
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
         Cost: O(L S radix hops) per pass; the search for an order visits a bounded number of channels.
         """
-        if not options.minimal:
-            raise OptionError("updn takes longer paths in any case", remedy="leave it out")
+        refuse_unsupported(self, options)
         start = time.perf_counter()
         vls = vls_allowed(options)
         destinations = Destinations.of(fabric)
@@ -86,6 +90,9 @@ class UpDown:
             ),  # one order needs one VL, even if its destinations are spread over several
             provenance=provenance(self.name, fabric, options, seconds, **first),
         )
+
+
+ENGINE = UpDown()
 
 
 def _concentrates_traffic(fabric: Fabric, options: EngineOptions) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from routing.errors import OptionError, ParseError
@@ -19,6 +20,15 @@ from routing.formats.subnet_lst import is_subnet_lst, parse_subnet_lst
 from routing.formats.text import read_text
 
 __all__ = ["read_fabric", "write_fabric", "write_net"]
+
+_READERS: tuple[tuple[Callable[[str], object], Callable[..., Fabric]], ...] = (
+    (re.compile(r"\s*\{(?! \S+ Ports:)").match, parse_json),
+    (re.compile(r"\s*<").match, parse_graphml),
+    (is_subnet_lst, parse_subnet_lst),
+    (is_ibnetdiscover, parse_ibnetdiscover),
+    (is_net, parse_net),
+)
+"""Readers in the order in which they are tried, each after a test of the text."""
 
 _WRITERS = {".net": net_text, ".json": json_text, ".graphml": graphml_text}
 
@@ -51,17 +61,9 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
 
 
 def _parse(text: str, path: str | Path, lmc: int) -> Fabric:
-    start = re.match(r"\s*(\{ \S+ Ports:|[{<])", text)
-    if start is not None and start[1] == "{":
-        return parse_json(text, path, lmc=lmc)
-    if start is not None and start[1] == "<":
-        return parse_graphml(text, path, lmc=lmc)
-    if is_subnet_lst(text):
-        return parse_subnet_lst(text, path, lmc=lmc)
-    if is_ibnetdiscover(text):
-        return parse_ibnetdiscover(text, path, lmc=lmc)
-    if is_net(text):
-        return parse_net(text, path, lmc=lmc)
+    for is_format, parse in _READERS:
+        if is_format(text):
+            return parse(text, path, lmc=lmc)
     raise ParseError(
         "no fabric file of a known format" if text.strip() else "an empty file",
         path=path,

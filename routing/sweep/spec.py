@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from routing.engines import DEFAULT
 from routing.errors import InputError, OptionError, ParseError
 from routing.fabric import Fabric
 from routing.faults import Fault, every_link, every_switch, parse_fault
@@ -53,7 +54,7 @@ class Block:
     """
 
     fabrics: tuple[str, ...]
-    engines: tuple[str, ...] = ("updn",)
+    engines: tuple[str, ...] = (DEFAULT,)
     modes: tuple[str, ...] = ("fresh",)
     seeds: tuple[int, ...] = (1,)
     intact: bool = True
@@ -252,7 +253,7 @@ class _Reader:
             raise self.error("kinds is about random cases, and there are none", "kinds", 'random = "100:2"')
         return Block(
             fabrics=fabrics,
-            engines=self.listed("engines", ("updn",), str),
+            engines=self.listed("engines", (DEFAULT,), str),
             modes=self.listed("modes", ("fresh",), str),
             seeds=self.listed("seeds", (1,), int),
             intact=self.flag("intact", True),

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 
 from routing.engines import ENGINES
-from routing.engines.base import EngineOptions, Objective
+from routing.engines.base import OPTIONS, EngineOptions
 from routing.errors import OptionError
 from routing.numerals import decimal
-from routing.tables import DATA_VLS
 
 Value = int | float | str | bool
 Options = tuple[tuple[str, Value], ...]
@@ -23,45 +20,8 @@ MODES = ("fresh", "balanced", "full", "lab")
 tables of the intact fabric with that stability; "lab", by a real OpenSM."""
 
 
-def _whole(text: str) -> int:
-    number = decimal(text)
-    if number is None:
-        raise ValueError(text)
-    return number
-
-
-def _vls(text: str) -> int | str:
-    if text in ("min", "auto"):
-        return text
-    if not 1 <= _whole(text) <= DATA_VLS:
-        raise ValueError(text)
-    return _whole(text)
-
-
-def _number(text: str) -> float:
-    if "_" in text:
-        raise ValueError(text)
-    return float(text)
-
-
-def _flag(text: str) -> bool:
-    return {"": True, "true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
-
-
-READERS: Mapping[str, Callable[[str], Value]] = MappingProxyType(
-    {
-        "vls": _vls,
-        "port_vls": _whole,
-        "first_vl": _whole,
-        "passes": _whole,
-        "effort": _number,
-        "objective": lambda text: Objective(text).value,
-        "partition": str,
-        "reversible": _flag,
-        "minimal": _flag,
-    }
-)
-"""Engine options that a sweep can set, each with its parser.  The seed is a field of the task."""
+SETTABLE = tuple(option.name for option in OPTIONS.values() if "sweep" in option.sources)
+"""Engine options that a sweep can set.  The seed is a field of the task."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +54,13 @@ class Target:
         for word in rest.split(",") if rest else ():
             key, _, value = word.partition("=")
             key = key.strip().replace("-", "_")
-            if key not in READERS:
-                raise OptionError(f"a sweep sets no option {key!r}", remedy=f"options: {', '.join(READERS)}")
+            if key not in SETTABLE:
+                raise OptionError(f"a sweep sets no option {key!r}", remedy=f"options: {', '.join(SETTABLE)}")
             if key in options:
                 raise OptionError(f"{key} is given twice", remedy=f"as in {name}:vls=4,effort=0.1")
             try:
-                options[key] = READERS[key](value.strip())
-            except (ValueError, KeyError):
+                options[key] = OPTIONS[key].parse(value.strip())
+            except ValueError:
                 raise OptionError(f"{value!r} is no value of {key}", remedy=f"as in {name}:vls=4,effort=0.1") from None
         target = cls(name, tuple(sorted(options.items())))
         target.engine_options(seed=1)
@@ -108,10 +68,7 @@ class Target:
 
     def engine_options(self, *, seed: int) -> EngineOptions:
         """Return the engine's options, with one thread because a sweep has a process for each core."""
-        chosen: dict[str, object] = dict(self.options)
-        if "objective" in chosen:
-            chosen["objective"] = Objective(chosen["objective"])
-        return EngineOptions(seed=seed, threads=1, **chosen)  # type: ignore[arg-type]
+        return EngineOptions.of(dict(self.options), seed=seed, threads=1)
 
     def __str__(self) -> str:
         words = ",".join(key if value is True else f"{key}={value}" for key, value in self.options)

@@ -31,10 +31,11 @@ def test_version():
     assert CliRunner().invoke(main, ["--version"]).output == f"ibnue, version {__version__}\n"
 
 
-def test_help_loads_no_library(python):
+@pytest.mark.parametrize("words", [("--help",), ("route", "--help")])
+def test_help_loads_no_library(python, words):
     """A user who asks for help does not wait for numpy and igraph."""
-    code = "import sys; from routing.cli import main; main(['--help'], standalone_mode=False); print(*sys.modules)"
-    modules = python("-c", code).communicate()[0].split()
+    code = "import sys; from routing.cli import main; main(sys.argv[1:], standalone_mode=False); print(*sys.modules)"
+    modules = python("-c", code, *words).communicate()[0].split()
     assert "click" in modules
     assert {"numpy", "igraph", "rich", "networkx"}.isdisjoint(modules)
 

@@ -88,16 +88,16 @@ def test_a_certificate_says_no_more_than_its_scope(tmp_path):
 
 
 def test_a_broken_promise_is_never_written(torus, tmp_path, monkeypatch):
-    from routing import engines  # noqa: PLC0415
+    from routing.engines import ENGINES  # noqa: PLC0415
     from routing.engines.base import Promise  # noqa: PLC0415
 
-    minhop = engines.ENGINES["minhop"]
+    minhop = ENGINES["minhop"]
 
     class Liar:
         name, summary, promise = "liar", "promises what it does not keep", Promise.DEADLOCK_FREE
         route = staticmethod(minhop.route)
 
-    monkeypatch.setattr(engines, "ENGINES", {**engines.ENGINES, "liar": Liar()})
+    monkeypatch.setattr("routing.cli.route.ENGINES", {**ENGINES, "liar": Liar()})
     assert_refused(run("route", torus, "-e", "liar", "-o", tmp_path / "out"), "liar", "credit loop", status=1)
     assert not (tmp_path / "out").exists()
 

@@ -3,10 +3,11 @@ import pytest
 from strategies import Sketch, random_fabric
 
 from routing.engines import ENGINES
-from routing.engines.base import EngineOptions, Objective
+from routing.engines.base import MAX_DATA_VLS, OPTIONS, EngineOptions, Objective, offers_of
 from routing.errors import OptionError
 from routing.fabric import NodeKind
 from routing.fabric_builder import FabricBuilder
+from routing.tables import DATA_VLS
 
 FABRIC = random_fabric(1)
 
@@ -42,6 +43,36 @@ def test_a_value_out_of_range_makes_no_options(option, values):
 def test_minhop_does_not_pass_over_what_it_cannot_serve(options):
     with pytest.raises(OptionError, match=r"minhop has no (roots|regions) \(.*use updn\)"):
         ENGINES["minhop"].route(FABRIC, EngineOptions(**options))
+
+
+UNSUPPORTED = {
+    "roots": ("sw1",), "root_guid_file": "roots", "partition": "metis", "reversible": True, "minimal": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_engine_refuses_what_it_does_not_declare(name):
+    offers = offers_of(ENGINES[name])
+    assert set(UNSUPPORTED) == {option for option, declared in OPTIONS.items() if declared.refusal is not None}
+    assert {*offers.options, *offers.refusals} <= set(UNSUPPORTED)
+    for option in sorted(UNSUPPORTED.keys() - set(offers.options)):
+        problem, remedy = offers.refusals.get(option, OPTIONS[option].refusal)
+        with pytest.raises(OptionError) as raised:
+            ENGINES[name].route(FABRIC, EngineOptions(**{option: UNSUPPORTED[option]}))
+        assert str(raised.value) == f"{name} {problem} ({remedy})"
+
+
+@pytest.mark.parametrize("option", OPTIONS.values(), ids=lambda option: option.name)
+def test_a_declaration_fits_its_field(option):
+    assert option.name in EngineOptions().as_dict() and option.help
+    assert option.what or (option.range is None and not option.words)
+    values = {*(option.range or ()), *option.words} if "sweep" in option.sources else ()
+    for value in values:
+        assert option.parse(str(value)) == value and option.fits(option.convert(value))
+
+
+def test_the_most_vls_are_those_of_the_tables():
+    assert MAX_DATA_VLS == DATA_VLS
 
 
 @pytest.mark.parametrize(("vls", "port_vls", "used"), [("min", 8, 1), ("auto", 8, 8), ("auto", 2, 2), (5, 8, 5)])

@@ -75,4 +75,4 @@ def test_an_unknown_engine_is_an_error_of_the_tree_and_of_mappings():
         ENGINES["ftree"]
     assert ENGINES.get("ftree") is None
     assert "ftree" not in ENGINES
-    assert [*ENGINES][:2] == ["minhop", "updn"] and len(ENGINES) >= 6
+    assert [*ENGINES][:2] == ["updn", "nue"] and len(ENGINES) >= 6

@@ -69,7 +69,8 @@ def main(setup_text):
         time.sleep(600)
     if fault in {"nonsense", "hang up", "other words", "stranger"}:
         spoken = "another" if fault == "stranger" else real.protocol()
-        link.send(json.dumps({"engines": real.engine_names(), "about": "a bad one", "protocol": spoken}).encode())
+        names = [real.PREFIX + name for name in real.plugin_engines()]
+        link.send(json.dumps({"engines": names, "about": "a bad one", "protocol": spoken}).encode())
         link.recv(1 << 16)
         if fault != "hang up":
             link.send(b"\xff{[" if fault == "nonsense" else b"[1, 2]")

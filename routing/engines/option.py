@@ -1,0 +1,113 @@
+"""Declaration of one engine option.
+
+The command line and OpenSM's process load this module, so it imports nothing that is slow to load.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from routing.errors import OptionError
+from routing.numerals import decimal
+
+Source = Literal["command", "plugin", "sweep"]
+"""Place that can set an option: the command line, the plugin's configuration, an engine of a sweep."""
+
+_FLAGS = {"": True, "true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of :class:`routing.engines.base.EngineOptions`.
+
+    Attributes
+    ----------
+    types
+        Types of the value in TOML and JSON.
+    help, what
+        Help text, and noun for the value in error messages.
+    range, words
+        Lowest and highest number, and words that are values; without both every value is in range.
+    make
+        Function that returns the option's value for a value in TOML; ValueError if there is none.
+    name, default
+        Name and default value, which the dataclass states.
+    flag, metavar
+        Option and metavariable of the command line; None: derived from the name and the types.
+    sources
+        Places that can set the option.
+    recorded, changes_tables
+        Whether the provenance of the tables records the value, and whether the tables depend on it.
+    refusal
+        Problem and remedy of the error of an engine that does not support the option; None: every engine supports it.
+    harmless
+        Value besides the default that every engine accepts.
+    """
+
+    types: tuple[type, ...]
+    help: str
+    what: str = ""
+    range: tuple[Any, Any] | None = None
+    words: tuple[str, ...] = ()
+    make: Callable[[Any], Any] = lambda value: value
+    name: str = ""
+    default: Any = None
+    flag: str | None = None
+    metavar: str | None = None
+    sources: tuple[Source, ...] = ("command", "plugin", "sweep")
+    recorded: bool = True
+    changes_tables: bool = True
+    refusal: tuple[str, str] | None = None
+    harmless: object = None
+
+    def parse(self, text: str) -> Any:
+        """Return the value in TOML for a text, or raise ValueError if the text denotes none."""
+        if bool in self.types and text.lower() in _FLAGS:
+            return _FLAGS[text.lower()]
+        if str in self.types and (text in self.words or self.range is None):
+            self.make(text)
+            return text
+        if float in self.types and "_" not in text:
+            return float(text)
+        number = decimal(text) if int in self.types else None
+        if number is None or (self.words and not self.fits(number)):
+            raise ValueError(f"{text!r} is neither {' nor '.join(self._values)}")
+        return number
+
+    def fits(self, value: Any) -> bool:
+        """Return whether a value of the option is in the range."""
+        if self.range is None or type(value) is str:
+            return plain(value) in self.words or not self.words
+        return (type(value) in self.types or not self.words) and bool(self.range[0] <= value <= self.range[1])
+
+    def check(self, value: Any) -> None:
+        """Raise OptionError if a value of the option is out of range."""
+        if value is not self.default and not self.fits(value):
+            known = " or ".join(", ".join(self._values).rsplit(", ", 1))
+            raise OptionError(f"{value!r} is no {self.what}", remedy=f"use {known}")
+
+    def convert(self, value: Any) -> Any:
+        """Return the option's value for a value in TOML, JSON or from the command line; None stays.
+
+        Raises
+        ------
+        OptionError
+            There is no such value.
+        """
+        try:
+            return None if value is None else self.make(value)
+        except ValueError:
+            raise OptionError(f"unknown {self.name} {value!r}", remedy=f"one of {', '.join(self.words)}") from None
+
+    @property
+    def _values(self) -> list[str]:
+        ends = [str(end) for end in self.range or ()]
+        return [" to ".join(ends).replace(str(2**31 - 1), "2^31-1"), *self.words] if ends else [*self.words]
+
+
+def plain(value: object) -> object:
+    """Return the value of an enumeration's member as JSON has it; any other value unchanged."""
+    return value.value if isinstance(value, enum.Enum) else value
