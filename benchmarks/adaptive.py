@@ -1,6 +1,6 @@
 """What schemes of adaptive routing accept on an 8x8 torus with 4 VLs, over the load and under many conditions.
 
-Figures are what a CA gets on average, as a share of its link, from packet time 500 to 2000.  Escape ways are by
+Figures are what a CA gets on average, as a share of its link, from packet time 500 to 2000.  Escape paths are by
 dimension order with a dateline, on two VLs; the others are the adaptive ones.
 """
 
@@ -136,7 +136,7 @@ def exchange() -> None:
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, effort=0.1))
     stop = simulate_adaptive(build_network(fabric, routing, Timing(), vls=1), all_to_all(fabric)).run(1 << 40)
     share = (fabric.endports - 1) * 2048 / 4.0 / stop.time
-    print(f"\nexchange of {fabric.endports} CAs on a tree: {share:.3f} of the links, {stop.why.name.lower()}")
+    print(f"\nexchange of {fabric.endports} CAs on a tree: {share:.3f} of the links, {stop.reason.name.lower()}")
 
 
 def main(words: Sequence[str] | None = None) -> None:

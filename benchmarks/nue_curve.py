@@ -35,7 +35,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--engine", default="nue", choices=sorted(ENGINES))
     parser.add_argument("--vls", type=int, default=8)
     parser.add_argument("--effort", type=float, default=0.1)
-    told = parser.parse_args(words)
+    options = parser.parse_args(words)
     print(
         "| fabric | switches | CAs | channels | CPU s | certified | ns a destination and channel |",
         "|---" * 7 + "|",
@@ -44,7 +44,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for name, generator, arguments, cas in fabrics():
         fabric = generate(generator, arguments, cas=cas)
         channels, start = len(fabric.channels), time.process_time()
-        routing = ENGINES[told.engine].route(fabric, EngineOptions(vls=told.vls, effort=told.effort))
+        routing = ENGINES[options.engine].route(fabric, EngineOptions(vls=options.vls, effort=options.effort))
         proof = prove(fabric, routing)
         spent = time.process_time() - start
         level = 1e9 * spent / fabric.endports / channels

@@ -1,4 +1,4 @@
-"""What Nue's layers begin with: the published way beside others, as a Markdown table.
+"""What Nue's layers begin with: the published start and others, as a Markdown table.
 
 Published: the escape tree is a breadth-first tree from the most central switch (betweenness, weighted by end ports) of
 the layer's convex subgraph, and every dependency begins unused.  CPU seconds are those of the kernel.
@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.usage import parser_of
-from routing._kernels.nue import Grown, grow
-from routing._kernels.order import grow_order
+from routing._kernels.nue import NueTrees, nue_trees
+from routing._kernels.order import build_order
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.nue_seeds import Seeds, by_order, by_region
 from routing.engines.orders import breadth_first, top_switches
@@ -62,7 +62,7 @@ def centre_by_region(fabric: Fabric, destinations: Destinations, layer: Layer, l
 def clustered(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
     """Return seeds with an Up*/Down* order by maximum cardinality search for each layer."""
     keys = np.random.default_rng(1).random((layers, fabric.switches))
-    return by_order(fabric, np.stack([grow_order(fabric.channels, key, pull=1.0) for key in keys]))
+    return by_order(fabric, np.stack([build_order(fabric.channels, key, pull=1.0) for key in keys]))
 
 
 def tops(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
@@ -90,7 +90,7 @@ def row(fabric: Fabric, name: str, vls: int, passes: int) -> list[str]:
     layer = regions(fabric, vls, seed=1)[destinations.root]
     seeds = WAYS[name](fabric, destinations, layer, vls)
     start = time.process_time()
-    grown: Grown = grow(
+    trees: NueTrees = nue_trees(
         fabric.channels,
         inverse_capacity(fabric),
         fabric.terminals_at.astype(np.float64),
@@ -103,10 +103,10 @@ def row(fabric: Fabric, name: str, vls: int, passes: int) -> list[str]:
     )
     seconds = time.process_time() - start
     flow = destinations.share > 0.0
-    share = (fabric.endports - 1) / grown.worst
+    share = (fabric.endports - 1) / trees.max_utilisation
     return [
-        fabric.name, str(vls), name, f"{share[0]:.3f}", f"{share.max(where=grown.worst > 0, initial=0):.3f}",
-        str(int(grown.escaped[flow].sum())), f"{seconds:.2f}",
+        fabric.name, str(vls), name, f"{share[0]:.3f}", f"{share.max(where=trees.max_utilisation > 0, initial=0):.3f}",
+        str(int(trees.escaped[flow].sum())), f"{seconds:.2f}",
     ]  # fmt: skip
 
 

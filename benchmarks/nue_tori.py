@@ -3,7 +3,7 @@
 A Markdown table, and a picture of it (--plot); --table draws one that was printed before (a page of the docs, say).
 Ours: processor and wall seconds of engine and proof in a warm process.  OpenSM's seconds are from its own log, sending
 the tables to the simulated switches included; an engine that gives up, or takes longer than the timeout with all of
-OpenSM's start, is said to.
+OpenSM's start, is reported to.
 """
 
 from __future__ import annotations

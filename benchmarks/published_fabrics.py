@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from routing.fabric import Fabric
 from routing.topologies import TopologyOptions, cascade, dragonfly, kary_ntree, kautz, random_regular, torus
-from routing.topologies.plan import Cable, Label, Plan, lay
+from routing.topologies.plan import Cable, Label, Plan, build_fabric
 
 QDR = "QDR"
 DIRECTORS, LEAVES, SPINES, CHIP = 6, 18, 9, 36
@@ -38,7 +38,7 @@ def _tsubame() -> Fabric:
 
     cables = [cable(a, b) for a, b in [*_inside(chips), *_uplinks(chips, first_edge)]]
     cas = [0] * first_edge + [TERMINALS // EDGES + (edge < TERMINALS % EDGES) for edge in range(EDGES)]
-    return lay(Plan("tsubame2.5", labels, cables, slots=taken, cas=cas), TopologyOptions(speed=QDR))
+    return build_fabric(Plan("tsubame2.5", labels, cables, slots=taken, cas=cas), TopologyOptions(speed=QDR))
 
 
 def _inside(chips: int) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 OpenSM runs on ibsim with QoS and 8 VLs; its seconds are from its own log ("building routing with" to "tables
 configured"), which includes sending the tables to the simulated switches.  Ours are those of the engine and of the
-proof in a warm process.  An engine that gives up is said to, and OpenSM's fallback is not measured in its place.
+proof in a warm process.  An engine that gives up is reported to, and OpenSM's fallback is not measured in its place.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Seconds to read a fabric from every format, and to write it: a Markdown table.
 
 The fabric is a tree of three levels of 40-port switches with 2000 switches (10,000 nodes and 40,000 cables with 10 CAs
-a leaf, the default).  The output of ibnetdiscover and OpenSM's list are laid out here as those programs print them.
+a leaf, the default).  The output of ibnetdiscover and OpenSM's list are arranged here as those programs print them.
 Each figure is the best of three in CPU time of one process, so that other work on the machine does not count.
 """
 

@@ -61,11 +61,11 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=", ".join(ENGINES))
     levels = [stability.value for stability in Stability]
     parser.add_argument("--stability", choices=levels, default=Stability.BALANCED.value)
-    told = parser.parse_args(words)
-    for engine in told.engines or ["nue", "updn", "dfsssp", "lash"]:
+    arguments = parser.parse_args(words)
+    for engine in arguments.engines or ["nue", "updn", "dfsssp", "lash"]:
         if engine not in ENGINES:
             parser.error(f"there is no engine {engine!r}")
-        scan(engine, Stability(told.stability))
+        scan(engine, Stability(arguments.stability))
 
 
 if __name__ == "__main__":

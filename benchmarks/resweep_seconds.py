@@ -21,7 +21,7 @@ from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.opensm_log import Sweep
 from ibsim_fixtures.processes import LabError
-from routing.cli import fabrics
+from routing.cli import fabric_argument
 from routing.faults import Fault, random_faults
 from routing.formats.fabric_files import write_net
 
@@ -87,27 +87,27 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--faults", type=int, default=3)
     parser.add_argument("--vls", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
-    told = parser.parse_args(words)
+    arguments = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        plugin = built_plugin(folder, told.vls)
+        plugin = built_plugin(folder, arguments.vls)
         print("| fabric | engine | first s | cable pulled s | cable back s | ratio | changed | used | most |")
         print("|---|---|---|---|---|---|---|---|---|", flush=True)
-        for name in told.fabrics:
+        for name in arguments.fabrics:
             net = folder / "fabric.net"
-            fabric = fabrics.read(name)
+            fabric = fabric_argument.read(name)
             write_net(fabric, net)
-            faults = random_faults(fabric, seed=told.seed, count=told.faults)
-            for pair in (told.pairs or FABRICS.get(name, "updn:ibnue-updn")).split(","):
+            faults = random_faults(fabric, seed=arguments.seed, count=arguments.faults)
+            for pair in (arguments.pairs or FABRICS.get(name, "updn:ibnue-updn")).split(","):
                 theirs, _, ours = pair.partition(":")
                 known = None
                 if theirs:
                     try:
-                        known = measure(net, f"{theirs},no_fallback", None, faults, told.vls)
+                        known = measure(net, f"{theirs},no_fallback", None, faults, arguments.vls)
                         print(row(name, theirs, known, None), flush=True)
                     except LabError as error:
                         print(f"| {name} | {theirs} | {str(error).splitlines()[0]} |", flush=True)
-                print(row(name, ours, measure(net, ours, plugin, faults, told.vls), known), flush=True)
+                print(row(name, ours, measure(net, ours, plugin, faults, arguments.vls), known), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,10 +19,10 @@ from benchmarks.reroute import pulled
 from benchmarks.usage import parser_of
 from osm_plugin.base import base_of
 from osm_plugin.options import SWEEP_EFFORT
-from osm_plugin.plan import options_key
-from osm_plugin.rounds import in_rounds
+from osm_plugin.route_or_reroute import options_key
 from osm_plugin.snapshot import BLOCK, SwitchTables
-from osm_plugin.state import Kept
+from osm_plugin.staged_update import stage_update
+from osm_plugin.state import SavedTables
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -56,24 +56,26 @@ class Count:
     milliseconds: list[float] = field(default_factory=list)
     out: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, before: Kept, after: Kept, broken: int) -> Kept:
+    def add(self, before: SavedTables, after: SavedTables, broken: int) -> SavedTables:
         """Search for update rounds and return the state after the last round."""
         start = time.process_time()
         held = before.routing.lft
         known = np.ones((len(held), -(-held.shape[1] // BLOCK)), bool)
         tables = SwitchTables(held, known, np.full(len(held), held.shape[1] - 1, np.uint16), "ours")
-        change = in_rounds(base_of(after.fabric, tables, after.routing, [(before, True)]), after, wanted=True)
+        change = stage_update(base_of(after.fabric, tables, after.routing, [(before, True)]), after, wanted=True)
         self.milliseconds.append(1e3 * (time.process_time() - start))
-        stages = None if change is None else change.stages
-        if stages is None:
+        schedule = None if change is None else change.schedule
+        if schedule is None:
             same = np.array_equal(before.routing.sl, after.routing.sl)
             self.kinds["at once" if same else "at once, SLs change"] += 1
-        elif len(stages) == 1:
+        elif len(schedule) == 1:
             self.kinds["any order"] += 1
         else:
-            self.kinds["out of use" if stages.drained else "waits" if stages.wait_from else "acknowledged"] += 1
-            self.out.append((stages.drained, broken))
-        return replace(after, held=None)
+            self.kinds[
+                "out of use" if schedule.drained else "waits" if schedule.first_draining_round else "acknowledged"
+            ] += 1
+            self.out.append((schedule.drained, broken))
+        return replace(after, deferred=None)
 
     def line(self) -> str:
         """Return the results as text."""
@@ -86,15 +88,15 @@ class Count:
 def report(label: str, fabric: Fabric, name: str, links: int, stability: Stability) -> None:
     engine = ENGINES[name]
     routing = engine.route(fabric, OPTIONS)
-    baseline = Kept(fabric, routing, prove(fabric, routing), name, options_key(OPTIONS))
+    baseline = SavedTables(fabric, routing, prove(fabric, routing), name, options_key(OPTIONS))
     ahead = precompute(baseline, baseline)
     lost, back = Count(), Count()
     for link in pulled(fabric, links):
         less = fabric.without_links([link])
         found = reroute(engine, OPTIONS, baseline, less, stability=stability, baseline=baseline, precomputed=ahead)
-        kept = lost.add(baseline, Kept(less, found.routing, found.proof, name, baseline.options), found.broken)
+        kept = lost.add(baseline, SavedTables(less, found.routing, found.proof, name, baseline.options), found.broken)
         found = reroute(engine, OPTIONS, kept, fabric, stability=stability, baseline=baseline)
-        back.add(kept, Kept(fabric, found.routing, found.proof, name, baseline.options), found.broken)
+        back.add(kept, SavedTables(fabric, found.routing, found.proof, name, baseline.options), found.broken)
     print(f"{label:22} {name:7} lost: {lost.line()}", f"{'':30} back: {back.line()}", sep="\n", flush=True)
 
 

@@ -1,9 +1,9 @@
-"""Fat trees of three levels with swapped cables: do three flows on shortest ways ever close a credit loop?
+"""Fat trees of three levels with swapped cables: do three flows on shortest paths ever close a credit loop?
 
 Figure 6 of "Unlocking Credit Loop Deadlocks" shows such a tree with 32 hosts, and the flows 9 to 15, 13 to 32 and 30 to
 17.  The text does not say which tree, or which cables.  This swaps the far ends of pairs of cables: first at random, to
 count trees in which any three flows close a loop; then from one set of swaps to a better one, to find a loop of the
-figure's flows.  A set is better if their ways round a loop are longer than shortest ones by fewer hops.
+figure's flows.  A set is better if their paths round a loop are longer than shortest ones by fewer hops.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.usage import parser_of
-from routing.cli.fabrics import read
+from routing.cli.fabric_argument import read
 from routing.sweep.executors import Processes
 from routing.sweep.ledger import Ledger
 from routing.sweep.run import Run
@@ -60,12 +60,12 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--fabric", default="torus:4x4x4")
     parser.add_argument("--engine", default="nue:effort=0.1")
     parser.add_argument("--cases", type=int, default=600)
-    told = parser.parse_args(words)
-    plan = expand([Block((told.fabric,), (told.engine,), random=(f"{told.cases}:1%",))], read)
+    arguments = parser.parse_args(words)
+    plan = expand([Block((arguments.fabric,), (arguments.engine,), random=(f"{arguments.cases}:1%",))], read)
     print("| processes | wall s | times one | cases a second | workers CPU s | ledger CPU s | of the processors |")
     print("|---" * 7 + "|")
     one = None
-    for count in map(int, told.processes.split(",")):
+    for count in map(int, arguments.processes.split(",")):
         wall, work, own = once(plan, count)
         one = one or wall * count
         share = (work + own) / (wall * min(count, os.cpu_count() or 1))

@@ -1,9 +1,9 @@
 """Seconds that a sweep of OpenSM spends on routing, with its own engines and with ours, in one run.
 
 FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  The seconds are OpenSM's own: from "building
-routing with" to "tables configured" in its log, so ours include the way to the worker and back, the proof, and sending
-the tables.  The two of a pair run in turn, round by round; medians are compared.  With --vls OpenSM has QoS on and as
-many data VLs, and its nue may use them all.
+routing with" to "tables configured" in its log, so ours include the request to the worker and the answer, the proof,
+and sending the tables.  The two of a pair run in turn, round by round; medians are compared.  With --vls OpenSM has QoS
+on and as many data VLs, and its nue may use them all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.usage import parser_of
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin
 from osm_plugin.install import install
-from routing.cli import fabrics
+from routing.cli import fabric_argument
 from routing.formats.fabric_files import write_net
 
 FABRICS = ("kary-ntree:16,3", "torus:10x10x10,cas=4")
@@ -50,14 +50,14 @@ def routing_seconds(net: Path, engine: str, plugin: Plugin | None, vls: int) -> 
         return sweep.routing_seconds, sweep.engine or "none"
 
 
-def compare(name: str, net: Path, pair: tuple[str, str], plugin: Plugin, told: argparse.Namespace) -> str:
+def compare(name: str, net: Path, pair: tuple[str, str], plugin: Plugin, arguments: argparse.Namespace) -> str:
     """Measure a pair of engines and return the row of the table."""
     theirs, ours = pair
     seconds: dict[str, list[float]] = {theirs: [], ours: []}
     used = {}
-    for _ in range(told.rounds):
+    for _ in range(arguments.rounds):
         for engine in (theirs, ours):
-            spent, used[engine] = routing_seconds(net, engine, plugin if engine == ours else None, told.vls)
+            spent, used[engine] = routing_seconds(net, engine, plugin if engine == ours else None, arguments.vls)
             seconds[engine].append(spent)
     a, b = statistics.median(seconds[theirs]), statistics.median(seconds[ours])
     fallen = "" if used[theirs] == theirs else f" (then {used[theirs]})"
@@ -72,17 +72,17 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--pairs", default=PAIRS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--vls", type=int, default=1)
-    told = parser.parse_args(words)
+    arguments = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        plugin = built_plugin(folder, told.vls)
+        plugin = built_plugin(folder, arguments.vls)
         print("| fabric | OpenSM's | s | ours | s | ratio |\n|---|---|---|---|---|---|", flush=True)
-        for name in told.fabrics:
+        for name in arguments.fabrics:
             net = folder / "fabric.net"
-            write_net(fabrics.read(name), net)
-            for pair in told.pairs.split(","):
+            write_net(fabric_argument.read(name), net)
+            for pair in arguments.pairs.split(","):
                 theirs, _, ours = pair.partition(":")
-                print(compare(name, net, (theirs, ours), plugin, told), flush=True)
+                print(compare(name, net, (theirs, ours), plugin, arguments), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """The Nue paper's throughput experiment, simulated: one all-to-all exchange of 2 KiB messages over 4x QDR links.
 
-Fabrics are those of benchmarks.published_fabrics.  OpenSM's tables, service levels included, are taken from a real
+Fabrics are those of benchmarks.published_fabrics.  OpenSM's tables, SLs included, are taken from a real
 OpenSM on ibsim.  The figure is what every CA receives on average until the last message has arrived, as a share of its
 link: it counts the slowest flow, as an application that waits for the exchange does.  Every switch has VOQs,
-round-robin arbitration and a buffer of 4 packets for each VL and input.  A deadlock is told with the share that was
+round-robin arbitration and a buffer of 4 packets for each VL and input.  A deadlock is reported with the share that was
 delivered; a star marks tables with a credit loop, for whatever traffic.
 """
 
@@ -30,11 +30,11 @@ from routing.engines.base import EngineOptions
 from routing.errors import IbnueError
 from routing.fabric import Fabric
 from routing.formats.fabric_files import write_net
-from routing.numerals import decimal
+from routing.numerals import parse_decimal
 from routing.processes import fork_server
 from routing.simulate.network import build_network
 from routing.simulate.run import simulate
-from routing.simulate.state import Why
+from routing.simulate.state import StopReason
 from routing.simulate.traffic import all_to_all, senders
 from routing.tables import DATA_VLS, Routing
 
@@ -77,10 +77,10 @@ def exchange(name: str, engine: str, fabric: Fabric, routing: Routing) -> Result
     simulation.check()
     totals = simulation.totals()
     certified = prove(fabric, routing).certified
-    if stop.why is not Why.FINISHED:
+    if stop.reason is not StopReason.FINISHED:
         cas = len(senders(fabric))
         done = totals["delivered"] / (cas * (cas - 1))
-        word = "deadlock" if stop.why is Why.STANDSTILL else stop.why.name.lower()
+        word = "deadlock" if stop.reason is StopReason.STANDSTILL else stop.reason.name.lower()
         return Result(name, engine, None, f"{word} after {done:.0%}", certified)
     cas = len(senders(fabric))
     slowest = fabric.link_capacity[fabric.endport_link].min() / 8  # bytes per nanosecond
@@ -153,12 +153,14 @@ def plot(found: Sequence[Result], fabrics: Sequence[str], path: Path) -> None:
     from matplotlib import pyplot  # noqa: PLC0415
 
     engines = list(dict.fromkeys(result.engine for result in found))
-    by_place = {(result.engine, result.fabric): result.share or 0.0 for result in found}
+    by_position = {(result.engine, result.fabric): result.share or 0.0 for result in found}
     figure, axes = pyplot.subplots(figsize=(14, 5))
     width, colour = 0.85 / len(engines), mpl.colormaps["tab20"]
     for number, engine in enumerate(engines):
-        places = [group + number * width for group in range(len(fabrics))]
-        axes.bar(places, [by_place[engine, fabric] for fabric in fabrics], width, label=engine, color=colour(number))
+        positions = [group + number * width for group in range(len(fabrics))]
+        axes.bar(
+            positions, [by_position[engine, fabric] for fabric in fabrics], width, label=engine, color=colour(number)
+        )
     axes.set_xticks([group + 0.42 for group in range(len(fabrics))], list(fabrics))
     axes.set_ylabel("received by a CA, share of its link")
     axes.set_title("One all-to-all exchange of 2 KiB messages, 4x QDR, 8 VLs")
@@ -176,13 +178,13 @@ def our_engines(text: str) -> list[str]:
         kind, slash, vls = engine.partition("/")
         if kind not in ENGINES:
             raise argparse.ArgumentTypeError(f"{kind!r} is no engine; there are {', '.join(ENGINES)}")
-        if slash and not 1 <= (decimal(vls) or 0) <= DATA_VLS:
+        if slash and not 1 <= (parse_decimal(vls) or 0) <= DATA_VLS:
             raise argparse.ArgumentTypeError(f"{engine!r} has no number of VLs from 1 to {DATA_VLS}")
     return listed(text)
 
 
 def processes(text: str) -> int:
-    if not decimal(text):
+    if not parse_decimal(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of processes")
     return int(text)
 

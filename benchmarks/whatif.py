@@ -1,4 +1,4 @@
-"""How many faults a second are laid over a fabric, mended, proven and measured.
+"""How many faults a second are applied to a fabric, repaired, proven and measured.
 
 FABRIC is a file or a generator with its arguments.  Every single link between switches fails, or N of them at random.
 A Markdown table: faults a second of wall time, and of processor time over all processes, the tables before any fault
@@ -15,33 +15,33 @@ from collections.abc import Sequence
 
 from benchmarks.quality_table import listed
 from benchmarks.usage import parser_of
-from routing.cli import fabrics
+from routing.cli import fabric_argument
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.faults import every_link, random_faults
 from routing.reroute import Stability
-from routing.whatif import Baseline, alone, explore
+from routing.whatif import Baseline, explore, single_faults
 
 FABRICS = ("torus:4x4x4", "torus:4x4x4,cas=4", "kary-ntree:10,3")
 EFFORT = 1.0
 
 
-def row(name: str, engine: str, told: argparse.Namespace) -> str:
+def row(name: str, engine: str, arguments: argparse.Namespace) -> str:
     """Measure an engine on a fabric and return the row of the table."""
-    fabric = fabrics.read(name)
+    fabric = fabric_argument.read(name)
     faults = every_link(fabric)
-    if told.most < len(faults):
-        faults = random_faults(fabric, seed=1, count=told.most)
-    options = EngineOptions(effort=told.effort, threads=1)
-    baseline = Baseline.of(fabric, ENGINES[engine], options, stability=Stability(told.stability))
+    if arguments.most < len(faults):
+        faults = random_faults(fabric, seed=1, count=arguments.most)
+    options = EngineOptions(effort=arguments.effort, threads=1)
+    baseline = Baseline.of(fabric, ENGINES[engine], options, stability=Stability(arguments.stability))
     cpu, wall = processor_seconds(), time.perf_counter()
-    effects = list(explore(baseline, alone(faults), jobs=told.jobs))
+    effects = list(explore(baseline, single_faults(faults), jobs=arguments.jobs))
     cpu, wall = processor_seconds() - cpu, time.perf_counter() - wall
     certified = sum(effect.certified for effect in effects)
     changed = sum(effect.changed or 0 for effect in effects) / max(1, len(effects))
     broken = sum(effect.broken or 0 for effect in effects) / max(1, len(effects))
     worst = max((effect.loss or 0.0 for effect in effects), default=0.0)
-    cells = [fabric.name, engine, told.stability, str(len(faults)), f"{wall:.2f}", f"{len(faults) / wall:.0f}"]
+    cells = [fabric.name, engine, arguments.stability, str(len(faults)), f"{wall:.2f}", f"{len(faults) / wall:.0f}"]
     cells += [f"{len(faults) / cpu:.0f}", str(certified), f"{broken:.1f}", f"{changed:.1f}", f"{100 * worst:.1f} %"]
     return f"| {' | '.join(cells)} |"
 
@@ -61,13 +61,13 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=1 << 30, help="links at random, if there are more")
     parser.add_argument("--effort", type=float, default=EFFORT)
     parser.add_argument("--stability", choices=[stability.value for stability in Stability], default="full")
-    told = parser.parse_args(words)
+    arguments = parser.parse_args(words)
     head = ["fabric", "engine", "stability", "links", "seconds", "a second", "a CPU second", "certified"]
     head += ["broken mean", "changed mean", "worst loss"]
     print(f"| {' | '.join(head)} |", "|---" * len(head) + "|", sep="\n")
-    for name in told.fabrics:
-        for engine in told.engines:
-            print(row(name, engine, told), flush=True)
+    for name in arguments.fabrics:
+        for engine in arguments.engines:
+            print(row(name, engine, arguments), flush=True)
     return 0
 
 

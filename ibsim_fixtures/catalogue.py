@@ -68,7 +68,7 @@ def _fixture(name: str, entry: Mapping[str, Any]) -> Fixture:
     recipe = None
     if "topology" in entry:
         topology, *args = entry["topology"].split()
-        without = [place.rsplit(" ", 1) for place in entry.get("without", ())]
+        without = [position.rsplit(" ", 1) for position in entry.get("without", ())]
         recipe = Recipe(topology, tuple(args), entry.get("options", {}), tuple((s, int(p)) for s, p in without))
     return Fixture(
         name=name,

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ibsim_fixtures.processes import PATIENCE, LabError, find_program
+from ibsim_fixtures.processes import TIMEOUT_SECONDS, LabError, find_program
 
 _CACHE = Path("/var/cache/ibutils")
 _CHANNEL = re.compile(r"(?:Found credit loop on|BT credit loop through): S([0-9a-f]{16})/U1/P(\d+) VL: (\d+)")
@@ -83,7 +83,7 @@ def check(
     sls: Mapping[tuple[int, int], int] | None = None,
     sl2vl: Mapping[tuple[int, int, int], Sequence[int]] | None = None,
     switches: bool = False,
-    timeout: float = PATIENCE,
+    timeout: float = TIMEOUT_SECONDS,
 ) -> Verdict:
     """Run ibdmchk on the dumps of OpenSM.
 
@@ -160,9 +160,9 @@ def _run(command: list[str], own: Path, timeout: float) -> str:
     if shutil.which("unshare"):
         private = f"mount -t tmpfs none {_CACHE} && echo private && {plain}"
         for become in ([], ["--map-root-user"]):
-            said = _output(["unshare", *become, "--mount", "sh", "-c", private], own, timeout)
-            if said.startswith("private\n"):
-                return said
+            output = _output(["unshare", *become, "--mount", "sh", "-c", private], own, timeout)
+            if output.startswith("private\n"):
+                return output
     with _in_line():
         return _output(["sh", "-c", plain], own, timeout)
 

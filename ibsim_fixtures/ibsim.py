@@ -14,7 +14,7 @@ from types import TracebackType
 
 from ibsim_fixtures.ibsim_console import Console
 from ibsim_fixtures.ibsim_text import Client, Device, PortState, clients_of, devices_of, ports_of, records_of
-from ibsim_fixtures.processes import PATIENCE, LabError, find_program, find_umad2sim, is_alive, run_to_end
+from ibsim_fixtures.processes import TIMEOUT_SECONDS, LabError, find_program, find_umad2sim, is_alive, run_to_end
 from routing.errors import InputError, OptionError
 
 
@@ -50,7 +50,7 @@ class Ibsim(Console):
         *,
         sm_host: str | int | None = None,
         linear_cap: int | None = None,
-        timeout: float = PATIENCE,
+        timeout: float = TIMEOUT_SECONDS,
     ) -> None:
         super().__init__(net_path, timeout)
         self._wanted_host = sm_host
@@ -214,6 +214,6 @@ class Ibsim(Console):
         except subprocess.TimeoutExpired:
             raise LabError(f"{' '.join([program, *command[1:]])} did not end within {seconds:g} s") from None
         if done.returncode:
-            said = " ".join((done.stderr or done.stdout).split())[-600:]
-            raise LabError(f"{' '.join([program, *command[1:]])} ended with exit status {done.returncode}: {said}")
+            output = " ".join((done.stderr or done.stdout).split())[-600:]
+            raise LabError(f"{' '.join([program, *command[1:]])} ended with exit status {done.returncode}: {output}")
         return done.stdout

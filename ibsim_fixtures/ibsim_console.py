@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ibsim_fixtures.processes import Child, LabError, tail
 from routing.errors import InputError, OptionError
-from routing.processes import HeldSignals, remove_folder
+from routing.processes import DeferredSignals, remove_folder
 
 _PROMPT = b"sim> "
 # ibsim prints this for every link whose line has no LID and speed in its comment, and then uses its defaults.
@@ -54,7 +54,7 @@ class Console:
 
     def _start(self, ibsim: Path, devices: int, ports: int, lids: int) -> None:
         """Start ibsim with room for this many devices, ports, and LIDs per forwarding table; :meth:`close` ends it."""
-        with HeldSignals():
+        with DeferredSignals():
             self._folder = Path(tempfile.mkdtemp(prefix="ibnue-ibsim-"))
         sizes = ["-N", str(devices), "-S", str(devices), "-P", str(ports), "-L", str(lids)]
         environment = {**os.environ, "IBSIM_SOCKNAME": self.socket_name}
@@ -130,9 +130,9 @@ class Console:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.process.wait(self.timeout)
         complaints = self._complaints(_HARMLESS)
-        place = re.search(r"fatal: error at (.*): line (\d+)", answer.decode(errors="replace"))
+        position = re.search(r"fatal: error at (.*): line (\d+)", answer.decode(errors="replace"))
         if complaints and what == "the start":
-            path, line = (place[1], int(place[2])) if place else (self.net_path, None)
+            path, line = (position[1], int(position[2])) if position else (self.net_path, None)
             raise InputError(f"ibsim refuses the fabric: {complaints[0]}", path=path, line=line)
         raise LabError(f"ibsim {self._child.describe_end()} at {what}\n{tail(self._log)}")
 

@@ -12,7 +12,7 @@ from ibsim_fixtures.ibdmchk import Verdict
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin, Setting
 from ibsim_fixtures.opensm_log import Sweep
-from ibsim_fixtures.processes import PATIENCE
+from ibsim_fixtures.processes import TIMEOUT_SECONDS
 from ibsim_fixtures.readback import Owner
 from ibsim_fixtures.records import NAME as RECORDS
 from ibsim_fixtures.records import Records, checked_records
@@ -57,7 +57,7 @@ class Lab:
         arguments: Sequence[str] = (),
         wrapper: Sequence[str] = (),
         sm_host: str | int | None = None,
-        timeout: float = PATIENCE,
+        timeout: float = TIMEOUT_SECONDS,
     ) -> None:
         self.ibsim = Ibsim(net_path, sm_host=sm_host, timeout=timeout)
         self.opensm = OpenSM(
@@ -105,15 +105,15 @@ class Lab:
 
     def unlink_live(self, device: str | int, port: int | None = None) -> Sweep:
         """Pull a cable, and wait for the sweep that the traps of the switches cause."""
-        place = self.opensm.mark()
+        position = self.opensm.mark()
         self.ibsim.unlink(device, port)
-        return self.opensm.wait_for_subnet_up(after=place)
+        return self.opensm.wait_for_subnet_up(after=position)
 
     def relink_live(self, device: str | int, port: int | None = None) -> Sweep:
         """Reconnect a cable, and wait for the sweep that the traps of the switches cause."""
-        place = self.opensm.mark()
+        position = self.opensm.mark()
         self.ibsim.relink(device, port)
-        return self.opensm.wait_for_subnet_up(after=place)
+        return self.opensm.wait_for_subnet_up(after=position)
 
     # Current state
 

@@ -43,12 +43,12 @@ def _around(centre: Point, count: int, radius: float) -> list[Point]:
 
 
 def _grid(labels: Sequence[tuple[int, ...]]) -> list[Point]:
-    places = []
+    positions = []
     for label in labels:
         z, y, x = (0, 0, *label)[-3:]
         wide = GAP if len(label) < 3 else 2.1 * GAP
-        places.append((x * wide + z * 0.62 * GAP, y * wide - z * 0.5 * GAP))
-    return places
+        positions.append((x * wide + z * 0.62 * GAP, y * wide - z * 0.5 * GAP))
+    return positions
 
 
 def _levels(labels: Sequence[tuple[int, ...]]) -> list[Point]:
@@ -82,7 +82,7 @@ def terminal_places(fabric: Fabric, layout: str, switches: Sequence[Point]) -> l
     for terminal in range(fabric.terminals):
         rows = fabric.endport_switch[fabric.endport_terminal == terminal]
         homes[tuple(np.unique(rows[rows >= 0]).tolist())].append(terminal)
-    places: dict[int, Point] = {}
+    positions: dict[int, Point] = {}
     homeless = homes.pop((), [])
     for rows, terminals in homes.items():
         anchor, centre = _mean([switches[row] for row in rows]), _centre(fabric, layout, switches, rows[0])
@@ -90,13 +90,13 @@ def terminal_places(fabric: Fabric, layout: str, switches: Sequence[Point]) -> l
         if len(rows) > 1 and len(terminals) == 1 and math.dist(anchor, centre) < 1:
             reach = 0.0
         fan = _fan(anchor, _direction(layout, anchor, centre), len(terminals), reach)
-        places.update(zip(terminals, fan, strict=True))
+        positions.update(zip(terminals, fan, strict=True))
     foot = max((y for _, y in switches), default=0.0) + 2.4 * REACH
     peers = _peers(fabric)
     for number, terminal in enumerate(homeless):
-        beside = places.get(peers.get(terminal, -1))
-        places[terminal] = (beside[0] + 2 * REACH, beside[1]) if beside else (2 * REACH * number, foot)
-    return [places[terminal] for terminal in range(fabric.terminals)]
+        beside = positions.get(peers.get(terminal, -1))
+        positions[terminal] = (beside[0] + 2 * REACH, beside[1]) if beside else (2 * REACH * number, foot)
+    return [positions[terminal] for terminal in range(fabric.terminals)]
 
 
 def _peers(fabric: Fabric) -> dict[int, int]:

@@ -73,8 +73,8 @@ def ask(
     """
     wanted = json.dumps({"sm_lid": sm_lid, "paths": list(paths), "sl2vl": list(sl2vl), "request": request})
     seconds = ibsim.timeout + _SECONDS_EACH * (len(paths) + len(sl2vl))
-    said = json.loads(ibsim.run(sys.executable, "-I", "-S", __file__, stdin=wanted, timeout=seconds))
-    return said["paths"], [None if row is None else tuple(row) for row in said["sl2vl"]]
+    output = json.loads(ibsim.run(sys.executable, "-I", "-S", __file__, stdin=wanted, timeout=seconds))
+    return output["paths"], [None if row is None else tuple(row) for row in output["sl2vl"]]
 
 
 class _Umad:
@@ -99,10 +99,10 @@ class _Umad:
         """Send Get queries, several at a time, and return their answers in order; None: no answer or an error."""
         answers: list[Answer | None] = []
         waiting: dict[int, int] = {}
-        for place, question in enumerate(questions):
+        for position, question in enumerate(questions):
             answers.append(None)
             if (transaction := self._send(question)) is not None:
-                waiting[transaction] = place
+                waiting[transaction] = position
             if len(waiting) == _AHEAD:
                 self._receive(waiting, answers, read)
         while waiting:
@@ -133,10 +133,10 @@ class _Umad:
             return
         mad = ctypes.string_at(self._mad, _MAD)
         # An answer may arrive after its query was given up; its number then matches no open query.
-        place = waiting.pop(struct.unpack_from(">I", mad, 12)[0], None)
+        position = waiting.pop(struct.unpack_from(">I", mad, 12)[0], None)
         failed = self._library.umad_status(self._buffer) or struct.unpack_from(">H", mad, 4)[0] & 0x7FFF
-        if place is not None and not failed:
-            answers[place] = read(mad)
+        if position is not None and not failed:
+            answers[position] = read(mad)
 
 
 def _path(sm_lid: int, path: Path, request: Request) -> Question:
@@ -145,14 +145,14 @@ def _path(sm_lid: int, path: Path, request: Request) -> Question:
     record, mask = bytearray(200), _DLID_AND_SLID
     struct.pack_into(">HH", record, 40, destination, source)
     sl, pkey, service = request
-    for value, bits, layout, place in (
+    for value, bits, layout, position in (
         (service, _SERVICE_ID, ">Q", 0),
         (pkey, _P_KEY, ">H", 50),
         (sl, _SERVICE_LEVEL, ">H", 52),
     ):
         if value is not None:
             mask |= bits
-            struct.pack_into(layout, record, place, value)
+            struct.pack_into(layout, record, position, value)
     prologue = struct.pack(">12xQHHQ", 0, 0, 0, mask)
     return _SA, sm_lid, _PATH_RECORD, 0, prologue + bytes(record)
 
@@ -190,10 +190,10 @@ def lfts(ibsim: Ibsim, switches: Mapping[int, int]) -> dict[int, bytes] | None:
     """
     order = list(switches)
     wanted = json.dumps({"lfts": [switches[guid] for guid in order]})
-    said = json.loads(ibsim.run(sys.executable, "-I", "-S", __file__, stdin=wanted))["lfts"]
-    if said is None or [guid for guid, _ in said] != order:
+    output = json.loads(ibsim.run(sys.executable, "-I", "-S", __file__, stdin=wanted))["lfts"]
+    if output is None or [guid for guid, _ in output] != order:
         return None
-    return {guid: bytes.fromhex(table) for guid, table in said}
+    return {guid: bytes.fromhex(table) for guid, table in output}
 
 
 def _tables(umad: _Umad, lids: Sequence[int]) -> list[tuple[int, str]] | None:
@@ -234,9 +234,9 @@ def arbitration(ibsim: Ibsim, ports: Sequence[tuple[int, int]]) -> list[dict[int
     """
     wanted = json.dumps({"arbitration": list(ports)})
     seconds = ibsim.timeout + 2 * _SECONDS_EACH * len(ports)
-    said = json.loads(ibsim.run(sys.executable, "-I", "-S", __file__, stdin=wanted, timeout=seconds))
+    output = json.loads(ibsim.run(sys.executable, "-I", "-S", __file__, stdin=wanted, timeout=seconds))
     found: list[dict[int, int] | None] = []
-    for low, high in zip(said["arbitration"][::2], said["arbitration"][1::2], strict=True):
+    for low, high in zip(output["arbitration"][::2], output["arbitration"][1::2], strict=True):
         weights: dict[int, int] = {}
         for vl, weight in (*(low or ()), *(high or ())):
             weights[vl] = weights.get(vl, 0) + weight

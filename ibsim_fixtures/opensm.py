@@ -14,8 +14,8 @@ from types import TracebackType
 
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm_log import Event, EventKind, LogReader, Sweep, finished_sweep, fruitless_sweeps, last_sweep
-from ibsim_fixtures.processes import PATIENCE, Child, LabError, find_program, poll, tail
-from routing.processes import HeldSignals, remove_folder
+from ibsim_fixtures.processes import TIMEOUT_SECONDS, Child, LabError, find_program, poll, tail
+from routing.processes import DeferredSignals, remove_folder
 
 Setting = str | int | float | bool | Path
 
@@ -102,7 +102,7 @@ class OpenSM:
         arguments: Sequence[str] = (),
         wrapper: Sequence[str] = (),
         wait: bool = True,
-        timeout: float = PATIENCE,
+        timeout: float = TIMEOUT_SECONDS,
     ) -> None:
         self.ibsim = ibsim
         self.routing_engine = routing_engine
@@ -124,7 +124,7 @@ class OpenSM:
         # Two OpenSMs on one port would receive each other's answers.
         if any(client.is_sm and client.device == host for client in self.ibsim.clients()):
             raise LabError(f"an OpenSM runs on {host!r} already: give this one another host")
-        with HeldSignals():
+        with DeferredSignals():
             self._folder = Path(tempfile.mkdtemp(prefix="ibnue-opensm-"))
         try:
             self._start(program)
@@ -281,20 +281,20 @@ class OpenSM:
         LabError
             OpenSM died, no engine could route, or the time limit has passed.
         """
-        place = self.mark() if after is None else after
+        position = self.mark() if after is None else after
 
         def found(events: list[Event]) -> bool:
-            if finished_sweep(events, place, any_start=any_start) is not None:
+            if finished_sweep(events, position, any_start=any_start) is not None:
                 return True
-            if fruitless_sweeps(events, place) >= fruitless:
+            if fruitless_sweeps(events, position) >= fruitless:
                 why = next((f": {event.text}" for event in events if event.kind is EventKind.ERROR), "")
                 raise self._failure(f"OpenSM: no routing engine could route this fabric{why}")
             return False
 
         # A sweep that is in progress began before the mark.
-        known = 0 if any_start else place
+        known = 0 if any_start else position
         self.wait_for(found, what="SUBNET UP", after=known, timeout=timeout)
-        sweep = finished_sweep(self.events(known), place, any_start=any_start)
+        sweep = finished_sweep(self.events(known), position, any_start=any_start)
         assert sweep is not None
         return sweep
 
@@ -308,9 +308,9 @@ class OpenSM:
 
         The sweep begins after this call, so it sees all earlier changes of the fabric.
         """
-        place = self.mark()
+        position = self.mark()
         self.signal(signal.SIGHUP)
-        return self.wait_for_subnet_up(after=place, timeout=timeout, fruitless=fruitless)
+        return self.wait_for_subnet_up(after=position, timeout=timeout, fruitless=fruitless)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to OpenSM."""

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import IO
 
 from routing.errors import EnvironmentProblem
-from routing.processes import HeldSignals
+from routing.processes import DeferredSignals
 
 POLL_SECONDS = 0.005
 """Interval in seconds between two checks of an awaited state."""
 
-PATIENCE = 300.0
+TIMEOUT_SECONDS = 300.0
 """Time limit in seconds for an awaited state, after which a running program is considered hung, also on a busy machine.
 
 The end of a program is noticed at once, so only a hung program takes this long.
@@ -59,8 +59,8 @@ def find_program(name: str) -> Path:
     EnvironmentProblem
         The program is not installed; the message names the Debian package.
     """
-    places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/sbin"])
-    found = shutil.which(name, path=places)
+    folders = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/sbin"])
+    found = shutil.which(name, path=folders)
     if found is None:
         raise _not_installed(name)
     return Path(found)
@@ -79,8 +79,8 @@ def find_umad2sim() -> Path:
     stated = os.environ.get("IBNUE_UMAD2SIM")
     if stated and Path(stated).is_file():
         return Path(stated)
-    for place in _UMAD2SIM_PLACES:
-        for found in sorted(Path("/").glob(f"{place[1:]}/libumad2sim.so")):
+    for folder in _UMAD2SIM_PLACES:
+        for found in sorted(Path("/").glob(f"{folder[1:]}/libumad2sim.so")):
             return found
     raise _not_installed("libumad2sim.so")
 
@@ -114,7 +114,7 @@ def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
     return "\n".join(f"  {line}" for line in text[-lines:]) if text else f"  ({path.name} is empty)"
 
 
-def tied(command: Sequence[str | Path]) -> list[str]:
+def kill_with_parent(command: Sequence[str | Path]) -> list[str]:
     """Return a command line whose process the kernel kills when the thread that started it ends.
 
     A killed test runner cleans up nothing: ibsim without a console uses a whole core, and a program that has queried an
@@ -154,9 +154,9 @@ class Child:
         self.name = Path(command[0]).name
         self.process: subprocess.Popen[bytes]
         try:
-            with HeldSignals():
+            with DeferredSignals():
                 self.process = subprocess.Popen(
-                    tied(command),
+                    kill_with_parent(command),
                     env=dict(environment),
                     cwd=folder,
                     stdin=stdin,
@@ -222,15 +222,15 @@ def run_to_end(
     """
     process: subprocess.Popen[str] | None = None
     try:
-        with HeldSignals():
+        with DeferredSignals():
             process = subprocess.Popen(
-                tied(command), env=dict(environment), cwd=folder, text=True, errors="replace",
+                kill_with_parent(command), env=dict(environment), cwd=folder, text=True, errors="replace",
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             )  # fmt: skip
         out, err = process.communicate(stdin, timeout=timeout)
     except BaseException:
         if process is not None:
-            with HeldSignals(), process:
+            with DeferredSignals(), process:
                 process.kill()
         raise
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)

@@ -150,10 +150,10 @@ def path_record(ibsim: Ibsim, source: int, destination: int) -> PathRecord:
     LabError
         The SA has no such path.
     """
-    said = ibsim.run("saquery", "-p", "--slid", source, "--dlid", destination)
-    fields = dict(_FIELD.findall(said))
+    output = ibsim.run("saquery", "-p", "--slid", source, "--dlid", destination)
+    fields = dict(_FIELD.findall(output))
     if "sl" not in fields:
-        raise LabError(f"the SA has no path from LID {source} to LID {destination}: {' '.join(said.split())[:200]}")
+        raise LabError(f"the SA has no path from LID {source} to LID {destination}: {' '.join(output.split())[:200]}")
     return PathRecord(
         source=int(fields["slid"]),
         destination=int(fields["dlid"]),

@@ -9,7 +9,7 @@ from routing.formats.fabric_files import write_net
 from routing.topologies import generate
 
 
-def cook(recipe: Recipe) -> Fabric:
+def regenerate(recipe: Recipe) -> Fabric:
     """Generate the fabric of a recipe.
 
     Raises
@@ -25,7 +25,7 @@ def main() -> None:
     """Write the net files of all fixtures that have a recipe."""
     for fixture in FIXTURES.values():
         if fixture.recipe is not None:
-            write_net(cook(fixture.recipe), fixture.path)
+            write_net(regenerate(fixture.recipe), fixture.path)
 
 
 if __name__ == "__main__":

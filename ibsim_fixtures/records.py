@@ -124,7 +124,7 @@ def checked_records(lab: Lab) -> Records | None:
 def _sample_agrees(lab: Lab, records: Records) -> bool:
     """Query the SA and the switches for a sample of paths and rows, and return whether all answers agree."""
     rng = random.Random(records.sweeps)
-    pairs = [divmod(place, len(records.lids)) for place in _some(rng, records.sl.size)]
+    pairs = [divmod(position, len(records.lids)) for position in _some(rng, records.sl.size)]
     pairs = [(a, b) for a, b in pairs if a != b]
     rows = records.rows[_some(rng, len(records.rows))]
     owners = lab.owners()

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ibsim_fixtures.in_force import in_force, used_sl2vl_rows
+from ibsim_fixtures.installed_tables import installed_routing, used_sl2vl_rows
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm_log import Sweep
 from ibsim_fixtures.processes import LabError, poll
@@ -166,10 +166,10 @@ def cables(fabric: Fabric) -> set[Cable]:
 def reached(fabric: Fabric, host: int) -> set[Cable]:
     """Return the cables of the connected component that contains a host."""
     every = cables(fabric)
-    there, grown = {host}, True
-    while grown:
+    there, trees = {host}, True
+    while trees:
         ends = {end for a, _, b, _ in every if a in there or b in there for end in (a, b)}
-        grown, there = bool(ends - there), there | ends
+        trees, there = bool(ends - there), there | ends
     return {cable for cable in every if cable[0] in there}
 
 
@@ -213,14 +213,14 @@ class Soak:
         end = None if seconds is None else time.monotonic() + seconds
         start = self.lab.sweep
         assert start is not None
-        yield self._look("start", "", 0, start, self.whole)
+        yield self._inspect("start", "", 0, start, self.whole)
         for step in steps(self.whole, seed=self.seed, host=self.host, most=self.most):
             if (events is not None and self._number >= events) or (end is not None and time.monotonic() >= end):
                 return
             self._number += 1
             try:
                 expected = apply_faults(self.whole, step.active)
-                outcome = self._look(step.deed, step.fault.name, len(step.active), self._change(expected), expected)
+                outcome = self._inspect(step.deed, step.fault.name, len(step.active), self._change(expected), expected)
             except IbnueError as problem:
                 yield self._failed(step, str(problem).splitlines()[0])
                 return
@@ -236,10 +236,10 @@ class Soak:
         self._cabled = target
         return self.lab.opensm.resweep()
 
-    def _look(self, deed: str, fault: str, active: int, sweep: Sweep, expected: Fabric) -> Outcome:
+    def _inspect(self, deed: str, fault: str, active: int, sweep: Sweep, expected: Fabric) -> Outcome:
         started = time.monotonic()
         fabric = self.lab.fabric()
-        routing, as_dumped = in_force(self.lab, fabric, sweep.engine)
+        routing, as_dumped = installed_routing(self.lab, fabric, sweep.engine)
         proof = prove(fabric, routing)
         before, now = self._before, Published(fabric, routing, proof)
         changed = 0 if before is None else _changed(before.fabric, before.routing, fabric, routing)

@@ -55,15 +55,15 @@ def _whole(number: float) -> int:
 class _Drawing:
     """Generator of the parts of a picture; ``places`` are coordinates by device number."""
 
-    def __init__(self, fabric: Fabric, switches: Sequence[Point], places: Sequence[Point]) -> None:
+    def __init__(self, fabric: Fabric, switches: Sequence[Point], positions: Sequence[Point]) -> None:
         self.fabric = fabric
-        self.places = places
+        self.places = positions
         self.middle = (
-            sum(x for x, _ in places) / max(len(places), 1),
-            sum(y for _, y in places) / max(len(places), 1),
+            sum(x for x, _ in positions) / max(len(positions), 1),
+            sum(y for _, y in positions) / max(len(positions), 1),
         )
         self.switches = switches
-        self.extent = [point for x, y in places for point in ((x - 18, y - 14), (x + 18, y + 14))]
+        self.extent = [point for x, y in positions for point in ((x - 18, y - 14), (x + 18, y + 14))]
 
     def frame(self) -> tuple[int, int, int, int]:
         """Return left, top, width and height of the box around all parts drawn so far."""
@@ -105,8 +105,8 @@ class _Drawing:
     def boxes(self) -> Iterator[str]:
         """Draw the switches with their names, without the prefix ``sw``."""
         width, height = BOX
-        for name, place in zip(self.fabric.switch_name, self.places, strict=False):
-            x, y = map(_whole, place)
+        for name, position in zip(self.fabric.switch_name, self.places, strict=False):
+            x, y = map(_whole, position)
             label = name.removeprefix("sw")
             under = y + 3 if len(label) <= 6 else y + 20
             if under != y + 3:

@@ -68,10 +68,10 @@ def write_answer(
     tables: VerifiedTables,
     *,
     sequence: int,
-    held: npt.NDArray[np.void] | None = None,
+    deferred: npt.NDArray[np.void] | None = None,
     plan: int = 0,
     wait: float = 0.0,
-    wait_from: int = 0,
+    first_draining_round: int = 0,
     multicast_roots: Sequence[int] = (),
     classes: Classes | None = None,
 ) -> None:
@@ -90,9 +90,9 @@ def write_answer(
         credit loops are published again if an engine fails.
     sequence
         Number of the request.
-    held, plan
+    deferred, plan
         :data:`HELD` [N], entries that are not written in the first round, and the number of this update schedule.
-    wait, wait_from
+    wait, first_draining_round
         Seconds to wait before a round in addition to acknowledgements, and the first round with this wait; 0: none.
     multicast_roots
         GUIDs of preferred multicast root switches; the first one that exists is used.
@@ -113,21 +113,21 @@ def write_answer(
         "up_port_at": tree.up_port,
         "down_port_at": tree.down_port,
         "classes_at": classes.as_array(),
-        "held_at": np.zeros(0, HELD) if held is None else held,
+        "held_at": np.zeros(0, HELD) if deferred is None else deferred,
     }
     head = np.zeros(1, ANSWER)
-    place = at + PAGE
+    position = at + PAGE
     for name, part in parts.items():
-        head[name] = place
-        place += -(-part.nbytes // PAGE) * PAGE
-    head["magic"], head["sequence"], head["end"] = ANSWER_MAGIC, sequence, place
+        head[name] = position
+        position += -(-part.nbytes // PAGE) * PAGE
+    head["magic"], head["sequence"], head["end"] = ANSWER_MAGIC, sequence, position
     head["switches"], head["lids"], head["vls"] = fabric.switches, len(fabric.lids), routing.vls
     head["certified"] = tables.proof.certified
     head["held"], head["plan"], head["round_wait"] = len(parts["held_at"]), plan, round(1000 * wait)
-    head["wait_from"] = wait_from
+    head["wait_from"] = first_draining_round
     head["sl_kind"] = sl_kind(fabric, routing)
     head["sl2vl_ports"] = 0 if routing.sl2vl.ndim == 1 else routing.sl2vl.shape[1]
-    target = np.frombuffer(memory.view(place), np.uint8)
+    target = np.frombuffer(memory.view(position), np.uint8)
     for name, part in parts.items():
         start = int(head[name][0])
         target[start : start + part.nbytes].view(part.dtype).reshape(part.shape)[...] = part

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from osm_plugin.snapshot import BLOCK, SwitchTables
-from osm_plugin.state import Kept, fits
+from osm_plugin.state import SavedTables, fits
 from routing.cdg.acyclic import Cdg
 from routing.counterparts import old_rows
 from routing.deadlock.lost import LostLids
 from routing.fabric import NO_PORT, Fabric
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.reroute.installed import installed, widened
 from routing.tables import Provenance, Routing
 
@@ -81,12 +81,12 @@ class Base:
         if not len(rows):
             return ""
         names = ", ".join([*(fabric.labels[row] for row in rows[:3].tolist()), *["..."] * (len(rows) > 3)])
-        entries = number_of(int(np.count_nonzero(self.unknown)), "entry")
-        return f"base unknown: {entries} of {number_of(len(rows), 'switch')} ({names})"
+        entries = count_noun(int(np.count_nonzero(self.unknown)), "entry")
+        return f"base unknown: {entries} of {count_noun(len(rows), 'switch')} ({names})"
 
 
 def base_of(
-    fabric: Fabric, tables: SwitchTables | None, new: Routing, remembered: Sequence[tuple[Kept, bool]] = ()
+    fabric: Fabric, tables: SwitchTables | None, new: Routing, remembered: Sequence[tuple[SavedTables, bool]] = ()
 ) -> Base:
     """Return the base of a change to new tables.
 
@@ -110,10 +110,10 @@ def base_of(
     for kept, published in remembered:
         if tables is None or tables.served == "other" or not fits(kept, fabric) or not _subset(lft, kept, fabric):
             continue
-        sides = installed(kept.routing, kept.fabric, new, wide, held=lft)
+        sides = installed(kept.routing, kept.fabric, new, wide, present=lft)
         # Entries left by an aborted update schedule may differ from the remembered tables.  The dependencies known from
         # these tables are then no bound.
-        bounded = not sides.rewired and (kept.held is None or _subset(lft, replace(kept, held=None), fabric))
+        bounded = not sides.rewired and (kept.deferred is None or _subset(lft, replace(kept, deferred=None), fabric))
         cdg = kept.proof.cdg if bounded else None
         return Base(
             fabric=wide,
@@ -179,7 +179,7 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     return lft, unknown, changed
 
 
-def _subset(lft: Bytes, remembered: Kept, fabric: Fabric) -> bool:
+def _subset(lft: Bytes, remembered: SavedTables, fabric: Fabric) -> bool:
     """Return whether the entries are those of the remembered tables.
 
     Missing entries are accepted.  Other entries may differ only if a pending update round may not have written them.
@@ -193,8 +193,8 @@ def _subset(lft: Bytes, remembered: Kept, fabric: Fabric) -> bool:
     others = np.flatnonzero((now != then) & (now != NO_PORT))
     if not len(others):
         return True
-    if remembered.held is None:
+    if remembered.deferred is None:
         return False
-    open_entries = remembered.held["row"].astype(np.int64) * was.shape[1] + remembered.held["lid"]
+    open_entries = remembered.deferred["row"].astype(np.int64) * was.shape[1] + remembered.deferred["lid"]
     at = np.asarray(row, np.int64)[others // lids] * was.shape[1] + others % lids
     return bool(np.isin(at, open_entries).all())

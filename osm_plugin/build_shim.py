@@ -137,13 +137,13 @@ def compile_shim(
             # A missing function must be an error at build time, not in a running OpenSM, which resolves some symbols.
             "-Werror=implicit-function-declaration",
             *definitions(build.executable, names),
-            f"-I{HERE}", *(f"-I{place}" for place in (*include, *build.include)),
+            f"-I{HERE}", *(f"-I{folder}" for folder in (*include, *build.include)),
             str(glue), str(plugin), "-o", str(library),
             # Python cannot be unloaded, so the library that it calls back into must not be unloaded either.
             "-Wl,-z,nodelete",
             # With immediate binding, a missing symbol makes loading the plugin fail instead of ending OpenSM later.
             "-Wl,-z,now", str(build.libpython), f"-Wl,-rpath,{build.libpython.parent}",
-            *(f"-L{place}" for place in libraries), "-lopensm", "-losmcomp", *flags,
+            *(f"-L{folder}" for folder in libraries), "-lopensm", "-losmcomp", *flags,
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:

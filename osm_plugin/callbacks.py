@@ -12,7 +12,7 @@ from typing import Any
 from osm_plugin.build_info import protocol
 from osm_plugin.host import Host, StillComputing
 from routing.errors import IbnueError
-from routing.names import escaped
+from routing.names import escape_control
 
 TOKEN = 0x1B0E
 PENDING = 0x1B0F
@@ -93,7 +93,7 @@ class Callbacks:
 
     def tend(self, note: Any, room: int) -> int:
         """Implement ``ibnue_host_tend``."""
-        return self._guarded(note, room, self._host.tend)
+        return self._guarded(note, room, self._host.check_worker)
 
     def warning(self, note: Any, room: int) -> int:
         """Implement ``ibnue_host_warning``."""
@@ -173,12 +173,12 @@ class Callbacks:
 
     def _guarded(self, note: Any, room: int, action: Callable[[], str]) -> int:
         try:
-            self._put(note, room, escaped(" ".join(action().split())))
+            self._put(note, room, escape_control(" ".join(action().split())))
         except IbnueError as problem:
-            self._put(note, room, escaped(str(problem)))
+            self._put(note, room, escape_control(str(problem)))
             return FAILED
         except Exception as problem:  # OpenSM logs the note, but a traceback would be lost
-            self._put(note, room, escaped(f"{type(problem).__name__} in the host: {problem}"))
+            self._put(note, room, escape_control(f"{type(problem).__name__} in the host: {problem}"))
             return FAILED
         return TOKEN
 

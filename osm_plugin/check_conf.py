@@ -92,14 +92,14 @@ def _engine_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
 def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> Iterator[Finding]:
     text = read_text(conf_path)
     lines = [line.strip().partition(" ") for line in text.splitlines() if line.strip() and line.strip()[0] != "#"]
-    said = {key: value.strip() for key, _, value in lines}
-    if PLUGIN not in said.get("event_plugin_name", "").replace(",", " ").split():
+    answer = {key: value.strip() for key, _, value in lines}
+    if PLUGIN not in answer.get("event_plugin_name", "").replace(",", " ").split():
         yield Finding(True, f"{conf_path}: event_plugin_name does not name {PLUGIN} (event_plugin_name {PLUGIN})")
-    yield from _options_line(said.get("event_plugin_options", ""), path, conf_path)
-    names = said.get("routing_engine", "").replace(",", " ").split()
+    yield from _options_line(answer.get("event_plugin_options", ""), path, conf_path)
+    names = answer.get("routing_engine", "").replace(",", " ").split()
     yield from _engine_names(names, config, conf_path)
-    yield from _qos(said, names, config, conf_path)
-    if said.get("use_ucast_cache", "").upper() == "TRUE":
+    yield from _qos(answer, names, config, conf_path)
+    if answer.get("use_ucast_cache", "").upper() == "TRUE":
         yield Finding(
             False, f"{conf_path}: use_ucast_cache TRUE: OpenSM does not call the engine when a leaf switch or CA is "
             "lost or comes back, so those tables are OpenSM's (FALSE keeps all tables proven)"
@@ -138,8 +138,8 @@ def _engine_names(names: list[str], config: PluginConfig, conf_path: Path) -> It
         )  # fmt: skip
 
 
-def _qos(said: dict[str, str], names: list[str], config: PluginConfig, conf_path: Path) -> Iterator[Finding]:
-    if said.get("qos", "").upper() == "TRUE":
+def _qos(answer: dict[str, str], names: list[str], config: PluginConfig, conf_path: Path) -> Iterator[Finding]:
+    if answer.get("qos", "").upper() == "TRUE":
         return
     for name in (name.removeprefix(f"{PLUGIN}-") for name in names if name.startswith(f"{PLUGIN}-")):
         vls = config.options_of(name).get("vls", "auto")

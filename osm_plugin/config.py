@@ -175,13 +175,13 @@ def config_path(event_plugin_options: str) -> Path | None:
         words = shlex.split(event_plugin_options)
     except ValueError as problem:
         raise InputError(f"event_plugin_options: {problem}", remedy="close the quotes") from None
-    for place, word in enumerate(words):
+    for position, word in enumerate(words):
         if word.startswith("--config="):
             return Path(word.removeprefix("--config="))
         if word == "--config":
-            if place + 1 == len(words):
+            if position + 1 == len(words):
                 raise InputError("event_plugin_options: --config names no file", remedy="--config /etc/ibnue.toml")
-            return Path(words[place + 1])
+            return Path(words[position + 1])
     return None
 
 

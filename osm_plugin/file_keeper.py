@@ -86,7 +86,7 @@ class FileKeeper:
         """Return the seconds for which the oldest request has been open; 0 if no request is open."""
         return time.monotonic() - self._since if self._sent else 0.0
 
-    def look(self, path: str, stamp: Stamp | None) -> None:
+    def inspect(self, path: str, stamp: Stamp | None) -> None:
         """Request the content of a file unless its stamp still equals ``stamp``."""
         self._add(_Task("look", path, stamp))
 
@@ -154,10 +154,10 @@ class FileKeeper:
             return None
         if not message:
             return None
-        said = json.loads(message)
-        stamp = None if said["stamp"] is None else tuple(said["stamp"])
+        answer = json.loads(message)
+        stamp = None if answer["stamp"] is None else tuple(answer["stamp"])
         content = descriptors[0] if descriptors else None
-        return Reply(said["kind"], said["path"], stamp, said["problem"], content)
+        return Reply(answer["kind"], answer["path"], stamp, answer["problem"], content)
 
     def _running(self) -> socket.socket:
         """Return the socket to the process, which is started if necessary."""
@@ -182,7 +182,7 @@ def _stamp(about: os.stat_result) -> list[int]:
     return [about.st_mtime_ns, about.st_size, about.st_ino]
 
 
-def _look(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | None]:
+def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | None]:
     """Read a file into memory unless its stamp is unchanged.
 
     Returns
@@ -239,13 +239,13 @@ def _serve(link: socket.socket) -> None:
         asked, content = json.loads(message), None
         try:
             if asked["kind"] == "put":
-                said = _put(asked["path"], descriptors[0])
+                report = _put(asked["path"], descriptors[0])
             else:
-                said, content = _look(asked["path"], asked["stamp"])
+                report, content = _inspect(asked["path"], asked["stamp"])
         except OSError as problem:
             what = "written" if asked["kind"] == "put" else "read"
-            said = {"stamp": None, "problem": f"cannot be {what}: {(problem.strerror or str(problem)).lower()}"}
-        answer = json.dumps({"kind": asked["kind"], "path": asked["path"], **said}).encode()
+            report = {"stamp": None, "problem": f"cannot be {what}: {(problem.strerror or str(problem)).lower()}"}
+        answer = json.dumps({"kind": asked["kind"], "path": asked["path"], **report}).encode()
         socket.send_fds(link, [answer], [] if content is None else [content])
         for descriptor in [*descriptors, *([] if content is None else [content])]:
             os.close(descriptor)

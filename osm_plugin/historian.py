@@ -14,10 +14,10 @@ from pathlib import Path
 
 from osm_plugin.config import PluginConfig
 from osm_plugin.history import PIN, history_folder, pinned_name, store
-from osm_plugin.state import Kept, read_state
+from osm_plugin.state import SavedTables, read_state
 from routing.errors import IbnueError
 
-PATIENCE = 0.5
+RETRY_SECONDS = 0.5
 """Maximum number of seconds that a sweep waits to learn whether tables are pinned."""
 
 
@@ -50,7 +50,7 @@ class Pinned:
     """Earlier tables that an administrator has pinned, so that they are published again."""
 
     name: str
-    kept: Kept
+    kept: SavedTables
 
 
 class Historian:
@@ -71,13 +71,13 @@ class Historian:
         self._asked.set()
         self._unwritten = ""
 
-    def put(self, kept: Kept, config: PluginConfig) -> None:
+    def put(self, kept: SavedTables, config: PluginConfig) -> None:
         """Queue tables for storage, if a history is configured."""
         folder = folder_of(config)
         if folder is not None and config.history:
             self._writer.put(lambda: self._store(folder, kept, config.history))
 
-    def _store(self, folder: Path, kept: Kept, most: int) -> None:
+    def _store(self, folder: Path, kept: SavedTables, most: int) -> None:
         problem = ""
         try:
             store(folder, kept, most)
@@ -87,7 +87,7 @@ class Historian:
             self._remark(problem)
         self._unwritten = problem
 
-    def pinned(self, config: PluginConfig, *, threads: int, patience: float = PATIENCE) -> Pinned | None:
+    def pinned(self, config: PluginConfig, *, threads: int, timeout: float = RETRY_SECONDS) -> Pinned | None:
         """Return the tables that are pinned now; if the file system does not answer in time, those pinned before."""
         folder = folder_of(config)
         if folder is None:
@@ -96,7 +96,7 @@ class Historian:
             return self._pinned
         self._asked.clear()
         self._reader.put(lambda: self._read(folder, threads))
-        if not self._asked.wait(patience):
+        if not self._asked.wait(timeout):
             self._remark(f"the pin in {folder} is not read yet: what was known of it stays")
         return self._pinned
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from osm_plugin.state import Kept, read_state, write_state
+from osm_plugin.state import SavedTables, read_state, write_state
 from routing.errors import EnvironmentProblem, InputError
 from routing.formats.atomic import write_text_atomically
 
@@ -63,7 +63,7 @@ def entries(folder: Path) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.number)
 
 
-def digest_of(kept: Kept) -> str:
+def digest_of(kept: SavedTables) -> str:
     """Return a digest of a fabric and its tables."""
     found = hashlib.blake2b(kept.fabric.digest.encode(), digest_size=6)
     for table in (kept.routing.lft, kept.routing.sl, kept.routing.sl2vl):
@@ -72,7 +72,7 @@ def digest_of(kept: Kept) -> str:
     return found.hexdigest()
 
 
-def store(folder: Path, kept: Kept, most: int) -> Path | None:
+def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
     """Store proven tables that the folder does not contain yet, and remove the oldest files beyond ``most``.
 
     Pinned tables are never removed.
@@ -98,7 +98,7 @@ def store(folder: Path, kept: Kept, most: int) -> Path | None:
     number = here[-1].number + 1 if here else 1
     date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     path = folder / f"{number:06d}-{date}-{kept.engine}-{digest}.npz"
-    write_state(path, replace(kept, held=None))
+    write_state(path, replace(kept, deferred=None))
     pinned = pinned_name(folder)
     for entry in entries(folder)[:-most]:
         if entry.path.name != pinned:

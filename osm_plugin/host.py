@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from osm_plugin.config import PluginConfig, config_path
 from osm_plugin.last_good import ConfigFile
-from osm_plugin.status_writer import Places, StatusWriter
+from osm_plugin.status_writer import OutputFiles, StatusWriter
 from osm_plugin.worker_process import SILENT, WorkerProcess
 from routing import __version__
 from routing.errors import EnvironmentProblem, RoutingError
@@ -87,16 +87,16 @@ class Host:
 
     def send(self, engine: str, sequence: int) -> None:
         """Notify the worker of a request in the shared memory."""
-        worker = self._asked()
+        worker = self._require_worker()
         try:
             config = self._config.to_table()
             worker.send({"engine": engine, "sequence": sequence, "config": config, "written": self._written})
             worker.listen()
             self._written, self._asked_for, self._answer = {}, sequence, None
         except OSError:
-            obituary = worker.obituary()
+            exit_description = worker.exit_description()
             self._replace()
-            raise RoutingError(f"the worker {obituary}; another one is started") from None
+            raise RoutingError(f"the worker {exit_description}; another one is started") from None
 
     def wait(self, sequence: int, seconds: float) -> str | None:
         """Wait until the answer is in the shared memory.
@@ -113,15 +113,15 @@ class Host:
             The worker refused the request, died, or was idle until the deadline.  A worker that died, stalled or has a
             bug is replaced.
         """
-        worker = self._asked()
+        worker = self._require_worker()
         until = min(self._until, time.monotonic() + seconds)
         try:
-            while self._answer is None and (said := worker.receive(until)) is not None:
-                self._note(said)
+            while self._answer is None and (message := worker.receive(until)) is not None:
+                self._record_remark(message)
         except EOFError:
-            obituary = worker.obituary()
+            exit_description = worker.exit_description()
             self._replace()
-            raise RoutingError(f"the worker {obituary}; another one is started") from None
+            raise RoutingError(f"the worker {exit_description}; another one is started") from None
         except ValueError:
             self._replace()
             raise RoutingError("the worker talks nonsense; another one is started") from None
@@ -170,7 +170,7 @@ class Host:
         waiting = self._warnings or self._file.warnings
         return waiting.pop(0) if waiting else ""
 
-    def tend(self) -> str:
+    def check_worker(self) -> str:
         """Check the worker when a sweep begins or ends, and replace a dead one early so that it is ready when needed.
 
         Returns
@@ -193,15 +193,15 @@ class Host:
         if worker.hello is None:
             return
         with contextlib.suppress(EOFError, ValueError):
-            while (said := worker.receive(0.0)) is not None:
-                self._note(said)
+            while (answer := worker.receive(0.0)) is not None:
+                self._record_remark(answer)
 
-    def _note(self, said: dict[str, Any]) -> None:
+    def _record_remark(self, answer: dict[str, Any]) -> None:
         """Store a message of a worker: a remark for the log, or the answer to the open request."""
-        if "remark" in said:
-            self._remarks.append(str(said["remark"])[:900])
-        elif self._asked_for is not None and said.get("sequence") == self._asked_for:
-            self._answer = said
+        if "remark" in answer:
+            self._remarks.append(str(answer["remark"])[:900])
+        elif self._asked_for is not None and answer.get("sequence") == self._asked_for:
+            self._answer = answer
 
     def written(self, plan: int, rounds: int) -> None:
         """Report to the worker how many rounds of an update schedule all switches have.
@@ -209,7 +209,7 @@ class Host:
         The report is repeated in the next request, in case the worker is replaced.
         """
         self._written = {"plan": plan, "rounds": rounds}
-        self._status.put(self._places(), lambda status: status.take_rounds(rounds))
+        self._status.put(self._output_files(), lambda status: status.take_rounds(rounds))
         if self._worker is not None and self._worker.alive and self._worker.hello is not None:
             with contextlib.suppress(OSError):
                 self._worker.send({"written": self._written})
@@ -229,12 +229,12 @@ class Host:
         alive = self._worker is not None and self._worker.alive
         pid = self._worker.process.pid if self._worker is not None and alive else None
         self._status.put(
-            self._places(), lambda status: status.take_facts(facts), lambda status: status.take_worker(pid)
+            self._output_files(), lambda status: status.take_summary(facts), lambda status: status.take_worker(pid)
         )
 
-    def _places(self) -> Places:
+    def _output_files(self) -> OutputFiles:
         metrics = self._config.metrics_file
-        return Places(self._config.status_path, None if metrics is None else Path(metrics))
+        return OutputFiles(self._config.status_path, None if metrics is None else Path(metrics))
 
     def stop(self) -> None:
         """End the worker and write the last status."""
@@ -261,7 +261,9 @@ class Host:
         if in_force.removeprefix("ibnue-") == engine.removeprefix("ibnue-") and in_force.startswith("ibnue-"):
             return []
         if self._shadow is not None and not self._shadow.alive:
-            self._remarks.append(f"the shadow engine's worker {self._shadow.obituary()}; another one is started")
+            self._remarks.append(
+                f"the shadow engine's worker {self._shadow.exit_description()}; another one is started"
+            )
             self._end_shadow()
         if self._shadow is None:
             self._shadow = self._start("shadow")
@@ -291,9 +293,9 @@ class Host:
             self._replace()
         elif not self._worker.alive:
             self._replace_dead(self._worker)
-        return self._asked()
+        return self._require_worker()
 
-    def _asked(self) -> WorkerProcess:
+    def _require_worker(self) -> WorkerProcess:
         """Return the worker, or raise EnvironmentProblem if there is none."""
         if self._worker is None:
             raise EnvironmentProblem("there is no worker")
@@ -308,7 +310,7 @@ class Host:
 
     def _replace_dead(self, worker: WorkerProcess) -> None:
         """Start another worker, and report how the previous worker died."""
-        self._remarks.append(f"the worker {worker.obituary()}; another one is started")
+        self._remarks.append(f"the worker {worker.exit_description()}; another one is started")
         self._replace()
 
     def _start(self, module: str) -> WorkerProcess:
@@ -329,15 +331,15 @@ class Host:
         return Path(self._opensm_log).parent / "ibnue-worker.log" if self._opensm_log.startswith("/") else None
 
     def _open_log(self) -> IO[bytes] | None:
-        place = self._log_path()
+        folder = self._log_path()
         try:
-            return None if place is None else place.open("ab")
+            return None if folder is None else folder.open("ab")
         except OSError:
             return None
 
     def _follow_log(self) -> None:
         """Reopen the workers' log file if it was moved (log rotation).  Called from the status thread."""
-        place = self._log_path()
+        folder = self._log_path()
         for worker in (self._worker, self._shadow):
-            if worker is not None and place is not None:
-                worker.follow_log(place)
+            if worker is not None and folder is not None:
+                worker.follow_log(folder)

@@ -86,10 +86,10 @@ def install(
     root = Path(prefix) if prefix is not None else Path("/usr")
     include = _include(root)
     version = _version(root, include)
-    place = Path(libdir) if libdir is not None else _system_libdir(root)
-    if not place.is_dir():
-        raise EnvironmentProblem(f"{place} is no directory (create it, or name another one)")
-    library = place.resolve() / LIBRARY
+    folder = Path(libdir) if libdir is not None else _system_libdir(root)
+    if not folder.is_dir():
+        raise EnvironmentProblem(f"{folder} is no directory (create it, or name another one)")
+    library = folder.resolve() / LIBRARY
     warnings = writable_by_others(run_by_root(library)) if is_root() else []
     if warnings and libdir is None and not allow_writable:
         more = f" and {len(warnings) - 1} more" if len(warnings) > 1 else ""
@@ -103,7 +103,7 @@ def install(
     lines = [f"event_plugin_name {PLUGIN}", f"routing_engine {PLUGIN}-{engine},no_fallback"]
     if config is not None:
         lines.append(f"event_plugin_options --config {Path(config).resolve()}")
-    environment = {} if place.resolve() in _searched() else {"LD_LIBRARY_PATH": str(place.resolve())}
+    environment = {} if folder.resolve() in _searched() else {"LD_LIBRARY_PATH": str(folder.resolve())}
     return InstalledPlugin(library, version, tuple(lines), environment, tuple(warnings))
 
 
@@ -156,8 +156,10 @@ def opensm_version(prefix: str | Path | None = None) -> str | None:
 
 def installed_library(prefix: str | Path | None = None, libdir: str | Path | None = None) -> Path:
     """Return the path at which :func:`install` puts the library."""
-    place = Path(libdir) if libdir is not None else _system_libdir(Path(prefix) if prefix is not None else Path("/usr"))
-    return place.resolve() / LIBRARY
+    folder = (
+        Path(libdir) if libdir is not None else _system_libdir(Path(prefix) if prefix is not None else Path("/usr"))
+    )
+    return folder.resolve() / LIBRARY
 
 
 def _system_libdir(root: Path) -> Path:
@@ -200,11 +202,11 @@ def python_build() -> PythonBuild:
 def _libpython(version: str) -> Path:
     names = [sysconfig.get_config_var(key) for key in ("INSTSONAME", "LDLIBRARY")]
     libdir, multiarch = sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("MULTIARCH")
-    places = [Path(str(libdir)), Path(str(libdir)) / str(multiarch), Path("/usr/lib") / str(multiarch)]
-    for place in places:
+    folders = [Path(str(libdir)), Path(str(libdir)) / str(multiarch), Path("/usr/lib") / str(multiarch)]
+    for folder in folders:
         for name in names:
-            if name and ".so" in str(name) and (place / str(name)).is_file():
-                return place / str(name)
+            if name and ".so" in str(name) and (folder / str(name)).is_file():
+                return folder / str(name)
     raise EnvironmentProblem(
         f"{sys.executable} has no shared libpython, so that it cannot be embedded "
         f"(apt install libpython{version}, or build Python with --enable-shared)"

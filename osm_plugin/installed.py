@@ -137,8 +137,8 @@ def run_by_root(library: Path) -> list[Path]:
     here = Path(__file__).resolve().parent
     packages = [here, here.parent / "routing"]
     sources = [path for package in packages for path in package.rglob("*") if "__pycache__" not in path.parts]
-    places = [Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib", "stdlib")]
-    return [library.parent, library, python, python.resolve(), *packages, *sources, *places]
+    folders = [Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib", "stdlib")]
+    return [library.parent, library, python, python.resolve(), *packages, *sources, *folders]
 
 
 def writable_by_others(paths: Iterable[Path]) -> list[str]:

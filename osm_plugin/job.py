@@ -10,12 +10,12 @@ from osm_plugin.config import PluginConfig
 from osm_plugin.decision import Start
 from osm_plugin.historian import Pinned
 from osm_plugin.options import describe_proof
-from osm_plugin.plan import Plan
-from osm_plugin.rounds import Change
+from osm_plugin.route_or_reroute import Plan
 from osm_plugin.snapshot import Snapshot
-from osm_plugin.state import Kept
+from osm_plugin.staged_update import Change
+from osm_plugin.state import SavedTables
 from routing.engines.base import Engine, EngineOptions
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Job:
     engine, options
         The engine that computes the tables (that of the pinned tables, if there are any), and its options.
     key
-        :func:`~osm_plugin.plan.options_key` of the options.
+        :func:`~osm_plugin.route_or_reroute.options_key` of the options.
     multicast_roots
         GUIDs of preferred multicast root switches.
     pinned
@@ -63,7 +63,7 @@ class Outcome:
     """
 
     made: Plan
-    kept: Kept
+    kept: SavedTables
     base: Base | None
     change: Change | None
 
@@ -72,7 +72,7 @@ class Outcome:
 class Unsettled:
     """An answer whose tables are not stored yet; ``resets``: whether they become the baseline tables."""
 
-    kept: Kept
+    kept: SavedTables
     change: Change | None
     resets: bool
 
@@ -81,15 +81,15 @@ def describe(job: Job, outcome: Outcome, remarks: Sequence[str]) -> str:
     """Describe an answer for OpenSM's log, with pending remarks."""
     made, kept, base, change = outcome.made, outcome.kept, outcome.base, outcome.change
     fabric = kept.fabric
-    counts = f"{number_of(fabric.switches, 'switch')}, {number_of(fabric.endports, 'end port')}"
+    counts = f"{count_noun(fabric.switches, 'switch')}, {count_noun(fabric.endports, 'end port')}"
     size = f"fabric {fabric.digest[:12]}: {counts}"
-    lanes, verdict = number_of(kept.routing.vls, "VL"), describe_proof(kept.proof)
+    vls, verdict = count_noun(kept.routing.vls, "VL"), describe_proof(kept.proof)
     back = [] if job.pinned is None else [f"pinned to {job.pinned.name}"]
     entries = [] if base is None or not base.changed else [_entries(base.changed)]
     written = [] if change is None else [change.describe()]
     how = "; ".join([*back, made.how, *entries, *written, *remarks])
-    return f"{size}, {lanes}, {verdict}; {how}"
+    return f"{size}, {vls}, {verdict}; {how}"
 
 
 def _entries(count: int) -> str:
-    return f"{number_of(count, 'entry changes', 'entries change')} in the switches"
+    return f"{count_noun(count, 'entry changes', 'entries change')} in the switches"

@@ -36,10 +36,10 @@ def saved_folder(path: Path) -> Path:
 
 def read_saved(path: Path) -> PluginConfig | None:
     """Return the configuration that was saved for a file; None if there is none or it cannot be used."""
-    place = saved_folder(path) / SAVED
+    position = saved_folder(path) / SAVED
     try:
-        table = json.loads(place.read_text(encoding="utf-8"))
-        return config_from_table(table, place) if isinstance(table, dict) else None
+        table = json.loads(position.read_text(encoding="utf-8"))
+        return config_from_table(table, position) if isinstance(table, dict) else None
     except (OSError, ValueError, TypeError):  # InputError is a ValueError
         return None
 
@@ -172,9 +172,9 @@ class LastGood:
                 result = action(good)
             except IbnueError:
                 raise problem from None
-            said = f"{problem}; the last good configuration is in force"
-            warning = "" if said == self._wrong else said
-            self._wrong = said
+            answer = f"{problem}; the last good configuration is in force"
+            warning = "" if answer == self._wrong else answer
+            self._wrong = answer
             return result, warning
         self._pending = config, ports, bundle
         if self._good is None:

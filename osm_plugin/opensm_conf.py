@@ -16,7 +16,7 @@ from routing.engines.base import offers_of
 from routing.errors import IbnueError
 from routing.formats.guid_files import read_guid_list
 from routing.formats.text import c_number, lines_of, read_text
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 IGNORED_WEIGHT = 1e-3
 """Weight of a port in ``port_prof_ignore_file``: paths through this port add almost nothing to the load."""
@@ -57,7 +57,7 @@ def _same(value: str, usual: str) -> bool:
 
 
 @dataclass
-class Taken:
+class AcceptedOptions:
     """Options for an engine run, combined from the plugin's configuration and opensm.conf.
 
     Attributes
@@ -78,11 +78,11 @@ class Taken:
     lines: list[str] = field(default_factory=list)
 
 
-class NotTakenError(Exception):
+class NotAcceptedError(Exception):
     """Reason why an option is not applied."""
 
 
-Take = Callable[[str, Taken], None]
+Take = Callable[[str, AcceptedOptions], None]
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Verdict:
         return f"opensm.conf: {self.name} {self.value}: {how}{self.text}"
 
 
-def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[Taken, tuple[Verdict, ...]]:
+def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[AcceptedOptions, tuple[Verdict, ...]]:
     """Apply the options that are set in opensm.conf, and report how each of them is handled.
 
     Parameters
@@ -153,7 +153,7 @@ def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[Ta
     verdicts
         One verdict per option that is set, in the order of :data:`OPTIONS`.
     """
-    taken = Taken(dict(own))
+    taken = AcceptedOptions(dict(own))
     verdicts = tuple(
         _verdict(option, value, engine, taken)
         for option in OPTIONS
@@ -163,7 +163,7 @@ def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[Ta
     return taken, verdicts
 
 
-def _verdict(option: Option, value: str, engine: str, taken: Taken) -> Verdict:
+def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions) -> Verdict:
     if option.take is None:
         return Verdict(option.name, value, option.served, option.about)
     names = [name for name, known in ENGINES.items() if option.name in offers_of(known).opensm_options]
@@ -171,7 +171,7 @@ def _verdict(option: Option, value: str, engine: str, taken: Taken) -> Verdict:
         return Verdict(option.name, value, False, f"it is for {' and '.join(names)}, not for {engine}")
     try:
         option.take(value, taken)
-    except (NotTakenError, IbnueError) as problem:  # before ValueError, because some IbnueErrors are ValueErrors
+    except (NotAcceptedError, IbnueError) as problem:  # before ValueError, because some IbnueErrors are ValueErrors
         return Verdict(option.name, value, False, str(problem))
     except ValueError:
         return Verdict(option.name, value, False, "it is not a number")
@@ -193,21 +193,21 @@ def foreign_options(path: str | None) -> dict[str, str]:
     return {name: found.values[name] for name in FOREIGN if name in found.values}
 
 
-def _own_first(taken: Taken, *keys: str) -> None:
+def _own_first(taken: AcceptedOptions, *keys: str) -> None:
     """Raise NotTakenError if the plugin's own configuration sets one of these keys."""
     for key in keys:
         if key in taken.options:
-            raise NotTakenError(f"{key} of the plugin's configuration comes first")
+            raise NotAcceptedError(f"{key} of the plugin's configuration comes first")
 
 
-def _roots(value: str, taken: Taken) -> None:
+def _roots(value: str, taken: AcceptedOptions) -> None:
     _own_first(taken, "roots", "root_guid_file")
     if not read_guid_list(value):
-        raise NotTakenError("it names no switch")
+        raise NotAcceptedError("it names no switch")
     taken.options["root_guid_file"], taken.optional_roots = value, True
 
 
-def _weights(value: str, taken: Taken) -> None:
+def _weights(value: str, taken: AcceptedOptions) -> None:
     found = [
         (guid, numbers[0], float(numbers[1]))
         for guid, numbers in _port_lines(value, 2)
@@ -216,13 +216,13 @@ def _weights(value: str, taken: Taken) -> None:
     _add_weights(found, taken)
 
 
-def _ignored_ports(value: str, taken: Taken) -> None:
+def _ignored_ports(value: str, taken: AcceptedOptions) -> None:
     _add_weights([(guid, numbers[0], IGNORED_WEIGHT) for guid, numbers in _port_lines(value, 1)], taken)
 
 
-def _add_weights(found: list[tuple[int, int, float]], taken: Taken) -> None:
+def _add_weights(found: list[tuple[int, int, float]], taken: AcceptedOptions) -> None:
     if not found:
-        raise NotTakenError("no line of it names a switch GUID and a port")
+        raise NotAcceptedError("no line of it names a switch GUID and a port")
     taken.options["link_weights"] = (*taken.options.get("link_weights", ()), *found)
 
 
@@ -235,26 +235,26 @@ def _port_lines(path: str, numbers: int) -> Iterator[tuple[int, list[int]]]:
             yield known[0], known[1:]
 
 
-def _seed(value: str, taken: Taken) -> None:
+def _seed(value: str, taken: AcceptedOptions) -> None:
     _own_first(taken, "seed")
     taken.options["seed"] = int(value, 0) % SEEDS
 
 
-def _first_vl(value: str, taken: Taken) -> None:
+def _first_vl(value: str, taken: AcceptedOptions) -> None:
     _own_first(taken, "first_vl")
     taken.options["first_vl"] = int(value, 0)
 
 
-def _most_vls(value: str, taken: Taken) -> None:
+def _most_vls(value: str, taken: AcceptedOptions) -> None:
     _own_first(taken, "vls")
     if most := int(value, 0):
         taken.options["most_vls"] = most
 
 
-def _multicast_root(value: str, taken: Taken) -> None:
+def _multicast_root(value: str, taken: AcceptedOptions) -> None:
     guid = c_number(value)
     if not guid:
-        raise NotTakenError("it is not the GUID of a switch")
+        raise NotAcceptedError("it is not the GUID of a switch")
     taken.multicast_roots = (*taken.multicast_roots, guid)
 
 
@@ -298,7 +298,7 @@ OPTIONS: tuple[Option, ...] = (
 
 def describe_left_out(count: int, kept: bool) -> str:
     """Return a line for the log on whether throttled links are used."""
-    links = number_of(count, "throttled link")
+    links = count_noun(count, "throttled link")
     if kept:
         return f"opensm.conf: avoid_throttled_links: not used: the fabric would fall apart without {links}"
     return f"opensm.conf: avoid_throttled_links: {links} left unused"

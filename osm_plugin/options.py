@@ -16,7 +16,7 @@ from routing.engines.budget import effort_within
 from routing.errors import NotEnoughVLs, OptionError, RoutingError
 from routing.fabric import Fabric
 from routing.formats.guid_files import read_guid_list
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.publish import Demand, Shortfall, VerifiedTables, admit
 
 SWEEP_EFFORT = 0.1
@@ -89,7 +89,7 @@ def _check_vls(wanted: int | str, snapshot: Snapshot) -> None:
     if isinstance(wanted, int) and wanted > have:
         remedy = "lower vls, or OpenSM's limits" if snapshot.qos else "set 'qos TRUE' in opensm.conf, or vls = 1"
         raise OptionError(
-            f"vls = {wanted}, but OpenSM sets up {number_of(have, 'data VL')} on this fabric", remedy=remedy
+            f"vls = {wanted}, but OpenSM sets up {count_noun(have, 'data VL')} on this fabric", remedy=remedy
         )
 
 

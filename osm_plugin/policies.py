@@ -13,8 +13,8 @@ from osm_plugin.config import PluginConfig
 from osm_plugin.snapshot import PAGE, REQUEST, Snapshot
 from routing.errors import FabricError, InputError
 from routing.fabric import NO_PORT, Fabric
-from routing.numerals import number_of
-from routing.policy import PortPolicies, lay_over, loop_channels, port_facts, read_policy
+from routing.numerals import count_noun
+from routing.policy import PortPolicies, apply_rules, loop_channels, port_facts, read_policy
 from routing.policy.export import stall_life
 from routing.tables import Provenance, Routing, identity_sl2vl
 
@@ -57,13 +57,13 @@ class PolicyDesk:
         if any("loop" in rule.select.roles for rule in policy.rules):
             routing, remark = self._tables(fabric, read_lft(memory.view(), fabric))
             on_loop = loop_channels(fabric, routing)
-            remark = f", {number_of(int(on_loop.sum()), 'channel')} on credit loops{remark}"
-        found = lay_over(policy, fabric, port_facts(fabric, on_loop), strict=False)
+            remark = f", {count_noun(int(on_loop.sum()), 'channel')} on credit loops{remark}"
+        found = apply_rules(policy, fabric, port_facts(fabric, on_loop), strict=False)
         write_answer(memory, snapshot.answer_at, found, sequence=snapshot.sequence)
-        idle = "".join(f"; idle: {why}" for why in found.idle[:_NAMED])
-        if len(found.idle) > _NAMED:
-            idle += f" and {len(found.idle) - _NAMED} more"
-        return f"{Path(policy.path).name}: {number_of(len(policy.rules), 'rule')}{remark}{idle}"
+        idle = "".join(f"; idle: {why}" for why in found.unused[:_NAMED])
+        if len(found.unused) > _NAMED:
+            idle += f" and {len(found.unused) - _NAMED} more"
+        return f"{Path(policy.path).name}: {count_noun(len(policy.rules), 'rule')}{remark}{idle}"
 
     def _tables(self, fabric: Fabric, lft: npt.NDArray[np.uint8]) -> tuple[Routing, str]:
         """Return the tables in the switches, and the assumption about their VLs in words ("" if there is none)."""
@@ -97,9 +97,9 @@ def read_lft(memory: mmap.mmap | bytes, fabric: Fabric) -> npt.NDArray[np.uint8]
     if int(extra["magic"]) != REQUEST_MAGIC or start + fabric.switches * lids > len(memory):
         raise missing
     found = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
-    held = np.frombuffer(memory[start : start + fabric.switches * lids], np.uint8).reshape(fabric.switches, lids)
+    installed = np.frombuffer(memory[start : start + fabric.switches * lids], np.uint8).reshape(fabric.switches, lids)
     width = min(lids, found.shape[1])
-    found[:, :width] = held[:, :width]
+    found[:, :width] = installed[:, :width]
     return found
 
 

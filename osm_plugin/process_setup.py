@@ -20,7 +20,7 @@ def limit_resources() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
 
-def die_with(parent: int) -> None:
+def exit_with_parent(parent: int) -> None:
     """Have the kernel kill this process when the OpenSM thread that started it ends.
 
     That thread lives until OpenSM ends.
@@ -30,7 +30,7 @@ def die_with(parent: int) -> None:
         sys.exit("OpenSM is gone")
 
 
-def plain_signals() -> None:
+def reset_signals() -> None:
     """Reset signal masks and dispositions: both are inherited from OpenSM across exec."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD):

@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from osm_plugin.opensm_conf import OpensmConf
 from routing.cdg.certificate import Certificate, check_certificate
-from routing.cdg.trace import common_lanes
+from routing.cdg.trace import uniform_sl2vl
 from routing.deadlock.proof import Proof
 from routing.errors import RoutingError
 from routing.fabric import Fabric
-from routing.numerals import decimal, number_of
+from routing.numerals import count_noun, parse_decimal
 from routing.tables import Routing
 
 CLASSES = np.dtype([("sl_for", "u1", 256), ("vl_like", "u1", 16)])
@@ -59,7 +59,7 @@ class QosPolicy:
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:
-    found = [decimal(word.strip()) for word in (text or "").split(",")]
+    found = [parse_decimal(word.strip()) for word in (text or "").split(",")]
     return tuple(number for number in found if number is not None)
 
 
@@ -112,7 +112,7 @@ def classes_of(fabric: Fabric, routing: Routing, policy: QosPolicy, data_vls: in
         The number of classes times layers exceeds the number of SLs.
     """
     hints = np.arange(SLS, dtype=np.uint8)
-    row, same = common_lanes(routing), np.tile(hints, (SLS, 1))
+    row, same = uniform_sl2vl(routing), np.tile(hints, (SLS, 1))
     if routing.vls == 1:  # the tables are safe on every VL, so the SLs and SL2VL tables of the policy are kept
         return Classes(routing, same.T.copy(), np.full(SLS, UNUSED_VL, np.uint8), np.zeros(1, np.int64))
     if row is None:
@@ -153,7 +153,7 @@ class _Assignment:
         policy, layers = self.policy, self.layers
         if len(policy.sls) * len(layers) > SLS:
             raise RoutingError(
-                f"{number_of(len(policy.sls), 'SL')} of the QoS policy times {number_of(len(layers), 'layer')} of the"
+                f"{count_noun(len(policy.sls), 'SL')} of the QoS policy times {count_noun(len(layers), 'layer')} of the"
                 f" tables are more than {SLS} SLs (use updn or nue, whose tables need one layer, or fewer SLs)"
             )
         class_of, layer_of, sl = self._sls()
@@ -196,8 +196,8 @@ class _Assignment:
         for number, first in enumerate(sls):
             table[number] = [first, *(free.pop(0) for _ in range(count - 1))]
             class_of[table[number]], layer_of[table[number]] = number, np.arange(count)
-        for place, sl in enumerate(free):
-            layer_of[sl] = place % count
+        for position, sl in enumerate(free):
+            layer_of[sl] = position % count
         return class_of, layer_of, table
 
     def _vls(self) -> tuple[list[list[int]], bool]:
@@ -226,12 +226,12 @@ class _Assignment:
         return [vls[group] for group in wanted], False
 
     def _line(self, sl: npt.NDArray[np.int64], vls: list[list[int]], shared: bool) -> str:
-        told = ", ".join(
-            f"SL {policy_sl} has SLs {_list(own)} on VLs {_list(lanes)}"
-            for policy_sl, own, lanes in zip(self.policy.sls, sl.tolist(), vls, strict=True)
+        summary = ", ".join(
+            f"SL {policy_sl} has SLs {_list(own)} on VLs {_list(vl_table)}"
+            for policy_sl, own, vl_table in zip(self.policy.sls, sl.tolist(), vls, strict=True)
         )
         few = "; classes share VLs, as there are too few for all" if shared else ""
-        return f"QoS: {number_of(len(self.layers), 'layer')} for each class: {told}{few}"
+        return f"QoS: {count_noun(len(self.layers), 'layer')} for each class: {summary}{few}"
 
 
 def _power_above(vls: int) -> int:
@@ -253,7 +253,7 @@ def check_classes(fabric: Fabric, classes: Classes, proof: Proof, *, threads: in
     FalseCertificate
         The traffic of a class violates the certificate.
     """
-    if not classes.line or proof.certificate is None or common_lanes(classes.routing) is None:
+    if not classes.line or proof.certificate is None or uniform_sl2vl(classes.routing) is None:
         return
     known = proof.certificate
     order = np.zeros((len(classes.layer_vl), known.order.shape[1]), np.int32)

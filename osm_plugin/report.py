@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from osm_plugin.rounds import Change
-from osm_plugin.state import Kept
+from osm_plugin.staged_update import Change
+from osm_plugin.state import SavedTables
 from routing.errors import IbnueError
 from routing.fabric import Fabric
 from routing.quality import all_to_all_share, channel_loads
@@ -47,7 +47,7 @@ class Answer:
     """
 
     sequence: int
-    kept: Kept
+    kept: SavedTables
     change: Change | None
     how: str
     figures: Mapping[str, float]
@@ -56,7 +56,7 @@ class Answer:
     def as_object(self) -> dict[str, Any]:
         """Return the figures that need no further computation."""
         fabric, proof = self.kept.fabric, self.kept.proof
-        stages = None if self.change is None else self.change.stages
+        schedule = None if self.change is None else self.change.schedule
         return {
             "sequence": self.sequence,
             "fabric": fabric.digest,
@@ -69,7 +69,7 @@ class Answer:
             "vls": self.kept.routing.vls,
             "how": self.how,
             **self.figures,
-            "rounds": 1 if stages is None else max(1, len(stages)),
+            "rounds": 1 if schedule is None else max(1, len(schedule)),
             "seconds": {name: round(seconds, 6) for name, seconds in self.seconds.items()},
         }
 

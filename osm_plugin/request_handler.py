@@ -22,15 +22,15 @@ from osm_plugin.decision import Decision, Start, decide, decide_pinned
 from osm_plugin.historian import Desk, Historian, Pinned
 from osm_plugin.job import Job, Outcome, Unsettled, describe
 from osm_plugin.last_good import LastGood, from_message
-from osm_plugin.opensm_conf import OpensmConf, Taken, describe_left_out, foreign_options, take_over
+from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, describe_left_out, foreign_options, take_over
 from osm_plugin.options import admit_to_opensm, options_of, roots_there, threads_of
-from osm_plugin.plan import options_key, plan
 from osm_plugin.policies import POLICIES, PolicyDesk
 from osm_plugin.qos import Classes, QosPolicy, check_classes, classes_of
 from osm_plugin.report import Answer, Reporter
-from osm_plugin.rounds import Change, plan_number
+from osm_plugin.route_or_reroute import options_key, route_or_reroute
 from osm_plugin.snapshot import CABLE, Snapshot, read_request
-from osm_plugin.state import Kept, fits
+from osm_plugin.staged_update import Change, plan_number
+from osm_plugin.state import SavedTables, fits
 from osm_plugin.switch_changes import SwitchChanges
 from osm_plugin.tables_in_force import State
 from osm_plugin.worker_log import Clock, WorkerLog
@@ -75,7 +75,7 @@ class RequestHandler:
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self._balanced: Routing | None = None  # tables for which a search has found no better balance
         self._precomputed: Precomputed | None = None  # of the tables in force, for the next re-route
         self._again: float | None = None  # seconds after which OpenSM should sweep again to move more entries
@@ -97,7 +97,7 @@ class RequestHandler:
         except Exception:  # the re-route itself computes it again
             traceback.print_exc()
 
-    def settle(self) -> Change | None:
+    def finish_publication(self) -> Change | None:
         """Do the work that can wait until OpenSM has its answer: store and save the published tables.
 
         The tables are stored even if the answer is late: the next sweep re-routes from them.
@@ -189,20 +189,20 @@ class RequestHandler:
         self._log.level = config.log_level
         job = self._job(request, config, clock)
         snapshot, start = job.snapshot, job.start
-        made = plan(job.engine, job.options, snapshot.fabric, start)
+        made = route_or_reroute(job.engine, job.options, snapshot.fabric, start)
         if start.before is not None and made.tables.routing is start.before.routing and start.moves:
             self._balanced = start.before.routing  # no better balance was found
         tables = admit_to_opensm(made.tables, snapshot, config)
         clock.lap("route")
         classes = self._classes(snapshot, tables, config)
-        kept = Kept(tables.fabric, tables.routing, tables.proof, job.engine.name, job.key)
+        kept = SavedTables(tables.fabric, tables.routing, tables.proof, job.engine.name, job.key)
         kept, base, change = self._changes.change(snapshot, kept, config)
         clock.lap("rounds")
-        stages = None if change is None else change.stages
+        schedule = None if change is None else change.schedule
         write_answer(
             self._memory, snapshot.answer_at, tables,
-            sequence=snapshot.sequence, held=kept.held, plan=plan_number(kept), wait=config.round_wait,
-            wait_from=0 if stages is None else stages.wait_from,
+            sequence=snapshot.sequence, deferred=kept.deferred, plan=plan_number(kept), wait=config.round_wait,
+            first_draining_round=0 if schedule is None else schedule.first_draining_round,
             multicast_roots=job.multicast_roots, classes=classes,
         )  # fmt: skip
         clock.lap("write")
@@ -242,7 +242,7 @@ class RequestHandler:
         before = self._state.before(engine.name, key, fabric)
         baseline = None if before is None else self._state.baseline_of(before)
         # Entries of an unfinished update schedule have to be in the switches before others move.
-        written_all = before is not None and before.held is None
+        written_all = before is not None and before.deferred is None
         moves = stability is Stability.BALANCED and written_all and self._may_gain(before)
         return decide(
             fabric, before,
@@ -265,7 +265,7 @@ class RequestHandler:
         if config.rebalance and job.start.stability is Stability.BALANCED and self._may_gain(kept):
             self._again = config.rebalance_pause
 
-    def _may_gain(self, tables: Kept | None) -> bool:
+    def _may_gain(self, tables: SavedTables | None) -> bool:
         """Return whether moving entries may improve the balance.
 
         This is the case for re-routed tables until a search has found no improvement.
@@ -274,7 +274,7 @@ class RequestHandler:
             return False
         return "rerouted_from" in tables.routing.provenance.options
 
-    def _take_over(self, engine: Engine, config: PluginConfig, snapshot: Snapshot) -> Taken:
+    def _take_over(self, engine: Engine, config: PluginConfig, snapshot: Snapshot) -> AcceptedOptions:
         """Apply the options of opensm.conf.  Options that are not applied are logged once."""
         conf = OpensmConf({**foreign_options(snapshot.conf.get("config_file")), **snapshot.conf.values})
         taken, _ = take_over(conf, engine.name, config.options_of(engine.name))
@@ -299,8 +299,8 @@ class RequestHandler:
         return classes
 
     def _log_once(self, lines: list[str]) -> None:
-        self._lines += [line for line in lines if line not in self._said]
-        self._said.update(lines)
+        self._lines += [line for line in lines if line not in self._reported]
+        self._reported.update(lines)
 
     def take_lines(self) -> list[str]:
         """Return the additional lines for OpenSM's log, and forget them."""

@@ -24,19 +24,19 @@ from osm_plugin.decision import decide
 from osm_plugin.last_good import from_message
 from osm_plugin.opensm_conf import OpensmConf, foreign_options, take_over
 from osm_plugin.options import admit_to_opensm, describe_proof, loop_line, options_of, roots_there, threads_of
-from osm_plugin.plan import options_key, plan
 from osm_plugin.policies import read_lft
-from osm_plugin.process_setup import die_with, plain_signals
+from osm_plugin.process_setup import exit_with_parent, reset_signals
 from osm_plugin.report import Reporter, all_to_all
 from osm_plugin.request_handler import PREFIX
+from osm_plugin.route_or_reroute import options_key, route_or_reroute
 from osm_plugin.snapshot import Snapshot, read_request
-from osm_plugin.state import Kept, fits
+from osm_plugin.state import SavedTables, fits
 from osm_plugin.worker_log import WorkerLog, next_message
 from routing.deadlock.proof import Proof, prove
 from routing.engines import ENGINES
 from routing.errors import IbnueError, OptionError
 from routing.fabric import NO_PORT, Fabric
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.publish import VerifiedTables
 from routing.reroute import Stability
 from routing.tables import Provenance, Routing, identity_sl2vl
@@ -48,7 +48,7 @@ Verdict = Literal["no loop", "loop", "unknown", "incomplete"]
 
 
 @dataclass(frozen=True)
-class Look:
+class Inspection:
     """Result of the comparison for one sweep.
 
     Attributes
@@ -105,9 +105,9 @@ class Shadow:
     """Shadow engine that examines each sweep, and re-routes from its own previous tables as in normal operation."""
 
     def __init__(self) -> None:
-        self._before: Kept | None = None
+        self._before: SavedTables | None = None
 
-    def look(self, tables: Tables, config: PluginConfig) -> tuple[Look, str]:
+    def inspect(self, tables: Tables, config: PluginConfig) -> tuple[Inspection, str]:
         """Prove the tables in force, compute the shadow engine's tables, and compare both.
 
         Returns
@@ -120,24 +120,25 @@ class Shadow:
         engine = str(config.shadow).removeprefix(PREFIX)
         fabric, threads = tables.snapshot.fabric, threads_of(config)
         proof = prove(fabric, tables.routing, threads=threads, explain=False)
-        verdict, words = judge(proof, own_sls=tables.own_sls)
+        verdict, words = analyse_tables(proof, own_sls=tables.own_sls)
         share = all_to_all(fabric, tables.routing)
-        look = Look(tables.in_force, engine, fabric.digest, verdict, all_to_all_in_force=share)
+        inspection = Inspection(tables.in_force, engine, fabric.digest, verdict, all_to_all_in_force=share)
         line = f"shadow: fabric {fabric.digest[:12]}; in force {tables.in_force}: {words}, {_share(share)}"
         start = time.perf_counter()
         try:
             made, how = self._made(engine, tables.snapshot, config)
         except IbnueError as problem:
-            return replace(look, problem=str(problem)), f"{line}; {engine} has no tables: {problem}"
+            return replace(inspection, problem=str(problem)), f"{line}; {engine} has no tables: {problem}"
         seconds = time.perf_counter() - start
         differing, entries = differences(tables.routing, made.routing)
-        look = replace(
-            look, certified=made.proof.certified, vls=made.routing.vls, all_to_all=all_to_all(fabric, made.routing),
+        inspection = replace(
+            inspection, certified=made.proof.certified, vls=made.routing.vls,
+            all_to_all=all_to_all(fabric, made.routing),
             differing=differing, entries=entries, seconds=round(seconds, 6),
         )  # fmt: skip
         own = describe_proof(made.proof)
-        line += f"; {engine}: {own}, {number_of(made.routing.vls, 'VL')}, {_share(look.all_to_all)}, {how}"
-        return look, f"{line}; {differing} of {entries} entries differ; computed in {1e3 * seconds:.1f} ms"
+        line += f"; {engine}: {own}, {count_noun(made.routing.vls, 'VL')}, {_share(inspection.all_to_all)}, {how}"
+        return inspection, f"{line}; {differing} of {entries} entries differ; computed in {1e3 * seconds:.1f} ms"
 
     def _made(self, name: str, snapshot: Snapshot, config: PluginConfig) -> tuple[VerifiedTables, str]:
         """Return the shadow engine's tables as they would go to OpenSM, and how they were computed."""
@@ -154,13 +155,13 @@ class Shadow:
             before = None
         if stability is Stability.FRESH:
             before = None
-        made = plan(engine, options, fabric, decide(fabric, before, stability=stability))
+        made = route_or_reroute(engine, options, fabric, decide(fabric, before, stability=stability))
         tables = admit_to_opensm(made.tables, snapshot, config)
-        self._before = Kept(fabric, tables.routing, tables.proof, name, key)
+        self._before = SavedTables(fabric, tables.routing, tables.proof, name, key)
         return tables, made.how
 
 
-def judge(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
+def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
     """Classify tables whose routes are assumed to use one VL.
 
     Tables without a credit loop on one VL have none on several VLs, whatever the SLs are.
@@ -233,16 +234,16 @@ def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None
                 continue
             config = from_message(request.get("config"))
             log.level = config.log_level
-            look, line = shadow.look(tables, config)
+            inspection, line = shadow.inspect(tables, config)
         except Exception as problem:
             log.bug()
             line = (
                 f"shadow: bug in its worker: {type(problem).__name__}: {problem} (the worker's log has the traceback)"
             )
-            look = None
+            inspection = None
         log.info(line)
-        if look is not None:
-            reporter.send({"shadow": asdict(look)})
+        if inspection is not None:
+            reporter.send({"shadow": asdict(inspection)})
         with suppress(OSError):  # OpenSM has exited, or the socket is full
             link.send(json.dumps({"remark": line}).encode(), socket.MSG_DONTWAIT)
         gc.collect()
@@ -251,8 +252,8 @@ def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None
 def main(setup_text: str) -> int:
     """Run the shadow worker; ``setup_text`` is a JSON object as in :func:`osm_plugin.worker.main`."""
     setup = json.loads(setup_text)
-    plain_signals()
-    die_with(int(setup["parent"]))
+    reset_signals()
+    exit_with_parent(int(setup["parent"]))
     os.nice(NICE)
     reporter = Reporter(socket.socket(fileno=int(setup["reports"])))
     serve(socket.socket(fileno=int(setup["socket"])), SharedMemory(int(setup["memory"])), reporter)

@@ -35,21 +35,21 @@ _MOST_ROWS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Kept(Published):
+class SavedTables(Published):
     """Published tables.
 
     Attributes
     ----------
     engine, options
-        The engine's name, and :func:`osm_plugin.plan.options_key` of its options.
-    held
+        The engine's name, and :func:`osm_plugin.route_or_reroute.options_key` of its options.
+    deferred
         :data:`~osm_plugin.answer.HELD` [N], deferred entries that may not be in the switches yet; None: all entries
         are written.
     """
 
     engine: str
     options: str
-    held: npt.NDArray[np.void] | None = None
+    deferred: npt.NDArray[np.void] | None = None
 
 
 def baseline_path(path: Path) -> Path:
@@ -57,7 +57,7 @@ def baseline_path(path: Path) -> Path:
     return path.with_name(f"{path.name.removesuffix('.npz')}.home.npz")
 
 
-def write_state(path: Path, kept: Kept) -> None:
+def write_state(path: Path, kept: SavedTables) -> None:
     """Write a state file atomically: a bundle with fabric, engine and options.
 
     Raises
@@ -69,19 +69,19 @@ def write_state(path: Path, kept: Kept) -> None:
         save_state(file, kept)
 
 
-def save_state(file: BinaryIO, kept: Kept) -> None:
+def save_state(file: BinaryIO, kept: SavedTables) -> None:
     """Write the state into an open file."""
     arrays = fabric_to_arrays(kept.fabric)
     about = {"format": VERSION, "engine": kept.engine, "options": kept.options, "switches": kept.fabric.switches}
     more: dict[str, npt.NDArray[Any]] = {"state_about": np.array(json.dumps(about, sort_keys=True))}
     for (name, dtype), part in zip(_STRUCTURES.items(), arrays, strict=True):
         more[name] = np.frombuffer(part.tobytes(), np.uint8).reshape(len(part), dtype.itemsize)
-    if kept.held is not None:
-        more["state_held"] = np.frombuffer(kept.held.tobytes(), np.uint8).reshape(len(kept.held), HELD.itemsize)
+    if kept.deferred is not None:
+        more["state_held"] = np.frombuffer(kept.deferred.tobytes(), np.uint8).reshape(len(kept.deferred), HELD.itemsize)
     save_bundle(file, kept.fabric, kept.routing, kept.proof, more=more)
 
 
-def read_state(path: Path, *, threads: int = 2, file: BinaryIO | None = None) -> Kept:
+def read_state(path: Path, *, threads: int = 2, file: BinaryIO | None = None) -> SavedTables:
     """Read a state file and check its format, the fabric's digest, the tables on that fabric, and the certificate.
 
     Parameters
@@ -106,12 +106,15 @@ def read_state(path: Path, *, threads: int = 2, file: BinaryIO | None = None) ->
             raise TableError("this is a bundle, but no state", path=path)
         about = _about(str(archive.read("state_about", _expect_about)[()]), path)
         device, endport, cable = (_structures(archive, name, dtype) for name, dtype in _STRUCTURES.items())
-        held = _structures(archive, "state_held", HELD) if "state_held" in archive.names() else None
+        deferred = _structures(archive, "state_held", HELD) if "state_held" in archive.names() else None
     try:
         fabric = fabric_from_arrays(device, endport, cable, about["switches"])
         _check_fabric(fabric, bundle, path)
         routing = bundle_routing(bundle, fabric)
-        if held is not None and ((held["row"] >= fabric.switches) | (held["lid"] >= len(fabric.lids))).any():
+        if (
+            deferred is not None
+            and ((deferred["row"] >= fabric.switches) | (deferred["lid"] >= len(fabric.lids))).any()
+        ):
             raise TableError("its rounds are of other tables", path=path)
         _check_certificate(fabric, routing, bundle, threads)
         proof = prove(fabric, routing, threads=threads)
@@ -119,7 +122,7 @@ def read_state(path: Path, *, threads: int = 2, file: BinaryIO | None = None) ->
         raise
     except (ArithmeticError, LookupError, ValueError) as problem:
         raise TableError(f"does not hold together: {problem}", path=path) from None
-    return Kept(fabric, routing, proof, about["engine"], about["options"], held)
+    return SavedTables(fabric, routing, proof, about["engine"], about["options"], deferred)
 
 
 def _expect_about(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
@@ -165,7 +168,7 @@ def _check_certificate(fabric: Fabric, routing: Routing, bundle: Bundle, threads
     check_certificate(fabric, routing, Certificate(bundle.order, strength, bundle.scope), threads=threads)
 
 
-def fits(kept: Kept, fabric: Fabric) -> bool:
+def fits(kept: SavedTables, fabric: Fabric) -> bool:
     """Return whether tables belong to this subnet: at least half of the switches of the smaller fabric are in both."""
     common = len(np.intersect1d(kept.fabric.switch_guid, fabric.switch_guid, assume_unique=True))
     return 2 * common >= min(kept.fabric.switches, fabric.switches)

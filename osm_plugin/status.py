@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FORMAT = "ibnue-status/1"
-REMEMBERED = 8
+RECENT_ERRORS = 8
 """Maximum number of worker reports that are kept until the shim reports the publication of their tables."""
 
 
 @dataclass
-class Facts:
+class SweepSummary:
     """One message of the shim.
 
     Attributes
@@ -36,7 +36,7 @@ class Facts:
     errors: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, message: str) -> Facts:
+    def of(cls, message: str) -> SweepSummary:
         """Parse a message of lines "key value"."""
         text: dict[str, str] = {}
         errors: dict[str, int] = {}
@@ -83,9 +83,9 @@ class Status:
         self._rounds_written: int | None = None
         self._more: dict[str, Any] = {}
 
-    def take_facts(self, message: str, now: float | None = None) -> None:
+    def take_summary(self, message: str, now: float | None = None) -> None:
         """Apply a message of the shim."""
-        facts = Facts.of(message)
+        facts = SweepSummary.of(message)
         self._now = time.time() if now is None else now
         self._opensm = facts.text.get("opensm", self._opensm)
         self._build = facts.text.get("build", self._build)
@@ -99,9 +99,9 @@ class Status:
             self._in_force = facts.text.get("in_force", "none")
             self._ours = facts.text.get("ours") == "1"
         elif facts.event in ("routed", "served", "failed"):
-            self._asked(facts)
+            self._names(facts)
 
-    def _asked(self, facts: Facts) -> None:
+    def _names(self, facts: SweepSummary) -> None:
         engine = self._engines.setdefault(facts.text.get("engine", ""), EngineStatus())
         engine.routed += facts.event == "routed"
         engine.served_from_last += facts.event == "served"
@@ -120,7 +120,7 @@ class Status:
             known = self._reports.setdefault(int(report["sequence"]), {})
             known.update({key: value for key, value in report.items() if key != "sequence"})
             outdated = sorted(self._reports.keys() - self._published())
-            for sequence in outdated[: max(0, len(self._reports) - REMEMBERED)]:
+            for sequence in outdated[: max(0, len(self._reports) - RECENT_ERRORS)]:
                 del self._reports[sequence]
         else:
             self._more.update(report)

@@ -27,12 +27,12 @@ from routing.formats.atomic import write_text_atomically
 LONGEST_REPORT = 1 << 16
 CHORE_MS = 1000
 """Maximum interval between two calls of the periodic chore, in ms."""
-LAST_WORDS = 1.0
+LAST_WRITE_SECONDS = 1.0
 """Maximum number of seconds that OpenSM waits at its end for the last write."""
 
 
 @dataclass(frozen=True)
-class Places:
+class OutputFiles:
     """Paths of the files; None: not written."""
 
     status: Path | None = None
@@ -53,7 +53,7 @@ class StatusWriter:
         self._chore = chore
         self._changes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._ours, self.reports = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._places = Places()
+        self._output_files = OutputFiles()
         self._failed: dict[Path, str] = {}
         self._remarks: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -67,12 +67,12 @@ class StatusWriter:
         self._thread = threading.Thread(target=self._run, name="ibnue-status", daemon=True)
         self._thread.start()
 
-    def put(self, places: Places, *changes: Callable[[Status], None]) -> None:
+    def put(self, output_files: OutputFiles, *changes: Callable[[Status], None]) -> None:
         """Queue changes of the status, after which the thread writes the files."""
         self.start()
 
         def change() -> None:
-            self._places = places
+            self._output_files = output_files
             for one in changes:
                 one(self._status)
 
@@ -85,11 +85,11 @@ class StatusWriter:
 
     def take_remarks(self) -> list[str]:
         """Return lines for OpenSM's log on files that cannot be written, once for each reason."""
-        told = []
+        report = []
         with suppress(queue.Empty):
             while True:
-                told.append(self._remarks.get_nowait())
-        return told
+                report.append(self._remarks.get_nowait())
+        return report
 
     def end(self) -> None:
         """Write the files a last time, and end the thread.  A thread that is blocked by a file system is abandoned."""
@@ -98,7 +98,7 @@ class StatusWriter:
         self._changes.put(self._status.end)
         self._changes.put(None)
         self._wake()
-        self._thread.join(LAST_WORDS)
+        self._thread.join(LAST_WRITE_SECONDS)
 
     def _run(self) -> None:
         with suppress(OSError, ValueError):  # OpenSM's own threads must receive its signals
@@ -129,10 +129,10 @@ class StatusWriter:
 
     def _write_all(self) -> None:
         shown = self._status.as_object()
-        if self._places.status is not None:
-            self._write(self._places.status, json.dumps(shown, indent=1) + "\n")
-        if self._places.metrics is not None:
-            self._write(self._places.metrics, metrics(shown))
+        if self._output_files.status is not None:
+            self._write(self._output_files.status, json.dumps(shown, indent=1) + "\n")
+        if self._output_files.metrics is not None:
+            self._write(self._output_files.metrics, metrics(shown))
 
     def _write(self, path: Path, text: str) -> None:
         try:

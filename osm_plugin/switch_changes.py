@@ -9,9 +9,9 @@ from typing import Any
 from osm_plugin.base import Base, base_of
 from osm_plugin.config import PluginConfig
 from osm_plugin.options import threads_of
-from osm_plugin.rounds import Change, as_written, in_rounds, plan_number
 from osm_plugin.snapshot import Snapshot
-from osm_plugin.state import Kept
+from osm_plugin.staged_update import Change, as_written, plan_number, stage_update
+from osm_plugin.state import SavedTables
 from osm_plugin.tables_in_force import State
 
 
@@ -26,23 +26,25 @@ class SwitchChanges:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._in_force: Kept | None = None  # the last tables that this process has published
+        self._in_force: SavedTables | None = None  # the last tables that this process has published
         self._silent: frozenset[int] = frozenset()  # GUIDs of the switches with unknown entries in the last sweep
 
     def written(self, report: Mapping[str, Any]) -> None:
         """Record how many rounds of the last tables all switches have."""
         number, rounds = report.get("plan"), int(report.get("rounds", 0))
         mine = self._in_force
-        if mine is not None and mine.held is not None and number == plan_number(mine):
+        if mine is not None and mine.deferred is not None and number == plan_number(mine):
             self._in_force = as_written(mine, rounds)
         last = self._state.last
-        if last is not None and last.held is not None and number == plan_number(last):
+        if last is not None and last.deferred is not None and number == plan_number(last):
             self._state.last = as_written(last, rounds)
             # The baseline tables are the same tables, so their rounds are complete too.
             if self._state.baseline is last:
                 self._state.baseline = self._state.last
 
-    def change(self, snapshot: Snapshot, new: Kept, config: PluginConfig) -> tuple[Kept, Base | None, Change | None]:
+    def change(
+        self, snapshot: Snapshot, new: SavedTables, config: PluginConfig
+    ) -> tuple[SavedTables, Base | None, Change | None]:
         """Find the update schedule of new tables, which are in force from now on.
 
         The update schedule starts from the entries in the switches, not from the tables that the worker remembers.
@@ -61,7 +63,7 @@ class SwitchChanges:
         self._in_force = new if change is None else change.after
         return self._in_force, base, change
 
-    def _base(self, snapshot: Snapshot, new: Kept) -> Base | None:
+    def _base(self, snapshot: Snapshot, new: SavedTables) -> Base | None:
         """Return the tables in the switches, or None if an exception occurs.
 
         An exception here must not prevent the publication of proven tables.
@@ -74,15 +76,15 @@ class SwitchChanges:
             self._state.remark("base unknown: bug in the worker (its log has the traceback)")
             return None
 
-    def _scheduled(self, base: Base, new: Kept, config: PluginConfig) -> Change | None:
+    def _scheduled(self, base: Base, new: SavedTables, config: PluginConfig) -> Change | None:
         """Return the change from the tables in the switches to new tables, with its update schedule."""
         silent, self._silent = self._silent, base.silent(new.fabric)
         # A switch that answered neither in the last sweep nor in this one may never answer.  The other switches must
         # not wait for it, so the tables are written at once.
-        hopeless = bool(self._silent & silent)
+        too_unbalanced = bool(self._silent & silent)
         try:
-            wanted = config.transitions == "rounds" and not hopeless
-            return in_rounds(base, new, wanted=wanted, threads=threads_of(config))
+            wanted = config.transitions == "rounds" and not too_unbalanced
+            return stage_update(base, new, wanted=wanted, threads=threads_of(config))
         except Exception:  # a failed search must not prevent the publication of proven tables
             traceback.print_exc()
             return Change(base, new, None, asked=True)

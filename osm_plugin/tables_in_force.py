@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from osm_plugin.file_keeper import FileKeeper, Reply, Stamp
-from osm_plugin.state import Kept, baseline_path, fits, read_state, save_state
+from osm_plugin.state import SavedTables, baseline_path, fits, read_state, save_state
 from routing.errors import IbnueError
 from routing.fabric import Fabric
 
-PATIENCE = 1.0
+RETRY_SECONDS = 1.0
 """Seconds that a sweep waits for the state file.  Later sweeps do not wait until the file has answered."""
 
 
@@ -33,15 +33,15 @@ class State:
         Pending lines for OpenSM's log.
     """
 
-    def __init__(self, patience: float = PATIENCE) -> None:
-        self.last: Kept | None = None
-        self.baseline: Kept | None = None
+    def __init__(self, timeout: float = RETRY_SECONDS) -> None:
+        self.last: SavedTables | None = None
+        self.baseline: SavedTables | None = None
         self.remarks: list[str] = []
-        self._patience = patience
+        self._patience = timeout
         self._files = FileKeeper()
         self._path: Path | None = None
         self._stamps: dict[Path, Stamp] = {}
-        self._saved: dict[Path, Kept] = {}
+        self._saved: dict[Path, SavedTables] = {}
         self._overdue = False  # a file has not answered within the patience, so sweeps no longer wait for it
         self._late = False  # tables were published while a read was pending, so its answer is outdated
 
@@ -51,8 +51,8 @@ class State:
 
     def take_remarks(self) -> list[str]:
         """Return the pending lines for OpenSM's log, and clear them."""
-        told, self.remarks = self.remarks, []
-        return told
+        report, self.remarks = self.remarks, []
+        return report
 
     def refresh(self, path: Path | None, *, threads: int) -> None:
         """Read the state files if another process has written them since.
@@ -68,8 +68,8 @@ class State:
         if path is None:
             return
         if self._files.waiting is None:
-            for place in (path, baseline_path(path)):
-                self._files.look(place.as_posix(), self._stamps.get(place))
+            for folder in (path, baseline_path(path)):
+                self._files.inspect(folder.as_posix(), self._stamps.get(folder))
         self._collect(path, threads)
 
     def _collect(self, path: Path, threads: int) -> None:
@@ -87,39 +87,39 @@ class State:
         self._late = silent and self._late
 
     def _take(self, reply: Reply, threads: int) -> None:
-        place = Path(reply.path)
+        folder = Path(reply.path)
         if reply.stamp is None:
-            self._stamps.pop(place, None)
-            self._saved.pop(place, None)
+            self._stamps.pop(folder, None)
+            self._saved.pop(folder, None)
         else:
-            self._stamps[place] = reply.stamp
+            self._stamps[folder] = reply.stamp
         if reply.problem:
             doing = "ignored" if reply.kind == "look" else "not saved"
-            self.remarks.append(f"state {doing}: {place}: {reply.problem}")
+            self.remarks.append(f"state {doing}: {folder}: {reply.problem}")
         if reply.content is not None:
-            self._read(place, reply.content, threads)
+            self._read(folder, reply.content, threads)
 
-    def _read(self, place: Path, content: int, threads: int) -> None:
+    def _read(self, folder: Path, content: int, threads: int) -> None:
         """Replace the tables in memory by those of a file; ``content``: descriptor of a copy of the file."""
         with os.fdopen(content, "rb") as file:
             file.seek(0)
-            self._saved.pop(place, None)
+            self._saved.pop(folder, None)
             if self._late:
-                self.remarks.append(f"state ignored: {place}: it came after tables had been published")
+                self.remarks.append(f"state ignored: {folder}: it came after tables had been published")
                 return
             try:
-                kept = read_state(place, threads=threads, file=file)
+                kept = read_state(folder, threads=threads, file=file)
             except IbnueError as problem:
                 self.remarks.append(f"state ignored: {problem}")
                 return
-        self._saved[place] = kept
-        if place == self._path:
+        self._saved[folder] = kept
+        if folder == self._path:
             self.last = kept
-            self.remarks.append(f"state taken from {place}")
+            self.remarks.append(f"state taken from {folder}")
         else:
             self.baseline = kept
 
-    def before(self, engine: str, options: str, fabric: Fabric) -> Kept | None:
+    def before(self, engine: str, options: str, fabric: Fabric) -> SavedTables | None:
         """Return the last tables if they are of this subnet, engine and options; otherwise None, with a log line."""
         last = self.last
         if last is None:
@@ -135,13 +135,13 @@ class State:
         self.remarks.append(f"state ignored: {why}")
         return None
 
-    def baseline_of(self, kept: Kept) -> Kept | None:
+    def baseline_of(self, kept: SavedTables) -> SavedTables | None:
         """Return the baseline tables if subnet, engine and options are those of ``kept``, else None."""
         baseline = self.baseline
         same = baseline is not None and baseline.engine == kept.engine and baseline.options == kept.options
         return baseline if baseline is not None and same and fits(baseline, kept.fabric) else None
 
-    def put(self, kept: Kept, *, reset: bool) -> None:
+    def put(self, kept: SavedTables, *, reset: bool) -> None:
         """Store published tables.
 
         They become the baseline tables if ``reset`` is set, if there are none, or if the fabric has grown.
@@ -150,7 +150,7 @@ class State:
         if last is not None and _same(last, kept):
             kept = last  # the same object, so that it is not written again
         baseline = self.baseline_of(kept)
-        if reset or baseline is None or _grown(baseline.fabric, kept.fabric):
+        if reset or baseline is None or _is_extended(baseline.fabric, kept.fabric):
             self.baseline = kept
         self.last = kept
         self._late = self._files.waiting == "look"
@@ -159,29 +159,29 @@ class State:
         """Request writes of the tables that are not in the files yet."""
         if self._path is None:
             return
-        for place, kept in ((self._path, self.last), (baseline_path(self._path), self.baseline)):
-            if kept is None or self._saved.get(place) is kept:
+        for folder, kept in ((self._path, self.last), (baseline_path(self._path), self.baseline)):
+            if kept is None or self._saved.get(folder) is kept:
                 continue
             content = os.memfd_create("ibnue-state", os.MFD_CLOEXEC)
             with os.fdopen(content, "wb", closefd=False) as file:
                 save_state(file, kept)
-            self._files.put(place.as_posix(), content)
-            self._saved[place] = kept
+            self._files.put(folder.as_posix(), content)
+            self._saved[folder] = kept
 
     def end(self) -> None:
         """End the file process."""
         self._files.end()
 
 
-def _same(one: Kept, other: Kept) -> bool:
+def _same(one: SavedTables, other: SavedTables) -> bool:
     return (
         one.routing is other.routing
-        and one.held is other.held is None
+        and one.deferred is other.deferred is None
         and (one.engine, one.options, one.fabric.digest) == (other.engine, other.options, other.fabric.digest)
     )
 
 
-def _grown(baseline: Fabric, fabric: Fabric) -> bool:
+def _is_extended(baseline: Fabric, fabric: Fabric) -> bool:
     """Return whether a fabric has grown: all switches, inter-switch cables and end ports of ``baseline``, and more."""
     if baseline.digest == fabric.digest:
         return False

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from osm_plugin.rounds import Change, judged_tables
-from routing.deadlock.stages import Stages
+from osm_plugin.staged_update import Change, checked_tables
 from routing.deadlock.transition import Transition, extent, prove_transition
 from routing.deadlock.update_plan import BLOCK
+from routing.deadlock.update_schedule import UpdateSchedule
 from routing.fabric import NO_PORT
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 MOST_ROUNDS = 8
 """Maximum number of rounds in the search for a safe order, which limits the CPU time taken from the next sweep."""
@@ -27,14 +27,14 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
     unknown = change.base.describe_unknown(change.after.fabric)
     if unknown:
         return f"transition not judged: {unknown}"
-    if change.stages is not None:
-        return _staged(change, change.stages)
-    old, new, lost = judged_tables(change.base)
+    if change.schedule is not None:
+        return _describe_rounds(change, change.schedule)
+    old, new, lost = checked_tables(change.base)
     small = new.lft.size <= MOST_DRAINED
     most, drain = (0, False) if change.any_sls else (MOST_ROUNDS, small)
     fabric = change.base.fabric
     found = prove_transition(fabric, old, new, lost=lost, rounds=most, drain=drain, threads=threads)
-    if not (found.entries or found.levels or found.lanes):
+    if not (found.entries or found.sls_differ or found.sl2vl_differ):
         return None
     if change.any_sls and found.verdict != "any-order":
         why = "the SLs in use are not known, and with some there may be a credit loop while tables are mixed"
@@ -49,42 +49,42 @@ def _assumed(change: Change) -> list[str]:
     return []
 
 
-def _staged(change: Change, stages: Stages) -> str | None:
-    if not len(stages.lid):
+def _describe_rounds(change: Change, schedule: UpdateSchedule) -> str | None:
+    if not len(schedule.lid):
         return None
     old = change.base.routing
-    blocks = np.unique(stages.switch << 16 | stages.lid // BLOCK)
-    dropped = int(np.count_nonzero(old.lft[stages.switch, stages.lid] == NO_PORT))
+    blocks = np.unique(schedule.switch << 16 | schedule.lid // BLOCK)
+    dropped = int(np.count_nonzero(old.lft[schedule.switch, schedule.lid] == NO_PORT))
     verdict = "any-order: no mixture of the tables has a credit loop"
-    if len(stages) > 1:
-        between = "packets leave" if stages.wait_from else "switches acknowledge"
-        verdict = f"in rounds: none of {len(stages)} has a credit loop, as {between} between them"
-    lids = len(np.unique(stages.lid))
-    lines = [f"transition {verdict}", *_assumed(change), extent(len(stages.lid), lids, len(blocks))]
+    if len(schedule) > 1:
+        between = "packets leave" if schedule.first_draining_round else "switches acknowledge"
+        verdict = f"in rounds: none of {len(schedule)} has a credit loop, as {between} between them"
+    lids = len(np.unique(schedule.lid))
+    lines = [f"transition {verdict}", *_assumed(change), extent(len(schedule.lid), lids, len(blocks))]
     if dropped:
         lines.append(_dropping(dropped))
-    if stages.drained:
-        lines.append(f"{number_of(stages.drained, 'old entry')} out of use for a while, as no mixture is safe")
+    if schedule.drained:
+        lines.append(f"{count_noun(schedule.drained, 'old entry')} out of use for a while, as no mixture is safe")
     return "; ".join(lines)
 
 
 def _details(found: Transition) -> list[str]:
-    told = [extent(found.entries, found.lids, found.blocks)]
-    if found.levels or found.lanes:
-        told.append(" and ".join(["SLs"] * found.levels + ["SL2VL"] * found.lanes) + " change")
+    report = [extent(found.entries, found.lids, found.blocks)]
+    if found.sls_differ or found.sl2vl_differ:
+        report.append(" and ".join(["SLs"] * found.sls_differ + ["SL2VL"] * found.sl2vl_differ) + " change")
     if found.loop is not None:
         channels = [f"{turn.turn.switch} port {turn.turn.port}" for turn in found.loop.turns[:4]]
         more = ", ..." if len(found.loop) > len(channels) else ""
-        told.append(
-            f"credit loop of {number_of(len(found.loop), 'channel')} while tables are mixed:"
+        report.append(
+            f"credit loop of {count_noun(len(found.loop), 'channel')} while tables are mixed:"
             f" {', '.join(channels)}{more}"
         )
     if found.circling:
-        told.append(f"packets for {number_of(found.circling, 'LID')} may circle meanwhile")
+        report.append(f"packets for {count_noun(found.circling, 'LID')} may circle meanwhile")
     if found.drops.old:
-        told.append(_dropping(found.drops.old))
-    return told
+        report.append(_dropping(found.drops.old))
+    return report
 
 
 def _dropping(entries: int) -> str:
-    return f"{number_of(entries, 'old entry drops', 'old entries drop')} packets until written"
+    return f"{count_noun(entries, 'old entry drops', 'old entries drop')} packets until written"

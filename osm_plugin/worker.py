@@ -22,11 +22,11 @@ import routing
 from osm_plugin.answer import SharedMemory
 from osm_plugin.build_info import protocol
 from osm_plugin.bundle_engine import plugin_engines
-from osm_plugin.judge import Judge
 from osm_plugin.last_good import from_message
-from osm_plugin.process_setup import die_with, limit_resources, plain_signals
+from osm_plugin.process_setup import exit_with_parent, limit_resources, reset_signals
 from osm_plugin.report import Reporter
 from osm_plugin.request_handler import PREFIX, RequestHandler
+from osm_plugin.transition_check import TransitionChecker
 from osm_plugin.worker_log import WorkerLog, next_message
 from routing.engines import ENGINES
 from routing.engines.base import Engine, EngineOptions
@@ -60,23 +60,23 @@ def warm(engines: Mapping[str, Engine]) -> None:
 def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog) -> None:
     """Answer requests until OpenSM closes the socket, and do deferred work between two requests."""
 
-    def tell(line: str) -> None:
+    def send(line: str) -> None:
         log.info(line)
         with suppress(OSError):  # OpenSM has exited
             link.send(json.dumps({"remark": line}).encode())
 
-    judge = Judge(tell)
+    checker = TransitionChecker(send)
     while message := next_message(link):
         request = json.loads(message)
         if "engine" in request:
             answer = handler.answer(request)
             for line in handler.take_lines():
-                tell(line)
+                send(line)
             link.send(json.dumps(answer).encode())
         else:
             handler.written(request.get("written", {}))
-        if (change := handler.settle()) is not None:
-            judge.put(change)
+        if (change := handler.finish_publication()) is not None:
+            checker.put(change)
         del change
         gc.collect()
         log.debug(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss} kB of memory at most so far")
@@ -92,9 +92,9 @@ def main(setup_text: str) -> int:
         ``path`` and ``config`` of the configuration.
     """
     setup = json.loads(setup_text)
-    plain_signals()
+    reset_signals()
     limit_resources()
-    die_with(int(setup["parent"]))
+    exit_with_parent(int(setup["parent"]))
     engines: dict[str, Engine] = dict(ENGINES)
     warm(engines)
     gc.disable()  # a collection can take longer than a sweep, so serve() collects when OpenSM has its answer

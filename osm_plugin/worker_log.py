@@ -10,7 +10,7 @@ import traceback
 from contextlib import suppress
 
 from osm_plugin.config import LOG_LEVELS
-from routing.names import escaped
+from routing.names import escape_control
 
 LONGEST_MESSAGE = 1 << 16
 
@@ -52,7 +52,7 @@ class WorkerLog:
         if LOG_LEVELS.index(level) <= LOG_LEVELS.index(self.level):
             stamp = time.strftime("%Y-%m-%d %H:%M:%S")
             with suppress(OSError):  # a full disk must not stop the worker
-                print(f"{stamp} {level}: {escaped(line)}", file=sys.stderr, flush=True)  # noqa: T201
+                print(f"{stamp} {level}: {escape_control(line)}", file=sys.stderr, flush=True)  # noqa: T201
 
     def error(self, line: str) -> None:
         """Write a line about a failure."""

@@ -134,14 +134,14 @@ class WorkerProcess:
         if used != self._used:
             self._used, self._moved = used, now
 
-    def computes(self, patience: float) -> bool:
-        """Return whether the worker has used CPU time within the last ``patience`` seconds.
+    def computes(self, timeout: float) -> bool:
+        """Return whether the worker has used CPU time within the last ``timeout`` seconds.
 
         Only calls of :meth:`listen` sample the CPU time.  A process that is stopped, or that waits for a lock or for a
         hanging file system, uses none.
         """
         self.listen()
-        return self.alive and self._used is not None and time.monotonic() < self._moved + patience
+        return self.alive and self._used is not None and time.monotonic() < self._moved + timeout
 
     def _processor_time(self) -> int | None:
         """Return the CPU time of all threads in clock ticks; None if the process is stopped or gone."""
@@ -189,10 +189,10 @@ class WorkerProcess:
                 message = b""
         if not message:
             raise EOFError
-        said = json.loads(message)
-        if not isinstance(said, dict):
+        answer = json.loads(message)
+        if not isinstance(answer, dict):
             raise ValueError("no object")
-        return said
+        return answer
 
     def has_spoken(self, until: float = 0.0) -> bool:
         """Return whether a message or the end of the connection arrives before ``until`` (``time.monotonic()``)."""
@@ -214,7 +214,7 @@ class WorkerProcess:
         try:
             self.hello = self.receive(until)
         except EOFError:
-            raise EnvironmentProblem(f"the worker {self.obituary()} while it started") from None
+            raise EnvironmentProblem(f"the worker {self.exit_description()} while it started") from None
         except ValueError:
             raise EnvironmentProblem("the worker talked nonsense while it started") from None
         if self.hello is None:
@@ -228,17 +228,17 @@ class WorkerProcess:
                 "run 'ibnue plugin install' again, and start OpenSM again"
             )
 
-    def obituary(self) -> str:
+    def exit_description(self) -> str:
         """Describe how the process ended, with the last line of its log."""
         self._reaper.join(1.0)
         code = self.process.returncode
         how = "closed its connection" if code is None else f"ended with status {code}"
         if code is not None and code < 0:
             how = f"was killed by signal {-code}"
-        last = self._last_words()
+        last = self._log_tail()
         return f"{how} ({last})" if last else how
 
-    def _last_words(self) -> str:
+    def _log_tail(self) -> str:
         if self._log_path is None:
             return ""
         try:
@@ -249,8 +249,8 @@ class WorkerProcess:
         except OSError:
             return ""
         # Lines of level info and debug report normal work, not the cause of death.
-        told = (line.strip()[:300] for line in reversed(lines) if line.strip())
-        return next((line for line in told if not _REPORTED.match(line)), "")
+        summary = (line.strip()[:300] for line in reversed(lines) if line.strip())
+        return next((line for line in summary if not _REPORTED.match(line)), "")
 
     def end(self) -> None:
         """Kill the process if it still runs, and close the socket and the shared memory."""

@@ -10,10 +10,10 @@ from routing.fabric import Fabric
 
 def old_rows(old_fabric: Fabric, fabric: Fabric) -> npt.NDArray[np.int32]:
     """Return int32[S], the row in an earlier fabric of each present switch, -1 for a new one."""
-    place = np.searchsorted(old_fabric.switch_guid, fabric.switch_guid)
-    known = place < old_fabric.switches
-    known[known] = old_fabric.switch_guid[place[known]] == fabric.switch_guid[known]
-    return np.where(known, place, -1).astype(np.int32)
+    position = np.searchsorted(old_fabric.switch_guid, fabric.switch_guid)
+    known = position < old_fabric.switches
+    known[known] = old_fabric.switch_guid[position[known]] == fabric.switch_guid[known]
+    return np.where(known, position, -1).astype(np.int32)
 
 
 def channel_numbers(fabric: Fabric, base: Fabric) -> npt.NDArray[np.int32]:

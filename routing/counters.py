@@ -20,7 +20,7 @@ _FULL, _LARGEST = (1 << 64) - 1, (1 << 63) - 1
 """Saturated 64-bit counter, also returned by ports that do not count; and the largest value that is stored."""
 _EXTENDED = 0x0600
 """Bits of CapMask for PortCountersExtended (IsExtendedWidthSupported, IsExtendedWidthSupportedNoIETF)."""
-STANDS = 100
+STALLED = 100
 """Waiting ticks per word sent from which a port counts as stalled: even then it sends management packets on VL 15."""
 
 _GUID = re.compile(r"^Guid:\.*(0x[0-9a-fA-F]+)$", re.MULTILINE)
@@ -30,7 +30,7 @@ Run = Callable[[Sequence[str]], str]
 
 
 @dataclass(frozen=True, eq=False)
-class Readings:
+class CounterDeltas:
     """Counters of the out-ports of channels, or their increments.
 
     Attributes
@@ -50,13 +50,13 @@ class Readings:
     xmit_data: npt.NDArray[np.int64]
     full: npt.NDArray[np.bool_]
 
-    def since(self, before: Readings) -> Readings:
+    def since(self, before: CounterDeltas) -> CounterDeltas:
         """Return the increments since earlier readings of the channels; a decreased counter was reset in between."""
 
         def added(now: npt.NDArray[np.int64], then: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
             return np.where(now < then, now, now - then)
 
-        return Readings(
+        return CounterDeltas(
             self.channel,
             added(self.hoq_discards, before.hoq_discards),
             added(self.xmit_wait, before.xmit_wait),
@@ -67,18 +67,18 @@ class Readings:
     @property
     def suspected(self) -> npt.NDArray[np.int32]:
         """Channels, ascending, that discarded packets at the head of a queue, or waited and sent next to nothing."""
-        return np.sort(self.channel[(self.hoq_discards > 0) | (self._waited & ~self.full[2])])
+        return np.sort(self.channel[(self.hoq_discards > 0) | (self._rate_of_waits & ~self.full[2])])
 
     @property
-    def unjudged(self) -> npt.NDArray[np.int32]:
+    def unclassified(self) -> npt.NDArray[np.int32]:
         """Channels, ascending, that are not suspected but might be if their saturated counters could count on."""
         dropped = self.full[0] | (self.hoq_discards > 0)
-        maybe = dropped | self.full[1] | self._waited
+        maybe = dropped | self.full[1] | self._rate_of_waits
         return np.setdiff1d(self.channel[maybe], self.suspected)
 
     @property
-    def _waited(self) -> npt.NDArray[np.bool_]:
-        return (self.xmit_wait > 0) & (self.xmit_wait // STANDS >= self.xmit_data)
+    def _rate_of_waits(self) -> npt.NDArray[np.bool_]:
+        return (self.xmit_wait > 0) & (self.xmit_wait // STALLED >= self.xmit_data)
 
 
 def check_lids(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> None:
@@ -103,7 +103,7 @@ def check_lids(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> Non
             )
 
 
-def read_channels(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> Readings:
+def read_channels(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> CounterDeltas:
     """Read the counters of channels with perfquery.
 
     Parameters
@@ -133,7 +133,7 @@ def read_channels(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> 
         for number in at.tolist():
             for row, counter in enumerate(COUNTERS):
                 values[row, number], full[row, number] = found[int(port[number])][counter]
-    return Readings(channels, values[0], values[1], values[2], full)
+    return CounterDeltas(channels, values[0], values[1], values[2], full)
 
 
 def _switch_counters(lid: str, ports: list[int], run: Run) -> dict[int, dict[str, tuple[int, bool]]]:
@@ -148,14 +148,14 @@ def _switch_counters(lid: str, ports: list[int], run: Run) -> dict[int, dict[str
     for port in ports:
         drops = parse_counters(run(["perfquery", "--xmtdisc", lid, str(port)]), [port], discards)
         narrow = {**plain[port], **drops[port]}
-        told = {name: (narrow[name], narrow[name] >= (1 << _WIDTH[name]) - 1) for name in COUNTERS}
+        values = {name: (narrow[name], narrow[name] >= (1 << _WIDTH[name]) - 1) for name in COUNTERS}
         wider = {name: value for name, value in extended.get(port, {}).items() if name in COUNTERS}
-        told |= {name: (min(value, _LARGEST), value >= _FULL) for name, value in wider.items()}
-        found[port] = told
+        values |= {name: (min(value, _LARGEST), value >= _FULL) for name, value in wider.items()}
+        found[port] = values
     return found
 
 
-def empty_counters(fabric: Fabric, found: Readings, run: Run) -> None:
+def empty_counters(fabric: Fabric, found: CounterDeltas, run: Run) -> None:
     """Reset the counters of channels with a saturated counter."""
     for channel in found.channel[found.full.any(axis=0)].tolist():
         where = [str(fabric.switch_lid[fabric.channels.src[channel]]), str(fabric.channels.port[channel])]

@@ -204,7 +204,7 @@ def compare(before: Tables, after: Tables, *, threads: int = 2) -> Difference:
     )
 
 
-def _blocks(held: npt.NDArray[np.uint8], after: Routing, row_after: npt.NDArray[np.int64]) -> tuple[int, int]:
+def _blocks(installed: npt.NDArray[np.uint8], after: Routing, row_after: npt.NDArray[np.int64]) -> tuple[int, int]:
     """Count the blocks of the tables `after`.
 
     Returns
@@ -212,15 +212,15 @@ def _blocks(held: npt.NDArray[np.uint8], after: Routing, row_after: npt.NDArray[
     filled : int
         Blocks with an entry.
     to_send : int
-        Blocks to be sent to switches with the entries `held` or without tables.
+        Blocks to be sent to switches with the entries `installed` or without tables.
     """
-    width = -(-max(held.shape[1], after.lft.shape[1]) // LFT_BLOCK) * LFT_BLOCK
+    width = -(-max(installed.shape[1], after.lft.shape[1]) // LFT_BLOCK) * LFT_BLOCK
     whole = np.full((2, len(after.lft), width), NO_PORT, np.uint8)
-    whole[0, row_after, : held.shape[1]] = held
+    whole[0, row_after, : installed.shape[1]] = installed
     whole[1, :, : after.lft.shape[1]] = after.lft
-    held, wanted = whole.reshape(2, len(after.lft), width // LFT_BLOCK, LFT_BLOCK)
+    installed, wanted = whole.reshape(2, len(after.lft), width // LFT_BLOCK, LFT_BLOCK)
     filled = (wanted != NO_PORT).any(axis=2)
-    return int(filled.sum()), int(((held != wanted).any(axis=2)).sum())
+    return int(filled.sum()), int(((installed != wanted).any(axis=2)).sum())
 
 
 def _missing(here: Tables, there: Tables) -> tuple[str, ...]:

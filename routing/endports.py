@@ -9,7 +9,7 @@ import numpy as np
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.names import guid_in, guids_text, labels_of
-from routing.numerals import decimal
+from routing.numerals import parse_decimal
 
 
 def find_endport(fabric: Fabric, word: str) -> tuple[int, int]:
@@ -36,7 +36,7 @@ def find_endport(fabric: Fabric, word: str) -> tuple[int, int]:
         No end port matches `word`, or more than one.
     """
     rows = [row for row, name in enumerate(fabric.endport_name) if name == word]
-    lid = decimal(word)
+    lid = parse_decimal(word)
     if not rows and lid is not None:
         row = int(fabric.lids.endport[lid]) if lid < len(fabric.lids) else -1
         if row < 0:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 
 class IbnueError(Exception):
@@ -90,7 +90,7 @@ class NotEnoughVLs(RoutingError):
     def __init__(self, needed: int, have: int) -> None:
         self.needed = needed
         self.have = have
-        super().__init__(f"{number_of(needed, 'VL is', 'VLs are')} needed, {have} may be used")
+        super().__init__(f"{count_noun(needed, 'VL is', 'VLs are')} needed, {have} may be used")
 
 
 class BrokenPromise(RoutingError):

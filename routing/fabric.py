@@ -182,9 +182,9 @@ class Fabric:
         src, dst = np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
         port, dst_port = np.concatenate([ports[:, 0], ports[:, 1]]), np.concatenate([ports[:, 1], ports[:, 0]])
         order = np.lexsort((port, src))
-        place = np.empty(len(order), np.int32)
-        place[order] = np.arange(len(order), dtype=np.int32)
-        other_way = np.roll(place, len(switch_link))
+        position = np.empty(len(order), np.int32)
+        position[order] = np.arange(len(order), dtype=np.int32)
+        other_path = np.roll(position, len(switch_link))
         src, dst, port = src[order].astype(np.int32), dst[order].astype(np.int32), port[order]
         at_port = np.full((self.switches, 256), -1, np.int32)
         at_port[src, port] = np.arange(len(src), dtype=np.int32)
@@ -195,7 +195,7 @@ class Fabric:
             dst=dst,
             port=port,
             dst_port=dst_port[order],
-            reverse=other_way[order],
+            reverse=other_path[order],
             capacity=self.link_capacity[link[order]],
             link=link[order],
             first=np.searchsorted(src, rows).astype(np.int32),

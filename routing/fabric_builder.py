@@ -18,21 +18,21 @@ import numpy as np
 from routing.errors import FabricError, InputWarning
 from routing.fabric import MAX_UNICAST_LID, Fabric, NodeKind
 from routing.lids import give_lids
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 MAX_SWITCH_PORTS = 254
 PERMISSIVE_LID = 0xFFFF
 """LID of a port that no subnet manager has configured yet."""
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Origin of a part: a file and a line in it."""
 
     path: str | Path | None = None
     line: int | None = None
 
 
-NOWHERE = Place()
+NOWHERE = Location()
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class _Device:
     guid: int
     name: str
     ports: int
-    place: Place
+    location: Location
     number: int = -1
 
 
@@ -50,7 +50,7 @@ class _Port:
     guid: int | None = None
     lid: int = 0
     lmc: int = 0
-    place: Place = NOWHERE
+    location: Location = NOWHERE
 
 
 class _Endport(NamedTuple):
@@ -61,7 +61,7 @@ class _Endport(NamedTuple):
     port: int
     lid: int
     lmc: int
-    place: Place
+    location: Location
 
 
 @dataclass
@@ -78,10 +78,17 @@ class FabricBuilder:
     _ports: dict[tuple[int, int], _Port] = field(default_factory=dict)
     _links: list[tuple[tuple[int, int], tuple[int, int], int, float]] = field(default_factory=list)
     _link_at: dict[tuple[int, int], int] = field(default_factory=dict)
-    _unreached: dict[tuple[int, int], Place] = field(default_factory=dict)
+    _unreached: dict[tuple[int, int], Location] = field(default_factory=dict)
 
     def add_device(
-        self, kind: NodeKind, guid: int, name: str, ports: int, place: Place = NOWHERE, *, unique_name: bool = False
+        self,
+        kind: NodeKind,
+        guid: int,
+        name: str,
+        ports: int,
+        location: Location = NOWHERE,
+        *,
+        unique_name: bool = False,
     ) -> int:
         """Add a switch, CA or router, and return its handle.
 
@@ -92,13 +99,13 @@ class FabricBuilder:
             of ports is invalid.
         """
         handle = len(self._devices)
-        self._check_guid(handle, guid, name, place)
+        self._check_guid(handle, guid, name, location)
         if unique_name and name in self._by_name:
-            raise self._error(f"there is a node {name!r} already", place, "rename one of the two")
+            raise self._error(f"there is a node {name!r} already", location, "rename one of the two")
         limit = MAX_SWITCH_PORTS if kind is NodeKind.SWITCH else 254
         if not 0 < ports <= limit:
-            raise self._error(f"{name!r} has {ports} ports", place, f"a node has 1 to {limit}")
-        self._devices.append(_Device(kind, guid, name, ports, place))
+            raise self._error(f"{name!r} has {ports} ports", location, f"a node has 1 to {limit}")
+        self._devices.append(_Device(kind, guid, name, ports, location))
         self._by_guid[guid] = handle
         self._by_name.setdefault(name, handle)
         return handle
@@ -111,7 +118,7 @@ class FabricBuilder:
         """Return the handle of the device with that node GUID, None if there is none."""
         return self._by_guid.get(guid)
 
-    def change_guid(self, device: int, guid: int, place: Place = NOWHERE) -> None:
+    def change_guid(self, device: int, guid: int, location: Location = NOWHERE) -> None:
         """Change the GUID of a device, and with it the port GUIDs that are derived from it.
 
         Raises
@@ -120,18 +127,18 @@ class FabricBuilder:
             The GUID is 0 or over 64 bits, or belongs to another device.
         """
         changed = self._devices[device]
-        self._check_guid(device, guid, changed.name, place)
+        self._check_guid(device, guid, changed.name, location)
         del self._by_guid[changed.guid]
         changed.guid = guid
         self._by_guid[guid] = device
 
-    def _check_guid(self, device: int, guid: int, name: str, place: Place) -> None:
+    def _check_guid(self, device: int, guid: int, name: str, location: Location) -> None:
         """Raise FabricError unless a device may have that node GUID."""
         if not 0 < guid < 1 << 64:
-            raise self._error(f"GUID {guid:#x} of {name!r} is no 64-bit GUID", place, "give it one from 1 to 2^64-1")
+            raise self._error(f"GUID {guid:#x} of {name!r} is no 64-bit GUID", location, "give it one from 1 to 2^64-1")
         if self._by_guid.get(guid, device) != device:
             other = self._devices[self._by_guid[guid]].name
-            raise self._error(f"GUID {guid:#x} of {name!r} belongs to {other!r} already", place, "GUIDs are unique")
+            raise self._error(f"GUID {guid:#x} of {name!r} belongs to {other!r} already", location, "GUIDs are unique")
 
     def described(self, device: int) -> tuple[NodeKind, str, int]:
         """Return the kind, name and number of ports of a device."""
@@ -139,7 +146,14 @@ class FabricBuilder:
         return known.kind, known.name, known.ports
 
     def set_port(
-        self, device: int, port: int, *, guid: int | None = None, lid: int = 0, lmc: int = 0, place: Place = NOWHERE
+        self,
+        device: int,
+        port: int,
+        *,
+        guid: int | None = None,
+        lid: int = 0,
+        lmc: int = 0,
+        location: Location = NOWHERE,
     ) -> None:
         """Set the port GUID, base LID and LMC of a port (port 0 for a switch).
 
@@ -154,33 +168,41 @@ class FabricBuilder:
         name = self._devices[device].name
         if not 0 <= port <= self._devices[device].ports:
             raise self._error(
-                f"{name!r} has no port {port}", place, f"its ports are 1 to {self._devices[device].ports}"
+                f"{name!r} has no port {port}", location, f"its ports are 1 to {self._devices[device].ports}"
             )
         if guid is not None and not 0 < guid < 1 << 64:
             raise self._error(
-                f"port GUID {guid:#x} of {name!r} is no 64-bit GUID", place, "give it one from 1 to 2^64-1"
+                f"port GUID {guid:#x} of {name!r} is no 64-bit GUID", location, "give it one from 1 to 2^64-1"
             )
         if lid == PERMISSIVE_LID:
-            self._unreached.setdefault((device, port), place)
+            self._unreached.setdefault((device, port), location)
             lid = lmc = 0
         if not 0 <= lmc <= 7:
-            raise self._error(f"LMC {lmc} of {name!r} is out of range", place, "LMC is 0 to 7")
+            raise self._error(f"LMC {lmc} of {name!r} is out of range", location, "LMC is 0 to 7")
         if lid and not 0 < lid <= lid + (1 << lmc) - 1 <= MAX_UNICAST_LID:
-            raise self._error(f"LID {lid:#x} of {name!r} is no unicast LID", place, "unicast LIDs are 1 to 0xBFFF")
+            raise self._error(f"LID {lid:#x} of {name!r} is no unicast LID", location, "unicast LIDs are 1 to 0xBFFF")
         if lid % (1 << lmc):
             raise self._error(
-                f"base LID {lid:#x} of {name!r} is not a multiple of 2^{lmc}", place, "align it to the LMC"
+                f"base LID {lid:#x} of {name!r} is not a multiple of 2^{lmc}", location, "align it to the LMC"
             )
-        known = self._ports.setdefault((device, port), _Port(place=place))
+        known = self._ports.setdefault((device, port), _Port(location=location))
         if known.lid and lid and known.lid != lid:
             raise self._error(
-                f"{name!r} port {port} has LID {lid} here and LID {known.lid} elsewhere", place, "one must go"
+                f"{name!r} port {port} has LID {lid} here and LID {known.lid} elsewhere", location, "one must go"
             )
         known.guid = guid if guid is not None else known.guid
         known.lid, known.lmc = (lid, lmc) if lid else (known.lid, known.lmc)
 
     def connect(
-        self, a: int, port_a: int, b: int, port_b: int, *, width: int = 4, speed: float = 2.5, place: Place = NOWHERE
+        self,
+        a: int,
+        port_a: int,
+        b: int,
+        port_b: int,
+        *,
+        width: int = 4,
+        speed: float = 2.5,
+        location: Location = NOWHERE,
     ) -> None:
         """Connect two ports by a cable.  The same cable may be stated again from its other end.
 
@@ -192,23 +214,23 @@ class FabricBuilder:
         """
         ends = (a, port_a), (b, port_b)
         if not (0 < width < 256 and 0.0 < speed < math.inf):
-            raise self._error(f"a {width}x link at {speed} Gb/s a lane", place, "links are 1x to 12x, SDR to XDR")
+            raise self._error(f"a {width}x link at {speed} Gb/s a lane", location, "links are 1x to 12x, SDR to XDR")
         for handle, port in ends:
             if not 1 <= port <= self._devices[handle].ports:
                 device = self._devices[handle]
-                raise self._error(f"{device.name!r} has no port {port}", place, f"its ports are 1 to {device.ports}")
+                raise self._error(f"{device.name!r} has no port {port}", location, f"its ports are 1 to {device.ports}")
         if ends[0] == ends[1]:
             raise self._error(
-                f"{self._devices[a].name!r} port {port_a} is cabled to itself", place, "a cable has two ends"
+                f"{self._devices[a].name!r} port {port_a} is cabled to itself", location, "a cable has two ends"
             )
         if ends[0] in self._link_at or ends[1] in self._link_at:
-            self._regard_again(ends, width, speed, place)
+            self._regard_again(ends, width, speed, location)
             return
         self._link_at[ends[0]] = self._link_at[ends[1]] = len(self._links)
         self._links.append((*ends, width, speed))
 
     def _regard_again(
-        self, ends: tuple[tuple[int, int], tuple[int, int]], width: int, speed: float, place: Place
+        self, ends: tuple[tuple[int, int], tuple[int, int]], width: int, speed: float, location: Location
     ) -> None:
         """Check that a cable on a used port is the one that is already there."""
         used = ends[0] if ends[0] in self._link_at else ends[1]
@@ -218,14 +240,14 @@ class FabricBuilder:
             raise self._error(
                 f"port {used[1]} of {self._devices[used[0]].name!r} is cabled to "
                 f"{self._devices[other[0]].name!r} port {other[1]} already",
-                place,
+                location,
                 "both ends of a cable must agree, and a port takes one cable",
             )
         if (known_width, known_speed) != (width, speed):
             raise self._error(
                 f"the cable at port {used[1]} of {self._devices[used[0]].name!r} runs at {width}x {speed} Gb/s here, "
                 f"and at {known_width}x {known_speed} Gb/s elsewhere",
-                place,
+                location,
                 "both ends of a cable must agree",
             )
 
@@ -291,7 +313,7 @@ class FabricBuilder:
         """Issue a warning with the number of ports that no subnet manager has configured."""
         if self._unreached:
             path = next(iter(self._unreached.values())).path
-            ports = number_of(len(self._unreached), "port has", "ports have")
+            ports = count_noun(len(self._unreached), "port has", "ports have")
             what = f"{ports} LID {PERMISSIVE_LID}: no subnet manager has reached them; taken as without a LID"
             warnings.warn(what if path is None else f"{path}: {what}", InputWarning, stacklevel=3)
 
@@ -301,13 +323,15 @@ class FabricBuilder:
             device = self._devices[handle]
             if device.kind is NodeKind.SWITCH:
                 continue
-            known = self._ports.get((handle, port)) or _Port(place=device.place)
+            known = self._ports.get((handle, port)) or _Port(location=device.location)
             guid = device.guid + port if known.guid is None else known.guid
             if guid >= 1 << 64:
                 raise self._error(
-                    f"the GUID of port {port} of {device.name!r} is over 64 bits", device.place, "state the port's GUID"
+                    f"the GUID of port {port} of {device.name!r} is over 64 bits",
+                    device.location,
+                    "state the port's GUID",
                 )
-            yield _Endport(guid, handle, port, known.lid, known.lmc, known.place)
+            yield _Endport(guid, handle, port, known.lid, known.lmc, known.location)
 
     def _numbered_links(self) -> Iterator[tuple[tuple[int, int], tuple[int, int], int, float]]:
         """Yield the cables by device number instead of handle, the lower end first."""
@@ -322,7 +346,7 @@ class FabricBuilder:
                 names = sorted(self._devices[endport.device].name for endport in (before, after))
                 raise self._error(
                     f"port GUID {after.guid:#x} belongs to {names[0]!r} and to {names[1]!r}",
-                    after.place,
+                    after.location,
                     "GUIDs are unique",
                 )
         for endport in endports:
@@ -331,7 +355,7 @@ class FabricBuilder:
                 names = [self._devices[endport.device].name, self._devices[owner].name]
                 raise self._error(
                     f"port GUID {endport.guid:#x} of {names[0]!r} is the GUID of switch {names[1]!r}",
-                    endport.place,
+                    endport.location,
                     "GUIDs are unique",
                 )
 
@@ -340,17 +364,17 @@ class FabricBuilder:
         for device in switches:
             port = self._ports.get((self._by_guid[device.guid], 0))
             if port is not None:
-                self._claim(owner, device.name, (port.lid, port.lmc), port.place)
+                self._claim(owner, device.name, (port.lid, port.lmc), port.location)
         for endport in endports:
-            self._claim(owner, self._devices[endport.device].name, (endport.lid, endport.lmc), endport.place)
+            self._claim(owner, self._devices[endport.device].name, (endport.lid, endport.lmc), endport.location)
 
-    def _claim(self, owner: dict[int, str], name: str, lids: tuple[int, int], place: Place) -> None:
+    def _claim(self, owner: dict[int, str], name: str, lids: tuple[int, int], location: Location) -> None:
         """Record a base LID and LMC for a device, and raise FabricError if one of the LIDs is taken."""
         for lid in range(lids[0], lids[0] + (1 << lids[1])) if lids[0] else ():
             if lid in owner:
-                raise self._error(f"LID {lid} belongs to {owner[lid]!r} and to {name!r}", place, "LIDs are unique")
+                raise self._error(f"LID {lid} belongs to {owner[lid]!r} and to {name!r}", location, "LIDs are unique")
             owner[lid] = name
 
     @staticmethod
-    def _error(problem: str, place: Place, remedy: str) -> FabricError:
-        return FabricError(problem, path=place.path, line=place.line, remedy=remedy)
+    def _error(problem: str, location: Location, remedy: str) -> FabricError:
+        return FabricError(problem, path=location.path, line=location.line, remedy=remedy)

@@ -113,7 +113,7 @@ class Flows:
         step = max(1, _FLOWS_AT_ONCE // len(self.endports))
         for first in range(0, patterns, step):
             last = min(first + step, patterns)
-            source, target = (self.endports[places] for places in pattern(first, last))
+            source, target = (self.endports[positions] for positions in pattern(first, last))
             # A source uses the destination's LID with offset (source row modulo number of LIDs): even, and no random
             # draw.
             lmc = self.fabric.endport_lmc[target].astype(np.int64)
@@ -142,9 +142,9 @@ class Flows:
 
     def shifts(self, steps: npt.NDArray[np.int64]) -> Places:
         """Return cyclic shifts: each end port sends to the one `step` positions after it."""
-        places = np.arange(len(self.endports))
-        target = (places[None, :] + steps[:, None]) % max(len(places), 1)
-        return np.broadcast_to(places, target.shape), target
+        positions = np.arange(len(self.endports))
+        target = (positions[None, :] + steps[:, None]) % max(len(positions), 1)
+        return np.broadcast_to(positions, target.shape), target
 
 
 def _check_lft(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> None:

@@ -10,7 +10,7 @@ _GUID = re.compile(r"(0[xX][0-9a-fA-F]{1,16})|.* \((0[xX][0-9a-fA-F]{1,16})\)", 
 _ENDS_IN_GUID = re.compile(r"(?:.* )?\(?(0x[0-9a-f]{16})\)?", re.ASCII | re.DOTALL)
 
 
-def escaped(text: str, may_stay: Callable[[str], bool] = str.isprintable) -> str:
+def escape_control(text: str, may_stay: Callable[[str], bool] = str.isprintable) -> str:
     r"""Return the text with escapes such as ``\n`` or ``\x1b`` for characters that ``may_stay`` rejects.
 
     By default every character that is not printable is escaped, so that a terminal shows the text as one line.

@@ -6,12 +6,12 @@ DIGITS = 18
 """Maximum number of digits, so that a number fits 64 bits.  Python itself rejects thousands of digits."""
 
 
-def decimal(text: str) -> int | None:
+def parse_decimal(text: str) -> int | None:
     """Parse a whole number of ASCII digits; None if the text is not one or has more than :data:`DIGITS` digits."""
     return int(text) if len(text) <= DIGITS and text.isascii() and text.isdecimal() else None
 
 
-def number_of(count: int, one: str, many: str | None = None) -> str:
+def count_noun(count: int, one: str, many: str | None = None) -> str:
     """Format a count with its noun: "1 switch", "2 switches"; ``many`` is the plural if it is irregular."""
     if count == 1:
         return f"1 {one}"
@@ -21,7 +21,7 @@ def number_of(count: int, one: str, many: str | None = None) -> str:
     return f"{count} {many}"
 
 
-def rate_of(count: int, seconds: float) -> str:
+def per_second(count: int, seconds: float) -> str:
     """Format a rate: "756 a second", or with one decimal below 10: "0.5 a second"."""
     rate = count / max(seconds, 1e-9)
     return f"{rate:.{0 if rate >= 10 else 1}f} a second"

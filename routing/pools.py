@@ -7,7 +7,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from queue import SimpleQueue
 from typing import Generic, ParamSpec, TypeVar
 
-from routing.processes import HeldSignals
+from routing.processes import DeferredSignals
 
 AHEAD = 2
 """Number of work items submitted per worker, so that no worker waits for the next one."""
@@ -17,7 +17,7 @@ Work = TypeVar("Work")
 Value = TypeVar("Value")
 
 
-class UnderWay(Generic[Work, Value]):
+class PendingFutures(Generic[Work, Value]):
     """Work items in progress, by their futures.
 
     Futures are used only while ``signals`` defers signal handlers.  A deferred signal is delivered while :meth:`wait`
@@ -30,7 +30,7 @@ class UnderWay(Generic[Work, Value]):
     """
 
     def __init__(self) -> None:
-        self.signals = HeldSignals()
+        self.signals = DeferredSignals()
         self._work: dict[Future[Value], Work] = {}
         self._finished: SimpleQueue[Future[Value]] = SimpleQueue()
 
@@ -44,7 +44,7 @@ class UnderWay(Generic[Work, Value]):
 
     def wait(self) -> list[tuple[Future[Value], Work]]:
         """Wait until at least one work item has finished; remove and return all finished items."""
-        with self.signals.heard():
+        with self.signals.delivered():
             found = [self._finished.get()]  # atomic, unlike the wait function of concurrent.futures
         while not self._finished.empty():
             found.append(self._finished.get())
@@ -69,7 +69,7 @@ def submit(
 
 def end(pool: ProcessPoolExecutor, *, now: bool) -> None:
     """Shut down a pool: ``now`` kills its processes, else they finish their current work."""
-    with HeldSignals():
+    with DeferredSignals():
         if now:  # ProcessPoolExecutor.kill_workers() needs Python 3.14
             for process in list((pool._processes or {}).values()):
                 process.kill()

@@ -44,7 +44,7 @@ def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
     return context
 
 
-def leave_with_parent(tidy: Callable[[], None] | None = None) -> None:
+def exit_with_parent(tidy: Callable[[], None] | None = None) -> None:
     """Prepare a worker process: ignore Ctrl-C, and exit when the parent has ended for any reason.
 
     Handlers that the parent installed for other signals are reset, so that these end the worker.  `tidy` is called when
@@ -66,14 +66,14 @@ def leave_with_parent(tidy: Callable[[], None] | None = None) -> None:
         threading.Thread(target=_follow, args=(wait,), daemon=True).start()
 
 
-class HeldSignals:
-    """Context manager that defers signal handlers until :meth:`heard` or until the context exits.
+class DeferredSignals:
+    """Context manager that defers signal handlers until :meth:`delivered` or until the context exits.
 
     An exception raised by a handler while :mod:`concurrent.futures` holds a lock leaves the lock taken, and the thread
     of the pool waits for it for ever.  Only the main thread receives signals; in other threads this does nothing.
     """
 
-    def __enter__(self) -> HeldSignals:
+    def __enter__(self) -> DeferredSignals:
         self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
         self._came: list[int] = []
         self._open = False
@@ -92,30 +92,30 @@ class HeldSignals:
             if signal.getsignal(number) == self._come:  # a delivered handler may have installed another one
                 signal.signal(number, handler)
         if error is None:
-            self._tell()
+            self._deliver()
 
     def _come(self, number: int, _: FrameType | None) -> None:
         self._came.append(number)
         if self._open:
-            self._tell()
+            self._deliver()
 
-    def _tell(self) -> None:
+    def _deliver(self) -> None:
         while self._came:
             number = self._came.pop(0)
             self._handlers[number](number, None)
 
     @contextlib.contextmanager
-    def heard(self) -> Iterator[None]:
+    def delivered(self) -> Iterator[None]:
         """Deliver signals at once while this thread only waits."""
         self._open = True
         try:
-            self._tell()
+            self._deliver()
             yield
         finally:
             self._open = False
 
 
-def ended(status: int) -> str:
+def describe_exit(status: int) -> str:
     """Describe the end of a process: "was killed by SIGKILL (out of memory?)", "ended with exit status 1"."""
     if status >= 0:
         return f"ended with exit status {status}"
@@ -134,10 +134,10 @@ def remove_folder(folder: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def leave_with(pid: int, tidy: Callable[[], None]) -> None:
+def exit_with_process(pid: int, tidy: Callable[[], None]) -> None:
     """Make this process exit when process `pid` (its parent) ends, after calling `tidy`.
 
-    This is for children started with :mod:`subprocess`; :func:`leave_with_parent` is for :mod:`multiprocessing`.
+    This is for children started with :mod:`subprocess`; :func:`exit_with_parent` is for :mod:`multiprocessing`.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -25,8 +25,8 @@ def _figure(unit: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class LevelUse:
-    """All-to-all load of the channels between two levels of a tree.
+class TierLoad:
+    """All-to-all load of the channels between two tiers of a tree.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Quality:
     shift_least: float = field(metadata=_figure("of the reference rate"))
     permutation_mean: float = field(metadata=_figure("of the reference rate"))
     permutation_least: float = field(metadata=_figure("of the reference rate"))
-    levels: tuple[LevelUse, ...] = field(metadata=_figure("flows on a channel"))
+    levels: tuple[TierLoad, ...] = field(metadata=_figure("flows on a channel"))
 
     def as_dict(self) -> dict[str, object]:
         """Return plain values for JSON; infinity (no channel carries traffic) and NaN become None."""
@@ -171,7 +171,7 @@ def measure(
         shift_least=_least(shift_least),
         permutation_mean=_mean_share(random_mean),
         permutation_least=_least(random_least),
-        levels=level_use(fabric, loads),
+        levels=tier_loads(fabric, loads),
     )
 
 
@@ -250,7 +250,7 @@ def bisection_share(
     return _mean_share(mean)
 
 
-def level_use(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[LevelUse, ...]:
+def tier_loads(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[TierLoad, ...]:
     """Return the load between levels, lowest first; level n is n channels from the nearest switch with end ports."""
     channels = fabric.channels
     level = _levels(fabric)
@@ -262,7 +262,7 @@ def level_use(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[LevelUse,
             part = loads[(low == depth) & (way == sign)]
             if part.size:
                 figures = _mean(part), float(part.max()), _deviation(part)
-                found.append(LevelUse(depth, direction, len(part), *figures))
+                found.append(TierLoad(depth, direction, len(part), *figures))
     return tuple(found)
 
 

@@ -29,18 +29,18 @@ def ring(lmc):
 
 
 def up_down(fabric, rank):
-    """Shortest ways that go up first, then down; where there are two, each of the LIDs of a CA gets another one."""
+    """Shortest paths that go up first, then down; where there are two, each of the LIDs of a CA gets another one."""
     names = [int(name[2:]) for name in fabric.switch_name]
     channels, lids = fabric.channels, fabric.lids
     lft = np.full((4, len(lids)), 255, np.uint8)
-    ways = nx.DiGraph()
+    paths = nx.DiGraph()
     for c in range(len(channels)):
         s, t = names[channels.src[c]], names[channels.dst[c]]
         down = rank[t] > rank[s]
-        ways.add_edge((s, down), (t, down), port=int(channels.port[c]))
+        paths.add_edge((s, down), (t, down), port=int(channels.port[c]))
         if down:
-            ways.add_edge((s, False), (t, True), port=int(channels.port[c]))
-    ways.add_edges_from(((s, False), (s, True), {"port": None}) for s in names)
+            paths.add_edge((s, False), (t, True), port=int(channels.port[c]))
+    paths.add_edges_from(((s, False), (s, True), {"port": None}) for s in names)
     for lid in np.flatnonzero(lids.switch >= 0).tolist():
         end = names[lids.switch[lid]]
         for row, start in enumerate(names):
@@ -50,10 +50,10 @@ def up_down(fabric, rank):
             firsts = sorted(
                 {
                     path[1][0] if path[1][0] != start else path[2][0]
-                    for path in nx.all_shortest_paths(ways, (start, False), (end, True))
+                    for path in nx.all_shortest_paths(paths, (start, False), (end, True))
                 }
             )
-            hops = {n: nx.shortest_path_length(ways, (n, False), (end, True)) for n in firsts}
+            hops = {n: nx.shortest_path_length(paths, (n, False), (end, True)) for n in firsts}
             firsts = [n for n in firsts if hops[n] == min(hops.values())]
             first = firsts[lid % len(firsts)]
             to = names.index(first)

@@ -1,4 +1,4 @@
-"""Histories of OpenSMs on one fabric, and what their logs say of each change held against the switches themselves."""
+"""Histories of OpenSMs on one fabric, and what their logs say of each change compared with the switches themselves."""
 
 import contextlib
 import random
@@ -9,8 +9,8 @@ from collections import Counter
 
 import networkx as nx
 import numpy as np
-from plugin_lab import unhurried
-from slow_mixed import mixed_slowly
+from plugin_lab import ample_timeouts
+from slow_mixed import transition_slowly
 from waiting import until
 
 from ibsim_fixtures import mad_client
@@ -34,7 +34,7 @@ class History:
     Attributes
     ----------
     counts
-        Steps, changes, and what was said of them.
+        Steps, changes, and what was reported about them.
     complaints
         Statements that are not true of the switches.
     """
@@ -83,7 +83,7 @@ class History:
         other = f"roots = ['{roots}']" if self.engine == "updn" else f"seed = {sum(map(ord, roots or ''))}"
         options = [other] * bool(roots) + ["vls = 15"] * broken
         text = [f"state_file = {name}", "round_wait = 0.02", f"[engine.{self.engine}]", *options]
-        (self.folder / f"ibnue{host}.toml").write_text(unhurried("\n".join(text) + "\n"))
+        (self.folder / f"ibnue{host}.toml").write_text(ample_timeouts("\n".join(text) + "\n"))
 
     def start(self, *, routing_engine=None, **options):
         """Start an OpenSM on the host, or give the one that runs another configuration; a sweep follows."""
@@ -140,7 +140,7 @@ class History:
             standby.wait_for(lambda events: any(e.kind is EventKind.HEAVY_SWEEP for e in events), what="a sweep")
         standby.wait_for(lambda events: any("Entering STANDBY" in e.text for e in events), what="STANDBY")
         self._opensm = standby
-        place = standby.mark()
+        position = standby.mark()
         with self.judged("hand over"):
             with standby.paused():
                 self.ibsim.run("sminfo")  # the master answers in turn, so it has answered the standby, too
@@ -150,7 +150,7 @@ class History:
                 master.stop()
                 if fault:
                     self.pull()
-            standby.wait_for_subnet_up(after=place)
+            standby.wait_for_subnet_up(after=position)
 
     def keep_state(self, path):
         """Copy the state file, once it is there."""
@@ -168,7 +168,7 @@ class History:
         host, engine = self._hosts[self._host], routing_engine or f"ibnue-{self.engine},no_fallback"
         return OpenSM(self.ibsim, routing_engine=engine, plugin=plugin, config=config, host=host, wait=wait)
 
-    # What is said, and what is so
+    # What is reported, and what is so
 
     @contextlib.contextmanager
     def judged(self, what):
@@ -222,7 +222,7 @@ class History:
         path.write_text(self.ibsim.run("ibnetdiscover"))
         fabric = read_fabric(path)
         free = nx.is_directed_acyclic_graph(
-            mixed_slowly(fabric, *self._routings(fabric, before, now, sls), replies=False, scope="endports")
+            transition_slowly(fabric, *self._routings(fabric, before, now, sls), replies=False, scope="endports")
         )
         self.counts["every mixture free of loops" if free else "a mixture has a loop"] += 1
         if kind == ANY_ORDER and not free:

@@ -11,15 +11,15 @@ def cables(lab):
 
 
 def walk_everything(lab, lmc=0):
-    """(dependency graphs of channels, ways that do not arrive) for traffic from every switch to every LID.
+    """(dependency graphs of channels, paths that do not arrive) for traffic from every switch to every LID.
 
     The graphs: "all"; "endports", without what switches send to switches; "cas", from CA to CA only.
     """
     cable = cables(lab)
     tables = lab.switch_lfts()
-    places = [(owner.kind, _near(cable, owner)) for owner in lab.owners()]
-    with_cas = {switch for kind, switch in places if kind == "CA"}
-    with_endports = {switch for kind, switch in places if kind != "SW"}
+    positions = [(owner.kind, _near(cable, owner)) for owner in lab.owners()]
+    with_cas = {switch for kind, switch in positions if kind == "CA"}
+    with_endports = {switch for kind, switch in positions if kind != "SW"}
     graphs, lost = {scope: nx.DiGraph() for scope in ("all", "endports", "cas")}, []
     for owner in lab.owners():
         for lid in range(owner.lid, owner.lid + (1 if owner.kind == "SW" else 1 << lmc)):
@@ -41,7 +41,7 @@ def _near(cable, owner):
 
 
 def _follow(cable, tables, switch, lid, owner):
-    """(channels on the way, what is wrong with it or None)."""
+    """(channels on the path, what is wrong with it or None)."""
     channels, here, seen = [], switch, set()
     while here not in seen:
         seen.add(here)

@@ -38,32 +38,32 @@ def sweep_with_stopped_worker(lab, *cable):
 
     The fabric is as it was, unless a cable is named that is to be pulled.
     """
-    worker, place = worker_of(lab), lab.opensm.mark()
+    worker, position = worker_of(lab), lab.opensm.mark()
     os.kill(worker, signal.SIGSTOP)
     if cable:
         lab.ibsim.unlink(*cable)
     lab.opensm.signal(signal.SIGHUP)
     lab.opensm.wait_for(
-        lambda events: any(event.kind is EventKind.ROUTING for event in events), what="routing", after=place
+        lambda events: any(event.kind is EventKind.ROUTING for event in events), what="routing", after=position
     )
-    return place, worker
+    return position, worker
 
 
-def said(lab, pattern):
+def logged(lab, pattern):
     """Every match in OpenSM's log."""
     return re.findall(pattern, lab.opensm.log_path.read_text())
 
 
-def unhurried(toml):
+def ample_timeouts(toml):
     """A configuration in which a worker may take its time, and asks for no sweep, unless it says otherwise."""
     usual = {"start_deadline": AMPLE, "deadline": AMPLE, "rebalance": 0}
-    told = [f"{key} = {value}\n" for key, value in usual.items() if not re.search(rf"^{key}\b", toml, re.M)]
-    return "".join(told) + toml
+    reported = [f"{key} = {value}\n" for key, value in usual.items() if not re.search(rf"^{key}\b", toml, re.M)]
+    return "".join(reported) + toml
 
 
 def comes_up(lab, pattern):
     """Wait for what the worker says when it has thought about it, and OpenSM logs as a sweep begins or ends."""
-    return until(lambda: said(lab, pattern) or (lab.opensm.resweep() and said(lab, pattern)))
+    return until(lambda: logged(lab, pattern) or (lab.opensm.resweep() and logged(lab, pattern)))
 
 
 def expected_lfts(fabric, routing):

@@ -1,4 +1,4 @@
-"""Requests to the worker, laid out as the shim lays them."""
+"""Requests to the worker, arranged as the shim arranges them."""
 
 import numpy as np
 
@@ -26,37 +26,43 @@ def arrays_of(fabric):
     return device, endport, cable, switches
 
 
-def lay(fabric, memory, *, sequence=7, conf="", data_vls=8, throttled=(), sick=(), held=None):
-    """Write a request as the shim does; where the answer may begin.  ``held``: tables of the switches that it names."""
+def write_request(fabric, memory, *, sequence=7, conf="", data_vls=8, throttled=(), sick=(), installed=None):
+    """Write a request as the shim does; where the answer may begin.  ``installed``: tables of the switches that it
+    names.
+    """
     device, endport, cable, switches = arrays_of(fabric)
     head = np.zeros(1, REQUEST)
     head["magic"], head["sequence"], head["switches"], head["data_vls"] = (
         REQUEST_MAGIC, sequence, switches, data_vls,
     )  # fmt: skip
     cable["throttled"][list(throttled)], cable["sick"][list(sick)] = 1, 1
-    place = REQUEST.itemsize
+    position = REQUEST.itemsize
     for name, part in (("device", device), ("endport", endport), ("cable", cable)):
-        head[f"{name}_at"], head[f"{name}s"] = place, len(part)
-        place += part.nbytes
-    text, at = conf.encode(), -(-place // 8) * 8
+        head[f"{name}_at"], head[f"{name}s"] = position, len(part)
+        position += part.nbytes
+    text, at = conf.encode(), -(-position // 8) * 8
     head["conf_at"], head["conf_bytes"] = at, len(text)
-    place, parts = -(-(at + len(text)) // 8) * 8, []
-    if held is not None:
-        for name, part in (("top_at", held.top), ("known_at", held.known.astype(np.uint8)), ("lft_at", held.lft)):
-            head[name] = place
-            place += part.nbytes
+    position, parts = -(-(at + len(text)) // 8) * 8, []
+    if installed is not None:
+        for name, part in (
+            ("top_at", installed.top),
+            ("known_at", installed.known.astype(np.uint8)),
+            ("lft_at", installed.lft),
+        ):
+            head[name] = position
+            position += part.nbytes
             parts.append(part.tobytes())
-        head["lids"], head["served"] = held.lft.shape[1], {"ours": 1, "other": 2}.get(held.served, 0)
-    head["end"] = place
+        head["lids"], head["served"] = installed.lft.shape[1], {"ours": 1, "other": 2}.get(installed.served, 0)
+    head["end"] = position
     data = b"".join(part.tobytes() for part in (head, device, endport, cable)).ljust(at, b"\0") + text
     data = b"".join([data.ljust(-(-len(data) // 8) * 8, b"\0"), *parts])
     memory.view(len(data))[: len(data)] = data
-    return -(-place // PAGE) * PAGE
+    return -(-position // PAGE) * PAGE
 
 
-def lay_with_tables(fabric, lft, memory, **request):
+def write_request_with_tables(fabric, lft, memory, **request):
     """A request with forwarding tables behind it, as policies.c writes it."""
-    lay(fabric, memory, **request)
+    write_request(fabric, memory, **request)
     head = np.frombuffer(memory.view()[: REQUEST.itemsize], REQUEST)[0]
     at = -(-(int(head["conf_at"]) + int(head["conf_bytes"])) // 8) * 8
     extra = np.zeros(1, POLICY_REQUEST)

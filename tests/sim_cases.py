@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from routing.simulate.dimension_order import dimension_order
+from routing.simulate.handmade import endport_of, lid_of, literal_fabric, tables_from_paths
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import Remedies, Switching
 from routing.simulate.run import simulate
 from routing.simulate.traffic import Flow, Traffic
-from routing.simulate.ways import endport_of, lid_of, small_fabric, tables_of_ways
 from routing.topologies import generate
 
 PACKET = 32
@@ -22,42 +22,42 @@ def cycles(buffer, *, wire=1, switch=0):
     return Timing(tick=1.0, wire=wire, switch=switch, block=1.0, buffer=buffer)
 
 
-def flows_along(fabric, ways, **how):
+def flows_along(fabric, paths, **how):
     return Traffic(
-        tuple(Flow(endport_of(fabric, way[0]), (lid_of(fabric, way[-1]),), **how) for way in ways),
+        tuple(Flow(endport_of(fabric, path[0]), (lid_of(fabric, path[-1]),), **how) for path in paths),
         how.get("bytes", 2048),
     )
 
 
 def fig4(extra):
-    """The ring of four with a host each: fabric, routing, ways."""
+    """The ring of four with a host each: fabric, routing, paths."""
     cas = {f"h{name}": name for name in RING} | ({"x": "22"} if extra else {})
     # The order of ports decides whose turn is first: at 22 its host's, the ring's, that of the second host.
     cables = [("h22", "22"), *((RING[n], RING[(n + 1) % 4]) for n in range(4))]
-    fabric = small_fabric("ring", RING, cables, cas)
-    ways = [(f"h{RING[n]}", RING[n], RING[(n + 1) % 4], RING[(n + 2) % 4], f"h{RING[(n + 2) % 4]}") for n in range(4)]
+    fabric = literal_fabric("ring", RING, cables, cas)
+    paths = [(f"h{RING[n]}", RING[n], RING[(n + 1) % 4], RING[(n + 2) % 4], f"h{RING[(n + 2) % 4]}") for n in range(4)]
     if extra:
-        ways.append(("x", "22", "11", "23", "h23"))
-    return fabric, tables_of_ways(fabric, ways, fill=True), ways
+        paths.append(("x", "22", "11", "23", "h23"))
+    return fabric, tables_from_paths(fabric, paths, fill=True), paths
 
 
 def fig4_simulation(extra, packets, *, switching=PLAIN, remedies=NOTHING, wire=1, **how):
-    fabric, routing, ways = fig4(extra)
+    fabric, routing, paths = fig4(extra)
     network = build_network(fabric, routing, cycles(PACKET, wire=wire))
     room = np.full_like(network.arrays.buffer, packets * PACKET)  # more than InfiniBand's 2048 blocks, too
     network = replace(network, arrays=replace(network.arrays, buffer=room))
-    return simulate(network, flows_along(fabric, ways, **how), switching=switching, remedies=remedies)
+    return simulate(network, flows_along(fabric, paths, **how), switching=switching, remedies=remedies)
 
 
 def pause_ring(flows, room, *, wire=16, switch=1, **how):
     """The ring of four of scenario 4 (two flows) or 5 (three), with buffers of so many blocks: network and traffic."""
     switches = ("S1", "S2", "S3", "S4")
     cas = {"a": "S1", "c": "S3", "e": "S2", "to_f": "S4", "to_g": "S2", "to_b": "S3"}
-    ways = [("a", *switches, "to_f"), ("c", "S3", "S4", "S1", "S2", "to_g"), ("e", "S2", "S3", "to_b")][:flows]
-    fabric = small_fabric("ring", switches, [(switches[n], switches[(n + 1) % 4]) for n in range(4)], cas)
-    network = build_network(fabric, tables_of_ways(fabric, ways), cycles(PACKET, wire=wire, switch=switch))
+    paths = [("a", *switches, "to_f"), ("c", "S3", "S4", "S1", "S2", "to_g"), ("e", "S2", "S3", "to_b")][:flows]
+    fabric = literal_fabric("ring", switches, [(switches[n], switches[(n + 1) % 4]) for n in range(4)], cas)
+    network = build_network(fabric, tables_from_paths(fabric, paths), cycles(PACKET, wire=wire, switch=switch))
     room = np.full_like(network.arrays.buffer, room)  # more than InfiniBand's 2048 blocks, too
-    return replace(network, arrays=replace(network.arrays, buffer=room)), flows_along(fabric, ways, **how)
+    return replace(network, arrays=replace(network.arrays, buffer=room)), flows_along(fabric, paths, **how)
 
 
 PAUSE_LINKS = (("S1", "S2"), ("S2", "S3"), ("S3", "S4"), ("S4", "S1"), ("a", "S1"), ("c", "S3"))
@@ -67,13 +67,13 @@ PAUSE_LINKS = (("S1", "S2"), ("S2", "S3"), ("S3", "S4"), ("S4", "S1"), ("a", "S1
 def star(sources):
     """Some CAs that send to one, over one switch."""
     cas = {f"s{n}": "sw" for n in range(sources)} | {"sink": "sw"}
-    fabric = small_fabric("star", ["sw"], [], cas)
-    ways = [(f"s{n}", "sw", "sink") for n in range(sources)]
-    return fabric, tables_of_ways(fabric, ways), ways
+    fabric = literal_fabric("star", ["sw"], [], cas)
+    paths = [(f"s{n}", "sw", "sink") for n in range(sources)]
+    return fabric, tables_from_paths(fabric, paths), paths
 
 
 def torus_dor(k):
-    """A k x k torus with a CA each, by dimension order, ways over the dateline of a dimension on a VL of their own."""
+    """A k x k torus with a CA each, by dimension order, paths over the dateline of a dimension on a VL of their own."""
     fabric = generate("torus", [f"{k}x{k}"], cas=1)
     return fabric, dimension_order(fabric)
 
@@ -82,14 +82,14 @@ def fat_tree(down, spines):
     """Leaves with as many CAs as spines; up by the number of the destination modulo the number of spines."""
     cas = {f"h{n}": f"l{n // spines}" for n in range(down * spines)}
     switches = [*(f"l{n}" for n in range(down)), *(f"s{n}" for n in range(spines))]
-    fabric = small_fabric("tree", switches, [(f"l{a}", f"s{b}") for a in range(down) for b in range(spines)], cas)
-    ways = [
+    fabric = literal_fabric("tree", switches, [(f"l{a}", f"s{b}") for a in range(down) for b in range(spines)], cas)
+    paths = [
         (a, cas[a], b) if cas[a] == cas[b] else (a, cas[a], f"s{n % spines}", cas[b], b)
         for a in cas
         for n, b in enumerate(cas)
         if a != b
     ]
-    return fabric, tables_of_ways(fabric, ways)
+    return fabric, tables_from_paths(fabric, paths)
 
 
 ADAPTIVE = """

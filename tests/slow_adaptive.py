@@ -26,11 +26,11 @@ class SlowAdaptive(Sources):
         )
         self.at_port = {(s, int(p)): c for c, (s, p) in enumerate(zip(self.src, network.src_port, strict=True))}
         self.into = [
-            [lane for c in self.channels if self.src[c] == s for lane in self.lanes_of(self.reverse[c])]
+            [vc for c in self.channels if self.src[c] == s for vc in self.vcs_of(self.reverse[c])]
             for s in range(network.switches)
         ]
         room = network.buffer.reshape(-1).tolist()
-        self.lane = [
+        self.vc = [
             SimpleNamespace(
                 buffer=b, credits=b, held=0, flying=0, returning=0, queue=deque(), leaving=False, since=0, next_ping=0
             )
@@ -87,64 +87,64 @@ class SlowAdaptive(Sources):
                 (self.serve_switch if d < self.net.switches else self.serve_ca)(d)
         self.now = until
 
-    def credit(self, lane, blocks):
-        self.lane[lane].credits += blocks
-        self.lane[lane].returning -= blocks
+    def credit(self, vc, blocks):
+        self.vc[vc].credits += blocks
+        self.vc[vc].returning -= blocks
 
-    def show(self, lane):
-        self.lane[lane].leaving = False
-        self.lane[lane].since = self.now
+    def show(self, vc):
+        self.vc[vc].leaving = False
+        self.vc[vc].since = self.now
 
     def free_spare(self, switch):
         self.spare_state[switch] = "free"
 
     def arrive(self, packet):
-        if packet.lane is None:
+        if packet.vc is None:
             self.spare_state[self.dst[packet.channel]] = "ready"
             return
-        lane = self.lane[packet.lane]
-        lane.flying -= packet.blocks
-        lane.held += packet.blocks
-        if not lane.queue:
-            lane.since = self.now
-        lane.queue.append(packet)
+        vc = self.vc[packet.vc]
+        vc.flying -= packet.blocks
+        vc.held += packet.blocks
+        if not vc.queue:
+            vc.since = self.now
+        vc.queue.append(packet)
 
     def deliver(self, packet):
         flow = packet.flow
-        if packet.lane is not None:
-            self.lane[packet.lane].flying -= packet.blocks
-            self.lane[packet.lane].credits += packet.blocks
+        if packet.vc is not None:
+            self.vc[packet.vc].flying -= packet.blocks
+            self.vc[packet.vc].credits += packet.blocks
         flow.got_packets += 1
         flow.got_bytes += packet.bytes
         flow.latency += self.now - packet.born
         flow.in_network += self.now - packet.entered
         flow.worst = max(flow.worst, self.now - packet.born)
-        self.not_under_way(flow)
+        self.not_in_flight(flow)
         self.totals["delivered"] += 1
 
     # What is where.
 
-    def shown(self, lane):
-        return None if self.lane[lane].leaving or not self.lane[lane].queue else self.lane[lane].queue[0]
+    def shown(self, vc):
+        return None if self.vc[vc].leaving or not self.vc[vc].queue else self.vc[vc].queue[0]
 
-    def lanes_of(self, channel, vls=None):
+    def vcs_of(self, channel, vls=None):
         return range(channel * self.vls, channel * self.vls + (self.vls if vls is None else vls))
 
-    def lanes_into(self, switch):
+    def vcs_into(self, switch):
         return self.into[switch]
 
-    def home(self, packet):
+    def destination_switch(self, packet):
         return int(self.net.lid_switch[packet.lid])
 
-    def ways(self, switch, packet):
-        row = switch * self.net.switches + self.home(packet)
+    def paths(self, switch, packet):
+        row = switch * self.net.switches + self.destination_switch(packet)
         return [int(c) for c in self.opt.way[self.opt.way_first[row] : self.opt.way_first[row + 1]]]
 
     def marked(self, channel):
         mark = self.mark[channel]
         if mark is None or mark.until <= self.now:
             return None
-        waits = mark.packet is self.shown(mark.lane) or mark.packet is self.spare[self.src[channel]]
+        waits = mark.packet is self.shown(mark.vc) or mark.packet is self.spare[self.src[channel]]
         return mark if waits else None
 
     def kept(self, channel, packet):
@@ -153,70 +153,70 @@ class SlowAdaptive(Sources):
 
     # Choice.
 
-    def on_escape(self, lane):
+    def on_escape(self, vc):
         return (
-            lane is not None and lane % self.vls >= self.opt.adaptive_vls
-            and self.src[lane // self.vls] < self.net.switches
+            vc is not None and vc % self.vls >= self.opt.adaptive_vls
+            and self.src[vc // self.vls] < self.net.switches
         )  # fmt: skip
 
-    def escape(self, packet, lane, switch):
+    def escape(self, packet, vc, switch):
         port = int(self.net.lft[switch, packet.lid])
-        if self.on_escape(lane):
-            in_port, sl = int(self.net.dst_port[lane // self.vls]), packet.sl
+        if self.on_escape(vc):
+            in_port, sl = int(self.net.dst_port[vc // self.vls]), packet.sl
         else:
             in_port, sl = int(self.opt.enter_port[switch]), int(self.opt.enter_sl[switch, packet.lid])
         table = self.net.sl2vl
         vl = int(table[sl] if table.ndim == 1 else table[switch, in_port, port, sl])
         return self.at_port[switch, port] * self.vls + self.opt.adaptive_vls + vl, sl
 
-    def fits(self, lane, packet):
-        return self.busy[lane // self.vls] <= self.now and self.lane[lane].credits >= packet.blocks
+    def fits(self, vc, packet):
+        return self.busy[vc // self.vls] <= self.now and self.vc[vc].credits >= packet.blocks
 
-    def choose(self, packet, lane, switch):
-        """The lane to take and whether it is an escape lane, or None."""
-        if self.home(packet) == switch:
-            lanes = list(self.lanes_of(int(self.opt.lid_channel[packet.lid])))
+    def choose(self, packet, vc, switch):
+        """The VL to take and whether it is an escape VL, or None."""
+        if self.destination_switch(packet) == switch:
+            vcs = list(self.vcs_of(int(self.opt.lid_channel[packet.lid])))
         else:
-            ways = self.ways(switch, packet)
-            start = self.sends[switch] % len(ways)
-            free = [c for c in ways[start:] + ways[:start] if not self.kept(c, packet)]
-            stays = self.opt.stay and self.on_escape(lane)
-            lanes = [] if stays else [at for c in free for at in self.lanes_of(c, self.opt.adaptive_vls)]
-        lanes = [at for at in lanes if self.fits(at, packet)]
-        if lanes:
-            return max(lanes, key=lambda at: (self.lane[at].credits, -lanes.index(at))), None
-        if self.opt.scheme == ESCAPE and self.home(packet) != switch:
-            at, sl = self.escape(packet, lane, switch)
+            candidate = self.paths(switch, packet)
+            start = self.sends[switch] % len(candidate)
+            free = [c for c in candidate[start:] + candidate[:start] if not self.kept(c, packet)]
+            stays = self.opt.stay and self.on_escape(vc)
+            vcs = [] if stays else [at for c in free for at in self.vcs_of(c, self.opt.adaptive_vls)]
+        vcs = [at for at in vcs if self.fits(at, packet)]
+        if vcs:
+            return max(vcs, key=lambda at: (self.vc[at].credits, -vcs.index(at))), None
+        if self.opt.scheme == ESCAPE and self.destination_switch(packet) != switch:
+            at, sl = self.escape(packet, vc, switch)
             if self.fits(at, packet):
                 return at, sl
         return None
 
     def choose_saved(self, packet, switch):
-        if self.home(packet) == switch:
-            ways = [int(self.opt.lid_channel[packet.lid])]
+        if self.destination_switch(packet) == switch:
+            candidate = [int(self.opt.lid_channel[packet.lid])]
         else:
-            ways = self.ways(switch, packet)
-            start = self.sends[switch] % len(ways)
-            ways = [c for c in ways[start:] + ways[:start] if self.spare_state[self.dst[c]] == "free"]
-        return next((c for c in ways if self.busy[c] <= self.now), None)
+            candidate = self.paths(switch, packet)
+            start = self.sends[switch] % len(candidate)
+            candidate = [c for c in candidate[start:] + candidate[:start] if self.spare_state[self.dst[c]] == "free"]
+        return next((c for c in candidate if self.busy[c] <= self.now), None)
 
     # Moves.
 
-    def take(self, lane, end):
-        at = self.lane[lane]
+    def take(self, vc, end):
+        at = self.vc[vc]
         packet = at.queue.popleft()
         at.leaving = True
         at.held -= packet.blocks
         at.returning += packet.blocks
-        self.soon[end].append((self.show, lane))
-        self.soon[end + self.wire[lane // self.vls]].append((self.credit, lane, packet.blocks))
+        self.soon[end].append((self.show, vc))
+        self.soon[end + self.wire[vc // self.vls]].append((self.credit, vc, packet.blocks))
 
-    def send(self, packet, lane_in, channel, lane):
+    def send(self, packet, vl_in, channel, vc):
         switch = self.src[channel]
         ticks, self.carry[channel] = divmod(packet.bytes * int(self.net.cost[channel]) + self.carry[channel], 1 << 20)
         end = max(self.now + max(ticks, 1), packet.tail)
-        if lane_in is not None:
-            self.take(lane_in, end)
+        if vl_in is not None:
+            self.take(vl_in, end)
         elif switch < self.net.switches:
             self.spare[switch], self.spare_state[switch] = None, "leaving"
             self.soon[end + self.wire[channel]].append((self.free_spare, switch))
@@ -229,16 +229,16 @@ class SlowAdaptive(Sources):
         self.packets[channel] += 1
         self.sends[switch] += 1
         self.totals["hops"] += 1
-        if lane is not None:
-            self.lane[lane].credits -= packet.blocks
-            self.lane[lane].flying += packet.blocks
+        if vc is not None:
+            self.vc[vc].credits -= packet.blocks
+            self.vc[vc].flying += packet.blocks
             if self.mark[channel] is not None and self.mark[channel].packet is packet:
                 self.mark[channel] = None
         else:
             self.saved[channel] += 1
             if self.dst[channel] < self.net.switches:
                 self.spare[self.dst[channel]], self.spare_state[self.dst[channel]] = packet, "taken"
-        packet.lane, packet.channel, packet.tail = lane, channel, end + self.wire[channel]
+        packet.vc, packet.channel, packet.tail = vc, channel, end + self.wire[channel]
         self.soon[end].append((lambda: None,))
         if self.dst[channel] < self.net.switches:
             hop = self.wire[channel] + int(self.net.switch_delay[self.dst[channel]])
@@ -246,46 +246,46 @@ class SlowAdaptive(Sources):
         else:
             self.soon[packet.tail].append((self.deliver, packet))
 
-    def serve_holder(self, packet, lane, switch):
+    def serve_holder(self, packet, vc, switch):
         channel = self.choose_saved(packet, switch)
         if channel is None:
             return
-        self.send(packet, lane, channel, None)
+        self.send(packet, vc, channel, None)
         if self.dst[channel] >= self.net.switches:
             self.holder = None
             self.later(self.now + self.wire[channel] + self.opt.step, (0, switch, 0), self.token, switch)
 
-    def serve_packet(self, packet, lane, switch):
+    def serve_packet(self, packet, vc, switch):
         if packet is self.holder:
-            self.serve_holder(packet, lane, switch)
+            self.serve_holder(packet, vc, switch)
             return False
-        chosen = self.choose(packet, lane, switch)
+        chosen = self.choose(packet, vc, switch)
         if chosen is None:
             return False
         at, sl = chosen
         if sl is not None:
             packet.sl = sl
             self.totals["escapes"] += 1
-        self.send(packet, lane, at // self.vls, at)
+        self.send(packet, vc, at // self.vls, at)
         return True
 
     def serve_switch(self, switch):
-        lanes = self.lanes_into(switch)
+        vcs = self.vcs_into(switch)
         while True:
             served, first = 0, None
             if self.spare_state[switch] == "ready":
                 served += self.serve_packet(self.spare[switch], None, switch)
-            turned = lanes[self.turn[switch] :] + lanes[: self.turn[switch]]
-            order = [at for at in (lanes if self.opt.by_arrival else turned) if self.shown(at) is not None]
+            turned = vcs[self.turn[switch] :] + vcs[: self.turn[switch]]
+            order = [at for at in (vcs if self.opt.by_arrival else turned) if self.shown(at) is not None]
             if self.opt.by_arrival:
-                order.sort(key=lambda at: self.lane[at].since)
+                order.sort(key=lambda at: self.vc[at].since)
             order.sort(key=lambda at: self.shown(at) is not self.holder)
             for at in order:
                 if self.serve_packet(self.shown(at), at, switch):
                     served += 1
                     first = at if first is None else first
             if first is not None:
-                self.turn[switch] = (lanes.index(first) + 1) % len(lanes)
+                self.turn[switch] = (vcs.index(first) + 1) % len(vcs)
             if not served or self.opt.scheme != BUBBLE:
                 return
 
@@ -294,25 +294,25 @@ class SlowAdaptive(Sources):
         start = self.turn[device]
         for flow in flows[start:] + flows[:start]:
             packet = flow.packet
-            lanes = [] if packet is None else self.lanes_of(flow.channel, self.opt.ca_vls)
-            lanes = [at for at in lanes if self.fits(at, packet)]
-            if not lanes:
+            vcs = [] if packet is None else self.vcs_of(flow.channel, self.opt.ca_vls)
+            vcs = [at for at in vcs if self.fits(at, packet)]
+            if not vcs:
                 continue
-            lane = max(lanes, key=lambda at: (self.lane[at].credits, -at))
-            self.send(packet, None, flow.channel, lane)
+            vc = max(vcs, key=lambda at: (self.vc[at].credits, -at))
+            self.send(packet, None, flow.channel, vc)
             self.turn[device] = (flows.index(flow) + 1) % len(flows)
             flow.head, flow.packet = False, None
             self.prepare(flow)
 
     # What frees packets.
 
-    def stuck(self, lane):
-        return self.shown(lane) is not None and self.now - self.lane[lane].since >= self.opt.detect
+    def stuck(self, vc):
+        return self.shown(vc) is not None and self.now - self.vc[vc].since >= self.opt.detect
 
     def token(self, switch):
-        lanes = [at for at in self.lanes_into(switch) if self.stuck(at)]
-        if lanes:
-            self.holder = self.shown(min(lanes, key=lambda at: (self.lane[at].since, lanes.index(at))))
+        vcs = [at for at in self.vcs_into(switch) if self.stuck(at)]
+        if vcs:
+            self.holder = self.shown(min(vcs, key=lambda at: (self.vc[at].since, vcs.index(at))))
             self.totals["seized"] += 1
         else:
             onward = (switch + 1) % self.net.switches
@@ -324,81 +324,81 @@ class SlowAdaptive(Sources):
         return drawn * count >> 32
 
     def sample(self):
-        for lane, at in enumerate(self.lane):
-            channel = lane // self.vls
+        for vc, at in enumerate(self.vc):
+            channel = vc // self.vls
             inside = max(self.src[channel], self.dst[channel]) < self.net.switches
-            if inside and self.stuck(lane) and at.next_ping <= self.now:
+            if inside and self.stuck(vc) and at.next_ping <= self.now:
                 at.next_ping = self.now + self.opt.repeat
-                rank = number(key_of(self.opt.seed, 7, lane), self.now) >> 33
+                rank = number(key_of(self.opt.seed, 7, vc), self.now) >> 33
                 self.totals["pings"] += 1
-                self.trace(SimpleNamespace(id=rank << 32 | lane, step=0, closer=None), lane)
+                self.trace(SimpleNamespace(id=rank << 32 | vc, step=0, closer=None), vc)
         self.later(self.now + self.opt.sample, (3, 0, 0), self.sample)
 
     def comes(self, ping, channel):
         if ping.closer is not None:
             self.lock(ping, channel)
             return
-        lanes = [at for at in self.lanes_of(channel) if self.stuck(at)]
-        if lanes:
-            self.trace(ping, lanes[self.draw(ping, len(lanes))])
+        vcs = [at for at in self.vcs_of(channel) if self.stuck(at)]
+        if vcs:
+            self.trace(ping, vcs[self.draw(ping, len(vcs))])
 
-    def trace(self, ping, lane):
-        packet, switch = self.shown(lane), self.dst[lane // self.vls]
-        if self.home(packet) == switch:
+    def trace(self, ping, vc):
+        packet, switch = self.shown(vc), self.dst[vc // self.vls]
+        if self.destination_switch(packet) == switch:
             return
-        ways = self.ways(switch, packet)
-        if any(self.lane[at].credits >= packet.blocks for c in ways for at in self.lanes_of(c)):
+        candidate = self.paths(switch, packet)
+        if any(self.vc[at].credits >= packet.blocks for c in candidate for at in self.vcs_of(c)):
             return
-        ahead = ways[self.draw(ping, len(ways))]
+        ahead = candidate[self.draw(ping, len(candidate))]
         mark = self.marked(ahead)
         if mark is not None and (mark.locked or mark.ping > ping.id):
             return
         closes = mark is not None and mark.ping == ping.id
         if closes:
             self.totals["loops"] += 1
-            ping.closer, ping.culprit = lane, packet
-        self.mark_and_go(ping, ahead, lane, closes)
+            ping.closer, ping.culprit = vc, packet
+        self.mark_and_go(ping, ahead, vc, closes)
 
-    def mark_and_go(self, ping, channel, lane, locked):
+    def mark_and_go(self, ping, channel, vc, locked):
         until = self.now + (self.opt.hold if locked else self.opt.lasts)
-        self.mark[channel] = SimpleNamespace(
-            ping=ping.id, until=until, packet=self.shown(lane), lane=lane, locked=locked
-        )
+        self.mark[channel] = SimpleNamespace(ping=ping.id, until=until, packet=self.shown(vc), vc=vc, locked=locked)
         self.later(until, (1, channel, 0), lambda: None)
         hop = self.wire[channel] + int(self.net.switch_delay[self.dst[channel]])
         self.later(self.now + hop, (2, channel, ping.id), self.comes, ping, channel)
 
     def lock(self, ping, channel):
         switch = self.dst[channel]
-        for lane in self.lanes_of(channel):
-            packet = self.shown(lane)
-            ways = [] if packet is None or self.home(packet) == switch else self.ways(switch, packet)
-            marks = [(c, self.marked(c)) for c in ways]
-            own = [(c, mark) for c, mark in marks if mark is not None and mark.ping == ping.id and mark.lane == lane]
+        for vc in self.vcs_of(channel):
+            packet = self.shown(vc)
+            candidate = (
+                [] if packet is None or self.destination_switch(packet) == switch else self.paths(switch, packet)
+            )
+            marks = [(c, self.marked(c)) for c in candidate]
+            own = [(c, mark) for c, mark in marks if mark is not None and mark.ping == ping.id and mark.vc == vc]
             if not own:
                 continue
             ahead, mark = own[0]
-            if lane != ping.closer:
-                self.mark_and_go(ping, ahead, lane, True)
+            if vc != ping.closer:
+                self.mark_and_go(ping, ahead, vc, True)
             elif mark.packet is ping.culprit and self.spare_state[switch] == "free":
-                self.shelter(lane, switch)
+                self.shelter(vc, switch)
             return
 
-    def shelter(self, lane, switch):
-        packet = self.shown(lane)
-        end = self.now + max(packet.bytes * int(self.net.cost[lane // self.vls]) >> 20, 1)
-        self.take(lane, max(end, packet.tail))
-        packet.lane = None
+    def shelter(self, vc, switch):
+        packet = self.shown(vc)
+        end = self.now + max(packet.bytes * int(self.net.cost[vc // self.vls]) >> 20, 1)
+        self.take(vc, max(end, packet.tail))
+        packet.vc = None
         self.spare[switch], self.spare_state[switch] = packet, "ready"
         self.totals["bubbles"] += 1
 
-    # What is told.
+    # What is reported.
 
     def channel_rows(self):
         return list(zip(self.bytes, self.packets, self.saved, strict=True))
 
-    def lane_rows(self):
-        return [(at.credits, at.held, at.flying, at.returning, at.buffer) for at in self.lane]
+    def vc_rows(self):
+        return [(at.credits, at.held, at.flying, at.returning, at.buffer) for at in self.vc]
 
     def flow_rows(self):
         return [
@@ -406,23 +406,23 @@ class SlowAdaptive(Sources):
             for flow in self.flows
         ]
 
-    def waits(self):
-        """(vertex, lane) pairs, and the vertices that can move: lanes, then switches' spares."""
+    def wait_graph(self):
+        """(vertex, VL) pairs, and the vertices that can move: VLs, then switches' spares."""
         pairs, moves = set(), []
-        places = [(lane, self.shown(lane), lane, self.dst[lane // self.vls]) for lane in range(len(self.lane))]
+        positions = [(vc, self.shown(vc), vc, self.dst[vc // self.vls]) for vc in range(len(self.vc))]
         for s in range(self.net.switches):
             ready = self.spare[s] if self.spare_state[s] == "ready" else None
-            places.append((len(self.lane) + s, ready, None, s))
-        for vertex, packet, lane, switch in places:
-            if packet is None or packet is self.holder or self.home(packet) == switch:
+            positions.append((len(self.vc) + s, ready, None, s))
+        for vertex, packet, vc, switch in positions:
+            if packet is None or packet is self.holder or self.destination_switch(packet) == switch:
                 moves.append(True)
                 continue
-            stays = self.opt.stay and self.on_escape(lane)
-            ways = [] if stays else self.ways(switch, packet)
-            lanes = [at for c in ways for at in self.lanes_of(c, self.opt.adaptive_vls)]
+            stays = self.opt.stay and self.on_escape(vc)
+            candidate = [] if stays else self.paths(switch, packet)
+            vcs = [at for c in candidate for at in self.vcs_of(c, self.opt.adaptive_vls)]
             if self.opt.scheme == ESCAPE:
-                lanes.append(self.escape(packet, lane, switch)[0])
-            full = [at for at in lanes if self.lane[at].credits + self.lane[at].returning < packet.blocks]
+                vcs.append(self.escape(packet, vc, switch)[0])
+            full = [at for at in vcs if self.vc[at].credits + self.vc[at].returning < packet.blocks]
             pairs.update((vertex, at) for at in full)
-            moves.append(len(full) < len(lanes))
+            moves.append(len(full) < len(vcs))
         return pairs, moves

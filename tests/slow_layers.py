@@ -10,8 +10,8 @@ import numpy as np
 NO_CHANNEL = 255
 
 
-def way(channels, tree, start, root):
-    """Channels from a switch to the root of a tree; None if there is no way."""
+def find_path(channels, tree, start, root):
+    """Channels from a switch to the root of a tree; None if there is no path."""
     found, at = [], start
     while at != root:
         if tree[at] == NO_CHANNEL or len(found) > len(tree):
@@ -26,13 +26,13 @@ def loads(channels, trees, roots, share, sources):
     load = np.zeros(len(channels))
     for target, root in enumerate(roots):
         for start in range(len(sources)):
-            for channel in way(channels, trees[target], start, root) or ():
+            for channel in find_path(channels, trees[target], start, root) or ():
                 load[channel] += sources[start] * share[target]
     return load
 
 
 class SlowLayers:
-    """The same arguments as the kernel's wrapper, without choosing ways anew."""
+    """The same arguments as the kernel's wrapper, without choosing paths again."""
 
     def __init__(
         self, channels, sources, root, share, trees, *, counted, avoid=None, most=32, have=1, mutual=False, region=None
@@ -55,13 +55,13 @@ class SlowLayers:
         needed = max(self.tried, 1)
         used = max(needed, self.have)
         uncounted = 0 if left else self.place(units, used)
-        lanes = max(self.tried, 1)
-        return (None if left else self.even_out(lanes, used)), needed, used, left, uncounted
+        vls = max(self.tried, 1)
+        return (None if left else self.even_out(vls, used)), needed, used, left, uncounted
 
-    # What is to be placed, the longest ways first
+    # What is to be placed, the longest paths first
 
     def turns(self, target, start):
-        found = way(self.channels, self.trees[target], start, self.root[target])
+        found = find_path(self.channels, self.trees[target], start, self.root[target])
         return None if found is None else list(pairwise(found))
 
     def units(self):
@@ -75,7 +75,7 @@ class SlowLayers:
                 if start != root and turns is not None:
                     yield {
                         "name": (target, start),
-                        "hops": len(way(self.channels, self.trees[target], start, root)),
+                        "hops": len(find_path(self.channels, self.trees[target], start, root)),
                         "turns": turns,
                         "counted": self.counted[start] or self.counted[root],
                         "start": self.region[root],
@@ -85,9 +85,9 @@ class SlowLayers:
     def pairs(self):
         for a in range(self.switches):
             for b in range(a + 1, self.switches):
-                ways = [(t, a) for t, r in enumerate(self.root) if r == b]
-                ways += [(t, b) for t, r in enumerate(self.root) if r == a]
-                walked = [way(self.channels, self.trees[t], s, self.root[t]) for t, s in ways]
+                paths = [(t, a) for t, r in enumerate(self.root) if r == b]
+                paths += [(t, b) for t, r in enumerate(self.root) if r == a]
+                walked = [find_path(self.channels, self.trees[t], s, self.root[t]) for t, s in paths]
                 if walked and None not in walked:
                     yield {
                         "name": (a, b),
@@ -95,7 +95,7 @@ class SlowLayers:
                         "turns": [turn for found in walked for turn in pairwise(found)],
                         "counted": self.counted[a] or self.counted[b],
                         "start": self.region[a] + self.region[b],
-                        "flow": sum(self.sources[s] * self.share[t] for t, s in ways),
+                        "flow": sum(self.sources[s] * self.share[t] for t, s in paths),
                     }
 
     # Into the first layer that takes it
@@ -105,52 +105,52 @@ class SlowLayers:
         for unit in units:
             if unit["name"] in self.layer:
                 continue
-            lanes = [(unit["start"] + i) % most for i in range(most)]
-            lane = self.first_lane(unit["turns"], lanes, avoid)
-            if lane is None:
+            vls = [(unit["start"] + i) % most for i in range(most)]
+            vl = self.first_layer(unit["turns"], vls, avoid)
+            if vl is None:
                 left += 1
                 continue
-            self.layer[unit["name"]] = lane
-            self.graphs[lane].add_edges_from(unit["turns"])
+            self.layer[unit["name"]] = vl
+            self.graphs[vl].add_edges_from(unit["turns"])
             if not self.mutual:
                 target, start = unit["name"]
-                for channel in way(self.channels, self.trees[target], start, self.root[target]):
-                    self.layer.setdefault((target, int(self.channels.src[channel])), lane)
+                for channel in find_path(self.channels, self.trees[target], start, self.root[target]):
+                    self.layer.setdefault((target, int(self.channels.src[channel])), vl)
         return left
 
-    def first_lane(self, turns, lanes, avoid):
+    def first_layer(self, turns, vls, avoid):
         if avoid:
-            lanes = [lane for lane in lanes if not any(self.avoided(turn, lane) for turn in turns)]
-        for lane in lanes:
-            if all(self.graphs[lane].has_edge(*turn) for turn in turns):
-                return lane
-        for lane in lanes:
+            vls = [vl for vl in vls if not any(self.avoided(turn, vl) for turn in turns)]
+        for vl in vls:
+            if all(self.graphs[vl].has_edge(*turn) for turn in turns):
+                return vl
+        for vl in vls:
             if any(
-                self.graphs[lane].has_node(c) and nx.has_path(self.graphs[lane], d, c)
+                self.graphs[vl].has_node(c) and nx.has_path(self.graphs[vl], d, c)
                 for c, d in turns
-                if self.graphs[lane].has_node(d) and not self.graphs[lane].has_edge(c, d)
+                if self.graphs[vl].has_node(d) and not self.graphs[vl].has_edge(c, d)
             ):
                 continue  # closes a cycle with what is there: remembered by the kernel, which does not try again
-            self.tried = max(self.tried, lane + 1)
-            together = self.graphs[lane].copy()
+            self.tried = max(self.tried, vl + 1)
+            together = self.graphs[vl].copy()
             together.add_edges_from(turns)
             if nx.is_directed_acyclic_graph(together):
-                return lane
+                return vl
         return None
 
-    def avoided(self, turn, lane):
+    def avoided(self, turn, vl):
         first, second = turn
         number = self.numbers[first] + second - self.channels.first[self.channels.dst[first]]
-        return bool(self.avoid[number] >> np.uint32(lane) & 1)
+        return bool(self.avoid[number] >> np.uint32(vl) & 1)
 
-    # Every way where least is carried
+    # Every path where least is carried
 
-    def even_out(self, lanes, used):
+    def even_out(self, vls, used):
         """Further layers take the turns of the ones that carry most, as a first round without them shows."""
-        base = list(range(lanes))
+        base = list(range(vls))
         _, carried = self.spread(base)
-        for _ in range(lanes, used):
-            base.append(max(range(lanes), key=lambda lane: (carried[lane] / base.count(lane), -lane)))
+        for _ in range(vls, used):
+            base.append(max(range(vls), key=lambda vl: (carried[vl] / base.count(vl), -vl)))
         return self.spread(base)[0]
 
     def spread(self, base):
@@ -163,7 +163,7 @@ class SlowLayers:
 
         for unit in sorted(self.units(), key=place_in_row):
             fits = [i for i, own in enumerate(base) if all(self.graphs[own].has_edge(*turn) for turn in unit["turns"])]
-            best = min(fits, key=lambda lane: (carried[lane], lane)) if unit["name"] in self.layer else 0
+            best = min(fits, key=lambda vl: (carried[vl], vl)) if unit["name"] in self.layer else 0
             carried[best] += unit["flow"]
             layer[unit["name"]] = best
             if self.mutual:

@@ -26,8 +26,8 @@ class MixedWalker:
             far = self.plugs.get((switch, out))
             if far is None or far[0] >= self.fabric.switches or far[0] == switch:
                 continue
-            for lanes in self.walkers:
-                vl = lanes.vl(switch, in_port, out, sl)
+            for vls in self.walkers:
+                vl = vls.vl(switch, in_port, out, sl)
                 if vl < 15:
                     yield out, vl
 
@@ -45,7 +45,7 @@ class MixedWalker:
                     seen.add(following)
                     left.append(following)
 
-    def circles(self, lid):
+    def forwarding_loops(self, lid):
         """Whether a packet for a LID may come back to a switch."""
         graph = nx.DiGraph()
         for routing in self.both:
@@ -56,7 +56,7 @@ class MixedWalker:
         return not nx.is_directed_acyclic_graph(graph)
 
 
-def mixed_slowly(fabric: Fabric, old: Routing, new: Routing, *, replies: bool, scope: str) -> nx.DiGraph:
+def transition_slowly(fabric: Fabric, old: Routing, new: Routing, *, replies: bool, scope: str) -> nx.DiGraph:
     """(switch, port, VL) and what each can wait for."""
     walker, graph, done = MixedWalker(fabric, old, new), nx.DiGraph(), set()
 

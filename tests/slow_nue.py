@@ -1,6 +1,6 @@
 """Nue's first pass once more, slow and obvious: a networkx graph of dependencies, a search for each question.
 
-The choices are those of the kernel (order of destinations and switches, costs along the whole way, flow added at once,
+The choices are those of the kernel (order of destinations and switches, costs along the whole path, flow added at once,
 local backtracking, partial escape), so that both have to come to the same trees.
 """
 
@@ -85,7 +85,7 @@ class SlowNue:
         self.inverse_capacity, self.sources = inverse_capacity.tolist(), sources.tolist()
         self.roots, self.shares = targets.root.tolist(), targets.share.tolist()
         self.layer_of, self.parents, self.seed = targets.layer.tolist(), parents.tolist(), seed
-        starts = targets.family_first.tolist()
+        starts = targets.lmc_group_first.tolist()
         self.families = [list(range(a, b)) for a, b in pairwise(starts)]
         self.layers = [Layer(self, number) for number in range(len(parents))]
         self.load = [0.0] * len(self.src)
@@ -104,22 +104,22 @@ class SlowNue:
         order = list(range(len(self.families)))
         Dice(self.seed ^ 0xD1342543DE82EF95).shuffle(order)
         queues = [[], []]
-        for family in order:
-            if self.shares[self.families[family][0]] > 0:
-                queues[self.layer_of[self.families[family][0]] % LANES].append(family)
+        for lmc_group in order:
+            if self.shares[self.families[lmc_group][0]] > 0:
+                queues[self.layer_of[self.families[lmc_group][0]] % LANES].append(lmc_group)
         for start in range(0, max(map(len, queues), default=0), BLOCK):
             fullest = max([x * slow for x, slow in zip(self.load, self.inverse_capacity, strict=True)], default=0.0)
-            lanes = [Lane(self, 1.0 / max(fullest, 1.0)) for _ in range(LANES)]
-            for lane, queue in zip(lanes, queues, strict=True):
-                for family in queue[start : start + BLOCK]:
-                    dice = Dice(self.seed + (family << 8))
-                    for elders, target in enumerate(self.families[family]):
-                        Tree(lane, target, elders, dice).grow()
+            vls = [VlLoad(self, 1.0 / max(fullest, 1.0)) for _ in range(LANES)]
+            for vl_load, queue in zip(vls, queues, strict=True):
+                for lmc_group in queue[start : start + BLOCK]:
+                    dice = Dice(self.seed + (lmc_group << 8))
+                    for elders, target in enumerate(self.families[lmc_group]):
+                        Tree(vl_load, target, elders, dice).grow()
             old = self.load
-            self.load = [x + sum(lane.load[c] - x for lane in lanes) for c, x in enumerate(old)]
+            self.load = [x + sum(vl_load.load[c] - x for vl_load in vls) for c, x in enumerate(old)]
 
 
-class Lane:
+class VlLoad:
     def __init__(self, nue, inverse_peak):
         self.nue, self.load, self.inverse_peak = nue, list(nue.load), inverse_peak
 
@@ -133,33 +133,33 @@ class Lane:
 class Tree:
     """The growth of one tree; ``next`` is the channel of each switch that has joined."""
 
-    def __init__(self, lane, target, elders, dice):
-        self.nue, self.lane, self.target, self.elders, self.dice = lane.nue, lane, target, elders, dice
+    def __init__(self, vl_load, target, elders, dice):
+        self.nue, self.vl_load, self.target, self.elders, self.dice = vl_load.nue, vl_load, target, elders, dice
         self.root, self.share = self.nue.roots[target], self.nue.shares[target]
         self.layer = self.nue.layers[self.nue.layer_of[target]]
         self.next, self.wave_of, self.wave, self.joined = {}, {self.root: 0}, 0, [self.root]
         self.part = self.nue.part(self.root)
 
-    def way(self, u):
+    def path(self, u):
         while u != self.root:
             yield self.next[u]
             u = self.nue.dst[self.next[u]]
 
     def add(self, u, flow):
-        for c in self.way(u):
-            self.lane.load[c] += flow
+        for c in self.path(u):
+            self.vl_load.load[c] += flow
 
     def children(self, v):
         return [c for c in self.nue.into[v] if self.next.get(self.nue.src[c]) == c]
 
     def cost(self, c):
         rest = 0.0
-        for d in self.way(self.nue.dst[c]):
-            rest += self.lane.weight(d)
+        for d in self.path(self.nue.dst[c]):
+            rest += self.vl_load.weight(d)
         u = self.nue.src[c]
         elder_trees = [self.nue.trees[self.target - i] for i in range(1, self.elders + 1)]
         taken = sum(u in tree and self.nue.dst[tree[u]] == self.nue.dst[c] for tree in elder_trees)
-        cost = self.lane.weight(c) + rest
+        cost = self.vl_load.weight(c) + rest
         return cost + 1e12 * taken if self.elders else cost
 
     def choose(self, u):
@@ -202,7 +202,7 @@ class Tree:
     def rehang(self, v, c):
         """New next hop of a switch in the tree, if all dependencies allow it; without the flow."""
         w, old = self.nue.dst[c], self.next[v]
-        if c == old or v in [w, *(self.nue.dst[d] for d in self.way(w))]:
+        if c == old or v in [w, *(self.nue.dst[d] for d in self.path(w))]:
             return False
         wanted = [] if w == self.root else [(c, self.next[w])]
         wanted += [(y, c) for y in self.children(v)]
@@ -289,11 +289,11 @@ class Tree:
         on_tree = self.part - set(self.next) - {self.root}
         while True:
             self.next.update({u: towards[u] for u in on_tree})
-            circles = {u for circle in nx.simple_cycles(self.as_graph()) for u in circle} - on_tree
-            misfits = set() if circles else self.fit(on_tree)
-            if not circles and not misfits:
+            loops = {u for loop in nx.simple_cycles(self.as_graph()) for u in loop} - on_tree
+            misfits = set() if loops else self.fit(on_tree)
+            if not loops and not misfits:
                 break
-            on_tree |= circles | misfits
+            on_tree |= loops | misfits
         for u in self.next:
             self.add(u, self.nue.sources[u] * self.share)
         return len(on_tree)

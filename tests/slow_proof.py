@@ -36,15 +36,15 @@ def plugs(fabric: Fabric) -> dict[tuple[int, int], tuple[int, int]]:
 class Walker:
     def __init__(self, fabric: Fabric, routing: Routing) -> None:
         self.fabric, self.routing, self.plugs = fabric, routing, plugs(fabric)
-        self.home = {}
+        self.destination_switch = {}
         for e in range(fabric.endports):
             for lid in range(
                 int(fabric.endport_lid[e]), int(fabric.endport_lid[e]) + (1 << int(fabric.endport_lmc[e]))
             ):
                 near = (fabric.switches + int(fabric.endport_terminal[e]), int(fabric.endport_port[e]))
-                self.home[lid] = near
+                self.destination_switch[lid] = near
         for s in range(fabric.switches):
-            self.home[int(fabric.switch_lid[s])] = (s, 0)
+            self.destination_switch[int(fabric.switch_lid[s])] = (s, 0)
 
     def senders(self):
         """(switch, in-port, LIDs) of all that send."""
@@ -59,7 +59,7 @@ class Walker:
 
     def receivers(self):
         """LID and where its packets enter and leave: (switch, port)."""
-        for lid, (device, port) in sorted(self.home.items()):
+        for lid, (device, port) in sorted(self.destination_switch.items()):
             if device < self.fabric.switches:
                 yield lid, device, 0
             elif self.plugs[device, port][0] < self.fabric.switches:
@@ -74,14 +74,14 @@ class Walker:
         seen = set()
         while True:
             out = int(self.routing.lft[switch, lid])
-            if (switch, out) == self.home[lid]:
+            if (switch, out) == self.destination_switch[lid]:
                 return Walk(hops, "delivered")
             far = self.plugs.get((switch, out))
             if far is None:
                 return Walk(hops, "lost")
             vl = self.vl(switch, in_port, out, sl)
             if far[0] >= self.fabric.switches:
-                if far != self.home[lid]:
+                if far != self.destination_switch[lid]:
                     return Walk(hops, "lost")
                 return Walk(hops, "dropped" if vl >= 15 else "delivered")
             if vl >= 15:
@@ -95,12 +95,14 @@ class Walker:
             switch, in_port = far
 
     def reach(self, switch, lid):
-        """Hops by the LFT alone, or "lost" or "circle"."""
+        """Hops by the LFT alone, or "lost" or "cycle"."""
         seen: list[int] = []
         while switch not in seen:
             seen.append(switch)
             out = int(self.routing.lft[switch, lid])
-            if (switch, out) == self.home[lid] or self.plugs.get((switch, out)) == self.home[lid]:
+            if (switch, out) == self.destination_switch[lid] or self.plugs.get(
+                (switch, out)
+            ) == self.destination_switch[lid]:
                 return len(seen) - 1
             far = self.plugs.get((switch, out))
             if far is None or far[0] >= self.fabric.switches:

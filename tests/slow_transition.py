@@ -15,7 +15,7 @@ from slow_proof import shortest_path_tables
 from strategies import random_fabric
 
 from routing.deadlock.proof import prove
-from routing.deadlock.staging import stage
+from routing.deadlock.schedule_search import find_schedule
 from routing.deadlock.transition import prove_transition
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -169,14 +169,17 @@ class Oracle:
                     for vl in side.vls(self.guids[row], in_port, out, sl):
                         yield row, out, vl
 
-    def graphs(self, states: list[np.ndarray], wait_from: int | None = None) -> list[nx.DiGraph]:
+    def graphs(self, states: list[np.ndarray], first_draining_round: int | None = None) -> list[nx.DiGraph]:
         """What can wait for what, one graph for each time that all packets leave, while tables go through some states.
 
-        ``wait_from``: the first round before which they leave; 0: never; None: before each.  What has got to a channel
-        stays there while rounds go on without that.
+        ``first_draining_round``: the first round before which they leave; 0: never; None: before each.  What has got to
+        a channel stays there while rounds go on without that.
         """
         rounds = list(pairwise(states))
-        waited = [n if wait_from is None else max(0, n + 2 - wait_from) if wait_from else 0 for n in range(len(rounds))]
+        waited = [
+            n if first_draining_round is None else max(0, n + 2 - first_draining_round) if first_draining_round else 0
+            for n in range(len(rounds))
+        ]
         graphs = [nx.DiGraph() for _ in range(1 + max(waited, default=0))]
         for row, port, sl, lid in self.starts:
             got: set[tuple[int, int, int]] = set()
@@ -194,9 +197,9 @@ class Oracle:
                             left.append(step)
         return graphs
 
-    def free(self, *states: np.ndarray, wait_from: int | None = None) -> bool:
+    def free(self, *states: np.ndarray, first_draining_round: int | None = None) -> bool:
         """Whether nothing can wait for itself meanwhile."""
-        return all(nx.is_directed_acyclic_graph(graph) for graph in self.graphs(list(states), wait_from))
+        return all(nx.is_directed_acyclic_graph(graph) for graph in self.graphs(list(states), first_draining_round))
 
 
 def rebuilt(fabric: Fabric, *, without: set[int] = frozenset(), moved: dict[int, int] | None = None) -> Fabric:
@@ -359,14 +362,16 @@ def _check_rounds(case: Case, oracle: Oracle, sides: Installed, *, known: bool, 
         if sides.rewired:
             return "-"
         cdg = proofs[0].cdg.onto(case.new.fabric) | proofs[1].cdg
-    stages = stage(sides.fabric, sides.old, sides.new, known=cdg, lost=sides.lost, replies=replies, threads=1)
-    if stages is None:
+    schedule = find_schedule(sides.fabric, sides.old, sides.new, known=cdg, lost=sides.lost, replies=replies, threads=1)
+    if schedule is None:
         return "none"
     before, after = sides.old.lft, sides.new.lft
-    states = [before, *stages.states(before, after)]
+    states = [before, *schedule.states(before, after)]
     assert np.array_equal(states[-1], after), "the rounds do not end at the new tables"
-    assert oracle.free(*states, wait_from=stages.wait_from), "a round of a sweep has a credit loop"
-    assert len(stages) > 1 or free
+    assert oracle.free(*states, first_draining_round=schedule.first_draining_round), (
+        "a round of a sweep has a credit loop"
+    )
+    assert len(schedule) > 1 or free
     gone = np.flatnonzero(sides.fabric.lids.switch < 0)
-    assert (stages.round[np.isin(stages.lid, gone)] == 1).all()
-    return str(len(stages))
+    assert (schedule.round[np.isin(schedule.lid, gone)] == 1).all()
+    return str(len(schedule))

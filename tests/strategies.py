@@ -80,7 +80,7 @@ def random_fabric(
     spare_ports: int = 0,
     shuffled_guids: bool = False,
 ) -> Fabric:
-    """A random fabric whose switches hang together (in each of its ``parts``).
+    """A random fabric whose switches are connected (in each of its ``parts``).
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def random_fabric(
     spare_ports
         Ports of each switch that stay empty.
     shuffled_guids
-        Hand GUIDs out in random order, so that rows are not in the order in which the fabric was laid.
+        Hand GUIDs out in random order, so that rows are not in the order in which the fabric was built.
     """
     rng = random.Random(f"fabric {seed}")
     sketch = Sketch(f"random-{seed}")
@@ -216,7 +216,7 @@ def fabrics(
     Parameters
     ----------
     connected
-        All switches hang together.  Otherwise 1 to 3 parts, and pulled cables may split them further.
+        All switches are connected.  Otherwise 1 to 3 parts, and pulled cables may split them further.
     faults
         Pull cables at all.
     oddities

@@ -96,8 +96,8 @@ def waits_for_death(fabric, tasks, settings):
     for task in tasks:
         _mark(settings, task)
         try:
-            with (Path(settings["folder"]) / "victim").open("x") as told:
-                told.write(str(os.getpid()))
+            with (Path(settings["folder"]) / "victim").open("x") as reported:
+                reported.write(str(os.getpid()))
         except FileExistsError:
             continue
         signal.pause()

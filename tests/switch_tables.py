@@ -3,8 +3,8 @@
 import numpy as np
 
 from osm_plugin.base import base_of
-from osm_plugin.rounds import in_rounds
 from osm_plugin.snapshot import BLOCK, SwitchTables
+from osm_plugin.staged_update import stage_update
 
 
 def holding(kept, fabric, *, served="ours"):
@@ -14,7 +14,7 @@ def holding(kept, fabric, *, served="ours"):
     for row, guid in enumerate(fabric.switch_guid.tolist()):
         if guid in rows:
             had = kept.routing.lft[rows[guid]].copy()
-            for entry in [] if kept.held is None else kept.held:
+            for entry in [] if kept.deferred is None else kept.deferred:
                 if entry["row"] == rows[guid]:
                     had[entry["lid"]] = entry["port"]
             lft[row, : len(had)] = had
@@ -30,4 +30,4 @@ def base_for(before, after, tables=None):
 
 def change_of(before, after, *, wanted=True):
     """The change between two tables."""
-    return in_rounds(base_for(before, after), after, wanted=wanted)
+    return stage_update(base_for(before, after), after, wanted=wanted)

@@ -1,4 +1,4 @@
-"""No module needs itself: imports make no circle, those inside of functions included."""
+"""No module needs itself: imports make no cycle, those inside of functions included."""
 
 import ast
 from collections.abc import Iterator
@@ -46,14 +46,14 @@ def circles(graph: "nx.DiGraph[str]") -> list[list[str]]:
     return [sorted(part) for part in nx.strongly_connected_components(graph) if len(part) > 1]
 
 
-def test_no_module_imports_itself_by_way_of_others():
+def test_no_module_imports_itself_through_others():
     files = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     graph = imports({module_name(path): path.read_text() for path in files})
     assert graph.number_of_edges() > len(files)
     assert circles(graph) == []
 
 
-def test_no_folder_imports_itself_by_way_of_others():
+def test_no_folder_imports_itself_through_others():
     """Types count as well: whoever reads a folder needs the folders below it only."""
     folders = nx.DiGraph()
     for path in sorted((ROOT / "routing").rglob("*.py")):
@@ -66,8 +66,8 @@ def test_no_folder_imports_itself_by_way_of_others():
     assert circles(folders) == []
 
 
-def test_a_circle_through_a_function_is_seen():
-    told = {"a.one": "def late():\n    from a.two import x\n", "a.two": "from a import one\n", "a": ""}
-    assert circles(imports(told)) == [["a.one", "a.two"]]
-    told["a.one"] = "if TYPE_CHECKING:\n    from a.two import x\n"
-    assert circles(imports(told)) == []
+def test_a_loop_through_a_function_is_seen():
+    reported = {"a.one": "def late():\n    from a.two import x\n", "a.two": "from a import one\n", "a": ""}
+    assert circles(imports(reported)) == [["a.one", "a.two"]]
+    reported["a.one"] = "if TYPE_CHECKING:\n    from a.two import x\n"
+    assert circles(imports(reported)) == []

@@ -1,4 +1,4 @@
-"""A room imports only what stands below it."""
+"""A package imports only packages of lower layers."""
 
 import ast
 import re
@@ -48,7 +48,7 @@ def test_packages_import_only_those_listed_before_them():
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_rooms(package):
+def test_layers(package):
     files = sorted((ROOT / package).rglob("*.py"))
     assert files
     for path in files:

@@ -1,4 +1,4 @@
-"""The one way in which tests wait: for a state, for as long as pytest lets them (``--timeout``)."""
+"""How tests wait: for a state, for as long as pytest lets them (``--timeout``)."""
 
 import time
 

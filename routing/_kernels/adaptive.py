@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.running import Fields, NetworkArrays, Running, TrafficArrays
+from routing._kernels.simulation_handle import Fields, NetworkArrays, SimulationHandle, TrafficArrays
 
 TOTALS = (
     "now", "injected", "delivered", "in_flight", "hops", "events", "last_move", "injected_bytes", "delivered_bytes",
     "broken_lanes", "moving", "escapes", "seized", "pings", "loops", "bubbles", "sheltered",
 )  # fmt: skip
 CHANNEL_COUNTERS = ("xmit_bytes", "xmit_pkts", "saved")
-LANE_FIELDS = ("credits", "occupancy", "flying", "returning", "buffer")
+VC_FIELDS = ("credits", "occupancy", "flying", "returning", "buffer")
 FLOW_FIELDS = ("messages", "sent_packets", "sent_bytes", "packets", "bytes", "latency", "network_latency", "worst")
 
 
@@ -73,11 +73,11 @@ class AdaptiveArrays:
     lid_channel: npt.NDArray[np.int32]
 
 
-class AdaptiveHandle(Running):
+class AdaptiveHandle(SimulationHandle):
     """Handle on a running simulation with adaptive routing."""
 
     prefix = "ibn_adaptive"
-    fields = Fields(TOTALS, CHANNEL_COUNTERS, LANE_FIELDS, FLOW_FIELDS)
+    fields = Fields(TOTALS, CHANNEL_COUNTERS, VC_FIELDS, FLOW_FIELDS)
 
     def __init__(self, network: NetworkArrays, adaptive: AdaptiveArrays, traffic: TrafficArrays) -> None:
         super().__init__(network, adaptive, traffic)

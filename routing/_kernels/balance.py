@@ -18,18 +18,18 @@ class Targets:
 
     Attributes
     ----------
-    family_first
-        int32[F+1]; the destinations of family ``f`` are ``family_first[f]:family_first[f+1]``.
+    lmc_group_first
+        int32[F+1]; the destinations of LMC group ``f`` are ``lmc_group_first[f]:lmc_group_first[f+1]``.
     root
         int32[D], the switch that delivers each destination.
     share
-        float64[D], part of a source's flow to the family that goes to this LID.  0: the LID has hardly any traffic, so
-        its tree makes a fixed choice among the allowed channels and adds no load.
+        float64[D], part of a source's flow to the LMC group that goes to this LID.  0: the LID has hardly any traffic,
+        so its tree makes a fixed choice among the allowed channels and adds no load.
     layer
         int32[D], the order of the switches that the destination's tree follows (up/down rule only).
     """
 
-    family_first: npt.NDArray[np.int32]
+    lmc_group_first: npt.NDArray[np.int32]
     root: npt.NDArray[np.int32]
     share: npt.NDArray[np.float64]
     layer: npt.NDArray[np.int32]
@@ -45,35 +45,35 @@ class Balanced:
         uint8[D, S], index of the chosen channel among those of the switch, 255 at the root and where there is no path.
     load
         float64[C], flow on each channel.
-    worst
+    max_utilisation
         float64[passes + 1], highest utilisation after each pass; the result is that of the best pass.
     """
 
     next_channel: npt.NDArray[np.uint8]
     load: npt.NDArray[np.float64]
-    worst: npt.NDArray[np.float64]
+    max_utilisation: npt.NDArray[np.float64]
 
 
-def network_of(channels: Channels, slowness: npt.NDArray[np.float64], sources: npt.NDArray[np.float64]) -> Any:
+def network_of(channels: Channels, inverse_capacity: npt.NDArray[np.float64], sources: npt.NDArray[np.float64]) -> Any:
     """Return the C struct of the channels and the sources; the caller keeps the arrays alive."""
     network = ffi.new("ibn_network *")
     network.switches, network.channels = len(sources), len(channels)
     point(network, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
-    point(network, into_first=channels.into_first, slowness=slowness, sources=sources)
+    point(network, into_first=channels.into_first, slowness=inverse_capacity, sources=sources)
     return network
 
 
 def targets_of(targets: Targets) -> Any:
     """Return the C struct of the destinations; the caller keeps the arrays alive."""
     aims = ffi.new("ibn_targets *")
-    aims.count, aims.families = len(targets.root), len(targets.family_first) - 1
-    point(aims, family_first=targets.family_first, root=targets.root, layer=targets.layer, share=targets.share)
+    aims.count, aims.families = len(targets.root), len(targets.lmc_group_first) - 1
+    point(aims, family_first=targets.lmc_group_first, root=targets.root, layer=targets.layer, share=targets.share)
     return aims
 
 
 def balance(
     channels: Channels,
-    slowness: npt.NDArray[np.float64],
+    inverse_capacity: npt.NDArray[np.float64],
     sources: npt.NDArray[np.float64],
     targets: Targets,
     *,
@@ -91,10 +91,10 @@ def balance(
     ----------
     channels
         The channels of the fabric.
-    slowness
+    inverse_capacity
         float64[C], inverse capacity of each channel (reference capacity / capacity).
     sources
-        float64[S], flow that each switch sends to every family.
+        float64[S], flow that each switch sends to every LMC group.
     targets
         The destinations.
     position
@@ -120,17 +120,19 @@ def balance(
     Cost: O(D (C + S hops)) per pass; memory 2 D S bytes, with shortest paths another 6 S^2 bytes.
     """
     switches, count = len(sources), len(targets.root)
-    network, aims = network_of(channels, slowness, sources), targets_of(targets)
+    network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
     options = ffi.new("ibn_balance_options *")
     options.passes, options.threads, options.seed = passes, threads, seed
     options.hop_cost, options.bisection = hop_cost, int(bisection)
     point(options, rank=rank, position=position)
     result = Balanced(
-        next_channel=np.full((count, switches), 255, np.uint8), load=np.zeros(len(channels)), worst=np.zeros(passes + 1)
+        next_channel=np.full((count, switches), 255, np.uint8),
+        load=np.zeros(len(channels)),
+        max_utilisation=np.zeros(passes + 1),
     )
     check(
         lib.ibn_trees_balance(
-            network, aims, options, pointer(result.next_channel), pointer(result.load), pointer(result.worst)
+            network, aims, options, pointer(result.next_channel), pointer(result.load), pointer(result.max_utilisation)
         )
     )
     return result

@@ -65,14 +65,14 @@ class Tables:
         point(struct, **whole)
 
 
-def goes_by_lid(fabric: Fabric, routing: Routing) -> bool:
+def sl_is_per_source_lid(fabric: Fabric, routing: Routing) -> bool:
     """Return whether the SL depends on the LID of the sender."""
     return routing.sl.ndim == 2 and len(routing.sl) != fabric.switches
 
 
 def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
     """Return uint8[S]: 1 for switches at which a CA or router sends; where SLs depend on its LID, it must have one."""
-    lids, by_lid = fabric.lids, goes_by_lid(fabric, routing)
+    lids, by_lid = fabric.lids, sl_is_per_source_lid(fabric, routing)
     switch = lids.switch[lids.port > 0] if by_lid else fabric.endport_switch
     has = np.zeros(fabric.switches, np.uint8)
     has[switch[switch >= 0]] = 1

@@ -28,9 +28,9 @@ def order(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32]) -> tuple[npt.
     Cost: O(n + m).
     """
     n = len(first) - 1
-    place, placed = np.empty(n, np.int32), ffi.new("int32_t *")
-    check(lib.ibn_digraph_sort(n, pointer(first), pointer(to), pointer(place), placed))
-    return place, int(placed[0])
+    position, placed = np.empty(n, np.int32), ffi.new("int32_t *")
+    check(lib.ibn_digraph_sort(n, pointer(first), pointer(to), pointer(position), placed))
+    return position, int(placed[0])
 
 
 def shortest_cycle(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32], *, enough: int = 0) -> list[int]:

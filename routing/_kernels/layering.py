@@ -55,7 +55,7 @@ class Layers:
 
 def layering(
     channels: Channels,
-    slowness: npt.NDArray[np.float64],
+    inverse_capacity: npt.NDArray[np.float64],
     sources: npt.NDArray[np.float64],
     *,
     root: npt.NDArray[np.int32],
@@ -78,7 +78,7 @@ def layering(
 
     Parameters
     ----------
-    channels, slowness, sources, root, share
+    channels, inverse_capacity, sources, root, share
         As for :func:`routing._kernels.balance.balance`: float64[C], float64[S], int32[D], float64[D].
     next_channel, load
         uint8[D, S], float64[C]: the trees and their loads; the arrays are not changed.
@@ -114,18 +114,23 @@ def layering(
     CDG edge, 4 per channel and layer.
     """
     switches, targets = len(sources), len(root)
-    ways = ffi.new("ibn_path_set *")
-    ways.switches, ways.channels, ways.targets = switches, len(channels), targets
+    request = ffi.new("ibn_path_set *")
+    request.switches, request.channels, request.targets = switches, len(channels), targets
     at_first, at = grouped(root, switches)
     marked = np.ascontiguousarray(counted).astype(np.uint8)
-    point(ways, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
-    point(ways, into_first=channels.into_first, slowness=slowness, sources=sources, root=root, share=share)
-    point(ways, at_first=at_first, at=at, counted=marked, avoid=avoid, order=order, region=region)
-    ways.most, ways.have, ways.mutual, ways.rechoose = min(most, MOST_LAYERS), have, int(mutual), int(rechoose)
-    ways.easing, ways.budget = easing, budget
-    ways.spare, ways.orders = spare, 0 if order is None else len(order)
+    point(request, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
+    point(request, into_first=channels.into_first, slowness=inverse_capacity, sources=sources, root=root, share=share)
+    point(request, at_first=at_first, at=at, counted=marked, avoid=avoid, order=order, region=region)
+    request.most, request.have, request.mutual, request.rechoose = (
+        min(most, MOST_LAYERS),
+        have,
+        int(mutual),
+        int(rechoose),
+    )
+    request.easing, request.budget = easing, budget
+    request.spare, request.orders = spare, 0 if order is None else len(order)
     result = ffi.new("ibn_layers *")
     trees, loads = next_channel.copy(), load.copy()
     layer = np.empty((switches, switches) if mutual else (targets, switches), np.uint8)
-    check(lib.ibn_layering_assign(ways, pointer(trees), pointer(loads), pointer(layer), result))
+    check(lib.ibn_layering_assign(request, pointer(trees), pointer(loads), pointer(layer), result))
     return Layers(trees, loads, layer, **{name: getattr(result, name) for name in COUNTS})

@@ -13,7 +13,7 @@ from routing.fabric import Channels
 
 
 @dataclass(frozen=True, eq=False)
-class Grown:
+class NueTrees:
     """Trees of all destinations, each in its layer.
 
     Attributes
@@ -26,7 +26,7 @@ class Grown:
         int32[D], switches that use the escape tree towards each destination.
     load
         float64[C], flow on each channel.
-    worst
+    max_utilisation
         float64[passes + 1], highest utilisation after each pass, 0 for passes that were left out because the last ones
         had gained nothing.  The result is that of the best pass.
     """
@@ -35,12 +35,12 @@ class Grown:
     layer: npt.NDArray[np.int32]
     escaped: npt.NDArray[np.int32]
     load: npt.NDArray[np.float64]
-    worst: npt.NDArray[np.float64]
+    max_utilisation: npt.NDArray[np.float64]
 
 
-def grow(
+def nue_trees(
     channels: Channels,
-    slowness: npt.NDArray[np.float64],
+    inverse_capacity: npt.NDArray[np.float64],
     sources: npt.NDArray[np.float64],
     targets: Targets,
     *,
@@ -52,12 +52,12 @@ def grow(
     seed: int,
     threads: int,
     hop_cost: float = 0.0,
-) -> Grown:
+) -> NueTrees:
     """Compute trees whose channel dependencies are acyclic in every layer.
 
     Parameters
     ----------
-    channels, slowness, sources, targets
+    channels, inverse_capacity, sources, targets
         As for :func:`routing._kernels.balance.balance`; ``targets.layer`` is the layer of each destination, equal
         within a family.
     parent
@@ -83,19 +83,19 @@ def grow(
     Cost: O(D (C + S hops)) per pass, and the searches for cycles; memory D S bytes, and 6 C radix bytes per layer.
     """
     switches, count = len(sources), len(targets.root)
-    network, aims = network_of(channels, slowness, sources), targets_of(targets)
+    network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
     aims.layer = ffi.NULL  # the layers are passed with the result, because the kernel may change them
     options = ffi.new("ibn_nue_options *")
     options.layers, options.passes, options.threads, options.seed = len(parent), passes, threads, seed
     options.started, options.hop_cost = int(start is not None), hop_cost
     options.full_passes = full_passes
     point(options, parent=parent, rank=rank, reverse=channels.reverse)
-    result = Grown(
+    result = NueTrees(
         next_channel=np.full((count, switches), 255, np.uint8) if start is None else start.copy(),
         layer=targets.layer.copy(),
         escaped=np.zeros(count, np.int32),
         load=np.zeros(len(channels)),
-        worst=np.zeros(passes + 1),
+        max_utilisation=np.zeros(passes + 1),
     )
     check(
         lib.ibn_nue_route(
@@ -106,7 +106,7 @@ def grow(
             pointer(result.layer),
             pointer(result.escaped),
             pointer(result.load),
-            pointer(result.worst),
+            pointer(result.max_utilisation),
         )
     )
     return result

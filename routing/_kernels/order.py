@@ -9,7 +9,7 @@ from routing._kernels.native import check, lib, pointer
 from routing.fabric import Channels
 
 
-def grow_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float) -> npt.NDArray[np.int32]:
+def build_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float) -> npt.NDArray[np.int32]:
     """Return int32[S], positions of the switches in an order that grows from neighbour to neighbour.
 
     The next switch is the neighbour of numbered switches with the smallest ``key - pull * channels from numbered

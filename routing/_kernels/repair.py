@@ -33,7 +33,7 @@ class RepairFabric:
         int32[L], uint8[L]: switch and port that deliver each LID, -1: none.
     has_endport
         uint8[S], whether the switch has CAs or routers.
-    slowness
+    inverse_capacity
         int64[C], inverse capacity of each channel.
     sources, weight
         int64[S], int64[L]: the flow from a switch to a LID is their product.
@@ -45,7 +45,7 @@ class RepairFabric:
     lid_switch: npt.NDArray[np.int32]
     lid_port: npt.NDArray[np.uint8]
     has_endport: npt.NDArray[np.uint8]
-    slowness: npt.NDArray[np.int64]
+    inverse_capacity: npt.NDArray[np.int64]
     sources: npt.NDArray[np.int64]
     weight: npt.NDArray[np.int64]
 
@@ -64,7 +64,7 @@ class ServiceLevelRules:
         Whether replies count.
     endports_only
         Whether traffic between switches is left out.
-    level
+    sl_of_vl
         uint8[V], an SL for each VL that paths may move to, 255: none.
     by_parts
         Whether each part of a subtree may move to another VL on its own.
@@ -74,7 +74,7 @@ class ServiceLevelRules:
     vl_bit: npt.NDArray[np.uint16]
     replies: bool
     endports_only: bool
-    level: npt.NDArray[np.uint8]
+    sl_of_vl: npt.NDArray[np.uint8]
     by_parts: bool = True
 
 
@@ -91,7 +91,7 @@ class Repaired:
     done
         uint8[L]: NOTHING_MISSING, REPAIRED, COPIED (the paths of another LID) or FAILED (then the column is as it was,
         or empty where it was to be rebuilt).
-    holes, filled, moved
+    missing, filled, moved
         Entries that were missing; that were filled; that were valid and changed nevertheless.
     visited
         Channels that searches for cycles visited.
@@ -105,7 +105,7 @@ class Repaired:
     order: npt.NDArray[np.int32]
     load: npt.NDArray[np.int64]
     done: npt.NDArray[np.uint8]
-    holes: int
+    missing: int
     filled: int
     moved: int
     visited: int
@@ -113,7 +113,7 @@ class Repaired:
 
 
 def repair(
-    ground: RepairFabric,
+    repair_fabric: RepairFabric,
     traffic: ServiceLevelRules,
     lft: npt.NDArray[np.uint8],
     *,
@@ -138,7 +138,7 @@ def repair(
 
     Parameters
     ----------
-    ground, traffic
+    repair_fabric, traffic
         The fabric, the VLs of its paths, and the traffic that counts.
     lft, preferred
         The tables, and the entries to be preferred.
@@ -162,10 +162,13 @@ def repair(
     Cost: for every missing entry its subtree times the radix, the hops of its candidates, and the searches for cycles;
     one pass over the LFT, and one over the CDG edges.
     """
-    kept = [np.ascontiguousarray(a) for a in (traffic.level, traffic.vl_bit, ground.sources, ground.weight, preferred)]
-    kept.append(np.ascontiguousarray(ground.slowness))
+    kept = [
+        np.ascontiguousarray(a)
+        for a in (traffic.sl_of_vl, traffic.vl_bit, repair_fabric.sources, repair_fabric.weight, preferred)
+    ]
+    kept.append(np.ascontiguousarray(repair_fabric.inverse_capacity))
     masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
-    fabric = _fabric(ground, masks, order, kept)
+    fabric = _fabric(repair_fabric, masks, order, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
     fabric.climb_first, fabric.withdraw = int(up_first), int(withdraw)
     fabric.endports_only, fabric.by_parts = int(traffic.endports_only), int(traffic.by_parts)
@@ -232,11 +235,11 @@ class Rebalanced:
 
     def peak(self, fabric: RepairFabric) -> int:
         """Return the highest utilisation of a channel: load times inverse capacity."""
-        return int((self.load * fabric.slowness).max(initial=0))
+        return int((self.load * fabric.inverse_capacity).max(initial=0))
 
 
 def rebalance(
-    ground: RepairFabric,
+    repair_fabric: RepairFabric,
     traffic: ServiceLevelRules,
     lft: npt.NDArray[np.uint8],
     *,
@@ -255,7 +258,7 @@ def rebalance(
 
     Parameters
     ----------
-    ground, traffic, masks, order, up_first
+    repair_fabric, traffic, masks, order, up_first
         As for :func:`repair`.
     lft
         uint8[S, L], complete tables.
@@ -266,10 +269,13 @@ def rebalance(
     limits
         When the search ends.
     """
-    kept = [np.ascontiguousarray(a) for a in (traffic.level, traffic.vl_bit, ground.sources, ground.weight, before)]
-    kept.append(np.ascontiguousarray(ground.slowness))
+    kept = [
+        np.ascontiguousarray(a)
+        for a in (traffic.sl_of_vl, traffic.vl_bit, repair_fabric.sources, repair_fabric.weight, before)
+    ]
+    kept.append(np.ascontiguousarray(repair_fabric.inverse_capacity))
     masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
-    fabric = _fabric(ground, masks, order, kept)
+    fabric = _fabric(repair_fabric, masks, order, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.ndim == 2), int(traffic.replies)
     fabric.climb_first, fabric.endports_only = int(up_first), int(traffic.endports_only)
     lft, load, sl = np.array(lft, order="C"), np.array(load, order="C"), np.array(traffic.sl, order="C")
@@ -292,30 +298,50 @@ def rebalance(
     return Rebalanced(lft, masks, order, load, spent, done, moves)
 
 
-def _lids_by_switch(ground: RepairFabric) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _lids_by_switch(repair_fabric: RepairFabric) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """LIDs sorted by the switch that delivers them, and where those of each switch begin."""
-    here = np.flatnonzero(ground.lid_switch >= 0)
-    by_switch = here[np.argsort(ground.lid_switch[here], kind="stable")]
-    first = np.searchsorted(ground.lid_switch[by_switch], np.arange(len(ground.part) + 1))
+    here = np.flatnonzero(repair_fabric.lid_switch >= 0)
+    by_switch = here[np.argsort(repair_fabric.lid_switch[here], kind="stable")]
+    first = np.searchsorted(repair_fabric.lid_switch[by_switch], np.arange(len(repair_fabric.part) + 1))
     return first.astype(np.int32), by_switch.astype(np.int32)
 
 
 def _fabric(
-    ground: RepairFabric,
+    repair_fabric: RepairFabric,
     masks: npt.NDArray[np.uint16],
     order: npt.NDArray[np.int32],
     kept: list[npt.NDArray[Any]],
 ) -> Any:
-    channels = ground.channels
+    channels = repair_fabric.channels
     fabric = ffi.new("repair_fabric *")
-    fabric.switches, fabric.lids = len(ground.part), len(ground.lid_switch)
+    fabric.switches, fabric.lids = len(repair_fabric.part), len(repair_fabric.lid_switch)
     fabric.channels, fabric.slots, fabric.vls = len(channels), len(masks), len(order)
-    level, vl_bit, sources, weight, preferred, slowness = kept
-    lids_at = _lids_by_switch(ground)
+    sl_of_vl, vl_bit, sources, weight, preferred, inverse_capacity = kept
+    lids_at = _lids_by_switch(repair_fabric)
     kept += lids_at  # the caller keeps them alive
     point(fabric, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into, port=channels.port)
     point(fabric, into_first=channels.into_first, at_port=channels.at_port)
-    point(fabric, slot=channels.edges.first, alive=ground.alive, has_endport=ground.has_endport, part=ground.part)
-    point(fabric, lid_switch=ground.lid_switch, lid_port=ground.lid_port, lids_at_first=lids_at[0], lids_at=lids_at[1])
-    point(fabric, level=level, vl_bit=vl_bit, sources=sources, weight=weight, preferred=preferred, slowness=slowness)
+    point(
+        fabric,
+        slot=channels.edges.first,
+        alive=repair_fabric.alive,
+        has_endport=repair_fabric.has_endport,
+        part=repair_fabric.part,
+    )
+    point(
+        fabric,
+        lid_switch=repair_fabric.lid_switch,
+        lid_port=repair_fabric.lid_port,
+        lids_at_first=lids_at[0],
+        lids_at=lids_at[1],
+    )
+    point(
+        fabric,
+        level=sl_of_vl,
+        vl_bit=vl_bit,
+        sources=sources,
+        weight=weight,
+        preferred=preferred,
+        slowness=inverse_capacity,
+    )
     return fabric

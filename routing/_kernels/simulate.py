@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.native import ffi, lib, pointer
-from routing._kernels.running import Fields, Ints, NetworkArrays, Running, TrafficArrays
+from routing._kernels.simulation_handle import Fields, Ints, NetworkArrays, SimulationHandle, TrafficArrays
 from routing.errors import KernelError
 
 TOTALS = (
@@ -19,7 +19,7 @@ CHANNEL_COUNTERS = (
     "xmit_bytes", "xmit_pkts", "xmit_wait", "xmit_discards", "hoq_discards", "lifetime_discards", "stalled_discards",
     "overrun_errors", "relay_errors", "control_bytes", "link_down_discards", "waiting",
 )  # fmt: skip
-LANE_FIELDS = (
+VC_FIELDS = (
     "fctbs", "fccl", "credits", "occupancy", "flying", "returning", "buffer", "waiting", "sent", "suspected", "spuid",
     "stalled", "paused", "pauses",
 )  # fmt: skip
@@ -100,11 +100,11 @@ class OptionArrays:
     vlarb: npt.NDArray[np.uint8]
 
 
-class Handle(Running):
+class Handle(SimulationHandle):
     """Handle on a running simulation that forwards by tables."""
 
     prefix = "ibn_sim"
-    fields = Fields(TOTALS, CHANNEL_COUNTERS, LANE_FIELDS, FLOW_FIELDS)
+    fields = Fields(TOTALS, CHANNEL_COUNTERS, VC_FIELDS, FLOW_FIELDS)
 
     def __init__(self, network: NetworkArrays, options: OptionArrays, traffic: TrafficArrays) -> None:
         super().__init__(network, options, traffic, arbiters=len(options.vlarb))

@@ -47,9 +47,9 @@ class Slots:
         back = np.flatnonzero((ends[:, 0] == ends[:, 1]) & (ends[:, 0] < switches))
         exits[ends[back], ports[back]] = degree[ends[back]] + 1
         xfirst = (channels.first + 2 * np.arange(switches + 1)).astype(np.int32)
-        place = np.arange(len(channels)) + 2 * channels.src
+        position = np.arange(len(channels)) + 2 * channels.src
         xdst = np.empty(len(channels) + 2 * switches, np.int32)
-        xdst[xfirst[1:] - 2], xdst[xfirst[1:] - 1], xdst[place] = switches, rows, channels.dst
+        xdst[xfirst[1:] - 2], xdst[xfirst[1:] - 1], xdst[position] = switches, rows, channels.dst
         dep_first = np.zeros(len(xdst), np.int32)
-        dep_first[place] = channels.edges.first
+        dep_first[position] = channels.edges.first
         return cls(exits.astype(np.uint8), xfirst, xdst, dep_first, channels.edges.count)

@@ -28,10 +28,10 @@ def up_down(channels: Channels, masks: npt.NDArray[np.uint16]) -> npt.NDArray[np
     return position if placed[0] == switches else None
 
 
-def climbing(channels: Channels, position: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def is_increasing(channels: Channels, position: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Return int32[C], a topological order of all dependencies that do not lead down and then up."""
     near, far = position[channels.src].astype(np.int64), position[channels.dst]
     key = np.where(far < near, -near, near + len(position))
-    place = np.empty(len(channels), np.int32)
-    place[np.argsort(key, kind="stable")] = np.arange(len(channels), dtype=np.int32)
-    return place
+    index = np.empty(len(channels), np.int32)
+    index[np.argsort(key, kind="stable")] = np.arange(len(channels), dtype=np.int32)
+    return index

@@ -12,7 +12,7 @@ from routing.fabric import Channels
 
 def weighted(
     channels: Channels,
-    slowness: npt.NDArray[np.float64],
+    inverse_capacity: npt.NDArray[np.float64],
     sources: npt.NDArray[np.float64],
     targets: Targets,
     *,
@@ -25,7 +25,7 @@ def weighted(
 
     Parameters
     ----------
-    channels, slowness, sources, targets
+    channels, inverse_capacity, sources, targets
         As for :func:`routing._kernels.balance.balance`.
     first_weight
         Initial weight of every channel, above 0, in units of flow.
@@ -39,7 +39,11 @@ def weighted(
     load = np.zeros(len(channels))
     check(
         lib.ibn_trees_weighted(
-            network_of(channels, slowness, sources), targets_of(targets), first_weight, pointer(trees), pointer(load)
+            network_of(channels, inverse_capacity, sources),
+            targets_of(targets),
+            first_weight,
+            pointer(trees),
+            pointer(load),
         )
     )
-    return Balanced(trees, load, np.array([(load * slowness).max(initial=0.0)]))
+    return Balanced(trees, load, np.array([(load * inverse_capacity).max(initial=0.0)]))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.check_delta import dependencies_against_order
 from routing._kernels.dependencies import sort_channels
-from routing._kernels.recheck import turns_against
-from routing._kernels.up_down import climbing, up_down
+from routing._kernels.up_down import is_increasing, up_down
 from routing.cdg.graph import DependencyGraph
 from routing.cdg.renumber import edges_without, renumber
 from routing.fabric import Channels, Fabric
@@ -55,12 +55,12 @@ class Cdg:
 
     def follows(self, order: npt.NDArray[np.int32]) -> bool:
         """Return whether every edge leads forward in an order of the channels on each VL, int32[V, C]."""
-        return turns_against(self.fabric.channels, self.masks, order) == 0
+        return dependencies_against_order(self.fabric.channels, self.masks, order) == 0
 
     def follows_switches(self, position: npt.NDArray[np.int32]) -> bool:
         """Return whether no edge, on any VL, leads down and then up in an Up*/Down* order of the switches, int32[S]."""
         channels, used = self.fabric.channels, (self.masks != 0).astype(np.uint16)
-        return turns_against(channels, used, climbing(channels, position)[np.newaxis]) == 0
+        return dependencies_against_order(channels, used, is_increasing(channels, position)[np.newaxis]) == 0
 
     def switch_order(self) -> npt.NDArray[np.int32] | None:
         """Return int32[S], an order of the switches in which no edge leads down and then up; None if there is none."""
@@ -94,7 +94,7 @@ class AcyclicCdg(Cdg):
 
     def along(self, position: npt.NDArray[np.int32], edges: Cdg | None = None) -> AcyclicCdg:
         """Return the edges, or other edges, with the order that an Up*/Down* order of the switches gives every VL."""
-        order = np.tile(climbing(self.fabric.channels, position), (len(self.order), 1))
+        order = np.tile(is_increasing(self.fabric.channels, position), (len(self.order), 1))
         return replace(self, masks=(edges or self).masks, order=order, position=position)
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.cdg import Trace, trace, trace_endports
-from routing._kernels.cdg_lanes import LaneTrace, trace_lanes, trace_lanes_endports
+from routing._kernels.cdg_by_vl import VlTrace, trace_vls, trace_vls_endports
 from routing._kernels.dependencies import sort_channels
 from routing._kernels.slots import Slots
 from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.certificate import Certificate, Scope, Strength
 from routing.cdg.graph import Cycle, DependencyGraph
-from routing.cdg.trace import REPLIES, common_lanes, vl_bits, vl_masks
+from routing.cdg.trace import REPLIES, uniform_sl2vl, vl_bits, vl_masks
 from routing.fabric import Fabric
 from routing.tables import Routing
 
@@ -78,16 +78,16 @@ def analyse(fabric: Fabric, routing: Routing, *, threads: int, explain: bool = T
 
     Without ``explain``, ``reply_loop`` and ``switch_loop`` are None.
     """
-    row = common_lanes(routing)
+    row = uniform_sl2vl(routing)
     if row is None:
-        return _changing_lanes(fabric, routing, threads, explain)
-    return _fixed_lanes(fabric, routing, vl_bits(row), threads, explain)
+        return _analyse_changing_vls(fabric, routing, threads, explain)
+    return _analyse_fixed_vls(fabric, routing, vl_bits(row), threads, explain)
 
 
-def _fixed_lanes(
+def _analyse_fixed_vls(
     fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], threads: int, explain: bool
 ) -> Findings:
-    graphs = _FixedLanes(fabric, routing, vl_bit, threads)
+    graphs = _FixedVls(fabric, routing, vl_bit, threads)
     found = graphs.found
     certificate, loop, reply_loop, switch_loop = judge(graphs, explain)
     return Findings(
@@ -105,8 +105,8 @@ def _fixed_lanes(
     )
 
 
-def _changing_lanes(fabric: Fabric, routing: Routing, threads: int, explain: bool) -> Findings:
-    graphs = _ChangingLanes(fabric, routing, threads)
+def _analyse_changing_vls(fabric: Fabric, routing: Routing, threads: int, explain: bool) -> Findings:
+    graphs = _ChangingVls(fabric, routing, threads)
     certificate, loop, reply_loop, switch_loop = judge(graphs, explain)
     found = graphs.trace(replies=True)
     return Findings(
@@ -144,14 +144,14 @@ def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | No
     return None, cycles[False], cycles.get(True), None
 
 
-class _FixedLanes:
+class _FixedVls:
     """Dependency graphs if the VL depends on the SL alone: one graph for each VL."""
 
     def __init__(self, fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], threads: int) -> None:
         self._fabric, self._routing, self._vl_bit, self._threads = fabric, routing, vl_bit, threads
         self._slots = Slots.of(fabric)
         self.found = trace(fabric, routing, self._slots, vl_bit, threads=threads)
-        self.vls = _lanes_used(fabric, routing, vl_bit, self.found)
+        self.vls = _vls_used(fabric, routing, vl_bit, self.found)
         self._dep = {True: self.found.dep}
         self._order: dict[tuple[bool, bool], npt.NDArray[np.int32]] = {}
         self._cycle: dict[tuple[bool, bool], Cycle] = {}
@@ -162,8 +162,8 @@ class _FixedLanes:
             self._dep[switch_pairs] = trace_endports(
                 self._fabric, self._routing, self._slots, self._vl_bit, self.found, threads=self._threads
             )
-        lanes = np.arange(self.vls, dtype=np.uint8) + np.uint8(REPLIES if replies else 0)
-        order = sort_channels(channels, self._dep[switch_pairs], lanes, threads=self._threads)
+        vls = np.arange(self.vls, dtype=np.uint8) + np.uint8(REPLIES if replies else 0)
+        order = sort_channels(channels, self._dep[switch_pairs], vls, threads=self._threads)
         self._order[replies, switch_pairs] = order
         return order if (order >= 0).all() else None
 
@@ -184,26 +184,26 @@ class _FixedLanes:
         return found
 
 
-class _ChangingLanes:
+class _ChangingVls:
     """Dependency graphs if the VL may change from hop to hop: one graph over all VLs."""
 
     def __init__(self, fabric: Fabric, routing: Routing, threads: int) -> None:
         self._fabric, self._routing, self._threads = fabric, routing, threads
         self._slots = Slots.of(fabric)
-        self._found: dict[bool, LaneTrace] = {}
+        self._found: dict[bool, VlTrace] = {}
         self._graphs: dict[tuple[bool, bool], DependencyGraph] = {}
 
-    def trace(self, *, replies: bool) -> LaneTrace:
+    def trace(self, *, replies: bool) -> VlTrace:
         """Return the trace of the routes, with or without replies; each is computed once."""
         if replies not in self._found:
-            self._found[replies] = trace_lanes(
+            self._found[replies] = trace_vls(
                 self._fabric, self._routing, self._slots, replies=replies, threads=self._threads
             )
         return self._found[replies]
 
     def vls(self, *, replies: bool) -> int:
         """Return the highest VL in use + 1."""
-        return max(1, self.trace(replies=replies).lanes.bit_length())
+        return max(1, self.trace(replies=replies).vls.bit_length())
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
         return self._graph(replies, switch_pairs).order()
@@ -216,7 +216,7 @@ class _ChangingLanes:
             found = self.trace(replies=replies)
             dep = found.dep
             if not switch_pairs:
-                dep = trace_lanes_endports(
+                dep = trace_vls_endports(
                     self._fabric, self._routing, self._slots, found, replies=replies, threads=self._threads
                 )
             self._graphs[replies, switch_pairs] = DependencyGraph.of_changing_vls(
@@ -225,7 +225,7 @@ class _ChangingLanes:
         return self._graphs[replies, switch_pairs]
 
 
-def _lanes_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], found: Trace) -> int:
+def _vls_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], found: Trace) -> int:
     if routing.sl.ndim == 1:
         used = vl_bit[routing.sl[fabric.lids.switch >= 0]]
     else:
@@ -235,10 +235,10 @@ def _lanes_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16]
 
 def _shortest_open(fabric: Fabric, masks: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> Cycle:
     """Return a shortest cycle among the channels without a position in the order."""
-    open_lanes = np.bitwise_or.reduce((order < 0) << np.arange(len(order))[:, None], axis=0)
+    open_vls = np.bitwise_or.reduce((order < 0) << np.arange(len(order))[:, None], axis=0)
     edges, is_open = fabric.channels.edges, np.zeros_like(masks)
     before, after = edges.channels()
-    is_open[edges.numbers()] = open_lanes[before] & open_lanes[after]
+    is_open[edges.numbers()] = open_vls[before] & open_vls[after]
     return DependencyGraph.of_masks(fabric.channels, masks & is_open).shortest_cycle(fabric)
 
 

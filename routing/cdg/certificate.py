@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.climb import climb
+from routing._kernels.check_certificate import check_orders
 from routing.errors import FalseCertificate, TableError
 from routing.fabric import Fabric
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.tables import Routing
 
 Strength = Literal["reversible", "forward"]
@@ -98,14 +98,14 @@ def check_certificate(
     order = certificate.order
     if order.ndim != 2 or order.shape[1] != len(fabric.channels):
         raise TableError(
-            f"the certificate is {order.shape}, the fabric has {number_of(len(fabric.channels), 'channel')}"
+            f"the certificate is {order.shape}, the fabric has {count_noun(len(fabric.channels), 'channel')}"
         )
     entries = list(_entries(fabric, routing))
     for start in range(0, len(entries), CHUNK):
         chunk = entries[start : start + CHUNK]
         masks = [_widened(_traffic(fabric, routing, entry, certificate), alternatives) for entry in chunk]
         where = np.array([e.switch for e in chunk], np.int32), np.array([e.port for e in chunk], np.uint8)
-        faults = climb(
+        faults = check_orders(
             fabric, routing.lft, routing.sl2vl, order.astype(np.int32), (*where, np.array(masks)), threads=threads
         )
         for entry, fault in zip(chunk, faults.tolist(), strict=True):
@@ -118,13 +118,13 @@ def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
 
     A port of a CA or router represents its class if there is one in it.  So port 0 represents the switch alone.
     """
-    places = {(s, 0) for s in range(fabric.switches)}
-    places |= set(zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True))
+    positions = {(s, 0) for s in range(fabric.switches)}
+    positions |= set(zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True))
     behind: dict[tuple[int, int], list[int]] = {}
-    for lid, place in enumerate(zip(fabric.lids.switch.tolist(), fabric.lids.port.tolist(), strict=True)):
-        behind.setdefault(place, []).append(lid)
+    for lid, position in enumerate(zip(fabric.lids.switch.tolist(), fabric.lids.port.tolist(), strict=True)):
+        behind.setdefault(position, []).append(lid)
     entries: dict[tuple[int, bytes], tuple[int, list[int]]] = {}
-    for switch, port in sorted(places, key=lambda place: (place[0], place[1] == 0, place[1])):
+    for switch, port in sorted(positions, key=lambda position: (position[0], position[1] == 0, position[1])):
         if switch >= 0:
             kind = b"" if routing.sl2vl.ndim == 1 else routing.sl2vl[switch, port].tobytes()
             entries.setdefault((switch, kind), (port, []))[1].extend(behind.get((switch, port), ()))

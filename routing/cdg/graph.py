@@ -110,8 +110,8 @@ class DependencyGraph:
 
     def order(self) -> npt.NDArray[np.int32] | None:
         """Return int32[V, C], one topological order over all pairs; None if there is a cycle."""
-        place, placed = digraph.order(self.first, self.to)
-        return place.reshape(self.vls, self.channels) if placed == len(place) else None
+        position, placed = digraph.order(self.first, self.to)
+        return position.reshape(self.vls, self.channels) if placed == len(position) else None
 
     def shortest_cycle(self, fabric: Fabric | None = None) -> Cycle:
         """Return a shortest cycle, or an empty list.

@@ -51,13 +51,13 @@ class InjectionPoints:
         Cost: O(S + L log L).
         """
         cabled = np.flatnonzero(fabric.endport_switch >= 0)
-        place = np.full(fabric.endports, -1, np.int64)
-        place[cabled] = fabric.switches + np.arange(len(cabled))
+        position = np.full(fabric.endports, -1, np.int64)
+        position[cabled] = fabric.switches + np.arange(len(cabled))
         switch = np.concatenate([np.arange(fabric.switches, dtype=np.int32), fabric.endport_switch[cabled]])
         port = np.concatenate([np.zeros(fabric.switches, np.uint8), fabric.endport_switch_port[cabled]])
         lid = np.flatnonzero(fabric.lids.switch >= 0)
         owner = fabric.lids.endport[lid]
-        at = np.where(owner >= 0, place[owner] if len(place) else -1, fabric.lids.switch[lid])
+        at = np.where(owner >= 0, position[owner] if len(position) else -1, fabric.lids.switch[lid])
         return cls._of(switch, port, port > 0, lid, at)
 
     @classmethod
@@ -67,11 +67,11 @@ class InjectionPoints:
         port: npt.NDArray[np.uint8],
         endport: npt.NDArray[np.bool_],
         lid: npt.NDArray[np.int64],
-        place: npt.NDArray[np.int64] | npt.NDArray[np.int32],
+        position: npt.NDArray[np.int64] | npt.NDArray[np.int32],
     ) -> InjectionPoints:
-        by_place = np.argsort(place, kind="stable")
-        first = np.searchsorted(place[by_place], np.arange(len(switch) + 1))
-        return cls(switch, port, endport, lid[by_place], first.astype(np.int64))
+        by_position = np.argsort(position, kind="stable")
+        first = np.searchsorted(position[by_position], np.arange(len(switch) + 1))
+        return cls(switch, port, endport, lid[by_position], first.astype(np.int64))
 
     def without_switches(self, fabric: Fabric) -> InjectionPoints:
         """Return the injection points without the LIDs of switches."""

@@ -17,7 +17,7 @@ def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt
         if (number >= 0).all():
             there = edges_without(more.channels, number)
             return np.delete(masks, there) if fewer is base else _spread(masks, there)
-    return _moved_one_by_one(masks, fabric, base)
+    return _renumber_each(masks, fabric, base)
 
 
 def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> npt.NDArray[np.uint16]:
@@ -43,7 +43,7 @@ def edges_without(channels: Channels, left: npt.NDArray[np.int32]) -> npt.NDArra
     return np.concatenate(numbers)
 
 
-def _moved_one_by_one(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
+def _renumber_each(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
     mine, theirs = fabric.channels, base.channels
     first, number = mine.edges.first, channel_numbers(fabric, base)
     out = np.zeros(theirs.edges.count, np.uint16)

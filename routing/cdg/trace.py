@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.cdg import trace, trace_endports
-from routing._kernels.cdg_lanes import trace_lanes, trace_lanes_endports
+from routing._kernels.cdg_by_vl import trace_vls, trace_vls_endports
 from routing._kernels.slots import Slots
 from routing.cdg.acyclic import AcyclicCdg, Cdg
 from routing.cdg.certificate import Certificate
@@ -31,16 +31,16 @@ def dependency_graph(
         The shapes do not fit the fabric.
     """
     routing.check_shapes(fabric)
-    row = common_lanes(routing)
+    row = uniform_sl2vl(routing)
     if row is not None:
         traffic = {"replies": replies, "switch_pairs": switch_pairs}
         return trace_cdg(fabric, routing, vl_bits(row), **traffic, threads=threads).graph()
     slots = Slots.of(fabric)
-    found = trace_lanes(fabric, routing, slots, replies=replies, threads=threads)
+    found = trace_vls(fabric, routing, slots, replies=replies, threads=threads)
     masks = found.dep
     if not switch_pairs:
-        masks = trace_lanes_endports(fabric, routing, slots, found, replies=replies, threads=threads)
-    return DependencyGraph.of_changing_vls(fabric.channels, masks, max(1, found.lanes.bit_length()))
+        masks = trace_vls_endports(fabric, routing, slots, found, replies=replies, threads=threads)
+    return DependencyGraph.of_changing_vls(fabric.channels, masks, max(1, found.vls.bit_length()))
 
 
 def trace_cdg(
@@ -98,7 +98,7 @@ def vl_masks(dep: npt.NDArray[np.uint32], *, replies: bool) -> npt.NDArray[np.ui
     return (dep >> np.uint32(REPLIES if replies else 0)).astype(np.uint16)
 
 
-def common_lanes(routing: Routing) -> npt.NDArray[np.uint8] | None:
+def uniform_sl2vl(routing: Routing) -> npt.NDArray[np.uint8] | None:
     """Return uint8[16], the VL of each SL if it is equal at all ports of all switches, else None."""
     table = routing.sl2vl
     if table.ndim == 1:

@@ -9,9 +9,9 @@ from zipfile import is_zipfile
 
 import click
 
-from routing.cli import fabrics, findings
+from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING, UNDECIDED
-from routing.cli.output import json_option, phase, print_facts, print_json, tell
+from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
 from routing.errors import FalseCertificate
 
 if TYPE_CHECKING:
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from routing.fabric import Fabric
     from routing.tables import Routing
 
-HOLDS = "holds"
+STORED_CERTIFICATE = "holds"
 
 PORT_VLS = (1, 2, 4, 8, 15)
 """Numbers of data VLs that a port can support."""
 
 
 @click.command()
-@fabrics.fabric_argument
+@fabric_argument.fabric_argument
 @click.argument("tables", type=click.Path(path_type=Path))
-@fabrics.sl_options
+@fabric_argument.sl_options
 @click.option("--require", type=click.Choice(["forward", "reversible"]), default="forward", show_default=True,
               help="Strength of the proof: forward proves requests, reversible proves their replies, too.")  # fmt: skip
 @click.option("--message-types", "types", type=click.IntRange(1, 16), metavar="N",
@@ -55,10 +55,10 @@ def check(
     """
     from routing.deadlock.verdict import decide
 
-    with phase(f"reading {fabric} and {tables}"):
-        subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
-        routing = fabrics.tables(tables, subnet)
-    with phase("proving"):
+    with spinner(f"reading {fabric} and {tables}"):
+        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        routing = fabric_argument.tables(tables, subnet)
+    with spinner("proving"):
         verdict = decide(subnet, routing, threads=threads)
         carried = carried_certificate(tables, subnet, routing, threads)
     chain = None if types is None else chain_of(verdict, types)
@@ -70,24 +70,24 @@ def check(
             "good": status == 0,
             **({} if chain is None else {"message_types": chain}),
         }
-        print_json({**findings.verdict_object(subnet, verdict), **more})
+        print_json({**proof_report.verdict_object(subnet, verdict), **more})
         return status
-    rows = [("fabric", findings.fabric_line(subnet)), *findings.verdict_facts(verdict)]
+    rows = [("fabric", proof_report.fabric_line(subnet)), *proof_report.verdict_rows(verdict)]
     if chain is not None:
         rows.append(("message types", chain_text(chain)))
     if carried is not None:
-        rows.append(("certificate", f"in the bundle: {'verified' if carried == HOLDS else carried}"))
-    print_facts(rows)
-    findings.print_verdict(verdict)
+        rows.append(("certificate", f"in the bundle: {'verified' if carried == STORED_CERTIFICATE else carried}"))
+    print_rows(rows)
+    proof_report.print_verdict(verdict)
     proof = verdict.proof
     if require == "reversible" and verdict.loops == "none" and proof.reversible_loop is not None:
-        tell(*proof.reversible_loop.describe())
+        echo_lines(*proof.reversible_loop.describe())
     return status
 
 
 def status_of(verdict: Verdict, require: str, carried: str | None, chain: Mapping[str, Any] | None) -> int:
     """Return the exit status: a certain finding takes precedence over an undecided question."""
-    wrong = not verdict.proof.complete or verdict.loops == "yes" or carried not in (None, HOLDS)
+    wrong = not verdict.proof.complete or verdict.loops == "yes" or carried not in (None, STORED_CERTIFICATE)
     wrong |= verdict.loops == "none" and require == "reversible" and verdict.proof.strength != "reversible"
     known = verdict.vls is not None
     wrong |= known and chain is not None and chain["port_vls"] is None
@@ -100,10 +100,10 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
     """Return how many VLs `types` message types need, if each type has a copy of the tables on VLs of its own.
 
     The key ``port_vls`` is the smallest number of data VLs of a port that suffices, None if there is none.  The keys
-    ``strict`` and ``wide`` are for adaptive switches, see :mod:`routing.deadlock.freedom`: the number of VLs of such a
-    port that a message of any type can choose from at least.
+    ``strict`` and ``wide`` are for adaptive switches, see :mod:`routing.deadlock.message_classes`: the number of VLs of
+    such a port that a message of any type can choose from at least.
     """
-    from routing.deadlock.freedom import AVOIDANCES, channels_needed, message_freedom
+    from routing.deadlock.message_classes import AVOIDANCES, channel_budget, channels_needed
 
     if verdict.vls is None:
         return {"types": types, "vls_each": None, "vls_needed": None, "port_vls": None}
@@ -112,7 +112,7 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
     ports = next((count for count in PORT_VLS if count >= needed), None) if verdict.certified else None
     chain: dict[str, Any] = {"types": types, "vls_each": verdict.vls, "vls_needed": needed, "port_vls": ports}
     if ports is not None:
-        chain |= {how: min(message_freedom(ports, escape, how).usable) for how in AVOIDANCES}
+        chain |= {how: min(channel_budget(ports, escape, how).usable) for how in AVOIDANCES}
     return chain
 
 
@@ -134,7 +134,7 @@ def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads:
     Returns
     -------
     str or None
-        :data:`HOLDS` or the reason why the certificate is invalid; None if there is no certificate.
+        :data:`STORED_CERTIFICATE` or the reason why the certificate is invalid; None if there is no certificate.
     """
     from routing.cdg.certificate import Certificate, Strength, check_certificate
     from routing.formats.bundle import read_bundle
@@ -152,4 +152,4 @@ def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads:
         check_certificate(fabric, routing, certificate, threads=threads)
     except FalseCertificate as error:
         return f"NOT valid: {error}"
-    return HOLDS
+    return STORED_CERTIFICATE

@@ -22,7 +22,7 @@ import click
 from routing import __version__
 from routing.cli.output import input_warnings
 from routing.errors import EnvironmentProblem, IbnueError, InputError, InputWarning, NotEnoughVLs
-from routing.names import escaped
+from routing.names import escape_control
 
 FINDING = 1
 UNDECIDED = 3
@@ -31,8 +31,8 @@ BUG = 70
 """Exit status of an unexpected exception, which is printed with its traceback."""
 WRONG_USE = 2
 INTERRUPTED = 130
-READER_GONE = 128 + signal.SIGPIPE
-ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+OUTPUT_CLOSED = 128 + signal.SIGPIPE
+TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command like Ctrl-C does, so that the command can clean up."""
 
 COMMANDS: Mapping[str, str] = {
@@ -61,16 +61,16 @@ RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a 
 
 def one_line(text: str) -> str:
     """Return the text without line breaks and control characters, as errors are printed."""
-    return escaped(" ".join(text.split()))
+    return escape_control(" ".join(text.split()))
 
 
 def usage_line(error: Any) -> str:
     """Return a usage error as one line that names the command whose ``--help`` explains more."""
-    told = error.format_message()
+    message = error.format_message()
     for words, plain in RANGES:
-        told = told.replace(words, plain)
+        message = message.replace(words, plain)
     path = error.ctx.command_path if error.ctx is not None else "ibnue"
-    return f"{told} (see {path} --help)"
+    return f"{message} (see {path} --help)"
 
 
 def no_command_line(error: Any) -> str:
@@ -101,45 +101,47 @@ EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ..
 """Exception classes, exit status and function that returns the error line; the first matching row applies."""
 
 
-class Ended(KeyboardInterrupt):
-    """Raised when one of the signals :data:`ENDINGS` arrives."""
+class Terminated(KeyboardInterrupt):
+    """Raised when one of the signals :data:`TERMINATION_SIGNALS` arrives."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"ended by {signal.Signals(number).name}")
         self.status = 128 + number
 
 
-class ReaderGone(Exception):
+class OutputClosed(Exception):
     """Raised when standard output is a pipe that has no reader any more."""
 
 
-def is_read() -> bool:
+def stdout_has_reader() -> bool:
     """Return whether standard output may still have a reader."""
     try:
-        place = sys.stdout.fileno()
+        folder = sys.stdout.fileno()
     except (OSError, ValueError):  # standard output has no file descriptor
         return True
     watched = select.poll()
-    watched.register(place, 0)
+    watched.register(folder, 0)
     return not any(event & select.POLLERR for _, event in watched.poll(0))
 
 
-def forget_output() -> None:
+def discard_stdout() -> None:
     """Redirect standard output to the null device, so that the flush at exit does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
-def heed_endings() -> None:
-    """Make the signals :data:`ENDINGS` raise :class:`Ended` once; ignored signals (nohup) stay ignored."""
+def install_signal_handlers() -> None:
+    """Make the signals :data:`TERMINATION_SIGNALS` raise :class:`Terminated` once; ignored signals (nohup) stay
+    ignored.
+    """
 
     def end(number: int, _: object) -> None:
         for each in heeded:
             signal.signal(each, signal.SIG_IGN)  # a second signal must not interrupt the cleanup
-        raise Ended(number)
+        raise Terminated(number)
 
-    heeded = [number for number in ENDINGS if signal.getsignal(number) is signal.SIG_DFL]
+    heeded = [number for number in TERMINATION_SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
     for number in heeded:
         signal.signal(number, end)
 
@@ -171,7 +173,7 @@ def explain(error: BaseException) -> tuple[str, int] | None:
         Line and exit status; None for a bug, which deserves its traceback.
     """
     error = _interruption(error) or error
-    if isinstance(error, Ended):
+    if isinstance(error, Terminated):
         return str(error), error.status
     for classes, status, line in EXPLANATIONS:
         if isinstance(error, classes):
@@ -194,9 +196,9 @@ class CommandGroup(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:  # click would exit with the status of a finding
-            if is_read():
+            if stdout_has_reader():
                 raise
-            raise ReaderGone from error
+            raise OutputClosed from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands in the order in which the help lists them."""
@@ -226,12 +228,12 @@ class CommandGroup(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         try:
-            heed_endings()
+            install_signal_handlers()
             with reported_warnings():
                 status = super().main(args, prog_name or "ibnue", complete_var, standalone_mode=False, **extra)
-        except ReaderGone:
-            forget_output()
-            sys.exit(READER_GONE)
+        except OutputClosed:
+            discard_stdout()
+            sys.exit(OUTPUT_CLOSED)
         except (Exception, KeyboardInterrupt) as error:
             explained = explain(error)
             if explained is None:  # Python would exit with 1, which is the status of a finding

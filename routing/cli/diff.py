@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from routing.cli import fabrics
+from routing.cli import fabric_argument
 from routing.cli.command import FINDING
-from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+from routing.cli.output import json_option, print_json, print_rows, print_table, spinner
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ NAMED_SWITCHES = 10
 @click.option("--fabric-b", metavar="FABRIC", help="The fabric of B.")
 @click.option("--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs assigned.")
 @click.option("--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="LIDs from OpenSM's guid2lid file.")
-@fabrics.name_map_option
+@fabric_argument.name_map_option
 @json_option
 def diff(
     *, a: Path, b: Path, fabric: str | None, fabric_b: str | None, lmc: int, guid2lid: Path | None, as_json: bool
@@ -43,17 +43,17 @@ def diff(
 
     if fabric is None and fabric_b is not None:
         raise OptionError("--fabric-b needs --fabric", remedy="name the fabric of A too")
-    if fabric is None and (lmc or guid2lid is not None or fabrics.has_names()):
+    if fabric is None and (lmc or guid2lid is not None or fabric_argument.has_names()):
         name = "--lmc" if lmc else "--guid2lid" if guid2lid is not None else "--node-name-map"
         raise OptionError(f"{name} is about --fabric", remedy="add --fabric FABRIC, or leave it out")
-    with phase("comparing"):
+    with spinner("comparing"):
         before = load(a, fabric, lmc, guid2lid)
         after = load(b, fabric_b or fabric, lmc, guid2lid)
         found = compare(before, after)
     if as_json:
         print_json({**dataclasses.asdict(found), "same": found.same})
     else:
-        print_facts(facts(found))
+        print_rows(facts(found))
         if found.changed_by_switch:
             rows = [(name, str(count)) for name, count in found.changed_by_switch[:NAMED_SWITCHES]]
             print_table(["most changed switches", "entries"], rows)
@@ -73,7 +73,7 @@ def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tab
     from routing.formats.table_files import BUNDLE, read_tables
 
     if fabric is not None:
-        subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
         return tables_of_fabric(subnet, read_tables(path, subnet))
     bundle = path / BUNDLE if path.is_dir() else path
     if path.is_dir() and not bundle.exists():

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from routing.cli import fabrics
-from routing.cli.output import json_option, phase, print_facts, print_json, print_table
+from routing.cli import fabric_argument
+from routing.cli.output import json_option, print_json, print_rows, print_table, spinner
 from routing.errors import OptionError
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from routing.fabric import Fabric
 
 
 @click.command()
-@click.argument("source", required=False, shell_complete=fabrics.complete)
+@click.argument("source", required=False, shell_complete=fabric_argument.complete)
 @click.argument("arguments", nargs=-1)
 @click.option("--list", "as_list", is_flag=True, help="List the generators and their arguments.")
 @click.option("--cas", type=int, metavar="N", help="CAs on each switch that carries any.")
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 @click.option("--name", help="Name of the fabric.")
 @click.option("--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs assigned.")
 @click.option("--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="LIDs from OpenSM's guid2lid file.")
-@fabrics.fault_options
+@fabric_argument.fault_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the fabric; the suffix says how: .net (ibsim), .json, .graphml.")  # fmt: skip
-@fabrics.name_map_option
+@fabric_argument.name_map_option
 @json_option
 def fabric(
     *,
@@ -63,18 +63,18 @@ def fabric(
     if source is None:
         raise click.UsageError("Missing argument 'SOURCE': a generator (--list) or a file", click.get_current_context())
     chosen = {name: value for name, value in given.items() if value is not None}
-    with phase(f"reading {source}"):
-        subnet = fabrics.broken(load(source, list(arguments), chosen, lmc, guid2lid), failed, fault_lists)
+    with spinner(f"reading {source}"):
+        subnet = fabric_argument.broken(load(source, list(arguments), chosen, lmc, guid2lid), failed, fault_lists)
     if output is not None:
         from routing.formats.fabric_files import write_fabric
 
-        with phase(f"writing {output}"):
+        with spinner(f"writing {output}"):
             write_fabric(subnet, output)
     described = describe(subnet)
     if as_json:
         print_json({**described, "digest": subnet.digest, "file": None if output is None else str(output)})
     else:
-        print_facts([*facts(described), *([("file", str(output))] if output is not None else [])])
+        print_rows([*facts(described), *([("file", str(output))] if output is not None else [])])
     return 0
 
 
@@ -86,14 +86,14 @@ def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, gu
     OptionError
         Options of a generator were given with a file, or options of a file with a generator.
     """
-    made = fabrics.generator_of(source)
+    made = fabric_argument.generator_of(source)
     if made is not None:
         name, words = made
-        return fabrics.generated(name, [*words, *arguments], guid2lid, lmc=lmc, **chosen)
+        return fabric_argument.generated(name, [*words, *arguments], guid2lid, lmc=lmc, **chosen)
     if arguments or chosen:
         what = arguments[0] if arguments else "--" + next(iter(chosen))
         raise OptionError(f"{what} belongs to a generator, and {source!r} is none", remedy="ibnue fabric --list")
-    return fabrics.read(source, lmc=lmc, guid2lid=guid2lid)
+    return fabric_argument.read(source, lmc=lmc, guid2lid=guid2lid)
 
 
 def describe(fabric: Fabric) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def facts(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in described.items():
         yield (
             name,
-            ", ".join(f"{k} ({number_of(n, 'link')})" for k, n in value.items())
+            ", ".join(f"{k} ({count_noun(n, 'link')})" for k, n in value.items())
             if isinstance(value, dict)
             else str(value),
         )

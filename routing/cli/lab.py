@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from routing.cli import engines, fabrics, findings
+from routing.cli import engine_options, fabric_argument, proof_report
 from routing.cli.command import FINDING
-from routing.cli.deeds import do, foresee, last_sweep, typed
-from routing.cli.output import json_option, phase, print_facts, print_json, tell
+from routing.cli.lab_actions import execute, last_sweep, read_actions, validate
+from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
 from routing.engines import ENGINES
 from routing.errors import InputError
-from routing.names import escaped
-from routing.numerals import number_of
+from routing.names import escape_control
+from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from ibsim_fixtures.lab import Lab
-    from routing.cli.live import State
+    from routing.cli.lab_report import LabState
     from routing.fabric import Fabric
 
 DEMO_FABRIC = "torus:4x4x4"
 DEMO_RIVAL = "minhop"
-DEMO_DEEDS = ("unlink sw0.0.0 3", "relink sw0.0.0 3")
+DEMO_ACTIONS = ("unlink sw0.0.0 3", "relink sw0.0.0 3")
 _PORTS = re.compile(r"ibnue policies: (.*)$", re.MULTILINE)
 OPTIONS = {
     "demo": "--demo",
@@ -41,7 +41,7 @@ OPTIONS = {
     "policies": "--policies",
 }
 """Parameters of the command as the user types them."""
-IDLE_WITH = {
+UNUSED_WITH = {
     "demo": {"fabric", "deeds", "soak_length"},
     "soak_length": {"deeds", "policies"},
     "opensm_engine": {"engine_name"},
@@ -50,8 +50,8 @@ IDLE_WITH = {
 
 
 @click.command()
-@click.argument("fabric", required=False, shell_complete=fabrics.complete)
-@engines.engine_option("The engine that OpenSM asks, through the plugin.")
+@click.argument("fabric", required=False, shell_complete=fabric_argument.complete)
+@engine_options.engine_option("The engine that OpenSM asks, through the plugin.")
 @click.option("--opensm-engine", metavar="ENGINE", help="An engine of OpenSM's own instead, such as dfsssp.")
 @click.option("--do", "deeds", multiple=True, metavar="ACTION",
               help="Actions, in this order, instead of those on standard input: 'unlink sw1 2'.")  # fmt: skip
@@ -65,7 +65,7 @@ IDLE_WITH = {
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the soak.")
 @click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE",
               help="Write what the soak finds after each event, JSON, one object a line.")  # fmt: skip
-@fabrics.name_map_option
+@fabric_argument.name_map_option
 @json_option
 def lab(
     *,
@@ -97,21 +97,21 @@ def lab(
     Needs the Debian packages opensm, ibsim-utils, infiniband-diags; for the plugin libopensm-dev, libibumad-dev and a C
     compiler.  Exit status 1 if any tables were incomplete or had a credit loop, or were not as planned.
     """
-    refuse_idle_options()
-    subnet = fabrics.read(fabric or DEMO_FABRIC)
+    refuse_unused_options()
+    subnet = fabric_argument.read(fabric or DEMO_FABRIC)
     _ = ENGINES[engine_name]
     if soak_length is not None:
         from routing.cli.soak import soak
 
         return soak(subnet, engine_name, opensm_engine, text=soak_length, seed=seed, ledger=ledger, as_json=as_json)
-    todo = deeds or (DEMO_DEEDS if demo else ())
-    for deed in todo:
-        foresee(deed, subnet)
+    todo = deeds or (DEMO_ACTIONS if demo else ())
+    for action in todo:
+        validate(action, subnet)
     if policies is not None:
         from routing.policy import read_policy
 
         read_policy(policies)  # reports errors in the file before anything is started
-    states: list[State] = []
+    states: list[LabState] = []
 
     def run(engine: str | None, wanted: Iterator[str], headline: str) -> None:
         for state in live(subnet, engine_name, engine, wanted, policies):
@@ -123,13 +123,13 @@ def lab(
         run(DEMO_RIVAL, iter(()), f"OpenSM's own {DEMO_RIVAL}, for comparison")
         states.clear()
     asked = f"OpenSM's own {opensm_engine}" if opensm_engine else f"OpenSM with the plugin, engine {engine_name}"
-    run(opensm_engine, iter(todo) if todo else typed(), asked)
+    run(opensm_engine, iter(todo) if todo else read_actions(), asked)
     if as_json:
         print_json({"fabric": subnet.name, "states": [state.as_object() for state in states]})
     return 0 if all(state.proof.certified for state in states) else FINDING
 
 
-def refuse_idle_options() -> None:
+def refuse_unused_options() -> None:
     """Check that every given option applies to the requested operation.
 
     Raises
@@ -140,7 +140,7 @@ def refuse_idle_options() -> None:
     context = click.get_current_context()
     default = click.core.ParameterSource.DEFAULT
     given = {name for name in context.params if context.get_parameter_source(name) is not default}
-    for name, others in IDLE_WITH.items():
+    for name, others in UNUSED_WITH.items():
         idle = sorted(given & others)
         if name in given and idle:
             raise click.UsageError(f"{OPTIONS[name]} goes without {OPTIONS[idle[0]]}", context)
@@ -153,36 +153,36 @@ def refuse_idle_options() -> None:
 
 def live(
     fabric: Fabric, engine: str, opensm_engine: str | None, wanted: Iterator[str], policies: Path | None
-) -> Iterator[State]:
+) -> Iterator[LabState]:
     """Start the lab; yield its state, and its state after each action."""
     import numpy as np
 
     from ibsim_fixtures.lab import Lab
-    from routing.cli.lab_setting import settings
-    from routing.cli.live import look
+    from routing.cli.lab_report import inspect_lab
+    from routing.cli.lab_setup import opensm_settings
 
     with tempfile.TemporaryDirectory(prefix="ibnue-lab-") as folder, ExitStack() as stack:
-        with phase("building the plugin and starting OpenSM"):
-            opened = stack.enter_context(Lab(**settings(Path(folder), fabric, engine, opensm_engine, policies)))
-        with phase("reading the tables back"):
-            start = state = look(opened, fabric.name, "start", last_sweep(opened), None)
+        with spinner("building the plugin and starting OpenSM"):
+            opened = stack.enter_context(Lab(**opensm_settings(Path(folder), fabric, engine, opensm_engine, policies)))
+        with spinner("reading the tables back"):
+            start = state = inspect_lab(opened, fabric.name, "start", last_sweep(opened), None)
         yield state if policies is None else with_ports(opened, state)
-        for deed in wanted:
-            if deed == "quit":
+        for action in wanted:
+            if action == "quit":
                 return
             try:
-                with phase(deed):
-                    state = look(opened, fabric.name, deed, do(opened, deed), state)
+                with spinner(action):
+                    state = inspect_lab(opened, fabric.name, action, execute(opened, action), state)
                     state = replace(state, returned=np.array_equal(state.routing.lft, start.routing.lft))
             except InputError as error:
                 if not sys.stdin.isatty():
                     raise
-                tell(*str(error).split("\n"), err=True)
+                echo_lines(*str(error).split("\n"), err=True)
                 continue
             yield state if policies is None else with_ports(opened, state)
 
 
-def with_ports(opened: Lab, state: State) -> State:
+def with_ports(opened: Lab, state: LabState) -> LabState:
     """Return the state with the plugin's report on ports, which it logs once per sweep, after SUBNET UP."""
     from ibsim_fixtures.processes import poll
 
@@ -194,25 +194,25 @@ def with_ports(opened: Lab, state: State) -> State:
     return replace(state, ports=lines()[-1] if lines() else "nothing was set: see OpenSM's log")
 
 
-def show(state: State, headline: str) -> None:
+def show(state: LabState, headline: str) -> None:
     """Print a state as text; the first state is printed under the headline."""
     sweep = state.sweep
-    click.secho(escaped(headline if state.since is None else state.deed), bold=True)
+    click.secho(escape_control(headline if state.since is None else state.action), bold=True)
     routed = "kept its tables" if sweep.engine is None else f"routed with {sweep.engine}"
     took = "" if sweep.routing_seconds is None else f" in {1000 * sweep.routing_seconds:.0f} ms"
     rows = [
         ("OpenSM", f"{routed}{took}; SUBNET UP after {1000 * sweep.seconds:.0f} ms"),
-        ("fabric", findings.fabric_line(state.fabric)),
+        ("fabric", proof_report.fabric_line(state.fabric)),
         ("tables", f"read back from the switches, {'as' if state.as_dumped else 'NOT as'} OpenSM dumped them"),
     ]
     if state.ports is not None:
         rows.append(("ports", state.ports))
     if state.since is not None:
-        entries = f"{state.since.entries_changed} of {number_of(state.since.entries, 'entry')}"
+        entries = f"{state.since.entries_changed} of {count_noun(state.since.entries, 'entry')}"
         changed = f"{entries}; {state.broken} no longer valid"
         rows.append(("changed", f"{changed}; the tables are those of the start" if state.returned else changed))
         if state.kept is not None:
             rows.append(("all-to-all", f"{100 * state.kept:.1f} % of before"))
-    print_facts([*rows, *findings.facts(state.proof)])
-    findings.print_findings(state.proof)
-    tell()
+    print_rows([*rows, *proof_report.facts(state.proof)])
+    proof_report.print_findings(state.proof)
+    echo_lines()

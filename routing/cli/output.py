@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from routing.names import escaped
+from routing.names import escape_control
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,9 +20,9 @@ PIPE_WIDTH = 200
 """Width in columns of a table that is not printed on a terminal."""
 
 
-def tell(*lines: str, err: bool = False) -> None:
+def echo_lines(*lines: str, err: bool = False) -> None:
     """Print lines of text; characters that are not printable, such as line ends in names, are escaped."""
-    click.echo("\n".join(map(escaped, lines)), err=err)
+    click.echo("\n".join(map(escape_control, lines)), err=err)
 
 
 def json_option(command: Command) -> Command:
@@ -30,14 +30,14 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")(command)
 
 
-def plain(value: Any) -> Any:
+def to_json_types(value: Any) -> Any:
     """Return the value in JSON types: arrays as lists, NumPy scalars as Python numbers, non-finite numbers as None."""
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json_types(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
+        return [to_json_types(item) for item in value]
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return to_json_types(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)
@@ -54,15 +54,15 @@ def print_json(value: Mapping[str, Any]) -> None:
     """Print one JSON object on standard output, with the key ``warnings`` if there are any."""
     warnings = input_warnings()
     whole = {**value, "warnings": warnings} if warnings else value
-    click.echo(json.dumps(plain(whole), indent=2, allow_nan=False))
+    click.echo(json.dumps(to_json_types(whole), indent=2, allow_nan=False))
 
 
-def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+def print_rows(summary: Iterable[tuple[str, str]]) -> None:
     """Print rows of name and value, with the values aligned."""
-    rows = list(facts)
+    rows = list(summary)
     wide = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
-        tell(f"{name:<{wide}}  {value}".rstrip())
+        echo_lines(f"{name:<{wide}}  {value}".rstrip())
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1) -> None:
@@ -75,7 +75,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts:
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number < texts else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(escaped, row))
+        table.add_row(*map(escape_control, row))
     width = None if Console().is_terminal else PIPE_WIDTH
     console = Console(highlight=False, markup=False, emoji=False, width=width)
     with console.capture() as printed:
@@ -85,7 +85,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts:
 
 
 @contextmanager
-def phase(text: str) -> Iterator[None]:
+def spinner(text: str) -> Iterator[None]:
     """Show the current operation and its elapsed time, on a terminal only."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -96,12 +96,12 @@ def phase(text: str) -> Iterator[None]:
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        progress.add_task(escaped(text), total=None)
+        progress.add_task(escape_control(text), total=None)
         yield
 
 
 @contextmanager
-def counted(text: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show how many of `total` items are done, the rate and the remaining time, on a terminal only.
 
     Yields a function that takes the number of newly completed items.

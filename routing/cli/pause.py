@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from routing.cli import fabrics, findings
+from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING
-from routing.cli.output import json_option, phase, print_facts, print_json, print_table, tell
-from routing.numerals import number_of
+from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
+from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from routing.deadlock.pause import Flows, Iteration, PauseAnalysis
     from routing.deadlock.pause_flows import Demand
     from routing.fabric import Fabric
 
-_TOLD = {
+_DESCRIPTIONS = {
     "free": "no deadlock: no cycle of pause-regulated links",
     "settles": "no deadlock: there is a cycle of pause-regulated links, but the rates settle",
     "deadlock": "DEADLOCK predicted: a cycle of pause-regulated links, and rates that sink towards zero",
@@ -28,16 +28,16 @@ _LINKS = 10
 
 
 @click.command()
-@click.argument("fabric", required=False, shell_complete=fabrics.complete)
+@click.argument("fabric", required=False, shell_complete=fabric_argument.complete)
 @click.argument("tables", required=False, type=click.Path(path_type=Path))
-@fabrics.sl_options
+@fabric_argument.sl_options
 @click.option("--flows", "flow_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Lines of SOURCE DESTINATION [RATE]: names, GUIDs or LIDs of CAs.")  # fmt: skip
 @click.option("--shift", type=click.IntRange(1), metavar="N", help="Instead: every end port sends to the Nth after it.")
 @click.option("--paths", "path_file", type=click.Path(path_type=Path), metavar="FILE",
               help="No fabric, but lines of FLOW: LINK LINK ...")  # fmt: skip
 @click.option("--trace", is_flag=True, help="Every iteration, with all rates as fractions.")
-@fabrics.name_map_option
+@fabric_argument.name_map_option
 @json_option
 def pause(
     *,
@@ -61,18 +61,18 @@ def pause(
     if (
         with_fabric == without
         or (with_fabric and path_file is not None)
-        or (without and (fabrics.has_names() or fabrics.has_sl_files()))
+        or (without and (fabric_argument.has_names() or fabric_argument.has_sl_files()))
     ):
         raise click.UsageError("give FABRIC TABLES and --flows or --shift, or --paths", click.get_current_context())
-    with phase("reading"):
+    with spinner("reading"):
         flows, note = _flows(fabric, tables, flow_file, shift, path_file)
-    with phase("iterating"):
+    with spinner("iterating"):
         found = analyse_pauses(flows)
     if as_json:
         print_json({**_as_object(found), "assumed": note})
     else:
         if note is not None:
-            tell(f"assumed: {note}")
+            echo_lines(f"assumed: {note}")
         _print(found, trace=trace)
     return FINDING if found.verdict == "deadlock" else 0
 
@@ -97,10 +97,10 @@ def _flows(
         return read_paths(path_file), None
     assert fabric is not None
     assert tables is not None
-    subnet = fabrics.read(fabric)
+    subnet = fabric_argument.read(fabric)
     demands = _shifted(subnet, shift) if flow_file is None else read_demands(flow_file, subnet)
-    routing = fabrics.tables(tables, subnet)
-    return flows_along(subnet, worst_case(routing), demands), findings.vl_note(routing)
+    routing = fabric_argument.tables(tables, subnet)
+    return flows_along(subnet, worst_case(routing), demands), proof_report.vl_note(routing)
 
 
 def _shifted(fabric: Fabric, shift: int | None) -> list[Demand]:
@@ -121,16 +121,16 @@ def _shifted(fabric: Fabric, shift: int | None) -> list[Demand]:
 def _print(found: PauseAnalysis, *, trace: bool) -> None:
     flows, names = found.flows, found.flows.names
     slowest = min(range(len(flows.flows)), key=found.rates.__getitem__)
-    print_facts(
+    print_rows(
         [
-            ("flows", f"{len(flows.flows)} over {number_of(len(names), 'link')}"),
-            ("verdict", _TOLD[found.verdict]),
+            ("flows", f"{len(flows.flows)} over {count_noun(len(names), 'link')}"),
+            ("verdict", _DESCRIPTIONS[found.verdict]),
             ("iterations", str(len(found.iterations))),
             ("slowest flow", f"{flows.flows[slowest].name}: {_short(found.rates[slowest])}"),
         ]
     )
     for link, following in zip(found.cycle, [*found.cycle[1:], *found.cycle[:1]], strict=True):
-        tell(f"  {names[link]} waits for {names[following]}")
+        echo_lines(f"  {names[link]} waits for {names[following]}")
     if trace:
         for number, iteration in enumerate(found.iterations, 1):
             _print_iteration(flows, number, iteration)
@@ -145,7 +145,7 @@ def _print(found: PauseAnalysis, *, trace: bool) -> None:
 def _print_iteration(flows: Flows, number: int, iteration: Iteration) -> None:
     from routing.deadlock.pause import pauses
 
-    tell(f"iteration {number}{', which fits' if iteration.fits else ''}")
+    echo_lines(f"iteration {number}{', which fits' if iteration.fits else ''}")
     rows = [
         (flow.name, _joined(fair), _short(rate))
         for flow, fair, rate in zip(flows.flows, iteration.fair, iteration.rates, strict=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from routing.cli import engines
-from routing.cli.output import json_option, phase, print_json, tell
+from routing.cli import engine_options
+from routing.cli.output import echo_lines, json_option, print_json, spinner
 from routing.cli.plugin_history import history, rollback
 from routing.cli.plugin_state import check, remove, status
 from routing.engines import ENGINES
@@ -30,7 +30,7 @@ plugin.add_command(remove)
 
 
 @plugin.command(short_help="Build libibnue.so, and print the lines for opensm.conf.")
-@engines.engine_option("The engine that the line for opensm.conf names.")
+@engine_options.engine_option("The engine that the line for opensm.conf names.")
 @click.option("--libdir", type=click.Path(path_type=Path), metavar="DIR",
               help="Where to put libibnue.so; the system's folder of libraries if not given (needs root).")  # fmt: skip
 @click.option("--prefix", type=click.Path(path_type=Path), metavar="DIR", help="Where OpenSM is, if not in /usr.")
@@ -57,7 +57,7 @@ def install(
 
     if engine_name not in plugin_engines():
         _ = ENGINES[engine_name]
-    with phase("building"):
+    with spinner("building"):
         built = build(prefix, libdir=libdir, config=config, engine=engine_name, allow_writable=allow_writable)
     if as_json:
         print_json(dataclasses.asdict(built))
@@ -66,9 +66,9 @@ def install(
     for line in built.conf_lines:
         click.echo(f"    {line}")
     for line in built.warnings[:_SHOWN]:
-        tell(f"warning: {line}, and an OpenSM of root's would run it", err=True)
+        echo_lines(f"warning: {line}, and an OpenSM of root's would run it", err=True)
     if len(built.warnings) > _SHOWN:
-        tell(f"warning: and {len(built.warnings) - _SHOWN} more", err=True)
+        echo_lines(f"warning: and {len(built.warnings) - _SHOWN} more", err=True)
     for name, value in built.environment.items():
         click.echo(f"\nand start OpenSM with {name}={value} in its environment.")
     return 0

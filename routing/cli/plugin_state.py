@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from routing.cli.output import json_option, print_facts, print_json, tell
+from routing.cli.output import echo_lines, json_option, print_json, print_rows
 from routing.errors import EnvironmentProblem
 
 _LIBDIR = click.option("--libdir", type=click.Path(path_type=Path), metavar="DIR",
@@ -49,9 +49,9 @@ def check(
     if as_json:
         print_json({"configuration": file, "opensm_conf": conf, "ok": not wrong, "findings": as_table(findings)})
     else:
-        tell(*(f"{'wrong' if finding.wrong else 'note '}  {finding.text}" for finding in findings))
+        echo_lines(*(f"{'wrong' if finding.wrong else 'note '}  {finding.text}" for finding in findings))
         if not wrong:
-            tell("nothing is wrong")
+            echo_lines("nothing is wrong")
     return int(wrong)
 
 
@@ -84,16 +84,16 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
         }  # fmt: skip
         print_json(found)
         return int(bool(there.problems))
-    facts = [("library", str(there.library)), ("built for", f"{there.build.opensm}, layout {there.build.layout}")]
-    facts += [("wrong", problem) for problem in there.problems]
+    rows = [("library", str(there.library)), ("built for", f"{there.build.opensm}, layout {there.build.layout}")]
+    rows += [("wrong", problem) for problem in there.problems]
     for process in processes:
         old = ", of which the file has changed since: start OpenSM again" if process.outdated else ""
         workers = ", ".join(map(str, process.workers)) or "none"
-        facts.append(("running", f"OpenSM {process.pid} with {process.library}{old}; worker {workers}"))
+        rows.append(("running", f"OpenSM {process.pid} with {process.library}{old}; worker {workers}"))
     if not processes:
-        facts.append(("running", "no OpenSM that can be looked at has it loaded"))
-    facts += [(name, "none" if age is None else f"{files[name]}, {age:.0f} s old") for name, age in ages.items()]
-    print_facts(facts)
+        rows.append(("running", "no OpenSM that can be looked at has it loaded"))
+    rows += [(name, "none" if age is None else f"{files[name]}, {age:.0f} s old") for name, age in ages.items()]
+    print_rows(rows)
     return int(bool(there.problems))
 
 
@@ -116,9 +116,9 @@ def remove(*, libdir: Path | None, prefix: Path | None, force: bool, as_json: bo
     if as_json:
         print_json({"removed": library, "opensm_conf": lines})
         return 0
-    tell(f"{library} is removed. Take these lines out of opensm.conf, and name another routing_engine:", "")
-    tell(*(f"    {line}" for line in lines))
-    tell("", "Switches keep their tables until OpenSM starts again.")
+    echo_lines(f"{library} is removed. Take these lines out of opensm.conf, and name another routing_engine:", "")
+    echo_lines(*(f"    {line}" for line in lines))
+    echo_lines("", "Switches keep their tables until OpenSM starts again.")
     return 0
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from routing.cli import fabrics, findings
-from routing.cli.output import json_option, phase, print_facts, print_json, print_table, tell
+from routing.cli import fabric_argument, proof_report
+from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
 from routing.errors import OptionError
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from routing.fabric import Fabric
@@ -29,8 +29,10 @@ def inputs(command: Command) -> Command:
         metavar="TABLES",
         help="A bundle or a folder of tables, for rules about ports on credit loops.",
     )(command)
-    command = fabrics.sl_options(command)
-    command = fabrics.name_map_option(click.argument("fabric", shell_complete=fabrics.complete)(command))
+    command = fabric_argument.sl_options(command)
+    command = fabric_argument.name_map_option(
+        click.argument("fabric", shell_complete=fabric_argument.complete)(command)
+    )
     return click.argument("policy_file", metavar="POLICY", type=click.Path(path_type=Path))(command)
 
 
@@ -61,18 +63,18 @@ def lay(policy_file: Path, fabric: str, tables: Path | None) -> PolicyInputs:
         The policy, the fabric or the tables are invalid.
     """
     from routing.deadlock.verdict import worst_case
-    from routing.policy import lay_over, loop_channels, port_facts, read_policy
+    from routing.policy import apply_rules, loop_channels, port_facts, read_policy
 
-    if tables is None and fabrics.has_sl_files():
+    if tables is None and fabric_argument.has_sl_files():
         raise OptionError("--sl and --sl2vl are about --tables", remedy="add --tables, or leave them out")
-    with phase("reading"):
-        rules, subnet = read_policy(policy_file), fabrics.read(fabric)
-        routing = None if tables is None else fabrics.tables(tables, subnet)
-    if routing is not None and (note := findings.vl_note(routing)) is not None:
-        tell(f"assumed: {note}", err=True)
-    with phase("laying the rules over the fabric"):
+    with spinner("reading"):
+        rules, subnet = read_policy(policy_file), fabric_argument.read(fabric)
+        routing = None if tables is None else fabric_argument.tables(tables, subnet)
+    if routing is not None and (note := proof_report.vl_note(routing)) is not None:
+        echo_lines(f"assumed: {note}", err=True)
+    with spinner("laying the rules over the fabric"):
         facts = port_facts(subnet, None if routing is None else loop_channels(subnet, worst_case(routing)))
-        return subnet, facts, lay_over(rules, subnet, facts)
+        return subnet, facts, apply_rules(rules, subnet, facts)
 
 
 @policy.command(short_help="Is a policy right, and which ports does it set?")
@@ -93,20 +95,20 @@ def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool)
         rules = [{"name": r.name, "line": r.line, "ports": ports, "decides": own} for r, ports, own in rows]
         print_json({"fabric": subnet.name, "ports": cabled, "set": touched, "rules": rules})
         return 0
-    print_facts(
+    print_rows(
         [
-            ("fabric", findings.fabric_line(subnet)),
-            ("ports", f"{number_of(cabled, 'cabled port')} of switches, {touched} with a rule"),
+            ("fabric", proof_report.fabric_line(subnet)),
+            ("ports", f"{count_noun(cabled, 'cabled port')} of switches, {touched} with a rule"),
         ]
     )
     if not rows:
-        tell("the policy has no rule, so every port keeps what it has")
+        echo_lines("the policy has no rule, so every port keeps what it has")
         return 0
     print_table(["rule", "line", "ports", "decides"], [(r.name, str(r.line), str(n), str(own)) for r, n, own in rows])
     for rule, ports, own in rows:
         if not own:
             why = "later rules override it everywhere" if ports else f"no cabled port of {subnet.name} fits it"
-            tell(f"{rule.name} (line {rule.line}) decides nothing: {why}")
+            echo_lines(f"{rule.name} (line {rule.line}) decides nothing: {why}")
     return 0
 
 
@@ -120,24 +122,28 @@ def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str,
     from routing.policy.explain import explain_port
 
     subnet, facts, found = lay(policy_file, fabric, tables)
-    told = explain_port(found, subnet, facts, switch, port)
-    if not facts.exists[told.row, port]:
-        raise OptionError(f"{told.switch} has no port {port}", remedy=f"it has {subnet.switch_ports[told.row]}")
+    report = explain_port(found, subnet, facts, switch, port)
+    if not facts.exists[report.row, port]:
+        raise OptionError(f"{report.switch} has no port {port}", remedy=f"it has {subnet.switch_ports[report.row]}")
     if as_json:
-        print_json(told.as_object())
+        print_json(report.as_object())
         return 0
-    rows = [("port", f"{told.switch} port {port}"), ("cable", told.cable), ("roles", ", ".join(told.roles) or "-")]
+    rows = [
+        ("port", f"{report.switch} port {port}"),
+        ("cable", report.cable),
+        ("roles", ", ".join(report.roles) or "-"),
+    ]
     path = found.policy.path
-    for setting in told.settings:
+    for setting in report.settings:
         by = f", by {setting.rule} ({path}:{setting.line})" if setting.rule else ""
         rows.append((setting.what, f"{setting.text}{by}"))
         rows += [("", f"instead of {text}, by {name} ({path}:{line})") for name, line, text in setting.overridden]
-    print_facts(rows)
+    print_rows(rows)
     return 0
 
 
 @policy.command(short_help="Propose rules from tables.")
-@click.argument("fabric", shell_complete=fabrics.complete)
+@click.argument("fabric", shell_complete=fabric_argument.complete)
 @click.argument("tables", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the rules there.")
 @click.option("--mtu", type=click.IntRange(256, 10240), default=4096, show_default=True, metavar="BYTES",
@@ -145,8 +151,8 @@ def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str,
 @click.option("--burst", type=click.IntRange(256, 1 << 30), default=65536, show_default=True, metavar="BYTES",
               help="What every CA may send to one of them at once.")  # fmt: skip
 @click.option("--breaker/--no-breaker", default=True, show_default=True, help="Propose a Deadlock Breaker on loops.")
-@fabrics.name_map_option
-@fabrics.sl_options
+@fabric_argument.name_map_option
+@fabric_argument.sl_options
 @json_option
 def suggest(
     *, fabric: str, tables: Path, output: Path | None, mtu: int, burst: int, breaker: bool, as_json: bool
@@ -163,11 +169,11 @@ def suggest(
     from routing.policy.suggest import rules_text
     from routing.policy.suggest import suggest as propose
 
-    with phase("reading"):
-        subnet = fabrics.read(fabric)
-        routing = fabrics.tables(tables, subnet)
-        note = findings.vl_note(routing)
-    with phase("looking for the longest waits"):
+    with spinner("reading"):
+        subnet = fabric_argument.read(fabric)
+        routing = fabric_argument.tables(tables, subnet)
+        note = proof_report.vl_note(routing)
+    with spinner("looking for the longest waits"):
         found = propose(subnet, worst_case(routing), packet_bytes=mtu, burst_bytes=burst, breaker=breaker)
     text = rules_text(found, subnet, assumed=note)
     if output is not None:
@@ -177,7 +183,7 @@ def suggest(
     elif output is None:
         click.echo(text, nl=False)
     else:
-        print_facts([("rules", str(len(found))), ("file", str(output)), *([("assumed", note)] if note else [])])
+        print_rows([("rules", str(len(found))), ("file", str(output)), *([("assumed", note)] if note else [])])
     return 0
 
 
@@ -195,7 +201,7 @@ def export(*, policy_file: Path, fabric: str, tables: Path | None, output: Path 
     subnet, facts, found = lay(policy_file, fabric, tables)
     if output is not None:
         written = write_switch_files(found, subnet, output)
-        print_facts([("files", f"{len(written)} in {output}")])
+        print_rows([("files", f"{len(written)} in {output}")])
     if opensm:
         click.echo("\n".join(opensm_lines(found, facts)))
     return 0

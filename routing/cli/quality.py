@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from routing.cli import fabrics, findings
-from routing.cli.output import json_option, phase, print_facts, print_json, print_table
-from routing.numerals import number_of
+from routing.cli import fabric_argument, proof_report
+from routing.cli.output import json_option, print_json, print_rows, print_table, spinner
+from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from routing.fabric import Fabric
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@fabrics.fabric_argument
+@fabric_argument.fabric_argument
 @click.argument("tables", type=click.Path(path_type=Path))
 @click.option("--links", "most", type=click.IntRange(0), default=10, show_default=True, metavar="N",
               help="List the N channels with the highest load.")  # fmt: skip
@@ -47,10 +47,10 @@ def quality(
     from routing.formats.table_files import read_tables
     from routing.quality import measure
 
-    with phase(f"reading {fabric} and {tables}"):
-        subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+    with spinner(f"reading {fabric} and {tables}"):
+        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
         routing = read_tables(tables, subnet)
-    with phase("measuring"):
+    with spinner("measuring"):
         figures = measure(
             subnet, routing, seed=seed, bisections=patterns, shifts=patterns, permutations=patterns, threads=threads
         )
@@ -58,7 +58,7 @@ def quality(
     if as_json:
         print_json({"fabric": subnet.name, **figures.as_dict(), "busiest": busiest})
         return 0
-    print_facts([("fabric", findings.fabric_line(subnet)), *facts(figures)])
+    print_rows([("fabric", proof_report.fabric_line(subnet)), *facts(figures)])
     if figures.levels:
         levels = [
             (f"{use.level} {use.direction}", f"{use.channels}", *decimals(use.load_mean, use.load_max))
@@ -88,11 +88,11 @@ def facts(figures: Quality) -> list[tuple[str, str]]:
     return [
         (
             "end ports",
-            f"{figures.endports}, {number_of(figures.pairs, 'ordered pair')}, {figures.pairs_lost:.0f} of them lost",
+            f"{figures.endports}, {count_noun(figures.pairs, 'ordered pair')}, {figures.pairs_lost:.0f} of them lost",
         ),
         ("hops", f"{figures.hops_mean:.2f} mean, {figures.hops_max} most; pairs by hops: {spread}"),
         ("load", f"{load} (flows on a channel when all send to all)"),
-        ("all-to-all", findings.share(figures.all_to_all, f"; {figures.bound:.3f} if the load were even")),
+        ("all-to-all", proof_report.percentage(figures.all_to_all, f"; {figures.bound:.3f} if the load were even")),
         *((name, f"{mean:.3f} mean, {least:.3f} least") for name, (mean, least) in measured),
     ]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from routing.cli import engines, fabrics, findings, previous
+from routing.cli import engine_options, fabric_argument, proof_report, reroute_options
 from routing.cli.command import FINDING
-from routing.cli.numbers import Number
-from routing.cli.output import json_option, phase, print_facts, print_json
+from routing.cli.output import json_option, print_json, print_rows, spinner
+from routing.cli.param_types import Number
 from routing.engines import ENGINES
 from routing.errors import OptionError
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@fabrics.fabric_argument
-@fabrics.fault_options
-@engines.engine_options
+@fabric_argument.fabric_argument
+@fabric_argument.fault_options
+@engine_options.engine_options
 @click.option(
     "--budget",
     type=Number(0, 1e6, min_open=True),
     metavar="SECONDS",
     help="Processor seconds that routing may take, as effort worked out from the fabric.",
 )
-@previous.options
+@reroute_options.options
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
               help="Folder for the tables, the certificate and the bundle; without it nothing is written.")  # fmt: skip
 @json_option
@@ -65,23 +65,23 @@ def route(
     from routing.publish import verify
     from routing.quality import bisection_share, measure
 
-    earlier = previous.collect(given)
-    engine, options = ENGINES[engine_name], engines.collect(given)
+    earlier = reroute_options.pop_options(given)
+    engine, options = ENGINES[engine_name], engine_options.pop_options(given)
     seconds: dict[str, float] = {}
     with step(f"reading {fabric}", seconds, "read"):
         subnet, whole = read(fabric, earlier, given, lmc=lmc, guid2lid=guid2lid)
-    tables = None if earlier is None else fabrics.tables_of(earlier.tables, whole, "--was")
+    tables = None if earlier is None else fabric_argument.tables_of(earlier.tables, whole, "--was")
     if tables is not None:
-        engine = previous.engine_for(tables, engine_name)
-        options = previous.options_for(tables, whole, engine, options)
+        engine = reroute_options.engine_for(tables, engine_name)
+        options = reroute_options.options_for(tables, whole, engine, options)
     if budget is not None:
-        options = within(budget, options, subnet)
+        options = effort_for_budget(budget, options, subnet)
     rerouted = None
     with step(f"routing {subnet.name} with {engine.name}", seconds, "route"):
         if earlier is None or tables is None:
             routing = engine.route(subnet, options)
         else:
-            rerouted = previous.reroute(earlier, (whole, tables), engine, options, subnet)
+            rerouted = reroute_options.reroute(earlier, (whole, tables), engine, options, subnet)
     with step("proving", seconds, "prove"):
         made = verify(subnet, routing, engine, threads=options.threads) if rerouted is None else rerouted.tables
     with step("writing", seconds, "write"):
@@ -93,13 +93,13 @@ def route(
     if as_json:
         print_json(as_object(result))
     else:
-        print_facts(facts(result))
-        findings.print_findings(made.proof)
+        print_rows(facts(result))
+        proof_report.print_findings(made.proof)
     return 0 if made.proof.certified else FINDING
 
 
 def read(
-    fabric: str, earlier: previous.Previous | None, given: dict[str, Any], *, lmc: int, guid2lid: Path | None
+    fabric: str, earlier: reroute_options.Previous | None, given: dict[str, Any], *, lmc: int, guid2lid: Path | None
 ) -> tuple[Fabric, Fabric]:
     """Read the fabric, and remove the fault options from ``given``.
 
@@ -110,14 +110,14 @@ def read(
     whole : Fabric
         The fabric of the earlier tables; without ``--was``, the fabric without the faults.
     """
-    whole = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
-    subnet = fabrics.broken(whole, given.pop("failed"), given.pop("fault_lists"))
+    whole = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
+    subnet = fabric_argument.broken(whole, given.pop("failed"), given.pop("fault_lists"))
     if earlier is not None and earlier.was is not None:
-        whole = fabrics.read(earlier.was, lmc=lmc, guid2lid=guid2lid)
+        whole = fabric_argument.read(earlier.was, lmc=lmc, guid2lid=guid2lid)
     return subnet, whole
 
 
-def within(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptions:
+def effort_for_budget(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptions:
     """Return the options with the effort that fits into a budget of CPU seconds.
 
     Raises
@@ -127,7 +127,7 @@ def within(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptio
     """
     from routing.engines.budget import effort_within
 
-    if engines.is_given("effort"):
+    if engine_options.is_given("effort"):
         raise OptionError("--effort and --budget say the same thing in two ways", remedy="give one of them")
     return replace(options, effort=effort_within(fabric, budget))
 
@@ -155,7 +155,7 @@ class Result:
 def step(text: str, seconds: dict[str, float], name: str) -> Iterator[None]:
     """Show a step while it runs, and store its duration in seconds under `name`."""
     started = time.perf_counter()
-    with phase(text):
+    with spinner(text):
         yield
     seconds[name] = time.perf_counter() - started
 
@@ -174,14 +174,14 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     """Yield the summary as rows of name and text."""
     routing, quality = result.tables.routing, result.quality
     yield "engine", routing.provenance.engine
-    yield "fabric", findings.fabric_line(result.tables.fabric)
+    yield "fabric", proof_report.fabric_line(result.tables.fabric)
     if result.rerouted is not None:
-        yield from previous.facts(result.rerouted, result.bisection_kept)
+        yield from reroute_options.facts(result.rerouted, result.bisection_kept)
     yield "VLs", f"{routing.vls_needed} needed, {routing.vls} used"
-    yield from findings.facts(result.tables.proof)
+    yield from proof_report.facts(result.tables.proof)
     yield "hops", f"{quality.hops_mean:.2f} mean, {quality.hops_max} most, between the switches of two CAs"
-    yield "all-to-all", findings.share(quality.all_to_all)
-    yield "bisection", findings.share(quality.bisection_mean)
+    yield "all-to-all", proof_report.percentage(quality.all_to_all)
+    yield "bisection", proof_report.percentage(quality.bisection_mean)
     yield "seconds", ", ".join(f"{name} {seconds:.2f}" for name, seconds in result.seconds.items())
     if result.files:
         yield "files", f"{result.files[0].parent}/: {', '.join(path.name for path in result.files)}"
@@ -191,7 +191,7 @@ def as_object(result: Result) -> dict[str, Any]:
     """Return the summary for ``--json``."""
     routing = result.tables.routing
     return {
-        **findings.as_object(result.tables.fabric, result.tables.proof),
+        **proof_report.as_object(result.tables.fabric, result.tables.proof),
         "engine": routing.provenance.engine,
         "options": routing.provenance.options,
         "vls_needed": routing.vls_needed,
@@ -202,6 +202,6 @@ def as_object(result: Result) -> dict[str, Any]:
         **(
             {}
             if result.rerouted is None
-            else {"rerouted": {**previous.as_object(result.rerouted), "bisection_kept": result.bisection_kept}}
+            else {"rerouted": {**reroute_options.as_object(result.rerouted), "bisection_kept": result.bisection_kept}}
         ),
     }

@@ -10,11 +10,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from routing.cli.command import FINDING
-from routing.cli.output import json_option, phase, print_facts, print_json, print_table, tell
+from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
-    from routing.simulate.play import Result
+    from routing.simulate.case_runners import Result
     from routing.simulate.scenario import Scenario
 
 
@@ -43,7 +43,7 @@ def simulate(
 
     Exit status 1 if something else comes out than the scenario expects.
     """
-    from routing.simulate.play import play
+    from routing.simulate.case_runners import run_case
     from routing.simulate.scenario import find_scenario
 
     if listing == (scenario is not None):
@@ -60,8 +60,8 @@ def simulate(
     results = []
     for case in chosen.cases:
         if not names or case.name in names:
-            with phase(f"{chosen.name}: {case.name}"):
-                results.append(play(chosen, case))
+            with spinner(f"{chosen.name}: {case.name}"):
+                results.append(run_case(chosen, case))
     if plot is not None:
         write_charts(plot, results)
     if as_json:
@@ -82,16 +82,16 @@ def show_list(as_json: bool) -> int:
     if as_json:
         print_json({"scenarios": [{"name": one.name, "title": one.title, "source": one.source} for one in known]})
     else:
-        print_facts([(one.name, one.title) for one in known])
+        print_rows([(one.name, one.title) for one in known])
     return 0
 
 
 def show_events(result: Result) -> None:
     """Print one line for each event of a result, with its time in packet times."""
     if result.events:
-        tell("", f"{result.case}:")
+        echo_lines("", f"{result.case}:")
     for time, text in result.events:
-        tell(f"{time:10.2f}  {text}")
+        echo_lines(f"{time:10.2f}  {text}")
 
 
 def as_dict(result: Result, *, trace: bool) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def part(found: Any, wanted: Any) -> Any:
     return found
 
 
-def told(result: Result) -> str:
+def describe_result(result: Result) -> str:
     """Return the outcome and the expected figures as text."""
     wanted = [
         name.removeprefix("at_least_").removeprefix("at_most_") for name in result.expected if name != "tolerance"
@@ -142,16 +142,16 @@ def told(result: Result) -> str:
 def show(scenario: Scenario, results: list[Result]) -> None:
     """Print the results as text."""
     source = [("source", scenario.source)] if scenario.source else []
-    print_facts([("scenario", f"{scenario.name}: {scenario.title}"), *source])
+    print_rows([("scenario", f"{scenario.name}: {scenario.title}"), *source])
     rows = [
-        (result.case, short({k: v for k, v in result.stated.items() if v != "none"}), told(result),
+        (result.case, short({k: v for k, v in result.stated.items() if v != "none"}), describe_result(result),
          "as expected" if result.right else "OTHERWISE")
         for result in results
     ]  # fmt: skip
     print_table(["case", "given", "found", ""], rows, texts=4)
     for result in results:
         for line in result.wrong:
-            tell(f"{result.case}: {line}")
+            echo_lines(f"{result.case}: {line}")
 
 
 def write_charts(folder: Path, results: list[Result]) -> None:
@@ -162,7 +162,7 @@ def write_charts(folder: Path, results: list[Result]) -> None:
     for result in results:
         picture = picture_of(result)
         if picture is None:
-            tell(f"no chart of {result.case}: it is about nothing over time or load", err=True)
+            echo_lines(f"no chart of {result.case}: it is about nothing over time or load", err=True)
             continue
         name = "".join(letter if letter.isalnum() else "-" for letter in result.case)
         write_text_atomically(folder / f"{result.scenario}-{name}.svg", picture)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from routing.cli.command import FINDING
-from routing.cli.output import phase, print_facts, print_json, tell
+from routing.cli.output import echo_lines, print_json, print_rows, spinner
 from routing.errors import EnvironmentProblem, OptionError
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from ibsim_fixtures.soak import Outcome, Summary
@@ -79,7 +79,7 @@ def soak(
     """Run a soak, print its outcomes, write its ledger, and return the exit status."""
     from ibsim_fixtures.lab import Lab
     from ibsim_fixtures.soak import Soak, summary
-    from routing.cli.lab_setting import settings
+    from routing.cli.lab_setup import opensm_settings
 
     events, seconds = length(text)
     asked = engine if opensm_engine is None else f"OpenSM's {opensm_engine}"
@@ -87,8 +87,8 @@ def soak(
     with tempfile.TemporaryDirectory(prefix="ibnue-soak-") as folder, ExitStack() as stack:
         head = {"fabric": subnet.name, "engine": asked, "seed": seed, "length": text}
         book = None if ledger is None else stack.enter_context(open_ledger(ledger, head))
-        with phase("building the plugin and starting OpenSM"):
-            lab = stack.enter_context(Lab(**settings(Path(folder), subnet, engine, opensm_engine)))
+        with spinner("building the plugin and starting OpenSM"):
+            lab = stack.enter_context(Lab(**opensm_settings(Path(folder), subnet, engine, opensm_engine)))
         plan = None if opensm_engine else lab.opensm.folder / "ibnue-state.npz"
         with suppress(KeyboardInterrupt):  # outcomes until the interruption are kept
             for outcome in Soak(lab, seed=seed, plan=plan).run(events=events, seconds=seconds):
@@ -96,27 +96,27 @@ def soak(
                 if book is not None:
                     book.write(json.dumps(outcome.as_object()) + "\n")
                 if not as_json:
-                    tell(line(outcome))
+                    echo_lines(line(outcome))
         found = summary(outcomes)
         if book is not None:
             book.write(json.dumps({"summary": asdict(found)}) + "\n")
     if as_json:
         print_json({**head, "events": [outcome.as_object() for outcome in outcomes], "summary": asdict(found)})
     else:
-        tell()
-        print_facts(facts(found))
+        echo_lines()
+        print_rows(facts(found))
     return 0 if all(outcome.good for outcome in outcomes) else FINDING
 
 
 def line(outcome: Outcome) -> str:
     """Return an event as one line of text."""
-    deed = " ".join(filter(None, [outcome.deed, outcome.fault]))
-    size = f"{number_of(outcome.switches, 'switch')}, {number_of(outcome.endports, 'end port')}"
+    action = " ".join(filter(None, [outcome.deed, outcome.fault]))
+    size = f"{count_noun(outcome.switches, 'switch')}, {count_noun(outcome.endports, 'end port')}"
     took = "kept its tables" if outcome.routing_ms is None else f"routed in {outcome.routing_ms:.0f} ms"
-    changed = f"{number_of(outcome.changed, 'entry')} changed"
+    changed = f"{count_noun(outcome.changed, 'entry')} changed"
     if outcome.kept is not None:
         changed += f", all-to-all {100 * outcome.kept:.1f} % of before"
-    return f"{outcome.number:>5}  {deed}: {size}; {took}, {changed}; {verdict(outcome)}"
+    return f"{outcome.number:>5}  {action}: {size}; {took}, {changed}; {verdict(outcome)}"
 
 
 def verdict(outcome: Outcome) -> str:

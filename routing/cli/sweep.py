@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from routing.cli import engines, fabrics
+from routing.cli import engine_options, fabric_argument
 from routing.cli.command import FINDING
-from routing.cli.numbers import Number
-from routing.cli.output import counted, json_option, phase, print_json
+from routing.cli.output import json_option, print_json, progress_bar, spinner
+from routing.cli.param_types import Number
 from routing.cli.sweep_report import Report, show
 from routing.errors import OptionError
-from routing.numerals import decimal
+from routing.numerals import parse_decimal
 
 if TYPE_CHECKING:
     from routing.sweep.executors import Workers
@@ -37,15 +37,15 @@ LAB = "routing.cli.sweep_lab:run"
 
 def all_or_number(text: str) -> int | str:
     """Parse ``--links`` and ``--switches``: ``all`` or a number."""
-    number = text if text == "all" else decimal(text)
+    number = text if text == "all" else parse_decimal(text)
     if number is not None:
         return number
     raise click.BadParameter(f"{text!r} is neither a number nor all")
 
 
 @click.command()
-@fabrics.name_map_option
-@click.argument("fabric_names", nargs=-1, metavar="[FABRIC]...", shell_complete=fabrics.complete)
+@fabric_argument.name_map_option
+@click.argument("fabric_names", nargs=-1, metavar="[FABRIC]...", shell_complete=fabric_argument.complete)
 @click.option(
     "--spec",
     type=click.Path(path_type=Path),
@@ -58,7 +58,7 @@ def all_or_number(text: str) -> int | str:
     "engine_names",
     multiple=True,
     metavar="ENGINE[:OPTION=VALUE,...]",
-    shell_complete=engines.complete,
+    shell_complete=engine_options.complete,
     help="An engine, such as nue or nue:vls=4; may be given several times.",
 )
 @click.option("--links", type=all_or_number, metavar="all|N", default="0", help="Single links between switches.")
@@ -222,8 +222,8 @@ def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) 
     blocks = [block(given)] if given["spec"] is None else read_spec(given["spec"])
     if timeout is not None:
         blocks = [replace(block, timeout=timeout) for block in blocks]
-    with phase("reading fabrics"):
-        return expand(blocks, fabrics.read, part)
+    with spinner("reading fabrics"):
+        return expand(blocks, fabric_argument.read, part)
 
 
 def named(given: Collection[str]) -> list[str]:
@@ -283,7 +283,7 @@ def run(
     finished = False
     try:
         settings = prepared(stack) if live else ()
-        with counted("sweep", len(todo)) as tell:
+        with progress_bar("sweep", len(todo)) as tell:
             # Offline and live tasks are separate runs in the ledger, because live tasks depend on more code.
             for part in filter(None, ([task for task in todo if task.mode != "lab"], live)):
                 number = ledger.begin(f"{len(part)} of {len(plan.tasks)} tasks, {executor}", live=part is live)
@@ -299,7 +299,7 @@ def prepared(stack: ExitStack) -> tuple[tuple[str, str], ...]:
     from routing.cli.sweep_lab import prepare
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ibnue-sweep-"))
-    with phase("building the plugin"):
+    with spinner("building the plugin"):
         return prepare(Path(folder))
 
 

@@ -17,8 +17,8 @@ from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.processes import LabError, find_program
 from osm_plugin.config import ENGINE_KEYS
 from osm_plugin.install import PLUGIN, install
-from routing.cli.lab_setting import UNHURRIED
-from routing.cli.live import State, look
+from routing.cli.lab_report import LabState, inspect_lab
+from routing.cli.lab_setup import AMPLE_TIMEOUTS
 from routing.engines import ENGINES
 from routing.errors import OptionError
 from routing.fabric import Fabric, NodeKind
@@ -28,9 +28,9 @@ from routing.reroute import Published
 from routing.sweep.cases import faults_of
 from routing.sweep.results import Result
 from routing.sweep.tasks import Task
-from routing.sweep.work import changes, described, guarded, judge
+from routing.sweep.work import changes, classify_outcome, described, guarded
 from routing.whatif.capacity import share_kept
-from routing.whatif.connection import separation
+from routing.whatif.connectivity import connectivity_loss
 
 if TYPE_CHECKING:
     from ibsim_fixtures.opensm_log import Sweep
@@ -86,22 +86,24 @@ def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> 
     with Lab(
         net, routing_engine=f"{engine},no_fallback", plugin=plugin, config={"qos": True}, sm_host=host(broken)
     ) as lab:
-        before = look(lab, fabric.name, "start", seen(lab.sweep), None)
+        before = inspect_lab(lab, fabric.name, "start", opensm_events(lab.sweep), None)
         for fault in faults:
             pull(lab, fault)
-        after = look(lab, fabric.name, task.fault, lab.opensm.resweep() if faults else seen(lab.sweep), None)
+        after = inspect_lab(
+            lab, fabric.name, task.fault, lab.opensm.resweep() if faults else opensm_events(lab.sweep), None
+        )
         second = second_opinion(lab, after.fabric)
     found = verdict(task, fabric, before, after, second)
     if after.sweep.engine not in (engine, None):
         found = replace(found, outcome="wrong", error=f"OpenSM routed with {after.sweep.engine}")
-    apart = separation(fabric, broken)
+    apart = connectivity_loss(fabric, broken)
     return replace(found, faults=len(faults), parts=apart.parts, cut_off=len(apart.cut_off))
 
 
 def plugin_config(task: Task) -> str:
     """Return the plugin's configuration for a task."""
     lines = [f"{key} = {json.dumps(value)}" for key, value in task.target.options if key in ENGINE_KEYS]
-    return UNHURRIED + "\n".join(
+    return AMPLE_TIMEOUTS + "\n".join(
         ["threads = 1", "allow_credit_loops = true", "[engine]", f"seed = {task.seed}", *lines, ""]
     )
 
@@ -129,7 +131,7 @@ def pull(lab: Lab, fault: Fault) -> None:
             lab.ibsim.unlink(guid, port)
 
 
-def seen(sweep: Sweep | None) -> Sweep:
+def opensm_events(sweep: Sweep | None) -> Sweep:
     """Return the sweep, which exists because the lab waits for one when it starts."""
     assert sweep is not None
     return sweep
@@ -157,20 +159,20 @@ def second_opinion(lab: Lab, fabric: Fabric) -> bool | None:
     return found.credit_loop
 
 
-def verdict(task: Task, fabric: Fabric, before: State, after: State, second: bool | None) -> Result:
+def verdict(task: Task, fabric: Fabric, before: LabState, after: LabState, second: bool | None) -> Result:
     """Return the result of a task from the proof and from ibdmchk's verdict."""
-    outcome, told = judge(ENGINES[task.target.engine], after.proof)
+    outcome, report = classify_outcome(ENGINES[task.target.engine], after.proof)
     if not after.as_dumped:
-        outcome, told = "wrong", "the switches do not have the tables that OpenSM dumped"
+        outcome, report = "wrong", "the switches do not have the tables that OpenSM dumped"
     elif second and outcome == "certified":
-        outcome, told = "wrong", "proven free of credit loops, and ibdmchk sees one"
+        outcome, report = "wrong", "proven free of credit loops, and ibdmchk sees one"
     published = Published(after.fabric, after.routing, after.proof)
     earlier = Published(before.fabric, before.routing, before.proof)
     entries, changed, gone = changes(earlier, published)
     return replace(
         described(task, fabric, published),
         outcome=outcome,
-        error=told,
+        error=report,
         vls=after.proof.vls,
         vls_needed=None,
         entries=entries,

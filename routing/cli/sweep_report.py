@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from routing.cli.output import print_facts, print_table, tell
-from routing.numerals import number_of, rate_of
+from routing.cli.output import echo_lines, print_rows, print_table
+from routing.numerals import count_noun, per_second
 
 if TYPE_CHECKING:
     from routing.sweep.ledger import Record
@@ -75,16 +75,16 @@ def show(report: Report, *, by_fabric: bool) -> None:
     columns = ["engine", *(["fabric"] if by_fabric else []), "mode"]
     columns += ["cases", "certified", "VLs", "changed", "broken", "a2a", "loss", "worst", "seconds"]
     print_table(columns, [row(line) for line in report.lines], texts=len(columns) - 9)
-    print_facts(facts(report))
+    print_rows(facts(report))
     for record in report.failures[:NAMED]:
-        tell(f"{record.result.outcome}: {record.task}: {record.result.error or ''}".removesuffix(": "))
+        echo_lines(f"{record.result.outcome}: {record.task}: {record.result.error or ''}".removesuffix(": "))
     if len(report.failures) > NAMED:
-        tell(f"... and {len(report.failures) - NAMED} more")
+        echo_lines(f"... and {len(report.failures) - NAMED} more")
     regressions = () if report.compared is None else report.compared.regressions
     for worse in regressions[:NAMED]:
-        tell(f"worse: {worse.about}: {worse.what} {worse.before} -> {worse.after}")
+        echo_lines(f"worse: {worse.about}: {worse.what} {worse.before} -> {worse.after}")
     if len(regressions) > NAMED:
-        tell(f"... and {len(regressions) - NAMED} more")
+        echo_lines(f"... and {len(regressions) - NAMED} more")
 
 
 def row(line: Line) -> list[str]:
@@ -113,8 +113,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     """Yield rows on the whole sweep: run time, versions, certified results, comparison."""
     kept = len(report.records) - report.ran
     if report.ran:
-        ran = f"{number_of(report.ran, 'case')} in {report.seconds:.1f} s, {rate_of(report.ran, report.seconds)}"
-        yield "ran", f"{ran}; {number_of(kept, 'was', 'were')} in the ledger"
+        ran = f"{count_noun(report.ran, 'case')} in {report.seconds:.1f} s, {per_second(report.ran, report.seconds)}"
+        yield "ran", f"{ran}; {count_noun(kept, 'was', 'were')} in the ledger"
     if not report.of_one_kind:
         yield "versions", ", ".join(report.versions)
     failures = len(report.failures)

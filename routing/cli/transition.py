@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from routing.cli import fabrics, findings
+from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING, UNDECIDED
-from routing.cli.output import json_option, phase, print_facts, print_json, tell
-from routing.numerals import number_of
+from routing.cli.output import echo_lines, json_option, print_json, print_rows, spinner
+from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from routing.deadlock.double_scheme import DoubleScheme
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@fabrics.fabric_argument
+@fabric_argument.fabric_argument
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
 @click.option("--old-fabric", metavar="FABRIC", help="What OLD was made for; matched with FABRIC by GUID.")
@@ -62,16 +62,16 @@ def transition(
     from routing.formats.table_files import read_tables
     from routing.reroute.installed import installed
 
-    with phase("reading"):
-        subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
-        earlier = subnet if old_fabric is None else fabrics.read(old_fabric, lmc=lmc, guid2lid=guid2lid)
-        before = fabrics.tables_of(old, earlier, "--old-fabric")
+    with spinner("reading"):
+        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        earlier = subnet if old_fabric is None else fabric_argument.read(old_fabric, lmc=lmc, guid2lid=guid2lid)
+        before = fabric_argument.tables_of(old, earlier, "--old-fabric")
         after = read_tables(new, subnet)
-        note = findings.vl_note(before, after)
+        note = proof_report.vl_note(before, after)
         if note is not None:
             before, after = on_one_vl(before), on_one_vl(after)
         sides = installed(before, earlier, after, subnet)
-    with phase("proving"):
+    with spinner("proving"):
         found = prove_transition(
             sides.fabric,
             sides.old,
@@ -93,21 +93,21 @@ def transition(
 
 def show(fabric: Fabric, found: Transition, note: str | None) -> None:
     """Print the transition as text; ``note`` is the assumption about the tables, None if there is none."""
-    print_facts(facts(fabric, found, note))
+    print_rows(facts(fabric, found, note))
     for line in (*found.describe(), *steps(found.drain)):
-        tell(line)
+        echo_lines(line)
 
 
 def facts(fabric: Fabric, found: Transition, note: str | None) -> Iterator[tuple[str, str]]:
     """Yield the verdict and the size of the change as rows of name and text."""
     from routing.deadlock.transition import extent
 
-    yield "fabric", findings.fabric_line(fabric)
+    yield "fabric", proof_report.fabric_line(fabric)
     yield "changes", extent(found.entries, found.lids, found.blocks)
     if found.removed:
-        yield "removes", f"{number_of(found.removed, 'entry')} of these, towards LIDs that are gone or cut off"
-    if found.levels or found.lanes:
-        which = " and ".join(["SLs"] * found.levels + ["SL2VL"] * found.lanes)
+        yield "removes", f"{count_noun(found.removed, 'entry')} of these, towards LIDs that are gone or cut off"
+    if found.sls_differ or found.sl2vl_differ:
+        which = " and ".join(["SLs"] * found.sls_differ + ["SL2VL"] * found.sl2vl_differ)
         yield "also", f"{which} differ, and count as mixed all the time"
     if note is not None:
         yield "assumed", note
@@ -117,7 +117,7 @@ def facts(fabric: Fabric, found: Transition, note: str | None) -> Iterator[tuple
         yield "proof", f"{found.strength}, scope {found.scope}"
     if found.plan is not None and len(found.plan) > 1:
         for number, part in enumerate(found.plan.rounds, 1):
-            yield f"round {number}", f"{number_of(len(part), 'entry')} in {number_of(len(part.blocks), 'block')}"
+            yield f"round {number}", f"{count_noun(len(part), 'entry')} in {count_noun(len(part.blocks), 'block')}"
 
 
 def steps(drain: DoubleScheme | None) -> Iterator[str]:
@@ -125,12 +125,12 @@ def steps(drain: DoubleScheme | None) -> Iterator[str]:
     if drain is None:
         return
     reached = "every CA and router can be sent to in each" if drain.gapless else "what the other set gets has to wait"
-    yield f"Double Scheme in {number_of(len(drain.steps), 'step')}; {reached}:"
+    yield f"Double Scheme in {count_noun(len(drain.steps), 'step')}; {reached}:"
     for step in drain.steps:
-        state = "safe" if step.safe else f"credit loop of {number_of(len(step.cycle), 'channel')}"
-        lost = f", {number_of(step.lost, 'entry drops', 'entries drop')} packets" if step.lost else ""
+        state = "safe" if step.safe else f"credit loop of {count_noun(len(step.cycle), 'channel')}"
+        lost = f", {count_noun(step.lost, 'entry drops', 'entries drop')} packets" if step.lost else ""
         wait = f"; wait {step.wait}" if step.wait else ""
-        sent = f"sends to {number_of(int(step.inject.sum()), 'LID')}, {int(step.drained.sum())} drained"
+        sent = f"sends to {count_noun(int(step.inject.sum()), 'LID')}, {int(step.drained.sum())} drained"
         yield f"  {step.number}. {step.title}: {sent}; {state}{lost}{wait}"
 
 
@@ -149,12 +149,12 @@ def as_object(fabric: Fabric, found: Transition, note: str | None) -> dict[str, 
         "lids": found.lids,
         "blocks": found.blocks,
         "removed": found.removed,
-        "sls_differ": found.levels if note is None else None,
-        "sl2vl_differ": found.lanes if note is None else None,
+        "sls_differ": found.sls_differ if note is None else None,
+        "sl2vl_differ": found.sl2vl_differ if note is None else None,
         "loop": None if loop is None else [turn.as_object() for turn in loop.turns],
         "loop_circles": None if loop is None else loop.circling,
         "circling": found.circling,
-        "circles": [dataclasses.asdict(circle) for circle in found.circles],
+        "circles": [dataclasses.asdict(cycle) for cycle in found.forwarding_loops],
         "drops": dataclasses.asdict(found.drops),
         "rounds": [] if found.plan is None else [len(part) for part in found.plan.rounds],
         "steps": [] if drain is None else [step_object(drain, number) for number in range(len(drain.steps))],

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from routing.cli import engines, fabrics, findings, previous
+from routing.cli import engine_options, fabric_argument, proof_report, reroute_options
 from routing.cli.command import FINDING
-from routing.cli.numbers import Number
-from routing.cli.output import phase, plain, print_facts, print_table, tell
+from routing.cli.output import echo_lines, print_rows, print_table, spinner, to_json_types
+from routing.cli.param_types import Number
 from routing.engines import ENGINES
 from routing.errors import OptionError
-from routing.numerals import decimal, number_of, rate_of
+from routing.numerals import count_noun, parse_decimal, per_second
 
 if TYPE_CHECKING:
     from routing.engines.base import Engine, EngineOptions
@@ -37,7 +37,7 @@ def all_or(text: str) -> int:
     """Parse ``all`` or a number of random items; -1 stands for all."""
     if text == "all":
         return -1
-    number = decimal(text)
+    number = parse_decimal(text)
     if number is not None:
         return number
     raise click.BadParameter(f"{text!r} is neither all nor a number")
@@ -75,8 +75,8 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
 
 
 @click.command()
-@fabrics.fabric_argument
-@fabrics.sl_options
+@fabric_argument.fabric_argument
+@fabric_argument.sl_options
 @click.option("--links", type=all_or, metavar="all|N", help="Each link between switches, or N of them.")
 @click.option("--switches", type=all_or, metavar="all|N", help="Each switch, or N of them.")
 @click.option("--cas", type=all_or, metavar="all|N", help="Each CA and router, or N of them.")
@@ -105,7 +105,7 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
               help="List the N scenarios that hurt most.")  # fmt: skip
 @click.option("-j", "--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes; one for each core.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each scenario, a line each, and no text.")
-@engines.engine_options
+@engine_options.engine_options
 def whatif(
     *, fabric: str, lmc: int, guid2lid: Path | None, engine_name: str, tables: Path | None, stability: str,
     beside_fresh: bool, max_loss: float | None, required: tuple[str, ...], worst: int, jobs: int | None,
@@ -132,18 +132,18 @@ def whatif(
     check_company({**chosen, "tables": tables}, together, as_json)
     if beside_fresh and stability == "fresh":
         raise OptionError("--beside-fresh is about tables that are repaired, not fresh", remedy="leave it out")
-    engine, options = ENGINES[engine_name], engines.collect(given)
-    with phase(f"reading {fabric}"):
-        subnet = fabrics.read(fabric, lmc=lmc, guid2lid=guid2lid)
+    engine, options = ENGINES[engine_name], engine_options.pop_options(given)
+    with spinner(f"reading {fabric}"):
+        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
     scenarios = list(choose(subnet, seed=seed, together=together, **chosen))
     routing = None
     if tables is not None:
         routing, engine, options = read(tables, subnet, engine_name, options, stability)
-    with phase(f"routing {subnet.name} with {engine.name}"):
+    with spinner(f"routing {subnet.name} with {engine.name}"):
         baseline = Baseline.of(
             subnet, engine, options, routing=routing, stability=Stability(stability), beside_fresh=beside_fresh
         )
-    note = findings.vl_note(baseline.published.routing)
+    note = proof_report.vl_note(baseline.published.routing)
     limits = Limits(max_loss, "certified" in required, "connected" in required)
     jobs = jobs or cores()
     started = time.perf_counter()
@@ -153,12 +153,12 @@ def whatif(
             effects.append(effect)
             if as_json:
                 record = {**effect.as_dict(), "exceeded": limits.exceeded(effect), "assumed": note}
-                click.echo(json.dumps(plain(record), allow_nan=False))
+                click.echo(json.dumps(to_json_types(record), allow_nan=False))
     seconds = time.perf_counter() - started
     beyond = [effect for effect in effects if limits.exceeded(effect)]
     if not as_json:
         print_worst(effects, worst, beside_fresh=beside_fresh)
-        print_facts([*facts(baseline, effects), pace(len(effects), seconds, min(jobs, max(len(effects), 1)))])
+        print_rows([*facts(baseline, effects), pace(len(effects), seconds, min(jobs, max(len(effects), 1)))])
         print_limits(limits, beyond)
     return FINDING if beyond else 0
 
@@ -166,7 +166,7 @@ def whatif(
 def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> None:
     """Raise OptionError for options without effect, as the option that they refer to is missing."""
     source = click.get_current_context().get_parameter_source
-    if chosen["tables"] is None and fabrics.has_sl_files():
+    if chosen["tables"] is None and fabric_argument.has_sl_files():
         raise OptionError("--sl and --sl2vl are about --tables", remedy="add --tables, or leave them out")
     if together and not (chosen["named"] or chosen["lists"]):
         raise OptionError("--together is about --fault and --list", remedy="name faults, or leave it out")
@@ -200,11 +200,11 @@ def read(
     """
     from routing.deadlock.verdict import worst_case
 
-    routing = worst_case(fabrics.tables(tables, fabric))
-    engine = previous.engine_for(routing, engine_name)
-    options = previous.options_for(routing, fabric, engine, options)
+    routing = worst_case(fabric_argument.tables(tables, fabric))
+    engine = reroute_options.engine_for(routing, engine_name)
+    options = reroute_options.options_for(routing, fabric, engine, options)
     if stability != "fresh":
-        previous.check_same(routing, fabric, engine, options, "--tables")
+        reroute_options.check_same(routing, fabric, engine, options, "--tables")
     return routing, engine, options
 
 
@@ -224,22 +224,22 @@ def choose(
 ) -> Iterator[Scenario]:
     """Yield the requested scenarios, in the order of the options in the help."""
     from routing.faults import every_ca, every_link, every_switch, parse_fault, random_faults, read_faults
-    from routing.whatif import Scenario, alone, sampled
+    from routing.whatif import Scenario, draw_faults, single_faults
 
     if links is switches is cas is None and not (samples or named or lists):
         links = -1
     for number, kind, every in ((links, "link", every_link), (switches, "switch", every_switch), (cas, "ca", every_ca)):
         if number is not None:
-            yield from alone(
+            yield from single_faults(
                 every(fabric) if number < 0 else random_faults(fabric, seed=seed, count=number, kinds=(kind,))
             )
     cards = [] if groups is None else read_faults(groups, fabric)
     for count, several, rate in samples:
-        yield from sampled(fabric, count, seed=seed, together=several, rate=rate, kinds=kinds, groups=cards)
-    told = [parse_fault(text, fabric) for text in named]
+        yield from draw_faults(fabric, count, seed=seed, together=several, rate=rate, kinds=kinds, groups=cards)
+    report = [parse_fault(text, fabric) for text in named]
     for path in lists:
-        told += read_faults(path, fabric)
-    yield from ([Scenario(tuple(told))] if together and told else alone(told))
+        report += read_faults(path, fabric)
+    yield from ([Scenario(tuple(report))] if together and report else single_faults(report))
 
 
 def watched(effects: Iterable[Effect], count: int) -> Iterator[Effect]:
@@ -261,9 +261,9 @@ def watched(effects: Iterable[Effect], count: int) -> Iterator[Effect]:
 
 def print_worst(effects: Sequence[Effect], worst: int, *, beside_fresh: bool) -> None:
     """Print a table of the most severe scenarios."""
-    from routing.whatif import hurt
+    from routing.whatif import severity
 
-    ranked = sorted(effects, key=hurt, reverse=True)[:worst]
+    ranked = sorted(effects, key=severity, reverse=True)[:worst]
     if not ranked:
         return
     columns = ["fault", "kind", "proof", "cut off", "how", "VLs", "changed", "broken", "a2a", "loss", "bisection loss"]
@@ -303,35 +303,37 @@ def first_of(every: Sequence[str]) -> str:
 
 def facts(baseline: Baseline, effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
     """Yield the summary as rows of name and text."""
-    from routing.whatif import hurt, weak_spots
-    from routing.whatif.connection import link_names
+    from routing.whatif import bridges_and_cut_switches, severity
+    from routing.whatif.connectivity import link_names
 
     before, total = baseline.published, len(effects)
-    links, switches = weak_spots(before.fabric)
-    yield "fabric", findings.fabric_line(before.fabric)
-    yield "engine", f"{baseline.engine.name}, {number_of(before.routing.vls, 'VL')}, all-to-all {share(baseline.a2a)}"
-    if (note := findings.vl_note(before.routing)) is not None:
+    links, switches = bridges_and_cut_switches(before.fabric)
+    yield "fabric", proof_report.fabric_line(before.fabric)
+    yield "engine", f"{baseline.engine.name}, {count_noun(before.routing.vls, 'VL')}, all-to-all {share(baseline.a2a)}"
+    if (note := proof_report.vl_note(before.routing)) is not None:
         yield "assumed", note
     yield "bridges", names(link_names(before.fabric, links)) or "none"
     yield "cut switches", names([before.fabric.labels[row] for row in switches]) or "none"
     if not effects:
         yield "scenarios", "none: there is nothing of what was asked for that could break"
         return
-    yield "connected", f"after {sum(effect.connected for effect in effects)} of {number_of(total, 'scenario')}"
-    yield "certified", f"after {sum(effect.certified for effect in effects)} of {number_of(total, 'scenario')}"
+    yield "connected", f"after {sum(effect.connected for effect in effects)} of {count_noun(total, 'scenario')}"
+    yield "certified", f"after {sum(effect.certified for effect in effects)} of {count_noun(total, 'scenario')}"
     yield "tables", ", ".join(f"{count} {how}" for how, count in Counter(e.how for e in effects).most_common())
-    mended = [effect for effect in effects if effect.changed is not None]
-    if mended:
-        used = [effect.vls or 0 for effect in mended]
-        changed = [effect.changed or 0 for effect in mended]
+    repaired = [effect for effect in effects if effect.changed is not None]
+    if repaired:
+        used = [effect.vls or 0 for effect in repaired]
+        changed = [effect.changed or 0 for effect in repaired]
         yield "VLs", f"{min(used)} to {max(used)}"
         yield "changed", f"{sum(changed) / len(changed):.1f} entries mean, {max(changed)} most"
     yield from losses(effects)
     worst: dict[str, Effect] = {}
-    for effect in sorted(effects, key=hurt, reverse=True):
+    for effect in sorted(effects, key=severity, reverse=True):
         worst.setdefault(effect.kind, effect)
-    told = (f"{e.kind} {first_of(e.faults)}" + (f" ({e.reason})" if e.how == "failed" else "") for e in worst.values())
-    yield "hurts most", "; ".join(told)
+    report = (
+        f"{e.kind} {first_of(e.faults)}" + (f" ({e.reason})" if e.how == "failed" else "") for e in worst.values()
+    )
+    yield "hurts most", "; ".join(report)
 
 
 def losses(effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
@@ -347,13 +349,13 @@ def losses(effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
 
 def pace(count: int, seconds: float, jobs: int) -> tuple[str, str]:
     """Return the row on the run time."""
-    done, rate = number_of(count, "scenario"), rate_of(count, seconds)
-    return "seconds", f"{seconds:.2f}, {done}, {rate} on {number_of(jobs, 'process')}"
+    done, rate = count_noun(count, "scenario"), per_second(count, seconds)
+    return "seconds", f"{seconds:.2f}, {done}, {rate} on {count_noun(jobs, 'process')}"
 
 
 def print_limits(limits: Limits, beyond: Sequence[Effect]) -> None:
     """Print the scenarios that exceed the limits."""
     for effect in beyond[:NAMED]:
-        tell(f"beyond {' and '.join(limits.exceeded(effect))}: {first_of(effect.faults)}")
+        echo_lines(f"beyond {' and '.join(limits.exceeded(effect))}: {first_of(effect.faults)}")
     if len(beyond) > NAMED:
-        tell(f"... and {len(beyond) - NAMED} more")
+        echo_lines(f"... and {len(beyond) - NAMED} more")

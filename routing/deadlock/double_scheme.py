@@ -18,7 +18,7 @@ import numpy.typing as npt
 from routing.cdg.graph import DependencyGraph
 from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import MixedGraphs, Mixture
-from routing.deadlock.mixed_witness import holes
+from routing.deadlock.mixed_witness import black_holes
 from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Routing
 
@@ -160,13 +160,13 @@ def double_scheme(
     -----
     Cost: one dependency graph for each flow, eight in all.
     """
-    gone = Mixture.of(fabric, old, new, lost).stray
+    gone = Mixture.of(fabric, old, new, lost).misdirected
     first, second = split_lids(fabric, old, new, gone)
     if not first.any() or not second.any():
         return None
     shift = _shift(fabric, old, new, max_vls, gone)
     if shift is None:
-        if not _same_lanes(old, new):
+        if not _same_vls(old, new):
             return None
         shift = {}
     scheme = _Scheme(fabric, (first, second), gone, lost, replies=replies, threads=threads)
@@ -203,11 +203,11 @@ def split_lids(fabric: Fabric, old: Routing, new: Routing, gone: npt.NDArray[np.
 def _used(fabric: Fabric, routing: Routing, gone: npt.NDArray[np.int64]) -> list[int]:
     here = fabric.lids.switch >= 0
     here[gone] = True
-    levels = routing.sl[here] if routing.sl.ndim == 1 else routing.sl[:, here]
-    return [int(sl) for sl in np.flatnonzero(np.bincount(levels.ravel(), minlength=16))]
+    sls = routing.sl[here] if routing.sl.ndim == 1 else routing.sl[:, here]
+    return [int(sl) for sl in np.flatnonzero(np.bincount(sls.ravel(), minlength=16))]
 
 
-def _same_lanes(old: Routing, new: Routing) -> bool:
+def _same_vls(old: Routing, new: Routing) -> bool:
     return old.sl2vl.shape == new.sl2vl.shape and np.array_equal(old.sl2vl, new.sl2vl)
 
 
@@ -217,21 +217,21 @@ def _shift(
     """Return an unused SL for each SL of the old tables; None if there are not enough SLs or VLs."""
     mine, theirs = (_used(fabric, routing, gone) for routing in (old, new))
     free = [sl for sl in range(16) if sl not in {*mine, *theirs}]
-    lanes = [_lanes_over(routing, levels) for routing, levels in ((old, mine), (new, theirs))]
-    if len(free) < len(mine) or max(lanes) + lanes[0] > min(max_vls, DATA_VLS):
+    vls = [_vls_over(routing, sls) for routing, sls in ((old, mine), (new, theirs))]
+    if len(free) < len(mine) or max(vls) + vls[0] > min(max_vls, DATA_VLS):
         return None
     return dict(zip(mine, free, strict=False))
 
 
-def _lanes_over(routing: Routing, levels: Sequence[int]) -> int:
+def _vls_over(routing: Routing, sls: Sequence[int]) -> int:
     """Return the highest VL that these SLs use + 1."""
-    table = routing.sl2vl[..., list(levels)]
+    table = routing.sl2vl[..., list(sls)]
     return 1 + int(table[table < DATA_VLS].max(initial=0))
 
 
 def _above(fabric: Fabric, old: Routing, new: Routing, gone: npt.NDArray[np.int64]) -> int:
     """Return the first VL above all VLs of both tables."""
-    return max(_lanes_over(routing, _used(fabric, routing, gone)) for routing in (old, new))
+    return max(_vls_over(routing, _used(fabric, routing, gone)) for routing in (old, new))
 
 
 class _Scheme:
@@ -253,8 +253,8 @@ class _Scheme:
         first, second = self._first, self._second
         both, none = first | second, np.zeros_like(first)
         apart = self._apart(old, new, shift)
-        moved = replace(apart, sl2vl=self._lanes(new, old, new, shift))
-        half = replace(moved, lft=np.where(first, new.lft, old.lft), sl=self._levels(new, apart))
+        moved = replace(apart, sl2vl=self._sl2vl(new, old, new, shift))
+        half = replace(moved, lft=np.where(first, new.lft, old.lft), sl=self._sls(new, apart))
         whole = replace(new, sl2vl=half.sl2vl)
         other, fresh = Flow(apart, second), Flow(whole, first)
         leaving = (Flow(old, both), other) if shift else (Flow(old, both),)
@@ -271,11 +271,11 @@ class _Scheme:
 
     def _apart(self, old: Routing, new: Routing, shift: dict[int, int]) -> Routing:
         """Return the old tables with the substitute SLs on VLs of their own."""
-        level = np.arange(16, dtype=np.uint8)
-        level[list(shift)] = list(shift.values())
-        return replace(old, sl=level[old.sl], sl2vl=self._lanes(old, old, new, shift))
+        sl = np.arange(16, dtype=np.uint8)
+        sl[list(shift)] = list(shift.values())
+        return replace(old, sl=sl[old.sl], sl2vl=self._sl2vl(old, old, new, shift))
 
-    def _levels(self, new: Routing, apart: Routing) -> npt.NDArray[np.uint8]:
+    def _sls(self, new: Routing, apart: Routing) -> npt.NDArray[np.uint8]:
         """Return new SLs for the first set and substitute SLs for the second, in the table shape with more rows."""
         shapes = {new.sl.shape, apart.sl.shape}
         rows = max((shape[0] for shape in shapes if len(shape) == 2), default=0)
@@ -288,7 +288,7 @@ class _Scheme:
             return sl[np.maximum(self._fabric.lids.switch, 0)]
         return np.broadcast_to(sl, (rows, sl.shape[-1]))
 
-    def _lanes(self, base: Routing, old: Routing, new: Routing, shift: dict[int, int]) -> npt.NDArray[np.uint8]:
+    def _sl2vl(self, base: Routing, old: Routing, new: Routing, shift: dict[int, int]) -> npt.NDArray[np.uint8]:
         """Return the SL2VL tables of ``base`` with the substitute SLs added."""
         if not shift:
             return base.sl2vl
@@ -296,8 +296,8 @@ class _Scheme:
         shape = old.sl2vl.shape if old.sl2vl.ndim > 1 else new.sl2vl.shape
         table, own = (np.array(np.broadcast_to(routing.sl2vl, shape)) for routing in (base, old))
         for sl, stand_in in shift.items():
-            lane = own[..., sl]
-            table[..., stand_in] = np.where(lane < DATA_VLS, lane + np.uint8(above), lane)
+            vl = own[..., sl]
+            table[..., stand_in] = np.where(vl < DATA_VLS, vl + np.uint8(above), vl)
         return table
 
     def _step(
@@ -321,7 +321,7 @@ class _Scheme:
     def _lost(self, flow: Flow) -> int:
         """Count the entries of a flow that drop packets."""
         switches, lids = np.nonzero(np.broadcast_to(flow.lids, flow.routing.lft.shape))
-        return int(holes(self._fabric, flow.routing.lft, switches, lids).sum())
+        return int(black_holes(self._fabric, flow.routing.lft, switches, lids).sum())
 
     def _graph_of(self, tables: Routing) -> DependencyGraph:
         """Return the dependency graph of tables, including entries whose LID is gone."""

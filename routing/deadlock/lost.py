@@ -74,7 +74,7 @@ class LostLids:
             masks[:] = bit[self.sl[lids][:, to]]
         return senders.any_of(np.where(asked, masks, np.uint16(0)))
 
-    def reply_levels(self, lid: int, sender: int) -> set[int]:
+    def reply_sls(self, lid: int, sender: int) -> set[int]:
         """Return the SLs of replies from the owner of LID ``sender`` to requests from a LID that is gone."""
         if not self.known[sender]:
             return set()

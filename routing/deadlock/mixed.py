@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.cdg import Trace, trace, trace_endports
-from routing._kernels.cdg_lanes import LaneTrace, trace_lanes, trace_lanes_endports
-from routing._kernels.mixed import admit_mixed, trace_mixed, trace_mixed_lanes
+from routing._kernels.cdg_by_vl import VlTrace, trace_vls, trace_vls_endports
 from routing._kernels.slots import Slots
+from routing._kernels.transition import admit_mixed, trace_mixed, trace_mixed_vls
 from routing.cdg.acyclic import topological_order
 from routing.cdg.graph import Cycle, DependencyGraph
 from routing.cdg.injection import InjectionPoints, Masks, injected_traffic
-from routing.cdg.trace import REPLIES, common_lanes, vl_bits, vl_masks
+from routing.cdg.trace import REPLIES, uniform_sl2vl, vl_bits, vl_masks
 from routing.deadlock.lost import LostLids
-from routing.deadlock.sources import lid_name
+from routing.deadlock.traffic_sources import lid_name
 from routing.edges import NO_EDGES
 from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Provenance, Routing
@@ -73,7 +73,7 @@ class Mixture:
         for routing in (old, new):
             routing.check_shapes(fabric)
         lost = LostLids.unknown(fabric, old.sl) if lost is None else lost
-        sl, sl2vl = _distinct_levels(fabric, old.sl, new.sl), _distinct_lanes(fabric, old, new)
+        sl, sl2vl = _distinct_sls(fabric, old.sl, new.sl), _distinct_sl2vl(fabric, old, new)
         return cls(fabric, old.lft, new.lft, sl, sl2vl, lost)
 
     def between(self, before: Bytes, after: Bytes) -> Mixture:
@@ -86,7 +86,7 @@ class Mixture:
         return np.flatnonzero((self.before != self.after).any(axis=0))
 
     @cached_property
-    def stray(self) -> npt.NDArray[np.int64]:
+    def misdirected(self) -> npt.NDArray[np.int64]:
         """int64[K], LIDs that no port has but for which some entry still leads to another switch.
 
         A trace of the tables does not follow these.  Cost: O(S) for each LID without an owner.
@@ -118,7 +118,7 @@ class Mixture:
         return lid_name(self.fabric, lid) if self.fabric.lids.switch[lid] >= 0 else self.lost.name.get(lid, "")
 
     def injected_traffic(
-        self, places: InjectionPoints, bit: Masks, lids: npt.NDArray[np.int64], *, switch_pairs: bool
+        self, positions: InjectionPoints, bit: Masks, lids: npt.NDArray[np.int64], *, switch_pairs: bool
     ) -> tuple[Masks, Masks]:
         """Return the traffic of each injection point to some LIDs, see :func:`~routing.cdg.injection.injected_traffic`.
 
@@ -127,15 +127,15 @@ class Mixture:
         """
         fabric = self.fabric
         target, where = fabric.lids.switch[lids], {"switch_pairs": switch_pairs}
-        requests, replies = injected_traffic(fabric, places, self.sl[:1], bit, lids, **where)
+        requests, replies = injected_traffic(fabric, positions, self.sl[:1], bit, lids, **where)
         gone = target < 0
         if gone.any():
-            senders = places if switch_pairs else places.without_switches(fabric)
+            senders = positions if switch_pairs else positions.without_switches(fabric)
             replies[gone] = self.lost.replies(lids[gone], senders, bit)
         if len(self.sl) > 1:
-            more, back = injected_traffic(fabric, places, self.sl[1:], bit, lids, **where)
+            more, back = injected_traffic(fabric, positions, self.sl[1:], bit, lids, **where)
             part = fabric.component
-            near = ~gone[:, None] & (part[target][:, None] == part[places.switch])
+            near = ~gone[:, None] & (part[target][:, None] == part[positions.switch])
             requests |= np.where(near, more, np.uint16(0))
             replies |= np.where(near, back, np.uint16(0))
         return requests, replies
@@ -192,7 +192,7 @@ def _distinct(a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
     return (a,) if a is b or np.array_equal(a, b) else (a, b)
 
 
-def _distinct_levels(fabric: Fabric, a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
+def _distinct_sls(fabric: Fabric, a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
     """Return the distinct SL tables; only the first if they differ only for LIDs that no port has."""
     found = _distinct(a, b)
     if len(found) == 1 or a.shape != b.shape:
@@ -204,9 +204,9 @@ def _distinct_levels(fabric: Fabric, a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
     return found if differs.any() else (a,)
 
 
-def _distinct_lanes(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, ...]:
+def _distinct_sl2vl(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, ...]:
     """Return the distinct SL2VL tables, or a single row if all ports have the same row for the SLs in use."""
-    rows = common_lanes(old), common_lanes(new)
+    rows = uniform_sl2vl(old), uniform_sl2vl(new)
     if rows[0] is not None and rows[1] is not None:
         differ = np.flatnonzero(rows[0] != rows[1]).tolist()
         if not any(bool((sl == level).any()) for level in differ for sl in (old.sl, new.sl)):
@@ -233,22 +233,22 @@ class MixedGraphs:
         self._vls = 1 + max(int(table[table < DATA_VLS].max(initial=0)) for table in mixture.sl2vl)
         same = len(mixture.sl) == len(mixture.sl2vl) == 1
         self._plain = mixture.plain() if same else None
-        followed = np.union1d(mixture.changed, mixture.stray)
+        followed = np.union1d(mixture.changed, mixture.misdirected)
         self._columns = followed if same else np.union1d(followed, np.flatnonzero(mixture.fabric.lids.switch >= 0))
         self._circling: set[int] = set()
         self._parts: dict[tuple[bool, bool, bool], npt.NDArray[Any]] = {}
         self._deps: dict[tuple[bool, bool], npt.NDArray[Any]] = {}
         self._trace: Trace | None = None
-        self._lane_traces: dict[bool, LaneTrace] = {}
+        self._vl_traces: dict[bool, VlTrace] = {}
         self._graphs: dict[tuple[bool, bool], DependencyGraph] = {}
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
         """Return int32[V, C], a topological order; None if there is a cycle."""
         if not self._fixed:
             return self.graph(replies=replies, switch_pairs=switch_pairs).order()
-        waits = self._waits(replies, switch_pairs)
-        used = int(np.bitwise_or.reduce(waits[NO_EDGES:], initial=0)).bit_length()
-        return self._topological_order(waits, max(1, used))
+        dependencies = self._dependencies(replies, switch_pairs)
+        used = int(np.bitwise_or.reduce(dependencies[NO_EDGES:], initial=0)).bit_length()
+        return self._topological_order(dependencies, max(1, used))
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
         """Return a shortest cycle; there must be one."""
@@ -284,20 +284,22 @@ class MixedGraphs:
         ValueError
             The existing dependencies have a cycle.
         """
-        waits = self._waits(replies, False)
-        order = self._topological_order(waits, DATA_VLS)
+        dependencies = self._dependencies(replies, False)
+        order = self._topological_order(dependencies, DATA_VLS)
         if order is None:
             raise ValueError("there is a cycle already")
-        ways = self._mixture.between(before, after).columns(lids)
+        next_channels = self._mixture.between(before, after).columns(lids)
         enter = self._mixture.injected_vls(lids, replies=replies)
-        return admit_mixed(self._mixture.fabric, self._slots, ways, enter, waits=waits, order=order)
+        return admit_mixed(
+            self._mixture.fabric, self._slots, next_channels, enter, dependencies=dependencies, order=order
+        )
 
-    def _waits(self, replies: bool, switch_pairs: bool) -> npt.NDArray[np.uint32]:
+    def _dependencies(self, replies: bool, switch_pairs: bool) -> npt.NDArray[np.uint32]:
         """Return uint32[edges], mask of the VLs of each dependency, if no packet changes its VL."""
         return vl_masks(self._dep(False, switch_pairs), replies=replies).astype(np.uint32)
 
-    def _topological_order(self, waits: npt.NDArray[np.uint32], vls: int) -> npt.NDArray[np.int32] | None:
-        return topological_order(self._mixture.fabric.channels, waits, vls, threads=self._threads)
+    def _topological_order(self, dependencies: npt.NDArray[np.uint32], vls: int) -> npt.NDArray[np.int32] | None:
+        return topological_order(self._mixture.fabric.channels, dependencies, vls, threads=self._threads)
 
     def _enter(self, lids: npt.NDArray[np.int64], *, switch_pairs: bool) -> npt.NDArray[np.uint32]:
         """Return uint32[K, S], mask of the VLs of injected traffic at each switch; the high half includes replies."""
@@ -333,10 +335,10 @@ class MixedGraphs:
                 self._trace = trace(*where, bits, threads=threads)
             found = self._trace
             return found.dep if switch_pairs else trace_endports(*where, bits, found, threads=threads)
-        if replies not in self._lane_traces:
-            self._lane_traces[replies] = trace_lanes(*where, replies=replies, threads=threads)
-        lanes = self._lane_traces[replies]
-        return lanes.dep if switch_pairs else trace_lanes_endports(*where, lanes, replies=replies, threads=threads)
+        if replies not in self._vl_traces:
+            self._vl_traces[replies] = trace_vls(*where, replies=replies, threads=threads)
+        vls = self._vl_traces[replies]
+        return vls.dep if switch_pairs else trace_vls_endports(*where, vls, replies=replies, threads=threads)
 
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         """Return the dependencies of the followed columns, either of switch LIDs or of all others.
@@ -347,7 +349,7 @@ class MixedGraphs:
         if key not in self._parts:
             of_switch = self._mixture.of_switch[self._columns]
             columns = self._columns[of_switch == switches]
-            collect = self._collect_fixed if self._fixed else self._collect_lanes
+            collect = self._collect_fixed if self._fixed else self._collect_vls
             self._parts[key] = collect(columns, replies, switch_pairs)
         return self._parts[key]
 
@@ -358,26 +360,26 @@ class MixedGraphs:
             self._note(some, trace_mixed(self._slots, self._mixture.columns(some), enter, dep, threads=self._threads))
         return dep
 
-    def _collect_lanes(self, columns: npt.NDArray[np.int64], replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
+    def _collect_vls(self, columns: npt.NDArray[np.int64], replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         fabric, mixture = self._mixture.fabric, self._mixture
         bit = (1 << np.arange(16)).astype(np.uint16)
         entries, dep = InjectionPoints.by_port(fabric), np.zeros((self._slots.count, self._vls), np.uint16)
-        lanes, where = (mixture.sl2vl[0], mixture.sl2vl[-1]), (entries.switch, entries.port)
+        vls, where = (mixture.sl2vl[0], mixture.sl2vl[-1]), (entries.switch, entries.port)
         for some in self._chunks(columns, len(entries)):
-            ways = mixture.columns(some)
+            next_channels = mixture.columns(some)
             enter, back = mixture.injected_traffic(entries, bit, some, switch_pairs=switch_pairs)
             enter = np.ascontiguousarray(enter | back if replies else enter)
-            found = trace_mixed_lanes(
-                fabric, self._slots, ways, enter, dep, sl2vl=lanes, entries=where, threads=self._threads
+            found = trace_mixed_vls(
+                fabric, self._slots, next_channels, enter, dep, sl2vl=vls, entries=where, threads=self._threads
             )
             self._note(some, found)
         return dep
 
-    def _note(self, columns: npt.NDArray[np.int64], circles: npt.NDArray[np.bool_]) -> None:
-        self._circling.update(columns[circles].tolist())
+    def _note(self, columns: npt.NDArray[np.int64], loops: npt.NDArray[np.bool_]) -> None:
+        self._circling.update(columns[loops].tolist())
 
-    def _chunks(self, columns: npt.NDArray[np.int64], places: int) -> Iterator[npt.NDArray[np.int64]]:
-        wide = max([places, *(len(sl) for sl in self._mixture.sl if sl.ndim == 2)])
+    def _chunks(self, columns: npt.NDArray[np.int64], positions: int) -> Iterator[npt.NDArray[np.int64]]:
+        wide = max([positions, *(len(sl) for sl in self._mixture.sl if sl.ndim == 2)])
         size = max(1, CELLS // max(wide, 1))
         for start in range(0, len(columns), size):
             yield columns[start : start + size]

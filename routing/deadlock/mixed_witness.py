@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from routing.cdg.certificate import Scope
 from routing.deadlock.mixed import Bytes, Mixture, leads_nowhere
-from routing.deadlock.sources import Sender, senders_at, service_level
+from routing.deadlock.traffic_sources import Sender, senders_at, service_level
 from routing.deadlock.witness import Traffic, Turn
 from routing.fabric import Fabric
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.tables import Provenance, Routing
 
 Table = Literal["old", "new", "both"]
@@ -75,17 +75,17 @@ class MixedLoop:
 
     def describe(self) -> list[str]:
         """Return lines to print: a summary, then one line per channel."""
-        lanes = sorted({turn.turn.vl for turn in self.turns})
-        where = f"VL {lanes[0]}" if len(lanes) == 1 else f"VLs {', '.join(map(str, lanes))}"
+        vls = sorted({turn.turn.vl for turn in self.turns})
+        where = f"VL {vls[0]}" if len(vls) == 1 else f"VLs {', '.join(map(str, vls))}"
         whose = "requests and their replies" if self.replies else "requests"
         whose += " (switch-to-switch traffic included)" if self.scope == "all" else ""
         whose += ", some of which run in a circle" if self.circling else ""
-        head = f"credit loop of {number_of(len(self.turns), 'channel')} on {where} while tables are mixed"
+        head = f"credit loop of {count_noun(len(self.turns), 'channel')} on {where} while tables are mixed"
         return [f"{head}, closed by {whose}:", *(f"  {turn}" for turn in self.turns)]
 
 
 @dataclass(frozen=True)
-class Circle:
+class ForwardingLoop:
     """Forwarding loop for a LID that can form while tables are mixed.
 
     Attributes
@@ -101,8 +101,8 @@ class Circle:
     switches: tuple[str, ...]
 
     def __str__(self) -> str:
-        way = " -> ".join([*self.switches, self.switches[0]])
-        return f"packets for {self.destination} (LID {self.lid}) may circle: {way}"
+        path = " -> ".join([*self.switches, self.switches[0]])
+        return f"packets for {self.destination} (LID {self.lid}) may circle: {path}"
 
 
 def _words(table: Table) -> str:
@@ -123,35 +123,35 @@ def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: S
     return MixedLoop(turns, replies, scope, circling)
 
 
-def find_circle(mixture: Mixture, lid: int) -> Circle | None:
+def find_forwarding_loop(mixture: Mixture, lid: int) -> ForwardingLoop | None:
     """Return a forwarding loop that mixed entries for a LID can form; None if there is none.  Cost: O(S)."""
-    fabric, ways = mixture.fabric, _ways(mixture, lid)
+    fabric, next_channels = mixture.fabric, _next_channels(mixture, lid)
     state = np.zeros(fabric.switches, np.int8)
     for start in range(fabric.switches):
         trail: list[tuple[int, Iterator[int]]] = []
         if not state[start]:
             state[start] = 1
-            trail.append((start, iter(ways[start])))
+            trail.append((start, iter(next_channels[start])))
         while trail:
             for following in trail[-1][1]:
                 if state[following] == 1:
                     names = [fabric.labels[s] for s, _ in trail]
                     first = [s for s, _ in trail].index(following)
-                    return Circle(mixture.name_of(lid) or "no port", lid, tuple(names[first:]))
+                    return ForwardingLoop(mixture.name_of(lid) or "no port", lid, tuple(names[first:]))
                 if state[following] == 0:
                     state[following] = 1
-                    trail.append((following, iter(ways[following])))
+                    trail.append((following, iter(next_channels[following])))
                     break
             else:
                 state[trail.pop()[0]] = 2
     return None
 
 
-def _ways(mixture: Mixture, lid: int) -> list[list[int]]:
+def _next_channels(mixture: Mixture, lid: int) -> list[list[int]]:
     """Return the next hops of each switch for a LID by either table; a loop-back cable leads to the switch itself."""
     fabric = mixture.fabric
     rows = np.arange(fabric.switches)
-    ways: list[list[int]] = [[] for _ in range(fabric.switches)]
+    next_channels: list[list[int]] = [[] for _ in range(fabric.switches)]
     ends = fabric.link_device
     loops = np.flatnonzero((ends[:, 0] == ends[:, 1]) & (ends[:, 0] < fabric.switches))
     back = {(int(ends[k, 0]), int(p)) for k in loops for p in fabric.link_port[k]}
@@ -159,10 +159,10 @@ def _ways(mixture: Mixture, lid: int) -> list[list[int]]:
         channel = fabric.channels.at_port[rows, lft[:, lid]].tolist()
         for switch, taken in enumerate(channel):
             if taken >= 0:
-                ways[switch].append(int(fabric.channels.dst[taken]))
+                next_channels[switch].append(int(fabric.channels.dst[taken]))
             elif (switch, int(lft[switch, lid])) in back:
-                ways[switch].append(switch)
-    return [sorted(set(some)) for some in ways]
+                next_channels[switch].append(switch)
+    return [sorted(set(some)) for some in next_channels]
 
 
 class _Finder:
@@ -207,19 +207,19 @@ class _Finder:
 
     def _candidates(self, lid: int, here: At, then: At, *, reply: bool, endports: int) -> Iterator[Traffic]:
         fabric = self._fabric
-        for switch in self._behind(lid, int(self._channels.src[here[0]])):
+        for switch in self._upstream(lid, int(self._channels.src[here[0]])):
             for sender in senders_at(fabric, switch):
                 if int(sender.port > 0) + int(not self._mixture.of_switch[lid]) < endports:
                     continue
-                for sl in self._service_levels(sender, lid, reply=reply):
-                    if self._can_ride(sl, here[1]) and self._takes(sender, sl, lid, here, then):
+                for sl in self._sls_between(sender, lid, reply=reply):
+                    if self._uses_vl(sl, here[1]) and self._takes(sender, sl, lid, here, then):
                         name, gone = self._mixture.name_of(lid), int(fabric.lids.switch[lid]) < 0
                         yield Traffic(sender.name, sender.lid, name, lid, sl, reply, gone)
 
-    def _behind(self, lid: int, switch: int) -> list[int]:
+    def _upstream(self, lid: int, switch: int) -> list[int]:
         """Return the switches whose packets for a LID may pass a switch, nearest first."""
         into: dict[int, list[int]] = {}
-        for source, targets in enumerate(_ways(self._mixture, lid)):
+        for source, targets in enumerate(_next_channels(self._mixture, lid)):
             for target in targets:
                 into.setdefault(target, []).append(source)
         found = [switch]
@@ -227,23 +227,23 @@ class _Finder:
             found += [source for source in into.get(member, ()) if source not in found]
         return found
 
-    def _service_levels(self, sender: Sender, lid: int, *, reply: bool) -> list[int]:
+    def _sls_between(self, sender: Sender, lid: int, *, reply: bool) -> list[int]:
         """Return the SLs of a sender's packets to a LID: of its requests, or of its replies to the LID's owner."""
         if reply and not sender.lid:
             return []
-        levels: set[int] = set()
+        sls: set[int] = set()
         target, part = int(self._fabric.lids.switch[lid]), self._fabric.component
         if reply and target < 0:
-            return sorted(self._mixture.lost.reply_levels(lid, sender.lid))
+            return sorted(self._mixture.lost.reply_sls(lid, sender.lid))
         near = target >= 0 and part[sender.switch] == part[target]
         for routing in self._levels if near else self._levels[:1]:
             asker = Sender(target, int(self._fabric.lids.port[lid]), lid, "")
-            level = service_level(self._fabric, routing, *((asker, sender.lid) if reply else (sender, lid)))
-            if level is not None:
-                levels.add(level)
-        return sorted(levels)
+            sl = service_level(self._fabric, routing, *((asker, sender.lid) if reply else (sender, lid)))
+            if sl is not None:
+                sls.add(sl)
+        return sorted(sls)
 
-    def _can_ride(self, sl: int, vl: int) -> bool:
+    def _uses_vl(self, sl: int, vl: int) -> bool:
         """Return whether an SL may use a VL; always True if VLs change from hop to hop."""
         return any(table.ndim > 1 or int(table[sl]) == vl for table in self._mixture.sl2vl)
 
@@ -273,7 +273,7 @@ class _Finder:
                     yield channel, vl
 
 
-def holes(
+def black_holes(
     fabric: Fabric, lft: Bytes, switches: npt.NDArray[np.int64], lids: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
     """Return bool[N]: which of N entries drop packets for a LID of the same connected component.

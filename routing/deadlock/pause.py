@@ -107,15 +107,15 @@ class Flows:
         """
         users: list[list[tuple[int, int]]] = [[] for _ in self.names]
         for number, flow in enumerate(self.flows):
-            for place, link in enumerate(flow.links):
-                users[link].append((number, place))
+            for position, link in enumerate(flow.links):
+                users[link].append((number, position))
         found: list[tuple[int | None, tuple[tuple[int, int], ...]]] = []
-        lanes: dict[int, list[int]] = {}
+        vls: dict[int, list[int]] = {}
         for link, here in enumerate(users):
             if here:
                 found.append((link, tuple(here)))
-                lanes.setdefault(self.cable[link], []).append(link)
-        shared = [tuple(user for link in links for user in users[link]) for links in lanes.values() if len(links) > 1]
+                vls.setdefault(self.cable[link], []).append(link)
+        shared = [tuple(user for link in links for user in users[link]) for links in vls.values() if len(links) > 1]
         return (*found, *((None, together) for together in shared))
 
     @cached_property
@@ -256,8 +256,8 @@ def _capacity(
 ) -> Fraction:
     if link is not None:
         return capacity[link]
-    flow, place = users[0]
-    return flows.capacity[flows.flows[flow].links[place]]
+    flow, position = users[0]
+    return flows.capacity[flows.flows[flow].links[position]]
 
 
 def _fair_rates(flows: Flows, capacity: tuple[Fraction, ...]) -> list[list[Fraction]]:
@@ -265,14 +265,18 @@ def _fair_rates(flows: Flows, capacity: tuple[Fraction, ...]) -> list[list[Fract
     rates = [[flow.rate] * len(flow.links) for flow in flows.flows]
     waiting = [(users, _capacity(flows, capacity, link, users)) for link, users in flows.limits]
     while True:
-        waiting = [(users, room) for users, room in waiting if sum(rates[flow][place] for flow, place in users) > room]
+        waiting = [
+            (users, room) for users, room in waiting if sum(rates[flow][position] for flow, position in users) > room
+        ]
         if not waiting:
             return rates
-        shares = [(users, max_min([rates[flow][place] for flow, place in users], room)) for users, room in waiting]
+        shares = [
+            (users, max_min([rates[flow][position] for flow, position in users], room)) for users, room in waiting
+        ]
         for users, share in shares:
-            for (flow, place), most in zip(users, share, strict=True):
+            for (flow, position), most in zip(users, share, strict=True):
                 along = rates[flow]
-                for behind in range(place, len(along)):
+                for behind in range(position, len(along)):
                     along[behind] = min(along[behind], most)
 
 
@@ -290,10 +294,10 @@ def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fra
 
     The largest probability of a link that feeds link i applies to all links that feed i.
     """
-    place = [{link: at for at, link in enumerate(flow.links)} for flow in flows.flows]
+    position = [{link: at for at, link in enumerate(flow.links)} for flow in flows.flows]
     worst: dict[int, Fraction] = {}
     for (here, following), users in flows.dependencies.items():
-        before = sum((fair[flow][place[flow][here]] for flow in users), Fraction(0))
+        before = sum((fair[flow][position[flow][here]] for flow in users), Fraction(0))
         after = sum((rates[flow] for flow in users), Fraction(0))
         if after < before:
             worst[following] = max(worst.get(following, Fraction(0)), 1 - after / before)

@@ -16,7 +16,7 @@ from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.analysis import analyse
 from routing.cdg.certificate import Certificate, Scope, Strength
 from routing.cdg.graph import Cycle
-from routing.deadlock.reach import Pair, Unreachable, unreachable
+from routing.deadlock.delivery import Pair, Unreachable, unreachable
 from routing.deadlock.witness import CreditLoop, credit_loop
 from routing.fabric import Fabric
 from routing.tables import Routing

@@ -21,12 +21,12 @@ from routing.cdg.graph import Cycle
 from routing.deadlock.double_scheme import DoubleScheme, double_scheme
 from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import MixedGraphs, Mixture
-from routing.deadlock.mixed_witness import Circle, MixedLoop, find_circle, holes, mixed_loop
+from routing.deadlock.mixed_witness import ForwardingLoop, MixedLoop, black_holes, find_forwarding_loop, mixed_loop
 from routing.deadlock.proof import prove
-from routing.deadlock.sources import lid_name
+from routing.deadlock.traffic_sources import lid_name
 from routing.deadlock.update_plan import ROUNDS, Round, UpdatePlan, find_plan, one_round
 from routing.fabric import Fabric
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.tables import Routing
 
 Verdict = Literal["any-order", "ordered", "drained", "unsafe"]
@@ -68,7 +68,7 @@ class Transition:
         Strength and scope of the certificate.
     loop
         A shortest credit loop of the mixture, because of which the verdict is not "any-order".
-    circling, circles
+    circling, forwarding_loops
         Number of LIDs, among those whose entries change, for which mixed entries can form a forwarding loop; the first
         few of these loops.
     drops
@@ -77,7 +77,7 @@ class Transition:
         Number of entries that differ, of LIDs that these belong to, and of blocks of 64 LIDs of a switch.
     removed
         Number of these entries that are only removed, because their LID is gone or unreachable.
-    levels, lanes
+    sls_differ, sl2vl_differ
         Whether SL tables differ; whether SL2VL tables differ.
     plan
         An order of writing; one round if any order is safe.
@@ -95,14 +95,14 @@ class Transition:
     scope: Scope | None
     loop: MixedLoop | None
     circling: int
-    circles: tuple[Circle, ...]
+    forwarding_loops: tuple[ForwardingLoop, ...]
     drops: Drops
     entries: int
     lids: int
     blocks: int
     removed: int
-    levels: bool
-    lanes: bool
+    sls_differ: bool
+    sl2vl_differ: bool
     plan: UpdatePlan | None
     drain: DoubleScheme | None
     reason: str
@@ -117,10 +117,10 @@ class Transition:
         """Return lines to print: the credit loop, forwarding loops, dropped packets."""
         lines = [] if self.loop is None else self.loop.describe()
         if self.circling:
-            text = f"packets for {number_of(self.circling, 'LID')} may circle until all switches are written:"
-            lines += [text, *(f"  {circle}" for circle in self.circles)]
+            text = f"packets for {count_noun(self.circling, 'LID')} may circle until all switches are written:"
+            lines += [text, *(f"  {loop}" for loop in self.forwarding_loops)]
         if self.drops.old or self.drops.new:
-            text = number_of(self.drops.new, "new entry drops", "new entries drop")
+            text = count_noun(self.drops.new, "new entry drops", "new entries drop")
             lines += [f"of what changes, {self.drops.old} old and {text} packets:"]
             lines += [f"  {text}" for text in self.drops.first]
         return lines
@@ -128,7 +128,7 @@ class Transition:
 
 def extent(entries: int, lids: int, blocks: int) -> str:
     """Return a description of how much a transition changes."""
-    return f"{number_of(entries, 'entry')} of {number_of(lids, 'LID')} in {number_of(blocks, 'block')}"
+    return f"{count_noun(entries, 'entry')} of {count_noun(lids, 'LID')} in {count_noun(blocks, 'block')}"
 
 
 def prove_transition(
@@ -178,17 +178,17 @@ def prove_transition(
     """
     start = time.perf_counter()
     mixture = Mixture.of(fabric, old, new, lost)
-    asked = _Question(mixture, old, new, require == "reversible", threads)
+    asked = _TransitionSearch(mixture, old, new, require == "reversible", threads)
     graphs = MixedGraphs(mixture, threads=threads)
     certificate, cycle, reply_cycle, _ = judge(graphs, require == "reversible")
     free = certificate is not None and require in {"forward", certificate.strength}
     circling = np.intersect1d(graphs.circling(), mixture.changed)
     everything = one_round(mixture)
     if free:
-        verdict = _Judgement("any-order", everything, None, "no mixture of the tables has a credit loop")
+        verdict = _Outcome("any-order", everything, None, "no mixture of the tables has a credit loop")
     else:
-        verdict = asked.way_out(rounds=rounds, max_vls=max_vls if drain else 0)
-    named = [find_circle(mixture, int(lid)) for lid in circling[:NAMED]]
+        verdict = asked.find_order(rounds=rounds, max_vls=max_vls if drain else 0)
+    named = [find_forwarding_loop(mixture, int(lid)) for lid in circling[:NAMED]]
     whole = everything.rounds[0]
     return Transition(
         verdict=verdict.verdict,
@@ -197,14 +197,14 @@ def prove_transition(
         scope=None if certificate is None else certificate.scope,
         loop=None if free else asked.loop(cycle, reply_cycle, circling),
         circling=len(circling),
-        circles=tuple(circle for circle in named if circle is not None),
+        forwarding_loops=tuple(loop for loop in named if loop is not None),
         drops=_drops(mixture, whole),
         entries=len(whole),
         lids=len(mixture.changed),
         blocks=len(whole.blocks),
         removed=int(mixture.removed(whole.switch, whole.lid).sum()),
-        levels=len(mixture.sl) > 1,
-        lanes=len(mixture.sl2vl) > 1,
+        sls_differ=len(mixture.sl) > 1,
+        sl2vl_differ=len(mixture.sl2vl) > 1,
         plan=verdict.plan,
         drain=verdict.drain,
         reason=verdict.reason,
@@ -213,7 +213,7 @@ def prove_transition(
 
 
 @dataclass(frozen=True, eq=False)
-class _Judgement:
+class _Outcome:
     verdict: Verdict
     plan: UpdatePlan | None
     drain: DoubleScheme | None
@@ -221,7 +221,7 @@ class _Judgement:
 
 
 @dataclass(frozen=True, eq=False)
-class _Question:
+class _TransitionSearch:
     """A search for a safe transition between two tables."""
 
     mixture: Mixture
@@ -230,28 +230,28 @@ class _Question:
     replies: bool
     threads: int
 
-    def way_out(self, *, rounds: int, max_vls: int) -> _Judgement:
+    def find_order(self, *, rounds: int, max_vls: int) -> _Outcome:
         """Search for an order of writing, then for a Double Scheme (not with 0 VLs), if not every order is safe."""
         for routing, name in ((self.new, "new"), (self.old, "old")):
             if not self._free(Mixture.of(self.mixture.fabric, routing, routing, self.mixture.lost)):
-                return _Judgement("unsafe", None, None, f"the {name} tables have a credit loop by themselves")
-        why = self._stale()
+                return _Outcome("unsafe", None, None, f"the {name} tables have a credit loop by themselves")
+        why = self._incompatible_sl_vl()
         plan = None if why else self._plan(rounds)
         if plan is not None:
-            return _Judgement("ordered", plan, None, f"each of {len(plan)} rounds is free of credit loops")
+            return _Outcome("ordered", plan, None, f"each of {len(plan)} rounds is free of credit loops")
         why = why or "no order was found"
         if not max_vls:
-            return _Judgement("unsafe", None, None, f"{why}, and no Double Scheme was looked for")
+            return _Outcome("unsafe", None, None, f"{why}, and no Double Scheme was looked for")
         fabric, lost, threads = self.mixture.fabric, self.mixture.lost, self.threads
         drain = double_scheme(
             fabric, self.old, self.new, lost=lost, replies=self.replies, max_vls=max_vls, threads=threads
         )
         if drain is not None and drain.safe:
-            return _Judgement("drained", None, drain, f"{why}; each step of a Double Scheme is safe")
+            return _Outcome("drained", None, drain, f"{why}; each step of a Double Scheme is safe")
         lacking = "there is none" if drain is None else "steps of it have credit loops"
-        return _Judgement("unsafe", None, drain, f"{why}, nor a Double Scheme: {lacking}")
+        return _Outcome("unsafe", None, drain, f"{why}, nor a Double Scheme: {lacking}")
 
-    def _stale(self) -> str:
+    def _incompatible_sl_vl(self) -> str:
         """Return why no order can be safe: one table's SLs or SL2VL form a loop on the other's routes; else ""."""
         mixture = self.mixture
         if len(mixture.sl) == len(mixture.sl2vl) == 1:
@@ -287,7 +287,7 @@ class _Question:
 
 
 def _drops(mixture: Mixture, whole: Round) -> Drops:
-    old, new = (holes(mixture.fabric, lft, whole.switch, whole.lid) for lft in (mixture.before, mixture.after))
+    old, new = (black_holes(mixture.fabric, lft, whole.switch, whole.lid) for lft in (mixture.before, mixture.after))
     return Drops(int(old.sum()), int(new.sum()), tuple(_name_drops(mixture, whole, old, new)))
 
 

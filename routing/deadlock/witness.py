@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.cdg.certificate import Scope
-from routing.deadlock.sources import Sender, behind, lid_name, senders_at, service_level, virtual_lane, walk
+from routing.deadlock.traffic_sources import Sender, lid_name, senders_at, senders_using, service_level, vl_of_hop, walk
 from routing.fabric import Fabric
 from routing.names import guid_text
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.tables import Routing
 
 
@@ -104,8 +104,8 @@ class Turn:
     traffic: Traffic
 
     def __str__(self) -> str:
-        way = f"{self.switch} port {self.port} -> {self.peer} port {self.peer_port}, VL {self.vl}"
-        return f"{way}; held by {self.traffic}"
+        path = f"{self.switch} port {self.port} -> {self.peer} port {self.peer_port}, VL {self.vl}"
+        return f"{path}; held by {self.traffic}"
 
     @classmethod
     def of(cls, fabric: Fabric, channel: int, vl: int, traffic: Traffic) -> Turn:
@@ -160,11 +160,11 @@ class CreditLoop:
 
     def describe(self) -> list[str]:
         """Return lines to print: a summary, then one line per channel."""
-        lanes = sorted({turn.vl for turn in self.turns})
-        where = f"VL {lanes[0]}" if len(lanes) == 1 else f"VLs {', '.join(map(str, lanes))}"
+        vls = sorted({turn.vl for turn in self.turns})
+        where = f"VL {vls[0]}" if len(vls) == 1 else f"VLs {', '.join(map(str, vls))}"
         whose = "requests and their replies" if self.replies else "requests"
         whose += " (switch-to-switch traffic included)" if self.scope == "all" else ""
-        head = f"credit loop of {number_of(len(self.turns), 'channel')} on {where}, closed by {whose}:"
+        head = f"credit loop of {count_noun(len(self.turns), 'channel')} on {where}, closed by {whose}:"
         return [head, *(f"  {turn}" for turn in self.turns)]
 
 
@@ -220,15 +220,15 @@ def _candidates(
     ours = takes & (lids.endport >= 0) if endports == 2 else takes
     for lid in np.flatnonzero(ours).tolist():
         able = _able(fabric, routing, lid, here[1], reply=reply)
-        for switch in behind(fabric, routing, lid, int(rows[0])) if able.any() else ():
+        for switch in senders_using(fabric, routing, lid, int(rows[0])) if able.any() else ():
             for sender in senders_at(fabric, switch) if able[switch] else ():
                 if int(sender.port > 0) + int(lids.endport[lid] >= 0) < endports:
                     continue
                 for sl in _levels(fabric, routing, sender, lid, reply=reply):
-                    if routing.sl2vl.ndim == 1 and virtual_lane(routing, 0, 0, 0, sl) != here[1]:
+                    if routing.sl2vl.ndim == 1 and vl_of_hop(routing, 0, 0, 0, sl) != here[1]:
                         continue
-                    way = walk(fabric, routing, sender, sl, lid)
-                    if (here, following) in zip(way, chain(way[1:], way[-1:]), strict=True):
+                    path = walk(fabric, routing, sender, sl, lid)
+                    if (here, following) in zip(path, chain(path[1:], path[-1:]), strict=True):
                         name = lid_name(fabric, lid)
                         yield Traffic(sender.name, sender.lid, name, lid, sl, reply)
 
@@ -243,9 +243,9 @@ def _able(fabric: Fabric, routing: Routing, lid: int, vl: int, *, reply: bool) -
         return np.full(fabric.switches, routing.sl2vl[sl[lid]] == vl)
     if not reply and by_switch:
         return np.asarray(routing.sl2vl[sl[:, lid]] == vl)
-    levels = sl[:, lid] if not reply else sl if sl.ndim == 1 else sl[target[lid] if by_switch else lid]
+    sls = sl[:, lid] if not reply else sl if sl.ndim == 1 else sl[target[lid] if by_switch else lid]
     able = np.zeros(fabric.switches, bool)
-    able[target[(target >= 0) & (routing.sl2vl[levels] == vl)]] = True
+    able[target[(target >= 0) & (routing.sl2vl[sls] == vl)]] = True
     return able
 
 

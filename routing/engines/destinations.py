@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Balanced, Targets
-from routing._kernels.nue import Grown
+from routing._kernels.nue import NueTrees
 from routing.fabric import NO_PORT, Fabric
 
 
@@ -21,7 +21,7 @@ class Destinations:
     ----------
     lid, root
         int32[D] each: the LIDs, and the switches that deliver them.
-    family_first
+    lmc_group_first
         int32[F+1]: the LIDs of port ``f`` are at ``family_first[f]:family_first[f+1]``.
     share
         float64[D]: fraction of the flow towards the port that is sent to this LID: 1 / 2^LMC; 0 for a switch.
@@ -29,7 +29,7 @@ class Destinations:
 
     lid: npt.NDArray[np.int32]
     root: npt.NDArray[np.int32]
-    family_first: npt.NDArray[np.int32]
+    lmc_group_first: npt.NDArray[np.int32]
     share: npt.NDArray[np.float64]
 
     @classmethod
@@ -37,23 +37,23 @@ class Destinations:
         """Return all destinations of a fabric."""
         lids = fabric.lids
         own = np.flatnonzero((lids.endport >= 0) & (lids.switch >= 0))
-        family = lids.endport[own]
-        own = own[np.argsort(family, kind="stable")]
-        family = lids.endport[own]
-        starts = np.flatnonzero(np.diff(family, prepend=-1))
+        lmc_group = lids.endport[own]
+        own = own[np.argsort(lmc_group, kind="stable")]
+        lmc_group = lids.endport[own]
+        starts = np.flatnonzero(np.diff(lmc_group, prepend=-1))
         sizes = np.diff(starts, append=len(own))
         switches = np.flatnonzero(lids.port == 0)
         lid = np.concatenate([own, switches])
         return cls(
             lid=lid.astype(np.int32),
             root=lids.switch[lid],
-            family_first=np.concatenate([starts, np.arange(len(own), len(lid) + 1)]).astype(np.int32),
+            lmc_group_first=np.concatenate([starts, np.arange(len(own), len(lid) + 1)]).astype(np.int32),
             share=np.concatenate([np.repeat(1.0 / sizes, sizes), np.zeros(len(switches))]),
         )
 
     def targets(self, layer: npt.NDArray[np.int32] | None = None) -> Targets:
         """Return the destinations as input of the kernel; ``layer`` is int32[D], None: all in layer 0."""
-        return Targets(self.family_first, self.root, self.share, np.zeros_like(self.lid) if layer is None else layer)
+        return Targets(self.lmc_group_first, self.root, self.share, np.zeros_like(self.lid) if layer is None else layer)
 
 
 def inverse_capacity(fabric: Fabric, link_weights: Sequence[tuple[int, int, float]] = ()) -> npt.NDArray[np.float64]:
@@ -74,7 +74,7 @@ def inverse_capacity(fabric: Fabric, link_weights: Sequence[tuple[int, int, floa
     return found
 
 
-def forwarding_tables(fabric: Fabric, destinations: Destinations, trees: Balanced | Grown) -> npt.NDArray[np.uint8]:
+def forwarding_tables(fabric: Fabric, destinations: Destinations, trees: Balanced | NueTrees) -> npt.NDArray[np.uint8]:
     """Return the LFTs of the trees, uint8[S, L].
 
     An entry is an out-port; at the delivering switch the port of the CA or router, or 0; 255 if there is no path.

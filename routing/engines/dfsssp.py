@@ -37,7 +37,9 @@ def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, m
     sl[:, destinations.lid] = layers.layer[:, destinations.root] if mutual else layers.layer.T
     found = {"ways": best.paths, "left_to_chance": layers.left_uncounted}
     return Routing(
-        lft=forwarding_tables(fabric, destinations, Balanced(layers.next_channel, layers.load, np.array([best.worst]))),
+        lft=forwarding_tables(
+            fabric, destinations, Balanced(layers.next_channel, layers.load, np.array([best.max_utilisation]))
+        ),
         **vl_tables(sl, layers.used, options),
         vls_needed=layers.needed,
         provenance=provenance(engine.name, fabric, options, {"route": time.perf_counter() - start}, **found),

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.layering import MOST_LAYERS, Layers, layering
-from routing._kernels.order import grow_order
-from routing._kernels.up_down import climbing
+from routing._kernels.order import build_order
+from routing._kernels.up_down import is_increasing
 from routing.engines.base import AUTO_VLS, EngineOptions, Objective
 from routing.engines.destinations import Destinations
 from routing.engines.orders import breadth_first, top_switches
@@ -24,7 +24,7 @@ from routing.tables import DATA_VLS
 TOLERANCE = 1.03
 """Factor by which the highest utilisation may exceed the lowest known one if that saves VLs."""
 
-HOPELESS = 1.3
+TOO_UNBALANCED = 1.3
 """Paths whose highest utilisation exceeds the lowest known one by this factor are tried only if no others fit."""
 
 TIGHT = 1.05
@@ -36,13 +36,13 @@ ATTEMPTS = 6
 VISITS_PER_SECOND = 25_000_000
 """Channels that cycle searches may visit after the first attempt, at effort 1: about three seconds."""
 
-FIRST_LOOKS = 100_000_000
+FIRST_VISITS = 100_000_000
 """Channels that cycle searches may visit in the first attempt, at any effort."""
 
 MOST_ORDERS = 4
 """Maximum number of layers that begin with an order; further layers begin empty."""
 
-SPARE_LOOKS = 1_000_000
+SPARE_VISITS = 1_000_000
 """Channels that cycle searches may visit for paths between switches without end ports, at effort 1."""
 
 EASING_ROUNDS = 64
@@ -58,13 +58,13 @@ class LayeredPaths:
         Name of the path selection.
     layers
         Result of the layering kernel.
-    worst
+    max_utilisation
         Highest utilisation of a channel (load over capacity).
     """
 
     paths: str
     layers: Layers
-    worst: float
+    max_utilisation: float
 
 
 @dataclass(eq=False)
@@ -117,7 +117,7 @@ class LayerSearch:
         tried, uneven = [], []
         for paths in self._candidates():
             tried.append(paths)
-            self.lowest, self.bound = min(self.lowest, paths.worst), max(self.bound, paths.bound)
+            self.lowest, self.bound = min(self.lowest, paths.max_utilisation), max(self.bound, paths.bound)
             # Dimension-ordered paths are cheap to try.  If links are missing, they may be the only ones that fit.
             if paths.name not in (DIRECTED, RINGED) and self._is_too_unbalanced(paths):
                 uneven.append(paths)
@@ -153,18 +153,24 @@ class LayerSearch:
     @property
     def least(self) -> float:
         """Lowest known utilisation.  The first access may compute the paths of the best balance, which takes time."""
-        return self.lowest if self.lowest <= TIGHT * self.bound else min(self.lowest, self.maker.any_shortest.worst)
+        return (
+            self.lowest
+            if self.lowest <= TIGHT * self.bound
+            else min(self.lowest, self.maker.any_shortest.max_utilisation)
+        )
 
     def _is_tight(self, one: PathSet | LayeredPaths) -> bool:
-        return one.worst <= TIGHT * self.bound
+        return one.max_utilisation <= TIGHT * self.bound
 
     def _is_too_unbalanced(self, paths: PathSet) -> bool:
-        return paths.worst > HOPELESS * self.bound and paths.worst > HOPELESS * self.least
+        return (
+            paths.max_utilisation > TOO_UNBALANCED * self.bound and paths.max_utilisation > TOO_UNBALANCED * self.least
+        )
 
     def _is_fair(self, found: LayeredPaths) -> bool:
         if self.options.vls != "min" and self._is_tight(found):
             return True
-        return found.worst <= TOLERANCE * self.least * (1 + 1e-9)
+        return found.max_utilisation <= TOLERANCE * self.least * (1 + 1e-9)
 
     def _is_enough(self, paths: PathSet, minimal: bool) -> bool:
         """Return whether the search can end: with ``minimal``, the number of layers must be satisfactory too."""
@@ -175,12 +181,12 @@ class LayerSearch:
 
     def _best(self, minimal: bool) -> LayeredPaths:
         if not minimal:
-            return min(self.found, key=lambda found: (round(found.worst, 6), found.layers.needed))
+            return min(self.found, key=lambda found: (round(found.max_utilisation, 6), found.layers.needed))
         fair = [found for found in self.found if self._is_fair(found)]
         if not any(found.layers.needed <= AUTO_VLS for found in fair):
             # Few ports have more than 8 VLs.  Usable tables matter more than a few percent of balance.
             fair = [found for found in self.found if found.layers.needed <= AUTO_VLS] or fair
-        return min(fair or self.found, key=lambda found: (found.layers.needed, round(found.worst, 6)))
+        return min(fair or self.found, key=lambda found: (found.layers.needed, round(found.max_utilisation, 6)))
 
     def _fit(self, paths: PathSet, have: int) -> None:
         for seed in self._seeds(paths, have):
@@ -204,13 +210,13 @@ class LayerSearch:
         first = not self.found and not self.tried
         if self.visits <= 0 and not first:
             return False
-        layers = self._layers(paths, most, have, seed, FIRST_LOOKS if first else self.visits)
+        layers = self._layers(paths, most, have, seed, FIRST_VISITS if first else self.visits)
         self.tried = True
         self.visits -= 0 if first else layers.visited
         if layers.left:
             return False
-        worst = float((layers.load * self.maker.inverse_capacity).max(initial=0.0))
-        self.found.append(LayeredPaths(paths.name, layers, worst))
+        max_utilisation = float((layers.load * self.maker.inverse_capacity).max(initial=0.0))
+        self.found.append(LayeredPaths(paths.name, layers, max_utilisation))
         return self._is_fair(self.found[-1])
 
     def _layers(self, paths: PathSet, most: int, have: int, seed: LayerSeed, budget: int) -> Layers:
@@ -234,7 +240,7 @@ class LayerSearch:
             easing=0 if bisection else EASING_ROUNDS,
             region=regions(self.fabric, most, seed=self.options.seed) if metis else None,
             budget=budget,
-            spare=round(SPARE_LOOKS * self.options.effort),
+            spare=round(SPARE_VISITS * self.options.effort),
         )
 
     def _seeds(self, paths: PathSet, layers: int) -> Iterator[LayerSeed]:
@@ -249,7 +255,7 @@ class LayerSearch:
         tops = top_switches(self.fabric)
         plain = LayerSeed(None, None)
         if tops:
-            plain = LayerSeed.along(self.fabric, [breadth_first(self.fabric, tops)], strict=False)
+            plain = LayerSeed.from_orders(self.fabric, [breadth_first(self.fabric, tops)], strict=False)
         if tops or paths.name == DIRECTED:
             yield plain
         for attempt in range(ATTEMPTS):
@@ -300,7 +306,7 @@ class LayerSeed:
     order: npt.NDArray[np.int32] | None
 
     @classmethod
-    def along(cls, fabric: Fabric, positions: list[npt.NDArray[np.int32]], *, strict: bool = True) -> LayerSeed:
+    def from_orders(cls, fabric: Fabric, positions: list[npt.NDArray[np.int32]], *, strict: bool = True) -> LayerSeed:
         """Return the seed for given orders of the switches (int32[S] each): paths lead up, then down.
 
         If not ``strict``, dependencies that lead down and then up are not avoided.
@@ -312,7 +318,7 @@ class LayerSeed:
         for layer, position in enumerate(positions):
             rises = position[channels.dst] < position[channels.src]
             avoided |= (~rises[before] & rises[after]).astype(np.uint32) << np.uint32(layer)
-            order[layer] = climbing(channels, position)
+            order[layer] = is_increasing(channels, position)
         return cls(avoided if strict else None, order)
 
 
@@ -323,4 +329,4 @@ def random_orders(fabric: Fabric, layers: int, seed: int) -> LayerSeed:
     """
     rng = np.random.default_rng(seed)
     keys = [rng.random(fabric.switches) for _ in range(layers)]
-    return LayerSeed.along(fabric, [grow_order(fabric.channels, key, pull=1.0) for key in keys])
+    return LayerSeed.from_orders(fabric, [build_order(fabric.channels, key, pull=1.0) for key in keys])

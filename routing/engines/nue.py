@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Targets, balance
-from routing._kernels.nue import Grown, grow
+from routing._kernels.nue import NueTrees, nue_trees
 from routing.engines.base import LONGER_PATHS, EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes, visits_per_pass
@@ -110,7 +110,7 @@ def _layers(fabric: Fabric, destinations: Destinations, layers: int, options: En
     return regions(fabric, layers, seed=options.seed)[destinations.root]
 
 
-def _wholly_escaped(fabric: Fabric, destinations: Destinations, trees: Grown) -> npt.NDArray[np.bool_]:
+def _wholly_escaped(fabric: Fabric, destinations: Destinations, trees: NueTrees) -> npt.NDArray[np.bool_]:
     """Return bool[D]: whether all switches except the delivering one use the escape tree."""
     part_size = np.bincount(fabric.component, minlength=1)[fabric.component]
     others = part_size[destinations.root] - 1
@@ -141,7 +141,7 @@ class _Job:
     layers: int
     options: EngineOptions
 
-    def best(self) -> tuple[Grown, Seeds]:
+    def best(self) -> tuple[NueTrees, Seeds]:
         """Return the best trees and the seeds from which they were computed.
 
         The search ends with the first seeds that give a balance which is good enough.
@@ -149,13 +149,13 @@ class _Job:
         outcomes = []
         good_enough = GOOD_ENOUGH if self.layers > 1 else GOOD_ENOUGH_ON_ONE_VL
         for seeds in self.seeds():
-            trees = self.grow(seeds)
+            trees = self.build_trees(seeds)
             outcomes.append((trees, seeds))
-            if _worst(trees) <= good_enough * self.mean_load(trees):
+            if _max_utilisation(trees) <= good_enough * self.mean_load(trees):
                 break
-        return min(outcomes, key=lambda outcome: (_worst(outcome[0]), int(outcome[0].escaped.sum())))
+        return min(outcomes, key=lambda outcome: (_max_utilisation(outcome[0]), int(outcome[0].escaped.sum())))
 
-    def mean_load(self, trees: Grown) -> float:
+    def mean_load(self, trees: NueTrees) -> float:
         """Return the mean utilisation of all channels: that of every channel if the load were even."""
         return (
             float(np.mean(trees.load * inverse_capacity(self.fabric, self.options.link_weights)))
@@ -188,9 +188,9 @@ class _Job:
         """Whether to route each destination over few channels, which improves bisections on trees only."""
         return self.options.objective is Objective.BISECTION and bool(tree_tops(self.fabric))
 
-    def grow(self, seeds: Seeds) -> Grown:
+    def build_trees(self, seeds: Seeds) -> NueTrees:
         options = self.options
-        return grow(
+        return nue_trees(
             *self.inputs(),
             parent=seeds.parent,
             rank=seeds.rank,
@@ -238,7 +238,7 @@ class _Job:
         return visits_per_pass(self.fabric) / self.options.effort if self.options.effort > 0.0 else np.inf
 
 
-def _worst(trees: Grown) -> float:
+def _max_utilisation(trees: NueTrees) -> float:
     """Return the highest utilisation of a channel (load over capacity) after the best pass."""
-    done = trees.worst[trees.worst > 0.0]
+    done = trees.max_utilisation[trees.max_utilisation > 0.0]
     return float(done.min()) if len(done) else 0.0

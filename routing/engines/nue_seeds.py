@@ -86,8 +86,8 @@ def _nearest_of_each_part(fabric: Fabric, mean: npt.NDArray[np.float64]) -> list
     """Return the nearest switch of each connected component, without switches that have no channel."""
     cabled = np.flatnonzero(np.diff(fabric.channels.first))
     nearest_first = cabled[np.lexsort((cabled, mean[cabled]))]
-    _, places = np.unique(fabric.component[nearest_first], return_index=True)
-    return [int(switch) for switch in nearest_first[places]]
+    _, positions = np.unique(fabric.component[nearest_first], return_index=True)
+    return [int(switch) for switch in nearest_first[positions]]
 
 
 def _tree_towards(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
@@ -105,7 +105,7 @@ def _first(
     """Return int32[S], the allowed channel of each switch with the smallest key; -1 if it has none."""
     src = fabric.channels.src
     ordered = allowed[np.lexsort((allowed, key[allowed], src[allowed]))]
-    switch, places = np.unique(src[ordered], return_index=True)
+    switch, positions = np.unique(src[ordered], return_index=True)
     parent = np.full(fabric.switches, -1, np.int32)
-    parent[switch] = ordered[places]
+    parent[switch] = ordered[positions]
     return parent

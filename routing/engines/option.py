@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from routing.errors import OptionError
-from routing.numerals import decimal
+from routing.numerals import parse_decimal
 
 Source = Literal["command", "plugin", "sweep"]
 """Place that can set an option: the command line, the plugin's configuration, an engine of a sweep."""
@@ -72,7 +72,7 @@ class Option:
             return text
         if float in self.types and "_" not in text:
             return float(text)
-        number = decimal(text) if int in self.types else None
+        number = parse_decimal(text) if int in self.types else None
         if number is None or (self.words and not self.fits(number)):
             raise ValueError(f"{text!r} is neither {' nor '.join(self._values)}")
         return number

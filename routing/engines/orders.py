@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Targets, balance
-from routing._kernels.longest import longest_way
-from routing._kernels.order import grow_order
+from routing._kernels.longest_path import longest_path
+from routing._kernels.order import build_order
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.fabric import Fabric
 
@@ -54,7 +54,7 @@ def breadth_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
     distance[~np.isfinite(distance)] = fabric.switches
     key = distance + len(joined)
     key[joined] = np.arange(len(joined))
-    return grow_order(fabric.channels, key, pull=0.0)
+    return build_order(fabric.channels, key, pull=0.0)
 
 
 def _join(fabric: Fabric, roots: list[int]) -> list[int]:
@@ -134,7 +134,7 @@ def candidates(fabric: Fabric, seed: int) -> Iterator[npt.NDArray[np.int32]]:
     yield breadth_first(fabric, [central_switch(fabric)])
     rng = np.random.default_rng(seed)
     for _ in range(CLUSTERED_CANDIDATES):
-        yield grow_order(fabric.channels, rng.random(fabric.switches), pull=1.0)
+        yield build_order(fabric.channels, rng.random(fabric.switches), pull=1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,15 +171,15 @@ class OrderSearch:
         visits = self.visits // searches
         sample = self._sample(families, visits // (CLUSTERED_CANDIDATES + 2))
         tried = [(self._try(order, sample), order) for order in candidates(self.fabric, self.seed)]
-        worst, first = min(tried, key=lambda scored: scored[0])
+        max_utilisation, first = min(tried, key=lambda scored: scored[0])
         order = first
-        left = visits // max(self._looks_at(len(sample.root)), 1) - len(tried)
+        left = visits // max(self._visits_of(len(sample.root)), 1) - len(tried)
         rng = np.random.default_rng(self.seed)
         for _ in range(min(MOST_STEPS * visits // VISITS_PER_SECOND, left)):
             changed = _step(self.fabric, order, rng)
             score = self._try(changed, sample)
-            if score <= worst:
-                worst, order = score, changed
+            if score <= max_utilisation:
+                max_utilisation, order = score, changed
         if not top_switches(self.fabric):
             return order
         whole = self._sample(families, visits // (CLUSTERED_CANDIDATES + 2), whole=True)
@@ -192,7 +192,7 @@ class OrderSearch:
         Each layer has its own order, or all layers have the same one if that balances better.  ``layer`` is the layer
         of each destination, int32[D].
         """
-        first = self.destinations.family_first[:-1]
+        first = self.destinations.lmc_group_first[:-1]
         with_flow = self.destinations.share[first] > 0.0
         shared = np.tile(self.best(np.flatnonzero(with_flow)), (layers, 1))
         if layers == 1:
@@ -200,23 +200,23 @@ class OrderSearch:
         own = [self.best(np.flatnonzero(with_flow & (layer[first] == number)), layers) for number in range(layers)]
         return min((shared, np.stack(own)), key=lambda orders: self._try(orders, self.destinations.targets(layer)))
 
-    def _looks_at(self, trees: int) -> int:
+    def _visits_of(self, trees: int) -> int:
         return 3 * trees * len(self.fabric.channels)
 
     def _sample(self, families: npt.NDArray[np.int64], visits: int, *, whole: bool = False) -> Targets:
         """Return an even sample of the families whose trees can be computed within the given channel visits.
 
-        The sample has one LID of each family, or all of them if ``whole``.
+        The sample has one LID of each LMC group, or all of them if ``whole``.
         """
-        starts = self.destinations.family_first.astype(np.int64)
+        starts = self.destinations.lmc_group_first.astype(np.int64)
         sizes = np.diff(starts)[families] if whole else np.ones(len(families), np.int64)
-        count = min(len(families), max(1, visits // max(self._looks_at(int(sizes.max(initial=1))), 1)))
-        places = np.linspace(0, max(len(families) - 1, 0), count).round().astype(np.int64)
-        first, sizes = starts[families[places]], sizes[places]
+        count = min(len(families), max(1, visits // max(self._visits_of(int(sizes.max(initial=1))), 1)))
+        positions = np.linspace(0, max(len(families) - 1, 0), count).round().astype(np.int64)
+        first, sizes = starts[families[positions]], sizes[positions]
         ends = np.cumsum(sizes)
         lid = np.repeat(first - (ends - sizes), sizes) + np.arange(sizes.sum())
         return Targets(
-            family_first=np.concatenate([[0], ends]).astype(np.int32),
+            lmc_group_first=np.concatenate([[0], ends]).astype(np.int32),
             root=self.destinations.root[lid],
             share=np.repeat(1.0 / sizes, sizes),
             layer=np.zeros(len(lid), np.int32),
@@ -245,8 +245,8 @@ class OrderSearch:
         )
         long = 0
         if self.fabric.switches > LONGEST:
-            long = max(0, longest_way(self.fabric.channels, trees.next_channel) - LONGEST)
-        return long, float(trees.worst.min())
+            long = max(0, longest_path(self.fabric.channels, trees.next_channel) - LONGEST)
+        return long, float(trees.max_utilisation.min())
 
 
 def _step(fabric: Fabric, order: npt.NDArray[np.int32], rng: np.random.Generator) -> npt.NDArray[np.int32]:
@@ -256,4 +256,4 @@ def _step(fabric: Fabric, order: npt.NDArray[np.int32], rng: np.random.Generator
     start = int(rng.integers(0, fabric.switches - length + 1))
     moved = (order >= start) & (order < start + length)
     key[moved] += rng.uniform(-0.5, 0.5) * fabric.switches
-    return grow_order(fabric.channels, key, pull=0.0)
+    return build_order(fabric.channels, key, pull=0.0)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Balanced, Targets, balance
-from routing._kernels.mirror import LinkBundles, mirror, spread
+from routing._kernels.symmetric_paths import LinkBundles, spread_over_parallel_links, symmetric_paths
 from routing.engines.base import EngineOptions, Objective
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.effort import refinement_passes
@@ -44,18 +44,18 @@ class PathSet:
         uint8[D, S], index of the selected channel among those of the switch, 255 for none.
     load
         float64[C], flow on each channel.
-    worst
+    max_utilisation
         Highest utilisation of a channel (load over capacity).
     bound
-        Lower bound of ``worst`` for any shortest paths: the mean utilisation of all channels, since all shortest paths
-        have the same total number of hops.  In grids and tori this is true for each direction; the largest bound counts
-        (an estimate if links are missing).
+        Lower bound of ``max_utilisation`` for any shortest paths: the mean utilisation of all channels, since all
+        shortest paths have the same total number of hops.  In grids and tori this is true for each direction; the
+        largest bound counts (an estimate if links are missing).
     """
 
     name: str
     next_channel: npt.NDArray[np.uint8]
     load: npt.NDArray[np.float64]
-    worst: float
+    max_utilisation: float
     bound: float
 
 
@@ -115,8 +115,8 @@ class PathSelector:
 
     def ring_symmetric(self, rings: Rings) -> PathSet:
         """Return dimension-ordered paths where request and reply paths use the same side of each ring."""
-        trunks = LinkBundles.between_switches(self.fabric.channels, self.inverse_capacity)
-        following, load = self._spread(trunks, rings.hops(self.fabric, trunks))
+        bundles = LinkBundles.between_switches(self.fabric.channels, self.inverse_capacity)
+        following, load = self._spread(bundles, rings.hops(self.fabric, bundles))
         return self._path_set(RINGED, following, load, rings.rank)
 
     def _load_between_switches(self, rank: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
@@ -133,17 +133,17 @@ class PathSelector:
         """
         sources = self.sources
         flowing = np.where(sources > 0.0, sources, TRANSIT_FLOW * sources[sources > 0.0].mean())
-        trunks = LinkBundles.between_switches(self.fabric.channels, self.inverse_capacity)
-        hop, _, _ = mirror(trunks, flowing, passes=MIRROR_PASSES, seed=self.options.seed)
-        following, load = self._spread(trunks, hop)
+        bundles = LinkBundles.between_switches(self.fabric.channels, self.inverse_capacity)
+        hop, _, _ = symmetric_paths(bundles, flowing, passes=MIRROR_PASSES, seed=self.options.seed)
+        following, load = self._spread(bundles, hop)
         return self._path_set("mirrored", following, load)
 
     def _spread(
-        self, trunks: LinkBundles, hop: npt.NDArray[np.uint8]
+        self, bundles: LinkBundles, hop: npt.NDArray[np.uint8]
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64]]:
         targets, channels = self.destinations, self.fabric.channels
-        return spread(
-            channels, trunks, self.inverse_capacity, self.sources, root=targets.root, share=targets.share, hop=hop
+        return spread_over_parallel_links(
+            channels, bundles, self.inverse_capacity, self.sources, root=targets.root, share=targets.share, hop=hop
         )
 
     def _balanced(self, name: str, rank: npt.NDArray[np.int32] | None, passes: int) -> PathSet:
@@ -172,10 +172,12 @@ class PathSelector:
         load: npt.NDArray[np.float64],
         direction: npt.NDArray[np.int32] | None = None,
     ) -> PathSet:
-        worst = float((load * self.inverse_capacity).max(initial=0.0))
+        max_utilisation = float((load * self.inverse_capacity).max(initial=0.0))
         part = np.zeros(len(load), np.int32) if direction is None else direction
         mean = np.bincount(part, load) / np.bincount(part, 1.0 / self.inverse_capacity)
-        return PathSet(name, _lead_switches(self.destinations, following), load, worst, float(mean.max(initial=0.0)))
+        return PathSet(
+            name, _lead_switches(self.destinations, following), load, max_utilisation, float(mean.max(initial=0.0))
+        )
 
 
 def _lead_switches(destinations: Destinations, following: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -187,6 +189,6 @@ def _lead_switches(destinations: Destinations, following: npt.NDArray[np.uint8])
     roots, first = np.unique(destinations.root[with_flow], return_index=True)
     idle = np.flatnonzero(destinations.share == 0.0)
     idle = idle[np.isin(destinations.root[idle], roots)]
-    led = following.copy()
-    led[idle] = following[with_flow[first[np.searchsorted(roots, destinations.root[idle])]]]
-    return led
+    was_routed = following.copy()
+    was_routed[idle] = following[with_flow[first[np.searchsorted(roots, destinations.root[idle])]]]
+    return was_routed

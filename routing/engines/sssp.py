@@ -50,8 +50,8 @@ class SSSP:
         if options.minimal:
             dimension_ordered = maker.dimension_ordered() if options.objective is Objective.ALLTOALL else None
             candidates = [maker.any_shortest] + ([] if dimension_ordered is None else [dimension_ordered])
-            best = min(candidates, key=lambda ways: ways.worst)
-            name, trees = best.name, Balanced(best.next_channel, best.load, np.array([best.worst]))
+            best = min(candidates, key=lambda paths: paths.max_utilisation)
+            name, trees = best.name, Balanced(best.next_channel, best.load, np.array([best.max_utilisation]))
         else:
             name = "published"
             trees = weighted(fabric.channels, maker.inverse_capacity, maker.sources, destinations.targets())

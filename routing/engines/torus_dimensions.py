@@ -30,11 +30,11 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     squares.  Cost: O(S degree^2 log S).
     """
     channels, switches = fabric.channels, fabric.switches
-    trunks = np.unique(channels.src.astype(np.int64) * max(switches, 1) + channels.dst)
-    if len(trunks) == 0 or int((np.bincount(trunks // switches) ** 2).sum()) > CORNERS_UP_TO:
+    bundles = np.unique(channels.src.astype(np.int64) * max(switches, 1) + channels.dst)
+    if len(bundles) == 0 or int((np.bincount(bundles // switches) ** 2).sum()) > CORNERS_UP_TO:
         return None
-    corners = _corners(trunks, switches)
-    links = trunks[trunks // switches < trunks % switches]
+    corners = _corners(bundles, switches)
+    links = bundles[bundles // switches < bundles % switches]
 
     def link(a: Rows, b: Rows) -> Rows:
         return np.searchsorted(links, np.minimum(a, b) * switches + np.maximum(a, b))
@@ -66,9 +66,9 @@ def _joined(count: int, pairs: Rows) -> Rows:
     return np.asarray(graph.connected_components().membership, np.int64)
 
 
-def _corners(trunks: Rows, switches: int) -> tuple[Rows, Rows, Rows]:
+def _corners(bundles: Rows, switches: int) -> tuple[Rows, Rows, Rows]:
     """Return all switches with two of their neighbours, as three arrays int64[N]: (switch, neighbour, neighbour)."""
-    src, dst = trunks // switches, trunks % switches
+    src, dst = bundles // switches, bundles % switches
     degree = np.bincount(src, minlength=switches)
     size = degree[src]
     row = np.repeat(np.arange(len(src)), size)

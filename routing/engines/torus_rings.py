@@ -15,7 +15,7 @@ import igraph
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.mirror import LinkBundles
+from routing._kernels.symmetric_paths import LinkBundles
 from routing.fabric import Fabric
 
 SHORTEST_RING = 5
@@ -32,7 +32,7 @@ class Rings:
     ----------
     rank
         int32[C], rank of the direction of each channel in dimension order; paths use rank 0 first.
-    place
+    position
         int64[ranks, S], position of each switch on the ring of a direction, in cyclic order.  In a direction without
         rings, the number of the slice: the component that remains without the channels of the direction.
     length
@@ -40,7 +40,7 @@ class Rings:
     """
 
     rank: npt.NDArray[np.int32]
-    place: npt.NDArray[np.int64]
+    position: npt.NDArray[np.int64]
     length: npt.NDArray[np.int64]
 
     @classmethod
@@ -65,7 +65,7 @@ class Rings:
         """Number of layers that always suffices if no link is missing."""
         return 1 << int(np.count_nonzero(self.length))
 
-    def hops(self, fabric: Fabric, trunks: LinkBundles) -> npt.NDArray[np.uint8]:
+    def hops(self, fabric: Fabric, bundles: LinkBundles) -> npt.NDArray[np.uint8]:
         """Return uint8[S, S] by destination and switch: index of the bundle among those of the switch, 255 for none.
 
         The paths are shortest paths that use one direction after the other.  If the destination is half a ring away,
@@ -76,16 +76,16 @@ class Rings:
         """
         distance = np.asarray(fabric.graph.distances(mode="out"), np.float32)
         switches = fabric.switches
-        src = np.repeat(np.arange(switches), np.diff(trunks.first))
+        src = np.repeat(np.arange(switches), np.diff(bundles.first))
         rank = np.empty(len(src), np.int64)
-        rank[trunks.of] = self.rank
+        rank[bundles.of] = self.rank
         best = np.full((switches, switches), 2 * len(self.length), np.int16)
         hop = np.full((switches, switches), 255, np.uint8)
-        for k in range(int(np.diff(trunks.first).max(initial=0))):
-            here = np.flatnonzero(np.diff(trunks.first) > k)
-            trunk = trunks.first[here] + k
-            nearer = distance[trunks.dst[trunk]] + 1 == distance[here]
-            cost = 2 * rank[trunk, None] + self._is_wrong_side(rank[trunk], here, trunks.dst[trunk])
+        for k in range(int(np.diff(bundles.first).max(initial=0))):
+            here = np.flatnonzero(np.diff(bundles.first) > k)
+            bundle = bundles.first[here] + k
+            nearer = distance[bundles.dst[bundle]] + 1 == distance[here]
+            cost = 2 * rank[bundle, None] + self._is_wrong_side(rank[bundle], here, bundles.dst[bundle])
             better = nearer & (cost < best[here])
             best[here] = np.where(better, cost, best[here])
             hop[here] = np.where(better, np.uint8(k), hop[here])
@@ -98,11 +98,11 @@ class Rings:
 
         This can only be true for destinations that are half a ring away, where both sides are equally long.
         """
-        length, own = np.maximum(self.length[rank], 1), self.place[rank, here]
-        goal = self.place[rank]
-        later = np.cumsum(self.place[::-1], axis=0)[::-1] - self.place
+        length, own = np.maximum(self.length[rank], 1), self.position[rank, here]
+        goal = self.position[rank]
+        later = np.cumsum(self.position[::-1], axis=0)[::-1] - self.position
         common = np.minimum(own[:, None], goal) + later[rank, here][:, None] + later[rank]
-        forward = (self.place[rank, there] - own) % length == 1
+        forward = (self.position[rank, there] - own) % length == 1
         wanted = (own[:, None] < goal) ^ (common % 2 == 1)
         half = 2 * ((goal - own[:, None]) % length[:, None]) == self.length[rank][:, None]
         return np.asarray(half & (self.length[rank] > 0)[:, None] & (wanted != forward[:, None]))
@@ -123,12 +123,14 @@ class Rings:
         avoid = np.zeros(len(before), np.uint32)
         order = np.empty((self.layers, len(src)), np.int32)
         length = np.maximum(self.length[rank], 1)
-        forward = (self.place[rank, dst] - self.place[rank, src]) % length == 1
+        forward = (self.position[rank, dst] - self.position[rank, src]) % length == 1
         for layer, cut in enumerate(self._choices()):
-            passed = self.place[rank[before], dst[before]] == cut[rank[before]]
+            passed = self.position[rank[before], dst[before]] == cut[rank[before]]
             avoid |= (straight & passed).astype(np.uint32) << np.uint32(layer)
-            way = np.where(forward, self.place[rank, src] - cut[rank], cut[rank] - self.place[rank, src]) % length
-            order[layer, np.lexsort((way, forward, rank))] = np.arange(len(src))
+            direction = (
+                np.where(forward, self.position[rank, src] - cut[rank], cut[rank] - self.position[rank, src]) % length
+            )
+            order[layer, np.lexsort((direction, forward, rank))] = np.arange(len(src))
         return avoid, order
 
     def _choices(self) -> Iterator[npt.NDArray[np.int64]]:
@@ -149,8 +151,8 @@ def _round(src: npt.NDArray[np.int64], dst: npt.NDArray[np.int64], count: int) -
         behind[a].add(b)
     if count < SHORTEST_RING or any(len(two) != 2 for two in behind):
         return None
-    place, last, at = np.full(count, -1, np.int64), -1, 0
+    position, last, at = np.full(count, -1, np.int64), -1, 0
     for step in range(count):
-        place[at] = step
+        position[at] = step
         last, at = at, min(behind[at] - {last}) if step else min(behind[at])
-    return place if at == 0 and (place >= 0).all() else None
+    return position if at == 0 and (position >= 0).all() else None

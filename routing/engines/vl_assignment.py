@@ -10,7 +10,7 @@ import numpy.typing as npt
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations
 from routing.errors import OptionError
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.tables import DATA_VLS, identity_sl2vl
 
 
@@ -35,14 +35,14 @@ def vls_allowed(options: EngineOptions) -> int:
     if options.vls == "auto":
         if options.first_vl >= options.port_vls:
             raise OptionError(
-                f"ports have {number_of(options.port_vls, 'data VL')}, and none from VL {options.first_vl} on",
+                f"ports have {count_noun(options.port_vls, 'data VL')}, and none from VL {options.first_vl} on",
                 remedy="choose a lower first VL, or say how many VLs to use if the ports have more",
             )
         return options.port_vls - options.first_vl
     vls = int(options.vls)
     if options.first_vl + vls > DATA_VLS:
         raise OptionError(
-            f"there are no {number_of(vls, 'data VL')} from VL {options.first_vl} on",
+            f"there are no {count_noun(vls, 'data VL')} from VL {options.first_vl} on",
             remedy=f"use at most {DATA_VLS - options.first_vl}",
         )
     return vls
@@ -62,8 +62,8 @@ def round_robin_sls(destinations: Destinations, lids: int, vls: int) -> npt.NDAr
 
     The SL follows from the LID alone, so that a port that comes or goes changes no other port's SL.
     """
-    sizes = np.diff(destinations.family_first)
-    block = destinations.lid[destinations.family_first[:-1]] // np.maximum(sizes, 1)
+    sizes = np.diff(destinations.lmc_group_first)
+    block = destinations.lid[destinations.lmc_group_first[:-1]] // np.maximum(sizes, 1)
     sl = np.zeros(lids, np.uint8)
     sl[destinations.lid] = np.repeat(block % vls, sizes)
     return sl

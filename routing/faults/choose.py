@@ -12,7 +12,7 @@ import numpy.typing as npt
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.faults.model import Fault, FaultKind, node_guids
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 
 def between_switches(fabric: Fabric) -> npt.NDArray[np.int64]:
@@ -164,7 +164,7 @@ class Lottery:
         wanted = count if count is not None else round((rate or 0.0) * len(candidates))
         if not 0 <= wanted <= len(candidates):
             raise OptionError(
-                f"{number_of(wanted, 'random fault')}, and {self.fabric.name} has {len(candidates)}"
+                f"{count_noun(wanted, 'random fault')}, and {self.fabric.name} has {len(candidates)}"
                 f" of kind {', '.join(self.kinds)}",
                 remedy=f"use 0 to {len(candidates)}",
             )

@@ -18,14 +18,14 @@ class Event:
     ----------
     seconds
         Time since the start.
-    place
+    fault_index
         Index of the fault.
     down
         Whether the fault starts; otherwise it ends.
     """
 
     seconds: float
-    place: int
+    fault_index: int
     down: bool
 
 
@@ -49,9 +49,9 @@ class Flapping:
         for before, event in zip((None, *self.events), self.events, strict=False):
             if before is not None and event.seconds < before.seconds:
                 raise OptionError(f"an event at {event.seconds:g} s after one at {before.seconds:g} s")
-            if event.down == (event.place in down):
-                raise OptionError(f"{self.faults[event.place]} is {'down' if event.down else 'up'} already")
-            down ^= {event.place}
+            if event.down == (event.fault_index in down):
+                raise OptionError(f"{self.faults[event.fault_index]} is {'down' if event.down else 'up'} already")
+            down ^= {event.fault_index}
 
     def states(self) -> Iterator[tuple[float, tuple[Fault, ...]]]:
         """Yield after each event its time in seconds and the faults present from then on, in the order of ``faults``.
@@ -60,9 +60,9 @@ class Flapping:
         """
         down: set[int] = set()
         for number, event in enumerate(self.events):
-            down ^= {event.place}
+            down ^= {event.fault_index}
             if number + 1 == len(self.events) or self.events[number + 1].seconds > event.seconds:
-                yield event.seconds, tuple(self.faults[place] for place in sorted(down))
+                yield event.seconds, tuple(self.faults[index] for index in sorted(down))
 
 
 def flapping(
@@ -98,12 +98,12 @@ def flapping(
         raise OptionError("flapping takes times over 0 seconds")
     rng = random.Random(seed)
     events = []
-    for place in range(len(faults)):
+    for index in range(len(faults)):
         moment, falls = rng.expovariate(1 / up), True
         while moment < seconds:
-            events.append(Event(moment, place, falls))
+            events.append(Event(moment, index, falls))
             falls = not falls
             moment += rng.expovariate(1 / (up if falls else down))
         if heal and not falls:
-            events.append(Event(seconds, place, False))
+            events.append(Event(seconds, index, False))
     return Flapping(tuple(faults), tuple(sorted(events)))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 End = tuple[int, int]
 """A port: the GUID of its device (not of the port), and its number."""
@@ -158,7 +158,7 @@ def _ends(fabric: Fabric, fault: Fault) -> list[tuple[int, int]]:
             raise _stranger(fabric, fault, what)
         ends.append((row, end))
     if fault.kind in (FaultKind.LINK, FaultKind.SWAP) and len(ends) != 2:
-        raise _stranger(fabric, fault, f"{number_of(len(ends), 'port')} instead of two")
+        raise _stranger(fabric, fault, f"{count_noun(len(ends), 'port')} instead of two")
     if fault.kind is FaultKind.LINK and ends[0][0] != ends[1][0]:
         raise _stranger(fabric, fault, "its two ports are not cabled to each other")
     if fault.kind is FaultKind.SWAP and ends[0][0] == ends[1][0]:
@@ -214,7 +214,7 @@ def _without_devices(fabric: Fabric, gone: set[int]) -> Fabric:
     """Return the fabric without devices that have no cable left."""
     stay = np.ones(fabric.switches + fabric.terminals, bool)
     stay[np.fromiter(gone, np.int64)] = False
-    place = (np.cumsum(stay) - 1).astype(np.int32)
+    index = (np.cumsum(stay) - 1).astype(np.int32)
     switch, terminal = stay[: fabric.switches], stay[fabric.switches :]
     first = int(switch.sum())
     return replace(
@@ -227,6 +227,6 @@ def _without_devices(fabric: Fabric, gone: set[int]) -> Fabric:
         terminal_name=tuple(fabric.terminal_name[row] for row in np.flatnonzero(terminal).tolist()),
         terminal_ports=fabric.terminal_ports[terminal],
         terminal_kind=fabric.terminal_kind[terminal],
-        endport_terminal=place[fabric.endport_terminal + fabric.switches] - np.int32(first),
-        link_device=place[fabric.link_device],
+        endport_terminal=index[fabric.endport_terminal + fabric.switches] - np.int32(first),
+        link_device=index[fabric.link_device],
     )

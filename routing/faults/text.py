@@ -54,11 +54,11 @@ def read_faults(path: str | Path, fabric: Fabric) -> list[Fault]:
     """
     reader, faults = _Reader.of(fabric), []
     for number, line in lines_of(read_text(path)):
-        told = re.sub(r"(^|\s)#.*", "", line).strip()
-        if not told:
+        statement = re.sub(r"(^|\s)#.*", "", line).strip()
+        if not statement:
             continue
         try:
-            faults.append(reader.fault(told))
+            faults.append(reader.fault(statement))
         except OptionError as error:
             raise ParseError(error.problem, path=path, line=number, remedy=error.remedy) from None
     if not faults:

@@ -274,7 +274,7 @@ def bundle_routing(bundle: Bundle, fabric: Fabric) -> Routing:
     if old.sl.ndim == 2 and old.sl.shape[0] == old.sl.shape[1] != fabric.switches:
         sl = np.ascontiguousarray(take_columns(sl.T, column, 0).T)
     routing = replace(old, lft=lft, sl=sl)
-    _refuse_other_places(bundle, fabric, routing)
+    _refuse_other_ports(bundle, fabric, routing)
     routing.check_shapes(fabric)
     return routing
 
@@ -311,8 +311,8 @@ def _refuse_other_switches(bundle: Bundle, fabric: Fabric) -> None:
 
 
 def _refuse_other_endports(bundle: Bundle, fabric: Fabric) -> None:
-    place = np.searchsorted(bundle.endport_guid, fabric.endport_guid)
-    for row, (guid, at) in enumerate(zip(fabric.endport_guid.tolist(), place.tolist(), strict=True)):
+    position = np.searchsorted(bundle.endport_guid, fabric.endport_guid)
+    for row, (guid, at) in enumerate(zip(fabric.endport_guid.tolist(), position.tolist(), strict=True)):
         if at == len(bundle.endport_guid) or int(bundle.endport_guid[at]) != guid:
             raise _refuse(bundle, f"it does not know end port {guid:#018x} ({fabric.endport_name[row]!r})")
         if bundle.endport_lid[at] and fabric.endport_lid[row] and bundle.endport_lmc[at] != fabric.endport_lmc[row]:
@@ -322,7 +322,7 @@ def _refuse_other_endports(bundle: Bundle, fabric: Fabric) -> None:
             )
 
 
-def _refuse_other_places(bundle: Bundle, fabric: Fabric, routing: Routing) -> None:
+def _refuse_other_ports(bundle: Bundle, fabric: Fabric, routing: Routing) -> None:
     """Check that every LID is delivered to the port that is cabled now, and that all out-ports exist."""
     lids = fabric.lids
     known = np.flatnonzero(lids.switch >= 0)

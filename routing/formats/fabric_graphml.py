@@ -18,8 +18,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from routing.errors import FabricError, ParseError
 from routing.fabric import Fabric, NodeKind
-from routing.fabric_builder import FabricBuilder, Place
-from routing.names import escaped
+from routing.fabric_builder import FabricBuilder, Location
+from routing.names import escape_control
 
 _NODE_KEYS = {"kind": "string", "guid": "string", "name": "string", "ports": "int", "lid": "int"}
 _END_KEYS = {"port": "int", "guid": "string", "lid": "int", "lmc": "int"}
@@ -82,10 +82,10 @@ def _data(target: str, values: dict[str, Any]) -> str:
 
 def _legal(text: str) -> str:
     """Return the text with escapes for the characters that XML cannot represent."""
-    return escaped(text, _holds)
+    return escape_control(text, _is_legal_text)
 
 
-def _holds(letter: str) -> bool:
+def _is_legal_text(letter: str) -> bool:
     return letter in "\t\n" or " " <= letter < "\ud800" or "\ue000" <= letter < "\ufffe" or letter > "\uffff"
 
 
@@ -93,7 +93,7 @@ def _holds(letter: str) -> bool:
 class _Element:
     """Node or edge that is being read."""
 
-    place: Place
+    location: Location
     ends: tuple[str, str]
     values: dict[str, str] = field(default_factory=dict)
 
@@ -113,11 +113,11 @@ class _Reader:
     text: list[str] = field(default_factory=list)
     graphs: int = 0
 
-    def place(self) -> Place:
-        return Place(self.path, self.parser.CurrentLineNumber)
+    def location(self) -> Location:
+        return Location(self.path, self.parser.CurrentLineNumber)
 
-    def error(self, problem: str, remedy: str, place: Place | None = None) -> ParseError:
-        line = (place or self.place()).line
+    def error(self, problem: str, remedy: str, location: Location | None = None) -> ParseError:
+        line = (location or self.location()).line
         return ParseError(problem, path=self.path, line=line, remedy=remedy)
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -132,10 +132,10 @@ class _Reader:
             own = attributes.get("id", "")
             if own in self.nodes:
                 raise self.error(f"there is a node {own!r} already", "ids are unique")
-            self.current = self.nodes[own] = _Element(self.place(), ("", ""))
+            self.current = self.nodes[own] = _Element(self.location(), ("", ""))
         elif tag == "edge":
             ends = attributes.get("source", ""), attributes.get("target", "")
-            self.current = _Element(self.place(), ends)
+            self.current = _Element(self.location(), ends)
             self.edges.append(self.current)
         elif tag == "data" and self.current is not None:
             self.data_key = self.keys.get(attributes.get("key", ""), "")
@@ -165,19 +165,19 @@ class _Reader:
                 return int(value)
         except (ValueError, OverflowError):
             pass
-        raise self.error(f"{key} {text[:30]!r} is no number", "see the GraphML of ibnue", element.place)
+        raise self.error(f"{key} {text[:30]!r} is no number", "see the GraphML of ibnue", element.location)
 
 
 def _add_device(reader: _Reader, builder: FabricBuilder, element: _Element) -> int:
     kind_name = element.values.get("kind", "")
     kind = {"switch": NodeKind.SWITCH, "ca": NodeKind.CA, "router": NodeKind.ROUTER}.get(kind_name)
     if kind is None:
-        raise reader.error(f"kind {kind_name[:30]!r}", "kinds are switch, ca and router", element.place)
+        raise reader.error(f"kind {kind_name[:30]!r}", "kinds are switch, ca and router", element.location)
     guid = reader.number(element, "guid")
     name = element.values.get("name", f"{guid:#x}")[:_MAX_NAME]
-    handle = builder.add_device(kind, guid, name, reader.number(element, "ports"), element.place)
+    handle = builder.add_device(kind, guid, name, reader.number(element, "ports"), element.location)
     if kind is NodeKind.SWITCH:
-        builder.set_port(handle, 0, lid=reader.number(element, "lid", 0), place=element.place)
+        builder.set_port(handle, 0, lid=reader.number(element, "lid", 0), location=element.location)
     return handle
 
 
@@ -185,7 +185,7 @@ def _add_cable(reader: _Reader, builder: FabricBuilder, element: _Element, handl
     ends: list[int] = []
     for end, node in zip(("source", "target"), element.ends, strict=True):
         if node not in handle_of:
-            raise reader.error(f"an edge to {node[:60]!r}, which is no node", "is the file whole?", element.place)
+            raise reader.error(f"an edge to {node[:60]!r}, which is no node", "is the file whole?", element.location)
         handle, port = handle_of[node], reader.number(element, f"{end}_port")
         ends += [handle, port]
         if builder.described(handle)[0] is not NodeKind.SWITCH:
@@ -196,14 +196,14 @@ def _add_cable(reader: _Reader, builder: FabricBuilder, element: _Element, handl
                 guid=guid or None,
                 lid=reader.number(element, f"{end}_lid", 0),
                 lmc=reader.number(element, f"{end}_lmc", 0),
-                place=element.place,
+                location=element.location,
             )
     try:
         speed = float(element.values.get("speed", "2.5"))
     except ValueError:
         speed = math.nan
     width = reader.number(element, "width", 4)
-    builder.connect(ends[0], ends[1], ends[2], ends[3], width=width, speed=speed, place=element.place)
+    builder.connect(ends[0], ends[1], ends[2], ends[3], width=width, speed=speed, location=element.location)
 
 
 def parse_graphml(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:

@@ -14,7 +14,7 @@ from routing.endports import find_endport
 from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
 from routing.formats.text import lines_of, read_text
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 _RATE = re.compile(r"[0-9]{1,9}(?:/[0-9]{1,9}|\.[0-9]{1,9})?", re.ASCII)
 
@@ -35,7 +35,7 @@ def read_demands(path: str | Path, fabric: Fabric) -> list[Demand]:
     for line, words in _lines(path):
         if len(words) not in (2, 3):
             raise ParseError(
-                number_of(len(words), "word"), path=path, line=line, remedy="write SOURCE DESTINATION [RATE]"
+                count_noun(len(words), "word"), path=path, line=line, remedy="write SOURCE DESTINATION [RATE]"
             )
         source, target = (_endport(fabric, word, path, line) for word in words[:2])
         if fabric.endport_switch[source[0]] < 0 or fabric.endport_switch[target[0]] < 0:

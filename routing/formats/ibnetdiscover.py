@@ -12,7 +12,7 @@ from pathlib import Path
 
 from routing.errors import ParseError
 from routing.fabric import Fabric, NodeKind
-from routing.fabric_builder import FabricBuilder, Place
+from routing.fabric_builder import FabricBuilder, Location
 from routing.formats.statements import PortStatements
 from routing.formats.text import lines_of
 from routing.rates import SPEED_OF, WIDTHS, parse_rate
@@ -81,16 +81,16 @@ class _Reader:
             raise ParseError("no node in this file", path=self.path, remedy="is the file whole?")
 
     def header(self, words: re.Match[str], number: int) -> None:
-        place = Place(self.path, number)
+        location = Location(self.path, number)
         self.kind, self.guid = _KIND[words[1]], int(words[3], 16)
         described = self.kind, words[4], int(words[2])
         again = self.builder.find_guid(self.guid) if self.grouped else None
         if again is not None and self.builder.described(again) == described:
             self.handle = again
         else:
-            self.handle = self.builder.add_device(self.kind, self.guid, words[4], described[2], place)
+            self.handle = self.builder.add_device(self.kind, self.guid, words[4], described[2], location)
         if self.kind is NodeKind.SWITCH and words[5] is not None:
-            self.builder.set_port(self.handle, 0, lid=int(words[5]), lmc=int(words[6]), place=place)
+            self.builder.set_port(self.handle, 0, lid=int(words[5]), lmc=int(words[6]), location=location)
 
     def port(self, line: str, number: int) -> None:
         found = _PORT.match(line) if len(line) <= _MAX_LINE else None
@@ -101,8 +101,10 @@ class _Reader:
         self.statements.add((self.guid, int(port)), (int(far, 16), int(far_port)), rate, number)
         if self.kind is not NodeKind.SWITCH:
             guid = int(port_guid, 16) if port_guid else None
-            place = Place(self.path, number)
-            self.builder.set_port(self.handle, int(port), guid=guid, lid=int(lid or 0), lmc=int(lmc or 0), place=place)
+            location = Location(self.path, number)
+            self.builder.set_port(
+                self.handle, int(port), guid=guid, lid=int(lid or 0), lmc=int(lmc or 0), location=location
+            )
 
     def rate(self, width: str, speed: str, number: int) -> tuple[int, float]:
         rate = parse_rate(width + speed)

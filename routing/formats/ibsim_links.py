@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from routing.errors import FabricError
-from routing.fabric_builder import FabricBuilder, Place
+from routing.fabric_builder import FabricBuilder, Location
 from routing.rates import SPEED_OF
 
 WIDTH_OF_BIT = {8: 12, 4: 8, 2: 4, 16: 2, 1: 1}
@@ -59,7 +59,7 @@ class Statement:
     far_port: int
     by_alias: bool
     enabled: Enabled
-    place: Place
+    location: Location
 
 
 @dataclass
@@ -79,10 +79,10 @@ class Links:
         self._offered[device, port] = enabled
 
     def at_once(
-        self, near: tuple[int, int], far: tuple[int, int], default: tuple[Enabled, Enabled], place: Place
+        self, near: tuple[int, int], far: tuple[int, int], default: tuple[Enabled, Enabled], location: Location
     ) -> None:
         """Connect two ports (device, port) by command; ports without a line of their own have ``default`` enabled."""
-        self._cable(near, far, (self._enabled(near, default[0]), self._enabled(far, default[1])), place)
+        self._cable(near, far, (self._enabled(near, default[0]), self._enabled(far, default[1])), location)
 
     def _enabled(self, end: tuple[int, int], default: Enabled) -> Enabled:
         stated = self._stated.get(end)
@@ -99,7 +99,7 @@ class Links:
         for (device, port), near in self._stated.items():
             if near.far_id not in handle_of:
                 raise _error(
-                    f"there is no node {near.far_id!r} to cable to", near.place, "is the file whole, the name right?"
+                    f"there is no node {near.far_id!r} to cable to", near.location, "is the file whole, the name right?"
                 )
             far_device = handle_of[near.far_id]
             if near.by_alias:
@@ -108,33 +108,33 @@ class Links:
                 far_enabled = self._other_end(near, far_device, handle_of)
                 if (far_device, near.far_port) < (device, port):
                     continue
-            self._cable((device, port), (far_device, near.far_port), (near.enabled, far_enabled), near.place)
+            self._cable((device, port), (far_device, near.far_port), (near.enabled, far_enabled), near.location)
 
     def _other_end(self, near: Statement, far_device: int, handle_of: Mapping[str, int]) -> Enabled:
         far = self._stated.get((far_device, near.far_port))
         if far is None:
             raise _error(
                 f"port {near.port} is cabled to {near.far_id!r} port {near.far_port}, which does not say so",
-                near.place,
+                near.location,
                 "ibsim wants a link stated at both ends; is the file whole?",
             )
         if (handle_of.get(far.far_id), far.far_port) != (near.device, near.port):
             raise _error(
                 f"port {near.port} is cabled to {near.far_id!r} port {near.far_port}, "
-                f"but that says it is cabled to {far.far_id!r} port {far.far_port} in line {far.place.line}",
-                near.place,
+                f"but that says it is cabled to {far.far_id!r} port {far.far_port} in line {far.location.line}",
+                near.location,
                 "both ends of a cable must agree",
             )
         return far.enabled
 
     def _cable(
-        self, near: tuple[int, int], far: tuple[int, int], enabled: tuple[Enabled, Enabled], place: Place
+        self, near: tuple[int, int], far: tuple[int, int], enabled: tuple[Enabled, Enabled], location: Location
     ) -> None:
-        width, speed = _active(*enabled, place)
-        self.builder.connect(*near, *far, width=width, speed=speed, place=place)
+        width, speed = _active(*enabled, location)
+        self.builder.connect(*near, *far, width=width, speed=speed, location=location)
 
 
-def _active(near: Enabled, far: Enabled, place: Place) -> tuple[int, float]:
+def _active(near: Enabled, far: Enabled, location: Location) -> tuple[int, float]:
     """Return the rate that two ports agree on.
 
     Returns
@@ -151,11 +151,11 @@ def _active(near: Enabled, far: Enabled, place: Place) -> tuple[int, float]:
     slow = next((name for bit, name in SPEEDS.items() if near.speed & far.speed & bit), "")
     if not width or not slow:
         what = "width" if not width else "speed"
-        raise _error(f"the two ends have no {what} in common", place, "enable the same at both ends")
+        raise _error(f"the two ends have no {what} in common", location, "enable the same at both ends")
     fast = next((name for bit, name in EXT_SPEEDS.items() if near.ext & far.ext & bit), "")
     fdr10 = "FDR10" if slow == "QDR" and near.fdr10 and far.fdr10 else ""
     return width, SPEED_OF[fast or fdr10 or slow]
 
 
-def _error(problem: str, place: Place, remedy: str) -> FabricError:
-    return FabricError(problem, path=place.path, line=place.line, remedy=remedy)
+def _error(problem: str, location: Location, remedy: str) -> FabricError:
+    return FabricError(problem, path=location.path, line=location.line, remedy=remedy)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from routing.errors import ParseError
 from routing.fabric import Fabric, NodeKind
-from routing.fabric_builder import FabricBuilder, Place
+from routing.fabric_builder import FabricBuilder, Location
 from routing.formats.ibsim_links import DEFAULT_ENABLED, Enabled, Links, Statement, enabled_by_name
 from routing.formats.text import c_number, lines_of, read_text
 
@@ -91,8 +91,8 @@ class _Reader:
     def error(self, problem: str, remedy: str | None = None) -> ParseError:
         return ParseError(problem, path=self.path, line=self.line, remedy=remedy)
 
-    def place(self) -> Place:
-        return Place(self.path, self.line)
+    def location(self) -> Location:
+        return Location(self.path, self.line)
 
     def read(self, path: str | Path, text: str) -> None:
         """Read one file, recursively for each ``include``."""
@@ -145,7 +145,7 @@ class _Reader:
         guid = self.next_guid[kind]
         if guid == 0:
             raise self.error(f"ibsim would give {node_id!r} the GUID 0", "state rtguid=0x... before the first router")
-        handle = self.builder.add_device(kind, guid, (name or node_id)[:NAME_LENGTH], ports, self.place())
+        handle = self.builder.add_device(kind, guid, (name or node_id)[:NAME_LENGTH], ports, self.location())
         self.next_guid[kind] += 1 if kind is NodeKind.SWITCH else ports + 1
         if kind is NodeKind.SWITCH:
             self._state_lid(handle, 0, rest)
@@ -157,7 +157,9 @@ class _Reader:
         lid, lmc = _LID.search(text), _LMC.search(text)
         base = 0 if lid is None else self._number(lid[1])
         if base:
-            self.builder.set_port(handle, port, lid=base, lmc=self._number(lmc[1]) if lmc else 0, place=self.place())
+            self.builder.set_port(
+                handle, port, lid=base, lmc=self._number(lmc[1]) if lmc else 0, location=self.location()
+            )
 
     def _port(self, node: _Node, line: str) -> None:
         found = _PORT.match(line)
@@ -172,7 +174,7 @@ class _Reader:
         node.left -= 1
         enabled = self._options(node, port, found[6])
         if found[3] and node.kind is not NodeKind.SWITCH:
-            self.builder.set_port(node.handle, port, guid=int(found[3], 16), place=self.place())
+            self.builder.set_port(node.handle, port, guid=int(found[3], 16), location=self.location())
         if found[1]:
             self._alias(node, port, found[4], enabled)
             return
@@ -181,7 +183,7 @@ class _Reader:
             far_port = int(found[5])
         if far_port < 1:
             raise self.error(f"remote port {far_port}", "ports count from 1")
-        self.links.state(Statement(node.handle, port, far_id, far_port, bool(alias), enabled, self.place()))
+        self.links.state(Statement(node.handle, port, far_id, far_port, bool(alias), enabled, self.location()))
 
     def _alias(self, node: _Node, port: int, base: str, enabled: Enabled) -> None:
         if "#" in base or "@" in base:
@@ -311,12 +313,12 @@ class _Reader:
                 raise self.error("link with one end", 'write do Link "node"[port] "node"[port]')
             other, other_port = self._known(far[4], far[5])
             ends = (node.handle, port), (other.handle, other_port)
-            self.links.at_once(*ends, (node.enabled, other.enabled), self.place())
+            self.links.at_once(*ends, (node.enabled, other.enabled), self.location())
         elif command == "baselid" and rest:
             lmc = self._number(rest[1]) if len(rest) > 1 else 0
-            self.builder.set_port(node.handle, port, lid=self._number(rest[0]), lmc=lmc, place=self.place())
+            self.builder.set_port(node.handle, port, lid=self._number(rest[0]), lmc=lmc, location=self.location())
         elif rest and not port:  # ibsim always uses node GUID + port number as port GUID
-            self.builder.change_guid(node.handle, self._number(rest[0]), self.place())
+            self.builder.change_guid(node.handle, self._number(rest[0]), self.location())
 
     def _known(self, name: str, bracket: str | None) -> tuple[_Node, int]:
         node_id, port, alias = self._expand(name)

@@ -10,7 +10,7 @@ import numpy as np
 
 from routing.errors import FabricError
 from routing.fabric import Fabric, NodeKind
-from routing.names import escaped
+from routing.names import escape_control
 from routing.rates import WIDTHS, speed_name
 
 _WORDS = {NodeKind.SWITCH: ("Switch", "switchguid"), NodeKind.CA: ("Hca", "caguid"), NodeKind.ROUTER: ("Rt", "rtguid")}
@@ -126,7 +126,7 @@ class _Writer:
 
 def _in_quotes(name: str) -> str:
     """Return the name as a node description: no quotes, no line ends, at most the 63 bytes that ibsim keeps."""
-    return escaped(name.replace('"', "'")).encode()[:63].decode(errors="ignore")
+    return escape_control(name.replace('"', "'")).encode()[:63].decode(errors="ignore")
 
 
 def _options(width: int, speed: float, name: str) -> str:

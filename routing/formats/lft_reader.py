@@ -120,9 +120,9 @@ class _Reader:
         lines, lid, port = lines[port != NO_PORT], lid[port != NO_PORT], port[port != NO_PORT]
         top = int(lid.max(initial=0)) + 1
         if top > self._table.shape[1]:
-            grown = np.full((self._table.shape[0], top), NO_PORT, np.uint8)
-            grown[:, : self._table.shape[1]] = self._table
-            self._table = grown
+            trees = np.full((self._table.shape[0], top), NO_PORT, np.uint8)
+            trees[:, : self._table.shape[1]] = self._table
+            self._table = trees
         again = self._table[self._row, lid] != NO_PORT
         first = np.unique(lid, return_index=True)[1]
         repeated = np.ones(len(lid), bool)

@@ -44,9 +44,9 @@ def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uin
     old_lid, old_key = _ranked(old_owner, guids)
     new_lid, new_key = _ranked(new_owner, guids)
     if len(old_lid):
-        place = np.minimum(np.searchsorted(old_key, new_key), len(old_key) - 1)
-        found = old_key[place] == new_key
-        column[new_lid[found]] = old_lid[place[found]]
+        position = np.minimum(np.searchsorted(old_key, new_key), len(old_key) - 1)
+        found = old_key[position] == new_key
+        column[new_lid[found]] = old_lid[position[found]]
     shared = np.arange(min(len(old_owner), len(new_owner)))
     stays = (old_owner[shared] == new_owner[shared]) | ((old_owner[shared] == 0) & (column[shared] == -1))
     column[shared[stays]] = shared[stays]

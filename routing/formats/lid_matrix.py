@@ -16,7 +16,7 @@ from routing.formats.dump_lines import numbered_lines
 from routing.formats.lid_map import lid_owner
 from routing.formats.opensm_order import opensm_order
 from routing.formats.switch_rows import SwitchRows
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 NO_HOPS = 255
 LARGEST = 1 << 30
@@ -69,11 +69,11 @@ def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.
     for target in np.flatnonzero(delivering >= 0).tolist():
         own = int(fabric.switch_lid[delivering[target]])
         if own:
-            place = int(np.searchsorted(lid, own))
+            position = int(np.searchsorted(lid, own))
             row = np.flatnonzero((lft[:, target] != NO_PORT) & (hops[:, target] > 0))
             port, count = lft[row, target], hops[row, target]
-            matrix[row, place, port] = np.minimum(matrix[row, place, port], count)
-            matrix[delivering[target], place, 0] = 0
+            matrix[row, position, port] = np.minimum(matrix[row, position, port], count)
+            matrix[delivering[target], position, 0] = 0
     matrix[:, :, 0] = np.minimum(matrix[:, :, 0], matrix[:, :, 1:].min(axis=2, initial=NO_HOPS))
     return LidMatrix(lid, matrix)
 
@@ -180,7 +180,7 @@ class _Reader:
             raise ParseError(f"{lid:#x} is no unicast LID", path=self._path, line=number)
         if len(hops) != int(self._fabric.switch_ports[self._row]) + 1:
             raise ParseError(
-                f"{number_of(len(hops) - 1, 'port')}, {self._fabric.labels[self._row]!r} has "
+                f"{count_noun(len(hops) - 1, 'port')}, {self._fabric.labels[self._row]!r} has "
                 f"{int(self._fabric.switch_ports[self._row])}",
                 path=self._path, line=number, remedy="one number for port 0 and one for each port",
             )  # fmt: skip
@@ -193,7 +193,7 @@ class _Reader:
         shape = (self._fabric.switches, len(lids), 1 + int(self._fabric.switch_ports.max(initial=0)))
         if int(np.prod(shape, dtype=object)) > LARGEST:
             raise TableError(f"the matrix would take over {LARGEST >> 30} GiB", path=self._path)
-        column = {lid: place for place, lid in enumerate(lids)}
+        column = {lid: position for position, lid in enumerate(lids)}
         matrix = np.full(shape, NO_HOPS, np.uint8)
         for row, entries in self._rows.items():
             for lid, hops in entries.items():

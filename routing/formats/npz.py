@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.errors import EnvironmentProblem, InputError, TableError
-from routing.processes import HeldSignals
+from routing.processes import DeferredSignals
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(rb"\{'descr': '([<|][a-zA-Z][0-9]+)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
@@ -40,7 +40,7 @@ def write_npz(file: BinaryIO, arrays: Mapping[str, npt.NDArray[Any]], level: int
             entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
             entry.create_system, entry.external_attr = 3, 0o644 << 16
             method = zipfile.ZIP_DEFLATED if level else zipfile.ZIP_STORED
-            with HeldSignals():
+            with DeferredSignals():
                 archive.writestr(entry, _npy(array), compress_type=method, compresslevel=level or None)
 
 

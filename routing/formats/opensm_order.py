@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.fabric import Fabric, NodeKind
-from routing.names import escaped
+from routing.names import escape_control
 
 KIND_NAME = {NodeKind.SWITCH: "Switch", NodeKind.CA: "Channel Adapter", NodeKind.ROUTER: "Router"}
 
@@ -27,7 +27,7 @@ def endport_kind(fabric: Fabric, endport: int) -> str:
 
 def encode(name: str) -> bytes:
     """Return the bytes of a name as it was read; line ends are escaped, as they would break a dump."""
-    return escaped(name, _in_a_line).encode("utf-8", "backslashreplace")
+    return escape_control(name, _in_a_line).encode("utf-8", "backslashreplace")
 
 
 def _in_a_line(letter: str) -> bool:

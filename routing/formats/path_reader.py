@@ -47,8 +47,8 @@ class PathReader:
         self._node = np.array(sorted(self._of_node), np.uint64)
         most = max((len(rows) for rows in self._of_node.values()), default=0)
         self._of_rank = np.full((most, len(self._node)), -1, np.int64)
-        for place, guid in enumerate(self._node.tolist()):
-            self._of_rank[: len(self._of_node[guid]), place] = self._of_node[guid]
+        for position, guid in enumerate(self._node.tolist()):
+            self._of_rank[: len(self._of_node[guid]), position] = self._of_node[guid]
         self._source: list[int] = []
         self._named = np.zeros(len(self._base), bool)
 
@@ -90,8 +90,8 @@ class PathReader:
         good &= (lid > 0) & (lid < self._sl.shape[1]) & (sl < SLS)
         for column, width in ((14, 3), (20, 4)):  # MTU and rate
             good &= short | piece.number(lines, column, 1, 10)[1]
-            for place in range(column + 1, column + width):
-                good &= short | piece.number(lines, place, 1, 10)[1] | piece.has(lines, place, b" ")
+            for position in range(column + 1, column + width):
+                good &= short | piece.number(lines, position, 1, 10)[1] | piece.has(lines, position, b" ")
         whole[lines], all_lid[lines], all_sl[lines] = good, lid, sl
         return whole, all_lid, all_sl
 

@@ -26,12 +26,12 @@ def parse_counters(text: str, ports: Iterable[int], *names: str) -> dict[int, Ma
     found: dict[int, Mapping[str, int]] = {}
     for head, end in zip(heads, ends, strict=False):
         counters = _COUNTER.findall(text, head.end(), end)
-        told = {name: int(value, 0) for name, value in [("CapMask", head[2]), *counters] if value}
-        found[int(head[1])] = told
+        message = {name: int(value, 0) for name, value in [("CapMask", head[2]), *counters] if value}
+        found[int(head[1])] = message
     for port in ports:
         for name in names:
             if name not in found.get(port, {}):
-                said = " ".join(text.split())[:120]
+                answer = " ".join(text.split())[:120]
                 remedy = "try perfquery for that port by hand"
-                raise ParseError(f"perfquery gave no {name} of port {port}: {said}", remedy=remedy)
+                raise ParseError(f"perfquery gave no {name} of port {port}: {answer}", remedy=remedy)
     return found

@@ -70,8 +70,8 @@ def _number(text: str) -> int:
     return int(text, 16 if text[:2].lower() == "0x" else 10)
 
 
-def _line(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
 
 
 def _rows(fabric: Fabric) -> dict[int, int]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from routing.errors import FabricError, InputWarning
-from routing.fabric_builder import FabricBuilder, Place
-from routing.numerals import number_of
+from routing.fabric_builder import FabricBuilder, Location
+from routing.numerals import count_noun
 from routing.rates import SPEED_OF, speed_name
 
 _ALIKE = {SPEED_OF["QDR"], SPEED_OF["FDR10"]}  # one end may state QDR, because FDR10 is a vendor's attribute
@@ -41,10 +41,12 @@ class PortStatements:
         FabricError
             An earlier statement of the port differs.
         """
-        said = self.stated.setdefault(near, (*far, *rate, line))
-        if said[4] != line and said[:4] != (*far, *rate):
+        answer = self.stated.setdefault(near, (*far, *rate, line))
+        if answer[4] != line and answer[:4] != (*far, *rate):
             raise self._error(
-                f"port {near[1]} of {near[0]:#x} is used twice, first in line {said[4]}", line, "a port takes one cable"
+                f"port {near[1]} of {near[0]:#x} is used twice, first in line {answer[4]}",
+                line,
+                "a port takes one cable",
             )
 
     def connect(self, builder: FabricBuilder) -> None:
@@ -92,7 +94,7 @@ class PortStatements:
             guessed += not all(known)
             self._cable(builder, near, far, (known[0] or usual[0], known[1] or usual[1]), line)
         if guessed:
-            links = number_of(guessed, "link has", "links have")
+            links = count_noun(guessed, "link has", "links have")
             rate = f"{usual[0]}x{speed_name(usual[1])}"
             warnings.warn(
                 f"{self.path}: {links} an unknown rate (?); taken as {rate}, the most frequent one",
@@ -117,7 +119,7 @@ class PortStatements:
         if a is None or b is None:
             guid = near[0] if a is None else far[0]
             raise self._error(f"there is no node {guid:#x} in the file", line, "is the file whole?")
-        builder.connect(a, near[1], b, far[1], width=rate[0], speed=rate[1], place=Place(self.path, line))
+        builder.connect(a, near[1], b, far[1], width=rate[0], speed=rate[1], location=Location(self.path, line))
 
     def _error(self, problem: str, line: int, remedy: str) -> FabricError:
         return FabricError(problem, path=self.path, line=line, remedy=remedy)

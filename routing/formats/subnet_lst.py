@@ -12,10 +12,10 @@ from pathlib import Path
 
 from routing.errors import FabricError, ParseError
 from routing.fabric import Fabric, NodeKind
-from routing.fabric_builder import FabricBuilder, Place
+from routing.fabric_builder import FabricBuilder, Location
 from routing.formats.statements import PortStatements
 from routing.formats.text import lines_of
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.rates import SPEED_OF, WIDTHS
 
 _KIND = {"SW": NodeKind.SWITCH, "CA": NodeKind.CA, "Rt": NodeKind.ROUTER}
@@ -87,9 +87,9 @@ def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
             raise ParseError(
                 f"unknown rate {words[14]}x at {words[15]}", path=path, line=number, remedy="speeds are 2.5 to 200"
             )
-        place = Place(path, number)
+        location = Location(path, number)
         for half in (near, far):
-            _regard(builder, half, lmc, place)
+            _regard(builder, half, lmc, location)
         statements.add((near.guid, near.port), (far.guid, far.port), (width, SPEED_OF[speed]), number)
     if not statements.stated:
         raise ParseError("no link in this file", path=path, remedy="is it opensm-subnet.lst, and is it whole?")
@@ -97,20 +97,22 @@ def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     return builder.build(lmc=lmc)
 
 
-def _regard(builder: FabricBuilder, half: _Half, lmc: int, place: Place) -> None:
+def _regard(builder: FabricBuilder, half: _Half, lmc: int, location: Location) -> None:
     """Add the device, or check that it agrees with its earlier description; set the GUID and LID of its port."""
     device = builder.find_guid(half.guid)
     if device is None:
-        device = builder.add_device(half.kind, half.guid, half.name, half.ports, place)
+        device = builder.add_device(half.kind, half.guid, half.name, half.ports, location)
     elif (known := builder.described(device)) != (half.kind, half.name, half.ports):
         raise FabricError(
-            f"node {half.guid:#x} is {half.name!r} with {number_of(half.ports, 'port')} here,"
+            f"node {half.guid:#x} is {half.name!r} with {count_noun(half.ports, 'port')} here,"
             f" {known[1]!r} with {known[2]} before",
-            path=place.path,
-            line=place.line,
+            path=location.path,
+            line=location.line,
             remedy="GUIDs are unique",
         )
     if half.kind is NodeKind.SWITCH:
-        builder.set_port(device, 0, lid=half.lid, place=place)
+        builder.set_port(device, 0, lid=half.lid, location=location)
     else:
-        builder.set_port(device, half.port, guid=half.port_guid, lid=half.lid, lmc=lmc if half.lid else 0, place=place)
+        builder.set_port(
+            device, half.port, guid=half.port_guid, lid=half.lid, lmc=lmc if half.lid else 0, location=location
+        )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from routing.errors import ParseError, TableError
 from routing.fabric import Fabric
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 
 class SwitchRows:
@@ -65,7 +65,7 @@ class SwitchRows:
         if missing:
             guid, name = int(self._fabric.switch_guid[missing[0]]), self._fabric.labels[missing[0]]
             raise TableError(
-                f"{len(missing)} of {number_of(self._fabric.switches, 'switch')} of the fabric missing in the file, "
+                f"{len(missing)} of {count_noun(self._fabric.switches, 'switch')} of the fabric missing in the file, "
                 f"such as {guid:#018x} ({name!r})",
                 path=self._path,
                 remedy=f"the {self._what} belong to another fabric, or the file was cut short",

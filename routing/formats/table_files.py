@@ -15,7 +15,7 @@ from routing.formats import fdbs, guid_lists, lfts, lid_matrix, path_sl, sl2vl_d
 from routing.formats.atomic import atomic_directory, write_text_atomically
 from routing.formats.bundle import bundle_routing, read_bundle, write_bundle
 from routing.formats.proven import Proven
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.tables import DATA_VLS, Provenance, Routing, Unknown, identity_sl2vl
 
 BUNDLE = "ibnue.npz"
@@ -261,7 +261,7 @@ def _from_dumps(lft_file: Path, folder: Path | None, fabric: Fabric, given: SlFi
         stated = path_sl.read_stated(sl_file, fabric)
         sl, missing = path_sl.smallest_form(fabric, stated), path_sl.unstated_pairs(fabric, lft, stated)
         if missing:
-            paths = number_of(missing, "path")
+            paths = count_noun(missing, "path")
             assumed["SL"] = (
                 f"the SLs of others for {paths} that {sl_file.name} does not state, SL 0 where there are none"
             )

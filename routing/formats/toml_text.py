@@ -98,9 +98,9 @@ def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        told = str(error)
-        at = _AT.search(told)
-        problem = told if at is None else told[: at.start()]
+        message = str(error)
+        at = _AT.search(message)
+        problem = message if at is None else message[: at.start()]
         line = int(at[1]) if at and at[1] else max(1, text.count("\n") + (not text.endswith("\n")))
         raise ParseError(f"is no TOML: {problem}", path=path, line=line, remedy="see https://toml.io") from None
     except RecursionError:
@@ -112,15 +112,15 @@ def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
 def _lines(text: str) -> dict[Where, int]:
     found: dict[Where, int] = {}
     arrays: dict[Where, int] = {}
-    home: Where = ()
+    table_keys: Where = ()
     for number, statement in _statements(text):
-        told = tomllib.loads(statement)
+        message = tomllib.loads(statement)
         if statement.lstrip().startswith("["):
-            home = _home(told, arrays)
-            places = [home[:end] for end in range(1, len(home) + 1)]
+            table_keys = _table_of(message, arrays)
+            positions = [table_keys[:end] for end in range(1, len(table_keys) + 1)]
         else:
-            places = [home + where for where in _inside(told)]
-        for where in places:
+            positions = [table_keys + where for where in _inside(message)]
+        for where in positions:
             found.setdefault(where, number)
     return found
 
@@ -146,7 +146,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
     yield first, text[begin:]
 
 
-def _home(header: Any, arrays: dict[Where, int]) -> Where:
+def _table_of(header: Any, arrays: dict[Where, int]) -> Where:
     """Return the keys to which a header leads; ``arrays`` counts the tables of each array of tables."""
     where: Where = ()
     while header:

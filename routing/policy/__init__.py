@@ -2,7 +2,7 @@
 
 from routing.policy.facts import PortFacts, loop_channels, port_facts
 from routing.policy.model import Breaker, Policy, Rule, Selector, Speed, hoq_code, hoq_seconds
-from routing.policy.ports import PortPolicies, lay_over
+from routing.policy.ports import PortPolicies, apply_rules
 from routing.policy.rule_file import read_policy
 
 __all__ = [
@@ -13,9 +13,9 @@ __all__ = [
     "Rule",
     "Selector",
     "Speed",
+    "apply_rules",
     "hoq_code",
     "hoq_seconds",
-    "lay_over",
     "loop_channels",
     "port_facts",
     "read_policy",

@@ -116,7 +116,7 @@ def _setting(found: PortPolicies, facts: PortFacts, what: Property, row: int, po
         if found.selects(index, row, port) and what in dict(other.values)
     ]
     value = dict(rule.values)[what]
-    changed = tuple(told for told in earlier if told[2] != value_text(what, value))
+    changed = tuple(message for message in earlier if message[2] != value_text(what, value))
     return Setting(what, value_text(what, value), rule.name, rule.line, changed)
 
 

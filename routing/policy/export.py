@@ -33,18 +33,18 @@ def switch_object(found: PortPolicies, fabric: Fabric, switch: int) -> dict[str,
     """
     ports: dict[str, Any] = {}
     for port in np.flatnonzero(found.touched[switch]).tolist():
-        told: dict[str, Any] = {}
+        summary: dict[str, Any] = {}
         rules = [found.rule(what, switch, port) for what in PROPERTIES]
-        told["rules"] = sorted({rule.name for rule in rules if rule is not None})
+        summary["rules"] = sorted({rule.name for rule in rules if rule is not None})
         if found.hoq_life[switch, port] >= 0:
             life = hoq_seconds(int(found.hoq_life[switch, port]))
-            told["hoq_life"] = int(found.hoq_life[switch, port])
-            told["hoq_seconds"] = None if math.isinf(life) else life
+            summary["hoq_life"] = int(found.hoq_life[switch, port])
+            summary["hoq_seconds"] = None if math.isinf(life) else life
         if found.vl_stall_count[switch, port] >= 0:
-            told["vl_stall_count"] = int(found.vl_stall_count[switch, port])
+            summary["vl_stall_count"] = int(found.vl_stall_count[switch, port])
         if found.number["breaker"][switch, port] >= 0:
-            told["breaker"] = _breaker_object(found.breaker(switch, port))
-        ports[str(port)] = told
+            summary["breaker"] = _breaker_object(found.breaker(switch, port))
+        ports[str(port)] = summary
     return {
         "format": FORMAT,
         "switch": {"guid": f"0x{int(fabric.switch_guid[switch]):016x}", "name": fabric.switch_name[switch]},
@@ -55,12 +55,12 @@ def switch_object(found: PortPolicies, fabric: Fabric, switch: int) -> dict[str,
 
 
 def _breaker_object(breaker: Breaker) -> dict[str, Any]:
-    told: dict[str, Any] = {"kind": breaker.kind}
+    summary: dict[str, Any] = {"kind": breaker.kind}
     if breaker.kind != "none":
-        told |= {"detect_seconds": breaker.detect_time, "check_seconds": breaker.check_period}
+        summary |= {"detect_seconds": breaker.detect_time, "check_seconds": breaker.check_period}
     if breaker.kind == "deadlock":
-        told |= {"release_seconds": breaker.release_period, "extra_mtus": breaker.extra_mtus}
-    return told
+        summary |= {"release_seconds": breaker.release_period, "extra_mtus": breaker.extra_mtus}
+    return summary
 
 
 def write_switch_files(found: PortPolicies, fabric: Fabric, folder: str | Path) -> list[Path]:
@@ -73,10 +73,10 @@ def write_switch_files(found: PortPolicies, fabric: Fabric, folder: str | Path) 
     EnvironmentProblem
         The folder cannot be created, or a file cannot be written.
     """
-    place = make_folder(folder)
+    position = make_folder(folder)
     written = []
     for switch, guid in enumerate(fabric.switch_guid.tolist()):
-        path = place / f"0x{guid:016x}.json"
+        path = position / f"0x{guid:016x}.json"
         write_text_atomically(path, json.dumps(switch_object(found, fabric, switch), indent=1) + "\n")
         written.append(path)
     return written
@@ -122,11 +122,13 @@ def channel_arrays(found: PortPolicies, fabric: Fabric) -> dict[str, npt.NDArray
     """
     src, port = fabric.channels.src, fabric.channels.port
     codes = found.hoq_life[src, port]
-    lives = np.array([hoq_seconds(code) for code in range(32)] + [math.nan])  # index -1 (no rule) is the last element
+    attempts = np.array(
+        [hoq_seconds(code) for code in range(32)] + [math.nan]
+    )  # index -1 (no rule) is the last element
     breakers = [found.breaker(*at) for at in zip(src.tolist(), port.tolist(), strict=True)]
     kinds = {"none": 0, "loop": 1, "deadlock": 2}
     return {
-        "hoq_seconds": lives[codes],
+        "hoq_seconds": attempts[codes],
         "vl_stall_count": found.vl_stall_count[src, port],
         "breaker": np.array([kinds[b.kind] for b in breakers], np.uint8),
         "detect_seconds": np.array([b.detect_time for b in breakers], np.float64),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from routing.errors import OptionError
-from routing.numerals import number_of
+from routing.numerals import count_noun
 
 HOQ_UNIT = 4.096e-6
 """Lifetime of HOQLife 0 in seconds; every step doubles it."""
@@ -79,12 +79,12 @@ class Breaker:
     def __str__(self) -> str:
         if self.kind == "none":
             return "none"
-        told = f"{self.kind}, detects after {seconds_text(self.detect_time)}, checks every"
-        told = f"{told} {seconds_text(self.check_period)}"
+        summary = f"{self.kind}, detects after {seconds_text(self.detect_time)}, checks every"
+        summary = f"{summary} {seconds_text(self.check_period)}"
         if self.kind == "loop":
-            return told
-        mtus = number_of(self.extra_mtus, "extra MTU")
-        return f"{told}, releases for {seconds_text(self.release_period)} with {mtus}"
+            return summary
+        mtus = count_noun(self.extra_mtus, "extra MTU")
+        return f"{summary}, releases for {seconds_text(self.release_period)} with {mtus}"
 
 
 Value = int | Breaker
@@ -193,4 +193,4 @@ def value_text(what: Property, value: Value) -> str:
     if what == "hoq_life":
         held = hoq_seconds(value)
         return f"{value} (never drops)" if math.isinf(held) else f"{value} (drops after {seconds_text(held)})"
-    return f"{value} (stalls after {number_of(value, 'drop')} in a row)"
+    return f"{value} (stalls after {count_noun(value, 'drop')} in a row)"

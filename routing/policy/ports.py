@@ -39,7 +39,7 @@ class PortPolicies:
         int16[S, 256], the value, -1 if no rule sets it.
     selected
         int64[N] for each rule, its ports as ``switch * 256 + port``, ascending.
-    idle
+    unused
         Descriptions of patterns and ports in rules that match nothing, with the rules' lines.
     """
 
@@ -48,7 +48,7 @@ class PortPolicies:
     hoq_life: npt.NDArray[np.int16]
     vl_stall_count: npt.NDArray[np.int16]
     selected: tuple[npt.NDArray[np.int64], ...]
-    idle: tuple[str, ...] = field(default=())
+    unused: tuple[str, ...] = field(default=())
 
     @property
     def touched(self) -> npt.NDArray[np.bool_]:
@@ -57,14 +57,14 @@ class PortPolicies:
 
     def selects(self, rule: int, switch: int, port: int) -> bool:
         """Return whether the rule with an index selects a port."""
-        places, place = self.selected[rule], switch * PORTS + port
-        at = int(np.searchsorted(places, place))
-        return at < len(places) and int(places[at]) == place
+        positions, position = self.selected[rule], switch * PORTS + port
+        at = int(np.searchsorted(positions, position))
+        return at < len(positions) and int(positions[at]) == position
 
     def decides(self, rule: int) -> int:
         """Return the number of ports at which the rule with an index sets a property that no later rule sets."""
-        places, whats = self.selected[rule], [what for what, _ in self.policy.rules[rule].values]
-        return int(np.stack([self.number[what].ravel()[places] == rule for what in whats]).any(axis=0).sum())
+        positions, whats = self.selected[rule], [what for what, _ in self.policy.rules[rule].values]
+        return int(np.stack([self.number[what].ravel()[positions] == rule for what in whats]).any(axis=0).sum())
 
     def rule(self, what: Property, switch: int, port: int) -> Rule | None:
         """Return the rule that sets a property of a port; None if no rule does."""
@@ -82,7 +82,7 @@ class PortPolicies:
         return found if isinstance(found, Breaker) else Breaker("none")
 
 
-def lay_over(policy: Policy, fabric: Fabric, facts: PortFacts, *, strict: bool = True) -> PortPolicies:
+def apply_rules(policy: Policy, fabric: Fabric, facts: PortFacts, *, strict: bool = True) -> PortPolicies:
     """Apply a policy to a fabric.
 
     A later rule may set a property of a port to the value of an earlier rule; to another value only with
@@ -109,8 +109,8 @@ def lay_over(policy: Policy, fabric: Fabric, facts: PortFacts, *, strict: bool =
     """
     names, selected, idle = SwitchNames(fabric), list[npt.NDArray[np.int64]](), list[str]()
     for rule in policy.rules:
-        places, missing = ports_of(rule, policy, names, facts, strict=strict)
-        selected.append(places)
+        positions, missing = ports_of(rule, policy, names, facts, strict=strict)
+        selected.append(positions)
         idle += [f"line {rule.line}: {problem}" for problem in missing]
     found = PortPolicies(policy, *_merge(policy, fabric, selected), tuple(selected), tuple(idle))
     _check_lifetimes(found, fabric, facts)
@@ -123,13 +123,13 @@ def _merge(
     shape = (fabric.switches, PORTS)
     number: dict[Property, npt.NDArray[np.int32]] = {what: np.full(shape, -1, np.int32) for what in PROPERTIES}
     plain = {what: np.full(shape, -1, np.int16) for what in PROPERTIES[:2]}
-    for index, (rule, places) in enumerate(zip(policy.rules, selected, strict=True)):
+    for index, (rule, positions) in enumerate(zip(policy.rules, selected, strict=True)):
         for what, value in rule.values:
             if not rule.override:
-                _check_conflict(policy, fabric, number[what].ravel()[places], (index, what), places)
-            number[what].reshape(-1)[places] = index
+                _check_conflict(policy, fabric, number[what].ravel()[positions], (index, what), positions)
+            number[what].reshape(-1)[positions] = index
             if not isinstance(value, Breaker):
-                plain[what].reshape(-1)[places] = value
+                plain[what].reshape(-1)[positions] = value
     return number, plain["hoq_life"], plain["vl_stall_count"]
 
 
@@ -138,7 +138,7 @@ def _check_conflict(
     fabric: Fabric,
     earlier: npt.NDArray[np.int32],
     setting: tuple[int, Property],
-    places: npt.NDArray[np.int64],
+    positions: npt.NDArray[np.int64],
 ) -> None:
     """Raise an error if an earlier rule has set a property of these ports to another value."""
     index, what = setting
@@ -147,7 +147,7 @@ def _check_conflict(
     for before in np.unique(earlier).tolist():
         if before < 0 or dict(policy.rules[before].values)[what] == wanted:
             continue
-        where = places[earlier == before]
+        where = positions[earlier == before]
         more = f" and {len(where) - 1} more" if len(where) > 1 else ""
         switch, port = divmod(int(where[0]), PORTS)
         other = policy.rules[before]
@@ -164,10 +164,10 @@ def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> N
     """Check that every port with a breaker has a lifetime longer than the breaker's detection time."""
     breakers = [dict(rule.values).get("breaker") for rule in found.policy.rules]
     detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])  # -1: no rule
-    lives = np.array([hoq_seconds(code) for code in range(HOQ_MOST + 1)])
-    life = lives[np.where(found.hoq_life < 0, facts.opensm_hoq, found.hoq_life)]
-    looks = detect[found.number["breaker"]]
-    dropped = np.argwhere((looks > 0) & (life <= looks))
+    attempts = np.array([hoq_seconds(code) for code in range(HOQ_MOST + 1)])
+    life = attempts[np.where(found.hoq_life < 0, facts.opensm_hoq, found.hoq_life)]
+    visits = detect[found.number["breaker"]]
+    dropped = np.argwhere((visits > 0) & (life <= visits))
     if not len(dropped):
         return
     switch, port = dropped[0].tolist()
@@ -177,7 +177,7 @@ def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> N
     raise OptionError(
         f"at {fabric.labels[switch]} port {port} packets are dropped after"
         f" {seconds_text(float(life[switch, port]))} ({by}), and {rule.name} detects only after"
-        f" {seconds_text(float(looks[switch, port]))}",
+        f" {seconds_text(float(visits[switch, port]))}",
         path=found.policy.path,
         line=rule.line_of("deadlock_breaker", "loop_breaker"),
         remedy="raise hoq_life there, or lower detect_time",

@@ -13,7 +13,7 @@ from routing.policy.ports import PortPolicies
 from routing.simulate.options import Breaker, Remedies, Remedy, lifetime_ticks
 
 _KINDS = {"none": Breaker.NONE, "loop": Breaker.LOOP, "deadlock": Breaker.DEADLOCK}
-_LOOKS = 4
+_CHECKS = 4
 """Samples of a port within the shortest detection time."""
 
 
@@ -44,8 +44,8 @@ def remedies_of(
             release=max(1, round(breaker.release_period / tick)),
             extra=breaker.extra_mtus * packet_bytes,
         )
-    looks = list(_detection_ticks(ports))
-    return Remedies(ports=ports, sample=max(1, min(looks, default=1) // _LOOKS))
+    visits = list(_detection_ticks(ports))
+    return Remedies(ports=ports, sample=max(1, min(visits, default=1) // _CHECKS))
 
 
 def _detection_ticks(ports: dict[tuple[int, int], Remedy]) -> Iterator[int]:

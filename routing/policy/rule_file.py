@@ -48,7 +48,7 @@ _LONG = 60
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Location:
     """Position of a rule in its file, for error messages."""
 
     file: Toml
@@ -58,9 +58,9 @@ class _Place:
         """Return the line of the rule, or of a key in it."""
         return self.file.line(*self.where, *where) or 1
 
-    def within(self, key: str) -> _Place:
+    def within(self, key: str) -> _Location:
         """Return the position of the table of a key, which may be on one line."""
-        return _Place(self.file, (*self.where, key))
+        return _Location(self.file, (*self.where, key))
 
     def refuse(self, problem: str, key: str = "", remedy: str | None = None) -> NoReturn:
         """Raise a :class:`~routing.errors.ParseError` at the line of a key."""
@@ -83,135 +83,137 @@ def read_policy(path: str | Path) -> Policy:
     if strange or not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
         problem = f"unknown key {strange[0]!r}" if strange else "rule is no list of tables"
         raise file.error(problem, strange[0] if strange else "rule", remedy="begin every rule with [[rule]]")
-    places = [_Place(file, ("rule", number)) for number in range(len(rules))]
-    read = [_rule(table, place, number) for number, (table, place) in enumerate(zip(rules, places, strict=True), 1)]
+    locations = [_Location(file, ("rule", number)) for number in range(len(rules))]
+    read = [
+        _rule(table, location, number) for number, (table, location) in enumerate(zip(rules, locations, strict=True), 1)
+    ]
     names = set[str]()
-    for rule, place in zip(read, places, strict=True):
+    for rule, location in zip(read, locations, strict=True):
         if rule.name in names:
-            place.refuse(f"two rules are called {_told(rule.name)}", "name", "give each a name of its own")
+            location.refuse(f"two rules are called {_quoted(rule.name)}", "name", "give each a name of its own")
         names.add(rule.name)
     return Policy(str(path), tuple(read))
 
 
-def _told(value: Any) -> str:
+def _quoted(value: Any) -> str:
     """Return a value as written in the file, truncated if it is long."""
     text = repr(value) if isinstance(value, str | int | float | list | dict) else str(value)
     return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 
-def _rule(table: Mapping[str, Any], place: _Place, number: int) -> Rule:
+def _rule(table: Mapping[str, Any], location: _Location, number: int) -> Rule:
     for key in table:
         if key not in _KEYS:
-            place.refuse(f"unknown key {_told(key)}", key, f"known are {', '.join(_KEYS)}")
+            location.refuse(f"unknown key {_quoted(key)}", key, f"known are {', '.join(_KEYS)}")
     name, override = table.get("name", f"rule {number}"), table.get("override", False)
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > _LONG:
-        place.refuse(f"name is {_told(name)}", "name", f"write a text of one line, {_LONG} characters at most")
+        location.refuse(f"name is {_quoted(name)}", "name", f"write a text of one line, {_LONG} characters at most")
     if not isinstance(override, bool):
-        place.refuse(f"override is {_told(override)}", "override", "write true or false")
-    values = _values(table, place)
+        location.refuse(f"override is {_quoted(override)}", "override", "write true or false")
+    values = _values(table, location)
     if not values:
-        place.refuse(f"{name} sets nothing", remedy=f"set {', '.join(_SETS[:-1])} or {_SETS[-1]}")
+        location.refuse(f"{name} sets nothing", remedy=f"set {', '.join(_SETS[:-1])} or {_SETS[-1]}")
     ordered = tuple((what, values[what]) for what in PROPERTIES if what in values)
-    lines = tuple((key, place.line(key)) for key in table)
-    return Rule(name, place.line(), _selector(table, place), ordered, lines, override)
+    lines = tuple((key, location.line(key)) for key in table)
+    return Rule(name, location.line(), _selector(table, location), ordered, lines, override)
 
 
-def _values(table: Mapping[str, Any], place: _Place) -> dict[Property, Value]:
+def _values(table: Mapping[str, Any], location: _Location) -> dict[Property, Value]:
     values: dict[Property, Value] = {}
     if "hoq_life" in table:
-        values["hoq_life"] = _hoq_life(table["hoq_life"], place)
+        values["hoq_life"] = _hoq_life(table["hoq_life"], location)
     if "vl_stall_count" in table:
         stall = table["vl_stall_count"]
-        values["vl_stall_count"] = _whole(stall, (1, STALL_MOST), "vl_stall_count", place, "; 0 is undefined")
+        values["vl_stall_count"] = _integer(stall, (1, STALL_MOST), "vl_stall_count", location, "; 0 is undefined")
     breakers = [key for key in ("loop_breaker", "deadlock_breaker") if key in table]
     if len(breakers) > 1:
-        place.refuse("a rule sets one breaker, not both", breakers[1], "leave one of them out")
+        location.refuse("a rule sets one breaker, not both", breakers[1], "leave one of them out")
     for key in breakers:
         kind: BreakerKind = "loop" if key == "loop_breaker" else "deadlock"
-        values["breaker"] = _breaker(table[key], kind, key, place)
+        values["breaker"] = _breaker(table[key], kind, key, location)
     return values
 
 
-def _whole(value: Any, bounds: tuple[int, int], key: str, place: _Place, more: str = "") -> int:
+def _integer(value: Any, bounds: tuple[int, int], key: str, location: _Location, more: str = "") -> int:
     least, most = bounds
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        place.refuse(f"{key} is {_told(value)}", key, f"write a whole number from {least} to {most}{more}")
+        location.refuse(f"{key} is {_quoted(value)}", key, f"write a whole number from {least} to {most}{more}")
     return value
 
 
-def _hoq_life(value: Any, place: _Place) -> int:
+def _hoq_life(value: Any, location: _Location) -> int:
     if value == "never":
         return HOQ_NEVER
     if not isinstance(value, str):
-        return _whole(value, (0, HOQ_MOST), "hoq_life", place, ', a time such as "2ms", or "never"')
-    seconds = _seconds(value, "hoq_life", place, f', a number from 0 to {HOQ_MOST} without quotes, or "never"')
+        return _integer(value, (0, HOQ_MOST), "hoq_life", location, ', a time such as "2ms", or "never"')
+    seconds = _seconds(value, "hoq_life", location, f', a number from 0 to {HOQ_MOST} without quotes, or "never"')
     try:
         return hoq_code(seconds)
     except OptionError as error:
-        place.refuse(error.problem, "hoq_life", error.remedy)
+        location.refuse(error.problem, "hoq_life", error.remedy)
 
 
-def _seconds(value: Any, key: str, place: _Place, more: str = "") -> float:
+def _seconds(value: Any, key: str, location: _Location, more: str = "") -> float:
     found = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
     seconds = 0.0 if found is None else float(f"{found[1]}e{_POWER[found[2]]}")
     if not 0.0 < seconds <= _LONGEST:
-        place.refuse(f"{key} is {_told(value)}", key, f'write a time such as "100us" or "2ms"{more}')
+        location.refuse(f"{key} is {_quoted(value)}", key, f'write a time such as "100us" or "2ms"{more}')
     return seconds
 
 
-def _breaker(value: Any, kind: BreakerKind, key: str, place: _Place) -> Breaker:
+def _breaker(value: Any, kind: BreakerKind, key: str, location: _Location) -> Breaker:
     if value is False:
         return Breaker("none")
     table = {} if value is True else value
     known = ("on", *list(BREAKER_TIMES)[: 2 if kind == "loop" else 3], *(() if kind == "loop" else ("extra_mtus",)))
     if not isinstance(table, dict):
-        place.refuse(f"{key} is {_told(value)}", key, f"write true, false or a table of {', '.join(known)}")
-    inner = place.within(key)
+        location.refuse(f"{key} is {_quoted(value)}", key, f"write true, false or a table of {', '.join(known)}")
+    inner = location.within(key)
     for part in table:
         if part not in known:
-            inner.refuse(f"unknown key {_told(part)} of {key}", part, f"known are {', '.join(known)}")
+            inner.refuse(f"unknown key {_quoted(part)} of {key}", part, f"known are {', '.join(known)}")
     if not isinstance(table.get("on", True), bool):
-        inner.refuse(f"on is {_told(table['on'])}", "on", "write true or false")
+        inner.refuse(f"on is {_quoted(table['on'])}", "on", "write true or false")
     if not table.get("on", True):
         return Breaker("none")
     times = {
         name: _seconds(table[name], name, inner) if name in table else usual for name, usual in BREAKER_TIMES.items()
     }
-    extra = _whole(table.get("extra_mtus", 1), (1, EXTRA_MOST), "extra_mtus", inner)
+    extra = _integer(table.get("extra_mtus", 1), (1, EXTRA_MOST), "extra_mtus", inner)
     if times["check_period"] > times["detect_time"]:
         shorter = "detect_time" if "check_period" not in table else "check_period"
-        told = f"check_period of {key} ({seconds_text(times['check_period'])}) is longer than detect_time"
-        inner.refuse(told, shorter, "check at least once while detecting")
+        message = f"check_period of {key} ({seconds_text(times['check_period'])}) is longer than detect_time"
+        inner.refuse(message, shorter, "check at least once while detecting")
     return Breaker(kind, times["detect_time"], times["check_period"], times["release_period"], extra)
 
 
-def _selector(table: Mapping[str, Any], place: _Place) -> Selector:
-    roles = _texts(table, "role", place)
+def _selector(table: Mapping[str, Any], location: _Location) -> Selector:
+    roles = _texts(table, "role", location)
     for role in roles:
         if role not in ROLES:
-            place.refuse(f"unknown role {_told(role)}", "role", f"known are {', '.join(ROLES)}")
+            location.refuse(f"unknown role {_quoted(role)}", "role", f"known are {', '.join(ROLES)}")
     return Selector(
-        switches=_texts(table, "switch", place),
-        ports=_ports(table["ports"], place) if "ports" in table else (),
+        switches=_texts(table, "switch", location),
+        ports=_ports(table["ports"], location) if "ports" in table else (),
         roles=tuple(role for role in get_args(Role) if role in roles),
-        speed=_speed(table["speed"], place) if "speed" in table else None,
+        speed=_speed(table["speed"], location) if "speed" in table else None,
     )
 
 
-def _texts(table: Mapping[str, Any], key: str, place: _Place) -> tuple[str, ...]:
+def _texts(table: Mapping[str, Any], key: str, location: _Location) -> tuple[str, ...]:
     found = table.get(key, [])
     texts = [found] if isinstance(found, str) else found
     if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts) or found == "":
-        place.refuse(f"{key} is {_told(found)}", key, "write a text or a list of texts")
+        location.refuse(f"{key} is {_quoted(found)}", key, "write a text or a list of texts")
     if key in table and not texts:
-        place.refuse(f"{key} is empty", key, "leave it out to mean all")
+        location.refuse(f"{key} is empty", key, "leave it out to mean all")
     return tuple(texts)
 
 
-def _ports(value: Any, place: _Place) -> tuple[int, ...]:
+def _ports(value: Any, location: _Location) -> tuple[int, ...]:
     ports: set[int] = set()
-    wrong: Callable[[], NoReturn] = lambda: place.refuse(  # noqa: E731
-        f"ports is {_told(value)}", "ports", f'write numbers from 1 to {_LAST_PORT}, as [1, 2] or "1-4,7"'
+    wrong: Callable[[], NoReturn] = lambda: location.refuse(  # noqa: E731
+        f"ports is {_quoted(value)}", "ports", f'write numbers from 1 to {_LAST_PORT}, as [1, 2] or "1-4,7"'
     )
     words = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
     for word in words:
@@ -227,7 +229,7 @@ def _ports(value: Any, place: _Place) -> tuple[int, ...]:
     return tuple(sorted(ports))
 
 
-def _speed(value: Any, place: _Place) -> Speed:
+def _speed(value: Any, location: _Location) -> Speed:
     if isinstance(value, str) and value.upper() in SPEED_OF:
         return Speed(lane=SPEED_OF[value.upper()])
     text = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
@@ -235,5 +237,5 @@ def _speed(value: Any, place: _Place) -> Speed:
     gigabits = 0.0 if found is None else float(found[2])
     if found is None or not 0.0 < gigabits < math.inf:
         known = 'write a name such as "EDR", or Gb/s over 0 such as 100 or ">=100"'
-        place.refuse(f"speed is {_told(value)}", "speed", known)
+        location.refuse(f"speed is {_quoted(value)}", "speed", known)
     return Speed(found[1] or "=", gigabits)

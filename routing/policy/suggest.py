@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.policy.drain import drain_times
 from routing.policy.facts import PortFacts, loop_channels, port_facts
 from routing.policy.model import (
@@ -133,7 +133,7 @@ def rules_text(found: tuple[Suggestion, ...], fabric: Fabric, *, assumed: str | 
         waits = f"without a deadlock their heads wait {seconds_text(one.drain_time)} at most"
         lines += [
             "",
-            f"# {number_of(one.ports, 'port')}; {waits}; dropped {life}",
+            f"# {count_noun(one.ports, 'port')}; {waits}; dropped {life}",
             "[[rule]]",
             f'name = "{one.role} ports"',
             f'role = "{one.role}"',
@@ -144,8 +144,8 @@ def rules_text(found: tuple[Suggestion, ...], fabric: Fabric, *, assumed: str | 
             lines.append("override = true")
         if one.detect_time:
             keys, times = list(BREAKER_TIMES), (one.detect_time, one.check_period, one.release_period)
-            told = ", ".join(f'{key} = "{_unit(time)}"' for key, time in zip(keys, times, strict=True))
-            lines.append(f"deadlock_breaker = {{ {told}, extra_mtus = 1 }}")
+            message = ", ".join(f'{key} = "{_unit(time)}"' for key, time in zip(keys, times, strict=True))
+            lines.append(f"deadlock_breaker = {{ {message}, extra_mtus = 1 }}")
     if all(one.role != "loop" for one in found):
         lines += ["", "# These tables have no credit loop, so no rule is for ports on one."]
     return "\n".join(lines) + "\n"

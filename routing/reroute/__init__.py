@@ -3,6 +3,16 @@
 from routing.reroute.precomputed import Precomputed, precompute
 from routing.reroute.run import reroute, spread
 from routing.reroute.translate import translate
-from routing.reroute.values import How, Published, Rerouted, Stability
+from routing.reroute.values import Published, Rerouted, RerouteMethod, Stability
 
-__all__ = ["How", "Precomputed", "Published", "Rerouted", "Stability", "precompute", "reroute", "spread", "translate"]
+__all__ = [
+    "Precomputed",
+    "Published",
+    "RerouteMethod",
+    "Rerouted",
+    "Stability",
+    "precompute",
+    "reroute",
+    "spread",
+    "translate",
+]

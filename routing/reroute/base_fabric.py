@@ -16,7 +16,7 @@ from routing._kernels.repair import RepairFabric
 from routing.cdg.acyclic import AcyclicCdg
 from routing.counterparts import channel_numbers, old_rows
 from routing.fabric import NO_PORT, Fabric
-from routing.reroute.flow import lid_weights, slowness
+from routing.reroute.flow import inverse_capacity_of_base, lid_weights
 from routing.reroute.values import Published
 
 Number = TypeVar("Number", np.uint8, np.int32, np.int64)
@@ -61,7 +61,7 @@ class BaseNumbering:
         return len(self.row) == self.base.switches
 
     @cached_property
-    def ground(self) -> RepairFabric:
+    def repair_fabric(self) -> RepairFabric:
         """Return the present fabric in base numbers, as the repair kernel takes it."""
         fabric, channels = self.fabric, self.base.channels
         alive = np.zeros(len(channels), np.uint8)
@@ -77,7 +77,7 @@ class BaseNumbering:
             lid_switch=lid_switch,
             lid_port=lids.port,
             has_endport=self.spread((fabric.terminals_at > 0).astype(np.uint8), 0),
-            slowness=slowness(channels),
+            inverse_capacity=inverse_capacity_of_base(channels),
             sources=self.spread(fabric.terminals_at, 0),
             weight=lid_weights(fabric),
         )

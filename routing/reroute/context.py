@@ -10,7 +10,7 @@ import numpy.typing as npt
 from routing._kernels.repair import ServiceLevelRules
 from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.certificate import Certificate
-from routing.cdg.trace import common_lanes, vl_bits
+from routing.cdg.trace import uniform_sl2vl, vl_bits
 from routing.engines.base import Engine, EngineOptions, Promise
 from routing.fabric import Fabric
 from routing.reroute.base_fabric import BaseNumbering
@@ -54,7 +54,7 @@ class Request:
 
     def refusal(self) -> Refusal | None:
         """Return why the previous tables cannot be repaired; None if they can."""
-        certificate, row = self.before.proof.certificate, common_lanes(self.before.routing)
+        certificate, row = self.before.proof.certificate, uniform_sl2vl(self.before.routing)
         if certificate is None:
             promised = self.engine.promise is Promise.DEADLOCK_FREE
             return Refusal("the previous tables had a credit loop") if promised else None
@@ -110,7 +110,7 @@ class RerouteContext:
         """Compute the context of a request that nothing refuses (:meth:`Request.refusal`), without restored entries."""
         earlier = [tables.fabric for tables in (request.baseline, request.before) if tables is not None]
         numbering = BaseNumbering.of(request.fabric, earlier)
-        certificate, row = request.before.proof.certificate, common_lanes(request.before.routing)
+        certificate, row = request.before.proof.certificate, uniform_sl2vl(request.before.routing)
         if certificate is None or row is None:
             dependencies, with_baseline, vl_bit = AcyclicCdg.unchecked(numbering.base), True, NO_VLS
         else:
@@ -156,7 +156,7 @@ class RerouteContext:
             vl_bit=self.vl_bit,
             replies=certificate is not None and certificate.strength == "reversible",
             endports_only=certificate is not None and certificate.scope == "endports",
-            level=self.precomputed.level if certificate is not None else np.zeros(0, np.uint8),
+            sl_of_vl=self.precomputed.sl_of_vl if certificate is not None else np.zeros(0, np.uint8),
             by_parts=self.by_parts and request.before.routing.sl.ndim == 2,  # where SLs went by source before
         )
 

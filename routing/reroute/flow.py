@@ -32,7 +32,7 @@ def lid_weights(fabric: Fabric) -> npt.NDArray[np.int64]:
     return weight
 
 
-def slowness(channels: Channels) -> npt.NDArray[np.int64]:
+def inverse_capacity_of_base(channels: Channels) -> npt.NDArray[np.int64]:
     """Return int64[C], the inverse capacity of each channel: 100 on the fastest kind of link, more on slower ones."""
     capacity = channels.capacity
     weight: npt.NDArray[np.int64] = np.rint(100 * capacity.max(initial=0.0) / capacity).astype(np.int64)

@@ -46,7 +46,7 @@ class Installed:
 
 
 def installed(
-    old: Routing, old_fabric: Fabric, new: Routing, fabric: Fabric, *, held: Bytes | None = None
+    old: Routing, old_fabric: Fabric, new: Routing, fabric: Fabric, *, present: Bytes | None = None
 ) -> Installed:
     """Return old and new tables in the same rows and columns, for the proof of a transition.
 
@@ -57,11 +57,11 @@ def installed(
     Parameters
     ----------
     old, old_fabric
-        The tables that were written last, and their fabric.  If ``held`` is given, only their SLs, SL2VL tables and
+        The tables that were written last, and their fabric.  If ``present`` is given, only their SLs, SL2VL tables and
         the owners of their LIDs count.
     new, fabric
         The tables to write, and the present fabric.
-    held
+    present
         uint8[S, M], the forwarding tables in the switches of ``fabric``, if they may differ from those of ``old``:
         out-port towards each LID, 255 where there is none.  M may be more or less than the LIDs in use.
 
@@ -69,7 +69,8 @@ def installed(
     -------
     Installed
         The arguments of :func:`~routing.deadlock.transition.prove_transition` and
-        :func:`~routing.deadlock.staging.stage`.  Where no device is gone or new, the tables are not copied.
+        :func:`~routing.deadlock.schedule_search.find_schedule`.  Where no device is gone or new, the tables are not
+        copied.
 
     Raises
     ------
@@ -84,11 +85,11 @@ def installed(
     old.check_shapes(old_fabric)
     new.check_shapes(fabric)
     row = old_rows(old_fabric, fabric)
-    lft = reindex(old.lft, row, 0, NO_PORT) if held is None else held
+    lft = reindex(old.lft, row, 0, NO_PORT) if present is None else present
     wide = fabric.with_lids(_used(lft, len(fabric.lids)))
     lft = _of_width(lft, len(wide.lids))
     sls = PreviousSls.of(old, old_fabric, new, wide, row)
-    before = replace(old, lft=lft, sl=sls.table(), sl2vl=_lanes(old, new, wide, row))
+    before = replace(old, lft=lft, sl=sls.table(), sl2vl=_sl2vl(old, new, wide, row))
     after = widened(new, fabric, wide)
     return Installed(wide, before, after, sls.lost(), _is_rewired(lft, row, old_fabric, fabric))
 
@@ -118,7 +119,7 @@ def _of_width(lft: Bytes, count: int) -> Bytes:
     return np.pad(lft, ((0, 0), (0, count - lft.shape[1])), constant_values=NO_PORT)
 
 
-def _lanes(old: Routing, new: Routing, fabric: Fabric, row: Numbers) -> Bytes:
+def _sl2vl(old: Routing, new: Routing, fabric: Fabric, row: Numbers) -> Bytes:
     """Return the old SL2VL tables; a new switch has those of the new tables."""
     table, fresh = take_sl2vl(old, fabric, row), row < 0
     if table.ndim > 1 and fresh.any():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.fewest import fill_holes
+from routing._kernels.min_change_paths import fill_missing_entries
 from routing.fabric import NO_PORT, Fabric
 
 
@@ -19,12 +19,12 @@ def fill_with_fewest_changes(fabric: Fabric, valid: npt.NDArray[np.uint8]) -> np
 
     Notes
     -----
-    Cost: see :func:`routing._kernels.fewest.fill_holes`; a copy of the tables.
+    Cost: see :func:`routing._kernels.min_change_paths.fill_missing_entries`; a copy of the tables.
     """
     lft, lids = valid.copy(), fabric.lids
     missing = (valid == NO_PORT) & remote_pairs(fabric)
     lid = np.flatnonzero(missing.any(axis=0))
-    lft[:, lid] = fill_holes(fabric.channels, lids.switch[lid], missing[:, lid].T, valid[:, lid].T).T
+    lft[:, lid] = fill_missing_entries(fabric.channels, lids.switch[lid], missing[:, lid].T, valid[:, lid].T).T
     return lft
 
 

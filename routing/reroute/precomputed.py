@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.cdg.acyclic import AcyclicCdg
-from routing.cdg.trace import common_lanes, vl_bits
+from routing.cdg.trace import uniform_sl2vl, vl_bits
 from routing.deadlock.proof import Proof
 from routing.fabric import Fabric
 from routing.reroute.base_fabric import union_of_proven_dependencies
@@ -33,7 +33,7 @@ class Precomputed:
         Whether the dependencies of the baseline tables are included.
     ordered
         Whether every dependency of the proof was seen to follow the topological order of ``dependencies``.
-    level
+    sl_of_vl
         uint8[V], the lowest SL in use on each VL of the certificate, 255 where no SL uses it.
     differing_lids
         int64[N], LIDs whose entries or SLs differ from the baseline's; None if the baseline has other devices.
@@ -45,7 +45,7 @@ class Precomputed:
     dependencies: AcyclicCdg | None
     with_baseline: bool
     ordered: bool
-    level: npt.NDArray[np.uint8]
+    sl_of_vl: npt.NDArray[np.uint8]
     differing_lids: npt.NDArray[np.intp] | None
 
     def is_for(self, before: Published, baseline: Published | None) -> bool:
@@ -74,7 +74,7 @@ def precompute(before: Published, baseline: Published | None = None, *, threads:
         dependencies=dependencies,
         with_baseline=with_baseline,
         ordered=dependencies is not None and _is_ordered(base, before, dependencies),
-        level=_sls(before.routing, before.proof),
+        sl_of_vl=_sls(before.routing, before.proof),
         differing_lids=None if baseline is None else _differing_lids(before, baseline),
     )
 
@@ -118,15 +118,15 @@ def _is_ordered(base: Fabric, before: Published, dependencies: AcyclicCdg) -> bo
 
 
 def _sls(routing: Routing, proof: Proof) -> npt.NDArray[np.uint8]:
-    row = common_lanes(routing)
+    row = uniform_sl2vl(routing)
     if proof.certificate is None or row is None:
         return np.zeros(0, np.uint8)
     used, vl_bit = np.unique(routing.sl), vl_bits(row)
-    level = np.full(len(proof.certificate.order), 255, np.uint8)
-    for vl in range(len(level)):
+    sl_of_vl = np.full(len(proof.certificate.order), 255, np.uint8)
+    for vl in range(len(sl_of_vl)):
         using = used[vl_bit[used] == 1 << vl]
-        level[vl] = using[0] if len(using) else 255
-    return level
+        sl_of_vl[vl] = using[0] if len(using) else 255
+    return sl_of_vl
 
 
 def _differing_lids(before: Published, baseline: Published) -> npt.NDArray[np.intp] | None:

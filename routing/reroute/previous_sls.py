@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.deadlock.lost import LostLids
-from routing.deadlock.sources import lid_name
+from routing.deadlock.traffic_sources import lid_name
 from routing.fabric import Fabric
 from routing.formats.lid_map import lid_owner, old_columns
 from routing.reroute.translate import reindex, same_devices

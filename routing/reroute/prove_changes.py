@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.recheck import recheck
+from routing._kernels.check_delta import check_delta
 from routing.cdg.acyclic import AcyclicCdg
-from routing.cdg.trace import common_lanes, vl_bits
+from routing.cdg.trace import uniform_sl2vl, vl_bits
+from routing.deadlock.delivery import Unreachable
 from routing.deadlock.proof import Proof
-from routing.deadlock.reach import Unreachable
 from routing.fabric import Fabric
 from routing.reroute.translate import TranslatedTables, reindex
 from routing.reroute.values import Published
@@ -28,27 +28,27 @@ def prove_changes(
     translated: TranslatedTables,
     order: npt.NDArray[np.int32],
     *,
-    turns_climb: bool = False,
+    increasing: bool = False,
 ) -> Proof | None:
     """Return a proof by a claimed topological order (int32[V, C]); None if the order does not prove the tables.
 
     Packets with unchanged path and VL arrived before, and used only dependencies of the previous proof.  So it is
     enough to walk all other paths hop by hop, and to check the previous dependencies against the new order, unless
-    that was checked before (``turns_climb``).  Nothing is taken from the repair without a check.
+    that was checked before (``increasing``).  Nothing is taken from the repair without a check.
 
-    The fabric must be connected, and all its switches and LIDs must have been there before, in the same places.  The
+    The fabric must be connected, and all its switches and LIDs must have been there before, with the same numbers.  The
     certificate has the strength and scope of the previous one.  Devices that are gone neither send nor receive.
     """
     start = time.perf_counter()
     certificate, cdg = before.proof.certificate, before.proof.cdg
-    vls, was = common_lanes(routing), translated.routing
+    vls, was = uniform_sl2vl(routing), translated.routing
     if certificate is None or cdg is None or vls is None or not _is_plain(fabric, before, translated):
         return None
     previous_sls = np.ascontiguousarray(np.broadcast_to(was.sl, routing.sl.shape))
     replies = certificate.strength == "reversible"
     if not vl_bits(vls).all() or (replies and not np.array_equal(previous_sls, routing.sl)):
         return None
-    found = recheck(
+    found = check_delta(
         fabric,
         (routing.lft, was.lft),
         (routing.sl, previous_sls),
@@ -58,9 +58,9 @@ def prove_changes(
         endports_only=certificate.scope == "endports",
         dependencies=cdg.onto(fabric).masks,
         hops=_hops(fabric, before, translated),
-        turns_climb=turns_climb,
+        increasing=increasing,
     )
-    if found.lost or found.not_climbing:
+    if found.lost or found.against_order:
         return None
     order = np.ascontiguousarray(order)
     return replace(
@@ -73,7 +73,7 @@ def prove_changes(
 
 
 def _is_plain(fabric: Fabric, before: Published, translated: TranslatedTables) -> bool:
-    lids, vls, were = fabric.lids, common_lanes(translated.routing), common_lanes(before.routing)
+    lids, vls, were = fabric.lids, uniform_sl2vl(translated.routing), uniform_sl2vl(before.routing)
     return (
         translated.nothing_new
         and not (fabric.terminals_at[before.fabric.terminals_at[translated.row] == 0]).any()

@@ -92,23 +92,23 @@ def peak_in(frame: BaseNumbering, highest: float) -> int:
     return int(100 * highest * frame.base.channels.capacity.max(initial=0.0))
 
 
-def cut_bound(ground: RepairFabric) -> int:
+def cut_bound(repair_fabric: RepairFabric) -> int:
     """Return a lower bound of the highest utilisation (load times inverse capacity) of any tables.
 
     All traffic between the end ports of a switch and other switches crosses the channels of this switch.  Their total
     capacity gives a bound for each switch and direction.  Cost: O(S + C + L).
     """
-    channels, alive = ground.channels, ground.alive > 0
-    switches = len(ground.part)
-    here = ground.lid_switch >= 0
-    into = np.bincount(ground.lid_switch[here], ground.weight[here], switches)
-    parts = int(ground.part.max(initial=-1)) + 1
-    inside = ground.part >= 0
-    weight = np.bincount(ground.part[inside], into[inside], parts)[ground.part]
-    sources = np.bincount(ground.part[inside], ground.sources[inside], parts)[ground.part]
-    leaving = np.where(inside, ground.sources * (weight - into), 0)
-    coming = np.where(inside, (sources - ground.sources) * into, 0)
-    room = 1.0 / ground.slowness
+    channels, alive = repair_fabric.channels, repair_fabric.alive > 0
+    switches = len(repair_fabric.part)
+    here = repair_fabric.lid_switch >= 0
+    into = np.bincount(repair_fabric.lid_switch[here], repair_fabric.weight[here], switches)
+    parts = int(repair_fabric.part.max(initial=-1)) + 1
+    inside = repair_fabric.part >= 0
+    weight = np.bincount(repair_fabric.part[inside], into[inside], parts)[repair_fabric.part]
+    sources = np.bincount(repair_fabric.part[inside], repair_fabric.sources[inside], parts)[repair_fabric.part]
+    leaving = np.where(inside, repair_fabric.sources * (weight - into), 0)
+    coming = np.where(inside, (sources - repair_fabric.sources) * into, 0)
+    room = 1.0 / repair_fabric.inverse_capacity
     room_out = np.bincount(channels.src[alive], room[alive], switches)
     room_in = np.bincount(channels.dst[alive], room[alive], switches)
     out = np.divide(leaving, room_out, where=room_out > 0, out=np.zeros(switches))
@@ -135,7 +135,7 @@ class Repaired:
 def balance_repaired(
     frame: BaseNumbering,
     traffic: ServiceLevelRules,
-    laid: Routing,
+    translated: Routing,
     earlier: npt.NDArray[np.uint8],
     *,
     dependencies: AcyclicCdg,
@@ -151,7 +151,7 @@ def balance_repaired(
 
     Parameters
     ----------
-    frame, traffic, laid, earlier, dependencies, now
+    frame, traffic, translated, earlier, dependencies, now
         See :func:`move_entries`.
     repaired
         Extent of the repair.
@@ -165,14 +165,14 @@ def balance_repaired(
     found : Rebalanced
         Result of the kernel, over all moves.
     """
-    size, missing = laid.lft.size, repaired.missing
+    size, missing = translated.lft.size, repaired.missing
     work = max(LEAST_WORK, size, min(WORK_FOR_ENTRY * missing, MOST_WORK))
     most = max(size // MOST_OF_TABLE, FEW_ENTRIES)
     budget = min(max(0, changes * missing - repaired.changed), most)
     tables, found = move_entries(
-        frame, traffic, laid, earlier, dependencies=dependencies, now=now, budget=budget, work=work
+        frame, traffic, translated, earlier, dependencies=dependencies, now=now, budget=budget, work=work
     )
-    peak, enough = found.peak(frame.ground), now.goal * (1 + FURTHER_TOLERANCE)
+    peak, enough = found.peak(frame.repair_fabric), now.goal * (1 + FURTHER_TOLERANCE)
     further = max(FURTHER_CHANGES * missing, min(size // MOST_OF_TABLE, FEW_ENTRIES)) - repaired.changed - found.spent
     if not changes or found.spent < budget or peak <= enough or further <= 0:
         return tables, found
@@ -187,7 +187,7 @@ def balance_repaired(
         tolerance=FURTHER_TOLERANCE,
         work=work - found.work,
     )
-    if more.peak(frame.ground) > (1 - FURTHER_GAIN) * peak:
+    if more.peak(frame.repair_fabric) > (1 - FURTHER_GAIN) * peak:
         return tables, found
     return moved, replace(more, spent=found.spent + more.spent, moves=found.moves + more.moves)
 
@@ -195,7 +195,7 @@ def balance_repaired(
 def move_entries(
     frame: BaseNumbering,
     traffic: ServiceLevelRules,
-    laid: Routing,
+    translated: Routing,
     earlier: npt.NDArray[np.uint8],
     *,
     dependencies: AcyclicCdg,
@@ -210,12 +210,12 @@ def move_entries(
     ----------
     frame, traffic, dependencies
         Numbering and SL rules of the repair, and the allowed dependencies.
-    laid
+    translated
         Complete tables, in the rows of the frame's fabric.
     earlier
         uint8[S, L], LFTs of the previous tables in the same rows; 255 where they have no entry.
     now
-        The exact load of ``laid``, and the goal.
+        The exact load of ``translated``, and the goal.
     budget
         Maximum number of moved entries, not counting entries that have changed already.
     tolerance
@@ -224,9 +224,9 @@ def move_entries(
         Work limit in steps along paths.
     """
     found = rebalance(
-        frame.ground,
+        frame.repair_fabric,
         traffic,
-        frame.in_base_rows(laid.lft),
+        frame.in_base_rows(translated.lft),
         before=frame.in_base_rows(earlier),
         masks=dependencies.masks,
         order=dependencies.order,
@@ -234,4 +234,4 @@ def move_entries(
         limits=SearchLimits(goal=int(now.goal * (1 + tolerance)), budget=budget, work=work),
         up_first=dependencies.position is not None,
     )
-    return replace(laid, lft=frame.gathered(found.lft)), found
+    return replace(translated, lft=frame.gathered(found.lft)), found

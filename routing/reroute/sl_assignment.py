@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.fit_ways import NO_LANE, Groups, fit_ways
+from routing._kernels.assign_vls import NO_VL, PathGroups, assign_vls
 from routing._kernels.native import grouped
 from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.certificate import Certificate
@@ -27,7 +27,7 @@ def reassign_sls(
     certificate: Certificate,
     vl_bit: npt.NDArray[np.uint16],
     *,
-    level: npt.NDArray[np.uint8],
+    sl_of_vl: npt.NDArray[np.uint8],
     threads: int,
     budget: Budget,
 ) -> tuple[Routing, npt.NDArray[np.int32]] | None:
@@ -44,7 +44,7 @@ def reassign_sls(
         Complete tables with one SL2VL row everywhere, SLs by LID or by source switch and LID.
     earlier, certificate
         Tables in the same rows and columns, 255 where an entry is no longer valid, and their certificate.
-    vl_bit, level
+    vl_bit, sl_of_vl
         uint16[16], 1 << VL of each SL; uint8[V], an SL for each VL of the certificate, 255 for a VL not to be used.
     threads
         Threads of the trace.
@@ -60,13 +60,13 @@ def reassign_sls(
 
     Notes
     -----
-    Cost: a trace of all paths, and :func:`routing._kernels.fit_ways.fit_ways` for those that changed.
+    Cost: a trace of all paths, and :func:`routing._kernels.assign_vls.assign_vls` for those that changed.
     """
     counted = _counted(fabric, certificate)
     changed = _changed_paths(fabric, routing, earlier, replies=certificate.strength == "reversible") & counted
     vl_of_sl = np.searchsorted(1 << np.arange(SLS), vl_bit).astype(np.uint8)
     vl = vl_of_sl[np.broadcast_to(routing.sl, changed.shape)]
-    search = _VlSearch(fabric, routing, certificate, vl_bit, level, vl, changed, threads)
+    search = _VlSearch(fabric, routing, certificate, vl_bit, sl_of_vl, vl, changed, threads)
     return search.run(counted & ~changed & remote_pairs(fabric), budget)
 
 
@@ -80,7 +80,7 @@ class _VlSearch:
         uint8[S, L], the VL of each path before the search.
     changed
         bool[S, L], whether a path has to find a VL.
-    fabric, routing, certificate, vl_bit, level, threads
+    fabric, routing, certificate, vl_bit, sl_of_vl, threads
         As for :func:`reassign_sls`.
     """
 
@@ -88,14 +88,14 @@ class _VlSearch:
     routing: Routing
     certificate: Certificate
     vl_bit: npt.NDArray[np.uint16]
-    level: npt.NDArray[np.uint8]
+    sl_of_vl: npt.NDArray[np.uint8]
     vl: npt.NDArray[np.uint8]
     changed: npt.NDArray[np.bool_]
     threads: int
 
     def run(self, unchanged: npt.NDArray[np.bool_], budget: Budget) -> tuple[Routing, npt.NDArray[np.int32]] | None:
         """Find a VL for every changed path, and evict unchanged paths (bool[S, L]) from more and more VLs for it."""
-        given_away = np.flatnonzero(self.level != NO_LANE)
+        given_away = np.flatnonzero(self.sl_of_vl != NO_VL)
         busy = np.bincount(self.vl[unchanged], minlength=SLS)[given_away]
         emptiest = given_away[np.argsort(busy, kind="stable")]
         first, visits = np.zeros_like(self.changed), budget.vl_visits
@@ -103,13 +103,13 @@ class _VlSearch:
             evicted = unchanged & np.isin(self.vl, emptiest[:vacated])
             if vacated and np.count_nonzero(evicted | self.changed) > budget.vl_paths:
                 return None
-            found, left, visits = self.place(evicted, first, int(emptiest[0]), visits)
+            found, left, visits = self.assign(evicted, first, int(emptiest[0]), visits)
             if found is not None or visits <= 0:
                 return found
             first |= left
         return None
 
-    def place(
+    def assign(
         self, evicted: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_], emptiest: int, visits: int
     ) -> tuple[tuple[Routing, npt.NDArray[np.int32]] | None, npt.NDArray[np.bool_], int]:
         """Find a VL for every changed or evicted path.
@@ -135,39 +135,39 @@ class _VlSearch:
         at, lid = (np.concatenate(part) for part in zip(*parts, strict=True))
         own = self.vl[at, lid]
         turn = np.repeat(np.arange(3), [len(part[0]) for part in parts])
-        start = np.choose(turn, [np.full_like(own, emptiest), (own + 1) % len(self.level), own]).astype(np.uint8)
-        given, _, order, visits = fit_ways(
+        start = np.choose(turn, [np.full_like(own, emptiest), (own + 1) % len(self.sl_of_vl), own]).astype(np.uint8)
+        given, _, order, visits = assign_vls(
             self.fabric.channels,
             self.fabric.lids.switch,
             self.routing.lft,
             self.groups(at, lid, start),
             masks=dependencies.masks,
             order=dependencies.order,
-            allowed_vls=self.level != NO_LANE,
+            allowed_vls=self.sl_of_vl != NO_VL,
             budget=visits,
         )
-        left[at, lid] = given == NO_LANE
+        left[at, lid] = given == NO_VL
         if left.any():
             return None, left, visits
         if (given == own).all():
             return (self.routing, order), left, visits
         new = sl.copy()
-        new[at, lid] = np.where(given == own, new[at, lid], self.level[given])
+        new[at, lid] = np.where(given == own, new[at, lid], self.sl_of_vl[given])
         return (replace(self.routing, sl=new, vls_needed=self.routing.vls), order), left, visits
 
-    def groups(self, at: npt.NDArray[np.int32], lid: npt.NDArray[np.int32], start: npt.NDArray[np.uint8]) -> Groups:
+    def groups(self, at: npt.NDArray[np.int32], lid: npt.NDArray[np.int32], start: npt.NDArray[np.uint8]) -> PathGroups:
         """Return a group for each path; if replies count, with the paths from its LID's switch back to its source."""
         if self.certificate.strength == "forward":
-            return Groups(np.arange(len(at) + 1, dtype=np.int32), at, lid, start)
+            return PathGroups(np.arange(len(at) + 1, dtype=np.int32), at, lid, start)
         lid_switch = self.fabric.lids.switch
         first, members = grouped(lid_switch, self.fabric.switches)
         size = 1 + first[at + 1] - first[at]
         end = np.cumsum(size)
         begin = end - size
-        source, place = np.repeat(lid_switch[lid], size), np.arange(len(at) and end[-1]) - np.repeat(begin, size)
-        to = members[np.maximum(np.repeat(first[at], size) + place - 1, 0)]
+        source, position = np.repeat(lid_switch[lid], size), np.arange(len(at) and end[-1]) - np.repeat(begin, size)
+        to = members[np.maximum(np.repeat(first[at], size) + position - 1, 0)]
         source[begin], to[begin] = at, lid
-        return Groups(np.append(0, end).astype(np.int32), source, to, start)
+        return PathGroups(np.append(0, end).astype(np.int32), source, to, start)
 
     def dependencies(self, sl: npt.NDArray[np.uint8], without: npt.NDArray[np.bool_]) -> AcyclicCdg | None:
         """Return the dependencies of all other paths; None if no SL is free to mark the excluded paths."""

@@ -73,11 +73,11 @@ def translate_tables(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Tr
     earlier = reindex(reindex(routing.lft, column, 1, NO_PORT), row, 0, NO_PORT)
     valid = earlier.copy()
     _drop_lost_channels(valid, row, old_fabric, fabric)
-    same_place, none_new = _drop_moved_lids(valid, row, column, old_fabric, fabric)
+    same_position, none_new = _drop_moved_lids(valid, row, column, old_fabric, fabric)
     if fabric.component.max(initial=0) > 0:
-        _drop_apart(valid, fabric, np.arange(len(fabric.lids)))
+        _invalidate_unreachable(valid, fabric, np.arange(len(fabric.lids)))
     broken = 0 if valid is earlier else int(np.count_nonzero(earlier != valid))
-    same = _is_identity(row, old_fabric.switches) and _is_identity(column, len(old_fabric.lids)) and same_place
+    same = _is_identity(row, old_fabric.switches) and _is_identity(column, len(old_fabric.lids)) and same_position
     sls = _sls(routing, old_fabric, fabric, row, column)
     moved = replace(routing, lft=valid, sl=sls, sl2vl=take_sl2vl(routing, fabric, row))
     moved.check_shapes(fabric)
@@ -131,12 +131,12 @@ def invalidate_lost_entries(
     count = _drop_lost_channels(valid, np.arange(fabric.switches, dtype=np.int32), old_fabric, fabric)
     if fabric.component.max(initial=0) > 0:
         had = np.count_nonzero(valid != NO_PORT)
-        _drop_apart(valid, fabric, lid)
+        _invalidate_unreachable(valid, fabric, lid)
         count += int(had - np.count_nonzero(valid != NO_PORT))
     return count
 
 
-def _drop_apart(valid: npt.NDArray[np.uint8], fabric: Fabric, lid: npt.NDArray[np.intp]) -> None:
+def _invalidate_unreachable(valid: npt.NDArray[np.uint8], fabric: Fabric, lid: npt.NDArray[np.intp]) -> None:
     """Set entries towards LIDs in other parts of a split fabric to 255."""
     parts, target = fabric.component, fabric.lids.switch[lid]
     valid[(parts[:, None] != parts[target]) & (target >= 0)] = NO_PORT
@@ -215,11 +215,11 @@ def _drop_moved_lids(
     at = np.flatnonzero(was >= 0)
     to_now = np.full(old_fabric.switches + 1, -1, np.int32)
     to_now[row[row >= 0]] = np.flatnonzero(row >= 0)
-    place = to_now[was]
-    valid[:, (place != now.switch) | (now.switch < 0)] = NO_PORT
-    other_port = at[(place[at] >= 0) & (place[at] == now.switch[at]) & (port[at] != now.port[at])]
-    valid[place[other_port], other_port] = NO_PORT
-    same, here = (place == now.switch) & (port == now.port), now.switch >= 0
+    position = to_now[was]
+    valid[:, (position != now.switch) | (now.switch < 0)] = NO_PORT
+    other_port = at[(position[at] >= 0) & (position[at] == now.switch[at]) & (port[at] != now.port[at])]
+    valid[position[other_port], other_port] = NO_PORT
+    same, here = (position == now.switch) & (port == now.port), now.switch >= 0
     return bool(same.all()), bool(same[here].all())
 
 

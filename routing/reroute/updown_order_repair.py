@@ -30,48 +30,48 @@ def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCd
     -----
     Cost: a pass over the channels; for an orphan root a pass over all CDG edges for each switch tried, at most 32.
     """
-    if dependencies.position is None or not len(orphan_roots(frame.ground, dependencies.position)):
+    if dependencies.position is None or not len(orphan_roots(frame.repair_fabric, dependencies.position)):
         return dependencies
     kept = dependencies.among(frame.channel)
     position: npt.NDArray[np.int32] | None = dependencies.position
-    while position is not None and len(tops := orphan_roots(frame.ground, position)):
-        joined = _attach_via_neighbour(frame.ground, position, kept, int(tops[0]), len(tops))
-        position = joined if joined is not None else _attach_via_child(frame.ground, position, kept, len(tops))
+    while position is not None and len(tops := orphan_roots(frame.repair_fabric, position)):
+        joined = _attach_via_neighbour(frame.repair_fabric, position, kept, int(tops[0]), len(tops))
+        position = joined if joined is not None else _attach_via_child(frame.repair_fabric, position, kept, len(tops))
     if position is None:
         return None
     return dependencies.along(position, dependencies if dependencies.follows_switches(position) else kept)
 
 
-def orphan_roots(ground: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
+def orphan_roots(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
     """Return the switches without an upward link that are not the root of their part, in the order."""
-    channels = ground.channels
-    up = (ground.alive != 0) & (position[channels.dst] < position[channels.src])
-    is_top = ground.part >= 0
+    channels = repair_fabric.channels
+    up = (repair_fabric.alive != 0) & (position[channels.dst] < position[channels.src])
+    is_top = repair_fabric.part >= 0
     is_top[channels.src[up]] = False
     tops = np.flatnonzero(is_top)
     tops = tops[np.argsort(position[tops])]
-    return np.delete(tops, np.unique(ground.part[tops], return_index=True)[1])
+    return np.delete(tops, np.unique(repair_fabric.part[tops], return_index=True)[1])
 
 
 def _attach_via_neighbour(
-    ground: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, top: int, tops: int
+    repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, top: int, tops: int
 ) -> npt.NDArray[np.int32] | None:
     """Return the order with a neighbour that has another upward path before an orphan root; None if none is valid."""
-    near = _neighbours(ground, top)
-    joining = near[~cut_off(ground, position)[near]]
+    near = _neighbours(repair_fabric, top)
+    joining = near[~cut_off(repair_fabric, position)[near]]
     for x in joining[np.argsort(-position[joining])][:MOST_TRIALS].tolist():
-        moved = _moved(position, top, x, near[near != x])
-        if _is_better(ground, moved, kept, tops):
+        moved = _moved_within_order(position, top, x, near[near != x])
+        if _is_better(repair_fabric, moved, kept, tops):
             return moved
     return None
 
 
 def _attach_via_child(
-    ground: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int
+    repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int
 ) -> npt.NDArray[np.int32] | None:
     """Return the order with all cut-off switches right after a switch below them; None if no such order is valid."""
-    channels, is_cut_off = ground.channels, cut_off(ground, position)
-    alive = ground.alive != 0
+    channels, is_cut_off = repair_fabric.channels, cut_off(repair_fabric, position)
+    alive = repair_fabric.alive != 0
     into = np.flatnonzero(alive & is_cut_off[channels.src] & ~is_cut_off[channels.dst])
     # The earliest position that a switch may take: right after the last switch above it.
     above = np.full(len(position), -1, np.int32)
@@ -80,19 +80,19 @@ def _attach_via_child(
     into = into[np.lexsort((position[channels.src[into]], above[channels.dst[into]]))]
     gates = into[np.sort(np.unique(channels.dst[into], return_index=True)[1])]
     for x, gate in zip(channels.src[gates][:MOST_TRIALS].tolist(), channels.dst[gates].tolist(), strict=False):
-        moved = _move_after(position, gate, above, _inverted(ground, position, is_cut_off, x))
-        if _is_better(ground, moved, kept, tops):
+        moved = _move_after(position, gate, above, _inverted(repair_fabric, position, is_cut_off, x))
+        if _is_better(repair_fabric, moved, kept, tops):
             return moved
     return None
 
 
-def cut_off(ground: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+def cut_off(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Return bool[S], whether a switch has no path of upward links to the root of its part."""
-    channels = ground.channels
-    up = np.flatnonzero((ground.alive != 0) & (position[channels.dst] < position[channels.src]))
-    there = ground.part < 0
-    for part in np.unique(ground.part[ground.part >= 0]):
-        members = np.flatnonzero(ground.part == part)
+    channels = repair_fabric.channels
+    up = np.flatnonzero((repair_fabric.alive != 0) & (position[channels.dst] < position[channels.src]))
+    there = repair_fabric.part < 0
+    for part in np.unique(repair_fabric.part[repair_fabric.part >= 0]):
+        members = np.flatnonzero(repair_fabric.part == part)
         there[members[position[members].argmin()]] = True
     while len(more := np.flatnonzero(there[channels.dst[up]] & ~there[channels.src[up]])):
         there[channels.src[up[more]]] = True
@@ -100,12 +100,12 @@ def cut_off(ground: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArra
 
 
 def _inverted(
-    ground: RepairFabric, position: npt.NDArray[np.int32], is_cut_off: npt.NDArray[np.bool_], x: int
+    repair_fabric: RepairFabric, position: npt.NDArray[np.int32], is_cut_off: npt.NDArray[np.bool_], x: int
 ) -> npt.NDArray[np.intp]:
     """Return the cut-off switches in a new order: ``x``, the switches from ``x`` up to an orphan root, the rest."""
     path = [x]
     while True:
-        near = _neighbours(ground, path[-1])
+        near = _neighbours(repair_fabric, path[-1])
         higher = near[is_cut_off[near] & (position[near] < position[path[-1]])]
         if not len(higher):
             break
@@ -126,17 +126,19 @@ def _move_after(
     return _order_of(key)
 
 
-def _is_better(ground: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int) -> bool:
+def _is_better(repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int) -> bool:
     """Return whether an order has fewer orphan roots, and no dependency in use goes down, then up."""
-    return len(orphan_roots(ground, position)) < tops and kept.follows_switches(position)
+    return len(orphan_roots(repair_fabric, position)) < tops and kept.follows_switches(position)
 
 
-def _neighbours(ground: RepairFabric, s: int) -> npt.NDArray[np.int32]:
-    first, last = ground.channels.first[s], ground.channels.first[s + 1]
-    return np.unique(ground.channels.dst[first:last][ground.alive[first:last] != 0])
+def _neighbours(repair_fabric: RepairFabric, s: int) -> npt.NDArray[np.int32]:
+    first, last = repair_fabric.channels.first[s], repair_fabric.channels.first[s + 1]
+    return np.unique(repair_fabric.channels.dst[first:last][repair_fabric.alive[first:last] != 0])
 
 
-def _moved(position: npt.NDArray[np.int32], top: int, x: int, others: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def _moved_within_order(
+    position: npt.NDArray[np.int32], top: int, x: int, others: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
     """Return the order with ``x`` right before an orphan root, and both as late as its other neighbours allow."""
     key = position.astype(np.float64)
     key[top] = position[others].min(initial=len(position)) - 0.25

@@ -17,7 +17,7 @@ from routing.reroute.flow import flow_towards
 from routing.reroute.statistics import RerouteStatistics
 from routing.tables import Routing
 
-How = Literal["unchanged", "baseline", "repaired", "rebalanced", "fresh"]
+RerouteMethod = Literal["unchanged", "baseline", "repaired", "rebalanced", "fresh"]
 """How tables were found: unchanged, the baseline, single entries repaired, moved for balance, routed from scratch."""
 
 
@@ -71,7 +71,7 @@ class Rerouted:
     tables: VerifiedTables
     broken: int
     changed: int
-    how: How
+    how: RerouteMethod
     reason: str
     statistics: RerouteStatistics = field(default_factory=RerouteStatistics)
     kept: float | None = None

@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.deadlock.proof import Proof, prove
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.publish import Shortfall, VerifiedTables, admit, as_before, promised, weaker
 from routing.reroute.context import RerouteContext
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.prove_changes import prove_changes
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.columns import Progress
-from routing.reroute.values import How, Rerouted
+from routing.reroute.values import Rerouted, RerouteMethod
 from routing.tables import Provenance, Routing
 
-_REASONS: Mapping[How, str] = {
+_REASONS: Mapping[RerouteMethod, str] = {
     "unchanged": "every entry is valid",
     "baseline": "entries of the baseline tables are valid again",
     "repaired": "single entries were replaced",
@@ -27,7 +27,7 @@ _REASONS: Mapping[How, str] = {
 }
 
 
-def verify(context: RerouteContext, progress: Progress, how: How, kept: float | None) -> Candidate | Refusal:
+def verify(context: RerouteContext, progress: Progress, how: RerouteMethod, kept: float | None) -> Candidate | Refusal:
     """Prove repaired tables; refuse them if they are weaker than the previous ones."""
     certificate, precomputed = context.request.before.proof.certificate, context.precomputed
     order, same_order = None, False
@@ -37,7 +37,7 @@ def verify(context: RerouteContext, progress: Progress, how: How, kept: float | 
             known is not None and precomputed.ordered and np.array_equal(known.order, progress.dependencies.order)
         )
         order = progress.dependencies.order[:, progress.numbering.channel]
-    routing, proof, statistics = _proven(context, progress.tables, order, progress.statistics, turns_climb=same_order)
+    routing, proof, statistics = _proven(context, progress.tables, order, progress.statistics, increasing=same_order)
     demand = promised(context.request.engine)
     if progress.certificate is not None and certificate is not None:
         demand = as_before(certificate)
@@ -74,21 +74,21 @@ def _proven(
     order: npt.NDArray[np.int32] | None,
     statistics: RerouteStatistics,
     *,
-    turns_climb: bool = False,
+    increasing: bool = False,
 ) -> tuple[Routing, Proof, RerouteStatistics]:
     """Prove the tables, where possible by a topological order (int32[V, C]) of the changed paths only."""
     request, routing, proof = context.request, replace(tables, provenance=_provenance(context)), None
     if order is not None:
-        proof = prove_changes(
-            request.fabric, routing, request.before, request.translated, order, turns_climb=turns_climb
-        )
+        proof = prove_changes(request.fabric, routing, request.before, request.translated, order, increasing=increasing)
         statistics = replace(statistics, proven_by_changes=proof is not None)
     if proof is None:
         proof = prove(request.fabric, routing, threads=request.options.threads)
     return routing, proof, statistics
 
 
-def _result(context: RerouteContext, tables: VerifiedTables, how: How, statistics: RerouteStatistics) -> Rerouted:
+def _result(
+    context: RerouteContext, tables: VerifiedTables, how: RerouteMethod, statistics: RerouteStatistics
+) -> Rerouted:
     """Return the result of the re-route."""
     translated = context.request.translated
     changed = int(np.count_nonzero(tables.routing.lft != translated.earlier))
@@ -96,7 +96,7 @@ def _result(context: RerouteContext, tables: VerifiedTables, how: How, statistic
     return Rerouted(tables, translated.broken, changed, how, reason, statistics)
 
 
-def _reason(context: RerouteContext, how: How, proof: Proof, statistics: RerouteStatistics) -> str:
+def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistics: RerouteStatistics) -> str:
     """Return how the tables were found, in one line."""
     before, cut_off = context.request.before.proof, how == "unchanged" and context.request.translated.broken > 0
     took = ["entries towards cut-off devices were removed, all others are valid" if cut_off else _REASONS[how]]
@@ -104,7 +104,7 @@ def _reason(context: RerouteContext, how: How, proof: Proof, statistics: Reroute
         took.append("the fewest possible changes")
     if statistics.changed_sls:
         by_source = ", by source now" if statistics.sls_by_source else ""
-        took.append(f"{number_of(statistics.changed_sls, 'SL')} changed{by_source}")
+        took.append(f"{count_noun(statistics.changed_sls, 'SL')} changed{by_source}")
     if statistics.traces:
         took.append("some LIDs fit only beside the dependencies still in use")
     return "; ".join([*took, *weaker(proof, before)])

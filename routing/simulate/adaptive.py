@@ -17,11 +17,11 @@ import numpy.typing as npt
 from routing._kernels.adaptive import CHANNEL_COUNTERS, AdaptiveArrays, AdaptiveHandle
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError
-from routing.simulate.bounds import LONGEST, whole
-from routing.simulate.clock import Clock
-from routing.simulate.escape import FAR, check_escape, entering
+from routing.simulate.bounds import LONGEST, is_int_in
+from routing.simulate.escape import FAR, check_escape, injection_points
 from routing.simulate.network import Network, data_vls
 from routing.simulate.options import MOST_SEED, Arbitration
+from routing.simulate.simulation_base import SimulationBase
 from routing.simulate.traffic import Process, Traffic, traffic_arrays
 
 
@@ -91,7 +91,7 @@ def _shortest(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.i
     Returns
     -------
     first
-        int32[S^2 + 1]: first place in ``channel`` of each pair of switches.
+        int32[S^2 + 1]: first position in ``channel`` of each pair of switches.
     channel
         int32[...]: channels that leave the switch on a shortest path to the last switch.
     """
@@ -108,12 +108,12 @@ def _shortest(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.i
 def _lid_channels(network: Network) -> npt.NDArray[np.int32]:
     """Return int32[L]: the channel from the last switch to the owner of each LID, or -1."""
     arrays, fabric = network.arrays, network.fabric
-    place = {at: c for c, at in enumerate(zip(arrays.src.tolist(), arrays.src_port.tolist(), strict=True))}
+    position = {at: c for c, at in enumerate(zip(arrays.src.tolist(), arrays.src_port.tolist(), strict=True))}
     found = np.full(len(fabric.lids), -1, np.int32)
     for lid in np.flatnonzero((fabric.lids.endport >= 0) & (arrays.lid_switch >= 0)).tolist():
         endport = int(fabric.lids.endport[lid])
         near = fabric.switches + int(fabric.endport_terminal[endport]), int(fabric.endport_port[endport])
-        found[lid] = arrays.reverse[place[near]]
+        found[lid] = arrays.reverse[position[near]]
     return found
 
 
@@ -144,20 +144,20 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         A value is out of range, or the escape paths are invalid (:func:`routing.simulate.escape.check_escape`).
     """
     for name in ("detect", "repeat", "lasts", "hold", "sample", "step"):
-        if not whole(getattr(adaptive, name), 1, LONGEST):
+        if not is_int_in(getattr(adaptive, name), 1, LONGEST):
             raise OptionError(f"{name} is {getattr(adaptive, name)!r} ticks", remedy="use 1 to 2^58")
     if not isinstance(adaptive.scheme, Scheme):
         raise OptionError(f"{adaptive.scheme!r} is no scheme", remedy="use a Scheme")
     in_order = adaptive.arbitration in (Arbitration.ROUND_ROBIN, Arbitration.ARRIVAL)
-    if not in_order or not whole(adaptive.seed, 0, MOST_SEED):
+    if not in_order or not is_int_in(adaptive.seed, 0, MOST_SEED):
         raise OptionError("adaptive routing serves inputs in turn or by arrival, with a seed from 0 on")
-    if not whole(adaptive.ca_vls, 1, network.vls):
+    if not is_int_in(adaptive.ca_vls, 1, network.vls):
         raise OptionError(f"CAs cannot send on {adaptive.ca_vls} VLs of {network.vls}")
     count = adaptive_vls_of(network, adaptive)
     if adaptive.scheme is Scheme.ESCAPE:
         check_escape(network, count, stay=adaptive.stay)
-    enter_sl, enter_port = entering(network)
-    first, ways = _shortest(network)
+    enter_sl, enter_port = injection_points(network)
+    first, paths = _shortest(network)
     return AdaptiveArrays(
         scheme=int(adaptive.scheme),
         adaptive_vls=count,
@@ -174,7 +174,7 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         enter_sl=enter_sl,
         enter_port=enter_port,
         way_first=first,
-        way=ways,
+        way=paths,
         lid_channel=_lid_channels(network),
     )
 
@@ -207,7 +207,7 @@ class AdaptiveCounters:
     saved: npt.NDArray[np.int64]
 
 
-class AdaptiveSimulation(Clock):
+class AdaptiveSimulation(SimulationBase):
     """A simulation with adaptive routing, made by :func:`simulate_adaptive`.
 
     Attributes
@@ -241,21 +241,21 @@ class AdaptiveSimulation(Clock):
         rows = self._handle.channels()
         return AdaptiveCounters(*(rows[:, n] for n in range(len(CHANNEL_COUNTERS))))
 
-    def lanes(self) -> npt.NDArray[np.int64]:
-        """Return the blocks of every VC: int64[N, V, 5], columns ``routing._kernels.adaptive.LANE_FIELDS``."""
-        return self._handle.lanes()
+    def virtual_channels(self) -> npt.NDArray[np.int64]:
+        """Return the blocks of every VC: int64[N, V, 5], columns ``routing._kernels.adaptive.VC_FIELDS``."""
+        return self._handle.virtual_channels()
 
     def flows(self) -> npt.NDArray[np.int64]:
         """Return the counters of all flows: int64[F, 8], columns ``routing._kernels.adaptive.FLOW_FIELDS``."""
         return self._handle.flows()
 
-    def waits(self) -> WaitFor:
+    def wait_graph(self) -> WaitFor:
         """Return the present wait-for graph: vertex channel x V + VL is a queue, spare buffers of switches follow.
 
         A queue waits for all VCs that its first packet may take.  Under schemes TOKEN and BUBBLE a knot is temporary;
         under the other schemes it is a permanent deadlock.
         """
-        waiter, awaited, moves = self._handle.waits()
+        waiter, awaited, moves = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(moves), can_move=moves)
 
 

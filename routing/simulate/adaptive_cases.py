@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from routing.simulate.adaptive import Adaptive, AdaptiveSimulation, Scheme, simulate_adaptive
-from routing.simulate.ground import fabric_of, routing_of
+from routing.simulate.case_output import CaseOutput, tables_stated
 from routing.simulate.network import BLOCK, Network, build_network, data_vls
-from routing.simulate.played import Played, tables_stated
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
-from routing.simulate.setting import (
+from routing.simulate.scenario_fabric import scenario_fabric, scenario_routing
+from routing.simulate.scenario_setup import (
     ARBITRATIONS,
     UNTIL,
     flows_of,
@@ -54,8 +54,8 @@ def adaptive_of(scenario: Scenario, case: Case, scheme: Scheme) -> Adaptive:
 
 def _network(scenario: Scenario, case: Case) -> Network:
     """Build the network of a case, by default with one VL more than its tables use."""
-    fabric = fabric_of(scenario)
-    routing = routing_of(scenario, case, fabric, flows_of(scenario, case))
+    fabric = scenario_fabric(scenario)
+    routing = scenario_routing(scenario, case, fabric, flows_of(scenario, case))
     vls = case.table["adaptive"].get("vls", data_vls(routing) + 1)
     if not data_vls(routing) <= vls <= 15:
         raise scenario.error(
@@ -81,7 +81,7 @@ def _accepted(simulation: AdaptiveSimulation | Simulation, start: int, until: in
     return got / BLOCK / (until - start) / simulation.network.fabric.endports
 
 
-def play_adaptive(scenario: Scenario, case: Case) -> Played:
+def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
     """Run every scheme at every load.
 
     Figures: ``accepted``, throughput by scheme at the last load; ``curves``, throughput by scheme and load; ``peak``,
@@ -105,7 +105,7 @@ def play_adaptive(scenario: Scenario, case: Case) -> Played:
         for name, scheme in schemes.items():
             simulation = _simulation(scenario, case, network, traffic, scheme)
             curves[name][f"{load:g}"] = round(_accepted(simulation, start, until), 4)
-            if scheme in (None, Scheme.NONE, Scheme.ESCAPE) and simulation.waits().deadlocks:
+            if scheme in (None, Scheme.NONE, Scheme.ESCAPE) and simulation.wait_graph().deadlocks:
                 deadlocked.add(name)
     accepted = {name: list(curve.values())[-1] for name, curve in curves.items()}
     found: dict[str, Any] = {
@@ -128,7 +128,7 @@ def play_adaptive(scenario: Scenario, case: Case) -> Played:
         **tables_stated(network.routing),
         **window_stated(scenario, case),
     }
-    return Played(found, stated)
+    return CaseOutput(found, stated)
 
 
 def _simulation(

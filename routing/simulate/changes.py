@@ -12,22 +12,22 @@ import numpy.typing as npt
 from routing.deadlock.double_scheme import double_scheme
 from routing.endports import endport_names
 from routing.errors import ParseError
-from routing.simulate.ground import fabric_of, routing_of
-from routing.simulate.keys import made_by
+from routing.simulate.handmade import lids_of
 from routing.simulate.link_faults import Do, link_actions, with_room
 from routing.simulate.network import Network, build_network
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
-from routing.simulate.setting import (
+from routing.simulate.scenario_fabric import scenario_fabric, scenario_routing
+from routing.simulate.scenario_schema import made_by
+from routing.simulate.scenario_setup import (
+    build_network_for,
     flows_of,
-    network_of,
+    measurement_window,
     packet_ticks,
-    span_of,
     timing_of,
     traffic_of,
 )
 from routing.simulate.traffic import FOREVER, Flow, Traffic
-from routing.simulate.ways import lids_of
 from routing.tables import Routing
 
 FlowTables = Sequence[Mapping[str, Any]]
@@ -83,7 +83,7 @@ class _Part(NamedTuple):
     periods: tuple[tuple[int, int], ...]
 
 
-def both_ways(flows: FlowTables) -> dict[str, list[FlowTables]]:
+def both_directions(flows: FlowTables) -> dict[str, list[FlowTables]]:
     """Return the flows on their old paths (``old``), on their new paths (``new``), and both lists (``both``)."""
     new = [dict(flow, way=flow.get("then", flow.get("way"))) if "way" in flow else flow for flow in flows]
     return {"old": [flows], "new": [new], "both": [flows, new]}
@@ -103,7 +103,7 @@ def plan_of(scenario: Scenario, case: Case) -> Plan:
         raise scenario.error(f"case {case.name!r} has a change and a fault", *case.where, remedy="make two cases of it")
     if "change" in case.table:
         return _Change(scenario, case, flows).plan(names)
-    network, traffic = network_of(scenario, case)
+    network, traffic = build_network_for(scenario, case)
     if scenario.tables["traffic"]:
         names_of = endport_names(network.fabric)
         names = [names_of[flow.source] for flow in traffic.flows]
@@ -131,17 +131,17 @@ class _Change:
             raise scenario.error(f"case {case.name!r} changes tables, so every flow needs a way", *case.where, "change")
         made = made_by(scenario.tables["routing"], case.table)
         if made is not None:
-            told = {"engine": "the engine", "rule": "the rule", "tables": "files"}[made]
+            message = {"engine": "the engine", "rule": "the rule", "tables": "files"}[made]
             raise scenario.error(
-                f"case {case.name!r} changes tables from way to then, and they are those of {told}",
+                f"case {case.name!r} changes tables from way to then, and they are those of {message}",
                 *case.where,
                 "change",
                 remedy=f"leave {made} out",
             )
-        self._fabric = fabric_of(scenario)
-        chosen = both_ways(flows)
-        self._old = routing_of(scenario, case, self._fabric, flows)
-        self._new = routing_of(scenario, case, self._fabric, chosen["new"][0])
+        self._fabric = scenario_fabric(scenario)
+        chosen = both_directions(flows)
+        self._old = scenario_routing(scenario, case, self._fabric, flows)
+        self._new = scenario_routing(scenario, case, self._fabric, chosen["new"][0])
         table, packet = case.table["change"], packet_ticks(scenario)
         self._at = round(float(table["at"]) * packet)
         self._every = round(float(table.get("every", 0)) * packet)
@@ -157,7 +157,7 @@ class _Change:
         plan = self._how(tuple(names))
         if np.array_equal(self._old.lft, self._new.lft):
             raise self._error("changes tables, and they stay as they are", remedy="give a flow another way with then")
-        _, end = span_of(self._scenario, self._case)
+        _, end = measurement_window(self._scenario, self._case)
         if plan.actions[-1].tick >= end:
             packet = packet_ticks(self._scenario)
             raise self._error(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from routing.names import escaped
+from routing.names import escape_control
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#555555", "#bb7733")
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, GAP = 760, 190, 56, 190, 50, 46
@@ -19,7 +19,7 @@ Lines = Mapping[str, npt.NDArray[np.float64]]
 
 def _text(text: str) -> str:
     """Return a text with control characters and SVG markup escaped."""
-    return html.escape(escaped(text))
+    return html.escape(escape_control(text))
 
 
 def _ticks(most: float) -> list[float]:

@@ -13,7 +13,7 @@ from routing.tables import Provenance, Routing
 MOST_DIMENSIONS = 4
 
 
-def _places(fabric: Fabric) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
+def _coordinates(fabric: Fabric) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
     """Parse the coordinates of all switches from their names.
 
     Returns
@@ -24,13 +24,13 @@ def _places(fabric: Fabric) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
         Number of switches along each dimension.
     """
     names = [re.fullmatch(r"sw(\d+(?:\.\d+)*)", name) for name in fabric.switch_name]
-    places = [tuple(map(int, found[1].split("."))) for found in names if found]
-    sizes = tuple(1 + max(column) for column in zip(*places, strict=True)) if places else ()
-    if len(places) < len(names) or len(set(map(len, places))) != 1 or len(set(places)) != int(np.prod(sizes)):
+    positions = [tuple(map(int, found[1].split("."))) for found in names if found]
+    sizes = tuple(1 + max(column) for column in zip(*positions, strict=True)) if positions else ()
+    if len(positions) < len(names) or len(set(map(len, positions))) != 1 or len(set(positions)) != int(np.prod(sizes)):
         raise OptionError("dimension order is for tori", remedy="use the generator's, or an engine")
     if len(sizes) > MOST_DIMENSIONS:
         raise OptionError(f"a torus of {len(sizes)} dimensions needs more SLs than there are")
-    return places, sizes
+    return positions, sizes
 
 
 def dimension_order(fabric: Fabric) -> Routing:
@@ -50,15 +50,15 @@ def dimension_order(fabric: Fabric) -> Routing:
     Dally and Seitz, Deadlock-free message routing in multiprocessor interconnection networks (1987).
     Cost: O(S L) steps of Python.
     """
-    (places, sizes), channels, lids = _places(fabric), fabric.channels, fabric.lids
-    row = {place: switch for switch, place in enumerate(places)}
+    (positions, sizes), channels, lids = _coordinates(fabric), fabric.channels, fabric.lids
+    row = {position: switch for switch, position in enumerate(positions)}
     port: dict[tuple[int, int], int] = {}
     for near, far, number in zip(channels.src.tolist(), channels.dst.tolist(), channels.port.tolist(), strict=True):
         port.setdefault((near, far), number)
 
     def port_to(switch: int, dim: int, step: int) -> int:
-        place = places[switch]
-        there = (*place[:dim], (place[dim] + step) % sizes[dim], *place[dim + 1 :])
+        position = positions[switch]
+        there = (*position[:dim], (position[dim] + step) % sizes[dim], *position[dim + 1 :])
         if (switch, row[there]) not in port:
             raise OptionError(f"{fabric.labels[switch]} has no cable to {fabric.labels[row[there]]}")
         return port[switch, row[there]]
@@ -66,15 +66,15 @@ def dimension_order(fabric: Fabric) -> Routing:
     shape, ports = (fabric.switches, len(lids)), 1 + int(fabric.switch_ports.max(initial=0))
     lft, sl = np.full(shape, NO_PORT, np.uint8), np.zeros(shape, np.uint8)
     sl2vl = np.zeros((fabric.switches, ports, ports, 16), np.uint8)
-    for switch, place in enumerate(places):
+    for switch, position in enumerate(positions):
         for dim, size in enumerate(sizes):
             for step in (1, -1) if size > 1 else ():
                 sl2vl[switch, :, port_to(switch, dim, step)] = (np.arange(16) >> dim) & 1
         for lid in np.flatnonzero(lids.switch >= 0).tolist():
-            goal = places[int(lids.switch[lid])]
-            ahead = [(b - a) % size for a, b, size in zip(place, goal, sizes, strict=True)]
+            goal = positions[int(lids.switch[lid])]
+            ahead = [(b - a) % size for a, b, size in zip(position, goal, sizes, strict=True)]
             steps = [0 if not d else 1 if d <= size // 2 else -1 for d, size in zip(ahead, sizes, strict=True)]
-            sl[switch, lid] = sum(((goal[d] - place[d]) * steps[d] < 0) << d for d in range(len(sizes)))
+            sl[switch, lid] = sum(((goal[d] - position[d]) * steps[d] < 0) << d for d in range(len(sizes)))
             first = next((d for d, step in enumerate(steps) if step), None)
             lft[switch, lid] = lids.port[lid] if first is None else port_to(switch, first, steps[first])
     return Routing(lft, sl, sl2vl, 2, 2, Provenance("dimension-order"))

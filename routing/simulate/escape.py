@@ -15,7 +15,7 @@ FAR = 255
 """Distance between switches without a path."""
 
 
-def entering(network: Network) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+def injection_points(network: Network) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Return the SLs and in-ports of packets that enter the escape VLs at each switch.
 
     They are those of a CA of the switch.  A switch without CAs has the SLs of its own LID, and in-port 0.
@@ -65,7 +65,7 @@ def check_escape(network: Network, adaptive_vls: int, *, stay: bool) -> None:
     so every dependency starts at the one VC that holds the packet.
     """
     arrays, fabric = network.arrays, network.fabric
-    enter_sl, enter_port = entering(network)
+    enter_sl, enter_port = injection_points(network)
     lids = np.flatnonzero((fabric.lids.endport >= 0) & (arrays.lid_switch >= 0))
     at, lid = (grid.ravel() for grid in np.meshgrid(np.arange(fabric.switches), lids, indexing="ij"))
     step = _Step(
@@ -77,8 +77,8 @@ def check_escape(network: Network, adaptive_vls: int, *, stay: bool) -> None:
         step = step.of((hops > 0) & (hops < FAR))
         if not len(step.at):
             break
-        before, step = step.lane, _next_step(network, step, adaptive_vls, stay=stay)
-        pairs = np.unique(before[before >= 0] * number + step.lane[before >= 0])
+        before, step = step.vc, _next_step(network, step, adaptive_vls, stay=stay)
+        pairs = np.unique(before[before >= 0] * number + step.vc[before >= 0])
         waits.append(np.stack(np.divmod(pairs, number), axis=1))
     if len(step.at):
         raise OptionError("escape paths form a forwarding loop", remedy="use tables that deliver")
@@ -97,17 +97,17 @@ class _Step(NamedTuple):
     ----------
     at, lid
         Present switch and destination LID.
-    in_port, level
+    in_port, sl
         In-port at the switch, and SL.
-    lane
+    vc
         VC (channel x V + VL) by which the packet arrived, or -1.
     """
 
     at: npt.NDArray[np.int64]
     lid: npt.NDArray[np.int64]
     in_port: npt.NDArray[np.int64]
-    level: npt.NDArray[np.int64]
-    lane: npt.NDArray[np.int64]
+    sl: npt.NDArray[np.int64]
+    vc: npt.NDArray[np.int64]
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> _Step:
         """Return the positions of a subset of the packets; ``chosen`` is bool[n]."""
@@ -132,10 +132,10 @@ def _next_step(network: Network, step: _Step, adaptive_vls: int, *, stay: bool) 
             remedy="let packets stay on the escape VLs, or take shortest ways",
         )
     flat = arrays.sl2vl.ndim == 1
-    vl = arrays.sl2vl[step.level] if flat else arrays.sl2vl[step.at, step.in_port, port, step.level]
+    vl = arrays.sl2vl[step.sl] if flat else arrays.sl2vl[step.at, step.in_port, port, step.sl]
     dropped = np.flatnonzero(vl >= network.vls - adaptive_vls)
     if len(dropped):
         switch, lid = fabric.labels[int(step.at[dropped[0]])], int(step.lid[dropped[0]])
-        told = f"an escape way to LID {lid} ends at {switch}, by a VL that is none"
-        raise OptionError(told, remedy="use whole tables")
-    return _Step(to, step.lid, arrays.dst_port[out].astype(np.int64), step.level, out * network.vls + adaptive_vls + vl)
+        message = f"an escape way to LID {lid} ends at {switch}, by a VL that is none"
+        raise OptionError(message, remedy="use whole tables")
+    return _Step(to, step.lid, arrays.dst_port[out].astype(np.int64), step.sl, out * network.vls + adaptive_vls + vl)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from routing.deadlock.waitfor import WaitFor
-from routing.simulate.played import Played
+from routing.simulate.case_output import CaseOutput
 from routing.simulate.scenario import Case, Scenario
 
 DIRECTIONS = {"E": (1, 0), "W": (-1, 0), "N": (0, 1), "S": (0, -1)}
@@ -18,8 +18,8 @@ TURNS = tuple(a + b for a, b in product(DIRECTIONS, repeat=2) if (a in "EW") != 
 Wait = tuple[str, str]
 
 
-def grid_waits(
-    size: tuple[int, int], turns: tuple[str, ...], *, around: bool, one_way: bool
+def grid_dependencies(
+    size: tuple[int, int], turns: tuple[str, ...], *, around: bool, directed: bool
 ) -> tuple[set[Wait], set[str]]:
     """Compute the channel dependencies of shortest paths on a grid with a set of allowed turns.
 
@@ -32,7 +32,7 @@ def grid_waits(
         path can have two hops in that direction.
     around
         Whether cables connect the ends (a torus).  Along a side of two switches each pair then has two cables.
-    one_way
+    directed
         Whether channels lead east and north only.
 
     Returns
@@ -42,7 +42,7 @@ def grid_waits(
     names
         All channels, each named by its direction and the coordinates of its source.
     """
-    names = {"E": size[0], "N": size[1]} if one_way else {"E": size[0], "W": size[0], "N": size[1], "S": size[1]}
+    names = {"E": size[0], "N": size[1]} if directed else {"E": size[0], "W": size[0], "N": size[1], "S": size[1]}
     to = {
         (way, x, y): (x + DIRECTIONS[way][0], y + DIRECTIONS[way][1])
         for way, x, y in product(names, range(size[0]), range(size[1]))
@@ -51,10 +51,10 @@ def grid_waits(
         to = {start: (x % size[0], y % size[1]) for start, (x, y) in to.items()}
     channels = {start: end for start, end in to.items() if 0 <= end[0] < size[0] and 0 <= end[1] < size[1]}
 
-    def label(way: str, x: int, y: int) -> str:
-        return f"{way}{x}{y}"
+    def label(direction: str, x: int, y: int) -> str:
+        return f"{direction}{x}{y}"
 
-    far = {way: (n - 1 if one_way or not around else n // 2) for way, n in names.items()}
+    far = {way: (n - 1 if directed or not around else n // 2) for way, n in names.items()}
     waits = {
         (label(*start), label(onward, *end))
         for start, end in channels.items()
@@ -81,10 +81,12 @@ def _grid(scenario: Scenario, table: Mapping[str, Any]) -> tuple[set[Wait], set[
     for turn in turns:
         if turn not in TURNS:
             raise scenario.error(f"{turn!r} is no turn", remedy=f"use {', '.join(TURNS)}")
-    return grid_waits((size[0], size[1]), turns, around=table.get("around", False), one_way=table.get("one_way", False))
+    return grid_dependencies(
+        (size[0], size[1]), turns, around=table.get("around", False), directed=table.get("one_way", False)
+    )
 
 
-def play_graph(scenario: Scenario, case: Case) -> Played:
+def run_graph(scenario: Scenario, case: Case) -> CaseOutput:
     """Analyse a wait-for graph that is listed in the case, or that of a grid."""
     table = case.table.get("graph", {})
     pairs, names = _grid(scenario, table) if "grid" in table else (set[Wait](), set[str]())
@@ -101,7 +103,7 @@ def play_graph(scenario: Scenario, case: Case) -> Played:
         len(order),
         can_move=[name in movable for name in order],
     )
-    return Played(describe(waits, order, len(pairs)), {"graph": "grid" if "grid" in table else "waits"})
+    return CaseOutput(describe(waits, order, len(pairs)), {"graph": "grid" if "grid" in table else "waits"})
 
 
 def describe(waits: WaitFor, names: list[str], count: int) -> dict[str, Any]:

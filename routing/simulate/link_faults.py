@@ -14,12 +14,12 @@ from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
 from routing.publish import verify
 from routing.reroute import Published, reroute
-from routing.simulate.ground import cable_between, enough_vls, pair
-from routing.simulate.keys import made_by
 from routing.simulate.network import Network, build_network
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
-from routing.simulate.setting import packet_ticks, span_of
+from routing.simulate.scenario_fabric import cable_between, enough_vls, pair
+from routing.simulate.scenario_schema import made_by
+from routing.simulate.scenario_setup import measurement_window, packet_ticks
 from routing.tables import Routing
 
 Do = Callable[[Simulation], None]
@@ -73,7 +73,7 @@ def _moments(scenario: Scenario, case: Case, fabric: Fabric) -> list[_Moment]:
 
 def _check_within(scenario: Scenario, case: Case, fault: Mapping[str, Any], *where: str | int) -> None:
     """Raise ParseError for a time of a fault that is after the end of the run."""
-    _, end = span_of(scenario, case)
+    _, end = measurement_window(scenario, case)
     packet = packet_ticks(scenario)
     for key in ("at", "until", "reroute"):
         times = fault.get(key, [])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from routing.deadlock.freedom import AVOIDANCES, channels_needed, message_freedom
-from routing.simulate.played import Played
+from routing.deadlock.message_classes import AVOIDANCES, channel_budget, channels_needed
+from routing.simulate.case_output import CaseOutput
 from routing.simulate.scenario import Case, Scenario
 
 
-def play_message_types(scenario: Scenario, case: Case) -> Played:
-    """Divide the channels of a link among message types (:mod:`routing.deadlock.freedom`), by each avoidance method.
+def run_message_types(scenario: Scenario, case: Case) -> CaseOutput:
+    """Divide the channels of a link among message types (:mod:`routing.deadlock.message_classes`), by each avoidance
+    method.
 
     Figures: ``needed``, number of escape channels; ``enough``, whether the link has as many; ``strict`` and ``wide``,
     number of channels that each message type may use (empty if there are not enough); ``channels``, by method, the
@@ -26,6 +27,6 @@ def play_message_types(scenario: Scenario, case: Case) -> Played:
     usable = int(table.get("usable", 1))
     fewest = {how: channels_needed(escape, how, usable) for how in AVOIDANCES}
     enough = channels >= sum(escape)
-    usable_of = {how: list(message_freedom(channels, escape, how).usable) if enough else [] for how in AVOIDANCES}
+    usable_of = {how: list(channel_budget(channels, escape, how).usable) if enough else [] for how in AVOIDANCES}
     found: dict[str, Any] = {"needed": sum(escape), "enough": enough, "channels": fewest} | usable_of
-    return Played(found, {"channels": channels, "types": len(escape)})
+    return CaseOutput(found, {"channels": channels, "types": len(escape)})

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.running import NetworkArrays
+from routing._kernels.simulation_handle import NetworkArrays
 from routing.endports import find_device
 from routing.errors import OptionError, TableError
 from routing.fabric import NO_PORT, Fabric
-from routing.simulate.bounds import real, whole
+from routing.simulate.bounds import is_float_in, is_int_in
 from routing.tables import DATA_VLS, Routing
 
 BLOCK = 64
@@ -51,16 +51,16 @@ class Timing:
 
     def __post_init__(self) -> None:
         most = LONGEST_TICKS - 1
-        block = self.block is None or real(self.block, LEAST_BLOCK, most)
+        block = self.block is None or is_float_in(self.block, LEAST_BLOCK, most)
         for value, what, fits, remedy in (
-            (self.tick, "length of a tick in seconds", real(self.tick, LEAST_TICK, 1), "use 1e-9"),
-            (self.wire, "delay of a cable in ticks", whole(self.wire, 1, most), f"use 1 to {most}"),
-            (self.switch, "delay of a switch in ticks", whole(self.switch, 0, most), f"use 0 to {most}"),
+            (self.tick, "length of a tick in seconds", is_float_in(self.tick, LEAST_TICK, 1), "use 1e-9"),
+            (self.wire, "delay of a cable in ticks", is_int_in(self.wire, 1, most), f"use 1 to {most}"),
+            (self.switch, "delay of a switch in ticks", is_int_in(self.switch, 0, most), f"use 0 to {most}"),
             (self.block, "number of ticks for a block", block, f"use {LEAST_BLOCK:g} to {most}"),
             (
                 self.buffer,
                 "number of blocks of a buffer",
-                whole(self.buffer, 1, MOST_BLOCKS),
+                is_int_in(self.buffer, 1, MOST_BLOCKS),
                 f"use 1 to {MOST_BLOCKS}",
             ),
         ):
@@ -102,14 +102,14 @@ class Network:
         near = f"{labels[arrays.src[channel]]}[{arrays.src_port[channel]}]"
         return f"{near} -> {labels[arrays.dst[channel]]}[{arrays.dst_port[channel]}]"
 
-    def way_name(self, channel: int) -> str:
+    def path_name(self, channel: int) -> str:
         """Return the devices at the ends of a channel, such as ``sw1 > sw2``."""
         near, far = int(self.arrays.src[channel]), int(self.arrays.dst[channel])
         return f"{self.fabric.labels[near]} > {self.fabric.labels[far]}"
 
-    def lane_name(self, lane: int) -> str:
+    def vc_name(self, vc: int) -> str:
         """Return the name of a virtual channel, such as ``sw1[3] -> sw2[4] VL 0``."""
-        return f"{self.channel_name(lane // self.vls)} VL {lane % self.vls}"
+        return f"{self.channel_name(vc // self.vls)} VL {vc % self.vls}"
 
     def channel_between(self, near: str, far: str) -> int:
         """Return the first channel between two devices, given by their names or GUIDs.
@@ -125,7 +125,7 @@ class Network:
             raise OptionError(f"there is no cable between {near} and {far}")
         return int(found[0])
 
-    def lanes_of_way(self, endport: int, lid: int) -> list[int]:
+    def vcs_of_path(self, endport: int, lid: int) -> list[int]:
         """Return the VCs (channel x V + VL) between switches on the path from an end port to a LID by the tables.
 
         Raises
@@ -137,11 +137,11 @@ class Network:
         rows = {1: 0, self.fabric.switches: int(self.fabric.endport_switch[endport])}
         level = int(sl[rows.get(len(sl), int(self.fabric.endport_lid[endport])), lid])
         channel = self.endport_channel(endport)
-        lanes: list[int] = []
+        vcs: list[int] = []
         for _ in range(arrays.switches + 1):
             device, in_port = int(arrays.dst[channel]), int(arrays.dst_port[channel])
             if device >= arrays.switches:
-                return lanes[:-1]
+                return vcs[:-1]
             port = int(arrays.lft[device, lid])
             out = np.flatnonzero((arrays.src == device) & (arrays.src_port == port))
             if not len(out):
@@ -151,7 +151,7 @@ class Network:
             vl = int(arrays.sl2vl[level] if flat else arrays.sl2vl[device, in_port, port, level])
             if vl >= self.vls:
                 break  # The VL does not exist (VL 15 in particular), so the switch drops the packet.
-            lanes.append(channel * self.vls + vl)
+            vcs.append(channel * self.vls + vl)
         raise TableError(f"LID {lid} is not reached from {self.fabric.endport_label[endport]}")
 
     def endport_channel(self, endport: int) -> int:
@@ -175,15 +175,15 @@ def _channels(fabric: Fabric) -> dict[str, npt.NDArray[np.int64]]:
     src, dst = np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
     src_port, dst_port = np.concatenate([ports[:, 0], ports[:, 1]]), np.concatenate([ports[:, 1], ports[:, 0]])
     order = np.lexsort((src_port, src))
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
     link = np.tile(np.arange(fabric.links), 2)
     return {
         "src": src[order],
         "dst": dst[order],
         "src_port": src_port[order],
         "dst_port": dst_port[order],
-        "reverse": np.roll(place, fabric.links)[order],
+        "reverse": np.roll(position, fabric.links)[order],
         "link": link[order],
     }
 
@@ -248,7 +248,7 @@ def build_network(
     """
     routing.check_shapes(fabric)
     count = data_vls(routing) if vls is None else vls
-    if not whole(count, 1, DATA_VLS):
+    if not is_int_in(count, 1, DATA_VLS):
         raise OptionError(f"{count!r} is no number of VLs", remedy=f"use 1 to {DATA_VLS}")
     channels = _channels(fabric)
     number = len(channels["src"])

@@ -10,8 +10,8 @@ import numpy as np
 
 from routing._kernels.simulate import VLARB_WIDTH, OptionArrays
 from routing.errors import OptionError
-from routing.numerals import number_of
-from routing.simulate.bounds import LONGEST, real, whole
+from routing.numerals import count_noun
+from routing.simulate.bounds import LONGEST, is_float_in, is_int_in
 from routing.simulate.network import BLOCK, COST_BITS, LEAST_TICK, Network
 from routing.tables import DATA_VLS
 
@@ -67,9 +67,9 @@ def lifetime_ticks(value: int, tick: float) -> int:
     OptionError
         The value does not fit 5 bits, or the length of a tick is out of range.
     """
-    if not whole(value, 0, 31):
+    if not is_int_in(value, 0, 31):
         raise OptionError(f"{value!r} is no lifetime limit", remedy="use 0 to 31; 20 and more mean none")
-    if not real(tick, LEAST_TICK, 1):
+    if not is_float_in(tick, LEAST_TICK, 1):
         raise OptionError(f"a tick of {tick!r} s takes no time", remedy="use seconds over 0")
     return 0 if value >= HOQ_NEVER else max(1, round(HOQ_UNIT * 2**value / tick))
 
@@ -101,10 +101,10 @@ class VLArb:
             A table is too long, a value is out of range, or no entry serves one of the first ``vls`` VLs.
         """
         for entries in (self.high, self.low):
-            fits = all(whole(vl, 0, DATA_VLS - 1) and whole(weight, 0, 255) for vl, weight in entries)
+            fits = all(is_int_in(vl, 0, DATA_VLS - 1) and is_int_in(weight, 0, 255) for vl, weight in entries)
             if len(entries) > TABLE_ENTRIES or not fits:
                 raise OptionError("a VL arbitration table has over 64 entries, or a VL or weight that cannot be")
-        if not whole(self.limit, 0, NO_LIMIT):
+        if not is_int_in(self.limit, 0, NO_LIMIT):
             raise OptionError(f"{self.limit!r} is no high limit", remedy="use 0 to 255")
         served = {vl for vl, weight in (*self.high, *self.low) if weight}
         for vl in range(vls):
@@ -247,9 +247,9 @@ def _remedy_of(network: Network, remedies: Remedies) -> list[Remedy]:
     return chosen
 
 
-def _check_whole(what: str, value: int, least: int, most: int) -> None:
+def _check_int(what: str, value: int, least: int, most: int) -> None:
     """Raise OptionError if a value is not an integer within bounds."""
-    if not whole(value, least, most):
+    if not is_int_in(value, least, most):
         raise OptionError(f"{what} is {value!r}", remedy=f"use a whole number from {least} to {most}")
 
 
@@ -261,28 +261,26 @@ def _check_remedies(remedies: Remedies, each: set[Remedy], mtu: int) -> None:
         if remedy.breaker is not Breaker.NONE and remedy.detect == 0:
             raise OptionError("a breaker needs a time to suspect a port after", remedy="set detect")
         for name, lowest in (("hoq", 0), ("detect", 0), ("repeat", 1), ("release", 1)):
-            _check_whole(f"{name} of a remedy", getattr(remedy, name), lowest, LONGEST)
-        _check_whole("stall_count of a remedy", remedy.stall_count, 0, MOST_STALL)
+            _check_int(f"{name} of a remedy", getattr(remedy, name), lowest, LONGEST)
+        _check_int("stall_count of a remedy", remedy.stall_count, 0, MOST_STALL)
         deadlock = remedy.breaker is Breaker.DEADLOCK
-        _check_whole(
-            "room that Deadlock Breaker adds for a packet more", remedy.extra, mtu if deadlock else 0, MOST_ROOM
-        )
+        _check_int("room that Deadlock Breaker adds for a packet more", remedy.extra, mtu if deadlock else 0, MOST_ROOM)
     for name, lowest in (("lifetime", 0), ("sample", 1), ("control_delay", 1)):
-        _check_whole(f"{name} of remedies", getattr(remedies, name), lowest, LONGEST)
-    _check_whole("rounds of remedies", remedies.rounds, 0, MOST)
-    _check_whole("release_packets of remedies", remedies.release_packets, 1, (1 << 15) - 1)
+        _check_int(f"{name} of remedies", getattr(remedies, name), lowest, LONGEST)
+    _check_int("rounds of remedies", remedies.rounds, 0, MOST)
+    _check_int("release_packets of remedies", remedies.release_packets, 1, (1 << 15) - 1)
 
 
 def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: set[Breaker], mtu: int) -> None:
     """Raise OptionError if the thresholds are invalid, or buffers lack room for packets sent before a pause arrives."""
-    numbers = all(real(blocks, -MOST, MOST) for blocks in (pauses.xoff, pauses.xon))
+    numbers = all(is_float_in(blocks, -MOST, MOST) for blocks in (pauses.xoff, pauses.xon))
     if numbers and not 0 <= pauses.xon < pauses.xoff:
         raise OptionError(
-            f"pauses begin at {number_of(pauses.xoff, 'block')} and end at {pauses.xon}",
+            f"pauses begin at {count_noun(pauses.xoff, 'block')} and end at {pauses.xon}",
             remedy="let xoff be over xon, from 0 on",
         )
     for name in ("xoff", "xon"):
-        _check_whole(f"{name} of pauses", getattr(pauses, name), 0, MOST)
+        _check_int(f"{name} of pauses", getattr(pauses, name), 0, MOST)
     if fcp_period or Breaker.DEADLOCK in breakers:
         raise OptionError("flow control packets and Deadlock Breaker are of credits, and pauses take their place")
     arrays = network.arrays
@@ -293,7 +291,7 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
     room = int(arrays.buffer[inside].astype(np.int64).min(initial=need))
     if room < need:
         raise OptionError(
-            f"buffers of {number_of(room, 'block')} overflow, with pauses from {pauses.xoff} on",
+            f"buffers of {count_noun(room, 'block')} overflow, with pauses from {pauses.xoff} on",
             remedy=f"use at least {need}: a packet, and what comes in the time of a round trip",
         )
 
@@ -315,8 +313,8 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
     OptionError
         A value is out of range, or a port does not exist.
     """
-    _check_whole("fcp_period", switching.fcp_period, 0, LONGEST)
-    _check_whole("seed", switching.seed, 0, MOST_SEED)
+    _check_int("fcp_period", switching.fcp_period, 0, LONGEST)
+    _check_int("seed", switching.seed, 0, MOST_SEED)
     if not isinstance(switching.arbitration, Arbitration) or not isinstance(switching.inputs, Inputs):
         raise OptionError(f"switches cannot be {switching.arbitration!r} and {switching.inputs!r}")
     each = _remedy_of(network, remedies)

@@ -9,24 +9,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing.numerals import number_of
+from routing.numerals import count_noun
+from routing.simulate.case_output import CaseOutput, Series, tables_stated
 from routing.simulate.changes import Plan, plan_of
 from routing.simulate.events import describe
-from routing.simulate.keys import made_by
 from routing.simulate.network import BLOCK
 from routing.simulate.options import Switching
-from routing.simulate.played import Played, Series, tables_stated
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
-from routing.simulate.setting import (
-    channels_of_ways,
+from routing.simulate.scenario_schema import made_by
+from routing.simulate.scenario_setup import (
+    channels_of_paths,
+    measurement_window,
     packet_ticks,
     remedies_of,
-    span_of,
     switching_of,
     window_stated,
 )
-from routing.simulate.state import Event, Why
+from routing.simulate.state import Event, StopReason
 from routing.simulate.traffic import Traffic, senders, shift
 
 MOST_POINTS = 2000
@@ -78,26 +78,26 @@ class _Recorder:
     done: int = 0
     """Number of the plan's actions performed so far."""
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Record a point of the time series."""
         now = self.simulation.now / self.packet
         if self.time and self.time[-1] == now:
             return  # A second point at the same time would have no throughput.
         self.time.append(now)
-        lanes = self.simulation.lanes()
-        self.buffers.append(lanes.occupancy[self.channels].sum(axis=1))
-        self.taken.append((lanes.buffer - lanes.credits)[self.channels].sum(axis=1))
+        vcs = self.simulation.virtual_channels()
+        self.buffers.append(vcs.occupancy[self.channels].sum(axis=1))
+        self.taken.append((vcs.buffer - vcs.credits)[self.channels].sum(axis=1))
         self.got.append(by_name(self.plan, self.simulation.flows().bytes))
 
     def run(self, until: int, step: int) -> None:
         """Run to a tick in steps, and perform the actions that are due."""
-        self.look()
+        self.sample()
         for action in self.plan.actions[self.done :]:
             if action.tick > until:
                 break
             self._steps(action.tick, step)
             if action.drained is not None:
-                self.left.append(self._under_way(action.drained))
+                self.left.append(self._in_flight(action.drained))
             action.do(self.simulation)
             self.done += 1
         self._steps(until, step)
@@ -106,11 +106,11 @@ class _Recorder:
         """Run to a tick in steps, and record a point after each."""
         while self.simulation.now < until:
             stop = self.simulation.run(min(self.simulation.now + step, until))
-            self.look()
-            if stop.why is Why.FINISHED:
+            self.sample()
+            if stop.reason is StopReason.FINISHED:
                 return
 
-    def _under_way(self, lids: npt.NDArray[np.bool_]) -> int:
+    def _in_flight(self, lids: npt.NDArray[np.bool_]) -> int:
         """Return the number of packets in flight of flows to any of the LIDs."""
         counts = self.simulation.flows()
         out = counts.sent_packets - counts.packets - counts.dropped
@@ -144,7 +144,7 @@ def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], 
     """Return the figures of flows; ``early`` is the bytes delivered by name ``ticks`` before the end."""
     flows = simulation.flows()
     share = (by_name(plan, flows.bytes) - early) / BLOCK / max(ticks, 1)
-    blocked = bool(simulation.waits().deadlocks)
+    blocked = bool(simulation.wait_graph().deadlocks)
     delivered = max(int(flows.packets.sum()), 1)
     return {
         "outcome": "deadlock" if blocked else "progress" if bool((share > 0).all()) else "starvation",
@@ -161,7 +161,7 @@ def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], 
 def _of_switches(simulation: Simulation) -> Found:
     """Return the figures of switches."""
     totals, log, counters = simulation.totals(), simulation.log(), simulation.counters()
-    packet, deadlocks = packet_of(simulation), simulation.waits().deadlocks
+    packet, deadlocks = packet_of(simulation), simulation.wait_graph().deadlocks
     labels = simulation.network.fabric.labels
     first = {name: log[log[:, 1] == event, 0] for name, event in FIRSTS.items()}
     return {
@@ -187,13 +187,13 @@ def _locked(simulation: Simulation) -> float:
 
     Of several knots the earliest counts.
     """
-    sent, packet = simulation.lanes().sent.ravel(), packet_of(simulation)
-    return round(min(float(sent[list(knot.members)].max()) for knot in simulation.waits().deadlocks) / packet, 2)
+    sent, packet = simulation.virtual_channels().sent.ravel(), packet_of(simulation)
+    return round(min(float(sent[list(knot.members)].max()) for knot in simulation.wait_graph().deadlocks) / packet, 2)
 
 
 def _waits_from(simulation: Simulation) -> float:
     """Return the earliest packet time since which a head of a queue waits that will never move (it leads to a knot)."""
-    waits, rows = simulation.waits(), simulation.packets()
+    waits, rows = simulation.wait_graph(), simulation.packets()
     heads = rows[rows[:, 6] >= 0]
     return round(float(heads[waits.stuck[heads[:, 2]], 6].min()) / packet_of(simulation), 2)
 
@@ -220,14 +220,14 @@ def _over_time(recorder: _Recorder, start: float) -> Found:
     """
     network, late = recorder.simulation.network, np.asarray(recorder.time) > start
     rooms, shares = np.asarray(recorder.taken, float)[late] / recorder.packet, recorder.shares()[late]
-    fullest, pauses = rooms.max(axis=0, initial=0.0), recorder.simulation.lanes().pauses.sum(axis=1)
-    most, told = dict[str, float](), dict[str, int]()  # of all cables between two devices
+    fullest, pauses = rooms.max(axis=0, initial=0.0), recorder.simulation.virtual_channels().pauses.sum(axis=1)
+    most, message = dict[str, float](), dict[str, int]()  # of all cables between two devices
     for n, c in enumerate(recorder.channels):
-        name = network.way_name(c)
+        name = network.path_name(c)
         most[name] = max(most.get(name, 0.0), round(float(fullest[n]), 2))
-        told[name] = told.get(name, 0) + int(pauses[c])
+        message[name] = message.get(name, 0) + int(pauses[c])
     return {
-        "pauses": told if recorder.simulation.switching.pauses else {},
+        "pauses": message if recorder.simulation.switching.pauses else {},
         "fullest": most,
         "fullest_of_all": round(float(fullest.max(initial=0.0)), 2),
         "least_at_any_time": round(float(shares.min(initial=1.0)), 4),
@@ -242,7 +242,7 @@ def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
     stated = {
         "arbitration": switching.arbitration.name.lower().replace("_", "-"),
         "inputs": switching.inputs.name.lower(),
-        "buffer": number_of(simulation.network.timing.buffer, "block"),
+        "buffer": count_noun(simulation.network.timing.buffer, "block"),
         "seed": switching.seed,
         **({} if switching.pauses is None else {"pauses": case.table["pauses"]}),
         **window_stated(scenario, case),
@@ -253,14 +253,14 @@ def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
     return stated | {part: case.table[part] for part in ("change", "fault") if part in case.table}
 
 
-def play_packets(scenario: Scenario, case: Case) -> Played:
+def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
     """Simulate a case, and return its figures, settings, series and events."""
     plan = plan_of(scenario, case)
     simulation = simulate(
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
     )
     packet, run = packet_ticks(scenario), scenario.tables["run"]
-    start, until = span_of(scenario, case)
+    start, until = measurement_window(scenario, case)
     sample = float(run.get("sample", until / packet / 200))
     if sample <= 0:
         raise scenario.error(f"points of a chart cannot be {sample:g} packet times apart", "run", "sample")
@@ -273,20 +273,20 @@ def play_packets(scenario: Scenario, case: Case) -> Played:
     found = _of_flows(simulation, plan, early, until - start) | _of_switches(simulation)
     found |= _over_time(recorder, start / packet) | {"links_used": _links_used(simulation, sent)}
     events = tuple((round(tick / packet, 2), text) for tick, text in describe(simulation, MOST_EVENTS))
-    return Played(found, _stated(scenario, case, simulation), recorder.series(), events)
+    return CaseOutput(found, _stated(scenario, case, simulation), recorder.series(), events)
 
 
 def _shown(scenario: Scenario, plan: Plan) -> list[int]:
     """Return the channels of the chart: those on listed paths, else those on the paths of flows, else any."""
-    ways = [flow[key] for flow in scenario.flows for key in ("way", "then") if key in flow]
-    if ways or scenario.tables["traffic"]:
-        return channels_of_ways(plan.network, ways)[:MOST_CHANNELS]
+    paths = [flow[key] for flow in scenario.flows for key in ("way", "then") if key in flow]
+    if paths or scenario.tables["traffic"]:
+        return channels_of_paths(plan.network, paths)[:MOST_CHANNELS]
     network, found = plan.network, dict[int, None]()
     for flow in plan.traffic.flows:
         own = int(network.fabric.endport_lid[flow.source])
         for lid in (lid for lid in flow.destinations if lid != own and len(found) < MOST_CHANNELS):
-            found.update(dict.fromkeys(lane // network.vls for lane in network.lanes_of_way(flow.source, lid)))
-    return list(found)[:MOST_CHANNELS] or channels_of_ways(network, [])[:MOST_CHANNELS]
+            found.update(dict.fromkeys(vc // network.vls for vc in network.vcs_of_path(flow.source, lid)))
+    return list(found)[:MOST_CHANNELS] or channels_of_paths(network, [])[:MOST_CHANNELS]
 
 
 def _at_standstill(scenario: Scenario, case: Case, plan: Plan) -> Found:
@@ -295,12 +295,12 @@ def _at_standstill(scenario: Scenario, case: Case, plan: Plan) -> Found:
         plan.network, plan.traffic, switching=switching_of(scenario, case), remedies=remedies_of(scenario, case)
     )
     nothing = np.zeros(len(plan.names), np.int64)
-    _, end = span_of(scenario, case)
+    _, end = measurement_window(scenario, case)
     simulation.run(end, stop_at_standstill=not case.table.get("remedy"))
     return _of_flows(simulation, plan, nothing, end) | _of_switches(simulation)
 
 
-def play_lock_times(scenario: Scenario, case: Case) -> Played:
+def run_lock_times(scenario: Scenario, case: Case) -> CaseOutput:
     """Find the time of the deadlock for each size of buffers, and fit a line to the times over the sizes."""
     sizes = case.table.get("buffers", [])
     if len(set(sizes)) < 2 or not all(isinstance(size, int | float) for size in sizes):
@@ -318,10 +318,10 @@ def play_lock_times(scenario: Scenario, case: Case) -> Played:
     slope, rest = np.polyfit(sizes, times, 1) if None not in times else (None, None)
     found["slope"] = None if slope is None else round(float(slope), 3)
     found["intercept"] = None if rest is None else round(float(rest), 3)
-    return Played(found, {"arbitration": case.table.get("arbitration", "round-robin")})
+    return CaseOutput(found, {"arbitration": case.table.get("arbitration", "round-robin")})
 
 
-def play_seeds(scenario: Scenario, case: Case) -> Played:
+def run_seeds(scenario: Scenario, case: Case) -> CaseOutput:
     """Run a case with seeds 1, 2, ..., and count the outcomes."""
     count = int(case.table.get("seeds", 100))
     if count < 1:
@@ -336,20 +336,20 @@ def play_seeds(scenario: Scenario, case: Case) -> Played:
         "dropped": sum(one["dropped"] for one in every),
         "least": min((one["least"] for one in every), default=None),
     }
-    return Played(found, {"seeds": count, "remedy": case.table.get("remedy", {}) or "none"})
+    return CaseOutput(found, {"seeds": count, "remedy": case.table.get("remedy", {}) or "none"})
 
 
-def play_shifts(scenario: Scenario, case: Case) -> Played:
+def run_shifts(scenario: Scenario, case: Case) -> CaseOutput:
     """Run every shift pattern (CA n sends to CA n + 1, then n + 2, ...); find the least throughput of a CA in each."""
     plan = plan_of(scenario, case)
-    switching, (start, until) = switching_of(scenario, case), span_of(scenario, case)
+    switching, (start, until) = switching_of(scenario, case), measurement_window(scenario, case)
     mtu = plan.traffic.mtu
     least = [
         _least_of(plan, shift(plan.network.fabric, by, bytes=mtu, mtu=mtu), switching, start, until)
         for by in range(1, len(senders(plan.network.fabric)))
     ]
     found = {"shifts": len(least), "least": round(min(least), 4), "mean": round(float(np.mean(least)), 4)}
-    return Played(found, {"arbitration": switching.arbitration.name.lower().replace("_", "-")})
+    return CaseOutput(found, {"arbitration": switching.arbitration.name.lower().replace("_", "-")})
 
 
 def _least_of(plan: Plan, traffic: Traffic, switching: Switching, start: int, until: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.sources import lid_name
+from routing.deadlock.traffic_sources import lid_name
 from routing.errors import TableError
 from routing.fabric import NO_PORT
 from routing.simulate.network import Network

@@ -11,19 +11,19 @@ import numpy.typing as npt
 from routing._kernels.simulate import Handle
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError, RoutingError, TableError
-from routing.numerals import number_of
-from routing.simulate.bounds import whole
-from routing.simulate.clock import MOST_EVENTS, Clock
+from routing.numerals import count_noun
+from routing.simulate.bounds import is_int_in
 from routing.simulate.network import Network
 from routing.simulate.options import Breaker, Remedies, Switching, option_arrays
 from routing.simulate.reach import check_routes
-from routing.simulate.state import Counters, FlowCounts, Lanes, Stop, Why
+from routing.simulate.simulation_base import MOST_EVENTS, SimulationBase
+from routing.simulate.state import Counters, FlowCounts, RunResult, StopReason, VirtualChannels
 from routing.simulate.traffic import FOREVER, Traffic, traffic_arrays
 
 MOST_SL = 15
 
 
-class Simulation(Clock):
+class Simulation(SimulationBase):
     """A simulation that forwards by tables, made by :func:`simulate`.
 
     Attributes
@@ -47,7 +47,7 @@ class Simulation(Clock):
         )
         super().__init__(Handle(arrays, option_arrays(network, switching, remedies, traffic.mtu), flows))
 
-    def run_to_end(self, *, limit: int, events: int = MOST_EVENTS) -> Stop:
+    def run_to_end(self, *, limit: int, events: int = MOST_EVENTS) -> RunResult:
         """Run until all traffic is delivered.
 
         Raises
@@ -57,11 +57,12 @@ class Simulation(Clock):
             standstill; the message contains the totals.
         """
         stop = self.run(limit, events=events)
-        if stop.why is not Why.FINISHED:
+        if stop.reason is not StopReason.FINISHED:
             totals = self.totals()
             raise RoutingError(
-                f"not finished ({stop.why.name.lower()}) at tick {stop.time} after {number_of(stop.events, 'event')}:"
-                f" {number_of(totals['injected'], 'packet')} sent, {totals['delivered']} delivered,"
+                f"not finished ({stop.reason.name.lower()}) at tick {stop.time}"
+                f" after {count_noun(stop.events, 'event')}:"
+                f" {count_noun(totals['injected'], 'packet')} sent, {totals['delivered']} delivered,"
                 f" {totals['dropped']} dropped, {totals['in_flight']} on their way,"
                 f" the last one moved at tick {totals['last_move']}"
             )
@@ -87,9 +88,9 @@ class Simulation(Clock):
         rows[:, 0] //= 4
         return Counters(*rows.T)
 
-    def lanes(self) -> Lanes:
+    def virtual_channels(self) -> VirtualChannels:
         """Return the present credits and buffers of every VL of every channel."""
-        return Lanes(*np.moveaxis(self._handle.lanes(), 2, 0))
+        return VirtualChannels(*np.moveaxis(self._handle.virtual_channels(), 2, 0))
 
     def flows(self) -> FlowCounts:
         """Return the counters of all flows."""
@@ -105,7 +106,7 @@ class Simulation(Clock):
         OptionError
             ``start`` is below 0.
         """
-        if not whole(start, 0, math.inf):
+        if not is_int_in(start, 0, math.inf):
             raise OptionError(f"the log has no row {start}", remedy="rows count from 0")
         return self._handle.log(start)
 
@@ -117,14 +118,14 @@ class Simulation(Clock):
         """
         return self._handle.packets()
 
-    def waits(self) -> WaitFor:
+    def wait_graph(self) -> WaitFor:
         """Return the present wait-for graph of VCs (channel x V + VL); its ``.deadlocks`` are exact.
 
         A VC waits for another one if its buffer has a packet at the head of a queue that will not fit the other VC's
         credits even after all returning credits have arrived.  A VC can move if its buffer is empty, if packets are on
         the way to it, or if a packet at the head of one of its queues can be sent.
         """
-        waiter, awaited, can_move = self._handle.waits()
+        waiter, awaited, can_move = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)
 
     def lft(self) -> npt.NDArray[np.uint8]:
@@ -210,7 +211,7 @@ class Simulation(Clock):
             raise OptionError(f"{self.network.channel_name(channel)} is not down")
 
     def _check_channel(self, channel: int) -> None:
-        if not whole(channel, 0, self.network.channels - 1):
+        if not is_int_in(channel, 0, self.network.channels - 1):
             raise OptionError(f"there is no channel {channel!r}")
 
     def stop_flow(self, flow: int, at: int) -> None:
@@ -221,9 +222,9 @@ class Simulation(Clock):
         OptionError
             There is no such flow, or the tick is out of range.
         """
-        if not whole(at, 0, FOREVER):
+        if not is_int_in(at, 0, FOREVER):
             raise OptionError(f"there is no tick {at!r}")
-        if not whole(flow, 0, len(self.traffic.flows) - 1):
+        if not is_int_in(flow, 0, len(self.traffic.flows) - 1):
             raise OptionError(f"there is no flow {flow!r}")
         self._handle.stop_flow(flow, at)
 

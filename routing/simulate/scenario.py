@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from routing.errors import EnvironmentProblem, InputError, OptionError, ParseError
 from routing.formats.toml_text import Toml, Where
-from routing.simulate.idle_keys import PACKETS, check_idle
-from routing.simulate.keys import TOLERANCE, check_expected, check_table, check_value
+from routing.simulate.scenario_lint import PACKETS, check_unused_keys
+from routing.simulate.scenario_schema import TOLERANCE, check_expected, check_table, check_value
 
 FOLDER = Path(__file__).parent / "scenarios"
 """Folder of the scenarios in the package; the name of a scenario is that of its file."""
@@ -29,7 +29,7 @@ class Case:
     name
         Name of the case, unique in its scenario.
     what
-        Kind of the case: a key of :data:`routing.simulate.play.PLAYERS`.
+        Kind of the case: a key of :data:`routing.simulate.case_runners.CASE_RUNNERS`.
     table
         Table of the case as read.
     expect
@@ -80,7 +80,7 @@ class Scenario:
 
     @contextmanager
     def placed(self, *where: str | int, remedy: str | None = None) -> Iterator[None]:
-        """Convert input errors within the context to errors that name a place in the file.
+        """Convert input errors within the context to errors that name a location in the file.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Scenario:
             raise self.error(str(error), *where) from None
 
     def flow_at(self, flow: Mapping[str, Any], key: str) -> Where:
-        """Return the place in the file of a key of a flow from :func:`routing.simulate.setting.flows_of`."""
+        """Return the location in the file of a key of a flow from :func:`routing.simulate.scenario_setup.flows_of`."""
         return ("flow", [flow_name(number, one) for number, one in enumerate(self.flows)].index(flow["name"]), key)
 
     def choice(self, what: str, text: object, choices: Mapping[str, Value]) -> Value:
@@ -158,7 +158,7 @@ def read_scenario(path: Path) -> Scenario:
     for number, case in enumerate(cases):
         if case.name in names[:number]:
             raise file.error("two cases have the same name", *case.where, "name")
-    check_idle(file)
+    check_unused_keys(file)
     title, source, about = (str(document.get(name, "")) for name in ("title", "source", "about"))
     return Scenario(path.stem, file, title, source, about, tables, tuple(flows), tuple(cases))
 

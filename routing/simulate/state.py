@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Why(enum.IntEnum):
+class StopReason(enum.IntEnum):
     """Reason for which a run stopped."""
 
     TIME = 0
@@ -66,10 +66,10 @@ class Event(enum.IntEnum):
     """Link up: channel."""
 
 
-class Stop(NamedTuple):
+class RunResult(NamedTuple):
     """Reason for which a run stopped, its tick, and the number of events since the start of the simulation."""
 
-    why: Why
+    reason: StopReason
     time: int
     events: int
 
@@ -119,7 +119,7 @@ class Counters:
 
 
 @dataclass(frozen=True, eq=False)
-class Lanes:
+class VirtualChannels:
     """State of every virtual channel (one VL of one channel), int64[N, V] each, in blocks of 64 bytes.
 
     Attributes

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.running import FLOW_NUMBERS, FLOW_REALS, TrafficArrays
+from routing._kernels.simulation_handle import FLOW_NUMBERS, FLOW_REALS, TrafficArrays
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.numerals import number_of
-from routing.simulate.bounds import LONGEST_MEAN, real, whole
+from routing.numerals import count_noun
+from routing.simulate.bounds import LONGEST_MEAN, is_float_in, is_int_in
 from routing.simulate.network import BLOCK, Network
 
 FOREVER = 1 << 62
@@ -119,7 +119,7 @@ class Traffic:
 def _check(flow: Flow, number: int, fabric: Fabric) -> None:
     """Raise OptionError if a flow is invalid."""
     what = f"flow {number}"
-    if not whole(flow.source, 0, fabric.endports - 1):
+    if not is_int_in(flow.source, 0, fabric.endports - 1):
         raise OptionError(f"{what}: there is no end port {flow.source}")
     if not isinstance(flow.pattern, Pattern) or not isinstance(flow.process, Process):
         raise OptionError(f"{what}: {flow.pattern!r} of {flow.process!r}", remedy="use a Pattern and a Process")
@@ -128,7 +128,7 @@ def _check(flow: Flow, number: int, fabric: Fabric) -> None:
     aims = [lid for _, lid, _ in flow.trace] if tracing else [*flow.destinations, *flow.hot]
     owner = fabric.lids.endport
     for lid in aims:
-        if not whole(lid, 1, len(owner) - 1) or owner[lid] < 0:
+        if not is_int_in(lid, 1, len(owner) - 1) or owner[lid] < 0:
             raise OptionError(f"{what}: no CA or router has LID {lid}")
     if not [lid for lid in aims if lid != own]:
         raise OptionError(f"{what}: it has no destination", remedy="give it a destination other than its source")
@@ -141,19 +141,19 @@ def _check(flow: Flow, number: int, fabric: Fabric) -> None:
     sizes = [size for _, _, size in flow.trace] if tracing else [flow.bytes]
     times = [time for time, _, _ in flow.trace]
     for fits, problem in (
-        (all(whole(size, 1, MOST_BYTES) for size in sizes), "a message has no bytes, or more than 2^30"),
-        (real(flow.interval, 0, LONGEST_MEAN) and flow.interval > 0, "the interval is not over 0, up to 2^50"),
-        (real(flow.probability, 0, 1) and flow.probability > 0, "the probability is not within 0 to 1"),
-        (real(flow.burst, 1, LONGEST_MEAN), "bursts have less than one message, or more than 2^50"),
-        (real(flow.gap, 0, LONGEST_MEAN), "gaps are negative, or over 2^50"),
-        (real(flow.hot_share, 0, 1) and (flow.hot or not flow.hot_share), "the hotspot's share cannot be"),
+        (all(is_int_in(size, 1, MOST_BYTES) for size in sizes), "a message has no bytes, or more than 2^30"),
+        (is_float_in(flow.interval, 0, LONGEST_MEAN) and flow.interval > 0, "the interval is not over 0, up to 2^50"),
+        (is_float_in(flow.probability, 0, 1) and flow.probability > 0, "the probability is not within 0 to 1"),
+        (is_float_in(flow.burst, 1, LONGEST_MEAN), "bursts have less than one message, or more than 2^50"),
+        (is_float_in(flow.gap, 0, LONGEST_MEAN), "gaps are negative, or over 2^50"),
+        (is_float_in(flow.hot_share, 0, 1) and (flow.hot or not flow.hot_share), "the hotspot's share cannot be"),
         (
-            whole(flow.stop, 0, FOREVER) and whole(flow.start, 0, flow.stop),
+            is_int_in(flow.stop, 0, FOREVER) and is_int_in(flow.start, 0, flow.stop),
             "it stops before it starts, or starts before 0",
         ),
-        (flow.messages is None or whole(flow.messages, 1, FOREVER), "it has no messages, or more than 2^62"),
-        (flow.window is None or whole(flow.window, 1, FOREVER), "its window lets no packet out, or is over 2^62"),
-        (all(whole(time, 0, FOREVER) for time in times), "its trace has times that cannot be"),
+        (flow.messages is None or is_int_in(flow.messages, 1, FOREVER), "it has no messages, or more than 2^62"),
+        (flow.window is None or is_int_in(flow.window, 1, FOREVER), "its window lets no packet out, or is over 2^62"),
+        (all(is_int_in(time, 0, FOREVER) for time in times), "its trace has times that cannot be"),
         (times == sorted(times), "its trace is not in order of time"),
     ):
         if not fits:
@@ -178,7 +178,7 @@ class _Lists:
     Attributes
     ----------
     where
-        First place of each list in ``lids``.
+        First position of each list in ``lids``.
     lids
         LIDs of all lists.
     """
@@ -186,8 +186,8 @@ class _Lists:
     where: dict[tuple[int, ...], int] = field(default_factory=dict)
     lids: list[int] = field(default_factory=list)
 
-    def place(self, lids: tuple[int, ...]) -> int:
-        """Return the first place of a list, and store the list if it is new."""
+    def position_of(self, lids: tuple[int, ...]) -> int:
+        """Return the first position of a list, and store the list if it is new."""
         if lids not in self.where:
             self.where[lids] = len(self.lids)
             self.lids.extend(lids)
@@ -209,13 +209,13 @@ def _sl_row(network: Network, source: int) -> int:
 
 def _check_sizes(network: Network, traffic: Traffic) -> None:
     """Raise OptionError if a packet does not fit every buffer, or there is no flow."""
-    if not whole(traffic.mtu, 1, MOST_PACKET):
+    if not is_int_in(traffic.mtu, 1, MOST_PACKET):
         raise OptionError(f"{traffic.mtu} bytes are no packet", remedy=f"use 1 to {MOST_PACKET}")
     buffer = int(network.arrays.buffer.min(initial=1 << 30)) * BLOCK
     if traffic.mtu > buffer:
         raise OptionError(
             f"a packet of {traffic.mtu} bytes does not fit a buffer of {buffer}",
-            remedy=f"give every VL at least {number_of(-(-traffic.mtu // BLOCK), 'block')}",
+            remedy=f"give every VL at least {count_noun(-(-traffic.mtu // BLOCK), 'block')}",
         )
     if not traffic.flows:
         raise OptionError("there is no traffic", remedy="give at least one flow")
@@ -252,12 +252,13 @@ def traffic_arrays(network: Network, traffic: Traffic) -> TrafficArrays:
         used[channel] = index + 1
         own = int(network.fabric.endport_lid[flow.source])
         tracing = flow.process is Process.TRACE
-        place, count = (len(trace), len(flow.trace)) if tracing else (lists.place(flow.destinations), 0)
+        position, count = (len(trace), len(flow.trace)) if tracing else (lists.position_of(flow.destinations), 0)
         trace += flow.trace
         messages = FOREVER if flow.messages is None else flow.messages
         numbers[number] = (
-            channel, index, flow.process, flow.pattern, place, len(flow.destinations),
-            flow.destinations.index(own) if own in flow.destinations else -1, lists.place(flow.hot), len(flow.hot),
+            channel, index, flow.process, flow.pattern, position, len(flow.destinations),
+            flow.destinations.index(own) if own in flow.destinations else -1,
+            lists.position_of(flow.hot), len(flow.hot),
             flow.bytes, traffic.mtu, _sl_row(network, flow.source), flow.start, flow.stop,
             count if tracing else messages, max(1, round(flow.interval)),
             FOREVER if flow.window is None else flow.window,
@@ -283,7 +284,7 @@ def all_to_all(fabric: Fabric, *, bytes: int = 2048, rounds: int = 1, mtu: int =
     CA n begins with CA n + 1.
     """
     lids = tuple(base_lids(fabric).tolist())
-    if len(lids) < 2 or not whole(rounds, 1, FOREVER // len(lids)):
+    if len(lids) < 2 or not is_int_in(rounds, 1, FOREVER // len(lids)):
         raise OptionError(f"an exchange takes two CAs and a round, not {len(lids)} and {rounds!r}")
     count = (len(lids) - 1) * rounds
     return Traffic(tuple(Flow(row, lids, bytes=bytes, messages=count) for row in senders(fabric)), mtu)
@@ -296,9 +297,9 @@ def within(traffic: Traffic, window: int) -> Traffic:
 
 def message_interval(network: Network, source: int, load: float, size: int) -> float:
     """Return the ticks between messages of ``size`` bytes that load an end port's link to the fraction ``load``."""
-    if not real(load, LEAST_LOAD, 1):
+    if not is_float_in(load, LEAST_LOAD, 1):
         raise OptionError(f"{load!r} is no load", remedy=f"use a share from {LEAST_LOAD:g} to 1")
-    if not whole(size, 1, MOST_BYTES):
+    if not is_int_in(size, 1, MOST_BYTES):
         raise OptionError(f"{size!r} bytes are no message", remedy=f"use 1 to {MOST_BYTES}")
     ticks = int(network.arrays.cost[network.endport_channel(source)]) / (1 << 20) * size
     return ticks / load
@@ -355,7 +356,7 @@ def permutation(fabric: Fabric, partner: Sequence[int], *, bytes: int = 2048, mt
     A sender that is its own partner sends nothing.
     """
     rows, lids = senders(fabric), base_lids(fabric).tolist()
-    if not all(whole(place, 0, len(rows) - 1) for place in partner) or len(set(partner)) != len(rows):
+    if not all(is_int_in(position, 0, len(rows) - 1) for position in partner) or len(set(partner)) != len(rows):
         raise OptionError(f"{list(partner)} is no permutation of {len(rows)} CAs")
     pairs = [(row, partner[n]) for n, row in enumerate(rows) if partner[n] != n]
     return Traffic(tuple(Flow(row, (lids[to],), bytes=bytes) for row, to in pairs), mtu)

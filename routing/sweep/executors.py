@@ -21,9 +21,9 @@ from typing import Any
 
 from routing import pools
 from routing.errors import EnvironmentProblem, OptionError
-from routing.processes import cores, fork_server, leave_with_parent, remove_folder
+from routing.processes import cores, exit_with_parent, fork_server, remove_folder
 from routing.sweep.results import Result
-from routing.sweep.timeouts import check_start, perform
+from routing.sweep.timeouts import check_start, run_batch
 from routing.sweep.version import code_version
 from routing.sweep.work import Batch
 
@@ -119,7 +119,7 @@ class Processes(Workers):
         BrokenExecutor
             A worker died.
         """
-        return pools.submit(self._pool, perform, batch)
+        return pools.submit(self._pool, run_batch, batch)
 
     def died(self, error: BaseException) -> bool:
         """Return whether the pool is broken; one dead process breaks it."""
@@ -159,7 +159,7 @@ class Processes(Workers):
 def _begin(folder: str) -> None:
     """Initialise a worker whose temporary files go into a folder."""
     os.environ["TMPDIR"], tempfile.tempdir = folder, None
-    leave_with_parent(partial(shutil.rmtree, folder, ignore_errors=True))
+    exit_with_parent(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 class Dask(Workers):
@@ -219,7 +219,7 @@ class Dask(Workers):
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
         """Submit a batch; if a worker dies, Dask itself gives the batch to another one, up to three times."""
-        future: Future[list[Result]] = self._executor.submit(perform, batch)
+        future: Future[list[Result]] = self._executor.submit(run_batch, batch)
         return future
 
     def died(self, error: BaseException) -> bool:
@@ -284,7 +284,7 @@ class Mpi(Workers):
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
         """Submit a batch."""
-        future: Future[list[Result]] = self._executor.submit(perform, batch)
+        future: Future[list[Result]] = self._executor.submit(run_batch, batch)
         return future
 
     def died(self, error: BaseException) -> bool:

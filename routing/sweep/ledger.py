@@ -82,15 +82,15 @@ class Ledger:
         self._there = self.path is not None and self.path.exists()
         if self.path is not None and (must_exist or read_only) and not self._there:
             raise InputError("no such ledger", path=path, remedy="ibnue sweep --ledger FILE makes one")
-        with self._told():
-            place = (
+        with self._naming_file():
+            folder = (
                 ":memory:"
                 if self.path is None
                 else f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
             )
-            self._base = sqlite3.connect(place, timeout=0, isolation_level=None, uri=True)
+            self._base = sqlite3.connect(folder, timeout=0, isolation_level=None, uri=True)
         try:
-            with self._told():
+            with self._naming_file():
                 self._open(may_be_new=not (must_exist or read_only) or self.path is None)
         except BaseException:
             self._base.close()
@@ -137,7 +137,7 @@ class Ledger:
         return ", ".join(f"NULL AS {name}" if name in self._unknown else name for name in names)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _naming_file(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -165,7 +165,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the ledger and merge its write-ahead log into the file; remove a new ledger without any run."""
-        with contextlib.closing(self._base), self._told():
+        with contextlib.closing(self._base), self._naming_file():
             if self._read_only:
                 return
             (runs,) = self._base.execute("SELECT count(*) FROM runs").fetchone()
@@ -177,7 +177,7 @@ class Ledger:
         """Record a new run and return its number; ``live``: its tasks run under a real OpenSM."""
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         row = (now, code_version(live=live), about)
-        with self._told():
+        with self._naming_file():
             done = self._base.execute("INSERT INTO runs (started, version, about) VALUES (?, ?, ?)", row)
         assert done.lastrowid is not None
         return done.lastrowid
@@ -185,7 +185,7 @@ class Ledger:
     def done(self, *, without: Iterable[str] = AGAIN) -> set[str]:
         """Return the ids of the tasks that have a result, except results with an outcome in ``without``."""
         again = set(without)
-        with self._told():
+        with self._naming_file():
             return {task for task, was in self._base.execute("SELECT task, outcome FROM results") if was not in again}
 
     def record(self, run: int, pairs: Iterable[tuple[Task, Result]]) -> int:
@@ -203,7 +203,7 @@ class Ledger:
         known = ", ".join(f"{name} = excluded.{name}" for name in ("run", *RESULT_COLUMNS))
         passing = ", ".join(f"'{outcome}'" for outcome in PASSING)
         instead = f"ON CONFLICT (task) DO UPDATE SET {known} WHERE results.outcome IN ({passing})"
-        with self._told():
+        with self._naming_file():
             self._base.execute("BEGIN IMMEDIATE")
             try:
                 before = self._base.total_changes
@@ -219,7 +219,7 @@ class Ledger:
     def records(self) -> Iterator[Record]:
         """Yield every record, sorted by fabric, engine and fault."""
         order = "fabric, engine, options, mode, seed, fault, task"
-        with self._told():
+        with self._naming_file():
             rows = self._base.execute(
                 f"SELECT {self._result_columns()}, version FROM results JOIN runs USING (run) ORDER BY {order}"
             )
@@ -229,13 +229,13 @@ class Ledger:
     def absorb(self, other: Ledger) -> int:
         """Add the results of another ledger, such as that of another shard; return how many were stored."""
         added = 0
-        with other._told():
+        with other._naming_file():
             runs = other._base.execute("SELECT run, started, version, about FROM runs ORDER BY run").fetchall()
         for run, *row in runs:
             select = f"SELECT {other._result_columns()} FROM results WHERE run = ?"
-            with other._told():
+            with other._naming_file():
                 results = other._base.execute(select, (run,)).fetchall()
-            with self._told():
+            with self._naming_file():
                 new = self._base.execute("INSERT INTO runs (started, version, about) VALUES (?, ?, ?)", row).lastrowid
             added += self._insert([(new, *result) for result in results])
         return added
@@ -247,15 +247,15 @@ def _task_row(task: Task) -> tuple[object, ...]:
 
 
 def _record(row: tuple[object, ...]) -> Record:
-    told = dict(zip((*TASK_COLUMNS, *RESULT_COLUMNS, "version"), row, strict=True))
-    options = tuple(sorted(json.loads(str(told["options"])).items()))
+    values = dict(zip((*TASK_COLUMNS, *RESULT_COLUMNS, "version"), row, strict=True))
+    options = tuple(sorted(json.loads(str(values["options"])).items()))
     task = Task(
-        fabric=str(told["fabric"]),
-        digest=str(told["digest"]),
-        target=Target(str(told["engine"]), options),
-        fault=str(told["fault"]),
-        seed=int(str(told["seed"])),
-        mode=str(told["mode"]),
+        fabric=str(values["fabric"]),
+        digest=str(values["digest"]),
+        target=Target(str(values["engine"]), options),
+        fault=str(values["fault"]),
+        seed=int(str(values["seed"])),
+        mode=str(values["mode"]),
     )
-    result = Result(**{name: told[name] for name in RESULT_COLUMNS})  # type: ignore[arg-type]
-    return Record(task, result, str(told["version"]))
+    result = Result(**{name: values[name] for name in RESULT_COLUMNS})  # type: ignore[arg-type]
+    return Record(task, result, str(values["version"]))

@@ -13,18 +13,18 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 
 from routing.errors import EnvironmentProblem
-from routing.pools import AHEAD, UnderWay
-from routing.processes import ended
+from routing.pools import AHEAD, PendingFutures
+from routing.processes import describe_exit
 from routing.sweep.executors import Workers
 from routing.sweep.ledger import Ledger
 from routing.sweep.results import Result
 from routing.sweep.tasks import Task
-from routing.sweep.work import LIVES, Batch, given_up
+from routing.sweep.work import MAX_ATTEMPTS, Batch, abandoned_result
 
 BATCH_SECONDS = 0.5
 """Intended duration of a batch in seconds: long compared with the cost of submitting it, but little work to lose."""
 FIRST_BATCH, LARGEST_BATCH = 2, 200
-PATIENCE = 20
+MAX_RECOVERIES = 20
 """Consecutive deaths of workers without a result after which the run ends: the tasks are not the cause then."""
 
 Packed = Callable[[Sequence[Task]], Batch]
@@ -37,7 +37,7 @@ class Queue:
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._groups: dict[tuple[object, ...], deque[Task]] = {}
         for task in tasks:
-            self._groups.setdefault(task.home, deque()).append(task)
+            self._groups.setdefault(task.group_key, deque()).append(task)
         self._seconds: dict[tuple[object, ...], float] = {}
 
     def __bool__(self) -> bool:
@@ -45,29 +45,29 @@ class Queue:
 
     def take(self) -> tuple[Task, ...]:
         """Remove and return the next batch."""
-        home, group = next(iter(self._groups.items()))
-        seconds = self._seconds.get(home)
+        group_key, group = next(iter(self._groups.items()))
+        seconds = self._seconds.get(group_key)
         size = FIRST_BATCH if seconds is None else int(BATCH_SECONDS / max(seconds, 1e-6))
         size = min(max(size, 1), LARGEST_BATCH)
         batch = tuple(group.popleft() for _ in range(min(size, len(group))))
         if not group:
-            del self._groups[home]
+            del self._groups[group_key]
         return batch
 
     def learn(self, pairs: Sequence[tuple[Task, Result]]) -> None:
         """Record the time that tasks took."""
         if pairs:
-            self._seconds[pairs[0][0].home] = sum(result.seconds for _, result in pairs) / len(pairs)
+            self._seconds[pairs[0][0].group_key] = sum(result.seconds for _, result in pairs) / len(pairs)
 
 
 @dataclass
-class Suspects:
+class CrashSuspects:
     """Batches that were in progress when workers died, to be repeated one at a time."""
 
     waiting: deque[tuple[Task, ...]] = field(default_factory=deque)
     deaths: dict[str, int] = field(default_factory=dict)
 
-    def blame(self, batch: tuple[Task, ...], status: int | None) -> list[tuple[Task, Result]]:
+    def record_crash(self, batch: tuple[Task, ...], status: int | None) -> list[tuple[Task, Result]]:
         """Record that workers died during a batch that ran alone; return results of tasks that are given up.
 
         ``status``: exit status of the worker that died, None if unknown.
@@ -77,10 +77,10 @@ class Suspects:
             return []
         (task,) = batch
         self.deaths[task.id] = self.deaths.get(task.id, 0) + 1
-        if self.deaths[task.id] < LIVES:
+        if self.deaths[task.id] < MAX_ATTEMPTS:
             self.waiting.appendleft(batch)
             return []
-        return [(task, given_up(task, status))]
+        return [(task, abandoned_result(task, status))]
 
 
 class Run:
@@ -100,8 +100,8 @@ class Run:
 
     def __init__(self, ledger: Ledger, number: int, workers: Workers, packed: Packed, watch: Watch) -> None:
         self._ledger, self._number, self._workers, self._packed, self._watch = ledger, number, workers, packed, watch
-        self._under_way: UnderWay[tuple[Task, ...], list[Result]] = UnderWay()
-        self._suspects = Suspects()
+        self._pending: PendingFutures[tuple[Task, ...], list[Result]] = PendingFutures()
+        self._suspects = CrashSuspects()
         self._alone = False
         self._deaths_in_a_row = 0
 
@@ -114,11 +114,11 @@ class Run:
             The workers cannot be restarted, or the ledger cannot be written; stored results stay in the ledger.
         """
         queue = Queue(tasks)
-        with self._under_way.signals:
-            while queue or self._under_way or self._suspects.waiting:
+        with self._pending.signals:
+            while queue or self._pending or self._suspects.waiting:
                 lost = self._hand_out(queue)
                 if not lost:
-                    lost = self._collect(self._under_way.wait(), queue)
+                    lost = self._collect(self._pending.wait(), queue)
                 if lost:
                     self._recover(lost, queue)
 
@@ -139,18 +139,18 @@ class Run:
             if not self._workers.died(error):
                 raise
             return False
-        self._under_way.add(future, batch)
+        self._pending.add(future, batch)
         return True
 
     def _next(self, queue: Queue) -> tuple[Task, ...] | None:
         """Return the next batch to submit now; None if there is none, or it has to wait."""
-        if self._under_way and (self._alone or self._suspects.waiting):
+        if self._pending and (self._alone or self._suspects.waiting):
             return None
         if self._suspects.waiting:
             self._alone = True
             return self._suspects.waiting.popleft()
         self._alone = False
-        return queue.take() if queue and len(self._under_way) < AHEAD * self._workers.count else None
+        return queue.take() if queue and len(self._pending) < AHEAD * self._workers.count else None
 
     def _collect(
         self, finished: Iterable[tuple[Future[list[Result]], tuple[Task, ...]]], queue: Queue
@@ -169,25 +169,25 @@ class Run:
             elif isinstance(error, EnvironmentProblem):
                 raise error
             else:
-                told = " ".join(f"{type(error).__name__}: {error}".split())
+                report = " ".join(f"{type(error).__name__}: {error}".split())
                 outcome = "lost" if isinstance(error, ImportError | MemoryError) else "error"
-                self._keep([(task, Result(task.id, outcome, error=told)) for task in batch])
+                self._keep([(task, Result(task.id, outcome, error=report)) for task in batch])
         return lost
 
     def _recover(self, lost: list[tuple[Task, ...]], queue: Queue) -> None:
         """Restart workers after some died, and schedule the lost batches again."""
         if self._workers.together:
-            while self._under_way:
-                lost += self._collect(self._under_way.wait(), queue)
+            while self._pending:
+                lost += self._collect(self._pending.wait(), queue)
         self._deaths_in_a_row += 1
-        if self._deaths_in_a_row > PATIENCE:
+        if self._deaths_in_a_row > MAX_RECOVERIES:
             status = self._workers.status
-            last = "" if status is None else f"; the last {ended(status)}"
-            raise EnvironmentProblem(f"workers died {PATIENCE} times in a row without a result{last}")
+            last = "" if status is None else f"; the last {describe_exit(status)}"
+            raise EnvironmentProblem(f"workers died {MAX_RECOVERIES} times in a row without a result{last}")
         self._workers.restart()
         if self._alone:
             for batch in lost:
-                self._keep(self._suspects.blame(batch, self._workers.status))
+                self._keep(self._suspects.record_crash(batch, self._workers.status))
         else:
             self._suspects.waiting.extend(lost)
 

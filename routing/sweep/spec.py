@@ -14,7 +14,7 @@ from routing.errors import InputError, OptionError, ParseError
 from routing.fabric import Fabric
 from routing.faults import Fault, every_link, every_switch, parse_fault
 from routing.formats.toml_text import Toml
-from routing.numerals import decimal
+from routing.numerals import parse_decimal
 from routing.sweep.cases import INTACT, RandomFaults, text_of
 from routing.sweep.tasks import MODES, Shard, Target, Task
 
@@ -67,8 +67,8 @@ class Block:
     origin: tuple[Toml, int] | None = None
 
     @contextlib.contextmanager
-    def told(self, *key: str) -> Iterator[None]:
-        """Add the place in the spec file of the value under ``key`` to input errors."""
+    def naming_key(self, *key: str) -> Iterator[None]:
+        """Add the location in the spec file of the value under ``key`` to input errors."""
         try:
             yield
         except InputError as error:
@@ -92,13 +92,13 @@ class Block:
             ("links", every_link, self.links),
             ("switches", every_switch, self.switches),
         ):
-            with self.told(key):
+            with self.naming_key(key):
                 chosen = some(single(fabric), wanted, f"single {key}, and {fabric.name}")
             yield from map(text_of, chosen)
-        with self.told("faults"):
+        with self.naming_key("faults"):
             named = [parse_fault(text, fabric) for text in self.faults]
         yield from map(text_of, named)
-        with self.told("random"):
+        with self.naming_key("random"):
             for text in self.random:
                 yield from RandomFaults.parse(text, self.kinds).texts(fabric)
 
@@ -153,24 +153,24 @@ def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None
     timeouts: dict[str, float] = {}
     room = MOST
     for block in blocks:
-        with block.told("engines"):
+        with block.naming_key("engines"):
             targets = [Target.parse(text) for text in block.engines]
-        with block.told("seeds"):
+        with block.naming_key("seeds"):
             for target, seed in itertools.product(targets, block.seeds):
                 target.engine_options(seed=seed)
         for mode in block.modes:
             if mode not in MODES:
-                with block.told("modes"):
+                with block.naming_key("modes"):
                     raise OptionError(f"{mode!r} is no mode of a sweep", remedy=f"use {', '.join(MODES)}")
         for text in block.fabrics:
-            with block.told("fabrics"):
+            with block.naming_key("fabrics"):
                 fabric = texts[text] = texts.get(text) or read(text)
             fabric = fabrics.setdefault(fabric.digest, fabric)
             each = len(targets) * len(block.modes) * len(block.seeds)
             cases = list(dict.fromkeys(itertools.islice(block.cases(fabric), room // each + 1)))
             room -= each * len(cases)
             if room < 0:
-                with block.told():
+                with block.naming_key():
                     raise OptionError(
                         f"over {MOST:,} cases", remedy="ask for fewer seeds or faults, or make several sweeps"
                     )
@@ -203,7 +203,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     seeds: list[int] = []
     for word in text.split(","):
         begin, dash, end = word.strip().partition("-")
-        first, last = decimal(begin), decimal(end if dash else begin)
+        first, last = parse_decimal(begin), parse_decimal(end if dash else begin)
         if first is None or last is None or last < first:
             raise OptionError(f"{text!r} is no list of seeds", remedy="write it like 1,5-8")
         if last - first >= MOST - len(seeds):
@@ -239,17 +239,17 @@ class _Reader:
 
     file: Toml
     number: int
-    told: Mapping[str, Any]
+    table: Mapping[str, Any]
 
     def block(self) -> Block:
         names = [field.name for field in fields(Block) if field.name != "origin"]
-        for key in self.told:
+        for key in self.table:
             if key not in names:
                 raise self.error(f"there is no key {key!r}", key, f"keys: {', '.join(names)}")
         fabrics = tuple(name for text in self.listed("fabrics", (), str) for name in self.files(text))
         if not fabrics:
             raise self.error("a block names no fabric", "fabrics", 'fabrics = ["torus:4x4x4"]')
-        if "kinds" in self.told and not self.told.get("random"):
+        if "kinds" in self.table and not self.table.get("random"):
             raise self.error("kinds is about random cases, and there are none", "kinds", 'random = "100:2"')
         return Block(
             fabrics=fabrics,
@@ -270,7 +270,7 @@ class _Reader:
         return self.file.error(problem, "block", self.number, key, remedy=remedy)
 
     def listed(self, key: str, default: tuple[Any, ...], kind: type) -> tuple[Any, ...]:
-        value = self.told.get(key, default)
+        value = self.table.get(key, default)
         values = tuple(value) if isinstance(value, list | tuple) else (value,)
         if not all(type(item) is kind for item in values):
             raise self.error(f"{key} has a value that is no {kind.__name__}", key)
@@ -279,19 +279,19 @@ class _Reader:
         return values
 
     def flag(self, key: str, default: bool) -> bool:
-        value = self.told.get(key, default)
+        value = self.table.get(key, default)
         if not isinstance(value, bool):
             raise self.error(f"{key} is neither true nor false", key, f"{key} = {str(not default).lower()}")
         return value
 
     def choice(self, key: str) -> int | str:
-        value = self.told.get(key, 0)
+        value = self.table.get(key, 0)
         if value == "all" or (type(value) is int and value >= 0):
             return int(value) if value != "all" else "all"
         raise self.error(f"{key} is neither all nor a number", key, f'{key} = "all"')
 
     def seconds(self, key: str) -> float | None:
-        value = self.told.get(key)
+        value = self.table.get(key)
         if value is None or (type(value) in (int, float) and 0 < value <= LONGEST):
             return None if value is None else float(value)
         raise self.error(f"{key} is no number of seconds", key, f"{key} = 60")

@@ -10,7 +10,7 @@ from functools import cached_property
 from routing.engines import ENGINES
 from routing.engines.base import OPTIONS, EngineOptions
 from routing.errors import OptionError
-from routing.numerals import decimal
+from routing.numerals import parse_decimal
 
 Value = int | float | str | bool
 Options = tuple[tuple[str, Value], ...]
@@ -109,7 +109,7 @@ class Task:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
 
     @property
-    def home(self) -> tuple[str, Target, int, str]:
+    def group_key(self) -> tuple[str, Target, int, str]:
         """Group key: tasks with equal keys share the tables of the intact fabric."""
         return self.digest, self.target, self.seed, self.mode
 
@@ -135,7 +135,7 @@ class Shard:
         OptionError
             The text is not a shard.
         """
-        number, of = map(decimal, text.partition("/")[::2])
+        number, of = map(parse_decimal, text.partition("/")[::2])
         if number is not None and of is not None and 1 <= number <= of:
             return cls(number, of)
         raise OptionError(f"{text!r} is no shard", remedy="the second of eight is 2/8")

@@ -24,10 +24,10 @@ from pathlib import Path
 
 from routing.errors import EnvironmentProblem
 from routing.isolation import import_path
-from routing.processes import ended, leave_with
+from routing.processes import describe_exit, exit_with_process
 from routing.sweep import work
 from routing.sweep.results import Result
-from routing.sweep.work import LIVES, Batch, given_up, guarded
+from routing.sweep.work import MAX_ATTEMPTS, Batch, abandoned_result, guarded
 
 BEGIN = """import os, sys; os.mkdir(os.environ["TMPDIR"], 0o700); sys.path[:] = sys.argv[3:]
 try:
@@ -44,7 +44,7 @@ _own = threading.local()
 """Child process of each thread of a worker; it keeps fabrics and tables from one batch to the next."""
 
 
-class Beside:
+class TaskProcess:
     """Child process of a worker that runs tasks one by one, and ends with the worker.
 
     Attributes
@@ -69,12 +69,12 @@ class Beside:
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "TMPDIR": self.folder},
             )
-        said = ""
+        answer = ""
         with contextlib.suppress(EOFError, OSError):
-            said = self._pipe.recv()
-        if said != STARTED:
+            answer = self._pipe.recv()
+        if answer != STARTED:
             status = self.end()
-            raise cannot_start(said or f"it {ended(status)}")
+            raise cannot_start(answer or f"it {describe_exit(status)}")
 
     def results(self, batch: Batch) -> Iterator[Result]:
         """Yield results as they arrive; fewer than there are tasks if the process ends."""
@@ -104,10 +104,10 @@ def check_start() -> None:
     EnvironmentProblem
         The process cannot start; the message is its first error.
     """
-    Beside().end()
+    TaskProcess().end()
 
 
-def perform(batch: Batch) -> list[Result]:
+def run_batch(batch: Batch) -> list[Result]:
     """Run the tasks of a batch in a worker; a task that exceeds its time limit is killed."""
     if not any(batch.timeouts):
         return work.perform(batch)
@@ -115,7 +115,7 @@ def perform(batch: Batch) -> list[Result]:
     deaths: dict[str, int] = {}
     while len(done) < len(batch.tasks):
         if not hasattr(_own, "process"):
-            _own.process = Beside()
+            _own.process = TaskProcess()
         count = len(done)
         done += _own.process.results(replace(batch, tasks=batch.tasks[count:], timeouts=batch.timeouts[count:]))
         if len(done) < len(batch.tasks):
@@ -125,15 +125,15 @@ def perform(batch: Batch) -> list[Result]:
             deaths[task.id] = deaths.get(task.id, 0) + 1
             if status == -signal.SIGALRM and seconds is not None:
                 done.append(Result(task.id, "timed out", seconds=seconds, error=f"took longer than {seconds:g} s"))
-            elif deaths[task.id] == LIVES:
-                done.append(given_up(task, status))
+            elif deaths[task.id] == MAX_ATTEMPTS:
+                done.append(abandoned_result(task, status))
     return done
 
 
 def begin(pipe: str, parent: str) -> None:
     """Run the batches that arrive through a pipe, until it is closed."""
     tidy = partial(shutil.rmtree, os.environ["TMPDIR"], ignore_errors=True)
-    leave_with(int(parent), tidy)
+    exit_with_process(int(parent), tidy)
     # The system's default action for the timer ends the process; it needs neither Python nor its lock.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
@@ -142,11 +142,11 @@ def begin(pipe: str, parent: str) -> None:
         while True:
             batch: Batch = batches.recv()
             for task, seconds in zip(batch.tasks, batch.timeouts, strict=True):
-                batches.send(timed(replace(batch, tasks=(task,)), seconds))
+                batches.send(run_with_timeout(replace(batch, tasks=(task,)), seconds))
     tidy()
 
 
-def timed(batch: Batch, seconds: float | None) -> Result:
+def run_with_timeout(batch: Batch, seconds: float | None) -> Result:
     """Return the result of a batch's only task; the timer kills this process if the task exceeds its limit."""
     (task,) = batch.tasks
     signal.setitimer(signal.ITIMER_REAL, seconds or 0.0)

@@ -19,7 +19,7 @@ from routing.engines.base import Engine, Promise
 from routing.errors import BrokenPromise, IbnueError, KernelError, RoutingError
 from routing.fabric import NO_PORT, Fabric
 from routing.faults import apply_faults
-from routing.processes import ended
+from routing.processes import describe_exit
 from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Precomputed, Published, Stability, precompute, reroute
 from routing.reroute.translate import translate_tables
@@ -27,9 +27,9 @@ from routing.sweep.cases import faults_of
 from routing.sweep.results import Result, tables_digest
 from routing.sweep.tasks import Target, Task
 from routing.whatif.capacity import share_kept
-from routing.whatif.connection import separation
+from routing.whatif.connectivity import connectivity_loss
 
-LIVES = 2
+MAX_ATTEMPTS = 2
 """Deaths of processes, while the task ran alone, after which the task is given up."""
 
 Runner = Callable[[Fabric, Sequence[Task], Mapping[str, str]], list[Result]]
@@ -84,17 +84,17 @@ def perform(batch: Batch) -> list[Result]:
 
 def offline(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> list[Result]:
     """Run each task with the kernels."""
-    return [guarded(task, lambda task=task: one(fabric, task)) for task in tasks]  # type: ignore[misc]
+    return [guarded(task, lambda task=task: run_task(fabric, task)) for task in tasks]  # type: ignore[misc]
 
 
-def given_up(task: Task, status: int | None = None) -> Result:
+def abandoned_result(task: Task, status: int | None = None) -> Result:
     """Return the result of a task during which processes die, the last one with exit status ``status`` (None: unknown).
 
     If a process is killed by SIGKILL or SIGTERM, or exits by itself, the task need not be the cause.
     """
-    how = "" if status is None else f"; the last {ended(status)}"
+    how = "" if status is None else f"; the last {describe_exit(status)}"
     fault = status is None or (status < 0 and -status not in (signal.SIGKILL, signal.SIGTERM))
-    return Result(task.id, "error" if fault else "lost", error=f"its worker died, {LIVES} times{how}")
+    return Result(task.id, "error" if fault else "lost", error=f"its worker died, {MAX_ATTEMPTS} times{how}")
 
 
 def guarded(task: Task, work: Callable[[], Result]) -> Result:
@@ -103,16 +103,16 @@ def guarded(task: Task, work: Callable[[], Result]) -> Result:
     try:
         return work()
     except BrokenPromise as error:
-        found, told = "wrong", str(error)
+        found, report = "wrong", str(error)
     except RoutingError as error:
-        found, told = "refused", str(error)
+        found, report = "refused", str(error)
     except (ImportError, MemoryError, KernelError) as error:
-        found, told = "lost", f"{type(error).__name__}: {error}"
+        found, report = "lost", f"{type(error).__name__}: {error}"
     except IbnueError as error:
-        found, told = "error", str(error).partition("\n")[0]  # the end of a log may follow
+        found, report = "error", str(error).partition("\n")[0]  # the end of a log may follow
     except Exception as error:
-        found, told = "error", f"{type(error).__name__}: {error}"
-    return Result(task.id, found, error=" ".join(told.split()), seconds=time.perf_counter() - started)
+        found, report = "error", f"{type(error).__name__}: {error}"
+    return Result(task.id, found, error=" ".join(report.split()), seconds=time.perf_counter() - started)
 
 
 @lru_cache(maxsize=16)
@@ -131,7 +131,7 @@ def precomputed(before: Published) -> Precomputed:
     return precompute(before, threads=1)
 
 
-def one(fabric: Fabric, task: Task) -> Result:
+def run_task(fabric: Fabric, task: Task) -> Result:
     """Run one task and return its result.
 
     Raises
@@ -145,12 +145,12 @@ def one(fabric: Fabric, task: Task) -> Result:
     started = time.perf_counter()
     after, how = routed(task, before, broken)
     seconds = time.perf_counter() - started
-    outcome, told = judge(ENGINES[task.target.engine], after.proof)
+    outcome, report = classify_outcome(ENGINES[task.target.engine], after.proof)
     entries, changed, gone = changes(before, after)
     return replace(
         described(task, fabric, after),
         outcome=outcome,
-        error=told,
+        error=report,
         faults=len(faults),
         how=how,
         entries=entries,
@@ -180,7 +180,7 @@ def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Publis
     return Published(fabric, done.routing, done.proof), done.how
 
 
-def judge(engine: Engine, proof: Proof) -> tuple[str, str | None]:
+def classify_outcome(engine: Engine, proof: Proof) -> tuple[str, str | None]:
     """Return the outcome for an engine's proof, and a description of the fault in one line (None without one)."""
     if proof.certified:
         return "certified", None
@@ -199,7 +199,7 @@ def described(task: Task, before: Fabric, after: Published) -> Result:
     """Return a result with the properties of the proof and the tables."""
     fabric, routing, proof = after.fabric, after.routing, after.proof
     share = all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))
-    apart = separation(before, fabric)
+    apart = connectivity_loss(before, fabric)
     return Result(
         task.id,
         "certified",
@@ -223,8 +223,8 @@ def changes(before: Published | None, after: Published) -> tuple[int | None, int
     """
     if before is None:
         return None, None, None
-    laid = translate_tables(before.routing, before.fabric, after.fabric)
+    routed = translate_tables(before.routing, before.fabric, after.fabric)
     now = after.routing.lft
-    filled = (laid.earlier != NO_PORT) | (now != NO_PORT)
-    differ = np.count_nonzero(laid.earlier != now)
-    return int(filled.sum()), int(differ), laid.broken
+    filled = (routed.earlier != NO_PORT) | (now != NO_PORT)
+    differ = np.count_nonzero(routed.earlier != now)
+    return int(filled.sum()), int(differ), routed.broken

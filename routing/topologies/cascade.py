@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.numerals import number_of
-from routing.topologies.low_diameter import global_pairs, lay_graph
+from routing.numerals import count_noun
+from routing.topologies.low_diameter import fabric_of_graph, global_pairs
 from routing.topologies.options import DEFAULTS, TopologyOptions
 from routing.topologies.plan import check_size
 
@@ -43,20 +43,20 @@ def cascade(groups: int, h: int = 2, options: TopologyOptions = DEFAULTS) -> Fab
     switches = CHASSIS * BLADES
     if h < 0 or not 1 <= groups <= switches * h + 1:
         raise OptionError(
-            f"a Cascade of {number_of(groups, 'group')} with {number_of(h, 'global link')} a switch",
+            f"a Cascade of {count_noun(groups, 'group')} with {count_noun(h, 'global link')} a switch",
             remedy=f"take h of at least 0 and 1 to {switches} h + 1 groups",
         )
     cas = options.cas_or(8)
     check_size(groups * switches, groups * switches * cas, options)
     labels = list(itertools.product(range(groups), range(CHASSIS), range(BLADES)))
     pairs = itertools.chain(_group_pairs(groups), global_pairs(switches, h, groups))
-    return lay_graph(f"cascade-{groups}-h{h}", labels, pairs, cas, options)
+    return fabric_of_graph(f"cascade-{groups}-h{h}", labels, pairs, cas, options)
 
 
 def _group_pairs(groups: int) -> Iterator[tuple[int, int]]:
     for base in range(0, groups * CHASSIS * BLADES, CHASSIS * BLADES):
         for chassis, (i, j) in itertools.product(range(CHASSIS), itertools.combinations(range(BLADES), 2)):
             yield base + chassis * BLADES + i, base + chassis * BLADES + j
-        for place, (i, j) in itertools.product(range(BLADES), itertools.combinations(range(CHASSIS), 2)):
+        for position, (i, j) in itertools.product(range(BLADES), itertools.combinations(range(CHASSIS), 2)):
             for _ in range(CHASSIS_LINKS):
-                yield base + i * BLADES + place, base + j * BLADES + place
+                yield base + i * BLADES + position, base + j * BLADES + position

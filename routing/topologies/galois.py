@@ -33,7 +33,7 @@ class GaloisField:
         """Return the powers of x modulo x^n - polynomial if they are all nonzero elements, else None."""
         element, seen = [1] + [0] * (self._n - 1), []
         for _ in range(self.order - 1):
-            seen.append(sum(digit * self._p**place for place, digit in enumerate(element)))
+            seen.append(sum(digit * self._p**position for position, digit in enumerate(element)))
             top = element[-1]
             element = [(a + top * b) % self._p for a, b in zip([0, *element[:-1]], polynomial, strict=True)]
         return seen if len(set(seen)) == len(seen) and 0 not in seen else None
@@ -55,10 +55,10 @@ class GaloisField:
         return self.power(self._log[a] + self._log[b]) if a and b else 0
 
     def _digitwise(self, a: int, b: int, sign: int) -> int:
-        result, place = 0, 1
+        result, position = 0, 1
         for _ in range(self._n):
-            result += (a % self._p + sign * (b % self._p)) % self._p * place
-            a, b, place = a // self._p, b // self._p, place * self._p
+            result += (a % self._p + sign * (b % self._p)) % self._p * position
+            a, b, position = a // self._p, b // self._p, position * self._p
         return result
 
 

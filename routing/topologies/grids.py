@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.topologies.options import DEFAULTS, TopologyOptions
-from routing.topologies.plan import Cable, Plan, check_size, lay
+from routing.topologies.plan import Cable, Plan, build_fabric, check_size
 
 
 def _strides(dims: Sequence[int], options: TopologyOptions) -> list[int]:
@@ -32,15 +32,15 @@ def _grid(name: str, dims: Sequence[int], wrapped: bool, options: TopologyOption
     labels = list(itertools.product(*map(range, dims)))
 
     def cables() -> Iterator[Cable]:
-        for row, place in enumerate(labels):
+        for row, position in enumerate(labels):
             for axis, (size, stride) in enumerate(zip(dims, strides, strict=True)):
-                if place[axis] + 1 < size:
+                if position[axis] + 1 < size:
                     yield row, 2 * axis + 1, row + stride, 2 * axis
                 elif wrapped and size > 2:
                     yield row, 2 * axis + 1, row - (size - 1) * stride, 2 * axis
 
     every = len(labels)
-    return lay(
+    return build_fabric(
         Plan(name, labels, cables(), slots=[2 * len(dims)] * every, cas=[options.cas_or(1)] * every),
         options,
     )
@@ -162,9 +162,9 @@ def _hyperx(name: str, dims: Sequence[int], links: Sequence[int], options: Topol
     first = [sum(widths[:axis]) for axis in range(len(dims))]
 
     def cables() -> Iterator[Cable]:
-        for row, place in enumerate(labels):
+        for row, position in enumerate(labels):
             for axis, (size, stride, number) in enumerate(zip(dims, strides, links, strict=True)):
-                here = place[axis]
+                here = position[axis]
                 for there in range(here + 1, size):
                     # A switch has no slot towards itself, so the slots of higher coordinates move down by one.
                     near, far = first[axis] + (there - 1) * number, first[axis] + here * number
@@ -173,4 +173,6 @@ def _hyperx(name: str, dims: Sequence[int], links: Sequence[int], options: Topol
                         yield row, near + more, other, far + more
 
     every = len(labels)
-    return lay(Plan(name, labels, cables(), slots=[sum(widths)] * every, cas=[options.cas_or(1)] * every), options)
+    return build_fabric(
+        Plan(name, labels, cables(), slots=[sum(widths)] * every, cas=[options.cas_or(1)] * every), options
+    )

@@ -9,10 +9,10 @@ from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.topologies.galois import GaloisField
 from routing.topologies.options import DEFAULTS, TopologyOptions
-from routing.topologies.plan import Cable, Label, Plan, check_size, lay
+from routing.topologies.plan import Cable, Label, Plan, build_fabric, check_size
 
 
-def lay_graph(
+def fabric_of_graph(
     name: str, labels: Sequence[Label], pairs: Iterable[tuple[int, int]], cas: int, options: TopologyOptions
 ) -> Fabric:
     """Return a fabric in which each pair takes the next free slot of both its switches."""
@@ -22,7 +22,7 @@ def lay_graph(
         cables.append((a, taken[a], b, taken[b]))
         taken[a] += 1
         taken[b] += 1
-    return lay(Plan(name, labels, cables, slots=taken, cas=[cas] * len(labels)), options)
+    return build_fabric(Plan(name, labels, cables, slots=taken, cas=[cas] * len(labels)), options)
 
 
 def dragonfly(a: int, p: int, h: int, g: int | None = None, options: TopologyOptions = DEFAULTS) -> Fabric:
@@ -59,7 +59,7 @@ def dragonfly(a: int, p: int, h: int, g: int | None = None, options: TopologyOpt
     labels = list(itertools.product(range(groups), range(a)))
     local = [(group * a + i, group * a + j) for group in range(groups) for i, j in itertools.combinations(range(a), 2)]
     name = f"dragonfly-a{a}-p{cas}-h{h}-g{groups}"
-    return lay_graph(name, labels, itertools.chain(local, global_pairs(a, h, groups)), cas, options)
+    return fabric_of_graph(name, labels, itertools.chain(local, global_pairs(a, h, groups)), cas, options)
 
 
 def global_pairs(a: int, h: int, groups: int) -> Iterator[tuple[int, int]]:
@@ -113,7 +113,7 @@ def slimfly(q: int, options: TopologyOptions = DEFAULTS) -> Fabric:
             yield x * q + field.add(field.multiply(m, x), c), (q + m) * q + c
 
     labels = list(itertools.product((0, 1), range(q), range(q)))
-    return lay_graph(f"slimfly-{q}", labels, pairs(), cas, options)
+    return fabric_of_graph(f"slimfly-{q}", labels, pairs(), cas, options)
 
 
 def _slimfly_steps(field: GaloisField, delta: int) -> tuple[frozenset[int], frozenset[int]]:
@@ -156,4 +156,4 @@ def kautz(d: int, k: int, options: TopologyOptions = DEFAULTS) -> Fabric:
         words = [(*word, letter) for word in words for letter in range(d + 1) if letter != word[-1]]
     row = {word: number for number, word in enumerate(words)}
     pairs = ((row[word], row[(*word[1:], letter)]) for word in words for letter in range(d + 1) if letter != word[-1])
-    return lay_graph(f"kautz-{d}-{k}", words, pairs, cas, options)
+    return fabric_of_graph(f"kautz-{d}-{k}", words, pairs, cas, options)

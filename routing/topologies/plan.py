@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from routing.errors import OptionError
 from routing.fabric import MAX_UNICAST_LID, Fabric, NodeKind
 from routing.fabric_builder import MAX_SWITCH_PORTS, FabricBuilder
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.topologies.options import TopologyOptions
 
 FIRST_CA_GUID = 0x100000
@@ -68,13 +68,13 @@ def check_size(switches: int, cas: int, options: TopologyOptions, *, ca_ports: i
     lids = switches + cas * ca_ports * (1 << options.lmc)
     if lids > MAX_UNICAST_LID:
         raise OptionError(
-            f"{number_of(switches, 'switch')} and {number_of(cas, 'CA')} with LMC {options.lmc}"
+            f"{count_noun(switches, 'switch')} and {count_noun(cas, 'CA')} with LMC {options.lmc}"
             f" want over {MAX_UNICAST_LID} unicast LIDs",
             remedy="take a smaller fabric, fewer CAs or a smaller LMC",
         )
 
 
-def lay(plan: Plan, options: TopologyOptions) -> Fabric:
+def build_fabric(plan: Plan, options: TopologyOptions) -> Fabric:
     """Build the fabric of a plan.
 
     Raises

@@ -8,8 +8,8 @@ import igraph
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.numerals import number_of
-from routing.topologies.low_diameter import lay_graph
+from routing.numerals import count_noun
+from routing.topologies.low_diameter import fabric_of_graph
 from routing.topologies.options import DEFAULTS, TopologyOptions
 from routing.topologies.plan import check_size
 
@@ -36,7 +36,7 @@ def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAUL
     """
     if not 0 <= degree < switches or switches * degree % 2:
         raise OptionError(
-            f"{number_of(switches, 'switch')} cannot have {degree} links to others each",
+            f"{count_noun(switches, 'switch')} cannot have {degree} links to others each",
             remedy="the degree must be under the number of switches, and their product even",
         )
     if degree < 2 and switches != degree + 1:
@@ -48,7 +48,7 @@ def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAUL
     rng = random.Random(options.seed)
     pairs = _ring(switches, rng) if degree == 2 else _mixed(switches, degree, rng)
     labels = [(row,) for row in range(switches)]
-    return lay_graph(f"random-{switches}-{degree}-seed{options.seed}", labels, sorted(pairs), cas, options)
+    return fabric_of_graph(f"random-{switches}-{degree}-seed{options.seed}", labels, sorted(pairs), cas, options)
 
 
 def _ring(switches: int, rng: random.Random) -> list[tuple[int, int]]:

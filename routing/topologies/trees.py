@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.topologies.options import DEFAULTS, TopologyOptions
-from routing.topologies.plan import Cable, Plan, check_size, lay
+from routing.topologies.plan import Cable, Plan, build_fabric, check_size
 
 
 def xgft(children: Sequence[int], parents: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
@@ -91,7 +91,7 @@ def _xgft(name: str, children: Sequence[int], parents: Sequence[int], options: T
         shared = [[] for _ in range(size[0])]
         for ca, _, leaf, _ in _pairs(0, children, parents):
             shared[ca].append(leaf)
-    return lay(Plan(name, labels, cables(), slots, cas, shared), options)
+    return build_fabric(Plan(name, labels, cables(), slots, cas, shared), options)
 
 
 def _pairs(level: int, children: Sequence[int], parents: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:

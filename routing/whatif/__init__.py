@@ -4,20 +4,20 @@ A :class:`Baseline` is the current fabric with its tables; :func:`explore` compu
 :class:`Scenario`, a set of simultaneous faults.
 """
 
-from routing.whatif.connection import weak_spots
-from routing.whatif.effect import Baseline, Effect, Limits, effect_of, hurt
+from routing.whatif.connectivity import bridges_and_cut_switches
+from routing.whatif.effect import Baseline, Effect, Limits, evaluate, severity
 from routing.whatif.pool import explore
-from routing.whatif.scenarios import Scenario, alone, sampled
+from routing.whatif.scenarios import Scenario, draw_faults, single_faults
 
 __all__ = [
     "Baseline",
     "Effect",
     "Limits",
     "Scenario",
-    "alone",
-    "effect_of",
+    "bridges_and_cut_switches",
+    "draw_faults",
+    "evaluate",
     "explore",
-    "hurt",
-    "sampled",
-    "weak_spots",
+    "severity",
+    "single_faults",
 ]

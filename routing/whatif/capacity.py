@@ -12,7 +12,7 @@ from routing.reroute import Published
 from routing.reroute.flow import flow_towards
 from routing.reroute.rebalance import kept_share
 from routing.tables import Routing
-from routing.whatif.connection import Separation
+from routing.whatif.connectivity import ConnectivityLoss
 
 BISECTIONS = 32
 """Number of random bisections per scenario, with a fixed seed; they cost at most a seventh of a re-route."""
@@ -42,7 +42,7 @@ class Capacity:
     pairs: int
 
     @classmethod
-    def of(cls, fabric: Fabric, routing: Routing, apart: Separation, *, threads: int) -> Capacity:
+    def of(cls, fabric: Fabric, routing: Routing, apart: ConnectivityLoss, *, threads: int) -> Capacity:
         """Measure tables of a fabric whose connected components are known."""
         return cls(
             a2a=all_to_all_share(fabric, channel_loads(fabric, routing, threads=threads)),

@@ -16,7 +16,7 @@ from routing.publish import Shortfall, promised, verify
 from routing.reroute import Precomputed, Published, Rerouted, Stability, precompute, reroute
 from routing.tables import Routing
 from routing.whatif.capacity import Capacity, bisection_loss, loss
-from routing.whatif.connection import Separation, separation
+from routing.whatif.connectivity import ConnectivityLoss, connectivity_loss
 from routing.whatif.scenarios import Scenario
 
 
@@ -85,9 +85,9 @@ class Baseline:
         return precompute(self.published, threads=self.options.threads)
 
     @cached_property
-    def separation(self) -> Separation:
+    def separation(self) -> ConnectivityLoss:
         """Connectivity before any fault."""
-        return separation(self.published.fabric, self.published.fabric)
+        return connectivity_loss(self.published.fabric, self.published.fabric)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +156,7 @@ class Effect:
         return {**asdict(self), "faults": list(self.faults), "cut_off": list(self.cut_off)}
 
 
-def effect_of(baseline: Baseline, scenario: Scenario) -> Effect:
+def evaluate(baseline: Baseline, scenario: Scenario) -> Effect:
     """Apply a scenario to the fabric, re-route it, and prove and measure the tables.
 
     Raises
@@ -166,7 +166,7 @@ def effect_of(baseline: Baseline, scenario: Scenario) -> Effect:
     """
     before = baseline.published
     fabric = apply_faults(before.fabric, scenario.faults)
-    apart = separation(before.fabric, fabric)
+    apart = connectivity_loss(before.fabric, fabric)
     effect = Effect(
         fault=scenario.name,
         kind=scenario.kind,
@@ -179,7 +179,7 @@ def effect_of(baseline: Baseline, scenario: Scenario) -> Effect:
         reason="",
     )
     try:
-        mended = reroute(
+        repaired = reroute(
             baseline.engine,
             baseline.options,
             before,
@@ -189,30 +189,32 @@ def effect_of(baseline: Baseline, scenario: Scenario) -> Effect:
         )
     except RoutingError as error:
         return replace(effect, reason=str(error))
-    had, has = baseline.capacity, Capacity.of(fabric, mended.routing, apart, threads=baseline.options.threads)
-    fresh = _fresh(baseline, fabric, apart, mended, has) if baseline.beside_fresh else None
+    had, has = baseline.capacity, Capacity.of(fabric, repaired.routing, apart, threads=baseline.options.threads)
+    fresh = _from_scratch(baseline, fabric, apart, repaired, has) if baseline.beside_fresh else None
     return replace(
         effect,
-        certified=mended.proof.certified,
-        strength=mended.proof.strength,
-        vls=mended.routing.vls,
-        vls_needed=mended.routing.vls_needed,
-        changed=mended.changed,
-        broken=mended.broken,
+        certified=repaired.proof.certified,
+        strength=repaired.proof.strength,
+        vls=repaired.routing.vls,
+        vls_needed=repaired.routing.vls_needed,
+        changed=repaired.changed,
+        broken=repaired.broken,
         a2a=_finite(has.a2a),
         loss=loss(had, has),
         bisection=_finite(has.bisection),
         bisection_loss=bisection_loss(had, has),
         fresh_loss=None if fresh is None else loss(had, fresh),
         fresh_bisection_loss=None if fresh is None else bisection_loss(had, fresh),
-        how=mended.how,
-        reason=mended.reason,
+        how=repaired.how,
+        reason=repaired.reason,
     )
 
 
-def _fresh(baseline: Baseline, fabric: Fabric, apart: Separation, mended: Rerouted, has: Capacity) -> Capacity | None:
-    """Return the throughput of tables computed from scratch, which ``mended`` may be; None if the engine fails."""
-    if mended.how == "fresh":
+def _from_scratch(
+    baseline: Baseline, fabric: Fabric, apart: ConnectivityLoss, repaired: Rerouted, has: Capacity
+) -> Capacity | None:
+    """Return the throughput of tables computed from scratch, which ``repaired`` may be; None if the engine fails."""
+    if repaired.how == "fresh":
         return has
     options = baseline.options
     try:
@@ -240,7 +242,7 @@ def _proven(fabric: Fabric, routing: Routing, engine: Engine, options: EngineOpt
     return proof
 
 
-def hurt(effect: Effect) -> tuple[bool, int, bool, float, int]:
+def severity(effect: Effect) -> tuple[bool, int, bool, float, int]:
     """Return the severity of an effect, as a sort key.
 
     A missing proof weighs most, then disconnected CAs, a split fabric, lost traffic, and changed entries.

@@ -9,9 +9,9 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from dataclasses import replace
 
 from routing.errors import EnvironmentProblem
-from routing.pools import AHEAD, UnderWay, end, submit
-from routing.processes import leave_with_parent
-from routing.whatif.effect import Baseline, Effect, effect_of
+from routing.pools import AHEAD, PendingFutures, end, submit
+from routing.processes import exit_with_parent
+from routing.whatif.effect import Baseline, Effect, evaluate
 from routing.whatif.scenarios import Scenario
 
 _ENTRIES_AT_ONCE, _MOST_AT_ONCE = 1 << 20, 16
@@ -44,7 +44,7 @@ def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1)
     """
     jobs = min(jobs, len(scenarios))
     if jobs <= 1:
-        return (effect_of(baseline, scenario) for scenario in scenarios)
+        return (evaluate(baseline, scenario) for scenario in scenarios)
     return _over_processes(baseline, scenarios, jobs)
 
 
@@ -71,18 +71,18 @@ def _over_processes(baseline: Baseline, scenarios: Sequence[Scenario], jobs: int
 
 def _in_order(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Scenario]], jobs: int) -> Iterator[Effect]:
     """Yield the effects batch by batch, in order; signals are deferred while futures are handled."""
-    under_way, came = UnderWay[int, list[Effect]](), dict[int, Future[list[Effect]]]()
+    in_flight, came = PendingFutures[int, list[Effect]](), dict[int, Future[list[Effect]]]()
     waiting = iter(enumerate(batches))
 
     def hand_out() -> None:
-        for number, batch in itertools.islice(waiting, max(0, AHEAD * jobs - len(under_way))):
-            under_way.add(submit(pool, _effects, batch), number)
+        for number, batch in itertools.islice(waiting, max(0, AHEAD * jobs - len(in_flight))):
+            in_flight.add(submit(pool, _effects, batch), number)
 
     for turn in range(len(batches)):
-        with under_way.signals:
+        with in_flight.signals:
             hand_out()
             while turn not in came:
-                came.update((number, future) for future, number in under_way.wait())
+                came.update((number, future) for future, number in in_flight.wait())
                 hand_out()
             effects = came.pop(turn).result()
         yield from effects
@@ -90,9 +90,9 @@ def _in_order(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Scenario]], 
 
 def _begin(baseline: Baseline) -> None:
     """Initialise a new worker process."""
-    leave_with_parent()
+    exit_with_parent()
     _baseline.append(baseline)
 
 
 def _effects(scenarios: Sequence[Scenario]) -> list[Effect]:
-    return [effect_of(_baseline[0], scenario) for scenario in scenarios]
+    return [evaluate(_baseline[0], scenario) for scenario in scenarios]

@@ -30,12 +30,12 @@ class Scenario:
         return "+".join(dict.fromkeys(fault.kind.value for fault in self.faults))
 
 
-def alone(faults: Iterable[Fault]) -> list[Scenario]:
+def single_faults(faults: Iterable[Fault]) -> list[Scenario]:
     """Return a scenario for each single fault."""
     return [Scenario((fault,)) for fault in faults]
 
 
-def sampled(
+def draw_faults(
     fabric: Fabric,
     count: int,
     *,

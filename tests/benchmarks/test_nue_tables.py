@@ -37,10 +37,10 @@ def test_failed_links_are_the_same_every_time():
     assert one.links == generate("torus", ["6x5x5"], cas=4).links - 4
 
 
-@pytest.mark.parametrize(("topology", "size", "ways"), [("torus", "3x3", 4), ("kary-ntree", "3,2", 5)])
-def test_ways_to_begin(topology, size, ways, tmp_path, capsys):
+@pytest.mark.parametrize(("topology", "size", "paths"), [("torus", "3x3", 4), ("kary-ntree", "3,2", 5)])
+def test_initial_orders(topology, size, paths, tmp_path, capsys):
     write_net(generate(topology, size.split(",")), tmp_path / "fabric.net")
     assert nue_seeds.main([str(tmp_path / "fabric.net"), "--vls", "2"]) == 0
     _, *rows = cells(capsys.readouterr().out)
-    assert len(rows) == ways
+    assert len(rows) == paths
     assert all(0.0 < float(row[3]) <= float(row[4]) for row in rows)

@@ -21,7 +21,7 @@ def results_here(arguments):
 
 @pytest.mark.usefixtures("_small")
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         ("nowhere", "there is no fabric 'nowhere'; there are ring"),
         ("--ours nue/8,new", "'new' is no engine; there are updn, "),
@@ -33,14 +33,14 @@ def results_here(arguments):
         ("--ours , --opensm ,", "no engine is left to run"),
     ],
 )
-def test_what_cannot_be_run_is_refused_at_once(words, told, capsys, monkeypatch, tmp_path):
+def test_what_cannot_be_run_is_refused_at_once(words, expected, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as end:
         throughput.main(words.split())
     assert end.value.code == 2
-    said = capsys.readouterr()
-    assert told in said.err
-    assert not said.out
+    output = capsys.readouterr()
+    assert expected in output.err
+    assert not output.out
 
 
 @pytest.mark.usefixtures("_small")
@@ -58,9 +58,9 @@ def test_a_table_of_shares(capsys):
 def test_an_engine_that_gives_up_says_why_beside_the_table(capsys, monkeypatch):
     monkeypatch.setattr(throughput, "PUBLISHED", {"ring": lambda: generate("ring", ["5"], speed="QDR")})
     assert throughput.main(["--ours", "dfsssp/1", "--opensm", ","]) == 0
-    said = capsys.readouterr()
-    assert said.out.endswith("| ibnue dfsssp/1 | gave up |\n")
-    assert "ring: ibnue dfsssp/1: gave up: 2 VLs are needed, 1 may be used" in said.err
+    output = capsys.readouterr()
+    assert output.out.endswith("| ibnue dfsssp/1 | gave up |\n")
+    assert "ring: ibnue dfsssp/1: gave up: 2 VLs are needed, 1 may be used" in output.err
 
 
 def test_a_line_of_the_table_comes_as_soon_as_its_last_figure():

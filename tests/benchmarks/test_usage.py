@@ -1,4 +1,4 @@
-"""Every benchmark says what it does, and what it can be told."""
+"""Every benchmark says what it does, and which options it takes."""
 
 import importlib
 from pathlib import Path
@@ -16,10 +16,10 @@ def test_help(capsys, name):
     module = importlib.import_module(f"benchmarks.{name}")
     with pytest.raises(SystemExit) as ended:
         module.main(["--help"])
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert ended.value.code == 0
-    assert said.startswith("usage: python -m benchmarks")
-    assert module.__doc__.splitlines()[0] in " ".join(said.split())
+    assert output.startswith("usage: python -m benchmarks")
+    assert module.__doc__.splitlines()[0] in " ".join(output.split())
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -23,7 +23,7 @@ PERCENTS = (0, 8, 15, 22, 30)
 SAMPLE_PERCENTS = (0, 15, 30)
 # No switch, so OpenSM asks no engine.
 ROUTED = {name: fixture for name, fixture in FIXTURES.items() if name != "back-to-back"}
-# ibdmchk follows no way from or to a router, and none at all where there is no CA.
+# ibdmchk follows no path from or to a router, and none at all where there is no CA.
 UNSEEN = {"routers", "switches-only"}
 
 
@@ -53,10 +53,10 @@ def faults(name, links, percent):
     return random.Random(zlib.crc32(f"{name} {percent}".encode())).sample(links, count)
 
 
-def look(lab, name):
+def inspect_result(lab, name):
     """(our proof, networkx' dependency graphs, ibdmchk's verdict or None) of the tables that are there now.
 
-    Like is held against like: all traffic; what CAs and routers have a part in; what goes from CA to CA.
+    Like is compared with like: all traffic; what CAs and routers have a part in; what goes from CA to CA.
     """
     fabric = lab.fabric()
     proof = prove(fabric, lab.routing(fabric))
@@ -83,7 +83,7 @@ def sweep_without(lab, name, pulled):
     for device, port in pulled:
         lab.ibsim.unlink(device, port)
     assert lab.opensm.resweep().engine == "ibnue-updn"
-    proof, graphs, _ = look(lab, name)
+    proof, graphs, _ = inspect_result(lab, name)
     assert proof.certified, f"{name} without {pulled}"
     assert not has_loop(graphs["all"]), f"{name} without {pulled}"
     for device, port in pulled:
@@ -132,7 +132,7 @@ def test_updn_is_free_of_loops_without_any_one_switch(name, plugin):
 
 
 def layers(lab):
-    """(the loop verdicts of networkx and ibdmchk, how many VLs) of the ways from CA to CA, on the SLs of the SA."""
+    """(the loop verdicts of networkx and ibdmchk, how many VLs) of the paths from CA to CA, on the SLs of the SA."""
     sls = lab.ca_sls()
     graph = walk_layers(lab, sls)
     verdict = lab.ibdmchk(sls=sls)
@@ -167,7 +167,7 @@ def test_layers_of_updn_are_free_of_loops_everywhere(name, percent, plugin):
 
 @pytest.mark.lab
 def test_layers_that_are_folded_have_a_loop():
-    # Eight SLs on one VL: the ways are those of lash, which need two.
+    # Eight SLs on one VL: the paths are those of lash, which need two.
     folded = {**QOS, "qos_sl2vl": ",".join("0" * 16)}
     for config, answer in ((QOS, (False, False, 2)), (folded, (True, True, 1))):
         with Lab(ROUTED["torus-4x4"].path, routing_engine="lash,no_fallback", config=config) as lab:
@@ -177,7 +177,7 @@ def test_layers_that_are_folded_have_a_loop():
 def checkers_agree(name):
     """The scope in which the tables of OpenSM's minhop are free of loops."""
     with Lab(ROUTED[name].path) as lab:
-        proof, graphs, verdict = look(lab, name)
+        proof, graphs, verdict = inspect_result(lab, name)
         if verdict is not None and verdict.credit_loop:
             ends = [(channel.guid, channel.port) for channel in verdict.loop]
             assert all(graphs["all"].has_edge(*turn) for turn in zip(ends, [*ends[1:], ends[0]], strict=True))

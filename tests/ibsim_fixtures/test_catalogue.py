@@ -5,7 +5,7 @@ import pytest
 
 from ibsim_fixtures.catalogue import FIXTURES, FOLDER, Recipe
 from ibsim_fixtures.ibsim import Ibsim
-from ibsim_fixtures.recipes import cook
+from ibsim_fixtures.recipes import regenerate
 from routing.errors import OptionError
 from routing.fabric import NodeKind
 from routing.formats.fabric_files import read_fabric, write_net
@@ -36,9 +36,9 @@ def test_entry(fixture):
 
 @pytest.mark.parametrize("fixture", MADE, ids=named)
 def test_made_again_byte_by_byte(fixture, tmp_path):
-    write_net(cook(fixture.recipe), tmp_path / "again.net")
+    write_net(regenerate(fixture.recipe), tmp_path / "again.net")
     assert (tmp_path / "again.net").read_bytes() == fixture.path.read_bytes()
-    assert read_fabric(fixture.path).digest == cook(fixture.recipe).digest
+    assert read_fabric(fixture.path).digest == regenerate(fixture.recipe).digest
 
 
 @pytest.mark.parametrize("fixture", ALL, ids=named)
@@ -71,9 +71,9 @@ def test_ibsim_loads_it_and_sees_the_same_fabric(fixture):
 
 
 def test_a_cable_that_is_not_there_cannot_be_pulled():
-    for place in (("sw0.0", 9), ("sw9.9", 2)):
+    for position in (("sw0.0", 9), ("sw9.9", 2)):
         with pytest.raises(OptionError, match=r"has no (port|device)"):
-            cook(Recipe("torus", ("3x3",), {}, (place,)))
+            regenerate(Recipe("torus", ("3x3",), {}, (position,)))
 
 
 def shortest_paths(fabric, source, target):

@@ -57,12 +57,12 @@ def test_picture_shows_everything(fixture):
 def test_nothing_lies_on_a_switch_or_outside(fixture):
     fabric = read_fabric(fixture.path)
     switches = switch_places(fabric, fixture.layout)
-    places = [*switches, *terminal_places(fabric, fixture.layout, switches)]
+    positions = [*switches, *terminal_places(fabric, fixture.layout, switches)]
     for i, switch in enumerate(switches):
-        for other in places[i + 1 :]:
+        for other in positions[i + 1 :]:
             assert math.dist(switch, other) > 18
     left, top, width, height = map(int, ElementTree.fromstring(draw(fixture)).get("viewBox").split())
-    for x, y in places:
+    for x, y in positions:
         assert left < x < left + width
         assert top < y < top + height
 

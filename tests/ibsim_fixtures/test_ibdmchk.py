@@ -77,7 +77,7 @@ def test_no_verdict_is_an_error(ring4):
             lab.ibdmchk()
 
 
-SAID = """-I- Scanned:12 CA to CA paths
+OUTPUT = """-I- Scanned:12 CA to CA paths
 -I- Analyzing Fabric for Credit Loops 1 SLs, 1 VLs used.
 Found credit loop on: S0000000000000001/U1/P3 VL: 0
   - BT credit loop through: S0000000000000003/U1/P4 VL: 0
@@ -90,7 +90,7 @@ Found credit loop on: S0000000000000001/U1/P3 VL: 0
 
 def test_the_loop_ends_where_it_began(monkeypatch, tmp_path):
     monkeypatch.setattr(ibdmchk, "find_program", lambda name: Path("/bin/cat"))
-    monkeypatch.setattr(ibdmchk, "_run", lambda *_: SAID)
+    monkeypatch.setattr(ibdmchk, "_run", lambda *_: OUTPUT)
     verdict = ibdmchk.check(tmp_path)
     assert verdict.describe() == [
         "0x0000000000000001 port 3 VL 0",

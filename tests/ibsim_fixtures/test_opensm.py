@@ -82,10 +82,10 @@ def test_a_sweep_counts_only_if_it_began_afterwards(ibsim):
 
 def test_traps_make_it_sweep(ibsim):
     with OpenSM(ibsim, config={"sweep_interval": 0}) as opensm:
-        place = opensm.mark()
+        position = opensm.mark()
         ibsim.unlink("sw0", 2)
-        opensm.wait_for_subnet_up(after=place)
-        kinds = [event.kind for event in opensm.events(place)]
+        opensm.wait_for_subnet_up(after=position)
+        kinds = [event.kind for event in opensm.events(position)]
         assert kinds.index(EventKind.TRAP) < kinds.index(EventKind.HEAVY_SWEEP)
 
 
@@ -97,10 +97,10 @@ def test_short_interval_makes_it_sweep(ibsim):
 
 def test_death_is_noticed_at_once(ibsim):
     with OpenSM(ibsim) as opensm:
-        place = opensm.mark()
+        position = opensm.mark()
         os.kill(opensm.pid, signal.SIGKILL)
         with pytest.raises(LabError, match=r"was killed by signal 9 \(SIGKILL\) before SUBNET UP\n(?s:.*)SUBNET UP"):
-            opensm.wait_for_subnet_up(after=place)
+            opensm.wait_for_subnet_up(after=position)
         assert opensm.returncode == -9
 
 
@@ -112,7 +112,7 @@ def test_a_wrapper_and_a_plugins_environment(ibsim):
         assert Path(f"/proc/{opensm.pid}/comm").read_text() == "opensm\n"
 
 
-def test_wrong_arguments_are_told_with_the_output(ibsim):
+def test_wrong_arguments_are_reported_with_the_output(ibsim):
     with pytest.raises(LabError, match=r"exit status (?s:.*)opensm\.out"), OpenSM(ibsim, arguments=["--no-such"]):
         pass
 
@@ -194,9 +194,9 @@ def test_nothing_runs_on_when_the_tests_are_stopped(ring4, tmp_path, number):
 
 
 def test_nothing_goes_to_the_places_of_a_real_opensm(ibsim):
-    places = [Path("/var/log"), Path("/var/cache/opensm"), Path("/tmp/osm"), Path("/etc/opensm")]
-    before = [sorted(place.glob("*opensm*")) for place in places]
+    positions = [Path("/var/log"), Path("/var/cache/opensm"), Path("/tmp/osm"), Path("/etc/opensm")]
+    before = [sorted(position.glob("*opensm*")) for position in positions]
     with OpenSM(ibsim) as opensm:
         names = {path.name for path in opensm.folder.iterdir()}
         assert {"guid2lid", "opensm-lfts.dump", "opensm.fdbs", "opensm-subnet.lst", "opensm.log"} <= names
-    assert [sorted(place.glob("*opensm*")) for place in places] == before
+    assert [sorted(position.glob("*opensm*")) for position in positions] == before

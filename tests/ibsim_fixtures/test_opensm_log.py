@@ -58,7 +58,7 @@ def test_any_cut_gives_the_same_events(log):
         assert [(event.kind, event.text) for event in reader.read()] == whole, cut
 
 
-def test_a_sweep_that_was_under_way_does_not_count(log):
+def test_a_sweep_that_was_in_flight_does_not_count(log):
     log.write_text(SWEEP + SWEEP)
     events = LogReader(log).read()
     first = finished_sweep(events, 0)

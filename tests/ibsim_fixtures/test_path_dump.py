@@ -1,4 +1,4 @@
-"""What OpenSM's engines say of service levels, as the plugin writes it and as the SA answers."""
+"""What OpenSM's engines say of SLs, as the plugin writes it and as the SA answers."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Service levels in one file of a small plugin: what the SA and the switches answer, or nothing."""
+"""SLs in one file of a small plugin: what the SA and the switches answer, or nothing."""
 
 import shutil
 from dataclasses import replace
@@ -9,7 +9,7 @@ from lab_nets import net_text, ring
 from shared_builds import plugin_build
 
 from ibsim_fixtures import records
-from ibsim_fixtures.in_force import in_force, service_levels, sl2vl
+from ibsim_fixtures.installed_tables import installed_routing, service_levels, sl2vl
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.processes import LabError
@@ -38,13 +38,13 @@ def test_the_file_holds_what_the_sa_and_the_switches_answer(engine, plugin, tmp_
             fabric = lab.fabric()
             found = checked_records(lab)
             assert found is not None and found.sweeps > pulled
-            row = {lid: place for place, lid in enumerate(found.lids.tolist())}
+            row = {lid: position for position, lid in enumerate(found.lids.tolist())}
             sls = lab.sls()
             assert {pair: int(found.sl[row[pair[0]], row[pair[1]]]) for pair in sls} == sls
             rows = lab.switch_sl2vl()
-            told = {(int(r["guid"]), int(r["in"]), int(r["out"])): tuple(r["vl"].tolist()) for r in found.rows}
-            assert told == {key: rows[key] for key in told}
-            routing, as_dumped = in_force(lab, fabric)
+            reported = {(int(r["guid"]), int(r["in"]), int(r["out"])): tuple(r["vl"].tolist()) for r in found.rows}
+            assert reported == {key: rows[key] for key in reported}
+            routing, as_dumped = installed_routing(lab, fabric)
             assert as_dumped
             assert np.array_equal(routing.sl, service_levels(lab, fabric))
             assert np.array_equal(routing.sl2vl, sl2vl(lab, fabric))
@@ -65,7 +65,7 @@ def test_a_file_that_the_answers_contradict_is_not_used(what, plugin, tmp_path, 
         monkeypatch.setattr(records, "parse_records", lambda data: replace(right, **{what: wrong}))
         assert lab.records() is None
         fabric = lab.fabric()
-        routing, _ = in_force(lab, fabric)
+        routing, _ = installed_routing(lab, fabric)
         assert np.array_equal(routing.sl, service_levels(lab, fabric))
 
 

@@ -66,7 +66,7 @@ def test_the_part_that_a_host_is_in(torus):
 
 
 @pytest.mark.parametrize("engine", ["nue", "lash", "updn"])
-def test_tables_that_differ_are_told_from_those_that_do_not(torus, engine):
+def test_tables_that_differ_are_distinguished_from_those_that_do_not(torus, engine):
     routing = ENGINES[engine].route(torus, EngineOptions(vls=4))
     assert same_tables(torus, routing, routing)
     lft = routing.lft.copy()

@@ -2,7 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from plugin_lab import unhurried
+from plugin_lab import ample_timeouts
 from shared_builds import plugin_build
 
 import osm_plugin
@@ -58,7 +58,7 @@ def live(plugin_folder, tmp_path):
     config = tmp_path / "ibnue.toml"
 
     def configure(toml):
-        config.write_text(unhurried(toml))
+        config.write_text(ample_timeouts(toml))
 
     def start(net, engine, *, toml="", **options):
         configure(toml)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import cffi
 import pytest
-from plugin_lab import said
+from plugin_lab import logged
 
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
@@ -106,7 +106,7 @@ def test_headers_of_another_version_are_refused_by_opensm(tmp_path, nets):
 def test_the_log_says_what_was_loaded(live, nets, plugin_folder):
     info = read_build_info(plugin_folder / LIBRARY)
     with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback") as lab:
-        (line,) = said(lab, r"ibnue: (/.*)")
+        (line,) = logged(lab, r"ibnue: (/.*)")
     assert line == (
         f"{plugin_folder / LIBRARY}, ibnue {info.package}, built for {info.opensm}, layout {info.layout}, "
         f"protocol {protocol()}"
@@ -121,12 +121,12 @@ def test_a_library_of_another_package_says_so(live, nets, tmp_path, monkeypatch)
         nets("ring", "4", cas=1), routing_engine="ibnue-updn,minhop", plugin=Plugin("ibnue", folder=folder)
     ) as lab:
         assert lab.sweep.engine == "minhop"
-        lines = said(lab, r"ERR IBN[17]: .*")
+        lines = logged(lab, r"ERR IBN[17]: .*")
         assert len(lines) >= 2
-        told = (
+        reported = (
             f"the library speaks protocol 0123456789abcdef, the package {protocol()}: run 'ibnue plugin install' again"
         )
-        assert all(told in line for line in lines)
+        assert all(reported in line for line in lines)
 
 
 def test_a_library_from_before_there_were_protocols():

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from plugin_lab import children, said
+from plugin_lab import children, logged
 from waiting import AMPLE
 
 import osm_plugin
@@ -36,7 +36,7 @@ def test_opensm_survives_a_worker_that_is_wrong(bad_plugin, nets, tmp_path, faul
     plugin = Plugin("ibnue", options=f"--config {config}", folder=bad_plugin, environment=environment)
     with Lab(nets("ring", "4", cas=1), routing_engine="ibnue-updn,minhop", plugin=plugin) as lab:
         assert lab.sweep.engine == "minhop" and lab.sweep.tried == ("ibnue-updn", "minhop")
-        assert said(lab, f"ibnue-updn routed nothing: (?:{FAULTS[fault]})")
+        assert logged(lab, f"ibnue-updn routed nothing: (?:{FAULTS[fault]})")
         if fault == "bug":
             assert "ZeroDivisionError" in (lab.opensm.folder / "ibnue-worker.log").read_text()
         assert lab.opensm.resweep().engine == "minhop"

@@ -11,17 +11,17 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture
 def history(plugin_folder, nets, tmp_path):
-    """Starts a history on a torus; at its end nothing false was said."""
+    """Starts a history on a torus; at its end nothing false was reported."""
 
     def start(folder=".", **options):
-        place = tmp_path / folder
-        place.mkdir(exist_ok=True)
-        return History(nets("torus", "4x4", cas=1), plugin_folder, place, **options)
+        position = tmp_path / folder
+        position.mkdir(exist_ok=True)
+        return History(nets("torus", "4x4", cas=1), plugin_folder, position, **options)
 
     return start
 
 
-def said_true(run):
+def reports_truth(run):
     assert run.complaints == []
     assert run.counts["counts compared"]
 
@@ -33,7 +33,7 @@ def test_a_standby_with_a_state_of_its_own_takes_over(history, kill):
         run.hand_over(roots="sw2.2", kill=kill)
         assert run.counts["a mixture has a loop"] and not run.counts[f"said: {ANY_ORDER}"]
         run.hand_over(roots="sw0.0", fault=True)
-        said_true(run)
+        reports_truth(run)
 
 
 @pytest.mark.parametrize("fallback", ["root updn", "ibnue-updn"])
@@ -44,7 +44,7 @@ def test_opensms_own_engines_come_in_between(history, fallback):
         assert "ibnue-updn routed nothing" in run.log
         assert ("updn tables configured" if "root" in fallback else "minhop tables configured") in run.log
         run.sweep("back again", run.configure)
-        said_true(run)
+        reports_truth(run)
 
 
 def test_a_restart(history):
@@ -53,7 +53,7 @@ def test_a_restart(history):
         run.restart(fault=True)
         assert "state taken from" in run.log
         run.restart(kill=True)
-        said_true(run)
+        reports_truth(run)
 
 
 def test_a_stale_state(history, tmp_path):
@@ -65,7 +65,7 @@ def test_a_stale_state(history, tmp_path):
         (tmp_path / "old.npz").replace(run.state_path)
         run.start(roots="sw0.0")
         assert "tables as they were" in run.log and run.counts["a mixture has a loop"]
-        said_true(run)
+        reports_truth(run)
 
 
 def test_opensm_is_killed_before_the_state_is_saved(history):
@@ -75,7 +75,7 @@ def test_opensm_is_killed_before_the_state_is_saved(history):
         run.restart(roots="sw2.2", state=False)
         run.restart(roots="sw0.0", kill=True)
         assert "tables as they were" in run.log
-        said_true(run)
+        reports_truth(run)
 
 
 def test_two_engines_in_turn(history):
@@ -85,7 +85,7 @@ def test_two_engines_in_turn(history):
         run.sweep("a fault", run.pull)
         run.restart(routing_engine=both, broken=True, fault=True)
         run.sweep("back again", run.configure)
-        said_true(run)
+        reports_truth(run)
 
 
 def test_sls_count_as_well(history):
@@ -96,7 +96,7 @@ def test_sls_count_as_well(history):
         run.hand_over()
         run.restart(broken=True, routing_engine="ibnue-dfsssp")
         run.sweep("back again", run.configure)
-        said_true(run)
+        reports_truth(run)
 
 
 LFT_ATTRIBUTE = 25
@@ -115,7 +115,7 @@ def test_a_switch_that_does_not_answer_makes_the_base_unknown(history):
         run.ibsim.error("sw1.1", 0)
         until(lambda: "SUBNET UP" in run.log)
         run.sweep("a fault", run.pull)
-        said_true(run)
+        reports_truth(run)
 
 
 STEPS = 5

@@ -10,13 +10,13 @@ from routing.errors import RoutingError
 class Host:
     """Says something, or fails with it."""
 
-    def __init__(self, said, fails):
-        self.said, self.fails = said, fails
+    def __init__(self, output, fails):
+        self.answer, self.fails = output, fails
 
-    def tend(self):
+    def check_worker(self):
         if self.fails:
-            raise self.fails(self.said)
-        return self.said
+            raise self.fails(self.answer)
+        return self.answer
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_read(files, missing):
 def test_the_command_says_it_in_json(files, tmp_path):
     arguments = ["check", str(files[0]), "--opensm-conf", str(files[1]), "--libdir", str(tmp_path), "--json"]
     done = CliRunner().invoke(plugin, arguments, standalone_mode=False)
-    told = json.loads(done.stdout)
-    assert done.return_value == 1 and not told["ok"]
-    (finding,) = told["findings"]
+    reported = json.loads(done.stdout)
+    assert done.return_value == 1 and not reported["ok"]
+    (finding,) = reported["findings"]
     assert finding["wrong"] and "libibnue.so is not there (run 'ibnue plugin install')" in finding["text"]

@@ -77,7 +77,7 @@ def test_a_full_file(tmp_path):
         ("engine = 3", "'engine' is 3, wanted dict"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line_with_the_file(tmp_path, text, complaint):
+def test_what_is_wrong_is_reported_in_one_line_with_the_file(tmp_path, text, complaint):
     path = tmp_path / "ibnue.toml"
     path.write_text(text)
     with pytest.raises(InputError, match=complaint) as raised:

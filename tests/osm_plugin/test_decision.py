@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from osm_plugin.decision import Decision, decide, decide_pinned
-from osm_plugin.plan import plan
+from osm_plugin.route_or_reroute import route_or_reroute
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -47,28 +47,28 @@ def test_without_tables_in_force_the_engine_routes_from_scratch():
 def test_pinned_tables_change_as_little_as_possible(before, fabric, decision):
     start = decide_pinned(fabric, before)
     assert (start.decision, start.baseline, start.stability, start.moves) == (decision, None, Stability.FULL, 0)
-    made = plan(ENGINE, OPTIONS, fabric, start)
+    made = route_or_reroute(ENGINE, OPTIONS, fabric, start)
     assert made.decision is decision and made.tables.proof.certified
     assert (made.tables.routing is before.routing) == (decision is Decision.ROLL_BACK)
 
 
 def test_a_rebalance_that_gains_nothing_keeps_the_tables(before, monkeypatch):
     for outcome in (lambda *_, **__: None, lambda *_, **__: 1 // 0):
-        monkeypatch.setattr("osm_plugin.plan.spread", outcome)
-        made = plan(ENGINE, OPTIONS, WHOLE, decide(WHOLE, before, moves=9))
+        monkeypatch.setattr("osm_plugin.route_or_reroute.spread", outcome)
+        made = route_or_reroute(ENGINE, OPTIONS, WHOLE, decide(WHOLE, before, moves=9))
         assert made.decision is Decision.KEEP and made.tables.routing is before.routing
 
 
 @pytest.mark.parametrize("start", [decide_pinned, decide, lambda *tables: decide(*tables, moves=9)])
 def test_tables_that_fail_the_proof_are_computed_from_scratch(before, start, monkeypatch):
-    monkeypatch.setattr("osm_plugin.plan.spread", lambda *_, **__: None)
+    monkeypatch.setattr("osm_plugin.route_or_reroute.spread", lambda *_, **__: None)
     lft = before.routing.lft.copy()
     lft[0, int(WHOLE.switch_lid[1])] = 255
     broken = replace(before, routing=replace(before.routing, lft=lft))
-    made = plan(ENGINE, OPTIONS, WHOLE, start(WHOLE, broken))
+    made = route_or_reroute(ENGINE, OPTIONS, WHOLE, start(WHOLE, broken))
     assert made.decision is Decision.FROM_SCRATCH and made.tables.proof.certified
 
 
 def test_a_re_route_that_fails_is_computed_from_scratch(before, monkeypatch):
-    monkeypatch.setattr("osm_plugin.plan.reroute", lambda *_, **__: 1 // 0)
-    assert plan(ENGINE, OPTIONS, LESS, decide(LESS, before)).decision is Decision.FROM_SCRATCH
+    monkeypatch.setattr("osm_plugin.route_or_reroute.reroute", lambda *_, **__: 1 // 0)
+    assert route_or_reroute(ENGINE, OPTIONS, LESS, decide(LESS, before)).decision is Decision.FROM_SCRATCH

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from plugin_lab import children, gone, said, sweep_with_stopped_worker, worker_of
+from plugin_lab import children, gone, logged, sweep_with_stopped_worker, worker_of
 from waiting import until
 
 from osm_plugin.last_good import read_saved
@@ -22,13 +22,13 @@ def routes_again(lab):
 
 def test_a_worker_killed_in_a_sweep_leaves_the_next_engine_and_comes_back(live, nets):
     with live(nets("torus", "3x3", cas=1), "ibnue-updn,minhop") as lab:
-        place, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
+        position, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
         os.kill(worker, signal.SIGKILL)
-        sweep = lab.opensm.wait_for_subnet_up(after=place)
+        sweep = lab.opensm.wait_for_subnet_up(after=position)
         assert sweep.engine == "minhop" and sweep.tried[:2] == ("ibnue-updn", "minhop")
-        told = said(lab, r"ibnue-updn routed nothing: (.*)")
-        assert told[0] == "the worker was killed by signal 9; another one is started"
-        assert not said(lab, "keeps its tables")  # they are for another fabric
+        reported = logged(lab, r"ibnue-updn routed nothing: (.*)")
+        assert reported[0] == "the worker was killed by signal 9; another one is started"
+        assert not logged(lab, "keeps its tables")  # they are for another fabric
         assert gone(worker) and worker_of(lab) != worker
         assert routes_again(lab)
 
@@ -48,14 +48,14 @@ HASTY = "deadline = 1.5"
 def test_the_deadline_ends_the_wait_and_the_slow_worker(live, nets):
     with live(nets("torus", "3x3", cas=1), "ibnue-updn,minhop") as lab:
         live.configure(HASTY)
-        place, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
-        sweep = lab.opensm.wait_for_subnet_up(after=place)
+        position, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
+        sweep = lab.opensm.wait_for_subnet_up(after=position)
         live.configure("")
         assert sweep.engine == "minhop"
         assert sweep.routing_seconds > 1.4
         # A trap may have made OpenSM sweep once more, before the next worker was ready.
-        told = said(lab, r"ibnue-updn routed nothing: (.*)")
-        assert told[0] == "no answer within 1.5 s; another worker is started"
+        reported = logged(lab, r"ibnue-updn routed nothing: (.*)")
+        assert reported[0] == "no answer within 1.5 s; another worker is started"
         assert gone(worker)
         assert routes_again(lab)
 
@@ -70,12 +70,12 @@ def test_an_engine_that_fails_on_the_same_fabric_keeps_its_tables_and_sls(live, 
         lfts, sls, rows = lab.switch_lfts(), lab.ca_sls(), lab.switch_sl2vl()
         assert len(set(sls.values())) > 1
         live.configure(f"{HASTY}\n{toml}" if failure == "slow" else toml)
-        place, worker = sweep_with_stopped_worker(lab)
+        position, worker = sweep_with_stopped_worker(lab)
         if failure == "killed":
             os.kill(worker, signal.SIGKILL)
-        lab.opensm.wait_for_subnet_up(after=place)
+        lab.opensm.wait_for_subnet_up(after=position)
         why = {"killed": "killed by signal 9", "slow": "no answer within 1.5 s"}
-        assert why[failure] in said(lab, KEPT)[-1]
+        assert why[failure] in logged(lab, KEPT)[-1]
         assert lab.sweep.engine == "ibnue-dfsssp" and lab.sweep.tried == ("ibnue-dfsssp",)
         assert (lab.switch_lfts(), lab.ca_sls(), lab.switch_sl2vl()) == (lfts, sls, rows)
         live.configure(toml)
@@ -89,7 +89,7 @@ def test_tables_with_loops_are_not_kept(live, nets):
         assert lab.sweep.engine == "ibnue-minhop"
         live.configure("")
         assert lab.opensm.resweep().engine != "ibnue-minhop"
-        assert not said(lab, "keeps its tables")
+        assert not logged(lab, "keeps its tables")
 
 
 def test_opensm_ends_at_once_while_it_waits_for_a_worker(live, nets):
@@ -119,10 +119,10 @@ def test_credit_loops_are_refused_until_they_are_allowed(live, nets):
         ("[engine.updn]\nobjective = 'peace'", "unknown objective 'peace'"),
     ],
 )
-def test_a_wrong_configuration_fails_the_engine_until_it_is_mended(live, nets, toml, reason):
+def test_a_wrong_configuration_fails_the_engine_until_it_is_repaired(live, nets, toml, reason):
     with live(nets("ring", "4", cas=1), "ibnue-updn,minhop", toml=toml) as lab:
         assert lab.sweep.engine == "minhop"
-        assert said(lab, rf"ibnue-updn routed nothing: .*{reason}")
+        assert logged(lab, rf"ibnue-updn routed nothing: .*{reason}")
         live.configure("")
         assert lab.opensm.resweep().engine == "ibnue-updn"
 
@@ -145,12 +145,12 @@ def test_a_configuration_that_becomes_wrong_leaves_the_last_good_one_in_force(li
         live.config.unlink() if toml is None else live.configure(toml)
         for sweep in (lab.unlink("sw1.1", 2), lab.unlink("sw2.2", 2), lab.opensm.resweep()):
             assert sweep.engine == "ibnue-nue" and sweep.tried == ("ibnue-nue",)
-        (line,) = until(lambda: said(lab, IN_FORCE))
+        (line,) = until(lambda: logged(lab, IN_FORCE))
         assert re.search(reason + r"; the last good configuration (stays|is) in force", line)
         live.configure(good)
         lab.opensm.resweep()
-        assert "is right again, and counts" in until(lambda: said(lab, IN_FORCE)[1:])[0]
-        assert not said(lab, "routed nothing")
+        assert "is right again, and counts" in until(lambda: logged(lab, IN_FORCE)[1:])[0]
+        assert not logged(lab, "routed nothing")
 
 
 def test_an_opensm_that_starts_with_a_wrong_file_takes_what_was_saved(live, nets, tmp_path, monkeypatch):
@@ -165,7 +165,7 @@ def test_an_opensm_that_starts_with_a_wrong_file_takes_what_was_saved(live, nets
         until(lambda: read_saved(live.config))
     with started("[engine]\nsead = 3") as lab:
         assert lab.sweep.engine == "ibnue-updn"
-        (line,) = until(lambda: said(lab, IN_FORCE))
+        (line,) = until(lambda: logged(lab, IN_FORCE))
         assert "unknown key 'engine.sead'" in line and "started with the last good configuration" in line
 
 
@@ -174,7 +174,7 @@ def test_a_missing_configuration_file_is_named(live, nets):
     live.config.unlink()
     with start as lab:
         assert lab.sweep.engine == "minhop"
-        assert said(lab, rf"ibnue-updn routed nothing: {live.config}: cannot be read: No such file")
+        assert logged(lab, rf"ibnue-updn routed nothing: {live.config}: cannot be read: No such file")
 
 
 def test_the_worker_dies_with_an_opensm_that_is_killed(live, nets):
@@ -238,7 +238,7 @@ def test_a_plugin_that_is_named_twice_is_loaded_once(live, nets):
     config = {"event_plugin_name": "ibnue ibnue"}
     with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback", config=config) as lab:
         assert lab.sweep.engine == "ibnue-updn"
-        assert said(lab, "ERR IBN5: ibnue is loaded already")
+        assert logged(lab, "ERR IBN5: ibnue is loaded already")
         assert len(children(lab.opensm.pid)) == 1
         lab.opensm.signal(signal.SIGTERM)
         assert lab.opensm.wait_for_exit() == 0

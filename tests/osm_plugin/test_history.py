@@ -7,7 +7,7 @@ from waiting import until
 from osm_plugin.config import PluginConfig
 from osm_plugin.historian import Historian
 from osm_plugin.history import PIN, digest_of, entries, history_folder, pin, pinned_name, store, unpin
-from osm_plugin.state import Kept, read_state
+from osm_plugin.state import SavedTables, read_state
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -22,7 +22,7 @@ def several():
     found = []
     for root in fabric.switch_name[:5]:
         routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, roots=(root,)))
-        found.append(Kept(fabric, routing, prove(fabric, routing), "updn", "{}"))
+        found.append(SavedTables(fabric, routing, prove(fabric, routing), "updn", "{}"))
     assert len({digest_of(kept) for kept in found}) == 5
     return found
 
@@ -49,7 +49,7 @@ def test_nothing_is_stored_that_is_not_proven_or_not_wanted(tmp_path, several):
     torus = generate("torus", ["5x5"], cas=1)
     looped = ENGINES["minhop"].route(torus, EngineOptions())
     assert prove(torus, looped).credit_loop is not None
-    assert store(tmp_path / "h", Kept(torus, looped, prove(torus, looped), "minhop", "{}"), 3) is None
+    assert store(tmp_path / "h", SavedTables(torus, looped, prove(torus, looped), "minhop", "{}"), 3) is None
     assert store(tmp_path / "h", replace(several[0], routing=minhop), 0) is None
     assert not (tmp_path / "h").exists()
 
@@ -93,22 +93,22 @@ def desk(tmp_path):
 
 def test_a_pin_counts_from_the_next_question_on(desk, several):
     historian, config, folder, remarks = desk
-    assert historian.pinned(config, threads=1, patience=60) is None
+    assert historian.pinned(config, threads=1, timeout=60) is None
     historian.put(several[0], config)
     until(lambda: numbers(folder) == [1])
     pin(folder, 1)
-    found = historian.pinned(config, threads=1, patience=60)
+    found = historian.pinned(config, threads=1, timeout=60)
     assert digest_of(found.kept) == digest_of(several[0]) and found.name == pinned_name(folder)
-    assert historian.pinned(config, threads=1, patience=60) is found
+    assert historian.pinned(config, threads=1, timeout=60) is found
     unpin(folder)
-    assert historian.pinned(config, threads=1, patience=60) is None and remarks == []
+    assert historian.pinned(config, threads=1, timeout=60) is None and remarks == []
 
 
 def test_a_damaged_pin_is_named_and_ignored(desk):
     historian, config, folder, remarks = desk
     folder.mkdir()
     (folder / PIN).write_text("nonsense")
-    assert historian.pinned(config, threads=1, patience=60) is None
+    assert historian.pinned(config, threads=1, timeout=60) is None
     assert len(remarks) == 1 and remarks[0].startswith("pin ignored: ")
 
 
@@ -116,9 +116,9 @@ def test_a_file_system_that_does_not_answer_holds_no_sweep(desk):
     historian, config, folder, remarks = desk
     folder.mkdir()
     os.mkfifo(folder / PIN)  # whoever opens it for reading waits for a writer
-    assert historian.pinned(config, threads=1, patience=0.01) is None
+    assert historian.pinned(config, threads=1, timeout=0.01) is None
     assert "is not read yet" in remarks[0]
-    assert historian.pinned(config, threads=1, patience=3600) is None
+    assert historian.pinned(config, threads=1, timeout=3600) is None
     (folder / PIN).open("wb").close()
     until(lambda: len(remarks) == 2)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from plugin_lab import expected_lfts, said
+from plugin_lab import expected_lfts, logged
 from waiting import until
 
 from osm_plugin.history import entries, history_folder
@@ -45,7 +45,7 @@ def test_back_to_earlier_tables_and_on_again(live, nets, tmp_path):
         assert "tables 1 of" in run("rollback", "1", "--config", str(live.config))
         lab.opensm.resweep()
         assert lab.switch_lfts() == first
-        assert said(lab, rf"pinned to {entries(folder)[0].path.name}; tables as they were")
+        assert logged(lab, rf"pinned to {entries(folder)[0].path.name}; tables as they were")
         path = tmp_path / "ibnue-status.json"
         until(lambda: json.loads(path.read_text())["pinned"] == entries(folder)[0].path.name)
         assert "* " in run("history", "--config", str(live.config))
@@ -54,7 +54,7 @@ def test_back_to_earlier_tables_and_on_again(live, nets, tmp_path):
         lab.unlink("sw1.1", 2)
         fabric = lab.fabric()
         assert prove(fabric, read_tables(lab.opensm.folder, fabric)).certified
-        assert said(lab, r"pinned to .*; re-routed, repaired")
+        assert logged(lab, r"pinned to .*; re-routed, repaired")
         lab.relink("sw1.1", 2)
         assert lab.switch_lfts() == first
 

@@ -4,7 +4,7 @@ import signal
 
 import numpy as np
 import pytest
-from plugin_lab import said, sweep_with_stopped_worker
+from plugin_lab import logged, sweep_with_stopped_worker
 
 from routing.deadlock.proof import prove
 from routing.fabric import NO_PORT
@@ -31,40 +31,40 @@ def walked(lab):
     hops, rows = prove(fabric, routing).hops, {}
     for row, guid in enumerate(fabric.switch_guid.tolist()):
         for lid in fabric.switch_lid.tolist():
-            told = np.full(int(fabric.switch_ports[row]) + 1, 255)
+            reported = np.full(int(fabric.switch_ports[row]) + 1, 255)
             if routing.lft[row, lid] != NO_PORT:
-                told[routing.lft[row, lid]] = told[0] = hops[row, lid]
-            rows[guid, lid] = told.tolist()
+                reported[routing.lft[row, lid]] = reported[0] = hops[row, lid]
+            rows[guid, lid] = reported.tolist()
     return rows
 
 
-# OpenSM's lash has filled all rows when it finds too few lanes, and leaves them so.
+# OpenSM's lash has filled all rows when it finds too few VLs, and leaves them so.
 @pytest.mark.parametrize("engines", ["ibnue-updn,no_fallback", "lash,ibnue-updn,no_fallback"])
 def test_opensm_has_the_hops_of_the_walked_paths_and_no_others(live, nets, engines):
     with live(nets("torus", "4x4", cas=1), engines, config={"lash_start_vl": 7}) as lab:
         assert lab.sweep.engine == "ibnue-updn" and ("lash" in lab.sweep.tried) == ("lash" in engines)
-        home = hop_rows(lab)
-        assert home == walked(lab)
+        own_switch = hop_rows(lab)
+        assert own_switch == walked(lab)
         lab.unlink("sw1.1", 2)
-        assert hop_rows(lab) == walked(lab) != home
+        assert hop_rows(lab) == walked(lab) != own_switch
         lab.relink("sw1.1", 2)
-        assert hop_rows(lab) == home
+        assert hop_rows(lab) == own_switch
 
 
 def test_tables_that_are_kept_bring_their_hops(live, nets):
     with live(nets("torus", "4x4", cas=1), "ibnue-updn,no_fallback") as lab:
-        home = hop_rows(lab)
-        place, worker = sweep_with_stopped_worker(lab)
+        own_switch = hop_rows(lab)
+        position, worker = sweep_with_stopped_worker(lab)
         os.kill(worker, signal.SIGKILL)
-        lab.opensm.wait_for_subnet_up(after=place)
-        assert hop_rows(lab) == home
-        assert said(lab, "keeps its tables, proven for this very subnet")
+        lab.opensm.wait_for_subnet_up(after=position)
+        assert hop_rows(lab) == own_switch
+        assert logged(lab, "keeps its tables, proven for this very subnet")
 
-        place, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
+        position, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
         os.kill(worker, signal.SIGKILL)
-        lab.opensm.wait_for_subnet_up(after=place)
+        lab.opensm.wait_for_subnet_up(after=position)
         left = {
-            place: hops for place, hops in walked(lab).items() if min(hops) < 255
+            position: hops for position, hops in walked(lab).items() if min(hops) < 255
         }  # OpenSM dumps no row without a path
-        assert hop_rows(lab) == left != home
-        assert said(lab, "keeps what is left of the last proven tables")
+        assert hop_rows(lab) == left != own_switch
+        assert logged(lab, "keeps what is left of the last proven tables")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from osm_plugin.file_keeper import _look
+from osm_plugin.file_keeper import _inspect
 from osm_plugin.host import Host
 from osm_plugin.worker_process import WorkerProcess
 from routing.errors import EnvironmentProblem
@@ -31,8 +31,8 @@ def test_a_worker_that_is_found_dead_when_it_is_needed_is_reported(host, tmp_pat
     dead._reaper.join()
     host.memory()
     assert host._worker is not dead and host._worker.alive
-    assert host.tend() == "the worker was killed by signal 9; another one is started"
-    assert host.tend() == ""
+    assert host.check_worker() == "the worker was killed by signal 9; another one is started"
+    assert host.check_worker() == ""
 
 
 def test_a_worker_of_another_protocol_is_dead_once_it_is_refused(host, tmp_path, monkeypatch):
@@ -55,5 +55,5 @@ def test_a_state_file_that_cannot_be_read_leaves_no_file_open(tmp_path):
     before = open_files()
     for _ in range(3):
         with pytest.raises(IsADirectoryError):
-            _look(str(tmp_path), None)
+            _inspect(str(tmp_path), None)
     assert open_files() == before

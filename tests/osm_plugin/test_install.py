@@ -99,10 +99,10 @@ def test_what_is_built(tmp_path):
 @pytest.mark.lab
 @pytest.mark.skipif(shutil.which("nm") is None, reason="apt install binutils")
 def test_the_library_shows_no_more_than_it_must(plugin_folder):
-    said = subprocess.run(
+    output = subprocess.run(
         ["nm", "-D", "--defined-only", plugin_folder / "libibnue.so"], capture_output=True, text=True, check=True
     ).stdout
-    assert {line.split()[-1] for line in said.splitlines()} == {"osm_event_plugin", "PyInit__ibnue_shim"}
+    assert {line.split()[-1] for line in output.splitlines()} == {"osm_event_plugin", "PyInit__ibnue_shim"}
 
 
 @pytest.mark.lab
@@ -113,7 +113,7 @@ def test_the_shim_compiles_without_a_warning(tmp_path):
     for source in SOURCES:
         done = subprocess.run(
             ["cc", "-std=gnu11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Wno-unused-parameter", "-c", HERE / source]
-            + [f"-I{place}" for place in include]
+            + [f"-I{position}" for position in include]
             + [*definitions(Path("x"), ""), "-o", os.devnull],
             capture_output=True,
             text=True,

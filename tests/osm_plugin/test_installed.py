@@ -28,9 +28,9 @@ def test_status_and_remove_beside_a_running_opensm(live, nets, plugin_folder, tm
         assert opensm.library == str(plugin_folder / LIBRARY) and not opensm.outdated
         assert opensm.workers == (worker_of(lab),)
         done = call("status", "--libdir", plugin_folder, "--json")
-        told = json.loads(done.stdout)
-        assert done.return_value == 0 and told["problems"] == []
-        assert lab.opensm.pid in [process["pid"] for process in told["running"]]
+        reported = json.loads(done.stdout)
+        assert done.return_value == 0 and reported["problems"] == []
+        assert lab.opensm.pid in [process["pid"] for process in reported["running"]]
         with pytest.raises(EnvironmentProblem, match=f"OpenSM \\(process .*{lab.opensm.pid}.*has .* loaded"):
             call("remove", "--libdir", plugin_folder)
         shutil.copy(plugin_folder / LIBRARY, tmp_path)

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from plugin_lab import said, worker_of
+from plugin_lab import logged, worker_of
 from waiting import AMPLE, until
 
 import osm_plugin
@@ -41,16 +41,16 @@ def test_a_late_answer_brings_the_subnet_up_and_the_next_fault_is_served_and_rep
     with lab:
         lab.opensm.wait_for_subnet_up(after=0, fruitless=4)
         worker = worker_of(lab)
-        assert lab.sweep.engine == "ibnue-updn" and said(lab, STILL) and said(lab, LATE)
-        late = len(said(lab, LATE))
+        assert lab.sweep.engine == "ibnue-updn" and logged(lab, STILL) and logged(lab, LATE)
+        late = len(logged(lab, LATE))
 
-        place = lab.opensm.mark()
+        position = lab.opensm.mark()
         lab.ibsim.unlink("sw1.1", 2)
         lab.opensm.signal(signal.SIGHUP)
-        lab.opensm.wait_for_subnet_up(after=place)
-        assert said(lab, "keeps what is left of the last proven tables")
+        lab.opensm.wait_for_subnet_up(after=position)
+        assert logged(lab, "keeps what is left of the last proven tables")
         # Nobody asks for another sweep.
-        until(lambda: len(said(lab, LATE)) > late)
+        until(lambda: len(logged(lab, LATE)) > late)
         until(lambda: lab.sweep.errors == ())
         assert len(lab.ca_sls()) == 9 * 8
         assert worker_of(lab) == worker
@@ -60,9 +60,9 @@ def test_a_worker_that_falls_silent_after_the_deadline_is_replaced(slow):
     lab = slow(2, seconds=5)
     lab.opensm.wait = False
     with lab:
-        until(lambda: lab.opensm.log_path.exists() and said(lab, STILL))
+        until(lambda: lab.opensm.log_path.exists() and logged(lab, STILL))
         worker = worker_of(lab)
         os.kill(worker, signal.SIGSTOP)
-        until(lambda: said(lab, "the late answer is lost: no answer within 2 s; another worker is started"))
-        until(lambda: said(lab, LATE))
+        until(lambda: logged(lab, "the late answer is lost: no answer within 2 s; another worker is started"))
+        until(lambda: logged(lab, LATE))
         assert worker_of(lab) != worker

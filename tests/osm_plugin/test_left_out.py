@@ -4,14 +4,14 @@ import os
 
 import numpy as np
 import pytest
-from plugin_request import lay
+from plugin_request import write_request
 from switch_tables import holding
 
 from osm_plugin.answer import SharedMemory
 from osm_plugin.base import base_of
-from osm_plugin.plan import options_key
+from osm_plugin.route_or_reroute import options_key
 from osm_plugin.snapshot import read_request
-from osm_plugin.state import Kept
+from osm_plugin.state import SavedTables
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -22,7 +22,7 @@ OPTIONS = EngineOptions(effort=0.1, vls=1)
 
 def made(fabric):
     routing = ENGINES["updn"].route(fabric, OPTIONS)
-    return Kept(fabric, routing, prove(fabric, routing), "updn", options_key(OPTIONS))
+    return SavedTables(fabric, routing, prove(fabric, routing), "updn", options_key(OPTIONS))
 
 
 @pytest.mark.parametrize("kind", ["sick", "throttled"])
@@ -31,7 +31,7 @@ def test_what_switches_forward_over_a_link_that_is_left_out_is_not_known(kind):
     before, channels = made(fabric), fabric.channels
     link = int(channels.link[0])
     memory = SharedMemory(os.memfd_create("request"))
-    lay(fabric, memory, held=holding(before, fabric), **{kind: [link]})
+    write_request(fabric, memory, installed=holding(before, fabric), **{kind: [link]})
     snapshot = read_request(memory.view())
     assert snapshot.fabric.digest == fabric.without_links([link]).digest
     after = made(snapshot.fabric)
@@ -42,6 +42,6 @@ def test_what_switches_forward_over_a_link_that_is_left_out_is_not_known(kind):
     assert expected.any() and np.array_equal(base.unknown, expected)
     assert not base.known and "base unknown" in base.describe_unknown(snapshot.fabric)
     # A link that is gone forwards nothing.
-    lay(fabric.without_links([link]), memory, held=holding(before, fabric))
+    write_request(fabric.without_links([link]), memory, installed=holding(before, fabric))
     snapshot = read_request(memory.view())
     assert base_of(snapshot.fabric, snapshot.switch_tables, after.routing, [(before, True)]).known

@@ -9,7 +9,7 @@ from pathlib import Path
 import cffi
 import numpy as np
 import pytest
-from plugin_request import lay
+from plugin_request import write_request
 
 from osm_plugin.answer import ANSWER, HELD, SharedMemory, write_answer
 from osm_plugin.build_shim import HERE
@@ -47,7 +47,7 @@ def shim(tmp_path_factory):
     return ffi, ffi.dlopen(str(library))
 
 
-class Told:
+class ShimReport:
     """An honest answer, of which copies may be changed."""
 
     def __init__(self, shim, engine):
@@ -57,10 +57,10 @@ class Told:
         tables = verify(self.fabric, self.routing, ENGINES[engine])
         self.proof = tables.proof
         memory = SharedMemory(os.memfd_create("lies"))
-        self.at = lay(self.fabric, memory, sequence=SEQUENCE)
+        self.at = write_request(self.fabric, memory, sequence=SEQUENCE)
         self.asked = bytes(memory.view()[: self.at])
-        held = np.array([(1, 2, 2, 255), (3, 4, 3, 1)], HELD)
-        write_answer(memory, self.at, tables, sequence=SEQUENCE, held=held)
+        installed = np.array([(1, 2, 2, 255), (3, 4, 3, 1)], HELD)
+        write_answer(memory, self.at, tables, sequence=SEQUENCE, deferred=installed)
         self.memory = np.frombuffer(memory.view(), np.uint8).copy()
         self.head = self.memory[self.at : self.at + ANSWER.itemsize].view(ANSWER)[0]
 
@@ -88,8 +88,8 @@ class Told:
 
 
 @pytest.fixture(scope="module", params=["updn", "nue", "lash", "dfsssp"])
-def told(shim, request):
-    return Told(shim, request.param)
+def report(shim, request):
+    return ShimReport(shim, request.param)
 
 
 def test_the_truth_is_accepted(told):
@@ -109,7 +109,7 @@ def test_a_lie_in_the_head_is_refused(told, name):
         assert code == -1 or (lesser and code == 0), (name, value)
 
 
-def test_a_lie_in_a_forwarding_table_is_refused_unless_it_delivers_as_told(told):
+def test_a_lie_in_a_forwarding_table_is_refused_unless_it_delivers_as_reported(told):
     rng, shape = random.Random(1), told.routing.lft.shape
     for _ in range(300):
         memory, row, lid = told.memory.copy(), rng.randrange(shape[0]), rng.randrange(shape[1])
@@ -122,11 +122,11 @@ def test_a_lie_in_a_forwarding_table_is_refused_unless_it_delivers_as_told(told)
 def test_a_lie_in_hops_is_refused(told):
     rng, shape = random.Random(2), told.routing.lft.shape
     for _ in range(300):
-        memory, place = told.memory.copy(), rng.randrange(shape[0] * shape[1])
+        memory, position = told.memory.copy(), rng.randrange(shape[0] * shape[1])
         hops = told.part(memory, "hops_at", np.uint8, shape[0] * shape[1])
         lie = rng.choice([0, 1, 2, 3, 253, 254, 255])
-        if lie != hops[place]:
-            hops[place] = lie
+        if lie != hops[position]:
+            hops[position] = lie
             assert told.verdict(memory) == (-1, "the worker's tables do not lead where their hops say")
 
 
@@ -143,12 +143,12 @@ def test_a_lie_in_hops_is_refused(told):
 def test_a_value_out_of_range_is_refused(told, name, dtype, lies, why):
     count = {"sl_at": told.routing.sl.size, "sl2vl_at": told.routing.sl2vl.size, "held_at": 1}
     count |= {"switch_of_at": len(told.fabric.lids), "parent_at": told.fabric.switches}
-    for place in {0, count[name] // 2, count[name] - 1}:
+    for position in {0, count[name] // 2, count[name] - 1}:
         for lie in lies:
             memory = told.memory.copy()
             part = told.part(memory, name, dtype, count[name])
-            if part[place] != lie:
-                part[place] = lie
+            if part[position] != lie:
+                part[position] = lie
                 assert told.verdict(memory) == (-1, why)
 
 

@@ -1,5 +1,5 @@
 import pytest
-from plugin_lab import expected_lfts, said, sweep_options
+from plugin_lab import expected_lfts, logged, sweep_options
 
 from routing.engines import ENGINES
 
@@ -17,5 +17,5 @@ def test_switches_hold_what_the_engine_makes_of_the_fabric_as_the_tools_see_it(l
         fabric = lab.fabric()
         routing = ENGINES["updn"].route(fabric, sweep_options())
         assert lab.switch_lfts() == expected_lfts(fabric, routing)
-        assert said(lab, r"fabric ([0-9a-f]{12})\b")[-1] == fabric.digest[:12]
+        assert logged(lab, r"fabric ([0-9a-f]{12})\b")[-1] == fabric.digest[:12]
         assert lab.opensm.errors == []

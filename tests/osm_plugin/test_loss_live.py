@@ -1,10 +1,10 @@
 """What a lost cable costs, as OpenSM's log says it, and as it is computed from the tables in the switches."""
 
 import pytest
-from plugin_lab import said
+from plugin_lab import logged
 
-from routing.cli.deeds import last_sweep
-from routing.cli.live import look
+from routing.cli.lab_actions import last_sweep
+from routing.cli.lab_report import inspect_lab
 from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Published
 from routing.whatif.capacity import share_kept
@@ -18,12 +18,12 @@ def share(state):
 
 def test_the_log_says_what_the_tables_in_the_switches_lose(live, nets):
     with live(nets("torus", "3x3", cas=2), "ibnue-nue,no_fallback", config={"qos": True, "qos_max_vls": 8}) as lab:
-        start = look(lab, "torus", "start", last_sweep(lab), None)
+        start = inspect_lab(lab, "torus", "start", last_sweep(lab), None)
         assert start.kept is None
-        pulled = look(lab, "torus", "unlink", lab.unlink_live("sw0.0", 3), start)
+        pulled = inspect_lab(lab, "torus", "unlink", lab.unlink_live("sw0.0", 3), start)
         assert pulled.fabric.links == start.fabric.links - 1
-        (told,) = said(lab, r"re-routed, .* broken, all-to-all (\S+) % of before")
-        assert told == f"{100 * pulled.kept:.1f}"
+        (reported,) = logged(lab, r"re-routed, .* broken, all-to-all (\S+) % of before")
+        assert reported == f"{100 * pulled.kept:.1f}"
         assert pulled.kept == pytest.approx(share(pulled) / share(start)) and pulled.kept < 1
         there = (Published(state.fabric, state.routing, state.proof) for state in (start, pulled))
         assert pulled.kept == share_kept(*there)

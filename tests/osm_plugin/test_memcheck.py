@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from plugin_lab import said, sweep_with_stopped_worker
+from plugin_lab import logged, sweep_with_stopped_worker
 from waiting import until
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -35,7 +35,7 @@ def complaints(path):
     return found
 
 
-# lash fails when it has filled all hops, because it may not use any lane but the last.
+# lash fails when it has filled all hops, because it may not use any VL but the last.
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="apt install valgrind")
 @pytest.mark.parametrize("engines", ["ibnue-dfsssp,no_fallback", "lash,ibnue-dfsssp,no_fallback"])
 def test_the_plugin_inside_of_opensm_makes_no_error_of_memory(live, nets, tmp_path, engines):
@@ -58,15 +58,15 @@ def test_the_plugin_inside_of_opensm_makes_no_error_of_memory(live, nets, tmp_pa
         assert lab.unlink("sw0.3").engine == "ibnue-dfsssp"  # a switch less, with its CA
         for cable, what in (((), "keeps its tables"), (("sw2.2", 2), "keeps what is left")):
             # The end of the sweep before asks the worker for the ports' values, and would wait for a stopped one.
-            until(lambda: len(said(lab, "ibnue policies: ")) >= len(said(lab, "0x02 -> SUBNET UP")))
-            place, worker = sweep_with_stopped_worker(lab, *cable)
+            until(lambda: len(logged(lab, "ibnue policies: ")) >= len(logged(lab, "0x02 -> SUBNET UP")))
+            position, worker = sweep_with_stopped_worker(lab, *cable)
             os.kill(worker, signal.SIGKILL)
-            lab.opensm.wait_for_subnet_up(after=place)
-            assert said(lab, what)
+            lab.opensm.wait_for_subnet_up(after=position)
+            assert logged(lab, what)
         lab.ibsim.relink("sw2.2", 2)
         for cable in (("sw0.3",), ("sw2.2", 1), ("sw1.1", 2)):
             assert lab.relink(*cable).engine == "ibnue-dfsssp"
-        assert said(lab, r"ibnue policies: \d+ ports have a wish")
+        assert logged(lab, r"ibnue policies: \d+ ports have a wish")
         lab.opensm.signal(signal.SIGTERM)
         assert lab.opensm.wait_for_exit(120.0) == 0
     assert complaints(report) == []

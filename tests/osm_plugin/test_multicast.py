@@ -47,7 +47,7 @@ def turns_of_tree(fabric, tree):
         if up >= 0:
             used.setdefault(row, []).append(int(channels.at_port[row, tree.up_port[row]]))
             used.setdefault(up, []).append(int(channels.at_port[up, tree.down_port[row]]))
-    into = [(int(channels.dst[c]), c) for way in used.values() for c in way]
+    into = [(int(channels.dst[c]), c) for path in used.values() for c in path]
     return {(c, d) for row, c in into for d in used.get(row, []) if d != int(channels.reverse[c])}
 
 

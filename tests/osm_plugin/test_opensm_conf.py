@@ -37,7 +37,7 @@ class Bench:
         self.config.write_text("state_file = false\n")
 
     def ask(self, engine, conf="", fabric=FABRIC, **request):
-        at = plugin_request.lay(fabric, self.memory, conf=conf, **request)
+        at = plugin_request.write_request(fabric, self.memory, conf=conf, **request)
         answer = self.worker.answer(
             {"engine": f"ibnue-{engine}", "sequence": 7, "config": read_config(self.config).to_table()}
         )
@@ -78,16 +78,16 @@ def test_defaults_and_what_is_not_set_are_nothing():
 
 
 def test_roots_are_those_of_the_file_and_unknown_ones_are_passed_over(bench, tmp_path):
-    place = tmp_path / "roots"
-    place.write_text(f"{GUIDS[5]}\n0xdead\n{GUIDS[2]}\n")
-    found = bench.ask("updn", f"root_guid_file {place}\n")
+    position = tmp_path / "roots"
+    position.write_text(f"{GUIDS[5]}\n0xdead\n{GUIDS[2]}\n")
+    found = bench.ask("updn", f"root_guid_file {position}\n")
     assert (found["lft"] == lft("updn", roots=(GUIDS[5], GUIDS[2]))).all()
     assert (found["lft"] != lft("updn")).any()
     assert found["lines"] == []
     # Without one of the roots the others still serve, and the tables in force are those of the same options.
     less = FABRIC.without_links(np.flatnonzero((FABRIC.link_device == 2).any(axis=1)))
-    bench.worker.settle()
-    again = bench.ask("updn", f"root_guid_file {place}\n", less)
+    bench.worker.finish_publication()
+    again = bench.ask("updn", f"root_guid_file {position}\n", less)
     assert "re-routed" in again["note"]
 
 
@@ -122,10 +122,10 @@ def test_a_link_with_a_weight_carries_less(bench, tmp_path, engine):
     fabric = generate("kary-ntree", ["4", "2"])
     channel = int(np.flatnonzero(fabric.terminals_at[fabric.channels.src] > 0)[0])
     switch, port = int(fabric.channels.src[channel]), int(fabric.channels.port[channel])
-    place = tmp_path / "weights"
-    place.write_text(f"# switch port weight\n{int(fabric.switch_guid[switch]):#x} {port} 50\nbad line\n0xdead 1 2\n")
+    position = tmp_path / "weights"
+    position.write_text(f"# switch port weight\n{int(fabric.switch_guid[switch]):#x} {port} 50\nbad line\n0xdead 1 2\n")
     before = bench.ask(engine, "", fabric)["lft"]
-    after = bench.ask(engine, f"hop_weights_file {place}\n", fabric)
+    after = bench.ask(engine, f"hop_weights_file {position}\n", fabric)
     lids = fabric.endport_lid
     assert np.count_nonzero(after["lft"][switch, lids] == port) < np.count_nonzero(before[switch, lids] == port)
     assert after["lines"] == []

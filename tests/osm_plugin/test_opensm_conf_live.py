@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plugin_lab import expected_lfts, said, sweep_options
+from plugin_lab import expected_lfts, logged, sweep_options
 from waiting import until
 
 from routing.engines import ENGINES
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.lab
 
 
 def unused(lab):
-    return [line.split()[0] for line in said(lab, r"ibnue: opensm\.conf: (.* not used: .*)")]
+    return [line.split()[0] for line in logged(lab, r"ibnue: opensm\.conf: (.* not used: .*)")]
 
 
 def test_options_arrive_and_each_that_is_not_used_is_named_once(live, nets, tmp_path):
@@ -53,13 +53,13 @@ def test_options_arrive_and_each_that_is_not_used_is_named_once(live, nets, tmp_
 
 def test_a_weight_counts_from_the_next_sweep_on(live, nets, tmp_path):
     net = nets("kary-ntree", "4", "2")
-    place = tmp_path / "weights"
-    place.write_text("0x1 1 1\n")
-    with live(net, "ibnue-minhop,no_fallback", toml="state_file = false", config={"hop_weights_file": place}) as lab:
+    position = tmp_path / "weights"
+    position.write_text("0x1 1 1\n")
+    with live(net, "ibnue-minhop,no_fallback", toml="state_file = false", config={"hop_weights_file": position}) as lab:
         fabric = lab.fabric()
         channel = int(np.flatnonzero(fabric.terminals_at[fabric.channels.src] > 0)[0])
         guid, port = int(fabric.switch_guid[fabric.channels.src[channel]]), int(fabric.channels.port[channel])
-        place.write_text(f"{guid:#x} {port} 50\n")
+        position.write_text(f"{guid:#x} {port} 50\n")
         before = list(lab.switch_lfts()[guid].values()).count(port)
         lab.opensm.resweep()
         assert list(lab.switch_lfts()[guid].values()).count(port) < before

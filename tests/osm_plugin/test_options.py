@@ -9,11 +9,11 @@ from routing.topologies import generate
 
 
 def effort(tmp_path, engine_table):
-    place = tmp_path / "ibnue.toml"
-    place.write_text(f"[engine]\n{engine_table}\n")
+    position = tmp_path / "ibnue.toml"
+    position.write_text(f"[engine]\n{engine_table}\n")
     fabric = generate("torus", ["4x4"], cas=1)
     snapshot = Snapshot(sequence=1, fabric=fabric, data_vls=8, qos=True, answer_at=0)
-    return options_of("nue", read_config(place), snapshot).effort, fabric
+    return options_of("nue", read_config(position), snapshot).effort, fabric
 
 
 def test_effort_is_stated_or_paid_for_or_that_of_a_sweep(tmp_path):

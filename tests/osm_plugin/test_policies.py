@@ -1,4 +1,4 @@
-"""The worker's part of policies, on requests laid out as the shim lays them."""
+"""The worker's part of policies, on requests arranged as the shim arranges them."""
 
 import os
 
@@ -13,7 +13,7 @@ from osm_plugin.snapshot import REQUEST, read_request
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import FabricError, InputError
-from routing.policy import lay_over, loop_channels, port_facts, read_policy
+from routing.policy import apply_rules, loop_channels, port_facts, read_policy
 from routing.policy.export import stall_life
 from routing.topologies import generate
 
@@ -40,7 +40,7 @@ def ring():
 
 
 def answered(desk, memory, rules):
-    """What the worker lays down, and its line for the log."""
+    """What the worker writes, and its line for the log."""
     snapshot = read_request(memory.view())
     note = desk.answer(memory, snapshot, PluginConfig(policies=str(rules)))
     head = np.frombuffer(memory.view()[snapshot.answer_at :][: POLICY_ANSWER.itemsize], POLICY_ANSWER)[0]
@@ -54,13 +54,13 @@ def answered(desk, memory, rules):
 def test_values_are_those_of_the_rules(ring, memory, tmp_path, known):
     fabric, routing = ring
     (tmp_path / "rules.toml").write_text(RULES)
-    plugin_request.lay_with_tables(fabric, routing.lft, memory)
+    plugin_request.write_request_with_tables(fabric, routing.lft, memory)
     desk = PolicyDesk()
     if known:
         desk.routed(fabric, routing)
     want, note = answered(desk, memory, tmp_path / "rules.toml")
     policy = read_policy(tmp_path / "rules.toml")
-    expected = lay_over(policy, fabric, port_facts(fabric, loop_channels(fabric, routing)))
+    expected = apply_rules(policy, fabric, port_facts(fabric, loop_channels(fabric, routing)))
     assert (want == stall_life(expected)).all()
     assert note.startswith("rules.toml: 2 rules, 10 channels on credit loops")
     assert ("one VL" in note) != known
@@ -71,7 +71,7 @@ def test_other_tables_than_the_engines_count_when_the_switches_have_them(ring, m
     (tmp_path / "rules.toml").write_text(RULES)
     desk = PolicyDesk()
     desk.routed(fabric, routing)
-    plugin_request.lay_with_tables(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1)).lft, memory)
+    plugin_request.write_request_with_tables(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1)).lft, memory)
     want, note = answered(desk, memory, tmp_path / "rules.toml")
     assert "0 channels on credit loops (taking all to ride on one VL)" in note
     assert set(np.unique(want).tolist()) == {0, 0x1F00 | 17}
@@ -79,11 +79,11 @@ def test_other_tables_than_the_engines_count_when_the_switches_have_them(ring, m
 
 def test_tables_of_another_width_and_none_at_all(ring, memory):
     fabric, routing = ring
-    plugin_request.lay_with_tables(fabric, routing.lft[:, :4], memory)
+    plugin_request.write_request_with_tables(fabric, routing.lft[:, :4], memory)
     found = read_lft(memory.view(), fabric)
     assert (found[:, :4] == routing.lft[:, :4]).all()
     assert (found[:, 4:] == 255).all()
-    plugin_request.lay_with_tables(fabric, np.pad(routing.lft, ((0, 0), (0, 9))), memory)
+    plugin_request.write_request_with_tables(fabric, np.pad(routing.lft, ((0, 0), (0, 9))), memory)
     assert (read_lft(memory.view(), fabric) == routing.lft).all()
     head = np.frombuffer(memory.view()[: REQUEST.itemsize], REQUEST)[0]
     cables_end = int(head["conf_at"]) + int(head["conf_bytes"])
@@ -96,14 +96,14 @@ def test_tables_of_another_width_and_none_at_all(ring, memory):
 
 
 def test_no_rules_are_an_error(ring, memory):
-    plugin_request.lay_with_tables(ring[0], ring[1].lft, memory)
+    plugin_request.write_request_with_tables(ring[0], ring[1].lft, memory)
     with pytest.raises(InputError, match="no rules"):
         PolicyDesk().answer(memory, read_request(memory.view()), PluginConfig())
 
 
 def test_a_few_of_what_is_idle_are_named(ring, memory, tmp_path):
     """The line has to fit the shim's buffer of 1024 bytes, and still say how much it is."""
-    plugin_request.lay_with_tables(ring[0], ring[1].lft, memory)
+    plugin_request.write_request_with_tables(ring[0], ring[1].lft, memory)
     names = [f"spine-{number}" for number in range(39)] + ["x" * 5000]
     for few, count in ((names[:2], 2), ([names[39], *names[:39]], 40)):
         (tmp_path / "rules.toml").write_text(f"[[rule]]\nhoq_life = 9\nswitch = {few}\n".replace("'", '"'))

@@ -6,7 +6,7 @@ import signal
 
 import numpy as np
 import pytest
-from plugin_lab import unhurried, worker_of
+from plugin_lab import ample_timeouts, worker_of
 from waiting import until
 
 from ibsim_fixtures.ibsim import Ibsim
@@ -14,7 +14,7 @@ from ibsim_fixtures.opensm import OpenSM, Plugin
 from ibsim_fixtures.readback import portinfo
 from routing.formats.fabric_files import read_fabric
 from routing.formats.table_files import read_tables
-from routing.policy import lay_over, loop_channels, port_facts, read_policy
+from routing.policy import apply_rules, loop_channels, port_facts, read_policy
 
 pytestmark = pytest.mark.lab
 
@@ -62,7 +62,7 @@ class Bench:
         self.rules = folder / "rules.toml"
         self.config = folder / "ibnue.toml"
         self.rules.write_text(RULES)
-        self.config.write_text(unhurried("policies = 'rules.toml'\nstate_file = false\n"))
+        self.config.write_text(ample_timeouts("policies = 'rules.toml'\nstate_file = false\n"))
 
     def opensm(self, engine="minhop,no_fallback", **config):
         plugin = Plugin("ibnue", options=f"--config {self.config}", folder=self._plugin)
@@ -77,12 +77,12 @@ class Bench:
         """HOQLife of every cabled port, from the rules, the fabric as ibnetdiscover sees it, and OpenSM's dumps."""
         fabric = self.fabric()
         facts = port_facts(fabric, loop_channels(fabric, read_tables(opensm.folder, fabric)))
-        found = lay_over(read_policy(self.rules), fabric, facts, strict=False)
-        to_ca, lives = facts.role["ca-facing"], found.hoq_life
+        found = apply_rules(read_policy(self.rules), fabric, facts, strict=False)
+        to_ca, attempts = facts.role["ca-facing"], found.hoq_life
         return {
             (s, p): (
                 int(fabric.switch_lid[s]),
-                int(lives[s, p]) if lives[s, p] >= 0 else None,
+                int(attempts[s, p]) if attempts[s, p] >= 0 else None,
                 USUAL[bool(to_ca[s, p])],
             )
             for s, p in np.argwhere(facts.cabled).tolist()
@@ -91,14 +91,14 @@ class Bench:
     def check(self, opensm, sweeps):
         """After so many sweeps: what the ports have is what is wanted, and the last sweep wrote those that differed."""
         wanted = self.wanted(opensm)
-        wishes = sum(life is not None for _, life, _ in wanted.values())
+        requests = sum(life is not None for _, life, _ in wanted.values())
         differ = sum(life is not None and life != usual for _, life, usual in wanted.values())
-        expected = (wishes, wishes - differ, differ, differ, 0)
+        expected = (requests, requests - differ, differ, differ, 0)
         # A trap may have made OpenSM sweep once more, so that the number of rounds alone does not tell the last one.
         until(lambda: len(counted(opensm)) >= sweeps and counted(opensm)[-1] == expected)
         for (_, port), (lid, life, usual) in wanted.items():
             assert int(portinfo(self.ibsim, lid, port)["HoqLife"]) == (usual if life is None else life)
-        return wishes, differ
+        return requests, differ
 
 
 def counted(opensm):
@@ -118,10 +118,10 @@ def bench(nets, plugin_folder, tmp_path):
 
 def test_right_from_the_start_after_faults_sweeps_and_a_restart(bench):
     with bench.opensm() as opensm:
-        wishes, written = bench.check(opensm, 1)
+        requests, written = bench.check(opensm, 1)
         # All eight ports to CAs, and of those between switches two by rule; the others are on loops, where the rules
         # want what OpenSM gives them.
-        assert (wishes, written) == (16, 10)
+        assert (requests, written) == (16, 10)
         opensm.resweep()
         bench.check(opensm, 2)
         # The chain that is left has no loop, so that its ports get what holds between switches.
@@ -160,7 +160,7 @@ def test_nothing_else_of_a_port_changes(live, nets, tmp_path):
     assert seen[0] == seen[1]
 
 
-def test_rules_are_read_anew_and_bad_ones_leave_what_is(bench):
+def test_rules_are_read_again_and_bad_ones_leave_what_is(bench):
     with bench.opensm() as opensm:
         bench.check(opensm, 1)
         bench.rules.write_text("[[rule]]\nhoq_life = 5\n")
@@ -174,14 +174,14 @@ def test_rules_are_read_anew_and_bad_ones_leave_what_is(bench):
         assert "the last ones stay" in error and "rules.toml:5: more and rule 1 (line 1) set hoq_life" in error
         lid = int(bench.fabric().switch_lid[0])
         assert portinfo(bench.ibsim, lid, 1)["HoqLife"] == "5"
-        bench.config.write_text(unhurried("state_file = false\n"))
+        bench.config.write_text(ample_timeouts("state_file = false\n"))
         opensm.resweep()
         assert portinfo(bench.ibsim, lid, 1)["HoqLife"] == "16"
         assert len(counted(opensm)) == 3
 
 
 def test_a_port_that_keeps_its_own_value_is_left_alone_in_the_end(bench):
-    """ibsim takes HOQLife, but its ports have a VLStallCount of 7 whatever they are told."""
+    """ibsim takes HOQLife, but its ports have a VLStallCount of 7 whatever is written to them."""
     bench.rules.write_text("[[rule]]\nswitch = 'sw1'\nports = 1\nvl_stall_count = 3\n")
     with bench.opensm() as opensm:
         for sweep in range(1, 6):

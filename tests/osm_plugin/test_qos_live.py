@@ -8,7 +8,7 @@ import itertools
 
 import networkx as nx
 import pytest
-from plugin_lab import said
+from plugin_lab import logged
 from waiting import until
 
 pytestmark = pytest.mark.lab
@@ -80,7 +80,7 @@ class Walk:
             switch = device
 
     def used(self, answers):
-        """The VLs of every (switch, port), after a check that no credits can run in a circle."""
+        """The VLs of every (switch, port), after a check that no credits can run in a cycle."""
         graph, used = nx.DiGraph(), {}
         for sls in answers:
             for (source, target), sl in sls.items():
@@ -124,10 +124,10 @@ def test_sls_are_those_of_the_policy_and_all_together_are_safe(qos, name, vls):
         assert vls == 1 or len(carried) == {2: 2, 8: 2 * len(requests)}[vls]
         assert lab.opensm.errors == []
         if vls > 1:
-            until(lambda: said(lab, "ibnue: QoS: 2 layers for each class"))
+            until(lambda: logged(lab, "ibnue: QoS: 2 layers for each class"))
         lacking = carried - {0, 1, 2}
         if vls == 8 and lacking:
-            assert until(lambda: said(lab, "ibnue: VL arbitration: VLs (0x[0-9a-f]+)")) == [
+            assert until(lambda: logged(lab, "ibnue: VL arbitration: VLs (0x[0-9a-f]+)")) == [
                 f"{sum(1 << vl for vl in lacking):#x}"
             ]
 

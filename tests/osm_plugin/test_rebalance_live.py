@@ -1,10 +1,10 @@
 """Entries that move for the balance in quiet times, in a running OpenSM."""
 
 import pytest
-from plugin_lab import said
+from plugin_lab import logged
 from waiting import until
 
-from routing.cli.live import in_force
+from routing.cli.lab_report import installed_routing
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -21,7 +21,7 @@ STABILITY = "stability = '{}'\nrebalance = {}\nrebalance_pause = {}\n"
 def in_the_switches(lab):
     """The all-to-all share of the tables in the switches, which are proven here, and free of loops by ibdmchk."""
     fabric = lab.fabric()
-    routing, _ = in_force(lab, fabric, "ibnue-nue")
+    routing, _ = installed_routing(lab, fabric, "ibnue-nue")
     assert prove(fabric, routing).certified
     verdict = lab.ibdmchk(sls=lab.ca_sls())
     assert verdict.errors == () and not verdict.credit_loop
@@ -37,12 +37,12 @@ def test_five_sweeps_restore_the_balance(live, nets):
         fresh = ENGINES["nue"].route(fabric, EngineOptions(vls=8))
         best = all_to_all_share(fabric, channel_loads(fabric, fresh))
         assert share < 0.8 * best
-        assert not said(lab, STEP)
+        assert not logged(lab, STEP)
         live.configure(STABILITY.format("balanced", 40, 3600))
         for step in range(5):
             assert lab.opensm.resweep().engine == "ibnue-nue"
             before, (_, share) = share, in_the_switches(lab)
-            steps = said(lab, STEP)
+            steps = logged(lab, STEP)
             assert len(steps) <= step + 1
             if len(steps) == step + 1:
                 assert float(steps[-1][0]) == pytest.approx(100 * share / before, abs=0.06)
@@ -61,6 +61,6 @@ def test_the_plugin_asks_for_sweeps_until_nothing_is_gained(live, nets):
         live.configure(STABILITY.format("balanced", 20, 0.1))
         lab.opensm.resweep()
         # Nobody asks for another sweep.
-        until(lambda: len(said(lab, STEP)) >= 3)
-        until(lambda: said(lab, "rebalanced|tables as they were")[-1] != "rebalanced")
+        until(lambda: len(logged(lab, STEP)) >= 3)
+        until(lambda: logged(lab, "rebalanced|tables as they were")[-1] != "rebalanced")
         assert in_the_switches(lab)[1] > 1.2 * share

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plugin_lab import said, sweep_options
+from plugin_lab import logged, sweep_options
 
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -94,7 +94,7 @@ def test_a_bundle_for_another_fabric_is_refused(live, nets, tmp_path):
         cut = (tmp_path / "it.npz").read_bytes()
         (tmp_path / "it.npz").write_bytes(cut[: len(cut) // 2])
         assert lab.opensm.resweep().engine == "ibnue-updn"
-        reasons = said(lab, r"ibnue-bundle routed nothing: (.*)")
+        reasons = logged(lab, r"ibnue-bundle routed nothing: (.*)")
         assert len(set(reasons)) == 3
         assert all("it.npz" in reason and "bug" not in reason for reason in reasons)
 
@@ -108,7 +108,7 @@ def test_an_engine_with_more_vls_gets_its_sls_and_sl2vl_tables(live, nets, vls, 
         options = sweep_options(vls="auto", port_vls=4) if vls == "'auto'" else sweep_options(vls=3)
         routing = ENGINES["updn"].route(fabric, options)
         assert routing.vls == (4 if vls == "'auto'" else 3)
-        assert said(lab, r"end ports, (\d) VLs") == [str(routing.vls)]
+        assert logged(lab, r"end ports, (\d) VLs") == [str(routing.vls)]
         lids = fabric.endport_lid.tolist()
         pairs = [(a, b) for a in lids[:3] for b in lids[3:15]]
         assert {pair: lab.sl(*pair) for pair in pairs} == {pair: routing.sl[pair[1]] for pair in pairs}

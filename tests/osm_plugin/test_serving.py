@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from loop_check import cables, has_loop, walk_layers
-from plugin_lab import gone, said, worker_of
+from plugin_lab import gone, logged, worker_of
 from waiting import until
 
 import osm_plugin
@@ -66,15 +66,15 @@ def mortal_plugin(mortal_python, tmp_path):
     return folder
 
 
-def is_served(lab, place, before, rows):
+def is_served(lab, position, before, rows):
     """Two cables less: every pair whose route is whole has a path record, and every whole entry is in the switches."""
     lab.ibsim.unlink("sw1.1", 2)
     lab.ibsim.unlink("sw2.3", 1)
     lab.opensm.signal(signal.SIGHUP)
-    lab.opensm.wait_for_subnet_up(after=place)  # fails if no engine routes in the first sweep
+    lab.opensm.wait_for_subnet_up(after=position)  # fails if no engine routes in the first sweep
     whole = whole_routes(lab, before)
     assert 100 < len(whole) < 210
-    served, pairs, dropped = map(int, said(lab, SERVED)[-1])
+    served, pairs, dropped = map(int, logged(lab, SERVED)[-1])
     assert until(lambda: set(lab.ca_sls()) == whole)
     sls = lab.ca_sls()
     assert (served, pairs) == (len(whole), 15 * 14)
@@ -96,12 +96,12 @@ def test_without_python_all_pairs_with_a_whole_route_are_served(mortal_plugin, m
     lab.opensm.plugin = replace(lab.opensm.plugin, folder=mortal_plugin)
     with lab:
         before, rows = lab.switch_lfts(), lab.switch_sl2vl()
-        place, worker = lab.opensm.mark(), worker_of(lab)
+        position, worker = lab.opensm.mark(), worker_of(lab)
         mortal_python.unlink()
         os.kill(worker, signal.SIGKILL)
         assert gone(worker)
-        is_served(lab, place, before, rows)
-        assert said(lab, r"and routed nothing: the worker cannot be started: \S+/venv/bin/python: No such file")
+        is_served(lab, position, before, rows)
+        assert logged(lab, r"and routed nothing: the worker cannot be started: \S+/venv/bin/python: No such file")
 
 
 @pytest.mark.parametrize("engine", ["ibnue-updn", "ibnue-dfsssp"])
@@ -113,10 +113,10 @@ def test_while_the_worker_is_stopped_all_pairs_with_a_whole_route_are_served(
     with lab:
         before, rows = lab.switch_lfts(), lab.switch_sl2vl()
         live.configure(f"deadline = 1.5\n{TOML}")
-        place = lab.opensm.mark()
+        position = lab.opensm.mark()
         os.kill(worker_of(lab), signal.SIGSTOP)
         mortal_python.unlink()  # another worker would route the fabric while what is left is looked at
-        is_served(lab, place, before, rows)
+        is_served(lab, position, before, rows)
 
 
 def test_a_mistake_in_the_configuration_costs_no_pair(live, nets):
@@ -132,9 +132,9 @@ def test_the_next_engine_serves_the_tables_of_the_one_before(mortal_plugin, mort
     with lab:
         assert lab.sweep.engine == "ibnue-dfsssp"
         before, rows = lab.switch_lfts(), lab.switch_sl2vl()
-        place, worker = lab.opensm.mark(), worker_of(lab)
+        position, worker = lab.opensm.mark(), worker_of(lab)
         mortal_python.unlink()
         os.kill(worker, signal.SIGKILL)
         assert gone(worker)
-        is_served(lab, place, before, rows)
-        assert lab.sweep.engine == "ibnue-updn" and said(lab, r"ibnue-updn keeps .* tables \(ibnue-dfsssp\)")
+        is_served(lab, position, before, rows)
+        assert lab.sweep.engine == "ibnue-updn" and logged(lab, r"ibnue-updn keeps .* tables \(ibnue-dfsssp\)")

@@ -7,7 +7,7 @@ import pytest
 from osm_plugin.answer import SharedMemory
 from osm_plugin.config import PluginConfig
 from osm_plugin.policies import read_lft
-from osm_plugin.shadow import Shadow, Tables, as_routing, judge, tables_in
+from osm_plugin.shadow import Shadow, Tables, analyse_tables, as_routing, tables_in
 from osm_plugin.snapshot import read_request
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -38,7 +38,7 @@ def message(sequence):
 
 def test_tables_are_those_of_the_message_or_none(torus, memory):
     lft = lft_of(torus, "minhop")
-    plugin_request.lay_with_tables(torus, lft, memory, sequence=5)
+    plugin_request.write_request_with_tables(torus, lft, memory, sequence=5)
     tables = tables_in(memory, message(5))
     assert np.array_equal(tables.routing.lft, lft) and tables.snapshot.fabric.digest == torus.digest
     assert tables_in(memory, message(4)) is None
@@ -48,27 +48,31 @@ def test_tables_are_those_of_the_message_or_none(torus, memory):
 
 def test_verdicts(torus):
     minhop, updn = (as_routing(torus, lft_of(torus, engine), "opensm") for engine in ("minhop", "updn"))
-    assert judge(prove(torus, minhop), own_sls=False)[0] == "loop"
-    assert judge(prove(torus, minhop), own_sls=True)[0] == "unknown"
+    assert analyse_tables(prove(torus, minhop), own_sls=False)[0] == "loop"
+    assert analyse_tables(prove(torus, minhop), own_sls=True)[0] == "unknown"
     for own_sls in (False, True):
-        assert judge(prove(torus, updn), own_sls=own_sls)[0] == "no loop"
-    holes = updn.lft.copy()
-    holes[0, :] = NO_PORT
-    assert judge(prove(torus, as_routing(torus, holes, "opensm")), own_sls=False)[0] == "incomplete"
+        assert analyse_tables(prove(torus, updn), own_sls=own_sls)[0] == "no loop"
+    missing = updn.lft.copy()
+    missing[0, :] = NO_PORT
+    assert analyse_tables(prove(torus, as_routing(torus, missing, "opensm")), own_sls=False)[0] == "incomplete"
 
 
 def test_a_shadow_goes_on_from_its_own_tables(torus, memory):
-    plugin_request.lay_with_tables(torus, lft_of(torus, "minhop"), memory, sequence=5)
+    plugin_request.write_request_with_tables(torus, lft_of(torus, "minhop"), memory, sequence=5)
     shadow, config = Shadow(), PluginConfig(shadow="nue", threads=1)
-    looks = [shadow.look(tables_in(memory, message(5)), config) for _ in range(2)]
+    looks = [shadow.inspect(tables_in(memory, message(5)), config) for _ in range(2)]
     assert "routed from scratch" in looks[0][1] and "tables as they were" in looks[1][1]
     assert looks[0][0].differing == looks[1][0].differing > 0
 
 
 def test_an_engine_that_cannot_route_leaves_the_verdict(torus, memory):
-    plugin_request.lay_with_tables(torus, lft_of(torus, "minhop"), memory, sequence=5)
+    plugin_request.write_request_with_tables(torus, lft_of(torus, "minhop"), memory, sequence=5)
     snapshot = read_request(memory.view())
     tables = Tables(snapshot, as_routing(torus, read_lft(memory.view(), torus), "minhop"), "minhop", False)
-    look, line = Shadow().look(tables, PluginConfig(shadow="minhop", threads=1))
-    assert look.verdict == "loop" and look.certified is None and "the tables have a credit loop" in look.problem
+    inspection, line = Shadow().inspect(tables, PluginConfig(shadow="minhop", threads=1))
+    assert (
+        inspection.verdict == "loop"
+        and inspection.certified is None
+        and "the tables have a credit loop" in inspection.problem
+    )
     assert "minhop has no tables" in line

@@ -1,4 +1,4 @@
-"""Shadow mode beside OpenSM's own engines: what is said of their tables, and that they stay."""
+"""Shadow mode beside OpenSM's own engines: what is reported of their tables, and that they stay."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plugin_lab import children, comes_up, said, sweep_options
+from plugin_lab import children, comes_up, logged, sweep_options
 from waiting import until
 
 from routing.deadlock.proof import prove
@@ -29,7 +29,7 @@ def toml(tmp_path):
     return f"shadow = 'nue'\nstate_file = '{tmp_path}/state.npz'\n"
 
 
-def looks(tmp_path):
+def inspections(tmp_path):
     path = tmp_path / "ibnue-status.json"
     return json.loads(path.read_text()).get("shadow") if path.exists() else None
 
@@ -42,7 +42,7 @@ def test_the_verdict_is_that_on_the_dumps_and_nothing_is_written(
     with live(net, f"{engine},no_fallback") as lab:
         without = lab.switch_lfts()
     with live(net, f"{engine},no_fallback", toml=toml) as lab:
-        found = until(lambda: looks(tmp_path))
+        found = until(lambda: inspections(tmp_path))
         fabric = lab.fabric()
         in_force = read_tables(lab.opensm.folder, fabric)
         proof = prove(fabric, in_force)
@@ -54,10 +54,10 @@ def test_the_verdict_is_that_on_the_dumps_and_nothing_is_written(
         # Not one entry of the switches is another than without the plugin's engines.
         assert lab.switch_lfts() == without
         assert comes_up(lab, f"ibnue: shadow: fabric {fabric.digest[:12]}; in force {engine}: .*; nue: proven free")
-        told = said(
+        reported = logged(
             lab, rf"in force {engine}: (no credit loop|credit loop of {len(proof.credit_loop) if loop else 0} )"
         )
-        assert told and all(line.startswith("credit") == loop for line in told)
+        assert reported and all(line.startswith("credit") == loop for line in reported)
         before = lab.opensm.mark()
         lab.opensm.resweep()
         assert lab.opensm.mark() > before and lab.switch_lfts() == without
@@ -66,7 +66,7 @@ def test_the_verdict_is_that_on_the_dumps_and_nothing_is_written(
 
 def test_the_figures_are_those_of_the_two_tables(live, nets, toml, tmp_path):
     with live(nets("torus", "4x4", cas=1), "minhop,no_fallback", toml=toml) as lab:
-        found = until(lambda: looks(tmp_path))
+        found = until(lambda: inspections(tmp_path))
         fabric = lab.fabric()
         in_force = read_tables(lab.opensm.folder, fabric)
         own = ENGINES["nue"].route(fabric, sweep_options(vls="auto", port_vls=1))
@@ -74,28 +74,28 @@ def test_the_figures_are_those_of_the_two_tables(live, nets, toml, tmp_path):
         assert found["all_to_all"] == pytest.approx(all_to_all_share(fabric, channel_loads(fabric, own)))
         assert found["vls"] == own.vls == 1
         lab.unlink("sw1.1", 2)
-        assert until(lambda: (now := looks(tmp_path))["fabric"] != fabric.digest and now)["certified"]
+        assert until(lambda: (now := inspections(tmp_path))["fabric"] != fabric.digest and now)["certified"]
 
 
 def test_the_engine_itself_needs_no_shadow_and_another_of_ours_does(live, nets, toml, tmp_path):
     with live(nets("torus", "4x4", cas=1), "ibnue-nue,no_fallback", toml=toml) as lab:
         lab.opensm.resweep()
-        assert len(children(lab.opensm.pid)) == 1 and looks(tmp_path) is None
+        assert len(children(lab.opensm.pid)) == 1 and inspections(tmp_path) is None
     with live(nets("torus", "4x4", cas=1), "ibnue-updn,no_fallback", toml=toml):
-        assert until(lambda: looks(tmp_path))["verdict"] == "no loop"
+        assert until(lambda: inspections(tmp_path))["verdict"] == "no loop"
 
 
 def test_sls_that_are_not_known_leave_the_verdict_open(live, nets, toml, tmp_path):
     """OpenSM's dfsssp has no loop on its VLs, and one if all its routes were on one."""
     config = {"qos": True}
     with live(nets("torus", "5x5", cas=1), "dfsssp,no_fallback", toml=toml, config=config):
-        found = until(lambda: looks(tmp_path))
+        found = until(lambda: inspections(tmp_path))
         assert found["verdict"] == "unknown" and found["vls"] > 1
 
 
 def test_a_shadow_worker_that_stops_or_dies_delays_and_breaks_nothing(live, nets, toml, tmp_path):
     with live(nets("torus", "4x4", cas=1), "minhop,no_fallback", toml=toml) as lab:
-        until(lambda: looks(tmp_path))
+        until(lambda: inspections(tmp_path))
         worker = until(lambda: [pid for pid in children(lab.opensm.pid) if shadow(pid)])[0]
         os.kill(worker, signal.SIGSTOP)
         for _ in range(3):
@@ -107,7 +107,7 @@ def test_a_shadow_worker_that_stops_or_dies_delays_and_breaks_nothing(live, nets
 
 def test_an_engine_that_does_not_exist_is_named(live, nets, toml, tmp_path):
     with live(nets("ring", "4", cas=1), "minhop,no_fallback", toml=toml.replace("nue'", "new'", 1)):
-        assert "unknown engine 'new'" in until(lambda: looks(tmp_path))["problem"]
+        assert "unknown engine 'new'" in until(lambda: inspections(tmp_path))["problem"]
 
 
 def shadow(pid):

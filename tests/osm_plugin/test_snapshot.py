@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from examples import examples
 from hypothesis import given
-from plugin_request import arrays_of, lay
+from plugin_request import arrays_of, write_request
 from strategies import fabrics, random_fabric
 
 import osm_plugin
@@ -43,7 +43,7 @@ def memory():
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="apt install gcc")
-def test_structures_are_laid_out_as_the_compiler_lays_them_out(tmp_path):
+def test_structures_are_computed_out_as_the_compiler_lays_them_out(tmp_path):
     text = LAYOUT.read_text()
     wanted, lines = [], []
     for name, dtype in STRUCTURES.items():
@@ -79,7 +79,7 @@ def test_the_fabric_comes_out_as_it_went_in(fabric):
 
 def test_a_request_and_its_answer(memory):
     fabric = random_fabric(3, switches=6, lmc=1)
-    at = lay(fabric, memory)
+    at = write_request(fabric, memory)
     snapshot = read_request(memory.view())
     assert (snapshot.sequence, snapshot.data_vls, snapshot.qos, snapshot.answer_at) == (7, 8, False, at)
     assert snapshot.fabric.digest == fabric.digest
@@ -97,7 +97,7 @@ def test_a_request_and_its_answer(memory):
         assert (found == part.ravel()).all()
     # The fabric does not change when the memory does.
     before = snapshot.fabric.switch_guid.tolist()
-    lay(random_fabric(4, switches=9), memory)
+    write_request(random_fabric(4, switches=9), memory)
     assert snapshot.fabric.switch_guid.tolist() == before
 
 
@@ -125,7 +125,7 @@ def test_what_makes_no_fabric_is_refused(change, complaint):
 def test_memory_without_a_request(memory):
     with pytest.raises(FabricError, match="holds no request"):
         read_request(memory.view(PAGE))
-    lay(random_fabric(6), memory)
+    write_request(random_fabric(6), memory)
     whole = memory.view()
     short = mmap.mmap(-1, PAGE)
     short[: REQUEST.itemsize] = whole[: REQUEST.itemsize]
@@ -151,20 +151,20 @@ def test_a_fabric_that_was_there_before_is_that_value_and_another_one_is_as_if_r
     between = np.flatnonzero((fabric.link_device < fabric.switches).all(axis=1))
     to_ca = np.flatnonzero((fabric.link_device >= fabric.switches).any(axis=1))
     gone = {"a cable between switches": between[:1], "a cable to a CA": to_ca[:1], "none": between[:0]}[lost]
-    lay(fabric, memory)
+    write_request(fabric, memory)
     first = read_request(memory.view())
     other = fabric.without_links(gone.tolist())
-    lay(other, memory, sequence=8)
+    write_request(other, memory, sequence=8)
     alone, second = read_request(memory.view()), read_request(memory.view(), [first])
     assert second.sequence == 8 and same(second.fabric, alone.fabric)
     assert (second.fabric is first.fabric) == (lost == "none")
-    lay(fabric, memory, sequence=9)
+    write_request(fabric, memory, sequence=9)
     assert read_request(memory.view(), [second, first]).fabric is first.fabric
 
 
-def test_other_cables_are_looked_at_however_much_is_known(memory):
+def test_other_cables_are_inspected_however_much_is_known(memory):
     fabric = random_fabric(11, switches=8)
-    lay(fabric, memory)
+    write_request(fabric, memory)
     first = read_request(memory.view())
     at = len(first.source[0]) + len(first.source[1]) + REQUEST.itemsize
     np.ndarray(1, CABLE, memory.view(), at)["device"] = 4711

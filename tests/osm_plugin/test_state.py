@@ -12,9 +12,9 @@ from strategies import fabrics
 from waiting import AMPLE, until
 
 from osm_plugin.decision import decide
-from osm_plugin.plan import options_key, plan
+from osm_plugin.route_or_reroute import options_key, route_or_reroute
 from osm_plugin.snapshot import fabric_from_arrays, fabric_to_arrays
-from osm_plugin.state import Kept, fits, read_state, write_state
+from osm_plugin.state import SavedTables, fits, read_state, write_state
 from osm_plugin.tables_in_force import State
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -30,7 +30,7 @@ OPTIONS = EngineOptions(effort=0.1)
 
 def kept_tables(fabric, engine="nue", options=OPTIONS):
     routing = ENGINES[engine].route(fabric, options)
-    return Kept(fabric, routing, prove(fabric, routing), engine, options_key(options))
+    return SavedTables(fabric, routing, prove(fabric, routing), engine, options_key(options))
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +129,8 @@ def test_a_state_that_was_cut_short_is_refused(tmp_path, torus):
 
 
 def about(**changed):
-    told = {"format": "ibnue-state/1", "engine": "nue", "options": "{}", "switches": 9, **changed}
-    return np.array(json.dumps(told))
+    reported = {"format": "ibnue-state/1", "engine": "nue", "options": "{}", "switches": 9, **changed}
+    return np.array(json.dumps(reported))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def started():
     running = []
 
     def start(path=None):
-        state = State(patience=AMPLE)
+        state = State(timeout=AMPLE)
         running.append(state)
         state.refresh(path, threads=1)
         return state
@@ -272,9 +272,9 @@ def test_a_state_without_a_file_touches_none(tmp_path, torus, started):
     assert list(tmp_path.iterdir()) == [] and state.before("nue", torus.options, torus.fabric) is torus
 
 
-@pytest.mark.parametrize(("place", "why"), [("nowhere/s.npz", "no such file"), (".", "is no regular file")])
-def test_a_file_that_cannot_be_written_is_named(tmp_path, torus, started, place, why):
-    state = started(path := tmp_path / place)
+@pytest.mark.parametrize(("position", "why"), [("nowhere/s.npz", "no such file"), (".", "is no regular file")])
+def test_a_file_that_cannot_be_written_is_named(tmp_path, torus, started, position, why):
+    state = started(path := tmp_path / position)
     state.take_remarks()
     state.put(torus, reset=False)
     written(state, path)
@@ -283,7 +283,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path, torus, started, place,
 
 def test_a_file_that_never_answers_stops_nothing_and_is_waited_for_once(tmp_path, torus, degraded):
     os.mkfifo(path := tmp_path / "s.npz")  # whoever opens it for reading waits for a writer
-    state = State(patience=0.05)
+    state = State(timeout=0.05)
     state.refresh(path, threads=1)
     assert state.take_remarks() == [f"state not read yet: {path} has not answered for 0.05 s"]
     state.refresh(path, threads=1)
@@ -301,7 +301,7 @@ def test_a_file_that_never_answers_stops_nothing_and_is_waited_for_once(tmp_path
 
 def test_a_state_that_comes_late_is_taken_where_nothing_was_published_meanwhile(tmp_path, torus):
     os.mkfifo(path := tmp_path / "s.npz")
-    state = State(patience=0.05)
+    state = State(timeout=0.05)
     state.refresh(path, threads=1)
     write_state(other := tmp_path / "other.npz", torus)
     path.write_bytes(other.read_bytes())
@@ -313,7 +313,7 @@ def test_a_state_that_comes_late_is_taken_where_nothing_was_published_meanwhile(
 def test_another_file_is_not_kept_waiting_by_one_that_never_answers(tmp_path, torus):
     os.mkfifo(path := tmp_path / "s.npz")
     write_state(other := tmp_path / "other.npz", torus)
-    state = State(patience=0.05)
+    state = State(timeout=0.05)
     state.refresh(path, threads=1)
     until(lambda: state.refresh(other, threads=1) or state.last is not None)
     assert f"state taken from {other}" in state.take_remarks()
@@ -374,30 +374,30 @@ def test_part_of_a_subnet_fits_and_another_subnet_does_not(torus):
 
 def test_the_plan_keeps_what_is_in_force_and_returns_home(torus, degraded):
     engine = ENGINES["nue"]
-    made = plan(engine, OPTIONS, torus.fabric, decide(torus.fabric, None))
+    made = route_or_reroute(engine, OPTIONS, torus.fabric, decide(torus.fabric, None))
     assert made.how == "routed from scratch" and same_tables(made.tables.routing, torus.routing)
     odd = replace(torus, routing=kept_tables(torus.fabric, "updn").routing)
-    made = plan(engine, OPTIONS, torus.fabric, decide(torus.fabric, odd, baseline=torus))
+    made = route_or_reroute(engine, OPTIONS, torus.fabric, decide(torus.fabric, odd, baseline=torus))
     assert made.how == "tables as they were" and made.tables.routing is odd.routing and made.tables.proof.certified
-    made = plan(engine, OPTIONS, torus.fabric, decide(torus.fabric, degraded, baseline=odd))
+    made = route_or_reroute(engine, OPTIONS, torus.fabric, decide(torus.fabric, degraded, baseline=odd))
     assert made.how.startswith("re-routed, baseline (") and same_tables(made.tables.routing, odd.routing)
 
 
 def test_a_changed_fabric_is_re_routed_from_what_is_in_force(torus, degraded):
     engine = ENGINES["nue"]
-    made = plan(engine, OPTIONS, degraded.fabric, decide(degraded.fabric, torus, baseline=torus))
+    made = route_or_reroute(engine, OPTIONS, degraded.fabric, decide(degraded.fabric, torus, baseline=torus))
     assert made.how.startswith("re-routed, re") and made.tables.proof.certified
     old = translate(torus.routing, torus.fabric, degraded.fabric).lft
     assert np.count_nonzero(made.tables.routing.lft != old) < np.count_nonzero(degraded.routing.lft != old)
-    fresh = plan(
+    fresh = route_or_reroute(
         engine, OPTIONS, degraded.fabric, decide(degraded.fabric, torus, baseline=torus, stability=Stability.FRESH)
     )
     assert same_tables(fresh.tables.routing, degraded.routing) and "fresh (asked for)" in fresh.how
 
 
 def test_a_bug_in_re_routing_costs_stability_and_not_the_engine(torus, degraded, monkeypatch, capsys):
-    monkeypatch.setattr("osm_plugin.plan.reroute", lambda *_, **__: 1 // 0)
-    made = plan(ENGINES["nue"], OPTIONS, degraded.fabric, decide(degraded.fabric, torus))
+    monkeypatch.setattr("osm_plugin.route_or_reroute.reroute", lambda *_, **__: 1 // 0)
+    made = route_or_reroute(ENGINES["nue"], OPTIONS, degraded.fabric, decide(degraded.fabric, torus))
     assert made.how.startswith("routed from scratch, as re-routing failed: ZeroDivisionError")
     assert same_tables(made.tables.routing, degraded.routing) and "Traceback" in capsys.readouterr().err
 
@@ -406,5 +406,5 @@ def test_tables_that_fail_the_proof_are_not_kept(torus):
     lft = torus.routing.lft.copy()
     lft[0, int(torus.fabric.switch_lid[1])] = 255
     broken = replace(torus, routing=replace(torus.routing, lft=lft))
-    made = plan(ENGINES["nue"], OPTIONS, torus.fabric, decide(torus.fabric, broken))
+    made = route_or_reroute(ENGINES["nue"], OPTIONS, torus.fabric, decide(torus.fabric, broken))
     assert made.tables.routing is not broken.routing and made.tables.proof.certified

@@ -5,15 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from plugin_lab import children, comes_up, expected_lfts, gone, said, sweep_options, unhurried, worker_of
+from plugin_lab import ample_timeouts, children, comes_up, expected_lfts, gone, logged, sweep_options, worker_of
 from waiting import until
 
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin
 from ibsim_fixtures.opensm_log import EventKind
 from ibsim_fixtures.readback import switch_lfts
-from osm_plugin.plan import options_key
-from osm_plugin.state import Kept, read_state, write_state
+from osm_plugin.route_or_reroute import options_key
+from osm_plugin.state import SavedTables, read_state, write_state
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 
@@ -40,19 +40,21 @@ def saved(path, digest):
 def other_tables(fabric):
     """Good tables that the engine would not make by itself."""
     routing = ENGINES["updn"].route(fabric, sweep_options(roots=(fabric.switch_name[5],)))
-    return Kept(fabric, routing, prove(fabric, routing), "updn", options_key(sweep_options(vls="auto", port_vls=1)))
+    return SavedTables(
+        fabric, routing, prove(fabric, routing), "updn", options_key(sweep_options(vls="auto", port_vls=1))
+    )
 
 
 def test_a_restart_publishes_what_was_in_force(live, nets, path, toml):
     net = nets("torus", "4x4", cas=1)
     with live(net, ENGINE, toml=toml) as lab:
-        assert said(lab, "routed from scratch") and saved(path, "")
+        assert logged(lab, "routed from scratch") and saved(path, "")
         kept = other_tables(lab.fabric())
         assert lab.switch_lfts() != expected_lfts(kept.fabric, kept.routing)
     write_state(path, kept)
     with live(net, ENGINE, toml=toml) as lab:
         assert lab.switch_lfts() == expected_lfts(kept.fabric, kept.routing)
-        assert said(lab, rf"; tables as they were; \d+ entries change in the switches; .*state taken from {path};")
+        assert logged(lab, rf"; tables as they were; \d+ entries change in the switches; .*state taken from {path};")
         lab.opensm.resweep()
         assert lab.switch_lfts() == expected_lfts(kept.fabric, kept.routing)
         # What another program writes meanwhile counts as well.
@@ -67,13 +69,13 @@ def test_a_cable_that_comes_back_brings_the_home_tables_back(live, nets, path, t
         before = lab.switch_lfts()
         lab.unlink("sw1.1", 2)
         assert lab.switch_lfts() != before
-        assert said(lab, r"re-routed, repaired \(.*\): (\d+) entries were broken; \d+ entries change") != ["0"]
+        assert logged(lab, r"re-routed, repaired \(.*\): (\d+) entries were broken; \d+ entries change") != ["0"]
         log = lab.opensm.log_path.parent / "ibnue-worker.log"
         verdict = r"transition (any-order|in rounds|ordered|drained|unsafe): .*entries of \d+ LIDs"
         until(lambda: re.search(verdict, log.read_text()))
         lab.relink("sw1.1", 2)
         assert lab.switch_lfts() == before
-        assert said(lab, r"re-routed, baseline \(")
+        assert logged(lab, r"re-routed, baseline \(")
         assert comes_up(lab, f"ibnue: {verdict}")
 
 
@@ -88,12 +90,12 @@ def test_fresh_ignores_the_state_and_makes_a_new_home(live, nets, path, toml):
         live.configure(toml)
         lab.opensm.resweep()
         assert lab.switch_lfts() == made
-        assert said(lab, "; (tables as they were|routed from scratch);")[-1:] == ["tables as they were"]
+        assert logged(lab, "; (tables as they were|routed from scratch);")[-1:] == ["tables as they were"]
 
 
 def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, path, tmp_path):
     config = tmp_path / "ibnue.toml"
-    config.write_text(unhurried(f"state_file = '{path}'"))
+    config.write_text(ample_timeouts(f"state_file = '{path}'"))
     plugin = Plugin("ibnue", options=f"--config {config}", folder=plugin_folder)
     hasty = {"sminfo_polling_timeout": 200, "polling_retry_number": 2}
     # On ibsim nothing times out: an OpenSM whose question is never answered waits for ever.  So neither asks the other
@@ -112,17 +114,17 @@ def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, pat
         expected = expected_lfts(kept.fabric, kept.routing)
 
         def taken_by_master() -> bool:
-            """Whether that is in force; a sweep under way, as when the standby came, writes its own state over it."""
+            """Whether that is in force; a sweep in flight, as when the standby came, writes its own state over it."""
             write_state(path, kept)
             master.resweep()
             return bool(switch_lfts(ibsim) == expected)
 
         until(taken_by_master)
-        place = standby.mark()
+        position = standby.mark()
         with standby.paused():
             ibsim.run("sminfo")  # the master answers in turn, so it has answered the standby, too
             master.stop()
-        standby.wait_for_subnet_up(after=place)
+        standby.wait_for_subnet_up(after=position)
         assert switch_lfts(ibsim) == expected
 
 
@@ -144,7 +146,9 @@ def test_a_state_that_is_no_good_is_named_and_replaced(live, nets, path, toml, d
     with live(net, ENGINE, toml=toml) as lab:
         assert lab.sweep.engine == "ibnue-updn"
         why = {"other fabric": "it is of another fabric", "other engine": "it is of engine nue"}
-        assert said(lab, f"routed from scratch; .*state ignored: {why.get(damage, f'{path}: this is no whole bundle')}")
+        assert logged(
+            lab, f"routed from scratch; .*state ignored: {why.get(damage, f'{path}: this is no whole bundle')}"
+        )
         fabric = lab.fabric()
         assert lab.switch_lfts() == expected_lfts(fabric, ENGINES["updn"].route(fabric, sweep_options()))
         assert saved(path, fabric.digest)
@@ -157,13 +161,13 @@ def test_the_state_lies_beside_opensms_cache_unless_it_is_turned_off(live, nets)
     with live(nets("ring", "4", cas=1), ENGINE, toml="state_file = false") as lab:
         lab.opensm.resweep()
         lab.opensm.resweep()
-        assert said(lab, "tables as they were") and not list(lab.opensm.folder.glob("ibnue-state*"))
+        assert logged(lab, "tables as they were") and not list(lab.opensm.folder.glob("ibnue-state*"))
 
 
 def test_a_state_that_cannot_be_written_is_named_and_no_obstacle(live, nets, tmp_path):
     with live(nets("ring", "4", cas=1), ENGINE, toml=f"state_file = '{tmp_path}/none/s.npz'") as lab:
         assert lab.opensm.resweep().engine == "ibnue-updn"
-        assert said(lab, "tables as they were; .*state not saved: .*s.npz: cannot be written: no such file")
+        assert logged(lab, "tables as they were; .*state not saved: .*s.npz: cannot be written: no such file")
 
 
 def keepers(worker):
@@ -178,10 +182,10 @@ def test_a_file_system_that_hangs_stops_no_sweep(live, nets, path, toml):
         os.kill(keeper, signal.SIGSTOP)  # what it waits for never comes
         path.unlink(missing_ok=True)
         overdue = f"state not (?:read|written) yet: {path} has not answered for 1 s"
-        assert until(lambda: lab.opensm.resweep() and said(lab, overdue))
+        assert until(lambda: lab.opensm.resweep() and logged(lab, overdue))
         lab.unlink("sw1.1", 2)
         lab.relink("sw1.1", 2)
-        assert len(said(lab, overdue)) == 1 and not path.exists() and lab.opensm.errors == []
+        assert len(logged(lab, overdue)) == 1 and not path.exists() and lab.opensm.errors == []
         os.kill(keeper, signal.SIGCONT)
         until(lambda: lab.opensm.resweep() and path.exists())
         os.kill(keeper, signal.SIGSTOP)
@@ -193,7 +197,7 @@ def test_a_file_system_that_hangs_stops_no_sweep(live, nets, path, toml):
 def test_a_state_that_never_answers_does_not_keep_opensm_from_starting(live, nets, path, toml):
     os.mkfifo(path)  # whoever opens it for reading waits for a writer
     with live(nets("torus", "4x4", cas=1), ENGINE, toml=toml) as lab:
-        assert said(lab, f"routed from scratch; .*state not read yet: {path} has not answered for 1 s")
+        assert logged(lab, f"routed from scratch; .*state not read yet: {path} has not answered for 1 s")
         lab.unlink("sw1.1", 2)
         lab.relink("sw1.1", 2)
         assert lab.opensm.errors == []

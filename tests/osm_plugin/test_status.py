@@ -5,8 +5,8 @@ import pytest
 from prometheus_text import parsed
 from waiting import until
 
-from osm_plugin.status import FORMAT, Facts, Status, metrics
-from osm_plugin.status_writer import Places, StatusWriter
+from osm_plugin.status import FORMAT, Status, SweepSummary, metrics
+from osm_plugin.status_writer import OutputFiles, StatusWriter
 
 
 def facts(event, **text):
@@ -20,17 +20,17 @@ def status():
 
 
 def test_facts_are_lines_of_a_key_and_a_value():
-    found = Facts.of("event failed\nengine ibnue-updn\nerror IBN1 3\nlast_error ERR IBN1: a b\n")
+    found = SweepSummary.of("event failed\nengine ibnue-updn\nerror IBN1 3\nlast_error ERR IBN1: a b\n")
     assert found.event == "failed" and found.errors == {"IBN1": 3}
     assert found.text == {"engine": "ibnue-updn", "last_error": "ERR IBN1: a b"}
 
 
 def test_a_report_belongs_to_the_tables_that_were_published():
     seen = status()
-    seen.take_facts(facts("routed", engine="ibnue-updn", sequence=4, opensm="OpenSM 3.3.23"))
+    seen.take_summary(facts("routed", engine="ibnue-updn", sequence=4, opensm="OpenSM 3.3.23"))
     seen.take_report({"sequence": 4, "vls": 2, "rounds": 1})
     seen.take_report({"sequence": 5, "vls": 3})
-    seen.take_facts(facts("up", in_force="ibnue-updn", ours=1), now=200.0)
+    seen.take_summary(facts("up", in_force="ibnue-updn", ours=1), now=200.0)
     seen.take_report({"sequence": 4, "all_to_all": 0.5})
     shown = seen.as_object()
     assert shown["format"] == FORMAT and shown["opensm"] == {"version": "OpenSM 3.3.23", "pid": 7, "state": "up"}
@@ -44,54 +44,54 @@ def test_a_report_belongs_to_the_tables_that_were_published():
 
 def test_many_answers_that_were_not_published_push_out_none_that_was():
     seen = status()
-    seen.take_facts(facts("routed", engine="ibnue-nue", sequence=1))
+    seen.take_summary(facts("routed", engine="ibnue-nue", sequence=1))
     for sequence in range(1, 40):
         seen.take_report({"sequence": sequence, "vls": sequence})
-    seen.take_facts(facts("up", in_force="ibnue-nue", ours=1))
+    seen.take_summary(facts("up", in_force="ibnue-nue", ours=1))
     assert seen.as_object()["tables"]["vls"] == 1
 
 
 def test_answers_of_more_engines_than_are_remembered_stay():
     seen = status()
     for sequence in range(1, 11):
-        seen.take_facts(facts("routed", engine=f"ibnue-{sequence}", sequence=sequence))
+        seen.take_summary(facts("routed", engine=f"ibnue-{sequence}", sequence=sequence))
         seen.take_report({"sequence": sequence, "vls": sequence})
-    seen.take_facts(facts("up", in_force="ibnue-3", ours=1))
+    seen.take_summary(facts("up", in_force="ibnue-3", ours=1))
     assert seen.as_object()["tables"]["vls"] == 3
 
 
 def test_failure_and_recovery_show_and_are_counted():
     seen = status()
-    seen.take_facts(facts("routed", engine="ibnue-updn", sequence=1))
-    seen.take_facts(facts("served", engine="ibnue-updn", sequence=1, errors={"IBN1": 1}, last_error="ERR IBN1: late"))
-    seen.take_facts(facts("failed", engine="ibnue-updn", sequence=1, errors={"IBN1": 2}, last_error="ERR IBN1: dead"))
+    seen.take_summary(facts("routed", engine="ibnue-updn", sequence=1))
+    seen.take_summary(facts("served", engine="ibnue-updn", sequence=1, errors={"IBN1": 1}, last_error="ERR IBN1: late"))
+    seen.take_summary(facts("failed", engine="ibnue-updn", sequence=1, errors={"IBN1": 2}, last_error="ERR IBN1: dead"))
     shown = seen.as_object()
     assert shown["opensm"]["state"] == "routing failed" and shown["errors"] == {"IBN1": 2}
     assert shown["engines"]["ibnue-updn"] == {
         "routed": 1, "served_from_last": 1, "failed": 1, "failing": True, "last_error": "ERR IBN1: dead",
     }  # fmt: skip
-    seen.take_facts(facts("begin", sweep=9))
-    seen.take_facts(facts("routed", engine="ibnue-updn", sequence=3, errors={"IBN1": 2}))
-    seen.take_facts(facts("up", in_force="ibnue-updn", ours=1))
+    seen.take_summary(facts("begin", sweep=9))
+    seen.take_summary(facts("routed", engine="ibnue-updn", sequence=3, errors={"IBN1": 2}))
+    seen.take_summary(facts("up", in_force="ibnue-updn", ours=1))
     shown = seen.as_object()
     assert shown["opensm"]["state"] == "up" and not shown["engines"]["ibnue-updn"]["failing"] and shown["sweeps"] == 9
 
 
 def test_the_tables_of_another_engine_are_not_ours():
     seen = status()
-    seen.take_facts(facts("routed", engine="ibnue-updn", sequence=1))
+    seen.take_summary(facts("routed", engine="ibnue-updn", sequence=1))
     seen.take_report({"sequence": 1, "vls": 2})
-    seen.take_facts(facts("up", in_force="minhop", ours=0))
+    seen.take_summary(facts("up", in_force="minhop", ours=0))
     assert seen.as_object()["tables"] is None and seen.as_object()["in_force"] == {"engine": "minhop", "ours": False}
 
 
 def test_metrics_are_valid_and_say_what_the_status_says():
     seen = status()
     seen.take_worker(12)
-    seen.take_facts(facts("routed", engine='a"b\\c', sequence=1, errors={"IBN1": 2, "IBN10": 1}, sweep=3))
+    seen.take_summary(facts("routed", engine='a"b\\c', sequence=1, errors={"IBN1": 2, "IBN10": 1}, sweep=3))
     seen.take_report({"sequence": 1, "vls": 2, "certified": True, "all_to_all": 0.25, "kept": 0.875, "broken": 3,
                       "changed": 8, "seconds": {"route": 0.002, "write": 1e-6}})  # fmt: skip
-    seen.take_facts(facts("up", in_force='a"b\\c', ours=1, errors={"IBN1": 2, "IBN10": 1}, sweep=3), now=1e9)
+    seen.take_summary(facts("up", in_force='a"b\\c', ours=1, errors={"IBN1": 2, "IBN10": 1}, sweep=3), now=1e9)
     found = parsed(metrics(seen.as_object()))
     wanted = {
         ("ibnue_certified", ""): 1, ("ibnue_vls", ""): 2, ("ibnue_all_to_all", ""): 0.25, ("ibnue_changed", ""): 8,
@@ -120,27 +120,27 @@ def writer():
 
 
 def test_the_files_appear_and_name_the_end(writer, tmp_path):
-    places = Places(tmp_path / "s.json", tmp_path / "m.prom")
-    writer.put(places, lambda status: status.take_facts(facts("begin", sweep=1)))
-    until(places.status.exists)
+    positions = OutputFiles(tmp_path / "s.json", tmp_path / "m.prom")
+    writer.put(positions, lambda status: status.take_summary(facts("begin", sweep=1)))
+    until(positions.status.exists)
     writer.reports.send(json.dumps({"pinned": "x"}).encode())
-    until(lambda: json.loads(places.status.read_text()).get("pinned") == "x")
+    until(lambda: json.loads(positions.status.read_text()).get("pinned") == "x")
     writer.reports.send(b"no json")
     writer.end()
-    assert json.loads(places.status.read_text())["opensm"]["state"] == "ended"
-    assert parsed(places.metrics.read_text())["ibnue_running", ""] == 0
+    assert json.loads(positions.status.read_text())["opensm"]["state"] == "ended"
+    assert parsed(positions.metrics.read_text())["ibnue_running", ""] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.prom", "s.json"]
 
 
 def test_a_folder_that_is_not_there_is_named_once(writer, tmp_path):
-    places = Places(tmp_path / "none" / "s.json")
+    positions = OutputFiles(tmp_path / "none" / "s.json")
     for _ in range(3):
-        writer.put(places)
+        writer.put(positions)
     first = until(writer.take_remarks)
     assert len(first) == 1 and "none/s.json" in first[0]
     (tmp_path / "none").mkdir()
-    writer.put(places)
-    until(places.status.exists)
+    writer.put(positions)
+    until(positions.status.exists)
     assert writer.take_remarks() == []
 
 
@@ -150,7 +150,7 @@ def test_nothing_waits_for_a_file_that_does_not_answer(tmp_path):
     os.mkfifo(pipe)
     writer = StatusWriter({"version": "1", "pid": 1}, chore=lambda: pipe.open("wb").close())
     for _ in range(1000):  # more than the socket takes
-        writer.put(Places(tmp_path / "s.json"))
+        writer.put(OutputFiles(tmp_path / "s.json"))
     writer.end()
     with pipe.open("rb"):
         pass

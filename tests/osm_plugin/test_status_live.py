@@ -6,7 +6,7 @@ import re
 import signal
 
 import pytest
-from plugin_lab import said, sweep_options, worker_of
+from plugin_lab import logged, sweep_options, worker_of
 from prometheus_text import parsed
 from waiting import until
 
@@ -47,49 +47,49 @@ def files(tmp_path):
 
 def test_the_files_say_what_is_in_force(live, nets, files, plugin_folder):
     with live(nets("torus", "4x4", cas=1), "ibnue-updn,no_fallback", toml=files.toml) as lab:
-        told = files.after("up", lambda status: "all_to_all" in status["tables"])
-        fabric, tables = lab.fabric(), told["tables"]
+        reported = files.after("up", lambda status: "all_to_all" in status["tables"])
+        fabric, tables = lab.fabric(), reported["tables"]
         routing = ENGINES["updn"].route(fabric, sweep_options())
         proof = prove(fabric, routing)
         share = all_to_all_share(fabric, channel_loads(fabric, routing))
         assert (tables["fabric"], tables["engine"], tables["vls"]) == (fabric.digest, "updn", 1)
         assert (tables["certified"], tables["strength"], tables["scope"]) == (True, proof.strength, proof.scope)
         assert (tables["all_to_all"], tables["how"]) == (pytest.approx(share), "routed from scratch")
-        assert told["in_force"] == {"engine": "ibnue-updn", "ours": True}
-        assert told["opensm"]["version"].startswith("OpenSM ") and told["opensm"]["pid"] == lab.opensm.pid
-        assert told["plugin"]["worker"]["pid"] == worker_of(lab) and told["errors"] == {}
-        assert told["plugin"]["build"] == read_build_info(plugin_folder / LIBRARY).layout
+        assert reported["in_force"] == {"engine": "ibnue-updn", "ours": True}
+        assert reported["opensm"]["version"].startswith("OpenSM ") and reported["opensm"]["pid"] == lab.opensm.pid
+        assert reported["plugin"]["worker"]["pid"] == worker_of(lab) and reported["errors"] == {}
+        assert reported["plugin"]["build"] == read_build_info(plugin_folder / LIBRARY).layout
         lab.unlink("sw1.1", 2)
-        told = files.after("up", lambda status: status["tables"]["fabric"] != fabric.digest)
-        told_in_log = r": (\d+) entr(?:y was|ies were) broken.*; (\d+) entr(?:y changes|ies change) in the switches"
-        broken, changed = said(lab, told_in_log)[-1]
-        kept = said(lab, r"all-to-all (\S+) % of before")[-1]
+        reported = files.after("up", lambda status: status["tables"]["fabric"] != fabric.digest)
+        logged_lines = r": (\d+) entr(?:y was|ies were) broken.*; (\d+) entr(?:y changes|ies change) in the switches"
+        broken, changed = logged(lab, logged_lines)[-1]
+        kept = logged(lab, r"all-to-all (\S+) % of before")[-1]
         # A trap that arrives late starts one more sweep, which finds nothing to change.
-        swept_again = told["tables"]["how"] == "tables as they were"
+        swept_again = reported["tables"]["how"] == "tables as they were"
         expected = (0, 0) if swept_again else (int(broken), int(changed))
-        assert (told["tables"]["broken"], told["tables"]["changed"]) == expected
-        assert swept_again or told["tables"]["kept"] == pytest.approx(float(kept) / 100, abs=0.0006)
+        assert (reported["tables"]["broken"], reported["tables"]["changed"]) == expected
+        assert swept_again or reported["tables"]["kept"] == pytest.approx(float(kept) / 100, abs=0.0006)
         until(lambda: files.metrics().get(("ibnue_changed", "")) == files.status()["tables"]["changed"])
     assert files.status()["opensm"]["state"] == "ended"
     assert files.metrics()["ibnue_running", ""] == 0
 
 
-def test_failure_and_recovery_are_told_once_and_shown(live, nets, files):
+def test_failure_and_recovery_are_reported_once_and_shown(live, nets, files):
     wrong = f"{files.toml}[engine]\nvls = 3\n"
     with live(nets("torus", "3x3", cas=1), "ibnue-updn,minhop", toml=wrong) as lab:
         for _ in range(2):
             lab.opensm.resweep()
-        told = files.after("up", lambda status: status["errors"].get("IBN1", 0) >= 3)
-        assert told["in_force"] == {"engine": "minhop", "ours": False} and told["tables"] is None
-        assert told["engines"]["ibnue-updn"]["failing"] and told["engines"]["ibnue-updn"]["failed"] >= 3
-        assert "vls = 3, but OpenSM sets up 1" in told["engines"]["ibnue-updn"]["last_error"]
+        reported = files.after("up", lambda status: status["errors"].get("IBN1", 0) >= 3)
+        assert reported["in_force"] == {"engine": "minhop", "ours": False} and reported["tables"] is None
+        assert reported["engines"]["ibnue-updn"]["failing"] and reported["engines"]["ibnue-updn"]["failed"] >= 3
+        assert "vls = 3, but OpenSM sets up 1" in reported["engines"]["ibnue-updn"]["last_error"]
         until(lambda: files.metrics()["ibnue_engine_failing", 'engine="ibnue-updn"'] == 1)
         live.configure(files.toml)
         lab.opensm.resweep()
-        told = files.after("up", lambda status: not status["engines"]["ibnue-updn"]["failing"])
-        assert told["in_force"] == {"engine": "ibnue-updn", "ours": True}
-        assert not told["tables"]["served_from_last"]
-        assert said(lab, SYSTEM_LOG) == ["fails", "works again"]
+        reported = files.after("up", lambda status: not status["engines"]["ibnue-updn"]["failing"])
+        assert reported["in_force"] == {"engine": "ibnue-updn", "ours": True}
+        assert not reported["tables"]["served_from_last"]
+        assert logged(lab, SYSTEM_LOG) == ["fails", "works again"]
         # What goes to syslog OpenSM prints as well.
         out = (lab.opensm.folder / "opensm.out").read_text()
         assert re.findall("ibnue: engine ibnue-updn (fails|works again)", out) == ["fails", "works again"]
@@ -103,14 +103,14 @@ def test_the_file_shows_a_failure_while_the_worker_is_dead(live, nets, files):
         os.kill(worker, signal.SIGSTOP)
         lab.ibsim.unlink("sw1.1", 2)
         lab.opensm.signal(signal.SIGHUP)
-        told = until(lambda: (now := files.status())["engines"]["ibnue-updn"]["failing"] and now)
-        assert "no answer within 1.5 s" in told["engines"]["ibnue-updn"]["last_error"]
+        reported = until(lambda: (now := files.status())["engines"]["ibnue-updn"]["failing"] and now)
+        assert "no answer within 1.5 s" in reported["engines"]["ibnue-updn"]["last_error"]
         live.configure(files.toml)
-        until(lambda: lab.opensm.resweep().engine == "ibnue-updn" and said(lab, SYSTEM_LOG)[-1] == "works again")
+        until(lambda: lab.opensm.resweep().engine == "ibnue-updn" and logged(lab, SYSTEM_LOG)[-1] == "works again")
         assert files.after("up")["plugin"]["worker"]["pid"] not in (None, worker)
 
 
 def test_minhop_in_force_is_shown_as_not_ours(live, nets, files):
     with live(nets("ring", "4", cas=1), "minhop,no_fallback", toml=files.toml):
-        told = files.after("up")
-        assert told["in_force"] == {"engine": "minhop", "ours": False} and told["tables"] is None
+        reported = files.after("up")
+        assert reported["in_force"] == {"engine": "minhop", "ours": False} and reported["tables"] is None

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from switch_tables import change_of
 
-from osm_plugin.judge import Judge, judged
-from osm_plugin.plan import options_key
-from osm_plugin.state import Kept
+from osm_plugin.route_or_reroute import options_key
+from osm_plugin.state import SavedTables
 from osm_plugin.transition import transition_line
+from osm_plugin.transition_check import TransitionChecker, check_transition
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -21,7 +21,7 @@ OPTIONS = EngineOptions(effort=0.1, vls=1)
 def kept(fabric, **options):
     chosen = replace(OPTIONS, **options)
     routing = ENGINES["updn"].route(fabric, chosen)
-    return Kept(fabric, routing, prove(fabric, routing), "updn", options_key(chosen))
+    return SavedTables(fabric, routing, prove(fabric, routing), "updn", options_key(chosen))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_no_change_is_not_worth_a_line(torus):
     assert change_of(same, torus) is None
 
 
-def test_a_loop_on_the_way_is_named(torus, turned):
+def test_a_loop_on_the_path_is_named(torus, turned):
     line = transition_line(at_once(torus, turned))
     assert line.startswith(("transition ordered", "transition drained"))
     assert "credit loop of" in line
@@ -68,26 +68,28 @@ def test_a_change_that_is_safe_says_so(tree):
     lft[leaf, lid] = next(port for port in up if port != lft[leaf, lid])
     routing = replace(tree.routing, lft=lft)
     change = change_of(tree, replace(tree, routing=routing))
-    assert change.describe() == "safe to write in any order" and change.after.held is None
+    assert change.describe() == "safe to write in any order" and change.after.deferred is None
     line = transition_line(change)
     assert line == transition_line(at_once(tree, replace(tree, routing=routing)))
     assert line == ("transition any-order: no mixture of the tables has a credit loop; 1 entry of 1 LID in 1 block")
 
 
 def test_the_judge_tells_it_once(torus, turned):
-    told = queue.SimpleQueue()
-    judge = Judge(told.put)
-    judge.put(at_once(torus, turned))
-    line = told.get()
-    judge.put(at_once(turned, torus))
-    assert line.startswith("transition ") and told.get().startswith("transition ")
-    assert told.empty()
+    reported = queue.SimpleQueue()
+    checker = TransitionChecker(reported.put)
+    checker.put(at_once(torus, turned))
+    line = reported.get()
+    checker.put(at_once(turned, torus))
+    assert line.startswith("transition ") and reported.get().startswith("transition ")
+    assert reported.empty()
 
 
-@pytest.mark.parametrize(("problem", "told"), [(TableError("odd"), "odd"), (ZeroDivisionError(), "bug in the worker")])
-def test_a_change_that_cannot_be_judged_stops_nothing(torus, turned, monkeypatch, problem, told):
+@pytest.mark.parametrize(
+    ("problem", "expected"), [(TableError("odd"), "odd"), (ZeroDivisionError(), "bug in the worker")]
+)
+def test_a_change_that_cannot_be_judged_stops_nothing(torus, turned, monkeypatch, problem, expected):
     def fail(*_, **__):
         raise problem
 
-    monkeypatch.setattr("osm_plugin.judge.transition_line", fail)
-    assert judged(at_once(torus, turned)) == f"transition not judged: {told}"
+    monkeypatch.setattr("osm_plugin.transition_check.transition_line", fail)
+    assert check_transition(at_once(torus, turned)) == f"transition not judged: {expected}"

@@ -32,8 +32,8 @@ def test_each_level_has_the_lines_of_those_above_it(capsys, level):
     lines = ["error: a", "info: b", "debug: c\\nd"][: LOG_LEVELS.index(level) + 1]
     assert [re.sub(STAMP, "", line, count=1) for line in capsys.readouterr().err.splitlines()] == lines
     refused(log)
-    told = capsys.readouterr().err
-    assert re.match(f"{STAMP}error: refused: no\n", told) and ("Traceback" in told) == (level == "debug")
+    reported = capsys.readouterr().err
+    assert re.match(f"{STAMP}error: refused: no\n", reported) and ("Traceback" in reported) == (level == "debug")
 
 
 CHILD = """
@@ -46,7 +46,7 @@ while message := next_message(link):
 """
 
 
-def test_a_log_that_comes_along_takes_the_place_of_the_old_one(tmp_path):
+def test_a_log_that_comes_along_replaces_the_old_one(tmp_path):
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     files = [tmp_path / "old", tmp_path / "new"]
     with files[0].open("ab") as old:
@@ -105,13 +105,13 @@ def test_levels_differ_in_a_running_worker(live, nets, level):
     with live(nets("ring", "4", cas=1), "ibnue-updn,minhop", toml=f"{toml}[engine]\nvls = 3\n") as lab:
         log = lab.opensm.log_path.parent / "ibnue-worker.log"
         why = "error: ibnue-updn: vls = 3, but OpenSM sets up 1"
-        told = until(lambda: why in (text := log.read_text()) and text)
-        assert ("Traceback" in told) == (level == "debug")
+        reported = until(lambda: why in (text := log.read_text()) and text)
+        assert ("Traceback" in reported) == (level == "debug")
         live.configure(toml)
         assert lab.opensm.resweep().engine == "ibnue-updn"
         if level != "error":
             until(lambda: "info: ibnue-updn: fabric " in log.read_text())
         if level == "debug":
             until(lambda: "kB of memory at most so far" in log.read_text())
-        told = log.read_text()
-        assert ("info: " in told) == (level != "error") and ("debug: request" in told) == (level == "debug")
+        reported = log.read_text()
+        assert ("info: " in reported) == (level != "error") and ("debug: request" in reported) == (level == "debug")

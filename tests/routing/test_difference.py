@@ -99,7 +99,7 @@ def test_a_bundle_compares_as_its_tables(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["by destination", "by switch", "by source LID"])
-def test_service_levels(form):
+def test_sls(form):
     fabric = generate("ring", ["4"])
     before = routed(fabric)
     lids = before.routing.lft.shape[1]

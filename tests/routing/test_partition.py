@@ -49,7 +49,7 @@ def test_only_switches_with_end_ports_weigh():
 
 
 def test_parallel_links_hold_switches_together():
-    """Of two ways to halve a ring METIS takes the one through the thin links."""
+    """Of two cuts that halve a ring METIS takes the one through the thin links."""
     sketch = Sketch("thin and thick")
     rows = [sketch.add(NodeKind.SWITCH) for _ in range(8)]
     for row in rows:

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from routing.processes import HeldSignals
+from routing.processes import DeferredSignals
 
 
 @pytest.fixture(autouse=True)
@@ -17,27 +17,27 @@ def interruptible():
         signal.signal(number, handler)
 
 
-def test_signals_are_heard_where_one_waits():
+def test_signals_are_delivered_where_one_waits():
     done = []
-    with pytest.raises(KeyboardInterrupt), HeldSignals() as signals:
+    with pytest.raises(KeyboardInterrupt), DeferredSignals() as signals:
         os.kill(os.getpid(), signal.SIGINT)
         done.append("held")
-        with signals.heard():
+        with signals.delivered():
             done.append("too late")
     assert done == ["held"]
 
 
-def test_a_signal_that_comes_while_one_waits_is_heard_at_once():
-    with HeldSignals() as signals:
-        with signals.heard(), pytest.raises(KeyboardInterrupt):
+def test_a_signal_that_comes_while_one_waits_is_delivered_at_once():
+    with DeferredSignals() as signals:
+        with signals.delivered(), pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
         assert not signals._came
 
 
-def test_a_signal_that_nothing_waited_for_is_heard_at_the_end():
+def test_a_signal_that_nothing_waited_for_is_delivered_at_the_end():
     done = []
     with pytest.raises(KeyboardInterrupt):
-        with HeldSignals():
+        with DeferredSignals():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("held")
         done.append("too late")
@@ -45,7 +45,7 @@ def test_a_signal_that_nothing_waited_for_is_heard_at_the_end():
 
 
 def test_an_error_is_not_hidden_by_a_signal():
-    with pytest.raises(OSError, match="full"), HeldSignals():
+    with pytest.raises(OSError, match="full"), DeferredSignals():
         os.kill(os.getpid(), signal.SIGINT)
         raise OSError("full")
 
@@ -57,11 +57,11 @@ def test_handlers_are_those_of_before_unless_they_set_others():
 
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, once)
-    with HeldSignals():
+    with DeferredSignals():
         pass
     assert signal.getsignal(signal.SIGTERM) is once
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    with pytest.raises(KeyboardInterrupt), HeldSignals() as signals, signals.heard():
+    with pytest.raises(KeyboardInterrupt), DeferredSignals() as signals, signals.delivered():
         os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 
@@ -70,7 +70,7 @@ def test_outside_the_main_thread_nothing_is_held():
     seen = []
 
     def run():
-        with HeldSignals() as signals, signals.heard():
+        with DeferredSignals() as signals, signals.delivered():
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=run)

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Careless:
-    """An engine that takes random shortest paths and promises what it is told to."""
+    """An engine that takes random shortest paths and promises what it is asked to."""
 
     promise: Promise
     name: str = "careless"
@@ -76,7 +76,7 @@ def calls(path):
 
 
 @pytest.mark.parametrize(
-    ("name", "places"),
+    ("name", "positions"),
     [
         ("VerifiedTables", {"routing/publish.py"}),
         ("write_tables", {"routing/cli/route.py"}),  # takes verified tables there
@@ -85,9 +85,9 @@ def calls(path):
         ("write_answer", {"osm_plugin/request_handler.py", "osm_plugin/policies.py"}),  # takes verified tables; ports
     ],
 )
-def test_tables_leave_through_the_gate_alone(name, places):
+def test_tables_leave_through_the_gate_alone(name, positions):
     files = [path for folder in ("routing", "osm_plugin", "ibsim_fixtures") for path in (ROOT / folder).rglob("*.py")]
-    assert {path.relative_to(ROOT).as_posix() for path in files if name in calls(path)} == places
+    assert {path.relative_to(ROOT).as_posix() for path in files if name in calls(path)} == positions
 
 
 @pytest.mark.parametrize("promise", list(Promise))

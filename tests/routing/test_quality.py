@@ -23,9 +23,9 @@ from routing.quality import (
     all_to_all_share,
     bisection_share,
     channel_loads,
-    level_use,
     measure,
     reference_rate,
+    tier_loads,
 )
 from routing.tables import Provenance, Routing, identity_sl2vl
 from routing.topologies import generate
@@ -66,16 +66,16 @@ def spoil(fabric, lft, seed, share):
 
 
 def walk(fabric, lft, at, lid):
-    """Channels on the way, or None when the packet does not come out at the LID's port."""
-    way = []
-    while len(way) <= fabric.switches:
+    """Channels on the path, or None when the packet does not come out at the LID's port."""
+    path = []
+    while len(path) <= fabric.switches:
         port = int(lft[at, lid])
         if at == fabric.lids.switch[lid]:
-            return way if port == fabric.lids.port[lid] else None
+            return path if port == fabric.lids.port[lid] else None
         channel = int(fabric.channels.at_port[at, port])
         if channel < 0:
             return None
-        way.append(channel)
+        path.append(channel)
         at = int(fabric.channels.dst[channel])
     return None
 
@@ -93,29 +93,29 @@ def slow_all_to_all(fabric, lft):
         base, lids = int(fabric.endport_lid[target]), 1 << int(fabric.endport_lmc[target])
         for source in attached(fabric):
             for lid in range(base, base + lids) if source != target else ():
-                way = walk(fabric, lft, int(fabric.endport_switch[source]), lid)
-                if way is None:
+                path = walk(fabric, lft, int(fabric.endport_switch[source]), lid)
+                if path is None:
                     continue
-                hops[len(way)] += Fraction(1, lids)
-                for channel in way:
+                hops[len(path)] += Fraction(1, lids)
+                for channel in path:
                     load[channel] += Fraction(1, lids)
     return load, hops
 
 
 def slow_shares(fabric, lft, pairs):
     """Share of each flow (source row, destination row), in Gb/s, by dividing channels evenly."""
-    ways, count = [], Counter()
+    paths, count = [], Counter()
     for source, target in pairs:
         lid = int(fabric.endport_lid[target]) + source % (1 << int(fabric.endport_lmc[target]))
-        way = walk(fabric, lft, int(fabric.endport_switch[source]), lid)
-        ways.append(way)
-        count.update(way or [])
+        path = walk(fabric, lft, int(fabric.endport_switch[source]), lid)
+        paths.append(path)
+        count.update(path or [])
     rate = fabric.link_capacity[fabric.endport_link]
     return [
         0.0
-        if way is None
-        else min([rate[a], rate[b], *(fabric.channels.capacity[channel] / count[channel] for channel in way)])
-        for (a, b), way in zip(pairs, ways, strict=True)
+        if path is None
+        else min([rate[a], rate[b], *(fabric.channels.capacity[channel] / count[channel] for channel in path)])
+        for (a, b), path in zip(pairs, paths, strict=True)
     ]
 
 
@@ -227,7 +227,7 @@ def test_shares_of_a_ring_by_hand():
     assert figures.shift_mean == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
 
 
-def test_what_runs_into_a_circle_loads_nothing():
+def test_what_runs_into_a_loop_loads_nothing():
     fabric = ring_fabric(7, cas=1)
     lft, channels = shortest_table(fabric, 1), fabric.channels
     lid = int(fabric.endport_lid[0])
@@ -255,11 +255,11 @@ def test_every_shift_passes_a_fat_tree_whole():
     """With one root for each place on a leaf (D-mod-K), no two flows of a shift meet (Zahavi, 2010)."""
     fabric = generate("kary-ntree", ["4", "2"])
     lft, channels = shortest_table(fabric, 0), fabric.channels
-    for place, endport in enumerate(attached(fabric)):
+    for position, endport in enumerate(attached(fabric)):
         lid, leaf = int(fabric.endport_lid[endport]), int(fabric.endport_switch[endport])
         for s in np.flatnonzero((fabric.terminals_at > 0) & (np.arange(fabric.switches) != leaf)).tolist():
             up = np.arange(channels.first[s], channels.first[s + 1])
-            lft[s, lid] = channels.port[up[np.argsort(channels.dst[up])][place % 4]]
+            lft[s, lid] = channels.port[up[np.argsort(channels.dst[up])][position % 4]]
     figures = measure(fabric, lft, shifts=None)
     assert figures.shift_least == figures.shift_mean == 1.0
     assert figures.permutation_least < 1.0
@@ -357,7 +357,7 @@ def test_levels_of_a_tree():
     builder.connect(roots[0], 8, roots[1], 8)
     fabric = builder.build()
     loads = channel_loads(fabric, shortest_table(fabric, 4))
-    found = {(use.level, use.direction): use for use in level_use(fabric, loads)}
+    found = {(use.level, use.direction): use for use in tier_loads(fabric, loads)}
     assert {key: use.channels for key, use in found.items()} == {(0, "up"): 6, (0, "down"): 6, (1, "across"): 2}
     assert found[0, "up"].load_mean == found[0, "down"].load_mean == pytest.approx(6 * 4 / 6)
     assert found[1, "across"].load_max == 0.0

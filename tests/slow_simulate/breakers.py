@@ -13,13 +13,13 @@ MOST_PORTS = 64
 
 class Breakers:
     def start_breakers(self):
-        lanes = self.count * self.vls
-        self.suspected, self.own, self.spuid, self.episode = [False] * lanes, [0] * lanes, [0] * lanes, [0] * lanes
-        self.extra, self.round, self.sends = [0] * lanes, [0] * lanes, [0] * lanes
+        vcs = self.count * self.vls
+        self.suspected, self.own, self.spuid, self.episode = [False] * vcs, [0] * vcs, [0] * vcs, [0] * vcs
+        self.extra, self.round, self.sends = [0] * vcs, [0] * vcs, [0] * vcs
         self.messages = []
 
-    def watched(self, lane):
-        return int(self.suspected[lane]), self.spuid[lane]
+    def watched(self, vc):
+        return int(self.suspected[vc]), self.spuid[vc]
 
     def handle_breaker(self, kind, subject, value):
         if kind == SAMPLE:
@@ -31,88 +31,88 @@ class Breakers:
         elif kind == RULE_END:
             self.end_rule(subject, value)
 
-    def stuck(self, lane):
-        before = self.now - int(self.opt.detect[lane // self.vls])
-        return self.lane_waiting(lane) > 0 and self.lane_since[lane] <= before and self.lane_sent[lane] <= before
+    def stuck(self, vc):
+        before = self.now - int(self.opt.detect[vc // self.vls])
+        return self.vc_waiting(vc) > 0 and self.vc_since[vc] <= before and self.vc_sent[vc] <= before
 
     def sample(self):
-        for lane in range(self.count * self.vls):
-            c = lane // self.vls
+        for vc in range(self.count * self.vls):
+            c = vc // self.vls
             if not self.opt.breaker[c]:
                 continue
-            stuck = self.stuck(lane)
-            if stuck and not self.suspected[lane]:
-                self.suspected[lane] = True
-                self.episode[lane] += 1
-                self.draw(lane, 0)
-                self.send_own(lane, self.episode[lane])
+            stuck = self.stuck(vc)
+            if stuck and not self.suspected[vc]:
+                self.suspected[vc] = True
+                self.episode[vc] += 1
+                self.draw(vc, 0)
+                self.send_own(vc, self.episode[vc])
             elif not stuck:
-                self.suspected[lane] = False
+                self.suspected[vc] = False
         self.at(self.now + self.opt.sample_period, SAMPLE, 0)
 
-    def draw(self, lane, this_round):
-        drawn = number(key_of(self.opt.seed, 5, lane), this_round) >> 32
-        self.round[lane], self.sends[lane], self.own[lane] = this_round, 0, drawn % (NOBODY - 1)
-        loop = self.opt.breaker[lane // self.vls] == LOOP
-        if loop and not self.opt.no_alternative and not self.can_reroute(lane):
-            self.own[lane] = NOBODY
-        self.spuid[lane] = self.own[lane]
+    def draw(self, vc, this_round):
+        drawn = number(key_of(self.opt.seed, 5, vc), this_round) >> 32
+        self.round[vc], self.sends[vc], self.own[vc] = this_round, 0, drawn % (NOBODY - 1)
+        loop = self.opt.breaker[vc // self.vls] == LOOP
+        if loop and not self.opt.no_alternative and not self.can_reroute(vc):
+            self.own[vc] = NOBODY
+        self.spuid[vc] = self.own[vc]
 
-    def send_own(self, lane, episode):
-        c = lane // self.vls
-        if not self.suspected[lane] or self.episode[lane] != episode:
+    def send_own(self, vc, episode):
+        c = vc // self.vls
+        if not self.suspected[vc] or self.episode[vc] != episode:
             return
         if self.opt.rounds:
-            if self.sends[lane] == self.opt.rounds:
-                self.draw(lane, self.round[lane] + 1)
+            if self.sends[vc] == self.opt.rounds:
+                self.draw(vc, self.round[vc] + 1)
             else:
-                self.sends[lane] += 1
-        if self.opt.breaker[c] == DEADLOCK or self.spuid[lane] != NOBODY:
+                self.sends[vc] += 1
+        if self.opt.breaker[c] == DEADLOCK or self.spuid[vc] != NOBODY:
             message = SimpleNamespace(
-                kind=int(self.opt.breaker[c]), spuid=self.spuid[lane], entries=[], at=None, round=self.round[lane]
+                kind=int(self.opt.breaker[c]), spuid=self.spuid[vc], entries=[], at=None, round=self.round[vc]
             )
-            self.send_message(message, lane)
-        self.at(self.now + int(self.opt.repeat[c]), CLCM, lane, episode)
+            self.send_message(message, vc)
+        self.at(self.now + int(self.opt.repeat[c]), CLCM, vc, episode)
 
-    def send_message(self, message, lane):
-        c = lane // self.vls
-        message.lane = lane
+    def send_message(self, message, vc):
+        c = vc // self.vls
+        message.vc = vc
         self.counters[c]["control"] += 64 + 8 * len(message.entries)
         self.messages.append(message)
         self.at(self.now + int(self.net.wire[c]) + self.opt.control_delay, CONTROL, len(self.messages) - 1)
 
     def receive(self, message):
-        if self.net.dst[message.lane // self.vls] < self.net.switches:
+        if self.net.dst[message.vc // self.vls] < self.net.switches:
             (self.receive_loop if message.kind == LOOP else self.receive_deadlock)(message)
 
-    def lanes_out(self, device, kind):
-        """Suspected lanes out of a switch, by port."""
+    def vcs_out(self, device, kind):
+        """Suspected VLs out of a switch, by port."""
         channels = sorted((port, c) for (source, port), c in self.at_port.items() if source == device)
-        lanes = [c * self.vls + vl for _, c in channels if self.opt.breaker[c] == kind for vl in range(self.vls)]
-        return [lane for lane in lanes if self.suspected[lane] and self.stuck(lane)]
+        vcs = [c * self.vls + vl for _, c in channels if self.opt.breaker[c] == kind for vl in range(self.vls)]
+        return [vc for vc in vcs if self.suspected[vc] and self.stuck(vc)]
 
-    def between(self, lane_in, lane_out):
-        """Packets of one buffer that wait for a lane."""
-        c, vl = divmod(lane_out, self.vls)
-        return [p for p in self.queues[c, vl, self.in_index[lane_in // self.vls]] if p.lane == lane_in]
+    def between(self, vl_in, vl_out):
+        """Packets of one buffer that wait for a VL."""
+        c, vl = divmod(vl_out, self.vls)
+        return [p for p in self.queues[c, vl, self.in_index[vl_in // self.vls]] if p.vc == vl_in]
 
     # Loop Breaker
 
     def others(self, device, lid, c):
-        home = int(self.net.lid_switch[lid])
+        own_switch = int(self.net.lid_switch[lid])
         far = self.net.distance
-        if home < 0 or home == device:
+        if own_switch < 0 or own_switch == device:
             return []
         ports = sorted((port, other) for (source, port), other in self.at_port.items() if source == device)
         return [
             (port, other)
             for port, other in ports
             if other != c and self.net.dst[other] < self.net.switches
-            and int(far[self.net.dst[other], home]) + 1 == far[device, home]
+            and int(far[self.net.dst[other], own_switch]) + 1 == far[device, own_switch]
         ]  # fmt: skip
 
-    def can_reroute(self, lane):
-        c, vl = divmod(lane, self.vls)
+    def can_reroute(self, vc):
+        c, vl = divmod(vc, self.vls)
         device = int(self.net.src[c])
         for i in range(self.inputs[c]):
             queue = self.queues[c, vl, i]
@@ -121,8 +121,8 @@ class Breakers:
                 return True
         return False
 
-    def move(self, lane, i):
-        c, vl = divmod(lane, self.vls)
+    def move(self, vc, i):
+        c, vl = divmod(vc, self.vls)
         device, stuck = int(self.net.src[c]), 0
         for packet in self.queues[c, vl, i]:
             if self.at_port.get((device, int(self.lft[device, packet.lid]))) != c:
@@ -136,73 +136,73 @@ class Breakers:
         return stuck
 
     def receive_loop(self, message):
-        device, lane_in = int(self.net.dst[message.lane // self.vls]), message.lane
-        lanes = self.lanes_out(device, LOOP)
-        for lane in lanes:
-            if self.round[lane] < message.round:
-                self.draw(lane, message.round)
-        lanes = [lane for lane in lanes if self.round[lane] == message.round]
-        for lane in lanes:
-            if self.own[lane] == message.spuid and self.between(lane_in, lane):
-                i = self.in_index[lane_in // self.vls]
-                if self.move(lane, i) and self.opt.no_alternative:
-                    for other in range(self.inputs[lane // self.vls]):
+        device, vl_in = int(self.net.dst[message.vc // self.vls]), message.vc
+        vcs = self.vcs_out(device, LOOP)
+        for vc in vcs:
+            if self.round[vc] < message.round:
+                self.draw(vc, message.round)
+        vcs = [vc for vc in vcs if self.round[vc] == message.round]
+        for vc in vcs:
+            if self.own[vc] == message.spuid and self.between(vl_in, vc):
+                i = self.in_index[vl_in // self.vls]
+                if self.move(vc, i) and self.opt.no_alternative:
+                    for other in range(self.inputs[vc // self.vls]):
                         if other != i:
-                            self.move(lane, other)
-                self.let_go[lane], self.let_go_input[lane] = self.opt.release_packets, i
-                self.suspected[lane] = False
-                self.episode[lane] += 1
+                            self.move(vc, other)
+                self.let_go[vc], self.let_go_input[vc] = self.opt.release_packets, i
+                self.suspected[vc] = False
+                self.episode[vc] += 1
                 return
-        for lane in lanes:
-            self.spuid[lane] = min(self.spuid[lane], message.spuid)
+        for vc in vcs:
+            self.spuid[vc] = min(self.spuid[vc], message.spuid)
 
     # Deadlock Breaker
 
     def receive_deadlock(self, message):
-        device, lane_in = int(self.net.dst[message.lane // self.vls]), message.lane
+        device, vl_in = int(self.net.dst[message.vc // self.vls]), message.vc
         if message.at is not None:
-            self.release(message, lane_in)
+            self.release(message, vl_in)
             return
         known = [n for n, (switch, _) in enumerate(message.entries) if switch == device]
         if known:
-            lane = message.entries[known[0]][1]
-            if self.suspected[lane] and self.stuck(lane) and self.between(lane_in, lane):
+            vc = message.entries[known[0]][1]
+            if self.suspected[vc] and self.stuck(vc) and self.between(vl_in, vc):
                 message.at = known[0]
-                self.release(message, lane_in)
+                self.release(message, vl_in)
             return
-        lane = self.next_egress(device, lane_in) if len(message.entries) < MOST_PORTS else None
-        if lane is not None:
-            message.entries.append((device, lane))
-            self.send_message(message, lane)
+        vc = self.next_egress(device, vl_in) if len(message.entries) < MOST_PORTS else None
+        if vc is not None:
+            message.entries.append((device, vc))
+            self.send_message(message, vc)
 
-    def next_egress(self, device, lane_in):
+    def next_egress(self, device, vl_in):
         chosen, found = None, 0
-        for lane in self.lanes_out(device, DEADLOCK):
-            if self.between(lane_in, lane):
+        for vc in self.vcs_out(device, DEADLOCK):
+            if self.between(vl_in, vc):
                 found += 1
                 if found == 1:
-                    chosen = lane
+                    chosen = vc
                 else:
                     drawn = number(key_of(self.opt.seed, 8, device), self.picks)
                     self.picks += 1
-                    chosen = lane if (drawn >> 32) * found >> 32 == 0 else chosen
+                    chosen = vc if (drawn >> 32) * found >> 32 == 0 else chosen
         return chosen
 
-    def release(self, message, lane_in):
-        lane = message.entries[message.at][1]
-        c, source = lane // self.vls, lane_in // self.vls
-        if self.only[lane] is None and not self.extra[lane_in]:
-            self.extra[lane_in] = int(self.opt.extra[source])
-            self.only[lane] = self.in_index[source]
-            self.buffer[lane_in] += self.extra[lane_in]
-            self.give_back(lane_in, self.extra[lane_in], self.now)
-            self.at(self.now + int(self.opt.release[c]), RULE_END, lane, lane_in)
+    def release(self, message, vl_in):
+        vc = message.entries[message.at][1]
+        c, source = vc // self.vls, vl_in // self.vls
+        if self.only[vc] is None and not self.extra[vl_in]:
+            self.extra[vl_in] = int(self.opt.extra[source])
+            self.only[vc] = self.in_index[source]
+            self.buffer[vl_in] += self.extra[vl_in]
+            self.give_back(vl_in, self.extra[vl_in], self.now)
+            self.at(self.now + int(self.opt.release[c]), RULE_END, vc, vl_in)
         message.at += 1
         if message.at < len(message.entries):
-            self.send_message(message, lane)
+            self.send_message(message, vc)
 
-    def end_rule(self, lane, lane_in):
-        self.only[lane] = None
-        self.buffer[lane_in] -= self.extra[lane_in]
-        self.give_back(lane_in, -self.extra[lane_in], self.now)
-        self.extra[lane_in] = 0
+    def end_rule(self, vc, vl_in):
+        self.only[vc] = None
+        self.buffer[vl_in] -= self.extra[vl_in]
+        self.give_back(vl_in, -self.extra[vl_in], self.now)
+        self.extra[vl_in] = 0

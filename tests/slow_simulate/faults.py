@@ -17,30 +17,30 @@ class Faults:
     def fail(self, c):
         """Take both directions down; how many packets are lost."""
         before = self.totals["dropped"]
-        for way in self.both(c):
-            flying = [event for event in self.events if event[1] in (ARRIVE, DELIVER) and event[3].channel == way]
+        for path in self.both(c):
+            flying = [event for event in self.events if event[1] in (ARRIVE, DELIVER) and event[3].channel == path]
             self.events = [event for event in self.events if event not in flying]
             heapq.heapify(self.events)
             for *_, packet, _ in flying:
-                self.flying[packet.lane] -= packet.blocks
-                self.fccl[packet.lane] += packet.blocks
-                self.counters[way]["down"] += 1
+                self.flying[packet.vc] -= packet.blocks
+                self.fccl[packet.vc] += packet.blocks
+                self.counters[path]["down"] += 1
                 self.gone(packet)
-            for vl in range(self.vls if self.net.src[way] < self.net.switches else 0):
-                for i in range(self.inputs[way]):
-                    while self.queues[way, vl, i]:
-                        self.counters[way]["down"] += 1
-                        self.drop(way * self.vls + vl, i)
-            self.busy[way] = NEVER
-            port = int(self.net.src[way]), int(self.net.src_port[way])
+            for vl in range(self.vls if self.net.src[path] < self.net.switches else 0):
+                for i in range(self.inputs[path]):
+                    while self.queues[path, vl, i]:
+                        self.counters[path]["down"] += 1
+                        self.drop(path * self.vls + vl, i)
+            self.busy[path] = NEVER
+            port = int(self.net.src[path]), int(self.net.src_port[path])
             self.down[port] = self.at_port.pop(port)
         self.look_full()
         self.look_empty()
         return self.totals["dropped"] - before
 
     def restore(self, c):
-        for way in self.both(c):
-            port = int(self.net.src[way]), int(self.net.src_port[way])
+        for path in self.both(c):
+            port = int(self.net.src[path]), int(self.net.src_port[path])
             self.at_port[port] = self.down.pop(port)
-            self.busy[way] = self.now
-            self.at(self.now + 1, FREE, way)
+            self.busy[path] = self.now
+            self.at(self.now + 1, FREE, path)

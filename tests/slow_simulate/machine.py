@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 from slow_simulate.age import Age
 from slow_simulate.breakers import Breakers
+from slow_simulate.counters import Rows
 from slow_simulate.faults import Faults
 from slow_simulate.kinds import (
     ARRIVE,
@@ -25,14 +26,13 @@ from slow_simulate.outputs import Outputs
 from slow_simulate.pauses import Pauses
 from slow_simulate.sources import Sources
 from slow_simulate.switches import Switches
-from slow_simulate.told import Told
 
 COUNTERS = (
     "bytes", "packets", "wait", "discards", "hoq", "lifetime", "stalled", "overrun", "relay", "control", "down",
 )  # fmt: skip
 
 
-class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Told):
+class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Rows):
     def __init__(self, network, options, traffic):
         self.net, self.opt, self.traffic = network, options, traffic
         self.count, self.vls = len(network.src), network.vls
@@ -40,7 +40,7 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Told):
         self.lft, self.sl2vl = network.lft.copy(), network.sl2vl.copy()
         self.log, self.picks = [], 0
         self.totals = dict.fromkeys(("injected", "delivered", "dropped", "hops"), 0)
-        self.start_lanes()
+        self.start_vcs()
         self.start_channels()
         self.start_breakers()
         self.start_pauses()
@@ -55,15 +55,15 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Told):
         if options.fcp_period:
             self.at(options.fcp_period, FCP, 0)
 
-    def start_lanes(self):
-        lanes = self.count * self.vls
+    def start_vcs(self):
+        vcs = self.count * self.vls
         self.buffer = [int(blocks) for blocks in self.net.buffer.reshape(-1)]
-        self.fctbs, self.fccl = [0] * lanes, list(self.buffer)
-        self.held, self.flying, self.returning, self.unsent = [0] * lanes, [0] * lanes, [0] * lanes, [0] * lanes
-        self.stalled, self.dropped_in_row, self.timed = [False] * lanes, [0] * lanes, [False] * lanes
-        self.turn, self.lane_since, self.lane_sent = [0] * lanes, [0] * lanes, [-1] * lanes
-        self.only, self.let_go, self.let_go_input = [None] * lanes, [0] * lanes, [0] * lanes
-        self.hidden, self.shown = [deque() for _ in range(lanes)], [False] * lanes
+        self.fctbs, self.fccl = [0] * vcs, list(self.buffer)
+        self.held, self.flying, self.returning, self.unsent = [0] * vcs, [0] * vcs, [0] * vcs, [0] * vcs
+        self.stalled, self.dropped_in_row, self.timed = [False] * vcs, [0] * vcs, [False] * vcs
+        self.turn, self.vc_since, self.vc_sent = [0] * vcs, [0] * vcs, [-1] * vcs
+        self.only, self.let_go, self.let_go_input = [None] * vcs, [0] * vcs, [0] * vcs
+        self.hidden, self.shown = [deque() for _ in range(vcs)], [False] * vcs
 
     def start_channels(self):
         self.busy, self.carry, self.since = [0] * self.count, [0] * self.count, [0] * self.count
@@ -93,10 +93,10 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Told):
         heapq.heappush(self.events, (time, kind, subject, value, len(self.events)))
 
     def waiting(self, c):
-        return [vl for vl in range(self.vls) if self.lane_waiting(c * self.vls + vl)]
+        return [vl for vl in range(self.vls) if self.vc_waiting(c * self.vls + vl)]
 
-    def lane_waiting(self, lane):
-        c, vl = divmod(lane, self.vls)
+    def vc_waiting(self, vc):
+        c, vl = divmod(vc, self.vls)
         return sum(len(self.queues[c, vl, i]) for i in range(self.inputs[c]))
 
     def handle(self, kind, subject, value):
@@ -122,10 +122,10 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Told):
         elif kind == UNSTALL:
             self.stalled[subject] = False
         elif kind == FCP:
-            for lane, blocks in enumerate(self.unsent):
+            for vc, blocks in enumerate(self.unsent):
                 if blocks:
-                    self.at(self.now + int(self.net.wire[lane // self.vls]), CREDIT, lane, blocks)
-                self.unsent[lane] = 0
+                    self.at(self.now + int(self.net.wire[vc // self.vls]), CREDIT, vc, blocks)
+                self.unsent[vc] = 0
             self.at(self.now + self.opt.fcp_period, FCP, 0)
         elif kind != FREE:
             self.handle_breaker(kind, subject, value)
@@ -142,8 +142,8 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Told):
             for event in [*sorted(first), *packets, *sorted(event for event in rest if event[0] >= HEAD)]:
                 self.handle(*event)
             self.look_full()
-            for _, lane, blocks in tails:
-                self.handle(FREED, lane, blocks)
+            for _, vc, blocks in tails:
+                self.handle(FREED, vc, blocks)
             for c in range(self.count):
                 if self.busy[c] <= self.now and (chosen := self.choose(c)):
                     self.send(c, *chosen)

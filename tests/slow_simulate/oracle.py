@@ -5,7 +5,7 @@ from slow_simulate.machine import Slow
 
 
 class Oracle(Slow):
-    """``loop``: lanes, each behind the one before it; ``releases``: tick and packets of every flow, each time."""
+    """``loop``: VLs, each behind the one before it; ``releases``: tick and packets of every flow, each time."""
 
     def __init__(self, network, options, traffic, loop, *, detect, release, extra):
         super().__init__(network, options, traffic)
@@ -24,9 +24,9 @@ class Oracle(Slow):
 
     def release_all(self):
         self.releases.append((self.now, [flow.got_packets for flow in self.flows]))
-        for lane_in, lane in zip([*self.loop[-1:], *self.loop[:-1]], self.loop, strict=True):
-            self.only[lane] = self.in_index[lane_in // self.vls]
-            self.extra[lane_in] = self.room
-            self.buffer[lane_in] += self.room
-            self.give_back(lane_in, self.room, self.now)
-            self.at(self.now + self.release_time, RULE_END, lane, lane_in)
+        for vl_in, vc in zip([*self.loop[-1:], *self.loop[:-1]], self.loop, strict=True):
+            self.only[vc] = self.in_index[vl_in // self.vls]
+            self.extra[vl_in] = self.room
+            self.buffer[vl_in] += self.room
+            self.give_back(vl_in, self.room, self.now)
+            self.at(self.now + self.release_time, RULE_END, vc, vl_in)

@@ -6,12 +6,12 @@ from slow_simulate.kinds import ARRIVE, DELIVER, EXPOSE, FREE
 
 
 class Outputs:
-    def choose_input(self, lane):
-        c, vl = divmod(lane, self.vls)
-        if self.only[lane] is not None:
-            return self.only[lane] if self.queues[c, vl, self.only[lane]] else None
+    def choose_input(self, vc):
+        c, vl = divmod(vc, self.vls)
+        if self.only[vc] is not None:
+            return self.only[vc] if self.queues[c, vl, self.only[vc]] else None
         have = [i for i in range(self.inputs[c]) if self.queues[c, vl, i]]
-        in_turn = sorted(have, key=lambda i: (i - self.turn[lane]) % self.inputs[c])
+        in_turn = sorted(have, key=lambda i: (i - self.turn[vc]) % self.inputs[c])
         if self.opt.arbitration == 0:
             return in_turn[0]
         if self.opt.arbitration == 1:
@@ -23,11 +23,11 @@ class Outputs:
         return min(in_turn, key=lambda i: self.queues[c, vl, i][0].ready)
 
     def input_that_fits(self, c, vl):
-        lane = c * self.vls + vl
-        if self.let_go[lane] and self.queues[c, vl, self.let_go_input[lane]]:
-            return self.let_go_input[lane]
-        i = self.choose_input(lane)
-        return i if i is not None and self.may_send(lane, self.queues[c, vl, i][0]) else None
+        vc = c * self.vls + vl
+        if self.let_go[vc] and self.queues[c, vl, self.let_go_input[vc]]:
+            return self.let_go_input[vc]
+        i = self.choose_input(vc)
+        return i if i is not None and self.may_send(vc, self.queues[c, vl, i][0]) else None
 
     def from_table(self, c, which, table, can, inputs):
         state = self.tables[c]
@@ -68,33 +68,33 @@ class Outputs:
         return None if vl is None else (vl, inputs[vl])
 
     def send(self, c, vl, i):
-        lane, counters = c * self.vls + vl, self.counters[c]
+        vc, counters = c * self.vls + vl, self.counters[c]
         packet = self.take(c, vl, i)
-        self.turn[lane] = (i + 1) % self.inputs[c]
+        self.turn[vc] = (i + 1) % self.inputs[c]
         work = packet.bytes * int(self.net.cost[c]) + self.carry[c]
         self.carry[c] = work % (1 << 20)
         end = max(self.now + max(1, work >> 20), packet.tail)
         counters["wait"] += self.now - max(self.since[c], self.busy[c])
         counters["bytes"] += packet.bytes
         counters["packets"] += 1
-        self.busy[c] = self.lane_sent[lane] = end
+        self.busy[c] = self.vc_sent[vc] = end
         self.at(end, FREE, c)
-        self.fctbs[lane] += packet.blocks
-        self.flying[lane] += packet.blocks
-        self.dropped_in_row[lane] = 0
-        self.let_go[lane] = max(0, self.let_go[lane] - 1)
+        self.fctbs[vc] += packet.blocks
+        self.flying[vc] += packet.blocks
+        self.dropped_in_row[vc] = 0
+        self.let_go[vc] = max(0, self.let_go[vc] - 1)
         self.totals["hops"] += 1
-        source = packet.lane is None
+        source = packet.vc is None
         if source:
             packet.entered = self.now
             self.totals["injected"] += 1
             packet.flow.sent_packets += 1
         else:
-            self.held[packet.lane] -= packet.blocks
-            self.give_back(packet.lane, packet.blocks, end)
+            self.held[packet.vc] -= packet.blocks
+            self.give_back(packet.vc, packet.blocks, end)
             if self.opt.single_fifo:
-                self.at(end, EXPOSE, packet.lane)
-        packet.lane, packet.channel, packet.tail = lane, c, end + int(self.net.wire[c])
+                self.at(end, EXPOSE, packet.vc)
+        packet.vc, packet.channel, packet.tail = vc, c, end + int(self.net.wire[c])
         device = int(self.net.dst[c])
         if device < self.net.switches:
             self.at(self.now + int(self.net.wire[c]) + int(self.net.switch_delay[device]), ARRIVE, id(packet), packet)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from slow_numbers import fraction, key_of, number
 
-from routing._kernels.running import FLOW_NUMBERS, FLOW_REALS
+from routing._kernels.simulation_handle import FLOW_NUMBERS, FLOW_REALS
 from slow_simulate.kinds import BERNOULLI, BURSTY, CYCLE, HOTSPOT, INJECT, PERSISTENT, POISSON, TRACE
 
 
@@ -50,7 +50,7 @@ class Sources:
             step = (flow.self + 1 + step) % flow.count
         return int(self.traffic.lists[flow.list + step])
 
-    def not_under_way(self, flow):
+    def not_in_flight(self, flow):
         if flow.shut:
             self.at(self.now + 1, INJECT, flow.f)
         flow.shut = False
@@ -83,7 +83,7 @@ class Sources:
         flow.head = True
         packet = SimpleNamespace(
             bytes=size, blocks=-(-size // 64), last=flow.left == 0, born=flow.born, ready=self.now, tail=self.now,
-            entered=self.now, flow=flow, channel=None, lane=None, lid=flow.lid,
+            entered=self.now, flow=flow, channel=None, vc=None, lid=flow.lid,
             sl=int(self.net.sl[flow.sl_row, flow.lid]),
         )  # fmt: skip
         self.enqueue(packet, flow.channel, int(self.net.ca_sl2vl[packet.sl]), flow.index)

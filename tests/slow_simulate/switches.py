@@ -6,14 +6,14 @@ from slow_simulate.kinds import CREDIT, FREE, FREED
 
 class Switches:
     def enqueue(self, packet, c, vl, i):
-        lane = c * self.vls + vl
+        vc = c * self.vls + vl
         if not self.waiting(c):
             self.since[c] = self.now
-        if not self.lane_waiting(lane):
-            self.lane_since[lane] = self.now
+        if not self.vc_waiting(vc):
+            self.vc_since[vc] = self.now
         packet.headed = self.now
         self.queues[c, vl, i].append(packet)
-        self.arm(lane)
+        self.arm(vc)
         if self.now < self.busy[c] < NEVER:
             self.at(self.busy[c], FREE, c)
 
@@ -24,21 +24,21 @@ class Switches:
             queue[0].headed = self.now
         return packet
 
-    def give_back(self, lane, blocks, when):
-        self.returning[lane] += blocks
+    def give_back(self, vc, blocks, when):
+        self.returning[vc] += blocks
         if self.opt.fcp_period or self.opt.xoff:
-            self.at(max(when, self.now + 1), FREED, lane, blocks)
+            self.at(max(when, self.now + 1), FREED, vc, blocks)
         else:
-            self.at(when + int(self.net.wire[lane // self.vls]), CREDIT, lane, blocks)
+            self.at(when + int(self.net.wire[vc // self.vls]), CREDIT, vc, blocks)
 
     def lose(self, packet):
-        self.give_back(packet.lane, packet.blocks, max(packet.tail, self.now))
+        self.give_back(packet.vc, packet.blocks, max(packet.tail, self.now))
         self.gone(packet)
 
     def gone(self, packet):
         self.totals["dropped"] += 1
         packet.flow.lost += 1
-        self.not_under_way(packet.flow)
+        self.not_in_flight(packet.flow)
 
     def forward(self, packet):
         c = packet.channel
@@ -58,35 +58,35 @@ class Switches:
                 return True
             self.counters[out]["discards"] += 1
             self.counters[out]["stalled"] += vl < self.vls
-        self.held[packet.lane] -= packet.blocks
+        self.held[packet.vc] -= packet.blocks
         self.lose(packet)
         return False
 
     def arrive(self, packet):
-        lane = packet.lane
-        self.flying[lane] -= packet.blocks
-        if self.held[lane] + packet.blocks > self.buffer[lane] + self.opt.extra[packet.channel]:
+        vc = packet.vc
+        self.flying[vc] -= packet.blocks
+        if self.held[vc] + packet.blocks > self.buffer[vc] + self.opt.extra[packet.channel]:
             self.counters[packet.channel]["overrun"] += 1
             self.lose(packet)
             return
-        self.held[lane] += packet.blocks
+        self.held[vc] += packet.blocks
         packet.ready = self.now
         if self.opt.single_fifo:
-            self.hidden[lane].append(packet)
-            if not self.shown[lane]:
-                self.expose(lane)
+            self.hidden[vc].append(packet)
+            if not self.shown[vc]:
+                self.expose(vc)
         else:
             self.forward(packet)
 
-    def expose(self, lane):
-        self.shown[lane] = False
-        while self.hidden[lane] and not self.shown[lane]:
-            self.shown[lane] = self.forward(self.hidden[lane].popleft())
+    def expose(self, vc):
+        self.shown[vc] = False
+        while self.hidden[vc] and not self.shown[vc]:
+            self.shown[vc] = self.forward(self.hidden[vc].popleft())
 
     def deliver(self, packet):
         flow = packet.flow
-        self.flying[packet.lane] -= packet.blocks
-        self.fccl[packet.lane] += packet.blocks
+        self.flying[packet.vc] -= packet.blocks
+        self.fccl[packet.vc] += packet.blocks
         if self.net.lid_device[packet.lid] != self.net.dst[packet.channel]:
             self.counters[packet.channel]["relay"] += 1
             self.gone(packet)
@@ -97,5 +97,5 @@ class Switches:
         flow.latency += self.now - packet.born
         flow.in_network += self.now - packet.entered
         flow.worst = max(flow.worst, self.now - packet.born)
-        self.not_under_way(flow)
+        self.not_in_flight(flow)
         self.totals["delivered"] += 1

@@ -104,12 +104,12 @@ def _goal(context: RerouteContext, numbering: BaseNumbering) -> int:
     """Return the highest utilisation at best: by the tables without faults, or by the links of a single switch."""
     request = context.request
     best = request.before if request.baseline is None else request.baseline
-    return max(peak_in(numbering, fullest(best.fabric.channels, best.load)), cut_bound(numbering.ground))
+    return max(peak_in(numbering, fullest(best.fabric.channels, best.load)), cut_bound(numbering.repair_fabric))
 
 
 def _goal_without_faults(context: RerouteContext) -> int:
     """Return the highest utilisation worth reaching for complete tables, which may have no baseline."""
     baseline = context.request.baseline
     if baseline is None or baseline.routing is context.request.before.routing:
-        return cut_bound(context.numbering.ground)
+        return cut_bound(context.numbering.repair_fabric)
     return _goal(context, context.numbering)

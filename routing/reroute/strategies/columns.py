@@ -80,7 +80,7 @@ def repair_columns(context: RerouteContext, progress: Progress, treatment: int =
     treatments = np.full(start.lft.shape[1], KEEP_VALID_ENTRIES, np.uint8)
     treatments[progress.failed] = treatment
     repaired = repair(
-        numbering.ground,
+        numbering.repair_fabric,
         context.service_levels(numbering, progress.certificate, start),
         numbering.in_base_rows(start.lft),
         preferred=numbering.in_base_rows(request.translated.earlier),
@@ -101,7 +101,7 @@ def repair_columns(context: RerouteContext, progress: Progress, treatment: int =
         failed=np.flatnonzero(repaired.done == FAILED),
         dependencies=progress.dependencies.grown(repaired.masks, repaired.order),
         load=repaired.load,
-        missing=repaired.holes if progress.load is None else progress.missing,
+        missing=repaired.missing if progress.load is None else progress.missing,
         splits=progress.splits or repaired.by_parts > 0,
         statistics=_with_figures(progress, repaired),
     )
@@ -116,4 +116,4 @@ def _with_figures(progress: Progress, repaired: Repaired) -> RerouteStatistics:
         copied_lids=int(np.count_nonzero(repaired.done == COPIED)),
         **{"split_subtrees": repaired.by_parts} if repaired.by_parts else {},
     )
-    return replace(figures, missing=repaired.holes) if progress.load is None else figures
+    return replace(figures, missing=repaired.missing) if progress.load is None else figures

@@ -30,7 +30,7 @@ def change_fewest_entries(context: RerouteContext, budget: Budget) -> Candidate 
         request.translated.routing,
         certificate,
         context.vl_bit,
-        level=context.precomputed.level,
+        sl_of_vl=context.precomputed.sl_of_vl,
         threads=request.options.threads,
         budget=budget,
     )

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from routing.numerals import number_of
+from routing.numerals import count_noun
 from routing.reroute.budget import Budget
 from routing.reroute.context import RerouteContext
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.strategies.balance import balanced
 from routing.reroute.strategies.columns import Progress, repair_columns
 from routing.reroute.strategies.fallbacks import with_fallbacks
-from routing.reroute.values import How
+from routing.reroute.values import RerouteMethod
 from routing.reroute.verify import verify
 
 
@@ -23,7 +23,7 @@ def repair_tables(context: RerouteContext, budget: Budget) -> Candidate | Refusa
     if context.certificate is not None:
         progress = with_fallbacks(context, progress, context.certificate, budget)
     if len(progress.failed):
-        count = number_of(len(progress.failed), "LID")
+        count = count_noun(len(progress.failed), "LID")
         return Refusal(f"{count} found no path without a credit loop", splits=progress.splits)
     start_sl = np.broadcast_to(context.start.sl, progress.tables.sl.shape)
     changed_sls = int(np.count_nonzero(progress.tables.sl != start_sl))
@@ -48,7 +48,7 @@ def repair_whole_subtrees(context: RerouteContext, budget: Budget) -> Candidate 
     return repair_tables(replace(context, by_parts=False), budget)
 
 
-def _how(context: RerouteContext, progress: Progress, moves: int) -> How:
+def _how(context: RerouteContext, progress: Progress, moves: int) -> RerouteMethod:
     if progress.missing:
         return "repaired"
     if context.restored:

@@ -11,7 +11,7 @@ from slow_balance import NO_CHANNEL, SlowBalance
 from strategies import fabrics, pair_of_switches, random_fabric, ring_fabric
 
 from routing._kernels.balance import balance
-from routing._kernels.order import grow_order
+from routing._kernels.order import build_order
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.topologies import generate
 
@@ -25,12 +25,12 @@ def case(fabric, **options):
 
 def orders_of(fabric, layers, seed, *, pull=1.0):
     rng = np.random.default_rng(seed)
-    return np.stack([grow_order(fabric.channels, rng.random(fabric.switches), pull=pull) for _ in range(layers)])
+    return np.stack([build_order(fabric.channels, rng.random(fabric.switches), pull=pull) for _ in range(layers)])
 
 
 @st.composite
 def cases(draw, **limits):
-    """A fabric and options: both rules, several layers, orders that leave pairs without a way as well."""
+    """A fabric and options: both rules, several layers, orders that leave pairs without a path as well."""
     fabric = draw(fabrics(connected=False, **limits))
     options = {"passes": draw(st.integers(0, 5)), "seed": draw(st.integers(0, 2**64 - 1))}
     options |= {"hop_cost": draw(st.sampled_from([0.0, 0.03, 0.1])), "bisection": draw(st.booleans())}
@@ -50,10 +50,10 @@ def cases(draw, **limits):
 def test_kernel_does_what_the_twin_does(drawn):
     _, _, arguments, options = drawn
     result = balance(*arguments, **options, threads=2)
-    trees, load, worst = SlowBalance(*arguments, **options).run()
+    trees, load, max_utilisation = SlowBalance(*arguments, **options).run()
     assert result.next_channel.tolist() == trees
     assert result.load.tolist() == load
-    assert result.worst.tolist() == worst
+    assert result.max_utilisation.tolist() == max_utilisation
 
 
 def test_twin_and_kernel_agree_over_several_blocks_with_polish():
@@ -61,20 +61,20 @@ def test_twin_and_kernel_agree_over_several_blocks_with_polish():
     for position, bisection in product((None, orders_of(fabric, 1, 0)), (False, True)):
         arguments, options = case(fabric, passes=4, position=position, hop_cost=0.03, bisection=bisection)
         result = balance(*arguments, **options, threads=2)
-        trees, load, worst = SlowBalance(*arguments, **options).run()
+        trees, load, max_utilisation = SlowBalance(*arguments, **options).run()
         assert result.next_channel.tolist() == trees
         assert result.load.tolist() == load
-        assert result.worst.tolist() == worst
+        assert result.max_utilisation.tolist() == max_utilisation
 
 
 @pytest.mark.parametrize("bisection", [False, True])
 def test_twin_and_kernel_agree_on_a_tree(bisection):
     arguments, options = case(generate("kary-ntree", ["3", "3"], cas=3), passes=3, hop_cost=0.1, bisection=bisection)
     result = balance(*arguments, **options, threads=2)
-    trees, load, worst = SlowBalance(*arguments, **options).run()
+    trees, load, max_utilisation = SlowBalance(*arguments, **options).run()
     assert result.next_channel.tolist() == trees
     assert result.load.tolist() == load
-    assert result.worst.tolist() == worst
+    assert result.max_utilisation.tolist() == max_utilisation
 
 
 def forest(fabric, tree):
@@ -83,18 +83,18 @@ def forest(fabric, tree):
     return {u: int(first[u]) + int(index) for u, index in enumerate(tree) if index != NO_CHANNEL}
 
 
-def ways(fabric, tree, root):
-    """Channels from every switch to the root; an endless way is an error."""
+def shortest_paths(fabric, tree, root):
+    """Channels from every switch to the root; an endless path is an error."""
     taken = forest(fabric, tree)
     for start in range(fabric.switches):
-        way, at = [], start
+        path, at = [], start
         while at in taken:
-            way.append(taken[at])
-            at = int(fabric.channels.dst[way[-1]])
-            assert len(way) < fabric.switches, "runs in a circle"
-        if way:
+            path.append(taken[at])
+            at = int(fabric.channels.dst[path[-1]])
+            assert len(path) < fabric.switches, "runs in a circle"
+        if path:
             assert at == root
-            yield start, way
+            yield start, path
 
 
 @examples(100)
@@ -110,20 +110,20 @@ def test_trees_keep_their_rule_and_loads_are_their_sum(drawn):
         result.next_channel, targets.root.tolist(), targets.share, targets.layer, strict=True
     ):
         reached = {root}
-        for start, way in ways(fabric, tree, root):
+        for start, path in shortest_paths(fabric, tree, root):
             reached.add(start)
-            for channel in way:
+            for channel in path:
                 load[channel] += sources[start] * share
             if rule == "shortest":
-                assert len(way) == hops[start][root]
+                assert len(path) == hops[start][root]
             else:
                 position = options["position"][layer]
-                up = [bool(position[channels.dst[c]] < position[channels.src[c]]) for c in way]
+                up = [bool(position[channels.dst[c]] < position[channels.src[c]]) for c in path]
                 assert up == sorted(up, reverse=True), "up after down"
         if rule != "any order":
             assert reached == {u for u in range(fabric.switches) if root in hops[u]}
     np.testing.assert_allclose(result.load, [load[c] for c in range(len(channels))], rtol=1e-12, atol=1e-12)
-    assert result.worst.min() == (result.load * weights).max(initial=0.0)
+    assert result.max_utilisation.min() == (result.load * weights).max(initial=0.0)
 
 
 @pytest.mark.parametrize("bisection", [False, True])
@@ -136,7 +136,7 @@ def test_threads_change_nothing(rule, bisection):
     for other in others:
         assert one.next_channel.tobytes() == other.next_channel.tobytes()
         assert one.load.tobytes() == other.load.tobytes()
-        assert one.worst.tobytes() == other.worst.tobytes()
+        assert one.max_utilisation.tobytes() == other.max_utilisation.tobytes()
 
 
 def test_seeds_change_something():
@@ -150,15 +150,15 @@ def test_seeds_change_something():
 def test_laying_again_never_makes_the_sum_of_weights_worse(drawn):
     _, _, arguments, options = drawn
     slow = SlowBalance(*arguments, **options)
-    lay_again = slow.lay_again
+    route_again = slow.route_again
     changes = []
 
-    def observed(lane, target):
-        before = lane.potential
-        lay_again(lane, target)
-        changes.append(lane.potential - before)
+    def observed(account, target):
+        before = account.potential
+        route_again(account, target)
+        changes.append(account.potential - before)
 
-    slow.lay_again = observed
+    slow.route_again = observed
     slow.run()
     assert max(changes, default=0.0) <= 1e-9
 
@@ -166,14 +166,14 @@ def test_laying_again_never_makes_the_sum_of_weights_worse(drawn):
 def test_more_passes_are_never_worse():
     """Each pass goes on from the one before, and the best of all is returned."""
     arguments, options = case(generate("torus", ["4x4x3"], cas=2))
-    worst = [balance(*arguments, **{**options, "passes": n}, threads=2).worst for n in range(5)]
-    assert all(np.array_equal(few, many[: len(few)]) for few, many in pairwise(worst))
-    assert worst[-1].min() < worst[0].min()
+    max_utilisation = [balance(*arguments, **{**options, "passes": n}, threads=2).max_utilisation for n in range(5)]
+    assert all(np.array_equal(few, many[: len(few)]) for few, many in pairwise(max_utilisation))
+    assert max_utilisation[-1].min() < max_utilisation[0].min()
 
 
 @pytest.mark.parametrize("rule", ["shortest", "updown"])
 def test_parallel_links_share_the_load_evenly(rule):
-    """Two switches with 8 end ports each: 64 flows one way over 4 links."""
+    """Two switches with 8 end ports each: 64 flows one path over 4 links."""
     fabric = pair_of_switches(links=[(4, 10.0)] * 4, cas=8)
     position = None if rule == "shortest" else np.array([[0, 1]], np.int32)
     arguments, options = case(fabric, position=position)
@@ -188,6 +188,6 @@ def test_a_faster_link_takes_more_in_proportion():
     assert [flow for _, flow in by_speed] == [5.0, 5.0, 20.0, 20.0]
 
 
-def test_without_passes_nothing_is_laid_twice():
+def test_without_passes_nothing_is_computed_twice():
     arguments, options = case(ring_fabric(6, cas=2), passes=0)
-    assert len(balance(*arguments, **options, threads=1).worst) == 1
+    assert len(balance(*arguments, **options, threads=1).max_utilisation) == 1

@@ -31,8 +31,8 @@ def build(tmp_path):
         usual = {name: value for name, value in os.environ.items() if not name.startswith("IBNUE_")}
         command = [sys.executable, "setup.py", "-q", "build_ext", *how]
         subprocess.run(command, cwd=tmp_path, env={**usual, **environment}, check=True, capture_output=True)
-        place = str(KERNELS) if how else f"build/lib*/{KERNELS}"
-        (built,) = tmp_path.glob(f"{place}/*.so")
+        position = str(KERNELS) if how else f"build/lib*/{KERNELS}"
+        (built,) = tmp_path.glob(f"{position}/*.so")
         return built.stat().st_mtime_ns != before.get(built), b"__ubsan" in built.read_bytes()
 
     return run

@@ -6,7 +6,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from slow_layers import SlowLayers, loads, way
+from slow_layers import SlowLayers, find_path, loads
 from strategies import fabrics, random_fabric
 
 from routing._kernels.balance import balance
@@ -16,14 +16,14 @@ from routing.engines.layered import random_orders
 
 
 def balanced(fabric, *, seed=1):
-    """What the kernel takes of a fabric: its channels and who sends, and the ways."""
+    """What the kernel takes of a fabric: its channels and who sends, and the paths."""
     destinations, sources = Destinations.of(fabric), fabric.terminals_at.astype(np.float64)
     trees = balance(
         fabric.channels, inverse_capacity(fabric), sources, destinations.targets(), passes=0, seed=seed, threads=1
     )
-    ways = {"root": destinations.root, "share": destinations.share}
-    ways |= {"next_channel": trees.next_channel, "load": trees.load}
-    return (fabric.channels, inverse_capacity(fabric), sources), ways
+    paths = {"root": destinations.root, "share": destinations.share}
+    paths |= {"next_channel": trees.next_channel, "load": trees.load}
+    return (fabric.channels, inverse_capacity(fabric), sources), paths
 
 
 @st.composite
@@ -43,11 +43,11 @@ def cases(draw):
 @given(cases())
 def test_kernel_does_what_the_twin_does(drawn):
     fabric, options = drawn
-    (channels, slow, sources), ways = balanced(fabric)
-    root, share, trees, _ = ways.values()
-    found = layering(channels, slow, sources, **ways, **options)
+    (channels, slow, sources), paths = balanced(fabric)
+    root, share, trees, _ = paths.values()
+    found = layering(channels, slow, sources, **paths, **options)
     layer, needed, used, left, uncounted = SlowLayers(channels, sources, root, share, trees, **options).run()
-    assert (found.left > 0) == (left > 0)  # the kernel stops at the first length at which a way finds no layer
+    assert (found.left > 0) == (left > 0)  # the kernel stops at the first length at which a path finds no layer
     if not left:
         assert (found.needed, found.used) == (needed, used)
         assert (found.left_uncounted > 0) == (uncounted > 0)
@@ -59,7 +59,7 @@ def graph_of_layer(channels, root, trees, layer, number, *, mutual, counted):
     graph = nx.DiGraph()
     for target, to in enumerate(root.tolist()):
         for start in range(trees.shape[1]):
-            found = way(channels, trees[target], start, to)
+            found = find_path(channels, trees[target], start, to)
             own = layer[to, start] if mutual else layer[target, start]
             if found and own == number and (counted[start] or counted[to]):
                 graph.add_edges_from(pairwise(found))
@@ -73,17 +73,17 @@ def graph_of_layer(channels, root, trees, layer, number, *, mutual, counted):
     st.integers(1, 4),
     st.booleans(),
 )
-def test_ways_chosen_anew_are_shortest_and_acyclic(fabric, mutual, most, ordered):
-    (channels, slow, sources), ways = balanced(fabric)
-    root, share, trees, load = ways.values()
+def test_paths_recomputed_are_shortest_and_acyclic(fabric, mutual, most, ordered):
+    (channels, slow, sources), paths = balanced(fabric)
+    root, share, trees, load = paths.values()
     counted = fabric.terminals_at > 0
-    beginning = random_orders(fabric, most, 1)
-    found = layering(channels, slow, sources, **ways, counted=counted, mutual=mutual, most=most, have=most,
-        rechoose=True, easing=8, avoid=beginning.avoid if ordered else None, order=beginning.order,
+    initial = random_orders(fabric, most, 1)
+    found = layering(channels, slow, sources, **paths, counted=counted, mutual=mutual, most=most, have=most,
+        rechoose=True, easing=8, avoid=initial.avoid if ordered else None, order=initial.order,
     )  # fmt: skip
     for before, after, to in zip(trees, found.next_channel, root.tolist(), strict=True):
         for start in range(fabric.switches):
-            old, new = way(channels, before, start, to), way(channels, after, start, to)
+            old, new = find_path(channels, before, start, to), find_path(channels, after, start, to)
             assert (old is None) == (new is None)
             assert old is None or len(old) == len(new)
     assert np.allclose(found.load, loads(channels, found.next_channel, root, share, sources))
@@ -100,10 +100,10 @@ def test_ways_chosen_anew_are_shortest_and_acyclic(fabric, mutual, most, ordered
 
 def test_first_orders_change_nothing_but_the_time():
     fabric = random_fabric(3, switches=40, degree=5, cas=2)
-    arguments, ways = balanced(fabric)
+    arguments, paths = balanced(fabric)
     counted = fabric.terminals_at > 0
     one, other = (
-        layering(*arguments, **ways, counted=counted, order=order)
+        layering(*arguments, **paths, counted=counted, order=order)
         for order in (None, random_orders(fabric, 3, 7).order)
     )
     assert one.layer.tobytes() == other.layer.tobytes()
@@ -113,29 +113,29 @@ def test_first_orders_change_nothing_but_the_time():
 
 def test_orders_are_topological_for_turns_that_are_not_avoided():
     fabric = random_fabric(5, switches=15, degree=4, parallel=2)
-    beginning = random_orders(fabric, 3, 1)
+    start = random_orders(fabric, 3, 1)
     channels = fabric.channels
     numbers = np.concatenate([[0], np.cumsum(channels.edges.degree)])
     for channel in range(len(channels)):
         after = range(channels.first[channels.dst[channel]], channels.first[channels.dst[channel] + 1])
         for k, following in enumerate(after):
             for layer in range(3):
-                if not beginning.avoid[numbers[channel] + k] >> layer & 1 and channel != following:
-                    assert beginning.order[layer, channel] < beginning.order[layer, following]
+                if not start.avoid[numbers[channel] + k] >> layer & 1 and channel != following:
+                    assert start.order[layer, channel] < start.order[layer, following]
 
 
-def test_a_spent_budget_leaves_ways_out():
-    arguments, ways = balanced(random_fabric(3, switches=40, degree=5, cas=2))
+def test_a_spent_budget_leaves_paths_out():
+    arguments, paths = balanced(random_fabric(3, switches=40, degree=5, cas=2))
     counted = np.ones(40, bool)
-    assert layering(*arguments, **ways, counted=counted).left == 0
-    assert layering(*arguments, **ways, counted=counted, budget=10).left > 0
+    assert layering(*arguments, **paths, counted=counted).left == 0
+    assert layering(*arguments, **paths, counted=counted, budget=10).left > 0
 
 
 @pytest.mark.parametrize("mutual", [False, True])
 def test_load_is_spread_over_the_layers_that_there_are(mutual):
-    (channels, slow, sources), ways = balanced(random_fabric(3, switches=30, degree=4, cas=2))
-    root, share = ways["root"], ways["share"]
-    found = layering(channels, slow, sources, **ways, counted=sources > 0, mutual=mutual, have=8)
+    (channels, slow, sources), paths = balanced(random_fabric(3, switches=30, degree=4, cas=2))
+    root, share = paths["root"], paths["share"]
+    found = layering(channels, slow, sources, **paths, counted=sources > 0, mutual=mutual, have=8)
     carried = np.zeros(8)
     for target, to in enumerate(root.tolist()):
         for start in range(30):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics
 
-from routing._kernels.up_down import climbing, up_down
+from routing._kernels.up_down import is_increasing, up_down
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -58,14 +58,14 @@ def test_an_order_is_found_wherever_there_is_one(fabric, seed, share):
 
 @examples(30)
 @given(fabrics(connected=False, min_switches=1, max_switches=9), st.integers(0, 1000))
-def test_turns_climb_that_lead_up_then_down(fabric, seed):
+def test_turns_increase_that_lead_up_then_down(fabric, seed):
     channels = fabric.channels
     position = np.random.default_rng(seed).permutation(fabric.switches).astype(np.int32)
-    place = climbing(channels, position)
-    assert sorted(place.tolist()) == list(range(len(channels)))
+    index = is_increasing(channels, position)
+    assert sorted(index.tolist()) == list(range(len(channels)))
     for c, n in itertools.product(range(len(channels)), repeat=2):
         if channels.dst[c] == channels.src[n] and channels.reverse[c] != n:
-            assert leads_down_and_up(channels, position, c, n) or place[c] < place[n]
+            assert leads_down_and_up(channels, position, c, n) or index[c] < index[n]
 
 
 def test_up_down_tables_have_one():

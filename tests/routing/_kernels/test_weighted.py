@@ -3,7 +3,7 @@ import numpy as np
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from slow_layers import way
+from slow_layers import find_path
 from strategies import fabrics
 
 from routing._kernels.weighted import weighted
@@ -25,7 +25,7 @@ def test_every_tree_is_lightest_as_weights_stood_then(fabric, first_weight):
         graph.add_weighted_edges_from(zip(channels.dst.tolist(), channels.src.tolist(), weight.tolist(), strict=True))
         lightest = nx.single_source_dijkstra_path_length(graph, root)
         share = destinations.share[target]
-        found = [way(channels, trees.next_channel[target], start, root) for start in range(fabric.switches)]
+        found = [find_path(channels, trees.next_channel[target], start, root) for start in range(fabric.switches)]
         for start, taken in enumerate(found):
             assert (taken is None) == (start not in lightest)
             assert taken is None or np.isclose(sum(weight[c] for c in taken), lightest[start])

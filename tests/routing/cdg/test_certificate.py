@@ -13,7 +13,7 @@ from routing.errors import FalseCertificate, TableError
 from routing.tables import Provenance, Routing, identity_sl2vl
 
 
-def climbs(fabric, certificate, graph):
+def is_increasing(fabric, certificate, graph):
     number, order = fabric.channels.at_port, certificate.order
     return all(
         v < len(order) and w < len(order) and order[v, number[s, p]] < order[w, number[t, q]]
@@ -60,7 +60,7 @@ def test_a_random_order_is_judged_as_networkx_does(case):
         for strength, graphs in (("forward", slow.requests), ("reversible", slow.both)):
             for scope, graph in graphs.items():
                 certificate = Certificate(order.astype(np.int32), strength, scope)
-                assert accepts(fabric, routing, certificate) == climbs(fabric, certificate, graph)
+                assert accepts(fabric, routing, certificate) == is_increasing(fabric, certificate, graph)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_two_channels_exchanged_are_found_and_named(certified):
         check_certificate(fabric, routing, Certificate(order, "forward"))
 
 
-def test_vls_without_places_are_refused(certified):
+def test_vls_without_buffers_are_refused(certified):
     fabric, routing, certificate = certified
     with pytest.raises(FalseCertificate):
         check_certificate(fabric, replace(routing, sl2vl=np.ones(16, np.uint8)), certificate)

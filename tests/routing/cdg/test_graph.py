@@ -39,12 +39,12 @@ def as_networkx(n, source, target):
 def test_order_and_shortest_cycle_agree_with_networkx(case):
     n, source, target = case
     graph, slow = DependencyGraph.of(n, 1, source, target), as_networkx(*case)
-    place, placed = digraph.order(graph.first, graph.to)
+    position, placed = digraph.order(graph.first, graph.to)
     assert (placed == n) == nx.is_directed_acyclic_graph(slow)
     held = set().union(*(nx.descendants(slow, v) | {v} for c in nx.simple_cycles(slow, 2) for v in c), set())
-    assert held <= {v for v in range(n) if place[v] < 0}
-    assert sorted(place[place >= 0].tolist()) == list(range(placed))
-    assert all(place[a] < place[b] for a, b in slow.edges if place[b] >= 0)
+    assert held <= {v for v in range(n) if position[v] < 0}
+    assert sorted(position[position >= 0].tolist()) == list(range(placed))
+    assert all(position[a] < position[b] for a, b in slow.edges if position[b] >= 0)
     cycle = digraph.shortest_cycle(graph.first, graph.to)
     assert len(cycle) == shortest_cycle(slow)
     assert len(set(cycle)) == len(cycle)
@@ -102,7 +102,7 @@ def mesh_3x3():
 
 
 def dimension_order(fabric, first):
-    """LFT of the mesh: the way along the ``first`` dimension (0 or 1) before the other."""
+    """LFT of the mesh: the path along the ``first`` dimension (0 or 1) before the other."""
     lft = np.full((9, len(fabric.lids)), 255, np.uint8)
     for lid in range(1, lft.shape[1]):
         target = int(fabric.lids.switch[lid])

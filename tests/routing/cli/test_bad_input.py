@@ -1,4 +1,4 @@
-"""What a newcomer gets wrong: every command says so in one line that names the file and a way out."""
+"""What a newcomer gets wrong: every command says so in one line that names the file and a remedy."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_unreadable_files(monkeypatch, folder, command, bad):
 
 
 @pytest.mark.parametrize("command", ["route {}", "route torus:3x3 --faults {}", "sweep --spec {}", "pause --paths {}"])
-def test_a_folder_is_told_from_a_file(monkeypatch, folder, command):
+def test_a_folder_is_distinguished_from_a_file(monkeypatch, folder, command):
     assert "folder: is a folder" in refused(monkeypatch, folder, *command.format("folder").split())
 
 
@@ -101,7 +101,7 @@ def test_a_group_without_a_command(monkeypatch, folder, group):
 
 
 @pytest.mark.parametrize("group", ["policy", "plugin"])
-def test_commands_of_a_group_are_told_whole(group):
+def test_commands_of_a_group_are_reported_whole(group):
     assert "..." not in CliRunner().invoke(main, [group, "--help"]).output.partition("Commands:")[2]
 
 
@@ -110,8 +110,8 @@ def test_an_endless_budget_is_not_called_short(monkeypatch, folder):
 
 
 def test_help_names_every_engine():
-    told = " ".join(CliRunner().invoke(main, ["route", "--help"]).output.split())
-    assert sorted(re.search("The routing engine: ([^.]*)\\.", told)[1].replace(" or ", ", ").split(", ")) == sorted(
+    reported = " ".join(CliRunner().invoke(main, ["route", "--help"]).output.split())
+    assert sorted(re.search("The routing engine: ([^.]*)\\.", reported)[1].replace(" or ", ", ").split(", ")) == sorted(
         ENGINES
     )
 
@@ -121,9 +121,9 @@ def test_a_loss_is_a_share(monkeypatch, folder, share):
     assert "--max-loss" in refused(monkeypatch, folder, "whatif", FABRIC, "--max-loss", share)
 
 
-@pytest.mark.parametrize("deed", ["unlink sw9.9 1", "unlink sw0.0 99", "relink nobody"])
-def test_deeds_are_checked_before_anything_starts(monkeypatch, folder, deed):
-    refused(monkeypatch, folder, "lab", FABRIC, "--do", "show", "--do", deed)
+@pytest.mark.parametrize("action", ["unlink sw9.9 1", "unlink sw0.0 99", "relink nobody"])
+def test_actions_are_checked_before_anything_starts(monkeypatch, folder, action):
+    refused(monkeypatch, folder, "lab", FABRIC, "--do", "show", "--do", action)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_folders_are_made_one_at_a_time(monkeypatch, folder, where):
     assert not (folder / "missing").exists()
 
 
-def test_too_few_vls_name_a_way_out(monkeypatch, folder):
+def test_too_few_vls_name_a_remedy(monkeypatch, folder):
     monkeypatch.chdir(folder)
     result = CliRunner().invoke(main, ["route", "ring:5", "-e", "lash", "--vls", "1"])
     assert result.exit_code == 1

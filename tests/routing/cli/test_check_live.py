@@ -54,8 +54,8 @@ class Packets:
         hops = [(int(turn["switch_guid"], 16), turn["port"], turn["vl"]) for turn in loop]
         for turn, step in zip(loop, zip(hops, [*hops[1:], hops[0]], strict=True), strict=True):
             pair = turn["traffic"]["source_lid"], turn["traffic"]["destination_lid"]
-            way = self.walk(*pair, sls[pair])
-            if turn["traffic"]["reply"] or step not in pairwise(way):
+            path = self.walk(*pair, sls[pair])
+            if turn["traffic"]["reply"] or step not in pairwise(path):
                 return False
         return True
 

@@ -1,4 +1,4 @@
-"""``ibnue check`` where the files do not state service levels or SL2VL tables."""
+"""``ibnue check`` where the files do not state SLs or SL2VL tables."""
 
 import json
 
@@ -25,36 +25,36 @@ def routed(tmp_path_factory):
 
 def checked(*words):
     """Exit status, text, and what ``--json`` says."""
-    result, told = run("check", FABRIC, *words), run("check", FABRIC, *words, "--json")
-    assert result.exit_code == told.exit_code, result.output
-    return result.exit_code, result.stdout, json.loads(told.stdout)
+    result, reported = run("check", FABRIC, *words), run("check", FABRIC, *words, "--json")
+    assert result.exit_code == reported.exit_code, result.output
+    return result.exit_code, result.stdout, json.loads(reported.stdout)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_layered_tables_are_proven_only_with_their_sls(routed, engine):
     folder = routed / engine
-    status, text, told = checked(folder)
-    assert (status, told["verdict"], told["assumed"], told["certified"]) == (0, "none", [], True)
-    status, text, told = checked(folder / LFTS)
-    assert (status, told["verdict"], told["certified"], told["good"]) == (3, "unknown", False, False)
-    assert (told["credit_loop"], told["strength"], told["vls"]) == (None, None, None)
-    assert told["possible_loop"]
-    assert len(told["assumed"]) == 2
+    status, text, reported = checked(folder)
+    assert (status, reported["verdict"], reported["assumed"], reported["certified"]) == (0, "none", [], True)
+    status, text, reported = checked(folder / LFTS)
+    assert (status, reported["verdict"], reported["certified"], reported["good"]) == (3, "unknown", False, False)
+    assert (reported["credit_loop"], reported["strength"], reported["vls"]) == (None, None, None)
+    assert reported["possible_loop"]
+    assert len(reported["assumed"]) == 2
     assert "credit loops  possible: service levels unknown, SL 0 assumed\n" in text
     for sls in (PATH_RECORDS, PSL):
-        status, text, told = checked(folder / LFTS, "--sl", folder / sls, "--sl2vl", folder / SL2VL)
-        assert (status, told["verdict"], told["vls"] >= 2) == (0, "none", True)
-    status, text, told = checked(folder / LFTS, "--sl", folder / PSL)
-    assert (status, told["verdict"]) == (3, "unknown")
+        status, text, reported = checked(folder / LFTS, "--sl", folder / sls, "--sl2vl", folder / SL2VL)
+        assert (status, reported["verdict"], reported["vls"] >= 2) == (0, "none", True)
+    status, text, reported = checked(folder / LFTS, "--sl", folder / PSL)
+    assert (status, reported["verdict"]) == (3, "unknown")
     assert "possible: SL2VL tables unknown, SL n on VL n modulo 8 assumed; so there is none, but on one VL" in text
 
 
 def test_a_loop_that_the_sls_confirm_is_a_finding(routed):
     folder = routed / "minhop"
     assert checked(folder)[0] == 1
-    status, text, told = checked(folder / LFTS, "--sl2vl", folder / SL2VL)
-    assert (status, told["verdict"]) == (1, "yes")  # every SL uses VL 0
-    assert told["credit_loop"] and told["possible_loop"] is None
+    status, text, reported = checked(folder / LFTS, "--sl2vl", folder / SL2VL)
+    assert (status, reported["verdict"]) == (1, "yes")  # every SL uses VL 0
+    assert reported["credit_loop"] and reported["possible_loop"] is None
     assert "credit loops  YES" in text
     assert checked(folder / LFTS)[0] == 3
 
@@ -64,9 +64,9 @@ def test_paths_that_the_file_does_not_state_do_not_decide(routed, tmp_path):
     lines = (folder / PSL).read_text().splitlines()
     kept = [line for number, line in enumerate(lines) if number % 50]
     (tmp_path / "some.psl").write_text("\n".join(kept) + "\n")
-    status, text, told = checked(folder / LFTS, "--sl", tmp_path / "some.psl", "--sl2vl", folder / SL2VL)
-    assert (status, told["verdict"]) == (3, "unknown")
-    assert "some.psl does not state" in told["assumed"][0]
+    status, text, reported = checked(folder / LFTS, "--sl", tmp_path / "some.psl", "--sl2vl", folder / SL2VL)
+    assert (status, reported["verdict"]) == (3, "unknown")
+    assert "some.psl does not state" in reported["assumed"][0]
     assert "some service levels unknown" in text
 
 
@@ -75,14 +75,14 @@ def test_what_is_certainly_wrong_comes_before_what_is_not_known(routed, tmp_path
     held = [line for line in lines if not line.startswith("0x0014")]
     assert len(held) < len(lines)
     (tmp_path / LFTS).write_text("\n".join(held) + "\n")
-    status, text, told = checked(tmp_path / LFTS)
-    assert (status, told["verdict"], told["complete"]) == (1, "unknown", False)
+    status, text, reported = checked(tmp_path / LFTS)
+    assert (status, reported["verdict"], reported["complete"]) == (1, "unknown", False)
     assert "not delivered" in text
 
 
 def test_message_types_need_the_vls(routed):
-    status, text, told = checked(routed / "nue" / LFTS, "--message-types", 2)
-    assert (status, told["message_types"]["vls_needed"]) == (3, None)
+    status, text, reported = checked(routed / "nue" / LFTS, "--message-types", 2)
+    assert (status, reported["message_types"]["vls_needed"]) == (3, None)
     assert "message types  unknown" in text
 
 
@@ -116,8 +116,13 @@ def test_transition_decides_only_what_no_sl_can_change(routed, tree):
     layered = [routed / "nue" / LFTS, routed / "nue" / LFTS]
     result = run("transition", FABRIC, *layered)
     assert (result.exit_code, "verdict  unknown: " in result.stdout) == (3, True)
-    told = json.loads(run("transition", FABRIC, *layered, "--json").stdout)
-    assert (told["verdict"], told["safe"], told["assumed"], told["sls_differ"]) == ("unknown", False, NOTE, None)
+    reported = json.loads(run("transition", FABRIC, *layered, "--json").stdout)
+    assert (reported["verdict"], reported["safe"], reported["assumed"], reported["sls_differ"]) == (
+        "unknown",
+        False,
+        NOTE,
+        None,
+    )
     assert run("transition", FABRIC, routed / "nue", routed / "nue").exit_code == 0
 
 
@@ -125,9 +130,9 @@ def test_every_command_says_what_it_assumes(routed, tree, tmp_path):
     (tmp_path / "flows").write_text("26 28\n")
     (tmp_path / "rules.toml").write_text('[[rule]]\nname = "all"\nrole = "loop"\nhoq_life = "1 s"\n')
     lone = tree / "one" / LFTS
-    told = run("whatif", FABRIC, "--tables", lone, "--fault", "sw0.0/1")
-    assert told.exit_code == 0, told.output
-    assert f"assumed       {NOTE}\n" in told.stdout
+    reported = run("whatif", FABRIC, "--tables", lone, "--fault", "sw0.0/1")
+    assert reported.exit_code == 0, reported.output
+    assert f"assumed       {NOTE}\n" in reported.stdout
     record = json.loads(run("whatif", FABRIC, "--tables", lone, "--fault", "sw0.0/1", "--json").stdout)
     assert record["assumed"] == NOTE
     assert f"assumed: {NOTE}\n" in run("pause", FABRIC, lone, "--flows", tmp_path / "flows").stdout

@@ -85,7 +85,7 @@ def test_a_bug_keeps_its_traceback_and_is_not_taken_for_a_finding(monkeypatch):
     def fail(*_, **__):
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr("routing.cli.fabrics.read", fail)
+    monkeypatch.setattr("routing.cli.fabric_argument.read", fail)
     result = CliRunner().invoke(main, ["route", "ring:5"])
     assert result.exit_code == 70
     assert "ZeroDivisionError: unforeseen" in result.stderr
@@ -117,8 +117,8 @@ def test_completion_completes(words, offered):
 
 def pressed(words):
     """What the script says when the user presses the tab key."""
-    place = str(len(words.split()) - 1)
-    return {"_IBNUE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": place}
+    folder = str(len(words.split()) - 1)
+    return {"_IBNUE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": folder}
 
 
 def test_completion_in_a_process_of_its_own(python):

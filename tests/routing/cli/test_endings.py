@@ -10,7 +10,7 @@ from waiting import until
 
 from ibsim_fixtures.processes import missing_packages
 from routing.cli import command
-from routing.cli.command import Ended, explain, heed_endings
+from routing.cli.command import Terminated, explain, install_signal_handlers
 
 COMMANDS = {
     "lab": ["lab", "torus:4x4", *["--do", "show"] * 1000],
@@ -20,7 +20,7 @@ COMMANDS = {
 
 
 def test_a_signal_has_its_status_and_its_name():
-    assert explain(Ended(signal.SIGTERM)) == ("ended by SIGTERM", 143)
+    assert explain(Terminated(signal.SIGTERM)) == ("ended by SIGTERM", 143)
 
 
 def test_an_error_that_follows_an_interrupt_is_reported_as_the_interrupt():
@@ -36,23 +36,23 @@ def test_an_error_that_follows_an_interrupt_is_reported_as_the_interrupt():
 
 
 def test_what_is_tidied_up_is_not_ended_again(monkeypatch):
-    monkeypatch.setattr(command, "ENDINGS", (signal.SIGUSR1, signal.SIGUSR2))
-    before = [signal.getsignal(number) for number in command.ENDINGS]
+    monkeypatch.setattr(command, "TERMINATION_SIGNALS", (signal.SIGUSR1, signal.SIGUSR2))
+    before = [signal.getsignal(number) for number in command.TERMINATION_SIGNALS]
     try:
-        heed_endings()
-        with pytest.raises(Ended, match="SIGUSR1"):
+        install_signal_handlers()
+        with pytest.raises(Terminated, match="SIGUSR1"):
             signal.raise_signal(signal.SIGUSR1)
         signal.raise_signal(signal.SIGUSR2)
     finally:
-        for number, handler in zip(command.ENDINGS, before, strict=True):
+        for number, handler in zip(command.TERMINATION_SIGNALS, before, strict=True):
             signal.signal(number, handler)
 
 
 def test_a_signal_that_is_ignored_stays_so(monkeypatch):
-    monkeypatch.setattr(command, "ENDINGS", (signal.SIGUSR1,))
+    monkeypatch.setattr(command, "TERMINATION_SIGNALS", (signal.SIGUSR1,))
     before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
-        heed_endings()
+        install_signal_handlers()
         signal.raise_signal(signal.SIGUSR1)
     finally:
         signal.signal(signal.SIGUSR1, before)
@@ -61,9 +61,9 @@ def test_a_signal_that_is_ignored_stays_so(monkeypatch):
 def programs(folder):
     """Process numbers of what has its home in a folder (OpenSM, the worker's OpenSM, ibsim)."""
 
-    def belongs(place):
+    def belongs(path):
         try:
-            return os.fsencode(folder) in place.read_bytes()
+            return os.fsencode(folder) in path.read_bytes()
         except OSError:  # gone
             return False
 

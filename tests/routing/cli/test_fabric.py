@@ -9,8 +9,8 @@ from routing.topologies import TOPOLOGIES
 def test_a_generator_is_described():
     result = run("fabric", "torus", "4x4x4", "--cas", 2, "--json")
     assert result.exit_code == 0
-    told = json.loads(result.stdout)
-    assert (told["switches"], told["CAs"], told["links between switches"]) == (64, 128, 192)
+    reported = json.loads(result.stdout)
+    assert (reported["switches"], reported["CAs"], reported["links between switches"]) == (64, 128, 192)
 
 
 def test_one_word_means_the_same_as_words_and_options():
@@ -45,7 +45,7 @@ def test_listed_examples_work(topology):
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "expected"),
     [
         (["nothing.net"], "no such file or generator"),
         (["tours:4x4"], "did you mean torus"),
@@ -66,13 +66,13 @@ def test_listed_examples_work(topology):
         ([], "SOURCE"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(args, told, tmp_path):
+def test_bad_input_is_one_line_and_status_2(args, expected, tmp_path):
     result = run("fabric", *args, "-o", tmp_path / "out.net")
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.startswith("ibnue: ")
     assert result.stderr.count("\n") == 1
-    assert told in result.stderr
+    assert expected in result.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -9,11 +9,11 @@ import pytest
 from command_runs import assert_refused, run
 from switch_tables import change_of
 
-from osm_plugin.state import Kept
+from osm_plugin.state import SavedTables
 from osm_plugin.transition import transition_line
 from routing.cli.watch import as_object, channel_name
+from routing.deadlock.counter_diagnosis import suspect_loops
 from routing.deadlock.proof import prove
-from routing.deadlock.watch import loops_pointed_at
 from routing.fabric import NO_PORT
 from routing.faults import apply_faults, every_ca, every_link, every_switch, parse_fault
 from routing.formats import lfts
@@ -50,9 +50,9 @@ def site(tmp_path_factory):
         'title = "t"\n[fabric]\nfile = "ring.json"\n[routing]\nengine = "minhop"\n'
         "[traffic]\npattern = 'all-to-all'\n[[case]]\nname = 'c'\nuntil = 200\n[case.expect]\noutcome = 'deadlock'\n"
     )
-    holes = read_tables(folder / "loop", fabric := read_fabric(folder / "ring.json"))
-    holes.lft[1, 6:9] = NO_PORT
-    lfts.write(folder / "holes.dump", fabric, holes.lft)
+    missing = read_tables(folder / "loop", fabric := read_fabric(folder / "ring.json"))
+    missing.lft[1, 6:9] = NO_PORT
+    lfts.write(folder / "holes.dump", fabric, missing.lft)
     return folder
 
 
@@ -123,18 +123,18 @@ def test_the_loop_names_every_switch_by_its_own_guid(site):
 
 def test_watch_names_them_by_guid(site):
     fabric = read_fabric(site / "ring.json")
-    told = loops_pointed_at(fabric, read_tables(site / "loop", fabric), np.arange(10, dtype=np.int32))
-    assert told.loops
-    named = [line for pointed in told.loops for line in pointed.describe()]
+    reported = suspect_loops(fabric, read_tables(site / "loop", fabric), np.arange(10, dtype=np.int32))
+    assert reported.loops
+    named = [line for suspects in reported.loops for line in suspects.describe()]
     named += [channel_name(fabric, channel) for channel in range(10)]
-    named += list(texts(as_object(fabric, told, [0, 1])))
+    named += list(texts(as_object(fabric, reported, [0, 1])))
     assert not [line for line in named if ALIKE.search(line)]
 
 
 def test_the_plugins_log_names_them_by_guid(site):
     fabric = read_fabric(site / "ring.json")
     one, loop = (read_tables(site / name, fabric) for name in ("one", "loop"))
-    kept = [Kept(fabric, tables, prove(fabric, tables), "updn", "") for tables in (one, loop)]
+    kept = [SavedTables(fabric, tables, prove(fabric, tables), "updn", "") for tables in (one, loop)]
     line = transition_line(change_of(*kept, wanted=False))
     assert "credit loop of" in line
     assert "twin (0x" in line

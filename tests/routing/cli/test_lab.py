@@ -9,12 +9,12 @@ from ibsim_fixtures.processes import LabError
 from routing.cli.command import explain
 
 
-@pytest.mark.parametrize("deed", ["frobnicate", "unlink", "unlink sw0 one", "unlink sw0 1 2", "show me"])
-def test_deeds_are_read_before_anything_starts(deed):
-    result = run("lab", "ring:4", "--do", "unlink sw0 2", "--do", deed)
+@pytest.mark.parametrize("action", ["frobnicate", "unlink", "unlink sw0 one", "unlink sw0 1 2", "show me"])
+def test_actions_are_read_before_anything_starts(action):
+    result = run("lab", "ring:4", "--do", "unlink sw0 2", "--do", action)
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert repr(deed) in result.stderr
+    assert repr(action) in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -57,14 +57,14 @@ def test_the_credit_loop_of_opensm_itself_is_found():
 
 
 @pytest.mark.lab
-def test_a_list_of_deeds_ends_with_quit():
+def test_a_list_of_actions_ends_with_quit():
     result = run("lab", "ring:4", "--do", "show", "--do", "quit", "--do", "unlink sw0 2", "--json")
     assert result.exit_code == 0, result.output
     assert [state["deed"] for state in json.loads(result.stdout)["states"]] == ["start", "show"]
 
 
 @pytest.mark.lab
-def test_deeds_from_standard_input():
+def test_actions_from_standard_input():
     result = run("lab", "ring:4", input="show\nunlink nobody\n")
     assert result.exit_code == 2
     assert result.stdout.count("ring-4: 4 switches") == 2
@@ -160,7 +160,7 @@ def test_rules_for_ports_are_set_after_every_sweep(tmp_path):
     assert pulled["ports"].startswith("6 ports have a wish, 0 were right, 6 written, 6 of them hold it, 0 left alone;")
 
 
-def test_wrong_rules_for_ports_are_told_before_anything_starts(tmp_path):
+def test_wrong_rules_for_ports_are_reported_before_anything_starts(tmp_path):
     (tmp_path / "rules.toml").write_text("[[rule]]\nhoq_life = 99\n")
     for more in ([], ["--soak", "3"]):
         result = run("lab", "ring:4", "--policies", tmp_path / "rules.toml", "--do", "show", *more)

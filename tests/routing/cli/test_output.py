@@ -5,8 +5,8 @@ import json
 import pytest
 from command_runs import assert_refused, run
 
-from routing.cli.output import print_table, tell
-from routing.names import escaped
+from routing.cli.output import echo_lines, print_table
+from routing.names import escape_control
 
 RED = "\x1b[31m"
 RULES = '[[rule]]\nname = "one"\nports = [1]\nhoq_life = 8\n[[rule]]\nname = "two"\nspeed = "XDR"\nhoq_life = 9\n'
@@ -36,14 +36,14 @@ def painted(tmp_path):
     ],
 )
 def test_what_a_terminal_would_obey_is_escaped(text, wanted, capsys):
-    assert escaped(text) == wanted
-    tell(text)
+    assert escape_control(text) == wanted
+    echo_lines(text)
     assert capsys.readouterr().out == f"{wanted}\n"
 
 
-def test_lines_are_told_one_by_one(capsys):
-    tell("one", "t\nwo", "")
-    tell()
+def test_lines_are_reported_one_by_one(capsys):
+    echo_lines("one", "t\nwo", "")
+    echo_lines()
     assert capsys.readouterr().out == "one\nt\\nwo\n\n\n"
 
 
@@ -84,10 +84,10 @@ def test_no_command_breaks_a_line_at_a_name(tmp_path):
         ["route", "@", "-e", "updn", "--fail", "0x200001/9"],
     )  # fmt: skip
     for words in reports:
-        usual, told = (run(*(fabric if word == "@" else word for word in words)) for fabric in (plain, odd))
+        usual, reported = (run(*(fabric if word == "@" else word for word in words)) for fabric in (plain, odd))
         assert usual.stdout or words[-2] == "--fail", (words, usual.output)
-        assert told.exit_code == usual.exit_code, (words, told.output)
-        assert len(told.output.splitlines()) == len(usual.output.splitlines()), (words, told.output)
+        assert reported.exit_code == usual.exit_code, (words, reported.output)
+        assert len(reported.output.splitlines()) == len(usual.output.splitlines()), (words, reported.output)
 
 
 def test_reports_escape_names(painted, tmp_path):
@@ -102,6 +102,6 @@ def test_reports_escape_names(painted, tmp_path):
 
 
 def test_json_and_files_hold_names_as_they_are(painted, tmp_path):
-    told = json.loads(run("route", painted, "-e", "minhop", "-o", tmp_path / "out", "--json").stdout)
-    assert told["credit_loop"][0]["switch_name"].startswith(f"{RED}sw")
+    reported = json.loads(run("route", painted, "-e", "minhop", "-o", tmp_path / "out", "--json").stdout)
+    assert reported["credit_loop"][0]["switch_name"].startswith(f"{RED}sw")
     assert RED.encode() in (tmp_path / "out" / "opensm-lfts.dump").read_bytes()

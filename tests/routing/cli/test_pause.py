@@ -29,17 +29,17 @@ def test_paths_with_one(scenario):
     assert result.exit_code == 1
     assert "l1 waits for l2" in result.stdout
     assert "1/2 1/4 1/4 1/4" in result.stdout
-    told = json.loads(run("pause", "--paths", scenario, "--json").stdout)
-    assert (told["verdict"], told["cycle"]) == ("deadlock", ["l1", "l2", "l3", "l4"])
-    assert told["iterations"][1]["fair"][1] == ["1/2", "1/2", "1/2", "1/4"]
+    reported = json.loads(run("pause", "--paths", scenario, "--json").stdout)
+    assert (reported["verdict"], reported["cycle"]) == ("deadlock", ["l1", "l2", "l3", "l4"])
+    assert reported["iterations"][1]["fair"][1] == ["1/2", "1/2", "1/2", "1/4"]
 
 
-def test_a_probability_that_is_nearly_one_is_not_told_as_one(scenario):
+def test_a_probability_that_is_nearly_one_is_not_shown_as_one(scenario):
     """The rates of the cycle halve every time; paused for ever is another thing."""
     scenario.write_text(f"{scenario.read_text()}b: l7 l2\n")
-    told = run("pause", "--paths", scenario).stdout
-    assert "1 - 0.00049" in told
-    assert not any(line.endswith(" 1") for line in told.splitlines())
+    reported = run("pause", "--paths", scenario).stdout
+    assert "1 - 0.00049" in reported
+    assert not any(line.endswith(" 1") for line in reported.splitlines())
 
 
 def test_every_link_is_counted_once(scenario, monkeypatch):

@@ -33,8 +33,8 @@ def test_check_counts_ports(rules, loop):
     result = run("policy", "check", rules, "ring:5", "--tables", loop)
     assert result.exit_code == 0, result.output
     assert "15 cabled ports of switches, 15 with a rule" in result.stdout
-    told = json.loads(run("policy", "check", rules, "ring:5", "--tables", loop, "--json").stdout)
-    assert told["rules"] == [
+    reported = json.loads(run("policy", "check", rules, "ring:5", "--tables", loop, "--json").stdout)
+    assert reported["rules"] == [
         {"name": "cas", "line": 1, "ports": 5, "decides": 5},
         {"name": "loops", "line": 6, "ports": 10, "decides": 10},
     ]
@@ -44,8 +44,8 @@ def test_explain_names_the_rule(rules, loop):
     result = run("policy", "explain", rules, "ring:5", "sw1", 3, "--tables", loop)
     assert result.exit_code == 0, result.output
     assert f"9 (drops after 2.097 ms), by loops ({rules}:6)" in result.stdout
-    told = json.loads(run("policy", "explain", rules, "ring:5", "sw1", 1, "--tables", loop, "--json").stdout)
-    assert told["settings"][0]["rule"] == "cas"
+    reported = json.loads(run("policy", "explain", rules, "ring:5", "sw1", 1, "--tables", loop, "--json").stdout)
+    assert reported["settings"][0]["rule"] == "cas"
 
 
 def test_suggest_and_check_again(loop, tmp_path):
@@ -55,8 +55,8 @@ def test_suggest_and_check_again(loop, tmp_path):
     assert "new.toml" in written.stdout
     assert (tmp_path / "new.toml").read_text() == printed.stdout
     assert run("policy", "check", tmp_path / "new.toml", "ring:5", "--tables", loop).exit_code == 0
-    told = json.loads(run("policy", "suggest", "ring:5", loop, "--json").stdout)
-    assert [rule["role"] for rule in told["rules"]] == ["ca-facing", "switch-facing", "loop"]
+    reported = json.loads(run("policy", "suggest", "ring:5", loop, "--json").stdout)
+    assert [rule["role"] for rule in reported["rules"]] == ["ca-facing", "switch-facing", "loop"]
 
 
 def test_export(rules, loop, tmp_path):
@@ -78,7 +78,7 @@ def test_wrong_use_takes_one_line(rules, loop, tmp_path):
         assert not result.stdout
 
 
-def test_a_rule_that_decides_nothing_is_told(tmp_path):
+def test_a_rule_that_decides_nothing_is_reported(tmp_path):
     (tmp_path / "rules.toml").write_text('[[rule]]\nname = "odd"\nspeed = 7\nhoq_life = 3\n[[rule]]\nhoq_life = 4\n')
     result = run("policy", "check", tmp_path / "rules.toml", "ring:5")
     assert result.exit_code == 0
@@ -88,7 +88,7 @@ def test_a_rule_that_decides_nothing_is_told(tmp_path):
     assert "has no rule" in run("policy", "check", tmp_path / "rules.toml", "ring:5").stdout
 
 
-def test_what_was_meant_is_told(rules, loop):
+def test_what_was_meant_is_reported(rules, loop):
     result = run("policy", "explain", rules, "ring:5", "sw9", 1, "--tables", loop)
     assert "did you mean sw" in result.stderr
     assert "'x' is not a whole number" in run("policy", "explain", rules, "ring:5", "sw1", "x").stderr

@@ -55,26 +55,26 @@ def test_another_outcome_is_a_finding(tmp_path):
     (tmp_path / "mine.toml").write_text(text)
     result = run(tmp_path / "mine.toml", "--case", "4 packets", "--json")
     assert result.exit_code == 1
-    told = json.loads(result.output)
-    assert told["cases"][0]["wrong"] == ["stopped is 45.38, expected 60.0"]
+    reported = json.loads(result.output)
+    assert reported["cases"][0]["wrong"] == ["stopped is 45.38, expected 60.0"]
 
 
 def test_wrong_use_is_one_line():
-    for args, told in (
+    for args, reported in (
         (["nothing"], "there is no scenario"),
         ([], "give either a scenario"),
         (["--case", "x", "ring-locks"], "no case"),
     ):
         result = run(*args)
         assert result.exit_code == 2
-        assert told in result.output
+        assert reported in result.output
         assert len(result.output.strip().splitlines()) == 1
 
 
-def test_what_is_no_scenario_is_told_with_what_is_wanted(tmp_path):
+def test_what_is_no_scenario_is_reported_with_what_is_wanted(tmp_path):
     (tmp_path / "notes.txt").write_text("notes")
     (tmp_path / "folder.toml").mkdir()
-    for name, told in (
+    for name, reported in (
         ("ring-lock", "did you mean ring-locks"),
         ("Ring-Locks", "did you mean ring-locks"),
         ("xyzzy", "give one of ibnue simulate --list, or a TOML file"),
@@ -85,7 +85,7 @@ def test_what_is_no_scenario_is_told_with_what_is_wanted(tmp_path):
     ):
         result = run(name)
         assert result.exit_code == 2
-        assert told in result.output
+        assert reported in result.output
         assert len(result.output.strip().splitlines()) == 1
         assert len(result.output) < 300
 
@@ -94,9 +94,9 @@ def test_the_trace_tells_the_election_in_order():
     result = run("ring-remedies", "--case", "Loop Breaker", "--trace", "--json")
     assert result.exit_code == 0
     events = json.loads(result.output)["cases"][0]["events"]
-    told = [event["what"] for event in events]
+    reported = [event["what"] for event in events]
     words = ("suspected, its", "sent, phase 0", "passes on", "is master of the loop", "goes by port", "without credit")
-    steps = [next(n for n, text in enumerate(told) if word in text) for word in words]
+    steps = [next(n for n, text in enumerate(reported) if word in text) for word in words]
     assert steps == sorted(steps)
     assert [event["time"] for event in events] == sorted(event["time"] for event in events)
     text = run("ring-remedies", "--case", "Deadlock Breaker, 100 and 10 packet times", "--trace").output

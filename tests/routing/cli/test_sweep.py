@@ -85,7 +85,7 @@ def test_a_refusal_is_a_result():
     assert "1 may be used" in result.stdout
 
 
-def test_results_of_other_code_are_told(tmp_path):
+def test_results_of_other_code_are_reported(tmp_path):
     path = tmp_path / "l.db"
     assert "versions" not in run("ring:4", "-j", 1, "--ledger", path).stdout
     with sqlite3.connect(path) as base:

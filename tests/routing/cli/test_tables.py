@@ -30,12 +30,12 @@ def test_route_writes_proven_tables(torus, tmp_path):
     result = run("route", torus, "-e", "updn", "-o", tmp_path / "out", "--json")
     assert result.exit_code == 0
     assert result.stderr == ""
-    told = json.loads(result.stdout)
-    assert told["certified"]
-    assert (told["vls_needed"], told["vls"]) == (1, 8)
-    assert told["credit_loop"] is None
-    assert sorted(told["files"]) == sorted(str(path) for path in (tmp_path / "out").iterdir())
-    assert {"read", "route", "prove", "write", "measure"} == set(told["seconds"])
+    reported = json.loads(result.stdout)
+    assert reported["certified"]
+    assert (reported["vls_needed"], reported["vls"]) == (1, 8)
+    assert reported["credit_loop"] is None
+    assert sorted(reported["files"]) == sorted(str(path) for path in (tmp_path / "out").iterdir())
+    assert {"read", "route", "prove", "write", "measure"} == set(reported["seconds"])
 
 
 def test_route_without_a_folder_writes_nothing(torus, tmp_path):
@@ -64,15 +64,15 @@ def test_a_loop_between_switches_takes_one_line_and_is_no_finding(tmp_path):
     assert result.exit_code == 0, result.output
     assert "from or to CAs and routers (reversible certificate)" in result.stdout
     assert result.stdout.count("only with switch-to-switch traffic there is a credit loop of") == 1
-    told = json.loads(run("check", "kary-ntree:2,3", tmp_path / "out", "--require", "reversible", "--json").stdout)
-    assert (told["good"], told["strength"], told["scope"]) == (True, "reversible", "endports")
-    assert told["bundle_certificate"] == "holds"
-    assert told["credit_loop"] is told["reversible_loop"] is None
-    turns = told["switch_loop"]
+    reported = json.loads(run("check", "kary-ntree:2,3", tmp_path / "out", "--require", "reversible", "--json").stdout)
+    assert (reported["good"], reported["strength"], reported["scope"]) == (True, "reversible", "endports")
+    assert reported["bundle_certificate"] == "holds"
+    assert reported["credit_loop"] is reported["reversible_loop"] is None
+    turns = reported["switch_loop"]
     for turn, following in zip(turns, [*turns[1:], turns[0]], strict=True):
         assert turn["peer_guid"] == following["switch_guid"]
-    said = next(line for line in result.stdout.splitlines() if line.startswith("only with"))
-    assert f"{turns[0]['switch_name']} port {turns[0]['port']}, " in said
+    output = next(line for line in result.stdout.splitlines() if line.startswith("only with"))
+    assert f"{turns[0]['switch_name']} port {turns[0]['port']}, " in output
 
 
 def test_a_certificate_says_no_more_than_its_scope(tmp_path):
@@ -127,8 +127,8 @@ def test_check_says_how_many_vls_types_of_messages_take(torus, routed):
     result = run("check", torus, routed / "two", "--message-types", 3)
     assert result.exit_code == 0
     assert "message types  3 need 6 VLs, 2 each, with ports of 8" in result.stdout
-    told = json.loads(run("check", torus, routed / "two", "--message-types", 3, "--json").stdout)["message_types"]
-    assert told == {"types": 3, "vls_each": 2, "vls_needed": 6, "port_vls": 8, "strict": 1, "wide": 3}
+    reported = json.loads(run("check", torus, routed / "two", "--message-types", 3, "--json").stdout)["message_types"]
+    assert reported == {"types": 3, "vls_each": 2, "vls_needed": 6, "port_vls": 8, "strict": 1, "wide": 3}
     many = run("check", torus, routed / "two", "--message-types", 8)
     assert many.exit_code == 1
     assert "8 need 16 VLs, 2 each: MORE than the 15" in many.stdout
@@ -173,9 +173,9 @@ def test_quality_and_diff(torus, routed, tmp_path):
     assert same.exit_code == 0
     differ = run("diff", routed, tmp_path / "minhop", "--fabric", torus, "--json")
     assert differ.exit_code == 1
-    told = json.loads(differ.stdout)
-    assert 0 < told["entries_changed"] < told["entries"]
-    assert told["loads"]["most"][0] == measured["load_max"]
+    reported = json.loads(differ.stdout)
+    assert 0 < reported["entries_changed"] < reported["entries"]
+    assert reported["loads"]["most"][0] == measured["load_max"]
     for text in (run("quality", torus, routed).stdout, run("diff", routed, tmp_path / "minhop").stdout):
         assert "switch" in text or "hops" in text
 
@@ -196,14 +196,14 @@ WRONG_FABRICS = {
 
 @pytest.mark.parametrize("name", WRONG_FABRICS)
 def test_wrong_fabric_files(name, tmp_path):
-    text, told = WRONG_FABRICS[name]
+    text, reported = WRONG_FABRICS[name]
     (tmp_path / "wrong.net").write_text(text)
-    assert_refused(run("route", tmp_path / "wrong.net", "-o", tmp_path / "out"), "wrong.net", told)
+    assert_refused(run("route", tmp_path / "wrong.net", "-o", tmp_path / "out"), "wrong.net", reported)
     assert [path.name for path in tmp_path.iterdir()] == ["wrong.net"]
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "expected"),
     [
         (["--root", "nowhere"], "nowhere"),
         (["--root", "0x1234567"], "0x1234567"),
@@ -221,8 +221,8 @@ def test_wrong_fabric_files(name, tmp_path):
         (["--no-verify"], "--no-verify"),
     ],
 )
-def test_wrong_options(torus, tmp_path, args, told):
-    assert_refused(run("route", torus, *args, "-o", tmp_path / "out"), told)
+def test_wrong_options(torus, tmp_path, args, expected):
+    assert_refused(run("route", torus, *args, "-o", tmp_path / "out"), expected)
     assert not (tmp_path / "out").exists()
 
 
@@ -230,9 +230,9 @@ def test_a_budget_is_effort_and_no_clock(torus):
     paid = json.loads(run("route", torus, "--budget", "2", "--json").stdout)
     effort = paid["options"]["effort"]
     assert 0.4 < effort < 0.5
-    said = json.loads(run("route", torus, "--effort", effort, "--json").stdout)
-    assert said["options"] == paid["options"]
-    assert said["quality"] == paid["quality"]
+    output = json.loads(run("route", torus, "--effort", effort, "--json").stdout)
+    assert output["options"] == paid["options"]
+    assert output["quality"] == paid["quality"]
 
 
 def test_output_that_cannot_be_written(torus, tmp_path):
@@ -254,7 +254,7 @@ def rewritten(bundle, target, change):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         (lambda arrays: arrays.update(extra=np.zeros(3)), "extra"),
         (lambda arrays: arrays.pop("lft"), "lft"),
@@ -265,10 +265,10 @@ def rewritten(bundle, target, change):
         (lambda arrays: arrays.update(meta=np.array({"a": 1}, dtype=object)), ""),
     ],
 )
-def test_wrong_bundles(torus, routed, tmp_path, change, told):
+def test_wrong_bundles(torus, routed, tmp_path, change, expected):
     rewritten(routed / "ibnue.npz", tmp_path / "wrong.npz", change)
     for command in (("check", torus), ("quality", torus), ("diff", routed)):
-        assert_refused(run(*command, tmp_path / "wrong.npz"), "wrong.npz", told)
+        assert_refused(run(*command, tmp_path / "wrong.npz"), "wrong.npz", expected)
 
 
 def test_a_bundle_cut_short_or_for_another_fabric(torus, routed, tmp_path):
@@ -308,10 +308,10 @@ def test_route_from_earlier_tables(torus, routed, tmp_path):
     """One cable gone: only what it carried changes.  Back again: the tables are those of before."""
     result = run("route", torus, "--fail", "sw1.1/2", "--previous", routed, "-o", tmp_path / "less", "--json")
     assert result.exit_code == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert told["certified"]
-    assert told["rerouted"]["how"] == "repaired"
-    assert 0 < told["rerouted"]["broken"] <= told["rerouted"]["changed"] <= 3 * told["rerouted"]["broken"]
+    reported = json.loads(result.stdout)
+    assert reported["certified"]
+    assert reported["rerouted"]["how"] == "repaired"
+    assert 0 < reported["rerouted"]["broken"] <= reported["rerouted"]["changed"] <= 3 * reported["rerouted"]["broken"]
     assert run("fabric", torus, "--fail", "sw1.1/2", "-o", tmp_path / "less.net").exit_code == 0
     back = run("route", torus, "--previous", tmp_path / "less", "--was", tmp_path / "less.net")
     assert back.exit_code == 0, back.stderr
@@ -328,7 +328,7 @@ def test_options_that_need_earlier_tables(torus, option):
 
 
 def test_earlier_tables_that_are_not_what_is_asked_for(torus, routed, tmp_path):
-    """They would be kept as they are, so it has to be said."""
+    """They would be kept as they are, so it has to be reported."""
     assert_refused(run("route", torus, "--previous", routed, "-e", "nue"), "those of updn, not of nue", "-e updn")
     few = run("route", torus, "--previous", routed, "--port-vls", 4)
     assert_refused(few, "take VLs up to 7, --port-vls says 4 (use --port-vls 8,")
@@ -341,9 +341,9 @@ def test_earlier_tables_that_are_not_what_is_asked_for(torus, routed, tmp_path):
 def test_earlier_tables_say_which_engine_goes_on(torus, tmp_path):
     assert run("route", torus, "-e", "lash", "-o", tmp_path / "lash").exit_code == 0
     less = ["route", torus, "--fail", "sw1.1/2", "--previous", tmp_path / "lash", "--json"]
-    told, named = (json.loads(run(*less, *more).stdout) for more in ([], ["-e", "lash"]))
-    assert (told["engine"], told["rerouted"]) == ("lash", named["rerouted"])
-    assert told["rerouted"]["how"] == "repaired"
+    reported, named = (json.loads(run(*less, *more).stdout) for more in ([], ["-e", "lash"]))
+    assert (reported["engine"], reported["rerouted"]) == ("lash", named["rerouted"])
+    assert reported["rerouted"]["how"] == "repaired"
     fresh = json.loads(run(*less, "--stability", "fresh").stdout)
     assert (fresh["engine"], fresh["rerouted"]["how"]) == ("lash", "fresh")
     refused = run(*less, "-e", "updn")  # the default, but it was asked for
@@ -361,10 +361,10 @@ def test_earlier_tables_with_a_credit_loop_are_not_kept_by_an_engine_that_promis
     assert run("route", torus, "-e", "minhop", "-o", loops).exit_code == 1
     result = run("route", torus, "-e", "updn", "--previous", loops / "opensm-lfts.dump", "--json")
     assert result.exit_code == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert told["certified"]
-    assert told["rerouted"]["how"] == "fresh"
-    assert told["rerouted"]["reason"] == "the previous tables had a credit loop"
+    reported = json.loads(result.stdout)
+    assert reported["certified"]
+    assert reported["rerouted"]["how"] == "fresh"
+    assert reported["rerouted"]["reason"] == "the previous tables had a credit loop"
 
 
 def test_earlier_tables_of_another_fabric(torus, routed):
@@ -379,7 +379,7 @@ def test_what_carries_nothing_has_no_share(tmp_path):
 
 
 def test_earlier_tables_keep_the_vls_that_are_for_others(torus, tmp_path):
-    """Their first VL is that of what comes after, also where the engine has to begin anew."""
+    """Their first VL is that of what comes after, also where the engine has to begin again."""
     made = ["route", torus, "-e", "nue", "--vls", 2, "--first-vl", 3, "-o", tmp_path / "tables"]
     assert run(*made).exit_code == 0
     again = ["route", torus, "--previous", tmp_path / "tables"]
@@ -393,13 +393,13 @@ def test_earlier_tables_keep_the_vls_that_are_for_others(torus, tmp_path):
 
 
 def test_earlier_tables_keep_their_roots(torus, tmp_path):
-    """Those of what comes after are the same, also where the engine begins anew; others are refused."""
+    """Those of what comes after are the same, also where the engine begins again; others are refused."""
     roots = ["--root", "sw1.1", "--root", "sw2.2"]
     assert run("route", torus, *roots, "-o", tmp_path / "tables").exit_code == 0
     again = ["route", torus, "--previous", tmp_path / "tables"]
     assert run(*again, *roots).exit_code == 0
-    told = "the tables of --previous have the roots sw1.1, sw2.2, not sw0.2 (leave them out, or --stability fresh"
-    assert_refused(run(*again, "--root", "sw0.2"), told)
+    reported = "the tables of --previous have the roots sw1.1, sw2.2, not sw0.2 (leave them out, or --stability fresh"
+    assert_refused(run(*again, "--root", "sw0.2"), reported)
     assert_refused(run(*again, "--root", "sw9.9"), "no switch is named 'sw9.9'")
     (tmp_path / "roots").write_text("0x10\n")
     assert_refused(run(*again, "--root-guid-file", tmp_path / "roots"), "no switch has GUID 0x0000000000000010")
@@ -414,8 +414,8 @@ def test_earlier_tables_keep_their_roots(torus, tmp_path):
 
 
 def test_earlier_tables_without_roots_are_not_kept_where_some_are_asked_for(torus, routed):
-    told = "the tables of --previous were made without roots, not from sw1.1 (leave them out, or --stability fresh"
-    assert_refused(run("route", torus, "--previous", routed, "--root", "sw1.1"), told)
+    reported = "the tables of --previous were made without roots, not from sw1.1 (leave them out, or --stability fresh"
+    assert_refused(run("route", torus, "--previous", routed, "--root", "sw1.1"), reported)
     dump = ["route", torus, "--previous", routed / "opensm-lfts.dump", "--root", "sw1.1"]
     assert_refused(run(*dump), "were made without roots")
 
@@ -442,9 +442,9 @@ def test_patterns_that_are_not_asked_for_have_no_figures(torus, routed):
         "all-to-all"
     ]
     assert json.loads(run("quality", torus, routed, "--patterns", 0, "--json").stdout)["shift_mean"] is None
-    told = json.loads(run("route", torus, "--json").stdout)["quality"]
-    assert told["permutation_least"] is told["shift_mean"] is None
-    assert told["bisection_mean"] > 0
+    reported = json.loads(run("route", torus, "--json").stdout)["quality"]
+    assert reported["permutation_least"] is reported["shift_mean"] is None
+    assert reported["bisection_mean"] > 0
 
 
 def test_shares_without_limit_are_null_in_a_comparison(tmp_path):
@@ -480,15 +480,15 @@ def test_more_entries_move_towards_the_balance_of_fresh_tables(tmp_path):
 @pytest.fixture
 def proofs(monkeypatch):
     """The threads of each proof of whole tables."""
-    told = []
+    reported = []
 
     def counted(fabric, routing, *, threads=2, **options):
-        told.append(threads)
+        reported.append(threads)
         return prove(fabric, routing, threads=threads, **options)
 
     for module in (routing.publish, routing.deadlock.proof, routing.reroute.verify):
         monkeypatch.setattr(module, "prove", counted)
-    return told
+    return reported
 
 
 def test_tables_are_proven_once_with_the_threads_that_are_given(torus, tmp_path, proofs):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from command_runs import run
 
-from routing.cli.fabrics import read
+from routing.cli.fabric_argument import read
 from routing.deadlock.mixed import MixedGraphs, Mixture
 from routing.formats.table_files import read_tables
 
@@ -33,18 +33,18 @@ def test_the_same_tables_are_safe_in_any_order(torus, routed):
 
 def test_another_root_is_not_safe_in_any_order(torus, routed, tmp_path):
     result = run("transition", torus, *routed, "--plan", tmp_path / "plan.json")
-    told = json.loads(run("transition", torus, *routed, "--json").stdout)
-    assert result.exit_code == (0 if told["safe"] else 1)
-    assert told["verdict"] in {"ordered", "drained"}
-    assert told["verdict"] in result.stdout
+    reported = json.loads(run("transition", torus, *routed, "--json").stdout)
+    assert result.exit_code == (0 if reported["safe"] else 1)
+    assert reported["verdict"] in {"ordered", "drained"}
+    assert reported["verdict"] in result.stdout
     assert "credit loop of" in result.stdout
     assert "by the new entry there" in result.stdout
-    for turn, following in zip(told["loop"], [*told["loop"][1:], told["loop"][0]], strict=True):
+    for turn, following in zip(reported["loop"], [*reported["loop"][1:], reported["loop"][0]], strict=True):
         assert turn["peer_guid"] == following["switch_guid"]
         assert turn["entry"] in {"old", "new", "both"}
 
 
-def test_writing_what_the_plan_says_leads_to_the_new_tables(torus, routed, tmp_path):
+def test_writing_what_the_plan_states_leads_to_the_new_tables(torus, routed, tmp_path):
     result = run("transition", torus, *routed, "--plan", tmp_path / "plan.json")
     plan = json.loads((tmp_path / "plan.json").read_text())
     fabric = read(str(torus))
@@ -79,12 +79,12 @@ def test_old_tables_of_a_fabric_that_lost_a_link(torus, routed, tmp_path):
 
     write_net(fabric.without_links([int(fabric.channels.link[0])]), tmp_path / "cut.net")
     assert run("route", tmp_path / "cut.net", "--root", "sw0.0", "--vls", "1", "-o", tmp_path / "cut").exit_code == 0
-    told = json.loads(
+    reported = json.loads(
         run("transition", tmp_path / "cut.net", routed[0], tmp_path / "cut", "--old-fabric", torus, "--json").stdout
     )
-    assert told["entries"] > 0
-    assert told["drops"]["old"] > 0
-    assert told["drops"]["new"] == 0
+    assert reported["entries"] > 0
+    assert reported["drops"]["old"] > 0
+    assert reported["drops"]["new"] == 0
 
 
 def test_tables_of_another_fabric_are_refused(torus, routed):

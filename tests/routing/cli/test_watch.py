@@ -19,7 +19,7 @@ from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM
 from ibsim_fixtures.processes import missing_packages
 from routing.cli import main
-from routing.counters import Readings
+from routing.counters import CounterDeltas
 from routing.formats.fabric_files import read_fabric, write_net
 from routing.topologies import generate
 
@@ -32,7 +32,7 @@ def _programs(request):
 
 @pytest.fixture
 def watched(tmp_path):
-    """A ring of five under OpenSM's minhop, and a way to start the command there; the tables loop both ways round."""
+    """A ring of five under OpenSM's minhop, and a path to start the command there; the tables loop both directions."""
     write_net(generate("ring", ["5"]), tmp_path / "ring.net")
     with Ibsim(tmp_path / "ring.net") as ibsim, OpenSM(ibsim) as opensm:
         (tmp_path / "live.txt").write_text(ibsim.run("ibnetdiscover"))
@@ -50,8 +50,8 @@ def watched(tmp_path):
 
 
 def count(ibsim, switch, port, counter, value):
-    said = ibsim.command(f'PerformanceSet "{switch}"[{port}] {counter}={value}')
-    assert "has been set" in said
+    output = ibsim.command(f'PerformanceSet "{switch}"[{port}] {counter}={value}')
+    assert "has been set" in output
 
 
 ASSUMED = "all packets share one VL, as service levels and SL2VL tables are unknown"
@@ -65,13 +65,13 @@ def test_drops_and_waits_round_a_loop_name_it(watched):
     for switch in range(5):
         count(ibsim, f"sw{switch}", 3, *((HOQ, 7) if switch % 2 else (WAIT, 70_000_000)))
     count(ibsim, "sw1", 1, HOQ, 3)  # towards a CA: on no loop, and not watched
-    said, problem = (watch := start("--once")).communicate()
+    output, problem = (watch := start("--once")).communicate()
     assert (watch.returncode, problem) == (1, "")
-    assert "watched  10 channels" in said
-    assert "round 1: 5 channels suspected" in said
-    assert "5 of 5 channels suspected: credit loop of 5 channels on VL 0" in said
-    assert said.count("\n* sw") == 5
-    assert said.count("closed by requests") == 1
+    assert "watched  10 channels" in output
+    assert "round 1: 5 channels suspected" in output
+    assert "5 of 5 channels suspected: credit loop of 5 channels on VL 0" in output
+    assert output.count("\n* sw") == 5
+    assert output.count("closed by requests") == 1
 
 
 @pytest.mark.lab
@@ -80,9 +80,9 @@ def test_only_what_is_added_while_watching_counts(watched):
     for switch in range(5):
         count(ibsim, f"sw{switch}", 3, HOQ, 7)
     quiet = start("--rounds", 2, "--interval", "0.05", "--json")
-    said, problem = quiet.communicate()
+    output, problem = quiet.communicate()
     assert (quiet.returncode, problem) == (0, "")
-    assert json.loads(said) == {"loops": [], "elsewhere": [], "unjudged": [], "assumed": ASSUMED}
+    assert json.loads(output) == {"loops": [], "elsewhere": [], "unjudged": [], "assumed": ASSUMED}
     watch = start("--interval", "0.05", "--json")
     value = itertools.cycle(range(8, 0xFFFF))
 
@@ -91,9 +91,9 @@ def test_only_what_is_added_while_watching_counts(watched):
         return watch.poll() is not None
 
     until(ended)
-    said, problem = watch.communicate()
+    output, problem = watch.communicate()
     assert (watch.returncode, problem) == (1, "")
-    (loop,) = json.loads(said)["loops"]
+    (loop,) = json.loads(output)["loops"]
     assert [turn["switch_name"] for turn, hit in zip(loop["turns"], loop["suspected"], strict=True) if hit] == ["sw4"]
     assert {turn["port"] for turn in loop["turns"]} == {2}
 
@@ -106,7 +106,7 @@ def test_a_loop_in_any_round_counts(monkeypatch, tmp_path, rounds, status):
 
     def dropped(channels):
         none, channel = np.zeros(len(channels), np.int64), np.array(channels, np.int32)
-        return Readings(channel, none + 1, none, none, np.zeros((3, len(channels)), bool))
+        return CounterDeltas(channel, none + 1, none, none, np.zeros((3, len(channels)), bool))
 
     watch = importlib.import_module("routing.cli.watch")
     monkeypatch.setattr(watch, "rounds_of", lambda *_, **__: map(dropped, rounds))
@@ -116,20 +116,20 @@ def test_a_loop_in_any_round_counts(monkeypatch, tmp_path, rounds, status):
 
 
 @pytest.mark.lab
-def test_full_counters_are_told_and_emptied(watched, tmp_path):
+def test_full_counters_are_reported_and_emptied(watched, tmp_path):
     """Words sent have 64 bits, so that a full counter of 32 is no standstill; ticks of waiting have not."""
     ibsim, start = watched
     count(ibsim, "sw1", 2, DATA, 0xFFFFFFFF)
     count(ibsim, "sw1", 2, WIDE_DATA, 1 << 40)
     count(ibsim, "sw1", 2, WAIT, 1 << 30)
-    said, problem = (watch := start("--once", "--json")).communicate()
+    output, problem = (watch := start("--once", "--json")).communicate()
     assert (watch.returncode, problem) == (0, "")
-    assert json.loads(said) == {"loops": [], "elsewhere": [], "unjudged": [], "assumed": ASSUMED}
+    assert json.loads(output) == {"loops": [], "elsewhere": [], "unjudged": [], "assumed": ASSUMED}
     for switch in range(5):
         count(ibsim, f"sw{switch}", 3, WAIT, 0xFFFFFFFF)
-    said, problem = (watch := start("--rounds", 1, "--interval", "0.05")).communicate()
+    output, problem = (watch := start("--rounds", 1, "--interval", "0.05")).communicate()
     assert (watch.returncode, problem) == (0, "")
-    assert "not judged, as a counter is full and says no more (--reset empties it): sw0 port 3 and 4 more\n" in said
+    assert "not judged, as a counter is full and says no more (--reset empties it): sw0 port 3 and 4 more\n" in output
     lid = int(read_fabric(tmp_path / "live.txt").switch_lid[4])
     watch = start("--interval", "0.05", "--reset")
     until(lambda: "PortXmitWait:....................4294967295" not in ibsim.run("perfquery", lid, 3))
@@ -142,10 +142,10 @@ def test_full_counters_are_told_and_emptied(watched, tmp_path):
         return watch.poll() is not None
 
     until(ended)
-    said, problem = watch.communicate()
+    output, problem = watch.communicate()
     assert (watch.returncode, problem) == (1, "")
     # A round may read while the five counters are being set.
-    assert re.search("[1-5] of 5 channels suspected: credit loop of 5 channels on VL 0", said)
+    assert re.search("[1-5] of 5 channels suspected: credit loop of 5 channels on VL 0", output)
 
 
 @pytest.mark.lab
@@ -178,7 +178,7 @@ def test_tables_without_a_loop_leave_nothing_to_watch(tmp_path):
     assert "nothing to watch" in result.stdout
 
 
-def test_a_host_without_a_port_is_told(tmp_path, monkeypatch):
+def test_a_host_without_a_port_is_reported(tmp_path, monkeypatch):
     (tmp_path / "perfquery").write_text('#!/bin/sh\necho "can\'t open UMAD port ((null):0)" >&2\nexit 1\n')
     (tmp_path / "perfquery").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)

@@ -16,7 +16,7 @@ import ibsim_fixtures
 import routing
 from routing.sweep.cases import faults_of
 from routing.topologies import generate
-from routing.whatif import weak_spots
+from routing.whatif import bridges_and_cut_switches
 
 
 def records(*args):
@@ -25,24 +25,24 @@ def records(*args):
     return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_every_link_is_what_nobody_has_to_ask_for():
-    status, told = records("torus:3x3", "-e", "nue")
-    assert (status, len(told)) == (0, 18)
-    first = told[0]
+def test_every_link_is_what_no_packet_has_to_ask_for():
+    status, reported = records("torus:3x3", "-e", "nue")
+    assert (status, len(reported)) == (0, 18)
+    first = reported[0]
     assert first["fault"] == "sw0.0/2 - sw2.0/3"
     assert {"fault", "kind", "certified", "vls", "changed", "broken", "a2a", "cut_off", "how"} <= set(first)
-    assert all(record["certified"] and record["connected"] and record["exceeded"] == [] for record in told)
+    assert all(record["certified"] and record["connected"] and record["exceeded"] == [] for record in reported)
 
 
 def test_choices_come_one_after_the_other(tmp_path):
     faults = tmp_path / "faults.txt"
     faults.write_text("sw0.1\ngroup card: sw0.0/1-2\n")
     choice = ["--links", 2, "--switches", "all", "--cas", 1, "--random", "2:3", "--random", "1:50%"]
-    status, told = records("torus:3x3", *choice, "--kinds", "link", "--fault", "sw0.0/2", "--list", faults)
+    status, reported = records("torus:3x3", *choice, "--kinds", "link", "--fault", "sw0.0/2", "--list", faults)
     assert status == 0
-    kinds = [record["kind"] for record in told]
+    kinds = [record["kind"] for record in reported]
     assert kinds == ["link"] * 2 + ["switch"] * 9 + ["ca"] + ["link"] * 4 + ["switch", "group"]
-    assert [len(record["faults"]) for record in told] == [1] * 12 + [3, 3, 9, 1, 1, 1]
+    assert [len(record["faults"]) for record in reported] == [1] * 12 + [3, 3, 9, 1, 1, 1]
 
 
 def test_processes_and_runs_print_the_same_bytes():
@@ -55,14 +55,14 @@ def test_processes_and_runs_print_the_same_bytes():
 def test_the_summary_names_what_matters():
     result = run("whatif", "mesh:4,cas=1", "--links", "all", "--switches", "all", "-j", 1)
     assert result.exit_code == 0
-    told = " ".join(result.stdout.split())
-    links, switches = weak_spots(generate("mesh", ["4"], cas=1))
+    reported = " ".join(result.stdout.split())
+    links, switches = bridges_and_cut_switches(generate("mesh", ["4"], cas=1))
     assert (len(links), switches) == (3, [1, 2])
-    assert "bridges 3: sw0/3 - sw1/2, sw1/3 - sw2/2, sw2/3 - sw3/2" in told
-    assert "cut switches 2: sw1, sw2" in told
-    assert "connected after 0 of 7 scenarios" in told
-    assert "certified after 7 of 7 scenarios" in told
-    assert "hurts most switch sw1; link sw1/3 - sw2/2" in told
+    assert "bridges 3: sw0/3 - sw1/2, sw1/3 - sw2/2, sw2/3 - sw3/2" in reported
+    assert "cut switches 2: sw1, sw2" in reported
+    assert "connected after 0 of 7 scenarios" in reported
+    assert "certified after 7 of 7 scenarios" in reported
+    assert "hurts most switch sw1; link sw1/3 - sw2/2" in reported
     ranked = [line.split()[0] for line in result.stdout.splitlines() if line.startswith(" sw")]
     assert ranked[:2] == ["sw1", "sw2"]
 
@@ -76,27 +76,27 @@ def test_limits_of_a_site():
     split = run(*ring, "--random", "1:2", "--require", "connected")
     assert split.exit_code == 1
     assert "beyond connected: " in split.stdout
-    status, told = records("torus:4x4", "-e", "minhop", "--links", 2, "--require", "certified")
+    status, reported = records("torus:4x4", "-e", "minhop", "--links", 2, "--require", "certified")
     assert status == 1
-    assert [record["exceeded"] for record in told] == [["certified"]] * 2
+    assert [record["exceeded"] for record in reported] == [["certified"]] * 2
     assert records("torus:4x4", "-e", "minhop", "--links", 2)[0] == 0
 
 
 def test_losses_stand_beside_those_of_a_fresh_run():
     words = ["random-regular:16,4", "-e", "nue", "--stability", "full", "--links", 3]
-    _, told = records(*words, "--beside-fresh")
+    _, reported = records(*words, "--beside-fresh")
     _, fresh = records(*words[:-3], "fresh", *words[-2:])
-    for beside, alone in zip(told, fresh, strict=True):
+    for beside, alone in zip(reported, fresh, strict=True):
         assert (beside["fresh_loss"], beside["fresh_bisection_loss"]) == (alone["loss"], alone["bisection_loss"])
         assert alone["fresh_loss"] is None
     text = run("whatif", *words, "--beside-fresh", "-j", 1).stdout
     head, _, first = filter(None, text.splitlines()[:4])
     assert head.split()[-5:] == ["a2a", "loss", "bisection", "loss", "fresh"]
-    most = max(told, key=lambda record: record["loss"])
+    most = max(reported, key=lambda record: record["loss"])
     wanted = [f"{100 * most[key]:.1f}" for key in ("loss", "bisection_loss", "fresh_loss")]
     assert first.split("repaired")[1].replace("%", "").split()[-3:] == wanted
     assert f"\nfresh         loss {100 * sum(r['loss'] for r in fresh) / 3:.1f} % mean, " in text
-    assert f"\nbisection     loss {100 * sum(r['bisection_loss'] for r in told) / 3:.1f} % mean, " in text
+    assert f"\nbisection     loss {100 * sum(r['bisection_loss'] for r in reported) / 3:.1f} % mean, " in text
     assert "fresh" not in run("whatif", *words, "-j", 1).stdout
     refused = run("whatif", "torus:3x3", "--stability", "fresh", "--beside-fresh")
     assert_refused(refused, "--beside-fresh is about tables that are repaired")
@@ -104,12 +104,12 @@ def test_losses_stand_beside_those_of_a_fresh_run():
 
 def test_long_lists_of_names_are_cut():
     words = ["torus:4x4", "--random", "2:50%", "--random", "2:25", "--max-loss", 0.0]
-    _, told = records(*words)
+    _, reported = records(*words)
     text = run("whatif", *words, "-j", 1).stdout
-    assert [len(record["faults"]) for record in told] == [16, 16, 25, 25]
+    assert [len(record["faults"]) for record in reported] == [16, 16, 25, 25]
     assert all(line.count(" - ") <= 4 * 3 for line in text.splitlines())  # "hurts most": one of a kind
     flat = " ".join(text.split())
-    for record in told[:3]:
+    for record in reported[:3]:
         names = record["faults"]
         assert f"beyond max-loss: {', '.join(names[:3])} ... and {len(names) - 3} more" in flat
     assert "% most: " in flat
@@ -128,9 +128,9 @@ def test_faults_together(tmp_path):
 def test_groups_fall_together(tmp_path):
     cards = tmp_path / "cards.txt"
     cards.write_text("group a: sw0.0/2-3\ngroup b: sw1.1, sw1.2\nsw2.2/2\n")
-    _, told = records("torus:3x3", "--random", "3:2", "--kinds", "group", "--groups", cards)
-    assert {kind for record in told for kind in record["kind"].split("+")} <= {"group", "link"}
-    assert all(len(record["faults"]) == 2 for record in told)
+    _, reported = records("torus:3x3", "--random", "3:2", "--kinds", "group", "--groups", cards)
+    assert {kind for record in reported for kind in record["kind"].split("+")} <= {"group", "link"}
+    assert all(len(record["faults"]) == 2 for record in reported)
     assert_refused(run("whatif", "torus:3x3", "--random", "1", "--kinds", "group"), "there are no groups to draw from")
 
 
@@ -142,23 +142,23 @@ def test_tables_that_are_in_the_switches(tmp_path):
     assert_refused(other, "none: there is no such")
 
 
-def test_tables_are_mended_by_the_engine_that_made_them(tmp_path):
+def test_tables_are_repaired_by_the_engine_that_made_them(tmp_path):
     """Without -e, as ibnue route --previous does; tables of another engine or with more VLs are refused."""
     assert run("route", "torus:3x3", "-e", "nue", "-o", tmp_path / "tables").exit_code == 0
-    told = ["torus:3x3", "--tables", tmp_path / "tables", "--links", 1]
-    assert "engine        nue, " in run("whatif", *told).stdout
-    assert records(*told) == records(*told, "-e", "nue")
-    assert_refused(run("whatif", *told, "-e", "updn"), "the tables of --tables are those of nue, not of updn")
-    assert_refused(run("whatif", *told, "--vls", 2), "the tables of --tables take 8 VLs, --vls says 2")
-    assert records(*told, "-e", "updn", "--stability", "fresh")[0] == 0
+    reported = ["torus:3x3", "--tables", tmp_path / "tables", "--links", 1]
+    assert "engine        nue, " in run("whatif", *reported).stdout
+    assert records(*reported) == records(*reported, "-e", "nue")
+    assert_refused(run("whatif", *reported, "-e", "updn"), "the tables of --tables are those of nue, not of updn")
+    assert_refused(run("whatif", *reported, "--vls", 2), "the tables of --tables take 8 VLs, --vls says 2")
+    assert records(*reported, "-e", "updn", "--stability", "fresh")[0] == 0
 
 
 def test_a_root_may_be_what_breaks():
     """The others go on as roots."""
-    status, told = records("torus:3x3", "--root", "sw1.1", "--switches", "all", "--stability", "fresh")
+    status, reported = records("torus:3x3", "--root", "sw1.1", "--switches", "all", "--stability", "fresh")
     assert status == 0
-    assert {record["how"] for record in told} == {"fresh"}
-    assert all(record["certified"] for record in told)
+    assert {record["how"] for record in reported} == {"fresh"}
+    assert all(record["certified"] for record in reported)
 
 
 def test_tables_with_a_loop_are_for_an_engine_that_may_have_one(tmp_path):
@@ -178,8 +178,8 @@ def test_tables_with_holes_are_refused(tmp_path):
     assert run("route", "ring:5", "-o", tmp_path / "tables").exit_code == 0
     dump = tmp_path / "tables" / "opensm-lfts.dump"
     lines = dump.read_text().splitlines(keepends=True)
-    hole = next(row for row, line in enumerate(lines) if line.startswith("0x0006 "))
-    (tmp_path / "holes.dump").write_text("".join(lines[:hole] + lines[hole + 1 :]))
+    missing = next(row for row, line in enumerate(lines) if line.startswith("0x0006 "))
+    (tmp_path / "holes.dump").write_text("".join(lines[:missing] + lines[missing + 1 :]))
     refused = run("whatif", "ring:5", "--tables", tmp_path / "holes.dump")
     assert refused.exit_code == 1
     assert "the tables leave out routes: " in refused.stderr
@@ -187,17 +187,17 @@ def test_tables_with_holes_are_refused(tmp_path):
 
 def test_a_share_is_at_least_one_thing():
     """Also on a fabric of which one percent is nothing; the same things as in a sweep."""
-    _, told = records("torus:3x3", "--random", "3:1%", "--random", "2:0.5%", "--kinds", "switch,link")
-    assert [len(record["faults"]) for record in told] == [1] * 5
+    _, reported = records("torus:3x3", "--random", "3:1%", "--random", "2:0.5%", "--kinds", "switch,link")
+    assert [len(record["faults"]) for record in reported] == [1] * 5
     fabric = generate("torus", ["3x3"])
     for number in range(3):
         swept = faults_of(f"random 1% switch,link 1/{number}", fabric)
-        assert told[number]["faults"] == [str(fault) for fault in swept]
+        assert reported[number]["faults"] == [str(fault) for fault in swept]
     assert records("mesh:1", "--random", "3:1%") == (0, [])
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["--links", "some"], "'some' is neither all nor a number"),
         (["--random", "3:x"], "'3:x' is no sample"),
@@ -220,8 +220,8 @@ def test_a_share_is_at_least_one_thing():
         (["-e", "none"], "there is no engine"),
     ],
 )
-def test_what_cannot_be_asked_for(words, told):
-    assert_refused(run("whatif", "torus:3x3", *words), told)
+def test_what_cannot_be_asked_for(words, expected):
+    assert_refused(run("whatif", "torus:3x3", *words), expected)
 
 
 def test_a_list_names_its_line(tmp_path):
@@ -243,7 +243,7 @@ ONE_SWITCH = Path(ibsim_fixtures.__file__).parent / "fabrics" / "single-switch.n
 
 
 @pytest.mark.parametrize("words", [[ONE_SWITCH], ["ring:4", "--links", 0], ["ring:4", "--random", 0]])
-def test_nothing_to_break_is_said(words):
+def test_nothing_to_break_is_reported(words):
     result = run("whatif", *words, "-j", 1)
     assert result.exit_code == 0, result.output
     assert "scenarios     none: there is nothing" in result.stdout
@@ -256,10 +256,10 @@ def test_other_commands_take_faults_too(tmp_path):
     result = run(
         "fabric", "torus", "3x3", "--fail", "sw1.1", "--faults", faults, "-o", tmp_path / "less.json", "--json"
     )
-    told = json.loads(result.stdout)
-    assert (told["switches"], told["links between switches"]) == (8, 13)
+    reported = json.loads(result.stdout)
+    assert (reported["switches"], reported["links between switches"]) == (8, 13)
     routed = json.loads(run("route", "torus:3x3", "--fail", "sw1.1", "--faults", faults, "--json").stdout)
-    assert routed["fabric"]["digest"] == told["digest"]
+    assert routed["fabric"]["digest"] == reported["digest"]
     assert routed["certified"]
     assert_refused(run("fabric", "torus", "3x3", "--fail", "sw7"), "no device 'sw7'")
 

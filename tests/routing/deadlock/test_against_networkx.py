@@ -40,7 +40,7 @@ def test_proof_agrees_with_walking_every_packet(case):
     assert proof.scope == (None if strength is None else "endports" if with_switches else "all")
 
 
-def climbs(fabric, certificate, graph):
+def is_increasing(fabric, certificate, graph):
     number = fabric.channels.at_port
     order = certificate.order
     return all(order[v, number[s, p]] < order[w, number[t, q]] for (s, p, v), (t, q, w) in graph.edges)
@@ -55,14 +55,14 @@ def test_certificate_orders_every_dependency(case):
         assert not nx.is_directed_acyclic_graph(slow.requests["endports"])
         return
     assert proof.certificate.order.shape == (proof.vls, len(fabric.channels))
-    assert climbs(fabric, proof.certificate, graphs(slow, proof.strength)[proof.scope])
+    assert is_increasing(fabric, proof.certificate, graphs(slow, proof.strength)[proof.scope])
 
 
 def takes(walker, traffic, before, after, scope):
     """Whether that packet, walked, goes from one channel to the other, and counts in the scope."""
     fabric = walker.fabric
     entries = [(s, p) for s, p, lids in walker.senders() if traffic.source_lid in lids]
-    assert scope == "all" or entries[0][1] or walker.home[traffic.destination_lid][1]
+    assert scope == "all" or entries[0][1] or walker.destination_switch[traffic.destination_lid][1]
     walk = walker.walk(*entries[0], traffic.sl, traffic.destination_lid)
     assert len(entries) == 1
     at = [(int(fabric.channels.at_port[s, p]), vl) for s, p, vl in walk.hops]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ghosts import NEW_ORDER, OLD_ORDER, ring, up_down
 
-from routing.deadlock.staging import stage
+from routing.deadlock.schedule_search import find_schedule
 from routing.deadlock.transition import prove_transition
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -44,10 +44,10 @@ def test_old_entries_towards_lids_that_are_gone_close_a_loop(ghosts_of_the_gone)
 
 def test_rounds_count_what_is_gone(ghosts_of_the_gone):
     sides = ghosts_of_the_gone
-    stages = stage(sides.fabric, sides.old, sides.new, lost=sides.lost)
-    assert len(stages) > 1
-    assert set(stages.round[np.isin(stages.lid, [5, 8])].tolist()) == {1}
-    *_, last = stages.states(sides.old.lft, sides.new.lft)
+    schedule = find_schedule(sides.fabric, sides.old, sides.new, lost=sides.lost)
+    assert len(schedule) > 1
+    assert set(schedule.round[np.isin(schedule.lid, [5, 8])].tolist()) == {1}
+    *_, last = schedule.states(sides.old.lft, sides.new.lft)
     assert np.array_equal(last, sides.new.lft)
 
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from examples import examples
 from hypothesis import assume, given
-from slow_mixed import MixedWalker, mixed_slowly, transitions
+from slow_mixed import MixedWalker, transition_slowly, transitions
 
 from routing.deadlock.mixed import MixedGraphs, Mixture
 from routing.tables import Routing
@@ -27,18 +27,18 @@ def test_dependencies_are_those_of_every_packet_walked(replies, scope, case):
     fabric, old, new = case
     graphs = MixedGraphs(Mixture.of(fabric, old, new))
     found = graphs.graph(replies=replies, switch_pairs=scope == "all")
-    assert named(fabric, found) == set(mixed_slowly(fabric, old, new, replies=replies, scope=scope).edges)
+    assert named(fabric, found) == set(transition_slowly(fabric, old, new, replies=replies, scope=scope).edges)
 
 
 @examples(60)
 @given(transitions(max_switches=6))
-def test_circles_are_those_of_the_mixed_entries(case):
+def test_loops_are_those_of_the_mixed_entries(case):
     fabric, old, new = case
     mixture = Mixture.of(fabric, old, new)
     walker = MixedWalker(fabric, old, new)
     circling = set(MixedGraphs(mixture).circling().tolist())
     followed = set(mixture.changed.tolist())
-    assert circling & followed == {lid for lid in followed if walker.circles(lid)}
+    assert circling & followed == {lid for lid in followed if walker.forwarding_loops(lid)}
 
 
 @examples(20)
@@ -62,7 +62,7 @@ def test_columns_are_admitted_as_long_as_there_is_no_cycle(replies, case):
 
     def free(after):
         tables = Routing(after, new.sl, new.sl2vl, 1, 1, new.provenance)
-        return nx.is_directed_acyclic_graph(mixed_slowly(fabric, old, tables, replies=replies, scope="endports"))
+        return nx.is_directed_acyclic_graph(transition_slowly(fabric, old, tables, replies=replies, scope="endports"))
 
     assume(graphs.fixed)
     lids = mixture.changed

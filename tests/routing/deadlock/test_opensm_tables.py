@@ -26,7 +26,7 @@ def test_minhop_leaves_a_loop_on_a_torus(tmp_path):
         assert turn.peer == following.switch
 
 
-def test_torus_2qos_is_proved_by_its_vls_that_change_on_the_way(tmp_path):
+def test_torus_2qos_is_proved_by_its_vls_that_change_on_the_path(tmp_path):
     """Its datelines are in the SL2VL tables.  With the same routes on one VL a ring of 5 is a loop of 5."""
     torus = generate("torus", ["5x3x3"], cas=1)
     write_net(torus, tmp_path / "net")

@@ -92,7 +92,7 @@ def test_ring_of_four_with_a_second_host():
 
 
 def ring_of_six():
-    """Three flows of three hops in a circle, and two from beside each one's receiver."""
+    """Three flows of three hops in a cycle, and two from beside each one's receiver."""
     for start in (0, 2, 4):
         end = (start + 3) % 6
         yield f"loop{start}", [f"host{start}", *(f"ring{(start + k) % 6}" for k in range(3)), f"to{end}"]
@@ -109,7 +109,7 @@ def test_ring_of_six_has_a_cycle_and_settles():
     assert {rate for name, rate in rates.items() if name.startswith("press")} == {Fraction(1, 3)}
 
 
-def test_lanes_of_a_cable_share_it():
+def test_vls_of_a_cable_share_it():
     """Two flows on two VLs of a cable get half each; each VL alone had room for one."""
     flows = Flows(("a", "b", "vl0", "vl1"), (Flow("f", (0, 2)), Flow("g", (1, 3))), (Fraction(1),) * 4, (0, 1, 2, 2))
     found = analyse_pauses(flows)
@@ -149,14 +149,14 @@ def test_what_cannot_be_is_refused():
 @st.composite
 def networks(draw):
     links = [f"l{k}" for k in range(draw(st.integers(2, 7)))]
-    paths = st.permutations(links).flatmap(lambda way: st.integers(1, len(way)).map(lambda n: way[:n]))
+    paths = st.permutations(links).flatmap(lambda path: st.integers(1, len(path)).map(lambda n: path[:n]))
     return {f"f{n}": draw(paths) for n in range(draw(st.integers(1, 5)))}
 
 
 @examples(150)
 @given(networks(), st.randoms(use_true_random=False))
 def test_random_flows(paths, rng):
-    """Rates fit at the end, flows never gain on their way, no order counts, and the cycle is one of networkx's."""
+    """Rates fit at the end, flows never gain in flight, no order counts, and the cycle is one of networkx's."""
     found = analyse_pauses(Flows.of(paths))
     flows = found.flows
     assert found.verdict == "free" or found.iterations[-1].fits <= (found.verdict == "settles")

@@ -45,8 +45,8 @@ def test_proven_tables_have_no_cycle_of_links(ring):
     assert found.verdict == "free"
 
 
-def test_two_lanes_share_a_cable():
-    """The same way from two CAs to two: on two VLs each flow has links of its own, and half the cable's rate."""
+def test_two_vls_share_a_cable():
+    """The same path from two CAs to two: on two VLs each flow has links of its own, and half the cable's rate."""
     fabric = generate("ring", ["5"], cas=2)
     lids = fabric.endport_lid
     routing = ENGINES["minhop"].route(fabric, EngineOptions(vls=1))
@@ -90,7 +90,7 @@ def test_demands_from_a_file(ring, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("ca0.0", "1 word ("),
         ("ca0.0 ca9.0", "no CA or router is called 'ca9.0'"),
@@ -103,11 +103,11 @@ def test_demands_from_a_file(ring, tmp_path):
         ("", "no flow"),
     ],
 )
-def test_wrong_lines_are_refused(ring, tmp_path, line, told):
+def test_wrong_lines_are_refused(ring, tmp_path, line, expected):
     (tmp_path / "flows.txt").write_text(f"# flows\n{line}\n")
     with pytest.raises(ParseError, match=r"flows\.txt") as error:
         read_demands(tmp_path / "flows.txt", ring[0])
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert error.value.line == (2 if line else None)
 
 

@@ -26,7 +26,7 @@ def routing(lft, sl, sl2vl, vls):
     return Routing(lft, np.asarray(sl, np.uint8), sl2vl, vls, vls, Provenance("test"))
 
 
-def test_ring_one_way_is_a_credit_loop_of_the_whole_ring():
+def test_ring_clockwise_is_a_credit_loop_of_the_whole_ring():
     fabric, lft = clockwise(6)
     proof = prove(fabric, routing(lft, np.zeros(lft.shape[1]), identity_sl2vl(1), 1))
     assert proof.complete
@@ -37,10 +37,10 @@ def test_ring_one_way_is_a_credit_loop_of_the_whole_ring():
     assert int(proof.hops[:, 1:].max()) == 5
 
 
-def test_two_layers_by_pair_do_not_cut_a_one_way_ring():
+def test_two_layers_by_pair_do_not_cut_a_clockwise_ring():
     fabric, lft = clockwise(6)
     target = np.maximum(fabric.lids.switch, 0)
-    sl = (target[None, :] < np.arange(6)[:, None]).astype(np.uint8)  # SL 1: the way crosses from the last to the first
+    sl = (target[None, :] < np.arange(6)[:, None]).astype(np.uint8)  # SL 1: the path crosses from the last to the first
     split = prove(fabric, routing(lft, sl, identity_sl2vl(2), 2))
     assert split.credit_loop is not None  # VL 1 alone still goes round: 5 -> 0 -> ... -> 4
 
@@ -57,12 +57,12 @@ def test_describe_names_switches_ports_and_lids():
 def test_loops_that_do_not_stand_against_the_tables_need_not_be_searched_for():
     fabric = generate("torus", ["5x5"], cas=1)
     tables = ENGINES["nue"].route(fabric, EngineOptions(vls=4))
-    told, short = prove(fabric, tables), prove(fabric, tables, explain=False)
-    assert told.strength == short.strength == "forward"
-    assert told.reversible_loop is not None
+    reported, short = prove(fabric, tables), prove(fabric, tables, explain=False)
+    assert reported.strength == short.strength == "forward"
+    assert reported.reversible_loop is not None
     assert short.reversible_loop is None
     assert short.certified
-    assert np.array_equal(told.certificate.order, short.certificate.order)
+    assert np.array_equal(reported.certificate.order, short.certificate.order)
 
 
 def test_a_loop_that_stands_against_the_tables_is_always_named():

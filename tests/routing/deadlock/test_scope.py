@@ -1,4 +1,4 @@
-"""Traffic between switches alone is told apart from what CAs and routers have a part in."""
+"""Traffic between switches alone is distinguished from what CAs and routers have a part in."""
 
 from dataclasses import replace
 
@@ -23,8 +23,8 @@ def minhop(fabric):
     return ENGINES["minhop"].route(fabric, EngineOptions(vls=1))
 
 
-def one_way_ring(switches, cas):
-    """All traffic goes the same way round; CAs are at the switches of these numbers."""
+def clockwise_ring(switches, cas):
+    """All traffic goes the same path round; CAs are at the switches of these numbers."""
     builder = FabricBuilder()
     rows = [builder.add_device(NodeKind.SWITCH, 1 + s, f"sw{s}", 3) for s in range(switches)]
     for s in rows:
@@ -34,8 +34,8 @@ def one_way_ring(switches, cas):
     fabric = builder.build()
     lft = np.full((switches, len(fabric.lids)), 255, np.uint8)
     lft[:, 1:] = 1
-    home = fabric.lids.switch[1:]
-    lft[home, np.arange(1, len(fabric.lids))] = fabric.lids.port[1:]
+    own_switch = fabric.lids.switch[1:]
+    lft[own_switch, np.arange(1, len(fabric.lids))] = fabric.lids.port[1:]
     return fabric, Routing(lft, np.zeros(lft.shape[1], np.uint8), identity_sl2vl(1), 1, 1, Provenance("test"))
 
 
@@ -57,7 +57,7 @@ def test_shortest_paths_of_a_fat_tree_have_no_loop_but_between_switches(size):
 
 
 def test_a_ring_of_switches_has_a_loop_of_theirs_only():
-    proof = prove(*one_way_ring(5, cas=()))
+    proof = prove(*clockwise_ring(5, cas=()))
     assert proof.certified
     assert (proof.strength, proof.scope, len(proof.switch_loop)) == ("reversible", "endports", 5)
     head = proof.switch_loop.describe()[0]
@@ -66,7 +66,7 @@ def test_a_ring_of_switches_has_a_loop_of_theirs_only():
 
 def test_a_second_ca_closes_the_ring():
     """What goes to or comes from one CA has its turns everywhere but at its own switch."""
-    one, two = prove(*one_way_ring(4, cas=(0,))), prove(*one_way_ring(4, cas=(0, 2)))
+    one, two = prove(*clockwise_ring(4, cas=(0,))), prove(*clockwise_ring(4, cas=(0, 2)))
     assert (one.certified, one.scope, len(one.switch_loop)) == (True, "endports", 4)
     assert (two.certified, two.scope, two.switch_loop) == (False, None, None)
     assert len(two.credit_loop) == 4
@@ -75,7 +75,7 @@ def test_a_second_ca_closes_the_ring():
 
 def test_strength_goes_before_scope():
     """Requests of all climb here, but with the replies of switches to switches there is a loop."""
-    fabric, routing = one_way_ring(5, cas=())
+    fabric, routing = clockwise_ring(5, cas=())
     sl = np.random.default_rng(58).integers(0, 4, routing.lft.shape).astype(np.uint8)
     routing = replace(routing, sl=sl, sl2vl=identity_sl2vl(4), vls=4)
     slow = prove_slowly(fabric, routing)

@@ -8,7 +8,7 @@ import pytest
 from examples import examples
 from ghosts import NEW_ORDER, OLD_ORDER, ring, up_down
 from hypothesis import assume, given
-from slow_mixed import mixed_slowly, transitions
+from slow_mixed import transition_slowly, transitions
 
 from routing.cdg.graph import DependencyGraph
 from routing.cdg.trace import dependency_graph
@@ -45,8 +45,8 @@ def test_ghost_case_has_six_dependencies_each_and_two_loops_together():
 
     def edges(routing):
         graph = dependency_graph(fabric, routing, switch_pairs=False).to_networkx()
-        way = [f"{names[a]}{names[b]}" for a, b in zip(fabric.channels.src, fabric.channels.dst, strict=True)]
-        return {(way[a], way[b]) for (a, _), (b, _) in graph.edges}
+        path = [f"{names[a]}{names[b]}" for a, b in zip(fabric.channels.src, fabric.channels.dst, strict=True)]
+        return {(path[a], path[b]) for (a, _), (b, _) in graph.edges}
 
     assert len(edges(old)) == len(edges(new)) == 6
     cycles = nx.simple_cycles(nx.DiGraph(edges(old) | edges(new)))
@@ -73,14 +73,14 @@ def test_double_scheme_of_the_ghost_case_is_safe_in_each_step(ghosts):
 def test_verdict_agrees_with_walking_every_packet(case):
     fabric, old, new = case
     found = prove_transition(fabric, old, new, rounds=30)
-    slow = mixed_slowly(fabric, old, new, replies=False, scope="endports")
+    slow = transition_slowly(fabric, old, new, replies=False, scope="endports")
     free = nx.is_directed_acyclic_graph(slow)
     assert (found.verdict == "any-order") == free == (found.loop is None)
     if found.verdict == "ordered":
         before = old.lft
         for after in found.plan.states(old.lft, new.lft):
             tables = [Routing(lft, r.sl, r.sl2vl, 1, 1, r.provenance) for lft, r in ((before, old), (after, new))]
-            assert nx.is_directed_acyclic_graph(mixed_slowly(fabric, *tables, replies=False, scope="endports"))
+            assert nx.is_directed_acyclic_graph(transition_slowly(fabric, *tables, replies=False, scope="endports"))
             before = after
         assert np.array_equal(before, new.lft)
     if found.loop is not None:
@@ -100,18 +100,20 @@ def ranks(switches, edges, root):
 
 @cache
 def legal_turns(edges, order):
-    """Turns of all shortest ways that go up, then down, between any two switches."""
-    place, ways = {switch: k for k, switch in enumerate(order)}, nx.DiGraph()
+    """Turns of all shortest paths that go up, then down, between any two switches."""
+    position, paths = {switch: k for k, switch in enumerate(order)}, nx.DiGraph()
     for a, b in [*edges, *((b, a) for a, b in edges)]:
-        down = place[b] > place[a]
-        ways.add_edges_from([((a, False), (b, down)), ((a, True), (b, True))][: 1 + down])
+        down = position[b] > position[a]
+        paths.add_edges_from([((a, False), (b, down)), ((a, True), (b, True))][: 1 + down])
     turns = set()
     for start, end in permutations(order, 2):
-        far = nx.single_source_shortest_path_length(ways, (start, False))
-        ends = [way for way in ((end, False), (end, True)) if way in far]  # none: there was a way over the root only
-        least = min((far[way] for way in ends), default=0)
-        for way in (way for way in ends if far[way] == least):
-            for path in nx.all_shortest_paths(ways, (start, False), way):
+        far = nx.single_source_shortest_path_length(paths, (start, False))
+        ends = [
+            route for route in ((end, False), (end, True)) if route in far
+        ]  # none: there was a path over the root only
+        least = min((far[route] for route in ends), default=0)
+        for route in (route for route in ends if far[route] == least):
+            for path in nx.all_shortest_paths(paths, (start, False), route):
                 hops = [(a, b) for (a, _), (b, _) in pairwise(path)]
                 turns.update(pairwise(hops))
     return frozenset(turns)
@@ -147,7 +149,7 @@ def test_smallest_fabrics_whose_new_root_makes_ghosts(switches, cases, loops):
     assert (seen, bad) == (cases, loops)
 
 
-def test_senders_that_keep_their_old_service_level_count_on_the_new_routes():
+def test_senders_that_keep_their_old_sl_count_on_the_new_routes():
     """Two rings of turns, one on each VL: safe apart, not with the SLs of the other."""
     fabric = ring(0)
     old, new = (up_down(fabric, rank) for rank in (OLD_ORDER, NEW_ORDER))
@@ -158,8 +160,8 @@ def test_senders_that_keep_their_old_service_level_count_on_the_new_routes():
     apart = np.isin(owner, [2, 3]).astype(np.uint8)
     mixed = replace(new, lft=lft)
     assert not prove(fabric, mixed).certified
-    lanes = {"sl2vl": identity_sl2vl(2), "vls": 2}
-    before, after = replace(old, **lanes), replace(mixed, sl=apart, **lanes)
+    vls = {"sl2vl": identity_sl2vl(2), "vls": 2}
+    before, after = replace(old, **vls), replace(mixed, sl=apart, **vls)
     assert prove(fabric, before).certified
     assert prove(fabric, after).certified
     found = prove_transition(fabric, before, after)
@@ -168,17 +170,17 @@ def test_senders_that_keep_their_old_service_level_count_on_the_new_routes():
     assert found.plan is None
     assert found.drain.shifted
     assert all(step.safe for step in found.drain.steps)
-    lanes_of_the_second = {int(found.drain.steps[0].tables.sl2vl[sl]) for sl in found.drain.shifted.values()}
-    assert min(lanes_of_the_second) == found.drain.above == 2
+    vls_of_the_second = {int(found.drain.steps[0].tables.sl2vl[sl]) for sl in found.drain.shifted.values()}
+    assert min(vls_of_the_second) == found.drain.above == 2
 
 
 @examples(25)
 @given(transitions(max_switches=5, max_cas=1, wrong=False))
-def test_steps_of_the_double_scheme_agree_with_walking_what_is_under_way(case):
+def test_steps_of_the_double_scheme_agree_with_walking_what_is_in_flight(case):
     fabric, old, new = case
     plan = double_scheme(fabric, old, new, max_vls=15)
     assume(plan is not None)
-    here, gone = fabric.lids.switch >= 0, Mixture.of(fabric, old, new).stray
+    here, gone = fabric.lids.switch >= 0, Mixture.of(fabric, old, new).misdirected
     assert np.array_equal(np.flatnonzero(plan.first | plan.second), np.union1d(np.flatnonzero(here), gone))
     assert not (plan.first & plan.second).any()
     assert plan.first[gone].all()
@@ -189,16 +191,16 @@ def test_steps_of_the_double_scheme_agree_with_walking_what_is_under_way(case):
         assert not (changed & ~step.drained).any()
     for step in plan.steps:
         assert not (np.any([flow.lids for flow in step.flows], axis=0) & step.drained).any()
-        under_way = nx.DiGraph()
+        in_flight = nx.DiGraph()
         assert not step.inject[gone].any()
         for flow in step.flows:
             tables = flow.masked()
-            under_way.add_edges_from(mixed_slowly(fabric, tables, tables, replies=False, scope="endports").edges)
-        assert step.safe == nx.is_directed_acyclic_graph(under_way)
+            in_flight.add_edges_from(transition_slowly(fabric, tables, tables, replies=False, scope="endports").edges)
+        assert step.safe == nx.is_directed_acyclic_graph(in_flight)
         assert step.safe == (not step.cycle)
 
 
-def test_a_double_scheme_that_nobody_wants_is_not_looked_for(ghosts):
+def test_a_double_scheme_that_no_packet_wants_is_not_looked_for(ghosts):
     found = prove_transition(*ghosts, rounds=0, drain=False)
     assert found.verdict == "unsafe" and found.drain is None
     assert "no Double Scheme was looked for" in found.reason

@@ -56,7 +56,7 @@ def turns(paths):
 RING = [("c4", "c5"), ("c5", "c6"), ("c6", "c7"), ("c7", "c4")]
 
 
-def test_13_3_a_cycle_with_a_way_out():
+def test_13_3_a_cycle_with_a_remedy():
     found = Named([*RING, ("c6", "c14"), ("c14", "c3"), ("c3", "c0")])
     assert found.components == [{"c4", "c5", "c6", "c7"}]
     assert found.reach("c14") == {"c3", "c0"}
@@ -69,7 +69,7 @@ def test_13_3_a_cycle_with_a_way_out():
     assert not found.graph.stuck.any()
 
 
-def test_13_3_without_the_way_out():
+def test_13_3_without_the_remedy():
     found = Named([*RING, ("c14", "c3"), ("c3", "c0")])
     assert found.knots == [{"c4", "c5", "c6", "c7"}]
     assert found.graph.verdict == "deadlocked"
@@ -78,7 +78,9 @@ def test_13_3_without_the_way_out():
 
 @pytest.mark.parametrize(("signs", "channels", "edges"), [((1,), 16, 24), ((1, -1), 32, 80)])
 def test_13_3_dependencies_of_the_2x4_torus(signs, channels, edges):
-    """Minimal adaptive: on along x (three hops one way, two hops both ways), between x and y, never twice along y."""
+    """Minimal adaptive: on along x (three hops one path, two hops both directions), between x and y, never twice along
+    y.
+    """
     found = set()
     for x, y, sign in product(range(4), range(2), signs):
         along_x, along_y = (x, y, "x", sign), (x, y, "y", sign)
@@ -99,19 +101,19 @@ def test_13_5_message_queues():
     assert found.graph.verdict == "deadlocked"
 
 
-def ring_of_four(lane):
-    """Paths between all pairs of a one-way ring of four; the lane at a switch hangs on where it is and goes to."""
+def ring_of_four(vl):
+    """Paths between all pairs of a directed ring of four; the VL at a switch depends on where it is and goes to."""
     paths = {}
     for start, end in permutations(range(4), 2):
-        way = [(start + k) % 4 for k in range((end - start) % 4)]
-        paths[start, end] = [f"{lane(at, end)}{at}" for at in way]
+        path = [(start + k) % 4 for k in range((end - start) % 4)]
+        paths[start, end] = [f"{vl(at, end)}{at}" for at in path]
     return paths
 
 
 HIGH_LOW = ring_of_four(lambda at, end: "H" if at < end else "L")
 
 
-def test_13_9_one_lane_and_two():
+def test_13_9_one_vl_and_two():
     one = Named(turns(ring_of_four(lambda at, end: "c").values()))
     assert one.size == (4, 4)
     assert one.graph.verdict == "deadlocked"
@@ -127,7 +129,7 @@ def interfaces(requests, replies, nodes=range(4)):
     return into | {(f"R{start}", path[0]) for (start, _), path in replies.items() if start in nodes}
 
 
-def test_13_6_requests_and_replies_on_the_same_lanes():
+def test_13_6_requests_and_replies_on_the_same_vls():
     exchange = {("H2", "R3"), ("R3", "L3")}
     assert interfaces(HIGH_LOW, HIGH_LOW, [3]) == exchange
     one = Named(turns(HIGH_LOW.values()) | exchange)
@@ -151,17 +153,17 @@ def mesh_paths(orders):
     moves = {"E": (1, 0), "W": (-1, 0), "N": (0, 1), "S": (0, -1)}
     for (x, y), (to_x, to_y) in permutations(product(range(3), repeat=2), 2):
         bag = ("E" if to_x > x else "W") * abs(to_x - x) + ("N" if to_y > y else "S") * abs(to_y - y)
-        for way in {way for way in permutations(bag) if orders(way)}:
+        for route in {route for route in permutations(bag) if orders(route)}:
             at, path = (x, y), []
-            for move in way:
+            for move in route:
                 then = (at[0] + moves[move][0], at[1] + moves[move][1])
                 path.append((at, then))
                 at = then
             yield path
 
 
-def is_sorted(way, first):
-    return list(way) == sorted(way, key=lambda move: move not in first)
+def is_sorted(path, first):
+    return list(path) == sorted(path, key=lambda move: move not in first)
 
 
 @pytest.mark.parametrize(
@@ -197,13 +199,13 @@ def test_13_7_dependencies_of_old_and_new_routes():
     assert (len(old), len(new)) == (6, 6)
     assert Named(old).graph.verdict == Named(new).graph.verdict == "acyclic"
     both = Named(old | new)
-    circles = [{(1, 2), (2, 4), (4, 3), (3, 1)}, {(2, 1), (1, 3), (3, 4), (4, 2)}]
+    loops = [{(1, 2), (2, 4), (4, 3), (3, 1)}, {(2, 1), (1, 3), (3, 4), (4, 2)}]
     assert both.edges == 8
-    assert sorted(both.components, key=sorted) == sorted(circles, key=sorted)
+    assert sorted(both.components, key=sorted) == sorted(loops, key=sorted)
 
 
 def queues(bubble):
-    """Queues 1 to 4 in a circle, and Queue 5 that wants into Queue 4: who waits for a queue with a bubble can move."""
+    """Queues 1 to 4 in a cycle, and Queue 5 that wants into Queue 4: who waits for a queue with a bubble can move."""
     waits = [("Q1", "Q4"), ("Q4", "Q3"), ("Q3", "Q2"), ("Q2", "Q1"), ("Q5", "Q4")]
     return Named(waits, movable=[a for a, b in waits if b == bubble])
 
@@ -226,7 +228,7 @@ def test_a_ring_of_five_two_hops_on():
 
 
 def test_dependencies_of_tables():
-    """The ring of five again, as minhop routes it: both ways round are knots."""
+    """The ring of five again, as minhop routes it: both directions are knots."""
     fabric = generate("ring", ["5"])
     graph = dependency_graph(fabric, ENGINES["minhop"].route(fabric, EngineOptions(vls=1)), switch_pairs=False)
     found = WaitFor.of_dependencies(graph)

@@ -41,16 +41,16 @@ def test_same_tables_at_any_number_of_threads_and_again(engine, options, same_ta
 
 
 def test_same_tables_whatever_python_hashes_by():
-    said = set()
+    output = set()
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
         run = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", PROGRAM],
             env=environment, capture_output=True, text=True, check=True,
         )  # fmt: skip
-        said.add(run.stdout)
-    assert len(said) == 1
-    assert len(said.pop().splitlines()) == 2 * len(ENGINES)
+        output.add(run.stdout)
+    assert len(output) == 1
+    assert len(output.pop().splitlines()) == 2 * len(ENGINES)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -49,7 +49,7 @@ def test_random_and_broken_fabrics_are_certified(fabric, engine, vls, objective)
 @given(
     fabrics(connected=False, min_switches=0, max_switches=14, max_cas=3), st.sampled_from(["sssp", "dfsssp", "lash"])
 )
-def test_ways_are_shortest(fabric, engine):
+def test_paths_are_shortest(fabric, engine):
     routing = ENGINES[engine].route(fabric, EngineOptions(vls="min", effort=0.1))
     hops, lids = prove(fabric, routing).hops, fabric.lids
     distance = np.array(fabric.graph.distances(mode="out")).reshape(fabric.switches, fabric.switches)
@@ -60,7 +60,7 @@ def test_ways_are_shortest(fabric, engine):
 
 @examples(30)
 @given(fabrics(connected=False, min_switches=0, max_switches=12, max_cas=2))
-def test_lash_has_one_sl_both_ways_between_two_switches(fabric):
+def test_lash_has_one_sl_both_directions_between_two_switches(fabric):
     routing = ENGINES["lash"].route(fabric, EngineOptions(effort=0.1))
     own = np.flatnonzero(fabric.lids.switch >= 0)
     at = fabric.lids.switch[own]
@@ -176,7 +176,7 @@ def test_a_torus_with_a_missing_switch_keeps_its_directions(engine, options):
     assert routing.provenance.options["ways"] == "directed"
 
 
-def test_the_published_rule_takes_longer_ways_where_channels_are_full():
+def test_the_published_rule_takes_longer_paths_where_channels_are_full():
     fabric = generate("dragonfly", ["4", "2", "2"], cas=2)
     short, published = (ENGINES["sssp"].route(fabric, EngineOptions(minimal=minimal)) for minimal in (True, False))
     hops = [prove(fabric, routing).hops.astype(int) for routing in (short, published)]
@@ -196,7 +196,7 @@ def test_the_published_rule_knows_no_passes():
 
 
 @named
-def test_lanes_begin_where_they_are_told(engine, options):
+def test_vls_begin_where_they_are_given(engine, options):
     fabric = random_fabric(7, switches=20, degree=4, cas=2)
     routing = ENGINES[engine].route(fabric, EngineOptions(first_vl=3, port_vls=8, **options))
     assert set(np.unique(routing.sl[:, fabric.endport_lid])) <= set(range(3, 8))

@@ -78,17 +78,17 @@ def test_the_same_bytes_at_any_thread_count(same_tables, objective, vls):
     assert same_tables(one, many)
 
 
-def test_lids_of_a_port_take_different_ways():
+def test_lids_of_a_port_take_different_paths():
     fabric = random_fabric(8, switches=20, degree=5, cas=1, lmc=2)
     routing = ENGINES["nue"].route(fabric, EngineOptions(vls=4))
     base = int(fabric.endport_lid[0])
-    home = int(fabric.endport_switch[0])
-    ways = routing.lft[:, base : base + 4]
-    away = np.arange(fabric.switches) != home
-    assert np.mean([len(set(row)) for row in ways[away].tolist()]) > 1.5
+    own_switch = int(fabric.endport_switch[0])
+    paths = routing.lft[:, base : base + 4]
+    away = np.arange(fabric.switches) != own_switch
+    assert np.mean([len(set(row)) for row in paths[away].tolist()]) > 1.5
 
 
-def test_switches_share_the_way_and_vl_of_a_ca_behind_them():
+def test_switches_share_the_path_and_vl_of_a_ca_behind_them():
     fabric = random_fabric(8, switches=20, degree=5, cas=1)
     routing = ENGINES["nue"].route(fabric, EngineOptions(vls=4))
     for switch, lid in enumerate(fabric.switch_lid.tolist()):

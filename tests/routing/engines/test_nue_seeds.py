@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, pull_links, random_fabric
 
-from routing._kernels.order import grow_order
+from routing._kernels.order import build_order
 from routing.engines.destinations import Destinations
 from routing.engines.nue import tree_tops
 from routing.engines.nue_seeds import by_order, by_region
@@ -13,7 +13,7 @@ from routing.topologies import generate
 
 
 def roots_of(fabric, parent):
-    """Where each switch ends up by the tree; an endless way is an error."""
+    """Where each switch ends up by the tree; an endless path is an error."""
     ends = []
     for start in range(fabric.switches):
         at, seen = start, set()
@@ -35,7 +35,7 @@ def test_escape_trees_span_each_connected_part(fabric, layers, kind):
         seeds = by_region(fabric, destinations, layer, layers, 1)
     else:
         keys = np.random.default_rng(1).random((layers, fabric.switches))
-        seeds = by_order(fabric, np.stack([grow_order(fabric.channels, key, pull=1.0) for key in keys]))
+        seeds = by_order(fabric, np.stack([build_order(fabric.channels, key, pull=1.0) for key in keys]))
     assert seeds.parent.shape == (layers, fabric.switches)
     assert seeds.rank.shape == (layers, len(fabric.channels))
     for parent in seeds.parent:
@@ -59,9 +59,9 @@ def test_channels_that_lead_nearer_to_the_layer_rank_later():
         assert mean[root] == pytest.approx(mean.min())
 
 
-def test_channels_up_come_before_channels_down_and_each_kind_climbs():
+def test_channels_up_come_before_channels_down_and_each_kind_is_increasing():
     fabric = random_fabric(3, switches=20, degree=5, cas=1)
-    position = grow_order(fabric.channels, np.random.default_rng(1).random(20), pull=1.0)[np.newaxis]
+    position = build_order(fabric.channels, np.random.default_rng(1).random(20), pull=1.0)[np.newaxis]
     rank = by_order(fabric, position).rank[0]
     src, dst = position[0][fabric.channels.src], position[0][fabric.channels.dst]
     up = dst < src

@@ -76,7 +76,7 @@ def test_the_most_vls_are_those_of_the_tables():
 
 
 @pytest.mark.parametrize(("vls", "port_vls", "used"), [("min", 8, 1), ("auto", 8, 8), ("auto", 2, 2), (5, 8, 5)])
-def test_updn_uses_as_many_vls_as_it_is_told(vls, port_vls, used):
+def test_updn_uses_as_many_vls_as_it_is_given(vls, port_vls, used):
     routing = ENGINES["updn"].route(
         random_fabric(2, switches=16), EngineOptions(vls=vls, port_vls=port_vls, effort=0.1)
     )

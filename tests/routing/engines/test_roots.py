@@ -55,13 +55,13 @@ def test_roots_of_the_file_come_after_those_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "output"),
     [("nobody", "no switch is named 'nobody'"), ("0xzz", "'0xzz'"), ("", "''"), ("0xfe", "'0xfe'")],
 )
-def test_an_unknown_root_is_one_line(name, said):
+def test_an_unknown_root_is_one_line(name, output):
     with pytest.raises(OptionError) as caught:
         firsts(roots=(name,))
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert output in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "# none yet\n"])
@@ -89,7 +89,7 @@ def test_a_ca_is_no_root(tmp_path):
 
 
 @pytest.mark.parametrize("line", ["spine-1", "0x12g4", "xyz 0x1", "0x11111111111111111"])
-def test_a_bad_line_in_a_file_is_told_with_its_number(tmp_path, line):
+def test_a_bad_line_in_a_file_is_reported_with_its_number(tmp_path, line):
     path = written(tmp_path, f"{GUIDS[2]:#x}\n{line}\n{GUIDS[3]:#x}\n")
     with pytest.raises(ParseError, match=r"roots.txt:2: ") as caught:
         firsts(root_guid_file=path)
@@ -153,8 +153,8 @@ def test_updn_with_any_roots_is_certified(fabric, vls, data):
     assert proof.certified and proof.strength == "reversible"
 
 
-def test_roots_of_a_tree_reach_each_other_and_leaves_keep_their_ways():
-    """All tops named: leaf to leaf stays shortest, and top to top has a way at all."""
+def test_roots_of_a_tree_reach_each_other_and_leaves_keep_their_paths():
+    """All tops named: leaf to leaf stays shortest, and top to top has a path at all."""
     tops = top_switches(TREE)
     assert len(tops) == 9
     options = EngineOptions(vls=1, roots=tuple(TREE.switch_name[top] for top in tops))

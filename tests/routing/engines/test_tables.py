@@ -33,20 +33,20 @@ def distances(fabric):
 def only_known_parts(fabric, routing):
     """Entries are 255 exactly where the LID is nobody's, or in another part."""
     part = fabric.component
-    home = np.where(fabric.lids.switch >= 0, np.append(part, -1)[fabric.lids.switch], -1)
-    return np.array_equal(routing.lft != 255, part[:, None] == home[None, :])
+    own_switch = np.where(fabric.lids.switch >= 0, np.append(part, -1)[fabric.lids.switch], -1)
+    return np.array_equal(routing.lft != 255, part[:, None] == own_switch[None, :])
 
 
 @examples(60, suppress_health_check=[HealthCheck.too_slow])
 @given(fabrics(max_switches=16, connected=False, max_lmc=3), OBJECTIVES, st.integers(0, 99))
-def test_every_way_of_minhop_is_a_shortest(fabric, objective, seed):
+def test_every_path_of_minhop_is_a_shortest(fabric, objective, seed):
     engine = ENGINES["minhop"]
     routing = engine.route(fabric, EngineOptions(objective=objective, seed=seed, passes=2))
     proof = verify(fabric, routing, engine).proof
     hops = distances(fabric)
-    for lid, home in enumerate(fabric.lids.switch.tolist()):
-        for switch in range(fabric.switches if home >= 0 else 0):
-            assert proof.hops[switch, lid] == hops[switch].get(home, 255)
+    for lid, own_switch in enumerate(fabric.lids.switch.tolist()):
+        for switch in range(fabric.switches if own_switch >= 0 else 0):
+            assert proof.hops[switch, lid] == hops[switch].get(own_switch, 255)
     assert only_known_parts(fabric, routing)
 
 
@@ -110,11 +110,13 @@ def test_paths_of_a_port_leave_by_as_many_switches_as_there_are():
     fabric = generate("kary-ntree", ["4", "2"], lmc=2)
     routing = ENGINES["minhop"].route(fabric, EngineOptions())
     hops, seen = distances(fabric), 0
-    for endport, home in enumerate(fabric.endport_switch.tolist()):
+    for endport, own_switch in enumerate(fabric.endport_switch.tolist()):
         lids = int(fabric.endport_lid[endport]) + np.arange(4)
         for switch in np.flatnonzero(fabric.terminals_at).tolist():
-            nearer = {v for v in set(_neighbours(fabric, switch)) if hops[v].get(home, 99) < hops[switch][home]}
-            if switch != home:
+            nearer = {
+                v for v in set(_neighbours(fabric, switch)) if hops[v].get(own_switch, 99) < hops[switch][own_switch]
+            }
+            if switch != own_switch:
                 assert Counter(next_switches(fabric, routing, switch, lids)) == dict.fromkeys(nearer, 1)
                 seen += 1
     assert seen == 16 * 3
@@ -130,23 +132,23 @@ def test_paths_of_a_port_are_spread_evenly_over_next_switches(seed, lmc, passes)
     fabric = random_fabric(seed, switches=10, degree=5, cas=1, parallel=2, lmc=lmc)
     routing = ENGINES["minhop"].route(fabric, EngineOptions(passes=passes))
     hops = distances(fabric)
-    for endport, home in enumerate(fabric.endport_switch.tolist()):
+    for endport, own_switch in enumerate(fabric.endport_switch.tolist()):
         lids = int(fabric.endport_lid[endport]) + np.arange(1 << lmc)
-        for switch in set(range(fabric.switches)) - {home}:
-            nearer = {v for v in _neighbours(fabric, switch) if hops[v][home] < hops[switch][home]}
+        for switch in set(range(fabric.switches)) - {own_switch}:
+            nearer = {v for v in _neighbours(fabric, switch) if hops[v][own_switch] < hops[switch][own_switch]}
             taken = Counter(next_switches(fabric, routing, switch, lids))
             counts = [taken[v] for v in nearer]
             assert max(counts) - min(counts) <= 1
 
 
 def test_updn_spreads_the_paths_of_a_port_too():
-    """As far as ways that turn in time allow: three of the four spines at least."""
+    """As far as paths that turn in time allow: three of the four spines at least."""
     fabric = generate("kary-ntree", ["4", "2"], lmc=2)
     routing = ENGINES["updn"].route(fabric, EngineOptions())
     counts = Counter()
-    for endport, home in enumerate(fabric.endport_switch.tolist()):
+    for endport, own_switch in enumerate(fabric.endport_switch.tolist()):
         lids = int(fabric.endport_lid[endport]) + np.arange(4)
-        for leaf in set(np.flatnonzero(fabric.terminals_at).tolist()) - {home}:
+        for leaf in set(np.flatnonzero(fabric.terminals_at).tolist()) - {own_switch}:
             counts[len(set(next_switches(fabric, routing, leaf, lids)))] += 1
     assert counts[4] >= 44 and counts[3] == 48 - counts[4]
 
@@ -177,8 +179,8 @@ def test_a_link_carries_in_proportion_to_its_rate(engine, links):
     assert (loads == 100 * fabric.channels.capacity / (fabric.channels.capacity.sum() / 2)).all()
 
 
-def test_a_fast_way_round_is_worth_more_than_a_slow_one():
-    """Two ways of equal length through a fast and a slow spine, 9 to 1 in rate."""
+def test_a_fast_path_round_is_worth_more_than_a_slow_one():
+    """Two paths of equal length through a fast and a slow spine, 9 to 1 in rate."""
     sketch = Sketch("spines")
     leaves = [sketch.add(NodeKind.SWITCH) for _ in range(4)]
     for width in (1, 9):
@@ -206,10 +208,10 @@ def test_provenance_says_all_that_makes_the_tables_again(engine, same_tables):
     fabric = random_fabric(4, switches=10)
     options = EngineOptions(vls=3, objective=Objective.BISECTION, passes=2, effort=0.5, seed=5, threads=1)
     routing = ENGINES[engine].route(fabric, options)
-    told = routing.provenance
-    assert told.engine == engine and told.fabric_digest == fabric.digest and set(told.versions) == {"ibnue"}
-    assert all(seconds >= 0.0 for seconds in told.seconds.values()) and told.seconds
-    assert json.loads(json.dumps([told.options, told.versions, told.seconds]))[0] == told.options
-    known = {name: told.options[name] for name in ("vls", "passes", "effort", "seed", "partition")}
-    again = EngineOptions(objective=Objective(told.options["objective"]), **known)
+    reported = routing.provenance
+    assert reported.engine == engine and reported.fabric_digest == fabric.digest and set(reported.versions) == {"ibnue"}
+    assert all(seconds >= 0.0 for seconds in reported.seconds.values()) and reported.seconds
+    assert json.loads(json.dumps([reported.options, reported.versions, reported.seconds]))[0] == reported.options
+    known = {name: reported.options[name] for name in ("vls", "passes", "effort", "seed", "partition")}
+    again = EngineOptions(objective=Objective(reported.options["objective"]), **known)
     assert same_tables(ENGINES[engine].route(fabric, again), routing)

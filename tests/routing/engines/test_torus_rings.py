@@ -3,7 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from routing._kernels.mirror import LinkBundles
+from routing._kernels.symmetric_paths import LinkBundles
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -20,21 +20,21 @@ def rings_of(name, *arguments, **options):
     return fabric, maker.rings, maker
 
 
-def channels_between(fabric, trunks, hop, start, goal):
-    """One channel of each trunk on the way."""
+def channels_between(fabric, bundles, hop, start, goal):
+    """One channel of each bundle of parallel links on the path."""
     found, at = [], start
     while at != goal:
-        trunk = int(trunks.first[at]) + int(hop[goal, at])
-        found.append(int(np.flatnonzero(trunks.of == trunk)[0]))
-        at = int(trunks.dst[trunk])
+        bundle = int(bundles.first[at]) + int(hop[goal, at])
+        found.append(int(np.flatnonzero(bundles.of == bundle)[0]))
+        at = int(bundles.dst[bundle])
     return found
 
 
 @pytest.mark.parametrize("size", ["6x5", "6x8", "10x3", "5x5", "7x4", "9x2", "5x6x3"])
-def test_every_pair_has_a_layer_both_ways_and_every_layer_an_order(size):
+def test_every_pair_has_a_layer_both_directions_and_every_layer_an_order(size):
     fabric, rings, maker = rings_of("torus", size, cas=1)
-    trunks = LinkBundles.between_switches(fabric.channels, maker.inverse_capacity)
-    hop, (avoid, order) = rings.hops(fabric, trunks), rings.cuts(fabric)
+    bundles = LinkBundles.between_switches(fabric.channels, maker.inverse_capacity)
+    hop, (avoid, order) = rings.hops(fabric, bundles), rings.cuts(fabric)
     number = {
         turn: i
         for i, turn in enumerate(zip(*(part.tolist() for part in fabric.channels.edges.channels()), strict=True))
@@ -43,14 +43,14 @@ def test_every_pair_has_a_layer_both_ways_and_every_layer_an_order(size):
     every = (1 << rings.layers) - 1
     for a in range(fabric.switches):
         for b in range(a):
-            out, back = channels_between(fabric, trunks, hop, a, b), channels_between(fabric, trunks, hop, b, a)
+            out, back = channels_between(fabric, bundles, hop, a, b), channels_between(fabric, bundles, hop, b, a)
             assert len(out) == len(back) == distance[a, b]
-            used = [number[turn] for way in (out, back) for turn in pairwise(way)]
+            used = [number[turn] for direction in (out, back) for turn in pairwise(direction)]
             barred = np.bitwise_or.reduce(avoid[used], initial=0)
             assert barred != every
             for layer in range(rings.layers):
-                for way in (out, back) if not barred >> layer & 1 else ():
-                    assert (np.diff(order[layer, way]) > 0).all()
+                for direction in (out, back) if not barred >> layer & 1 else ():
+                    assert (np.diff(order[layer, direction]) > 0).all()
 
 
 def test_rings_are_found_where_there_are_some():
@@ -69,14 +69,14 @@ def test_a_missing_link_leaves_the_rings_in_place():
     assert sorted(rings.length.tolist()) == [0, 5, 6]
 
 
-@pytest.mark.parametrize(("size", "lanes", "least"), [("10x10", 4, 0.95), ("8x8x8", 8, 0.89), ("9x9", 4, 0.99)])
-def test_lash_holds_a_torus_in_two_lanes_a_dimension(size, lanes, least):
+@pytest.mark.parametrize(("size", "vls", "least"), [("10x10", 4, 0.95), ("8x8x8", 8, 0.89), ("9x9", 4, 0.99)])
+def test_lash_holds_a_torus_in_two_vls_a_dimension(size, vls, least):
     fabric = generate("torus", [size], cas=2)
-    routing = ENGINES["lash"].route(fabric, EngineOptions(vls=lanes, effort=0.1))
+    routing = ENGINES["lash"].route(fabric, EngineOptions(vls=vls, effort=0.1))
     proof = prove(fabric, routing)
     assert proof.certified
     assert proof.strength == "reversible"
-    assert routing.vls <= lanes
+    assert routing.vls <= vls
     quality = measure(fabric, routing, bisections=1, shifts=1, permutations=1)
     assert quality.all_to_all >= least * quality.bound
 

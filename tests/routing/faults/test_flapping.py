@@ -21,7 +21,7 @@ def test_one_moment_is_one_state():
     assert list(both.states()) == [(1.0, (a, b))]
 
 
-def test_random_flapping_heals_at_the_end():
+def test_random_flapping_is_restored_at_the_end():
     flaps = flapping(LINKS, seed=4, seconds=60.0, up=5.0, down=2.0)
     assert flaps == flapping(LINKS, seed=4, seconds=60.0, up=5.0, down=2.0)
     states = list(flaps.states())

@@ -1,4 +1,4 @@
-"""What is left of a fabric after faults, held against networkx and against the fabric built anew."""
+"""What is left of a fabric after faults, compared with networkx and against the fabric built again."""
 
 import networkx
 import numpy as np
@@ -31,7 +31,7 @@ def cables(fabric):
 
 
 def left_over(before, faults):
-    """The cables and devices that faults leave, the slow and obvious way."""
+    """The cables and devices that faults leave, slowly and obviously."""
     old = cables(before)
     plug = {end: number for number, cable in enumerate(old) for end in cable}  # port: cable
     rate, gone, pulled = dict(enumerate(old.values())), set(), set()
@@ -127,7 +127,7 @@ def test_every_one_in_order():
         assert apply_faults(fabric, [fault]).links < fabric.links
 
 
-def test_equal_names_are_told_apart_by_guid():
+def test_equal_names_are_distinguished_by_guid():
     builder = FabricBuilder()
     one, two = (builder.add_device(NodeKind.SWITCH, guid, "leaf", 4) for guid in (0x10, 0x20))
     builder.connect(one, 1, two, 2)

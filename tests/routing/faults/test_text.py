@@ -51,7 +51,7 @@ def test_a_fault_is_read_back_from_its_name(fabric, seed):
         ("group sw0/3-4, ca0", FaultKind.GROUP, "group sw0/3-4, ca0"),
     ],
 )
-def test_ways_to_write_it(text, kind, name):
+def test_notations(text, kind, name):
     fault = parse_fault(text, RING)
     assert (fault.kind, fault.name) == (kind, name)
     assert parse_fault(fault.name, RING) == fault
@@ -79,7 +79,7 @@ def test_names_with_anything_in_them():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
         ("sw9/3", r"ring-4 has no device 'sw9' \(did you mean sw"),
         ("leaf", r"ring-4 has no device 'leaf' \(write NAME/PORT"),
@@ -103,8 +103,8 @@ def test_names_with_anything_in_them():
         ("", "no device ''"),
     ],
 )
-def test_what_names_nothing(text, said):
-    with pytest.raises(OptionError, match=said):
+def test_what_names_nothing(text, output):
+    with pytest.raises(OptionError, match=output):
         parse_fault(text, RING)
 
 

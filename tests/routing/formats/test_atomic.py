@@ -82,7 +82,7 @@ def test_the_working_folder_is_not_pulled_from_under_the_shell(tmp_path, monkeyp
     assert names_in(tmp_path / "x") == ["new", "y"]
 
 
-def test_an_empty_folder_and_a_file_in_the_way(tmp_path):
+def test_an_empty_folder_and_a_file_in_the_path(tmp_path):
     (tmp_path / "x").mkdir()
     with atomic_directory(tmp_path / "x", marker="m", known={"m"}) as folder:
         (folder / "m").write_text("1")
@@ -114,7 +114,7 @@ def test_a_link_to_a_file_stays_one(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["missing/x", "file/x"])
-def test_places_that_cannot_be_written_say_so_in_one_line(tmp_path, where):
+def test_paths_that_cannot_be_written_say_so_in_one_line(tmp_path, where):
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentProblem) as caught, atomic_write(tmp_path / where):
         pytest.fail("must not be entered")
@@ -135,11 +135,11 @@ def test_a_full_disk_says_so():
 
 def test_a_file_that_cannot_be_written_into_the_folder_is_named_as_it_would_be_called(tmp_path):
     with (
-        pytest.raises(EnvironmentProblem) as told,
+        pytest.raises(EnvironmentProblem) as reported,
         atomic_directory(tmp_path / "x", marker="m", known={"m"}) as folder,
     ):
         write_text_atomically(folder / "none" / "m", "")
-    assert str(told.value).startswith(f"{tmp_path}/x/none/m: cannot be written")
+    assert str(reported.value).startswith(f"{tmp_path}/x/none/m: cannot be written")
     assert names_in(tmp_path) == []
 
 

@@ -67,14 +67,14 @@ def test_shortest_matrix_is_one_more_than_the_neighbour(fabric):
     graph = fabric.to_networkx().subgraph(range(fabric.switches))
     distance = dict(networkx.all_pairs_shortest_path_length(graph))
     matrix = lid_matrix.shortest(fabric)
-    place = {int(lid): n for n, lid in enumerate(matrix.lid)}
+    location = {int(lid): n for n, lid in enumerate(matrix.lid)}
     channels = fabric.channels
     for target, lid in enumerate(fabric.switch_lid.tolist()):
         for switch in range(fabric.switches):
-            assert matrix.hops[switch, place[lid], 0] == distance[switch].get(target, 255)
+            assert matrix.hops[switch, location[lid], 0] == distance[switch].get(target, 255)
         for channel in range(len(channels)):
             near = distance[int(channels.dst[channel])].get(target)
-            found = matrix.hops[channels.src[channel], place[lid], channels.port[channel]]
+            found = matrix.hops[channels.src[channel], location[lid], channels.port[channel]]
             assert found == (255 if near is None else near + 1)
 
 
@@ -102,7 +102,7 @@ def test_sl2vl_tables_come_back(tmp_path_factory, fabric, per_port, packed):
 
 @SMALL
 @given(fabrics(max_switches=6, connected=False), st.sampled_from(["lid", "switch", "pair"]), st.booleans())
-def test_service_levels_come_back(tmp_path_factory, fabric, sl_form, records):
+def test_sls_come_back(tmp_path_factory, fabric, sl_form, records):
     path = tmp_path_factory.mktemp("p") / "sl"
     routing, proof = tables(fabric, sl_form=sl_form)
     if records:
@@ -229,7 +229,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "old", "new", "why"), BAD)
-def test_bad_lines_are_refused_with_their_place(tmp_path, written, name, old, new, why):
+def test_bad_lines_are_refused_with_their_location(tmp_path, written, name, old, new, why):
     folder, fabric = written
     text = (folder / name).read_text()
     changed = re.sub(old, new, text, count=1)
@@ -246,18 +246,18 @@ def test_any_damage_is_read_or_refused(tmp_path_factory, written, name, data):
     folder, fabric = written
     lines = (folder / name).read_bytes().splitlines(keepends=True)
     for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(lines) - 1))
-        line = bytearray(lines[place])
+        location = data.draw(st.integers(0, len(lines) - 1))
+        line = bytearray(lines[location])
         kind = data.draw(st.sampled_from(["cut", "byte", "drop", "copy", "junk"]))
         if kind == "cut":
-            lines[place] = bytes(line[: data.draw(st.integers(0, len(line)))])
+            lines[location] = bytes(line[: data.draw(st.integers(0, len(line)))])
         elif kind == "byte" and line:
             line[data.draw(st.integers(0, len(line) - 1))] = data.draw(st.integers(0, 255))
-            lines[place] = bytes(line)
+            lines[location] = bytes(line)
         elif kind == "junk":
-            lines[place] = data.draw(st.binary(max_size=40))
+            lines[location] = data.draw(st.binary(max_size=40))
         else:
-            lines[place] *= 0 if kind == "drop" else 2
+            lines[location] *= 0 if kind == "drop" else 2
     path = tmp_path_factory.getbasetemp() / f"damaged-{name}"
     path.write_bytes(b"".join(lines))
     try:
@@ -279,7 +279,7 @@ def test_lines_that_are_decoded_at_once_mean_the_same_as_one_by_one(tmp_path, wr
     assert np.array_equal(found, wanted)
 
 
-def test_service_levels_for_moved_lids_are_refused(tmp_path, written):
+def test_sls_for_moved_lids_are_refused(tmp_path, written):
     folder, fabric = written
     moved = dataclasses.replace(fabric, switch_lid=fabric.switch_lid + np.uint16(40))
     with pytest.raises(TableError, match="has LID 1 here and LID 41 in the fabric"):
@@ -306,7 +306,7 @@ def test_path_records_may_leave_mtu_and_rate_out(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["psl", "records"])
-def test_service_levels_that_end_between_two_sources_are_refused(tmp_path, written, name):
+def test_sls_that_end_between_two_sources_are_refused(tmp_path, written, name):
     """SL 0 for the rest would not be what holds."""
     folder, fabric = written
     lines = (folder / name).read_text().splitlines(keepends=True)
@@ -314,9 +314,9 @@ def test_service_levels_that_end_between_two_sources_are_refused(tmp_path, writt
     last = next(number for number, line in enumerate(lines) if f"0x{guid:016x}" in line)
     for kept in (0, last):
         (tmp_path / "d").write_text("".join(lines[:kept]))
-        with pytest.raises(TableError, match="nothing is said of paths from 'ca") as told:
+        with pytest.raises(TableError, match="nothing is said of paths from 'ca") as reported:
             path_sl.read(tmp_path / "d", fabric)
-        assert "cut short" in told.value.remedy
+        assert "cut short" in reported.value.remedy
 
 
 @pytest.mark.parametrize("name", sorted(READERS))

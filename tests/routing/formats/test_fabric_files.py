@@ -1,4 +1,6 @@
-"""read_fabric tells formats by content, write_fabric by suffix; what is written comes back; nothing else comes out."""
+"""read_fabric recognises formats by content, write_fabric by suffix; what is written comes back; nothing else comes
+out.
+"""
 
 import gzip
 from pathlib import Path

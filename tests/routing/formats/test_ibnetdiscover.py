@@ -145,11 +145,11 @@ def warned(text):
 
 def test_ports_that_no_subnet_manager_has_reached():
     text = SMALL.replace("lid 4 lmc 2", "lid 65535 lmc 7").replace("lid 4 4xNDR", "lid 65535 4xNDR")
-    fabric, said = warned(text)
-    assert said == ["x: 1 port has LID 65535: no subnet manager has reached them; taken as without a LID"]
+    fabric, output = warned(text)
+    assert output == ["x: 1 port has LID 65535: no subnet manager has reached them; taken as without a LID"]
     assert (fabric.switch_lid[0], fabric.endport_lid[0], fabric.endport_lmc[0]) == (3, 1, 0)
-    fabric, said = warned(re.sub(r"lid \d+", "lid 65535", SMALL))
-    assert said == ["x: 2 ports have LID 65535: no subnet manager has reached them; taken as without a LID"]
+    fabric, output = warned(re.sub(r"lid \d+", "lid 65535", SMALL))
+    assert output == ["x: 2 ports have LID 65535: no subnet manager has reached them; taken as without a LID"]
     assert (fabric.switch_lid[0], fabric.endport_lid[0]) == (1, 2)
 
 
@@ -157,16 +157,16 @@ def test_rates_that_the_program_did_not_know():
     fabric = read(SMALL.replace("lid 3 4xNDR", "lid 3 4x???"))  # the other end states it
     assert fabric.link_speed.tolist() == [SPEED_OF["NDR"], SPEED_OF["FDR10"]]
     for shown in ("4x???", "??x???", "?xNDR", "???"):
-        fabric, said = warned(SMALL.replace("4xNDR", shown).replace("4xFDR10", "4xQDR"))
+        fabric, output = warned(SMALL.replace("4xNDR", shown).replace("4xFDR10", "4xQDR"))
         if shown == "?xNDR":
             assert fabric.link_speed.tolist() == [SPEED_OF["NDR"], SPEED_OF["QDR"]]
         else:
             assert fabric.link_speed.tolist() == [SPEED_OF["QDR"]] * 2
         assert fabric.link_width.tolist() == [4, 4]
-        assert said == ["x: 1 link has an unknown rate (?); taken as 4xQDR, the most frequent one"]
-    fabric, said = warned(re.sub(r"4x[A-Z0-9]+", "4x???", SMALL))
+        assert output == ["x: 1 link has an unknown rate (?); taken as 4xQDR, the most frequent one"]
+    fabric, output = warned(re.sub(r"4x[A-Z0-9]+", "4x???", SMALL))
     assert fabric.link_speed.tolist() == [SPEED_OF["SDR"]] * 2
-    assert said == ["x: 2 links have an unknown rate (?); taken as 4xSDR, the most frequent one"]
+    assert output == ["x: 2 links have an unknown rate (?); taken as 4xSDR, the most frequent one"]
 
 
 @pytest.mark.parametrize("blanks", [lambda text: text.replace("\t", " "), str.expandtabs])

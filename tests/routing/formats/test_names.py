@@ -14,7 +14,7 @@ from routing.errors import IbnueError
 from routing.formats.bundle import read_bundle
 from routing.formats.fabric_files import read_fabric, write_fabric
 from routing.formats.table_files import BUNDLE, FORMATS, read_tables, write_tables
-from routing.names import escaped
+from routing.names import escape_control
 
 PLAIN = ring_fabric(3, cas=1)
 LINES = (
@@ -79,7 +79,7 @@ def test_fabrics_come_back_under_any_name(tmp_path_factory, names, suffix):
     assert (twice.name, all_names(twice)) == (again.name, all_names(again))
     for wanted, found in zip(all_names(fabric), all_names(again), strict=True):
         if suffix == ".net":
-            kept = escaped(wanted.replace('"', "'")).encode()[:63].decode(errors="ignore")
+            kept = escape_control(wanted.replace('"', "'")).encode()[:63].decode(errors="ignore")
             assert found == kept or not kept
         else:
-            assert found == escaped(wanted, HELD[suffix])
+            assert found == escape_control(wanted, HELD[suffix])

@@ -93,7 +93,7 @@ def test_path_records(dumped, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_tables_with_service_levels_are_proven(name):
+def test_tables_with_sls_are_proven(name):
     folder = DATA / name
     fabric = read_fabric(folder / "fabric.net", guid2lid=folder / "guid2lid")
     routing = read_tables(folder, fabric)
@@ -103,4 +103,4 @@ def test_tables_with_service_levels_are_proven(name):
     alone = read_tables(folder / "opensm-lfts.dump", fabric)
     assert len(alone.provenance.options["assumed"]) == 2
     if name == "lash-ring":
-        assert prove(fabric, alone).credit_loop is not None  # on one lane a ring of shortest paths has one
+        assert prove(fabric, alone).credit_loop is not None  # on one VL a ring of shortest paths has one

@@ -97,7 +97,7 @@ def test_opensm_loads_the_short_form_and_our_lid_matrix(loaded, tmp_path):
 
 
 def dateline(fabric, lft):
-    """uint8[S, L]: 1 where the way from a switch to a LID passes between the last switch of a ring and the first."""
+    """uint8[S, L]: 1 where the path from a switch to a LID passes between the last switch of a ring and the first."""
     sl = np.zeros(lft.shape, np.uint8)
     for switch in range(fabric.switches):
         for lid in np.flatnonzero(lid_owner(fabric)).tolist():
@@ -121,12 +121,12 @@ def test_ibdmchk_reads_what_we_write(lab, tmp_path):
     write_tables(tmp_path / "t", fabric, routing, FakeProof(hops, proof.certificate))
     files = {"-s": running.opensm.folder / "opensm-subnet.lst", "-f": tmp_path / "t" / "opensm.fdbs"}
     files["-m"] = tmp_path / "t" / "opensm.mcfdbs"
-    for service_levels in (False, True):
-        if service_levels:
+    for sls in (False, True):
+        if sls:
             files |= {"-c": tmp_path / "t" / "ibdmchk.psl", "-d": tmp_path / "t" / "ibdmchk.slvl"}
         command = [str(part) for pair in files.items() for part in pair]
         verdict = ibdmchk._parse(ibdmchk._run(["ibdmchk", *command], tmp_path, 60))
-        # All shortest ways of a ring of five need the circle; two lanes and a dateline take the loop away.
-        assert verdict.credit_loop is not service_levels
-        assert verdict.sls == (2 if service_levels else 1) and verdict.paths > 0
+        # All shortest paths of a ring of five need the cycle; two VLs and a dateline take the loop away.
+        assert verdict.credit_loop is not sls
+        assert verdict.sls == (2 if sls else 1) and verdict.paths > 0
         assert not [line for line in verdict.errors if "fail" in line.lower()]

@@ -2,7 +2,7 @@ import pytest
 
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
-from routing.policy import lay_over, loop_channels, port_facts, read_policy
+from routing.policy import apply_rules, loop_channels, port_facts, read_policy
 from routing.topologies import generate
 
 
@@ -31,6 +31,8 @@ def lay(ring, write):
     def layer(text, *, fabric=None, routing=None, **options):
         fabric = ring[0] if fabric is None else fabric
         routing = ring[1] if routing is None else routing
-        return lay_over(read_policy(write(text)), fabric, port_facts(fabric, loop_channels(fabric, routing)), **options)
+        return apply_rules(
+            read_policy(write(text)), fabric, port_facts(fabric, loop_channels(fabric, routing)), **options
+        )
 
     return layer

@@ -15,7 +15,7 @@ from routing_cases import shortest
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import EnvironmentProblem
-from routing.policy import hoq_seconds, lay_over, loop_channels, port_facts, read_policy
+from routing.policy import apply_rules, hoq_seconds, loop_channels, port_facts, read_policy
 from routing.policy.drain import drain_times
 from routing.policy.export import channel_arrays, opensm_lines, stall_life, switch_object, write_switch_files
 from routing.policy.suggest import Suggestion, rules_text, suggest
@@ -26,53 +26,55 @@ PACKET = 8e-9 * 4096 / 8  # one of 4096 bytes at 8 Gb/s
 
 
 def waits_slowly(fabric, routing, burst=65536):
-    """Drain times by walking every packet: inputs by switch and destination, then products along the ways."""
+    """Drain times by walking every packet: inputs by switch and destination, then products along the paths."""
     lids, channels = fabric.lids, fabric.channels
     ends = zip(fabric.link_device.tolist(), fabric.link_port.tolist(), fabric.link_capacity.tolist(), strict=True)
     capacity = {end: rate for device, port, rate in ends for end in zip(device, port, strict=True)}
     own = [lid for lid in range(len(lids)) if lids.endport[lid] >= 0 and lids.switch[lid] >= 0]
     users, worst, longest, total = defaultdict(set), *(defaultdict(float) for _ in range(3))
     for lid in own:
-        target, ways, feeding = int(lids.switch[lid]), [], defaultdict(set)
+        target, paths, feeding = int(lids.switch[lid]), [], defaultdict(set)
         for e in np.flatnonzero(fabric.endport_switch >= 0).tolist():
             if e == lids.endport[lid]:
                 continue
-            at, into, way = int(fabric.endport_switch[e]), int(fabric.endport_switch_port[e]), []
-            while len(way) <= fabric.switches:
+            at, into, path = int(fabric.endport_switch[e]), int(fabric.endport_switch_port[e]), []
+            while len(path) <= fabric.switches:
                 port = int(routing.lft[at, lid])
                 channel = int(channels.at_port[at, port])
-                way.append((at, into, port))
+                path.append((at, into, port))
                 if channel < 0 or at == target:
                     break
                 at, into = int(channels.dst[channel]), int(channels.dst_port[channel])
             if at == target and port == lids.port[lid]:
-                ways.append(way)
-        for way in ways:
-            for at, into, _ in way:
+                paths.append(path)
+        for path in paths:
+            for at, into, _ in path:
                 feeding[at].add(into)
-        hops = {(at, port) for way in ways for at, _, port in way} | {(at, into) for way in ways for at, into, _ in way}
+        hops = {(at, port) for path in paths for at, _, port in path} | {
+            (at, into) for path in paths for at, into, _ in path
+        }
         rate = min((capacity[hop] for hop in hops), default=1.0)
-        for way in ways:
+        for path in paths:
             gap = 8e-9 * 4096 / rate
-            for at, into, port in reversed(way):
+            for at, into, port in reversed(path):
                 worst[at, port] = max(worst[at, port], gap)
                 longest[at, port] = max(longest[at, port], 8e-9 * 4096 / rate)
-                total[at, port] = max(total[at, port], 8e-9 * burst * len(ways) / rate)
+                total[at, port] = max(total[at, port], 8e-9 * burst * len(paths) / rate)
                 users[at, port].add(into)
                 gap *= len(feeding[at])
     found = np.zeros((fabric.switches, 256))
-    for place, gap in worst.items():
-        found[place] = min(gap * len(users[place]) + longest[place], total[place])
+    for position, gap in worst.items():
+        found[position] = min(gap * len(users[position]) + longest[position], total[position])
     return found
 
 
 def test_drain_times_of_a_ring(ring):
-    """Two CAs at each of five switches: 2 + 2 and 4 + 2... inputs on the ways to one, and what that multiplies to."""
+    """Two CAs at each of five switches: 2 + 2 and 4 + 2... inputs on the paths to one, and what that multiplies to."""
     fabric, routing = ring
     waits = drain_times(fabric, routing)
     assert waits[0, 1] == pytest.approx(
         4 * PACKET
-    )  # the other CA and both neighbours in turn, and the packet on its way
+    )  # the other CA and both neighbours in turn, and the packet in flight
     assert np.allclose(waits, waits_slowly(fabric, routing))
 
 
@@ -107,7 +109,7 @@ def test_bursts_bound_what_service_in_turn_does_not():
     assert drain_times(fabric, routing, burst_bytes=8192).max() == pytest.approx(11 * 2 * PACKET)
 
 
-def test_routes_that_circle_do_not_count(ring):
+def test_routes_that_loop_do_not_count(ring):
     fabric, routing = ring
     lft, lid = routing.lft.copy(), int(fabric.endport_lid[0])
     lft[2, lid], lft[3, lid] = fabric.channels.port[fabric.channels.first[2:4]]
@@ -119,16 +121,16 @@ def test_proposed_rules_hold_together(ring, write):
     found = suggest(fabric, routing)
     assert [one.role for one in found] == ["ca-facing", "switch-facing", "loop"]
     waits, facts = drain_times(fabric, routing), port_facts(fabric, loop_channels(fabric, routing))
-    laid = lay_over(read_policy(write(rules_text(found, fabric))), fabric, facts)
+    policies = apply_rules(read_policy(write(rules_text(found, fabric))), fabric, facts)
     for s, p in np.argwhere(facts.cabled).tolist():
-        life = hoq_seconds(int(laid.hoq_life[s, p]))
+        life = hoq_seconds(int(policies.hoq_life[s, p]))
         assert life >= 2 * waits[s, p]
         if facts.role["loop"][s, p]:
-            assert waits[s, p] <= laid.breaker(s, p).detect_time <= life / 2
-            assert hoq_seconds(int(laid.hoq_life[s, p]) - 1) < 2 * laid.breaker(s, p).detect_time
+            assert waits[s, p] <= policies.breaker(s, p).detect_time <= life / 2
+            assert hoq_seconds(int(policies.hoq_life[s, p]) - 1) < 2 * policies.breaker(s, p).detect_time
         else:
-            assert laid.breaker(s, p).kind == "none"
-            assert laid.hoq_life[s, p] == 16
+            assert policies.breaker(s, p).kind == "none"
+            assert policies.hoq_life[s, p] == 16
     without = suggest(fabric, routing, breaker=False)[2]
     assert without.detect_time == 0
     assert "deadlock_breaker" not in rules_text((without,), fabric)
@@ -195,20 +197,20 @@ def test_files_for_switch_agents(lay, ring, tmp_path):
     found, fabric = lay(RULES), ring[0]
     written = write_switch_files(found, fabric, tmp_path / "agents")
     assert len(written) == 5
-    told = json.loads((tmp_path / "agents" / f"0x{int(fabric.switch_guid[2]):016x}.json").read_text())
-    assert told == switch_object(found, fabric, 2)
-    assert told["format"] == "ibnue-switch-policy/1"
-    assert told["switch"] == {"guid": f"0x{int(fabric.switch_guid[2]):016x}", "name": "sw2"}
-    assert sorted(told["ports"]) == ["1", "2", "3", "4"]
-    assert told["ports"]["1"] == {
+    reported = json.loads((tmp_path / "agents" / f"0x{int(fabric.switch_guid[2]):016x}.json").read_text())
+    assert reported == switch_object(found, fabric, 2)
+    assert reported["format"] == "ibnue-switch-policy/1"
+    assert reported["switch"] == {"guid": f"0x{int(fabric.switch_guid[2]):016x}", "name": "sw2"}
+    assert sorted(reported["ports"]) == ["1", "2", "3", "4"]
+    assert reported["ports"]["1"] == {
         "rules": ["all", "cas"], "hoq_life": 12, "hoq_seconds": hoq_seconds(12), "vl_stall_count": 3,
     }  # fmt: skip
-    assert told["ports"]["3"] == {
+    assert reported["ports"]["3"] == {
         "rules": ["all", "one"], "hoq_life": 20, "hoq_seconds": None, "vl_stall_count": 3,
         "breaker": {"kind": "deadlock", "detect_seconds": 1e-3, "check_seconds": 2e-5, "release_seconds": 3e-5,
                     "extra_mtus": 4},
     }  # fmt: skip
-    assert told["ports"]["4"] == {"rules": ["all"], "vl_stall_count": 3}
+    assert reported["ports"]["4"] == {"rules": ["all"], "vl_stall_count": 3}
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentProblem):
         write_switch_files(found, fabric, tmp_path / "file")

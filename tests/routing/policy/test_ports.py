@@ -1,4 +1,4 @@
-"""Rules laid over a fabric: which ports they are for, and which of them count."""
+"""Rules applied to a fabric: which ports they are for, and which of them count."""
 
 from dataclasses import replace
 
@@ -9,18 +9,18 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import OptionError
-from routing.policy import lay_over, loop_channels, port_facts, read_policy
+from routing.policy import apply_rules, loop_channels, port_facts, read_policy
 from routing.policy.explain import explain_port
 from routing.topologies import generate
 
 
 def at(mask):
-    return {tuple(place) for place in np.argwhere(mask).tolist()}
+    return {tuple(position) for position in np.argwhere(mask).tolist()}
 
 
 def ports_of(found, rule=0):
     """Those that a rule selects, by row of the switch and number."""
-    return {divmod(place, 256) for place in found.selected[rule].tolist()}
+    return {divmod(position, 256) for position in found.selected[rule].tolist()}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_roles_of_a_tree(write):
     cas = zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True)
     assert at(facts.role["ca-facing"]) == set(cas)
     with pytest.raises(OptionError, match="no tables"):
-        lay_over(read_policy(write("[[rule]]\nrole = 'loop'\nhoq_life = 1\n")), fabric, facts)
+        apply_rules(read_policy(write("[[rule]]\nrole = 'loop'\nhoq_life = 1\n")), fabric, facts)
 
 
 def test_channels_on_loops_are_those_of_the_proof(ring):
@@ -104,10 +104,10 @@ def test_rules_that_say_the_same_agree(lay):
 def test_rules_that_differ_are_an_error(lay):
     with pytest.raises(OptionError) as error:
         lay(f"{GENERAL}[[rule]]\nname = 'one'\nswitch = 'sw3'\nports = '1-2'\nhoq_life = 4\n")
-    told = str(error.value)
-    assert "one and all (line 1) set hoq_life of sw3 port 1 and 1 more to different values" in told
-    assert ":8: " in told
-    assert "override = true" in told
+    reported = str(error.value)
+    assert "one and all (line 1) set hoq_life of sw3 port 1 and 1 more to different values" in reported
+    assert ":8: " in reported
+    assert "override = true" in reported
 
 
 def test_one_port_that_two_rules_differ_about(lay):
@@ -137,14 +137,14 @@ def test_a_later_rule_may_override(lay, ring):
     assert found.hoq_life[3, 2] == 4
     assert (np.sort(found.hoq_life[3, 1:5]) == [4, 9, 9, 9]).all()
     facts = port_facts(ring[0])
-    told = explain_port(found, ring[0], facts, "sw3", 2)
-    life = told.settings[0]
+    reported = explain_port(found, ring[0], facts, "sw3", 2)
+    life = reported.settings[0]
     assert (life.rule, life.text) == ("one", "4 (drops after 65.54 us)")
     assert life.overridden == (("all", 1, "9 (drops after 2.097 ms)"),)
-    assert told.roles == ("leaf", "ca-facing")
-    assert told.cable == "to ca3.1 port 1, 8 Gb/s"
-    assert told.settings[1].rule is None
-    assert "OpenSM, whose default is 7" in told.settings[1].text
+    assert reported.roles == ("leaf", "ca-facing")
+    assert reported.cable == "to ca3.1 port 1, 8 Gb/s"
+    assert reported.settings[1].rule is None
+    assert "OpenSM, whose default is 7" in reported.settings[1].text
     assert explain_port(found, ring[0], facts, "0x200003", 1).settings[0].rule == "all"
     for name in ("sw9", "sw*"):
         with pytest.raises(OptionError):
@@ -152,7 +152,7 @@ def test_a_later_rule_may_override(lay, ring):
 
 
 @pytest.mark.parametrize(
-    ("select", "told", "held"),
+    ("select", "expected", "held"),
     [
         ("switch = 'sw9'", "no switch fits 'sw9'", set()),
         ("switch = ['sw1', 'sw9']", "no switch fits 'sw9'", {(1, 1), (1, 2), (1, 3), (1, 4)}),
@@ -160,27 +160,27 @@ def test_a_later_rule_may_override(lay, ring):
         ("switch = ['sw9', 'sw1']\nports = 40", "no switch fits 'sw9'", set()),
     ],
 )
-def test_what_is_nowhere_is_an_error_but_in_a_running_fabric(lay, select, told, held):
+def test_what_is_nowhere_is_an_error_but_in_a_running_fabric(lay, select, expected, held):
     """There a switch may be down, and the rule holds for the others."""
     text = f"[[rule]]\nvl_stall_count = 2\n[[rule]]\n{select}\nhoq_life = 9\n"
-    with pytest.raises(OptionError, match=told) as error:
+    with pytest.raises(OptionError, match=expected) as error:
         lay(text)
-    assert error.value.line == (5 if told.startswith("port") else 4)
+    assert error.value.line == (5 if expected.startswith("port") else 4)
     found = lay(text, strict=False)
     assert at(found.hoq_life == 9) == held
     assert (found.vl_stall_count[found.touched] == 2).all()
-    assert found.idle[0].startswith("line 3: ")
-    assert told in found.idle[0]
+    assert found.unused[0].startswith("line 3: ")
+    assert expected in found.unused[0]
 
 
-def test_names_that_are_nearly_right_are_told(lay):
+def test_names_that_are_nearly_right_are_reported(lay):
     for name, remedy in (("SW0", "did you mean sw0"), ("0x2*", "GUIDs as 0x and 16 digits")):
         with pytest.raises(OptionError, match=remedy):
             lay(f"[[rule]]\nswitch = '{name}'\nhoq_life = 9\n")
 
 
 @pytest.mark.parametrize(
-    ("rules", "told"),
+    ("rules", "expected"),
     [
         ("hoq_life = 4\ndeadlock_breaker = { detect_time = '1ms' }", r"dropped after 65.54 us \(a, line 1\)"),
         (
@@ -190,8 +190,8 @@ def test_names_that_are_nearly_right_are_told(lay):
         ("loop_breaker = { detect_time = '2s' }", r"after 268.4 ms \(OpenSM's default\)"),
     ],
 )
-def test_lifetimes_shorter_than_detection_are_an_error(lay, rules, told):
-    with pytest.raises(OptionError, match=told) as error:
+def test_lifetimes_shorter_than_detection_are_an_error(lay, rules, expected):
+    with pytest.raises(OptionError, match=expected) as error:
         lay(f"[[rule]]\nname = 'a'\n{rules}\n")
     assert "lower detect_time" in str(error.value)
 

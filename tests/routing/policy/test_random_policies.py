@@ -17,7 +17,7 @@ from routing.cdg.trace import dependency_graph
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import OptionError
-from routing.policy import Breaker, hoq_seconds, lay_over, loop_channels, port_facts, read_policy
+from routing.policy import Breaker, apply_rules, hoq_seconds, loop_channels, port_facts, read_policy
 from routing.policy.drain import drain_times
 from routing.policy.explain import explain_port
 from routing.policy.export import channel_arrays, stall_life, switch_object
@@ -57,8 +57,8 @@ def rule_texts(draw):
     return "\n".join(lines)
 
 
-def facts_slowly(fabric, routing):
-    """By (row of a switch, port): roles, rate and a lane's speed, from the cables one at a time."""
+def port_facts_slowly(fabric, routing):
+    """By (row of a switch, port): roles, rate and a physical VL's speed, from the cables one at a time."""
     graph = dependency_graph(fabric, routing, switch_pairs=False).to_networkx()
     looping = {
         channel
@@ -84,9 +84,9 @@ def facts_slowly(fabric, routing):
     return found
 
 
-def selects(rule, fabric, place, fact):
+def selects(rule, fabric, position, fact):
     roles, width, speed = fact
-    switch, port = place
+    switch, port = position
     guid = f"0x{int(fabric.switch_guid[switch]):016x}"
     patterns = [f"0x{int(p, 16):016x}" if p == "0x200001" else p for p in rule.select.switches]
     named = any(fnmatch.fnmatchcase(fabric.switch_name[switch], p) or fnmatch.fnmatchcase(guid, p) for p in patterns)
@@ -106,19 +106,19 @@ def selects(rule, fabric, place, fact):
 
 def values_slowly(policy, fabric, facts):
     """By place, what each property is and who says so; None where rules contradict one another or drop too soon."""
-    found = {place: {} for place in facts}
+    found = {position: {} for position in facts}
     for rule in policy.rules:
-        for place in facts:
-            if selects(rule, fabric, place, facts[place]):
+        for position in facts:
+            if selects(rule, fabric, position, facts[position]):
                 for what, value in rule.values:
-                    before = found[place].get(what)
+                    before = found[position].get(what)
                     if not rule.override and before is not None and before[0] != value:
                         return None
-                    found[place][what] = value, rule
-    for place, told in found.items():
-        usual = 16 if "ca-facing" in facts[place][0] else 18
-        breaker = told.get("breaker", (Breaker("none"), None))[0]
-        if breaker.kind != "none" and hoq_seconds(told.get("hoq_life", (usual, None))[0]) <= breaker.detect_time:
+                    found[position][what] = value, rule
+    for position, reported in found.items():
+        usual = 16 if "ca-facing" in facts[position][0] else 18
+        breaker = reported.get("breaker", (Breaker("none"), None))[0]
+        if breaker.kind != "none" and hoq_seconds(reported.get("hoq_life", (usual, None))[0]) <= breaker.detect_time:
             return None
     return found
 
@@ -130,23 +130,25 @@ def test_every_sink_gets_what_explain_says(tmp_path_factory, fabric, texts):
     path.write_text("\n".join(texts))
     policy, routing = read_policy(path), ENGINES["minhop"].route(fabric, EngineOptions(vls=1))
     facts = port_facts(fabric, loop_channels(fabric, routing))
-    slow = facts_slowly(fabric, routing)
+    slow = port_facts_slowly(fabric, routing)
     expected = values_slowly(policy, fabric, slow)
     if expected is None:
         with pytest.raises(OptionError):
-            lay_over(policy, fabric, facts, strict=False)
+            apply_rules(policy, fabric, facts, strict=False)
         return
-    found = lay_over(policy, fabric, facts, strict=False)
+    found = apply_rules(policy, fabric, facts, strict=False)
     portinfo, remedies = stall_life(found), remedies_of(found, facts, fabric, tick=TICK).ports
     arrays, files = channel_arrays(found, fabric), [switch_object(found, fabric, s) for s in range(fabric.switches)]
-    assert remedies.keys() == slow.keys() == {tuple(place) for place in np.argwhere(facts.cabled).tolist()}
-    assert {(s, int(p)) for s, told in enumerate(files) for p in told["ports"]} == {p for p, v in expected.items() if v}
-    for (switch, port), told in expected.items():
-        life, stall, breaker = (told.get(what, (None,))[0] for what in ("hoq_life", "vl_stall_count", "breaker"))
+    assert remedies.keys() == slow.keys() == {tuple(position) for position in np.argwhere(facts.cabled).tolist()}
+    assert {(s, int(p)) for s, reported in enumerate(files) for p in reported["ports"]} == {
+        p for p, v in expected.items() if v
+    }
+    for (switch, port), reported in expected.items():
+        life, stall, breaker = (reported.get(what, (None,))[0] for what in ("hoq_life", "vl_stall_count", "breaker"))
         why = explain_port(found, fabric, facts, f"0x{int(fabric.switch_guid[switch]):016x}", port)
         assert set(why.roles) == slow[switch, port][0]
         for setting, value in zip(why.settings, (life, stall, breaker), strict=True):
-            assert setting.rule == (None if value is None else told[setting.what][1].name)
+            assert setting.rule == (None if value is None else reported[setting.what][1].name)
             assert value is None or setting.text.split(" ")[0].rstrip(",") == str(value).split(",")[0]
         check_portinfo(int(portinfo[switch, port]), life, stall)
         check_file(files[switch]["ports"].get(str(port), {}), life, stall, breaker)
@@ -160,17 +162,17 @@ def test_every_sink_gets_what_explain_says(tmp_path_factory, fabric, texts):
             assert arrays["breaker"][channel] == KINDS["none" if breaker is None else breaker.kind]
 
 
-def check_portinfo(wish, life, stall):
-    assert wish >> 8 == (0 if life is None else 0x1F) | (0 if stall is None else 0xE0)
-    assert wish & 0xFF == (life or 0) | (stall or 0) << 5
+def check_portinfo(request, life, stall):
+    assert request >> 8 == (0 if life is None else 0x1F) | (0 if stall is None else 0xE0)
+    assert request & 0xFF == (life or 0) | (stall or 0) << 5
 
 
-def check_file(told, life, stall, breaker):
-    assert told.get("hoq_life") == life
-    assert told.get("vl_stall_count") == stall
-    assert told.get("breaker", {}).get("kind") == (None if breaker is None else breaker.kind)
+def check_file(expected, life, stall, breaker):
+    assert expected.get("hoq_life") == life
+    assert expected.get("vl_stall_count") == stall
+    assert expected.get("breaker", {}).get("kind") == (None if breaker is None else breaker.kind)
     if life is not None:
-        assert told["hoq_seconds"] == (None if life >= 20 else hoq_seconds(life))
+        assert expected["hoq_seconds"] == (None if life >= 20 else hoq_seconds(life))
 
 
 def check_remedy(remedy, life, stall, breaker):
@@ -185,13 +187,13 @@ def check_remedy(remedy, life, stall, breaker):
 @examples(60)
 @given(fabrics(), st.integers(0, 1000))
 def test_proposed_rules_fit_any_fabric(tmp_path_factory, fabric, seed):
-    """They can be laid over it, and no lifetime is under twice the wait that congestion alone makes."""
+    """They can be applied to it, and no lifetime is under twice the wait that congestion alone makes."""
     lft, _ = shortest(fabric, seed)
     routing = Routing(lft, np.zeros(lft.shape[1], np.uint8), identity_sl2vl(1), 1, 1, Provenance("shortest"))
     path = tmp_path_factory.mktemp("rules") / "rules.toml"
     path.write_text(rules_text(suggest(fabric, routing), fabric))
     facts = port_facts(fabric, loop_channels(fabric, routing))
-    found, waits = lay_over(read_policy(path), fabric, facts), drain_times(fabric, routing)
+    found, waits = apply_rules(read_policy(path), fabric, facts), drain_times(fabric, routing)
     for switch, port in np.argwhere(facts.cabled).tolist():
         life, breaker = hoq_seconds(int(found.hoq_life[switch, port])), found.breaker(switch, port)
         assert life >= 2 * waits[switch, port]

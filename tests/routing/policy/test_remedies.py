@@ -6,13 +6,13 @@ import pytest
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.faults import apply_faults, parse_fault
-from routing.policy import hoq_code, lay_over, loop_channels, port_facts, read_policy
+from routing.policy import apply_rules, hoq_code, loop_channels, port_facts, read_policy
 from routing.policy.drain import drain_times
 from routing.policy.remedies import remedies_of
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import Breaker, Remedies, Remedy, lifetime_ticks
 from routing.simulate.run import simulate
-from routing.simulate.state import Why
+from routing.simulate.state import StopReason
 from routing.simulate.traffic import Flow, Traffic
 from routing.topologies import generate
 
@@ -22,7 +22,7 @@ TIMING = Timing(tick=TICK, wire=1, switch=1, buffer=128)
 
 @pytest.fixture(scope="module")
 def ring():
-    """Two CAs at every switch of a ring of five send two on, for ever: one way round, and soon locked."""
+    """Two CAs at every switch of a ring of five send two on, for ever: in one direction, and soon locked."""
     fabric = generate("ring", ["5"], cas=2)
     routing = ENGINES["minhop"].route(fabric, EngineOptions(vls=1))
     lids = fabric.endport_lid.tolist()
@@ -33,7 +33,7 @@ def ring():
 def simulated(ring, rules, milliseconds):
     fabric, routing, network, traffic = ring
     facts = port_facts(fabric, loop_channels(fabric, routing))
-    remedies = remedies_of(lay_over(read_policy(rules), fabric, facts), facts, fabric, tick=TICK)
+    remedies = remedies_of(apply_rules(read_policy(rules), fabric, facts), facts, fabric, tick=TICK)
     run = simulate(network, traffic, remedies=remedies)
     stop = run.run(round(milliseconds * 1e-3 / TICK))
     run.check()
@@ -49,7 +49,7 @@ def delivered_since(run, milliseconds):
 
 def test_without_rules_the_ring_locks(ring, write):
     run, _ = simulated(ring, write("# none\n"), 20)
-    assert run.waits().verdict == "deadlocked"
+    assert run.wait_graph().verdict == "deadlocked"
     assert run.totals()["dropped"] == 0
     assert delivered_since(run, 20).tolist() == [0] * 10
 
@@ -80,7 +80,7 @@ def test_values_in_ticks(ring, write):
         "[[rule]]\nswitch = 'sw2'\nports = 1\nhoq_life = 'never'\nloop_breaker = true\n"
     )
     facts = port_facts(fabric, loop_channels(fabric, routing))
-    found = remedies_of(lay_over(read_policy(rules), fabric, facts), facts, fabric, tick=TICK, packet_bytes=4096)
+    found = remedies_of(apply_rules(read_policy(rules), fabric, facts), facts, fabric, tick=TICK, packet_bytes=4096)
     assert found.ports[1, 3] == Remedy(lifetime_ticks(12, TICK), 2, Breaker.DEADLOCK, 100_000, 2000, 3000, 12288)
     assert found.ports[2, 1] == Remedy(0, 7, Breaker.LOOP, 10_000, 1000, 1000, 4096)
     assert found.ports[0, 1].hoq == lifetime_ticks(16, TICK)
@@ -112,12 +112,12 @@ def test_no_congestion_outlasts_the_drain_time(name, args, slow):
     waits = drain_times(fabric, routing, packet_bytes=2048, burst_bytes=1 << 30)
     dropped = []
     for share in (1.0, 1 / 16):
-        lives = {
+        attempts = {
             (s, p): Remedy(hoq=lifetime_ticks(hoq_code(share * waits[s, p]), TICK), stall_count=0)
             for s, p in np.argwhere(waits > 0).tolist()
         }
-        run = simulate(network, Traffic(flows), remedies=Remedies(ports=lives))
-        assert run.run(round(20e-3 / TICK)).why is Why.TIME
+        run = simulate(network, Traffic(flows), remedies=Remedies(ports=attempts))
+        assert run.run(round(20e-3 / TICK)).reason is StopReason.TIME
         dropped.append(run.totals()["dropped"])
     assert dropped[0] == 0
     assert dropped[1] > 0

@@ -59,7 +59,7 @@ def test_a_breaker_with_the_usual_times(write, breaker):
 
 
 @pytest.mark.parametrize(
-    ("line", "told", "remedy"),
+    ("line", "expected", "remedy"),
     [
         ("hoq_life = 32", "hoq_life is 32", "0 to 31"),
         ("hoq_life = -1", "hoq_life is -1", "0 to 31"),
@@ -108,12 +108,12 @@ def test_a_breaker_with_the_usual_times(write, breaker):
         ("loop_breaker = true\ndeadlock_breaker = true", "one breaker, not both", "leave one"),
     ],
 )
-def test_what_cannot_be_is_refused_where_it_stands(write, line, told, remedy):
+def test_what_cannot_be_is_refused_where_it_stands(write, line, expected, remedy):
     usual = "" if line.startswith("hoq_life") else "hoq_life = 3\n"
     path = write(f"# rules\n[[rule]]\n{usual}{line}\n")
     with pytest.raises(ParseError) as error:
         read_policy(path)
-    assert told in error.value.problem
+    assert expected in error.value.problem
     assert len(error.value.problem) < 120
     assert remedy in str(error.value.remedy)
     wrong = 3 + usual.count("\n") + line.count("\n")
@@ -121,7 +121,7 @@ def test_what_cannot_be_is_refused_where_it_stands(write, line, told, remedy):
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "expected"),
     [
         ("[[rule]]\nname = 'a'\n", 1, "sets nothing"),
         ("[[rule]]\nhoq_life = \n", 2, "no TOML"),
@@ -130,15 +130,15 @@ def test_what_cannot_be_is_refused_where_it_stands(write, line, told, remedy):
         ("[[rule]]\nname = 'a'\nhoq_life = 1\n[[rule]]\nname = 'a'\nhoq_life = 1\n", 5, "two rules are called 'a'"),
     ],
 )
-def test_files_that_are_none(write, text, line, told):
+def test_files_that_are_none(write, text, line, expected):
     with pytest.raises(ParseError) as error:
         read_policy(write(text))
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert error.value.line == line
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "expected"),
     [
         ("on = 3", "on is 3"),
         ("detect = '1ms'", "unknown key 'detect' of deadlock_breaker"),
@@ -147,11 +147,11 @@ def test_files_that_are_none(write, text, line, told):
         ("extra_mtus = 0", "extra_mtus is 0"),
     ],
 )
-def test_keys_of_a_breaker_are_refused_where_they_stand(write, key, told):
+def test_keys_of_a_breaker_are_refused_where_they_stand(write, key, expected):
     path = write(f"[[rule]]\nname = 'a'\n[rule.deadlock_breaker]\nrelease_period = '1ms'\n{key}\n")
     with pytest.raises(ParseError) as error:
         read_policy(path)
-    assert str(error.value).startswith(f"{path}:5: {told}")
+    assert str(error.value).startswith(f"{path}:5: {expected}")
 
 
 def test_other_files(write, tmp_path):

@@ -25,7 +25,9 @@ def published(fabric, vls):
 
 
 def without(baseline, options, links):
-    """Mended without these links: proven, certified by who knows nothing of the repair, and home again after it."""
+    """Repaired without these links: proven, certified by who knows nothing of the repair, and back at the baseline
+    after it.
+    """
     less = baseline.fabric.without_links(links)
     found = reroute(ENGINE, options, baseline, less, stability=Stability.FULL, baseline=baseline)
     proof = prove(less, found.routing, threads=1)
@@ -38,7 +40,7 @@ def without(baseline, options, links):
     return less, found
 
 
-def way(fabric, lft, source, lid):
+def path_of(fabric, lft, source, lid):
     """The channels from a switch to a LID."""
     found, s = [], source
     while s != fabric.lids.switch[lid]:
@@ -59,7 +61,7 @@ def way(fabric, lft, source, lid):
     ],
 )
 def test_few_entries_change_where_parts_of_a_tree_change_vls(size, vls, cas, link, most):
-    """As long as all that rides a VL had to stay together it was 36, 74, 54, 47 and 54 entries."""
+    """As long as all that uses a VL had to stay together it was 36, 74, 54, 47 and 54 entries."""
     baseline, options = published(generate("torus", [size], cas=cas), vls)
     less, found = without(baseline, options, [link])
     assert found.how == "repaired"
@@ -68,14 +70,16 @@ def test_few_entries_change_where_parts_of_a_tree_change_vls(size, vls, cas, lin
     assert found.changed <= most <= 3 * found.broken
     other = np.argwhere(found.routing.sl != baseline.routing.sl).tolist()
     assert len(other) == found.statistics.changed_sls > 0
-    for source, lid in other:  # an SL changes only where the way does
-        assert way(less, found.routing.lft, source, lid) != way(baseline.fabric, baseline.routing.lft, source, lid)
+    for source, lid in other:  # an SL changes only where the path does
+        assert path_of(less, found.routing.lft, source, lid) != path_of(
+            baseline.fabric, baseline.routing.lft, source, lid
+        )
 
 
 @pytest.mark.parametrize(
     ("size", "vls", "cas", "link", "most"), [("5x5x5", 3, 1, 304, 22), ("8x8", 2, 2, 33, 55), ("10x10", 3, 1, 1, 49)]
 )
-def test_where_parts_are_in_each_others_way_trees_stay_together(size, vls, cas, link, most):
+def test_where_parts_are_in_conflict_trees_stay_together(size, vls, cas, link, most):
     """It is 28, 63 and 69 entries if parts go by themselves."""
     baseline, options = published(generate("torus", [size], cas=cas), vls)
     _, found = without(baseline, options, [link])

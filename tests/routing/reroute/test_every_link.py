@@ -1,4 +1,6 @@
-"""Every link of every fixture fabric, one after the other: never many changes, never a weaker proof, and home again."""
+"""Every link of every fixture fabric, one after the other: never many changes, never a weaker proof, and back at the
+baseline.
+"""
 
 import numpy as np
 import pytest

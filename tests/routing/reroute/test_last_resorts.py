@@ -1,4 +1,4 @@
-"""Columns that find no way beside all that may wait: on cleared VLs, or by the ways of another LID."""
+"""Columns that find no path beside all that may wait: on cleared VLs, or by the paths of another LID."""
 
 from dataclasses import replace
 
@@ -39,8 +39,8 @@ def without(baseline, options, link):
     ("size", "vls", "link"),
     [("6x6", 2, 19), ("6x6", 2, 32), ("6x6", 1, 23), ("4x4x4", 1, 14)],
 )
-def test_turns_that_nobody_takes_are_let_go_of(size, vls, link):
-    """On few VLs: each of these took a trace of all tables, or tables afresh."""
+def test_turns_that_no_packet_takes_are_let_go_of(size, vls, link):
+    """On few VLs: each of these took a trace of all tables, or tables from scratch."""
     baseline, options = published(size, vls)
     less, found = without(baseline, options, link)
     assert found.statistics.pruned_lids > 0
@@ -55,7 +55,7 @@ def test_turns_that_nobody_takes_are_let_go_of(size, vls, link):
     assert np.array_equal(again.routing.sl, found.routing.sl)
 
 
-def test_a_lid_takes_the_ways_of_another():
+def test_a_lid_takes_the_paths_of_another():
     baseline, options = published("8x8", 2)
     _, found = without(baseline, options, 59)
     assert found.statistics.copied_lids > 0
@@ -64,7 +64,7 @@ def test_a_lid_takes_the_ways_of_another():
 
 
 def test_one_more_fault_after_a_last_resort():
-    """What was let go of is allowed for no more: the next change is laid beside what is left."""
+    """What was let go of is allowed for no more: the next change is routed within what is left."""
     baseline, options = published("6x6", 2)
     less, found = without(baseline, options, 19)
     before = Published(less, found.routing, found.proof)
@@ -77,17 +77,17 @@ def test_one_more_fault_after_a_last_resort():
 
 
 def test_the_short_proof_takes_an_order_for_what_it_shows():
-    """An order with two channels changed over is a proof exactly if all that is taken climbs in it."""
+    """An order with two channels changed over is a proof exactly if all that is taken increases in it."""
     baseline, options = published("4x4x4", 2, cas=1)
     less, found = without(baseline, options, int(baseline.fabric.channels.link[7]))
-    laid, rng = translate_tables(baseline.routing, baseline.fabric, less), np.random.default_rng(1)
+    translated, rng = translate_tables(baseline.routing, baseline.fabric, less), np.random.default_rng(1)
     taken = {True: 0, False: 0}
     for _ in range(150):
         order = found.proof.certificate.order.copy()
-        lane, near = rng.integers(len(order)), rng.integers(order.shape[1] - 40)
-        one, other = np.argsort(order[lane])[near + rng.permutation(40)[:2]]
-        order[lane, [one, other]] = order[lane, [other, one]]
-        short = prove_changes(less, found.routing, baseline, laid, order)
+        vl, near = rng.integers(len(order)), rng.integers(order.shape[1] - 40)
+        one, other = np.argsort(order[vl])[near + rng.permutation(40)[:2]]
+        order[vl, [one, other]] = order[vl, [other, one]]
+        short = prove_changes(less, found.routing, baseline, translated, order)
         try:
             check_certificate(less, found.routing, replace(found.proof.certificate, order=order), threads=1)
             holds = True

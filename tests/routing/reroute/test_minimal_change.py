@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import slow_fewest
+import slow_minimal_change
 from examples import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ from strategies import fabrics
 
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.cdg.certificate import check_certificate
-from routing.cdg.trace import common_lanes, vl_bits
+from routing.cdg.trace import uniform_sl2vl, vl_bits
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -31,7 +31,7 @@ OPTIONS = EngineOptions(threads=1, effort=0.0)
 def lightest_tree(count, root, arcs):
     """Weight of the lightest choice of one arc (from, to, weight) for each but the root that leads all to the root.
 
-    Chu and Liu, Edmonds: each takes its lightest arc; whoever is in a circle then becomes one, and starts again.
+    Chu and Liu, Edmonds: each takes its lightest arc; whoever is in a cycle then becomes one, and starts again.
     """
     weight = 0
     while True:
@@ -47,8 +47,8 @@ def lightest_tree(count, root, arcs):
                 seen.append(at)
                 at = best[at][0]
             if at in seen:
-                circle = seen[seen.index(at) :]
-                name.update(dict.fromkeys(circle, min(circle)))
+                loop = seen[seen.index(at) :]
+                name.update(dict.fromkeys(loop, min(loop)))
         if not name:
             assert len(best) == count - 1
             return weight
@@ -57,14 +57,14 @@ def lightest_tree(count, root, arcs):
         arcs = [(a, b, w) for a, b, w in arcs if a != b]
 
 
-def least_changes(fabric, held):
+def least_changes(fabric, installed):
     """Over all columns; an entry that is there costs nothing, any other channel one."""
     channels, total = fabric.channels, 0
     ends = list(zip(channels.src.tolist(), channels.dst.tolist(), channels.port.tolist(), strict=True))
-    for lid in np.flatnonzero(((held == 255) & remote_pairs(fabric)).any(axis=0)).tolist():
+    for lid in np.flatnonzero(((installed == 255) & remote_pairs(fabric)).any(axis=0)).tolist():
         target = int(fabric.lids.switch[lid])
         part = fabric.component == fabric.component[target]
-        arcs = [(a, b, int(held[a, lid] != port)) for a, b, port in ends if part[a]]
+        arcs = [(a, b, int(installed[a, lid] != port)) for a, b, port in ends if part[a]]
         total += lightest_tree(int(part.sum()), target, arcs)
     return total
 
@@ -85,10 +85,10 @@ def test_no_fewer_could_change_for_one_link(fabric, engine, seed):
     routing, links = ENGINES[engine].route(fabric, OPTIONS), np.unique(fabric.channels.link)
     assume(len(links))
     less = fabric.without_links([int(links[seed % len(links)])])
-    held = translate_tables(routing, fabric, less).routing.lft
-    lft = fill_with_fewest_changes(less, held)
+    installed = translate_tables(routing, fabric, less).routing.lft
+    lft = fill_with_fewest_changes(less, installed)
     assert all_arrive(less, lft)
-    assert np.count_nonzero(lft != held) == least_changes(less, held)
+    assert np.count_nonzero(lft != installed) == least_changes(less, installed)
 
 
 @pytest.mark.parametrize("link", [7, 11, 38])
@@ -97,11 +97,11 @@ def test_trees_that_have_to_turn_around(link):
     fabric = read_fabric(FIXTURES["random-24-3-faults"].path)
     routing = ENGINES["nue"].route(fabric, EngineOptions(threads=1, effort=0.1))
     less = fabric.without_links([link])
-    laid = translate_tables(routing, fabric, less)
-    lft = fill_with_fewest_changes(less, laid.routing.lft)
-    changed = np.count_nonzero(lft != laid.routing.lft)
-    assert changed == least_changes(less, laid.routing.lft)
-    assert 2.9 * laid.broken < changed <= 3 * laid.broken
+    translated = translate_tables(routing, fabric, less)
+    lft = fill_with_fewest_changes(less, translated.routing.lft)
+    changed = np.count_nonzero(lft != translated.routing.lft)
+    assert changed == least_changes(less, translated.routing.lft)
+    assert 2.9 * translated.broken < changed <= 3 * translated.broken
 
 
 @examples(60)
@@ -110,21 +110,21 @@ def test_all_holes_of_several_links_are_filled(fabric, seed):
     routing, rng = ENGINES["updn"].route(fabric, OPTIONS), np.random.default_rng(seed)
     links = rng.permutation(np.unique(fabric.channels.link))[: rng.integers(0, 6)].tolist()
     less = fabric.without_links(links)
-    held = translate_tables(routing, fabric, less).routing.lft
-    lft = fill_with_fewest_changes(less, held)
+    installed = translate_tables(routing, fabric, less).routing.lft
+    lft = fill_with_fewest_changes(less, installed)
     assert all_arrive(less, lft)
-    assert np.count_nonzero(lft != held) >= least_changes(less, held)
+    assert np.count_nonzero(lft != installed) >= least_changes(less, installed)
 
 
-def assert_same_as_slow(fabric, held):
-    fast = fill_with_fewest_changes(fabric, held)
-    assert np.array_equal(fast, slow_fewest.fill_with_fewest_changes(fabric, held))
-    assert all_arrive_who_have_to(fabric, held, fast)
+def assert_same_as_slow(fabric, installed):
+    fast = fill_with_fewest_changes(fabric, installed)
+    assert np.array_equal(fast, slow_minimal_change.fill_with_fewest_changes(fabric, installed))
+    assert all_arrive_who_have_to(fabric, installed, fast)
 
 
-def all_arrive_who_have_to(fabric, held, lft):
-    """Each hole has a way, whatever circles there are besides."""
-    for s, lid in np.argwhere((held == 255) & remote_pairs(fabric)).tolist():
+def all_arrive_who_have_to(fabric, installed, lft):
+    """Each missing entry has a path, whatever cycles there are besides."""
+    for s, lid in np.argwhere((installed == 255) & remote_pairs(fabric)).tolist():
         at, left = s, fabric.switches
         while at != fabric.lids.switch[lid] and left >= 0:
             at, left = int(fabric.channels.dst[fabric.channels.at_port[at, lft[at, lid]]]), left - 1
@@ -136,12 +136,12 @@ def all_arrive_who_have_to(fabric, held, lft):
 @examples(80)
 @given(fabrics(min_switches=2, max_switches=14, connected=False), st.integers(0, 10_000), st.floats(0.0, 1.0))
 def test_the_same_bytes_as_slow_and_obvious(fabric, seed, share):
-    """Tables of an engine in which entries are missing, and others lead anywhere: in circles, to CAs, nowhere."""
-    rng, held = np.random.default_rng(seed), ENGINES["minhop"].route(fabric, OPTIONS).lft.copy()
-    wrong = rng.random(held.shape) < share * rng.random()
-    held[wrong] = rng.integers(0, 1 + int(fabric.switch_ports.max()), int(wrong.sum()))
-    held[rng.random(held.shape) < share * rng.random()] = 255
-    assert_same_as_slow(fabric, held)
+    """Tables of an engine in which entries are missing, and others lead anywhere: in cycles, to CAs, nowhere."""
+    rng, installed = np.random.default_rng(seed), ENGINES["minhop"].route(fabric, OPTIONS).lft.copy()
+    wrong = rng.random(installed.shape) < share * rng.random()
+    installed[wrong] = rng.integers(0, 1 + int(fabric.switch_ports.max()), int(wrong.sum()))
+    installed[rng.random(installed.shape) < share * rng.random()] = 255
+    assert_same_as_slow(fabric, installed)
 
 
 @pytest.mark.parametrize(
@@ -152,13 +152,13 @@ def test_the_same_bytes_on_large_fabrics(kind, size, gone):
     fabric = generate(kind, size.split(","), cas=1)
     rng, links = np.random.default_rng(gone), np.unique(fabric.channels.link)
     less = fabric.without_links(rng.choice(links, gone, replace=False).tolist())
-    held = translate_tables(ENGINES["dfsssp"].route(fabric, OPTIONS), fabric, less).routing.lft
-    held[:, int(fabric.switch_lid[3])] = 255
-    assert_same_as_slow(less, held)
+    installed = translate_tables(ENGINES["dfsssp"].route(fabric, OPTIONS), fabric, less).routing.lft
+    installed[:, int(fabric.switch_lid[3])] = 255
+    assert_same_as_slow(less, installed)
 
 
-def test_a_circle_is_broken_only_where_a_hole_leads_through_it():
-    """sw0 - sw1 - sw2 - sw3 in a line, as a mesh: 1 and 2 lead to each other, and 3 has lost its way."""
+def test_a_loop_is_broken_only_where_a_hole_leads_through_it():
+    """sw0 - sw1 - sw2 - sw3 in a line, as a mesh: 1 and 2 lead to each other, and 3 has lost its path."""
     fabric = generate("mesh", ["4"])
     port = {
         (int(a), int(b)): p
@@ -174,24 +174,24 @@ def test_a_circle_is_broken_only_where_a_hole_leads_through_it():
 
 @pytest.mark.parametrize("link", [1, 40, 77])
 def test_the_order_that_comes_with_new_sls_is_a_proof(link):
-    """What has changed climbs in it, so that nothing else has to be walked, and the checker says the same."""
+    """What has changed increases in it, so that nothing else has to be walked, and the checker agrees."""
     fabric = generate("torus", ["4x4x4"], cas=1)
     routing = ENGINES["dfsssp"].route(fabric, EngineOptions(threads=1, effort=0.1))
     baseline = Published(fabric, routing, prove(fabric, routing, threads=1))
     certificate = baseline.proof.certificate
     less = fabric.without_links([int(np.unique(fabric.channels.link)[link])])
-    laid, vl_bit = translate_tables(routing, fabric, less), vl_bits(common_lanes(routing))
-    tables = replace(laid.routing, lft=fill_with_fewest_changes(less, laid.routing.lft))
+    translated, vl_bit = translate_tables(routing, fabric, less), vl_bits(uniform_sl2vl(routing))
+    tables = replace(translated.routing, lft=fill_with_fewest_changes(less, translated.routing.lft))
     level = np.arange(len(certificate.order), dtype=np.uint8)
     assert (vl_bit[level] == 1 << level).all()
     found, order = reassign_sls(
-        less, tables, laid.routing, certificate, vl_bit, level=level, threads=1, budget=Budget()
+        less, tables, translated.routing, certificate, vl_bit, sl_of_vl=level, threads=1, budget=Budget()
     )
-    short = prove_changes(less, found, baseline, laid, order)
+    short = prove_changes(less, found, baseline, translated, order)
     assert short is not None
     assert prove(less, found, threads=1).complete
     check_certificate(less, found, short.certificate, threads=1)
-    assert prove_changes(less, found, baseline, laid, np.ascontiguousarray(order[:, ::-1])) is None
+    assert prove_changes(less, found, baseline, translated, np.ascontiguousarray(order[:, ::-1])) is None
 
 
 def test_twenty_links_at_once_are_worth_more_than_one_cleared_vl():

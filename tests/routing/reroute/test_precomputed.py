@@ -42,11 +42,11 @@ def test_parts_are_those_of_networkx(fabric, seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_laid_over_the_same_devices(seed):
-    """Entries that hold, those that broke, and columns of home, beside the words of the definition."""
+def test_what_is_translated_to_the_same_devices(seed):
+    """Entries that hold, those that broke, and columns of the baseline, beside the words of the definition."""
     fabric = random_fabric(seed, 9, 3, parallel=2)
     baseline, less = published(fabric, "minhop"), pulled(fabric, seed, most=12)
-    laid, channels = translate_tables(baseline.routing, fabric, less), less.channels
+    translated, channels = translate_tables(baseline.routing, fabric, less), less.channels
     assert same_devices(fabric, less)
     number, broken = channel_numbers(fabric, less), 0
     for s in range(fabric.switches):
@@ -55,9 +55,9 @@ def test_what_is_laid_over_the_same_devices(seed):
             c = fabric.channels.at_port[s, port]
             target = less.lids.switch[lid]
             holds = target >= 0 and less.component[s] == less.component[target] and (c < 0 or number[c] >= 0)
-            assert laid.routing.lft[s, lid] == (port if holds else 255)
+            assert translated.routing.lft[s, lid] == (port if holds else 255)
             broken += not holds and port != 255
-    assert (laid.broken, laid.in_place) == (broken, True)
+    assert (translated.broken, translated.in_place) == (broken, True)
     assert len(channels) == (number >= 0).sum()
 
 
@@ -68,9 +68,9 @@ def test_home_is_found_by_the_columns_that_differ(engine):
     less = fabric.without_links(links[4:7])
     found = reroute(ENGINES[engine], OPTIONS, baseline, less, baseline=baseline)
     now, more = Published(less, found.routing, found.proof), fabric.without_links([links[4], links[11]])
-    laid, apart = translate_tables(found.routing, less, more).routing, precompute(now, baseline).differing_lids
-    healed, count = restore_baseline_entries(laid, baseline, more, apart)
-    everywhere, same_count = restore_baseline_entries(laid, baseline, more)
+    translated, apart = translate_tables(found.routing, less, more).routing, precompute(now, baseline).differing_lids
+    healed, count = restore_baseline_entries(translated, baseline, more, apart)
+    everywhere, same_count = restore_baseline_entries(translated, baseline, more)
     assert count == same_count > 0
     assert np.array_equal(healed.lft, everywhere.lft)
     assert np.array_equal(healed.sl, everywhere.sl)
@@ -99,7 +99,7 @@ def test_prepared_or_not(engine):
 
 
 @pytest.mark.parametrize("further", [0, 1])
-def test_load_decides_among_ways_that_are_hardly_longer(further):
+def test_load_decides_among_paths_that_are_hardly_longer(further):
     """From a to b past c, to which many send by b, or by as many switches more that carry next to nothing."""
     sketch = Sketch("past")
     a, b, c, *others = (sketch.add(NodeKind.SWITCH) for _ in range(4 + further))
@@ -114,6 +114,6 @@ def test_load_decides_among_ways_that_are_hardly_longer(further):
     less = fabric.without_links([int(fabric.channels.link[direct])])
     found = reroute(ENGINES["minhop"], OPTIONS, baseline, less, baseline=baseline)
     lids = np.flatnonzero((fabric.lids.switch == b) & (fabric.lids.endport >= 0))
-    lids = lids[baseline.routing.lft[others[0], lids] == 1]  # what hangs on a gives it no way
+    lids = lids[baseline.routing.lft[others[0], lids] == 1]  # what depends on a gives it no path
     assert len(lids)
     assert (found.routing.lft[a, lids] == 3).all()

@@ -1,4 +1,4 @@
-"""Re-routing: certified, as strong as before, little changed, and home again."""
+"""Re-routing: certified, as strong as before, little changed, and back at the baseline."""
 
 from dataclasses import replace
 
@@ -58,15 +58,15 @@ def test_every_link_there_and_back(name, engine):
         found = reroute(ENGINES[engine], OPTIONS, baseline, less, baseline=baseline)
         check(found, baseline, less, engine)
         if found.how == "repaired":
-            held = baseline.routing.lft != 255
-            assert found.changed >= found.broken - int((~held).sum())
+            installed = baseline.routing.lft != 255
+            assert found.changed >= found.broken - int((~installed).sum())
         back = reroute(ENGINES[engine], OPTIONS, Published(less, found.routing, found.proof), fabric, baseline=baseline)
         assert np.array_equal(back.routing.lft, baseline.routing.lft)
         assert np.array_equal(back.routing.sl, baseline.routing.sl)
         assert back.how == "baseline"
 
 
-def test_up_down_is_mended_on_trees_with_few_searches():
+def test_up_down_is_repaired_on_trees_with_few_searches():
     fabric = generate("kary-ntree", ["8", "3"])
     baseline = published(fabric, "updn")
     searches = []
@@ -80,8 +80,8 @@ def test_up_down_is_mended_on_trees_with_few_searches():
 
 
 @pytest.mark.parametrize("link", [82, 120, 256])
-def test_turns_that_clash_are_found_before_an_order_is_mended_for_them(link):
-    """Trees that fall to pieces try many ways that do not fit: three times as many channels were come by for these."""
+def test_turns_that_clash_are_found_before_an_order_is_repaired_for_them(link):
+    """Trees that fall to pieces try many paths that do not fit: three times as many channels were come by for these."""
     fabric = generate("torus", ["4x4x4"], cas=4)
     baseline = published(fabric, "nue")
     less = fabric.without_links([link])
@@ -91,7 +91,7 @@ def test_turns_that_clash_are_found_before_an_order_is_mended_for_them(link):
 
 
 def test_links_one_after_the_other_until_none_is_left():
-    """On this fabric the switch that helped the last time is without a way itself the next time."""
+    """On this fabric the switch that helped the last time is without a path itself the next time."""
     rng = np.random.default_rng(34)
     fabric = random_fabric(34, int(rng.integers(6, 20)), int(rng.integers(2, 5)), parallel=int(rng.integers(1, 3)))
     options = replace(OPTIONS, effort=0.02)
@@ -160,7 +160,7 @@ def test_the_short_proof_says_what_the_long_one_says(engine, loss):
     before = published(fabric, engine)
     less = LOSSES[loss](fabric)
     found = reroute(ENGINES[engine], OPTIONS, before, less)
-    laid, rng, refused = translate_tables(before.routing, fabric, less), np.random.default_rng(1), 0
+    translated, rng, refused = translate_tables(before.routing, fabric, less), np.random.default_rng(1), 0
     order = found.proof.certificate.order
     for _ in range(200):
         lft = found.routing.lft.copy()
@@ -169,7 +169,7 @@ def test_the_short_proof_says_what_the_long_one_says(engine, loss):
             continue
         lft[row, lid] = rng.integers(0, 8)
         turned = replace(found.routing, lft=lft)
-        short, long = prove_changes(less, turned, before, laid, order), prove(less, turned, threads=1)
+        short, long = prove_changes(less, turned, before, translated, order), prove(less, turned, threads=1)
         if short is None:
             refused += 1
             continue
@@ -185,30 +185,30 @@ def test_the_short_proof_sees_entries_that_were_left_out(loss):
     fabric = random_fabric(3, 9, 4)
     before = published(fabric, "nue")
     less = LOSSES[loss](fabric)
-    found, laid = reroute(ENGINES["nue"], OPTIONS, before, less), translate_tables(before.routing, fabric, less)
+    found, translated = reroute(ENGINES["nue"], OPTIONS, before, less), translate_tables(before.routing, fabric, less)
     order = found.proof.certificate.order
     assert found.statistics.proven_by_changes
-    for row, lid in np.argwhere((laid.routing.lft == 255) & (found.routing.lft != 255)).tolist():
+    for row, lid in np.argwhere((translated.routing.lft == 255) & (found.routing.lft != 255)).tolist():
         lft = found.routing.lft.copy()
         lft[row, lid] = 255
-        assert prove_changes(less, replace(found.routing, lft=lft), before, laid, order) is None
+        assert prove_changes(less, replace(found.routing, lft=lft), before, translated, order) is None
 
 
-def test_the_short_proof_is_not_for_replies_that_ride_other_sls():
-    """An SL that changes moves the ways back as well, and these it does not walk."""
+def test_the_short_proof_is_not_for_replies_that_use_other_sls():
+    """An SL that changes moves the reply path as well, and these it does not walk."""
     fabric = FABRICS["torus"]()
     before = published(fabric, "lash")
     less = LOSSES["link"](fabric)
-    found, laid = reroute(ENGINES["lash"], OPTIONS, before, less), translate_tables(before.routing, fabric, less)
+    found, translated = reroute(ENGINES["lash"], OPTIONS, before, less), translate_tables(before.routing, fabric, less)
     order = found.proof.certificate.order
     assert before.proof.strength == "reversible"
-    assert prove_changes(less, found.routing, before, laid, order) is not None
+    assert prove_changes(less, found.routing, before, translated, order) is not None
     shape, rng = found.routing.lft.shape, np.random.default_rng(1)
     for _ in range(100):
         sl = np.broadcast_to(found.routing.sl, shape).copy()
         row, lid = rng.integers(shape[0]), rng.choice(less.endport_lid)
         sl[row, lid] = (sl[row, lid] + 1) % found.routing.vls
-        assert prove_changes(less, replace(found.routing, sl=sl), before, laid, order) is None
+        assert prove_changes(less, replace(found.routing, sl=sl), before, translated, order) is None
 
 
 @pytest.mark.parametrize("with_baseline", [False, True])
@@ -226,7 +226,7 @@ def test_incomplete_tables_are_completed_on_an_unchanged_fabric(with_baseline):
     assert prove(fabric, found.routing, threads=1).certified
 
 
-def test_the_short_proof_is_not_for_sls_that_ride_no_vl():
+def test_the_short_proof_is_not_for_sls_that_use_no_vl():
     fabric = FABRICS["torus"]()
     routing = ENGINES["nue"].route(fabric, OPTIONS)
     sl2vl = routing.sl2vl.copy()
@@ -234,14 +234,14 @@ def test_the_short_proof_is_not_for_sls_that_ride_no_vl():
     routing = replace(routing, sl2vl=sl2vl)
     before = Published(fabric, routing, prove(fabric, routing, threads=1))
     less = LOSSES["link"](fabric)
-    found, laid = reroute(ENGINES["nue"], OPTIONS, before, less), translate_tables(before.routing, fabric, less)
+    found, translated = reroute(ENGINES["nue"], OPTIONS, before, less), translate_tables(before.routing, fabric, less)
     assert before.proof.certified
     assert np.array_equal(found.routing.sl2vl, sl2vl)
     sl = found.routing.sl.copy()
     sl[..., less.endport_lid[3]] = 15
     dropped = replace(found.routing, sl=sl)
     assert not prove(less, dropped, threads=1).complete
-    assert prove_changes(less, dropped, before, laid, found.proof.certificate.order) is None
+    assert prove_changes(less, dropped, before, translated, found.proof.certificate.order) is None
 
 
 @pytest.mark.parametrize("engine", ["nue", "updn", "lash"])
@@ -258,10 +258,10 @@ def test_a_lost_switch_is_proven_by_what_changes_and_a_new_one_as_a_whole(engine
         assert found.proof.unreachable == whole.unreachable
         turns = less.channels.edges.numbers()
         assert not (whole.cdg.masks & ~found.proof.cdg.masks)[turns].any()
-        laid = translate_tables(found.routing, less, fabric)
-        assert not laid.nothing_new
+        translated = translate_tables(found.routing, less, fabric)
+        assert not translated.nothing_new
         before, order = Published(less, found.routing, found.proof), baseline.proof.certificate.order
-        assert prove_changes(fabric, baseline.routing, before, laid, order) is None
+        assert prove_changes(fabric, baseline.routing, before, translated, order) is None
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
@@ -287,7 +287,7 @@ def test_a_switch_that_was_never_there(engine):
 
 
 @pytest.mark.parametrize("engine", ["minhop", "nue", "dfsssp"])
-def test_cables_that_changed_places(engine):
+def test_cables_that_were_swapped(engine):
     fabric = FABRICS["torus"]()
     baseline = published(fabric, engine)
     one, other = np.unique(fabric.channels.link)[[1, 9]].tolist()
@@ -310,8 +310,8 @@ def test_threads_change_nothing(engine):
     assert np.array_equal(one.proof.certificate.order, two.proof.certificate.order)
 
 
-def test_a_switch_that_helps_another_does_not_look_for_a_way_twice():
-    """Six lost links at once, found by the campaign of faults: the repair walked in a circle without end."""
+def test_a_switch_that_helps_another_does_not_look_for_a_path_twice():
+    """Six lost links at once, found by the campaign of faults: the repair walked in a cycle without end."""
     fabric = generate("kary-ntree", ["4", "3"])
     options = replace(OPTIONS, effort=0.0)
     baseline = published(fabric, "updn", options)
@@ -320,7 +320,7 @@ def test_a_switch_that_helps_another_does_not_look_for_a_way_twice():
     check(reroute(ENGINES["updn"], options, baseline, broken, baseline=baseline), baseline, broken, "updn")
 
 
-def test_what_is_cut_off_is_not_said_to_hold():
+def test_what_is_cut_off_is_not_reported_as_valid():
     fabric = generate("torus", ["3x3"])
     baseline = published(fabric, "updn")
     apart = fabric.without_links(np.unique(fabric.channels.link).tolist())

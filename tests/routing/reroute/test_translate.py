@@ -1,4 +1,4 @@
-"""Tables laid over another fabric: what holds stays, what does not is gone."""
+"""Tables applied to another fabric: what holds stays, what does not is gone."""
 
 from dataclasses import replace
 
@@ -74,7 +74,7 @@ def swapped(fabric, one, other):
     return replace(fabric, link_device=device, link_port=port)
 
 
-def test_swapped_cables_hold_for_nobody():
+def test_swapped_cables_hold_for_no_packet():
     fabric = ring_fabric(6)
     routing = routed(fabric)
     one, other = np.unique(fabric.channels.link)[[0, 3]].tolist()

@@ -30,8 +30,8 @@ def published(fabric):
 def downhill(frame, position):
     """Links that are alive, each from the switch that comes later to the one before it."""
     graph, channels = networkx.DiGraph(), frame.base.channels
-    graph.add_nodes_from(np.flatnonzero(frame.ground.part >= 0).tolist())
-    for c in np.flatnonzero(frame.ground.alive).tolist():
+    graph.add_nodes_from(np.flatnonzero(frame.repair_fabric.part >= 0).tolist())
+    for c in np.flatnonzero(frame.repair_fabric.alive).tolist():
         if position[channels.dst[c]] < position[channels.src[c]]:
             graph.add_edge(int(channels.src[c]), int(channels.dst[c]))
     return graph
@@ -48,7 +48,7 @@ def valleys(frame, masks, position, *, alive):
     channels, found = frame.base.channels, 0
     for c, s in enumerate(channels.dst.tolist()):
         for k, n in enumerate(range(channels.first[s], channels.first[s + 1])):
-            if alive and not (frame.ground.alive[c] and frame.ground.alive[n]):
+            if alive and not (frame.repair_fabric.alive[c] and frame.repair_fabric.alive[n]):
                 continue
             down, up = position[channels.src[c]] < position[s], position[channels.dst[n]] < position[s]
             found += bool(masks[channels.edges.first[c] + k] and down and up)
@@ -64,12 +64,12 @@ def test_all_reach_one_top_by_turns_that_lead_up_then_down(fabric, seed):
     less = fabric.without_links(links[: rng.integers(0, 7)].tolist())
     frame = BaseNumbering.of(less, [fabric])
     uphill = downhill(frame, dependencies.position)
-    assert len(orphan_roots(frame.ground, dependencies.position)) == ends(uphill)
+    assert len(orphan_roots(frame.repair_fabric, dependencies.position)) == ends(uphill)
     firsts = [min(part, key=dependencies.position.item) for part in networkx.weakly_connected_components(uphill)]
     reached = set(firsts).union(*(networkx.ancestors(uphill, first) for first in firsts))
-    assert np.flatnonzero(~cut_off(frame.ground, dependencies.position) & (frame.ground.part >= 0)).tolist() == sorted(
-        reached
-    )
+    assert np.flatnonzero(
+        ~cut_off(frame.repair_fabric, dependencies.position) & (frame.repair_fabric.part >= 0)
+    ).tolist() == sorted(reached)
     found = reconnect_order(frame, dependencies)
     if found is None:
         assert ends(downhill(frame, dependencies.position)) > 0
@@ -102,7 +102,7 @@ def test_trees_need_no_search_where_a_switch_loses_its_only_link_up(kind, size):
     dependencies = precompute(baseline, baseline).dependencies
     for link in np.unique(fabric.channels.link).tolist():
         less = fabric.without_links([link])
-        if not len(orphan_roots(BaseNumbering.of(less, [fabric]).ground, dependencies.position)):
+        if not len(orphan_roots(BaseNumbering.of(less, [fabric]).repair_fabric, dependencies.position)):
             continue
         found = reroute(ENGINES["updn"], OPTIONS, baseline, less, baseline=baseline)
         assert (found.how, found.proof.scope, found.statistics.traces) == ("repaired", "all", None)
@@ -118,19 +118,19 @@ def test_trees_need_no_search_where_a_switch_loses_its_only_link_up(kind, size):
 
 @pytest.mark.parametrize(("kind", "size"), [("kary-ntree", ["4", "3"]), ("xgft", ["4x4x4", "1x3x4"])])
 def test_trees_need_no_search_where_a_switch_beside_the_first_is_lost(kind, size):
-    """What was above it hangs on nothing but what is below: it is entered from there."""
+    """What was above it depends on nothing but what is below: it is entered from there."""
     fabric = generate(kind, size)
     baseline, together = published(fabric), 0
     dependencies = precompute(baseline, baseline).dependencies
     for fault in every_switch(fabric):
         less = apply_faults(fabric, [fault])
-        ground = BaseNumbering.of(less, [fabric]).ground
-        tops = orphan_roots(ground, dependencies.position)
+        repair_fabric = BaseNumbering.of(less, [fabric]).repair_fabric
+        tops = orphan_roots(repair_fabric, dependencies.position)
         if not len(tops):
             continue
         found = reroute(ENGINES["updn"], OPTIONS, baseline, less, baseline=baseline)
         assert (found.how, found.proof.scope, found.statistics.traces) == ("repaired", "all", None)
         assert found.statistics.visits == 0
         assert found.changed <= 3 * found.broken
-        together += len(tops) > 1 and np.count_nonzero(cut_off(ground, dependencies.position)) > len(tops)
+        together += len(tops) > 1 and np.count_nonzero(cut_off(repair_fabric, dependencies.position)) > len(tops)
     assert together

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from sim_cases import flows_along, torus_dor
 
-from routing._kernels.adaptive import LANE_FIELDS
+from routing._kernels.adaptive import VC_FIELDS
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import OptionError
 from routing.fabric import NO_PORT
 from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
+from routing.simulate.handmade import literal_fabric, tables_from_paths
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import Arbitration
-from routing.simulate.state import Why
+from routing.simulate.state import StopReason
 from routing.simulate.traffic import Process, all_to_all, uniform
-from routing.simulate.ways import small_fabric, tables_of_ways
 from routing.topologies import generate
 
 BLOCKS = 4
@@ -50,8 +50,8 @@ def test_without_load_every_scheme_takes_what_comes():
 def test_without_a_scheme_a_torus_locks_for_ever():
     simulation = overload(Scheme.NONE)
     stop = simulation.run(100_000, stop_at_standstill=True)
-    assert stop.why is Why.STANDSTILL
-    assert simulation.waits().verdict == "deadlocked"
+    assert stop.reason is StopReason.STANDSTILL
+    assert simulation.wait_graph().verdict == "deadlocked"
     assert simulation.totals()["in_flight"] > 0
 
 
@@ -77,7 +77,7 @@ def test_one_seed_one_result():
 
 
 @pytest.mark.parametrize("later", [1, 5000, 1 << 44])
-def test_what_begins_later_goes_the_same_way_however_long_nothing_happens(later):
+def test_what_begins_later_goes_the_same_path_however_long_nothing_happens(later):
     """Ticks in which nothing is due take no time: without that, the longest wait would outlast the test."""
     sent = []
     for start in (1, later):
@@ -87,8 +87,8 @@ def test_what_begins_later_goes_the_same_way_however_long_nothing_happens(later)
             simulation.network, replace(simulation.traffic, flows=flows), Adaptive(Scheme.NONE, ca_vls=4, seed=1)
         )
         assert simulation.run(start + 3000).time == start + 3000
-        told = simulation.totals()
-        sent.append({**told, "now": told["now"] - start, "last_move": told["last_move"] - start})
+        reported = simulation.totals()
+        sent.append({**reported, "now": reported["now"] - start, "last_move": reported["last_move"] - start})
     assert sent[0] == sent[1]
     assert sent[0]["delivered"] > 0
 
@@ -108,14 +108,14 @@ def test_every_packet_of_an_exchange_arrives(scheme):
         network, all_to_all(network.fabric, bytes=BYTES, mtu=BYTES, rounds=20), Adaptive(scheme, ca_vls=4, detect=8)
     )
     stop = simulation.run(1_000_000)
-    assert stop.why is Why.FINISHED
+    assert stop.reason is StopReason.FINISHED
     assert simulation.totals()["delivered"] == 16 * 15 * 20
-    lanes = simulation.lanes()
-    np.testing.assert_array_equal(lanes[..., LANE_FIELDS.index("credits")], lanes[..., LANE_FIELDS.index("buffer")])
-    assert simulation.waits().can_move.all()
+    vcs = simulation.virtual_channels()
+    np.testing.assert_array_equal(vcs[..., VC_FIELDS.index("credits")], vcs[..., VC_FIELDS.index("buffer")])
+    assert simulation.wait_graph().can_move.all()
 
 
-def test_ways_are_shortest():
+def test_paths_are_shortest():
     """Hops between switches are the distances, and one to the first switch, one to the CA."""
     network = torus(5)
     simulation = simulate_adaptive(network, all_to_all(network.fabric, bytes=BYTES, mtu=BYTES))
@@ -132,7 +132,7 @@ def test_what_locks_without_it_goes_on_for_ever(scheme, name, size):
     fabric = generate(name, [size], cas=3)
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
     network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, BLOCKS), vls=1)
-    assert overload(Scheme.NONE, network=network).run(20_000, stop_at_standstill=True).why is Why.STANDSTILL
+    assert overload(Scheme.NONE, network=network).run(20_000, stop_at_standstill=True).reason is StopReason.STANDSTILL
     simulation, before = overload(scheme, network=network), 0
     for until in range(1000, 10_001, 1000):
         simulation.run(until)
@@ -152,7 +152,7 @@ def test_escape_tables_with_a_loop_are_refused():
         overload(Scheme.ESCAPE, network=torus(4, vls=2, routing=routing))
 
 
-def test_longer_escape_ways_are_not_left_again():
+def test_longer_escape_paths_are_not_left_again():
     fabric, _ = torus_dor(4)
     network = torus(4, vls=3, routing=ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1)))
     with pytest.raises(OptionError, match="not all escape paths are shortest"):
@@ -160,30 +160,30 @@ def test_longer_escape_ways_are_not_left_again():
     assert share(overload(Scheme.ESCAPE, network=network, stay=True)) > 0.1
 
 
-def test_escape_ways_that_end_are_refused():
+def test_escape_paths_that_end_are_refused():
     """Where the tables have no entry, and where they lead to VL 15, which switches drop."""
     fabric, _ = torus_dor(4)
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
     lft = routing.lft.copy()
     lft[3, fabric.endport_lid[9]] = NO_PORT
-    for ends, told in (
+    for ends, reported in (
         (replace(routing, lft=lft), f"LID {fabric.endport_lid[9]} ends at {fabric.switch_name[3]} "),
         (replace(routing, sl2vl=np.full(16, 15, np.uint8)), "by a VL that is none"),
     ):
-        with pytest.raises(OptionError, match=told):
+        with pytest.raises(OptionError, match=reported):
             overload(Scheme.ESCAPE, network=torus(4, vls=3, routing=ends), stay=True)
 
 
-def test_escape_ways_are_asked_for_within_each_part_of_a_fabric():
+def test_escape_paths_are_asked_for_within_each_part_of_a_fabric():
     cables, cas = [("a", "b"), ("c", "d")], {"ha": "a", "hb": "b", "hc": "c", "hd": "d"}
-    fabric = small_fabric("parts", list("abcd"), cables, cas)
-    ways = [("ha", "a", "b", "hb"), ("hc", "c", "d", "hd")]
-    routing = tables_of_ways(fabric, [*ways, *(way[::-1] for way in ways)], fill=True)
+    fabric = literal_fabric("parts", list("abcd"), cables, cas)
+    paths = [("ha", "a", "b", "hb"), ("hc", "c", "d", "hd")]
+    routing = tables_from_paths(fabric, [*paths, *(path[::-1] for path in paths)], fill=True)
     network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, BLOCKS), vls=2)
     simulation = simulate_adaptive(
-        network, flows_along(fabric, ways, messages=20, bytes=BYTES), Adaptive(Scheme.ESCAPE)
+        network, flows_along(fabric, paths, messages=20, bytes=BYTES), Adaptive(Scheme.ESCAPE)
     )
-    assert simulation.run(100_000).why is Why.FINISHED
+    assert simulation.run(100_000).reason is StopReason.FINISHED
     assert simulation.totals()["delivered"] == 40
 
 

@@ -4,7 +4,7 @@ import pytest
 from sim_cases import ADAPTIVE as CASE
 
 from routing.errors import InputError
-from routing.simulate.play import play
+from routing.simulate.case_runners import run_case
 from routing.simulate.scenario import read_scenario
 
 
@@ -12,7 +12,7 @@ def played(tmp_path, text):
     path = tmp_path / "mine.toml"
     path.write_text(text)
     scenario = read_scenario(path)
-    return play(scenario, scenario.cases[0])
+    return run_case(scenario, scenario.cases[0])
 
 
 def test_every_scheme_at_every_load(tmp_path):
@@ -27,7 +27,7 @@ def test_every_scheme_at_every_load(tmp_path):
     assert result.stated["tables"] == "dimension-order"
 
 
-def test_a_deadlock_is_told(tmp_path):
+def test_a_deadlock_is_reported(tmp_path):
     text = CASE.replace("torus:3x3,cas=1", "torus:4x4,cas=3").replace("[0.2, 0.4]", "[1.0]")
     text = text.replace('rule = "dimension-order"', 'engine = "updn"\nvls = 1')
     text = text.replace("[timing]", "[timing]\nbuffer = 1").replace(
@@ -38,7 +38,7 @@ def test_a_deadlock_is_told(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         ('"bubble"]', '"balloon"]', "'balloon' is no scheme"),
         ('"bubble"]', '"bubble"], vls = 1', "1 VLs do not hold tables of 2"),
@@ -54,9 +54,9 @@ def test_a_deadlock_is_told(tmp_path):
         ("deadlocked", "locked", "expects 'locked'"),
     ],
 )
-def test_a_case_that_cannot_be_is_refused(tmp_path, old, new, told):
+def test_a_case_that_cannot_be_is_refused(tmp_path, old, new, expected):
     assert old in CASE
-    with pytest.raises(InputError, match=told) as caught:
+    with pytest.raises(InputError, match=expected) as caught:
         played(tmp_path, CASE.replace(old, new))
     assert "\n" not in str(caught.value)
     assert caught.value.line is not None

@@ -25,7 +25,7 @@ STOPS = (20, 21, 150, 500)
 
 
 def both(network, traffic, adaptive, stops=STOPS):
-    """Run both, and compare all that they tell at every stop."""
+    """Run both, and compare all that they report at every stop."""
     fast = AdaptiveSimulation(network, traffic, adaptive)
     slow = SlowAdaptive(network.arrays, adaptive_arrays(network, adaptive), traffic_arrays(network, traffic))
     for stop in stops:
@@ -33,12 +33,12 @@ def both(network, traffic, adaptive, stops=STOPS):
         slow.run(fast.now)  # which is earlier where everything is delivered
         handle = fast._handle
         np.testing.assert_array_equal(handle.channels(), np.array(slow.channel_rows()))
-        np.testing.assert_array_equal(handle.lanes().reshape(-1, 5), np.array(slow.lane_rows()))
+        np.testing.assert_array_equal(handle.virtual_channels().reshape(-1, 5), np.array(slow.vc_rows()))
         np.testing.assert_array_equal(handle.flows()[:, FLOW_COLUMNS], np.array(slow.flow_rows()))
         totals = fast.totals()
         assert {name: totals[name] for name in TOTALS} == slow.totals
-        waiter, awaited, moves = handle.waits()
-        pairs, can_move = slow.waits()
+        waiter, awaited, moves = handle.wait_graph()
+        pairs, can_move = slow.wait_graph()
         assert set(zip(waiter.tolist(), awaited.tolist(), strict=True)) == pairs
         assert moves.tolist() == can_move
     return fast
@@ -95,7 +95,7 @@ def test_anything_small(scheme, seed):
 
 
 @pytest.mark.parametrize("size", [40, 128])
-def test_circles_are_found_and_resolved(size):
+def test_loops_are_found_and_resolved(size):
     """The cases above may be too gentle: a ring that locks, token and bubbles that free it again and again.
 
     A packet of 40 bytes takes less than a tick, and a tick to be sheltered all the same.
@@ -111,7 +111,7 @@ def test_circles_are_found_and_resolved(size):
         )
         for scheme in (Scheme.NONE, Scheme.TOKEN, Scheme.BUBBLE)
     }  # fmt: skip
-    assert found[Scheme.NONE].waits().verdict == "deadlocked"
+    assert found[Scheme.NONE].wait_graph().verdict == "deadlocked"
     assert found[Scheme.TOKEN].totals()["seized"] > 50
     assert found[Scheme.BUBBLE].totals()["bubbles"] >= 4
     assert found[Scheme.NONE].totals()["delivered"] == 0 < found[Scheme.BUBBLE].totals()["delivered"]

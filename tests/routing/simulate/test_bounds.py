@@ -23,8 +23,8 @@ expect = { outcome = "progress" }
 )
 
 
-def written(place, line):
-    text = EVERYTHING.replace(f"@{place}", line)
+def written(position, line):
+    text = EVERYTHING.replace(f"@{position}", line)
     for other in ("flow", "timing", "run", "routing", "case"):
         text = text.replace(f"@{other}", "")
     return text
@@ -47,23 +47,23 @@ REAL = [
 
 
 @pytest.mark.parametrize("value", [BIG, f"-{BIG}", "-1", "1" + 400 * "0"])
-@pytest.mark.parametrize(("place", "key"), WHOLE + REAL)
-def test_integers_out_of_bounds(tmp_path, place, key, value):
-    error = refusal(tmp_path, written(place, f"{key} = {value}"))
+@pytest.mark.parametrize(("position", "key"), WHOLE + REAL)
+def test_integers_out_of_bounds(tmp_path, position, key, value):
+    error = refusal(tmp_path, written(position, f"{key} = {value}"))
     assert f"{key.split('.')[-1]} cannot be {value[:24]}" in str(error)
     assert error.remedy.startswith("use ")
     assert len(str(error)) < 400
-    assert error.line == written(place, f"{key} = {value}").split("\n").index(f"{key} = {value}") + 1
+    assert error.line == written(position, f"{key} = {value}").split("\n").index(f"{key} = {value}") + 1
 
 
 @pytest.mark.parametrize("value", ["1e300", "-0.5", "nan", "inf", "-inf"])
-@pytest.mark.parametrize(("place", "key"), REAL)
-def test_fractions_out_of_bounds(tmp_path, place, key, value):
-    refusal(tmp_path, written(place, f"{key} = {value}"), "cannot be|has to be a number")
+@pytest.mark.parametrize(("position", "key"), REAL)
+def test_fractions_out_of_bounds(tmp_path, position, key, value):
+    refusal(tmp_path, written(position, f"{key} = {value}"), "cannot be|has to be a number")
 
 
 @pytest.mark.parametrize(
-    ("place", "line"),
+    ("position", "line"),
     [
         ("case", f'what = "lock-times"\nbuffers = [4, {BIG}]'),
         ("case", 'what = "lock-times"\nbuffers = [4, nan]'),
@@ -82,8 +82,8 @@ def test_fractions_out_of_bounds(tmp_path, place, key, value):
         ("routing", "ways = [3]"),
     ],
 )
-def test_lists_with_what_cannot_be(tmp_path, place, line):
-    refusal(tmp_path, written(place, line), "cannot be|has to be")
+def test_lists_with_what_cannot_be(tmp_path, position, line):
+    refusal(tmp_path, written(position, line), "cannot be|has to be")
 
 
 @pytest.mark.parametrize(

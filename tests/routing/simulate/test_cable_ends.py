@@ -6,7 +6,7 @@ from sim_files import TWO_SWITCHES, refusal
 from routing.fabric import NodeKind
 from routing.fabric_builder import FabricBuilder
 from routing.formats.fabric_files import write_fabric
-from routing.simulate.play import play
+from routing.simulate.case_runners import run_case
 from routing.simulate.scenario import read_scenario
 
 PARALLEL = (
@@ -34,11 +34,11 @@ def test_a_fault_names_the_port_of_one_of_several_cables(tmp_path, cable, lost):
     )
     (tmp_path / "mine.toml").write_text(text)
     scenario = read_scenario(tmp_path / "mine.toml")
-    assert play(scenario, scenario.cases[0]).wrong == ()
+    assert run_case(scenario, scenario.cases[0]).wrong == ()
 
 
 @pytest.mark.parametrize(
-    ("cable", "told"),
+    ("cable", "expected"),
     [
         (
             '["a", "b"]',
@@ -52,21 +52,21 @@ def test_a_fault_names_the_port_of_one_of_several_cables(tmp_path, cable, lost):
         ('["z/1", "b"]', r"there is no device 'z'"),
     ],
 )
-def test_cables_that_a_fault_does_not_name(tmp_path, cable, told):
+def test_cables_that_a_fault_does_not_name(tmp_path, cable, expected):
     text = PARALLEL.replace('cable = ["a", "b"]', f"cable = {cable}")
-    assert refusal(tmp_path, text, told).line == 11
+    assert refusal(tmp_path, text, expected).line == 11
 
 
 def test_a_cable_that_is_taken_out_names_its_port_too(tmp_path):
     failed = PARALLEL.replace("cas =", 'failed = [["b", "b"],\n["a/1", "b"]]\ncas =')
-    way = failed.replace("at_least_link_down_discards = 5", "at_least_link_down_discards = 1")
-    (tmp_path / "mine.toml").write_text(way)
+    path = failed.replace("at_least_link_down_discards = 5", "at_least_link_down_discards = 1")
+    (tmp_path / "mine.toml").write_text(path)
     scenario = read_scenario(tmp_path / "mine.toml")
-    assert play(scenario, scenario.cases[0]).right
+    assert run_case(scenario, scenario.cases[0]).right
     assert refusal(tmp_path, failed.replace("a/1", "a"), "there are 2 cables between a and b").line == 6
 
 
-def test_ports_of_one_ca_are_told_apart(tmp_path):
+def test_ports_of_one_ca_are_distinguished(tmp_path):
     """By port number, by GUID and by LID; the CA alone has two cables to the same switch."""
     builder = FabricBuilder("two-ports")
     switch = builder.add_device(NodeKind.SWITCH, 0x200000, "s", 4)
@@ -92,6 +92,6 @@ expect = { @@ }
         for named, outcome in ((first, "at_least_link_down_discards = 1"), (second, "link_down_discards = 0")):
             (tmp_path / "mine.toml").write_text(text.replace("@@", outcome).replace("@", f'"{named}"'))
             scenario = read_scenario(tmp_path / "mine.toml")
-            assert play(scenario, scenario.cases[0]).wrong == ()
+            assert run_case(scenario, scenario.cases[0]).wrong == ()
     for named in ("c0", "0x100000"):
         assert refusal(tmp_path, text.replace("@@", "finished = true").replace("@", f'"{named}"'), "there are 2 cables")

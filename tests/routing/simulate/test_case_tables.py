@@ -8,7 +8,7 @@ from routing.engines.base import EngineOptions
 from routing.formats.fabric_files import write_fabric
 from routing.formats.table_files import write_tables
 from routing.publish import verify
-from routing.simulate.play import play
+from routing.simulate.case_runners import run_case
 from routing.simulate.scenario import read_scenario
 from routing.topologies import from_words
 
@@ -44,11 +44,11 @@ def folder(tmp_path):
 def played(folder, text):
     (folder / "mine.toml").write_text(text)
     scenario = read_scenario(folder / "mine.toml")
-    return {case.name: play(scenario, case) for case in scenario.cases}
+    return {case.name: run_case(scenario, case) for case in scenario.cases}
 
 
 @pytest.mark.parametrize("shared", ["", '[routing]\ntables = "updn"\n', '[routing]\nengine = "updn"\n'])
-def test_tables_of_a_case_take_the_place_of_all_others(folder, shared):
+def test_tables_of_a_case_replaces_all_others(folder, shared):
     results = played(folder, HEAD + shared + LOCKS + RUNS + (SHARED if shared else ""))
     assert all(result.right for result in results.values())
     assert [results[name].stated["tables"] for name in ("locks", "runs")] == ["minhop", "updn"]
@@ -70,7 +70,7 @@ def test_other_kinds_of_cases_take_them_too(folder, what):
 
 
 @pytest.mark.parametrize(
-    ("shared", "old", "new", "told", "line"),
+    ("shared", "old", "new", "expected", "line"),
     [
         ("", '"minhop"', '"none"', "none: there is no such file or folder", 14),
         ("", "{ tables =", "{ table =", "routing of case 'locks': there is no 'table'; there are tables", 14),
@@ -90,8 +90,8 @@ def test_other_kinds_of_cases_take_them_too(folder, what):
         ),
     ],
 )  # fmt: skip
-def test_tables_of_a_case_that_cannot_be(folder, shared, old, new, told, line):
-    assert refusal(folder, HEAD + shared + LOCKS.replace(old, new, 1), told).line == line
+def test_tables_of_a_case_that_cannot_be(folder, shared, old, new, expected, line):
+    assert refusal(folder, HEAD + shared + LOCKS.replace(old, new, 1), expected).line == line
 
 
 WAYS = """
@@ -110,12 +110,12 @@ routing = { tables = "none" }
 
 
 @pytest.mark.parametrize(
-    ("case", "told", "line"),
+    ("case", "expected", "line"),
     [
         ('change = { how = "at once", at = 1 }\nexpect = { outcome = "progress" }', "they are those of files", 13),
         ('what = "dependencies"\ntables = "new"\nexpect = { credit_loop = true }', "beside tables, which takes no", 14),
         ('what = "tables"\nexpect = { credit_loop = true }', "flow does nothing for tables", 7),
     ],
 )
-def test_ways_of_flows_make_no_tables_beside_them(tmp_path, case, told, line):
-    assert refusal(tmp_path, f"{WAYS}{case}\n", told).line == line
+def test_paths_of_flows_make_no_tables_beside_them(tmp_path, case, expected, line):
+    assert refusal(tmp_path, f"{WAYS}{case}\n", expected).line == line

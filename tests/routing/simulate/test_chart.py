@@ -21,5 +21,5 @@ def test_a_chart_has_a_line_for_each_name():
 
 def test_names_that_svg_cannot_hold_are_escaped():
     text = chart("a\x00", "b\x1b", np.zeros(1), [("<c>\n", {"d\x07": np.ones(1)})])
-    told = "".join(Tree.fromstring(text).itertext())
-    assert all(shown in told for shown in ("a\\x00", "b\\x1b", "<c>\\n", "d\\x07"))
+    reported = "".join(Tree.fromstring(text).itertext())
+    assert all(shown in reported for shown in ("a\\x00", "b\\x1b", "<c>\\n", "d\\x07"))

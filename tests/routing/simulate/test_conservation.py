@@ -14,7 +14,7 @@ from routing.engines.base import EngineOptions
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import Arbitration, Inputs, Remedies, Switching
 from routing.simulate.run import Simulation
-from routing.simulate.state import Why
+from routing.simulate.state import StopReason
 from routing.simulate.traffic import Flow, Traffic
 from routing.topologies import generate
 
@@ -35,17 +35,17 @@ def any_remedies(rng, network):
 
 def account(simulation):
     """Every sum that has to come out, at any stop."""
-    flows, lanes, totals = simulation.flows(), simulation.lanes(), simulation.totals()
+    flows, vcs, totals = simulation.flows(), simulation.virtual_channels(), simulation.totals()
     assert flows.sent_packets.sum() == totals["injected"]
     assert flows.packets.sum() == totals["delivered"]
     assert flows.dropped.sum() == totals["dropped"]
-    under_way = flows.sent_packets - flows.packets - flows.dropped
-    assert (under_way >= 0).all()
-    assert under_way.sum() == totals["in_flight"]
-    held = np.bincount(simulation.packets()[:, 0], minlength=len(under_way))
-    assert (held <= under_way).all()
-    assert (lanes.credits + lanes.occupancy + lanes.flying + lanes.returning == lanes.buffer).all()
-    for blocks in (lanes.occupancy, lanes.flying, lanes.returning):
+    in_flight = flows.sent_packets - flows.packets - flows.dropped
+    assert (in_flight >= 0).all()
+    assert in_flight.sum() == totals["in_flight"]
+    held = np.bincount(simulation.packets()[:, 0], minlength=len(in_flight))
+    assert (held <= in_flight).all()
+    assert (vcs.credits + vcs.occupancy + vcs.flying + vcs.returning == vcs.buffer).all()
+    for blocks in (vcs.occupancy, vcs.flying, vcs.returning):
         assert (blocks >= 0).all()
     counters = simulation.counters()
     reasons = (
@@ -53,7 +53,7 @@ def account(simulation):
         + counters.vl_stalled_discards
     )  # fmt: skip
     assert (reasons <= counters.port_xmit_discards).all()
-    assert (lanes.waiting.sum(axis=1) == counters.waiting).all()
+    assert (vcs.waiting.sum(axis=1) == counters.waiting).all()
     elsewhere = counters.buffer_overrun_errors + counters.port_rcv_switch_relay_errors + counters.link_down_discards
     assert counters.port_xmit_discards.sum() <= totals["dropped"] <= (counters.port_xmit_discards + elsewhere).sum()
 
@@ -71,14 +71,14 @@ def test_packets_and_credits_add_up_at_any_stop(seed):
     for _ in range(25):
         stop = simulation.run(simulation.now + rng.choice([0, 1, 7, 60, 200]), events=rng.choice([1, 40, 10**6, 10**6]))
         account(simulation)
-        if stop.why is Why.FINISHED:
+        if stop.reason is StopReason.FINISHED:
             break
-        deed, channel = rng.randrange(5), rng.choice(channels)
-        if deed == 0:
+        action, channel = rng.randrange(5), rng.choice(channels)
+        if action == 0:
             simulation.set_lft(rng.choice(others))
-        elif deed == 1:
+        elif action == 1:
             simulation.stop_flow(rng.randrange(len(traffic.flows)), simulation.now)
-        elif deed == 2:
+        elif action == 2:
             both = frozenset((channel, int(network.arrays.reverse[channel])))
             (simulation.restore_link if both in down else simulation.fail_link)(channel)
             down ^= {both}
@@ -86,7 +86,7 @@ def test_packets_and_credits_add_up_at_any_stop(seed):
 
 
 def ring_or_torus(rng):
-    """Shortest ways on one VL, everybody sends all the time: it often locks."""
+    """Shortest paths on one VL, everybody sends all the time: it often locks."""
     name, size = rng.choice([("ring", "4"), ("ring", "5"), ("ring", "6"), ("torus", "3x3")])
     cas = rng.choice([1, 2])
     fabric = generate(name, [size], cas=cas)
@@ -103,20 +103,20 @@ def ring_or_torus(rng):
 @examples(120)
 @given(st.integers(0, 1 << 30))
 def test_what_is_locked_stays_where_it_is(seed):
-    """Without remedies: the lanes of a knot, and what can only wait for knots, keep their packets for ever."""
+    """Without remedies: the VLs of a knot, and what can only wait for knots, keep their packets for ever."""
     rng = random.Random(seed)
     switching = Switching(Arbitration(rng.randrange(3)), Inputs(rng.randrange(2)), rng.choice([0, 7]), seed=seed)
     simulation = Simulation(*ring_or_torus(rng), switching, Remedies())
     stuck, held, knots = np.zeros(0, np.int64), np.zeros(0), set()
     for _ in range(8):
         stop = simulation.run(simulation.now + rng.choice([20, 100, 400]))
-        waits, occupancy = simulation.waits(), simulation.lanes().occupancy.ravel()
+        waits, occupancy = simulation.wait_graph(), simulation.virtual_channels().occupancy.ravel()
         found = {knot.members for knot in waits.deadlocks}
         assert all(any(set(old) <= set(new) for new in found) for old in knots)
         assert waits.stuck[stuck].all()
         assert (occupancy[stuck] >= held).all()
         assert (waits.verdict == "deadlocked") == bool(found) == bool(waits.stuck.any())
-        if stop.why is Why.STANDSTILL:
+        if stop.reason is StopReason.STANDSTILL:
             assert found
         stuck, knots = np.flatnonzero(waits.stuck), found
         held = occupancy[stuck]

@@ -13,7 +13,7 @@ from routing.fabric_builder import FabricBuilder
 from routing.formats.fabric_files import write_fabric
 from routing.formats.table_files import BUNDLE, write_tables
 from routing.publish import verify
-from routing.simulate.play import play
+from routing.simulate.case_runners import run_case
 from routing.simulate.scenario import read_scenario
 from routing.topologies import from_words
 
@@ -52,7 +52,7 @@ def found(folder, text):
     path.write_text(text)
     scenario = read_scenario(path)
     (case,) = scenario.cases
-    return play(scenario, case)
+    return run_case(scenario, case)
 
 
 def written(folder, words=RING, engine="minhop", file="fabric.net"):
@@ -90,13 +90,13 @@ def test_written_tables_are_as_good_as_their_engine(tmp_path, form):
     assert ("assumed" in read.stated) == (form == "LFTs")
 
 
-def test_an_engine_of_a_case_takes_the_place_of_written_tables(tmp_path):
+def test_an_engine_of_a_case_replaces_written_tables(tmp_path):
     written(tmp_path)
     text = overload('file = "fabric.net"', 'tables = "tables"')
     text += '[[case]]\nname = "updn"\nengine = "updn"\nexpect = { outcome = "progress" }\n'
     (tmp_path / "mine.toml").write_text(text)
     scenario = read_scenario(tmp_path / "mine.toml")
-    results = [play(scenario, case) for case in scenario.cases]
+    results = [run_case(scenario, case) for case in scenario.cases]
     assert all(result.right for result in results)
     assert [result.stated.get("tables") for result in results] == ["minhop", None]
 
@@ -160,7 +160,7 @@ def test_names_of_several_ports_are_refused(tmp_path, source, target):
     refusal(tmp_path, FLOWS.replace("@from", source).replace("@to", target), "called ('0x[12]00'|'node')")
 
 
-def test_ports_of_a_ca_and_devices_of_one_name_are_told_apart(tmp_path):
+def test_ports_of_a_ca_and_devices_of_one_name_are_distinguished(tmp_path):
     fabric = hosts([10.0, 10.0])
     write_fabric(fabric, tmp_path / "fabric.json")
     text = overload('file = "fabric.json"', 'engine = "updn"').replace("deadlock", "progress")
@@ -171,7 +171,7 @@ def test_ports_of_a_ca_and_devices_of_one_name_are_told_apart(tmp_path):
     assert result.found["links_used"] == {fabric.labels[0]: 0}
 
 
-def test_ways_go_by_guid_and_to_the_port_that_is_meant(tmp_path):
+def test_paths_go_by_guid_and_to_the_port_that_is_meant(tmp_path):
     fabric = hosts([10.0, 10.0])
     write_fabric(fabric, tmp_path / "fabric.json")
     last = f"0x{int(fabric.endport_guid[3]):x}"
@@ -210,7 +210,7 @@ def test_what_opensm_dumps(tmp_path, folder, lmc):
 
 
 @pytest.mark.parametrize(
-    ("fabric", "routing", "told", "line"),
+    ("fabric", "routing", "expected", "line"),
     [
         ('file = "none.net"', "", r"none.net: there is no such file", 4),
         ('file = "."', "", r"is a folder", 4),
@@ -237,9 +237,9 @@ def test_what_opensm_dumps(tmp_path, folder, lmc):
         ('file = "fabric.net"', 'rule = "d-mod-k"', "this is no tree", 6),
     ],
 )  # fmt: skip
-def test_files_that_cannot_be(tmp_path, fabric, routing, told, line):
+def test_files_that_cannot_be(tmp_path, fabric, routing, expected, line):
     written(tmp_path)
-    assert refusal(tmp_path, overload(fabric, routing), told).line == line
+    assert refusal(tmp_path, overload(fabric, routing), expected).line == line
 
 
 def test_a_line_of_the_fabric_file_is_named(tmp_path):
@@ -267,7 +267,7 @@ CASE = '[[case]]\nname = "c"\nexpect = { outcome = "progress" }\n'
 
 @pytest.mark.parametrize("routing", ["", '[routing]\nengine = "updn"\n'])
 @pytest.mark.parametrize(
-    ("flow", "told", "line"),
+    ("flow", "expected", "line"),
     [
         ('from = "z"\nto = "y"', "no CA or router is called 'z'", 8),
         ('from = "x"\nto = "z"', "no CA or router is called 'z'", 9),
@@ -281,13 +281,13 @@ CASE = '[[case]]\nname = "c"\nexpect = { outcome = "progress" }\n'
         ('name = "q"', "needs a way, or from and to", 8),
     ],
 )
-def test_ends_of_flows_that_are_not_there(tmp_path, routing, flow, told, line):
+def test_ends_of_flows_that_are_not_there(tmp_path, routing, flow, expected, line):
     flow = flow if not routing else flow.replace("sl = 0", "start = 0")
-    error = refusal(tmp_path, TWO_SWITCHES.replace(FLOW, flow).rstrip() + "\n" + routing + CASE, told)
+    error = refusal(tmp_path, TWO_SWITCHES.replace(FLOW, flow).rstrip() + "\n" + routing + CASE, expected)
     assert error.line == line
 
 
-def test_pauses_are_of_the_ways_that_tables_have(tmp_path):
+def test_pauses_are_of_the_paths_that_tables_have(tmp_path):
     text = """
 title = "t"
 [fabric]

@@ -8,7 +8,7 @@ from sim_cases import PACKET, fig4_simulation
 
 from routing.errors import InputError
 from routing.simulate.options import LONGEST, Breaker, Pauses, Remedies, Remedy, Switching, lifetime_ticks
-from routing.simulate.state import Why
+from routing.simulate.state import StopReason
 
 LOOP, DEADLOCK = Remedy(breaker=Breaker.LOOP, detect=100), Remedy(breaker=Breaker.DEADLOCK, detect=100)
 HUGE = 10**30
@@ -22,7 +22,7 @@ def test_times_of_a_port_are_ticks_that_can_be_counted(name, value):
 
 
 @pytest.mark.parametrize(
-    ("remedies", "told"),
+    ("remedies", "expected"),
     [
         (Remedies(replace(LOOP, repeat=0)), "repeat of a remedy is 0"),
         (Remedies(replace(LOOP, detect=0)), "a breaker needs a time to suspect a port after"),
@@ -36,13 +36,13 @@ def test_times_of_a_port_are_ticks_that_can_be_counted(name, value):
         (Remedies(LOOP, release_packets=1 << 15), "release_packets of remedies is 32768"),
     ],
 )
-def test_remedies_that_cannot_be(remedies, told):
-    with pytest.raises(InputError, match=told):
+def test_remedies_that_cannot_be(remedies, expected):
+    with pytest.raises(InputError, match=expected):
         fig4_simulation(True, 4, remedies=remedies)
 
 
 @pytest.mark.parametrize(
-    ("switching", "told"),
+    ("switching", "expected"),
     [
         (Switching(seed=1 << 63), "seed is 9223372036854775808"),
         (Switching(fcp_period=-1), "fcp_period is -1"),
@@ -50,8 +50,8 @@ def test_remedies_that_cannot_be(remedies, told):
         (Switching(pauses=Pauses(9.5, 1)), "xoff of pauses is 9.5"),
     ],
 )
-def test_switching_that_cannot_be(switching, told):
-    with pytest.raises(InputError, match=told):
+def test_switching_that_cannot_be(switching, expected):
+    with pytest.raises(InputError, match=expected):
         fig4_simulation(True, 4, switching=switching)
 
 
@@ -59,8 +59,8 @@ def test_the_longest_lifetimes_drop_nothing():
     """A sum that wrapped around dropped every packet at once."""
     remedies = Remedies(Remedy(hoq=LONGEST, stall_count=1), lifetime=LONGEST)
     simulation = fig4_simulation(True, 4, remedies=remedies)
-    assert simulation.run(200 * PACKET, stop_at_standstill=True).why is Why.STANDSTILL
-    assert simulation.waits().deadlocks
+    assert simulation.run(200 * PACKET, stop_at_standstill=True).reason is StopReason.STANDSTILL
+    assert simulation.wait_graph().deadlocks
     assert simulation.totals()["dropped"] == 0
 
 
@@ -72,7 +72,7 @@ def test_the_longest_breakers_do_nothing(remedy, detect):
     simulation = fig4_simulation(True, 4, remedies=remedies)
     simulation.run(2000 * PACKET)
     assert simulation.totals()["dropped"] == 0
-    assert simulation.waits().deadlocks
+    assert simulation.wait_graph().deadlocks
 
 
 def test_what_is_asked_of_a_run_is_checked():

@@ -1,4 +1,4 @@
-"""Links that go down and come up while packets are under way."""
+"""Links that go down and come up while packets are in flight."""
 
 import numpy as np
 import pytest
@@ -10,39 +10,39 @@ from routing.engines.base import EngineOptions
 from routing.errors import InputError, OptionError
 from routing.publish import verify
 from routing.reroute import Published, reroute
+from routing.simulate.case_runners import run_case
 from routing.simulate.changes import plan_of
+from routing.simulate.handmade import literal_fabric, tables_from_paths
 from routing.simulate.network import build_network
-from routing.simulate.play import play
 from routing.simulate.run import simulate
 from routing.simulate.scenario import read_scenario
-from routing.simulate.state import Event, Why
+from routing.simulate.state import Event, StopReason
 from routing.simulate.traffic import all_to_all, base_lids
-from routing.simulate.ways import small_fabric, tables_of_ways
 from routing.topologies import generate
 
 
 def line(wire=1, messages=20, **how):
     """Two switches with a CA each, a cable between them that is slow to cross."""
-    fabric = small_fabric("line", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"})
-    way = ("a", "x", "y", "b")
-    network = build_network(fabric, tables_of_ways(fabric, [way]), cycles(4 * PACKET, wire=wire))
-    return simulate(network, flows_along(fabric, [way], messages=messages, **how)), network.channel_between("x", "y")
+    fabric = literal_fabric("line", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"})
+    path = ("a", "x", "y", "b")
+    network = build_network(fabric, tables_from_paths(fabric, [path]), cycles(4 * PACKET, wire=wire))
+    return simulate(network, flows_along(fabric, [path], messages=messages, **how)), network.channel_between("x", "y")
 
 
 def test_what_is_on_a_link_and_what_waits_for_it_is_lost_and_counted():
     simulation, channel = line(wire=3 * PACKET)
     simulation.run(8 * PACKET)
-    flying = int(simulation.lanes().flying[channel].sum()) // PACKET
-    waiting = int(simulation.lanes().waiting[channel].sum())
+    flying = int(simulation.virtual_channels().flying[channel].sum()) // PACKET
+    waiting = int(simulation.virtual_channels().waiting[channel].sum())
     assert flying > 0
     assert simulation.fail_link(channel) == flying + waiting
     simulation.check()
     counters = simulation.counters()
     assert counters.link_down_discards[channel] == flying + waiting == simulation.totals()["dropped"]
     assert counters.port_xmit_discards[channel] == waiting
-    assert not simulation.lanes().flying[channel].any()
+    assert not simulation.virtual_channels().flying[channel].any()
     stop = simulation.run(200 * PACKET)
-    assert stop.why is Why.FINISHED
+    assert stop.reason is StopReason.FINISHED
     flow = simulation.flows()
     assert flow.packets[0] + flow.dropped[0] == flow.sent_packets[0] == 20
     assert simulation.counters().link_down_discards[channel] == flow.dropped[0]  # what came later, too
@@ -50,12 +50,12 @@ def test_what_is_on_a_link_and_what_waits_for_it_is_lost_and_counted():
 
 
 def test_what_is_lost_leaves_the_window():
-    """All that is under way is lost; a window that waited for it would be shut for ever."""
+    """All that is in flight is lost; a window that waited for it would be shut for ever."""
     simulation, channel = line(wire=3 * PACKET, window=2)
     simulation.run(5 * PACKET)
     assert simulation.fail_link(channel) == 2
     simulation.restore_link(channel)
-    assert simulation.run(200 * PACKET).why is Why.FINISHED
+    assert simulation.run(200 * PACKET).reason is StopReason.FINISHED
     assert simulation.flows().packets[0] == 18
 
 
@@ -65,9 +65,9 @@ def test_a_link_that_comes_up_again_has_all_its_credits():
     simulation.fail_link(channel)
     simulation.run(9 * PACKET)
     simulation.restore_link(channel)
-    lanes = simulation.lanes()
-    assert (lanes.credits[channel] == lanes.buffer[channel]).all()
-    assert simulation.run(100 * PACKET).why is Why.FINISHED
+    vcs = simulation.virtual_channels()
+    assert (vcs.credits[channel] == vcs.buffer[channel]).all()
+    assert simulation.run(100 * PACKET).reason is StopReason.FINISHED
     flow = simulation.flows()
     assert flow.dropped[0] > 0
     assert flow.packets[0] > 0
@@ -80,14 +80,14 @@ def test_a_ca_behind_a_lost_link_waits():
     channel = simulation.network.endport_channel(0)
     simulation.run(5 * PACKET)
     simulation.fail_link(channel)
-    assert simulation.run(100 * PACKET, stop_at_standstill=True).why is Why.STANDSTILL
+    assert simulation.run(100 * PACKET, stop_at_standstill=True).reason is StopReason.STANDSTILL
     sent = simulation.flows().sent_packets[0]
     simulation.restore_link(channel)
-    assert simulation.run(200 * PACKET).why is Why.FINISHED
+    assert simulation.run(200 * PACKET).reason is StopReason.FINISHED
     assert sent < simulation.flows().sent_packets[0] == 20
 
 
-def test_a_fault_then_tables_laid_around_it_then_nothing_is_lost_any_more():
+def test_a_fault_then_tables_computed_around_it_then_nothing_is_lost_any_more():
     fabric = generate("torus", ["4x4"], cas=1)
     engine, options = ENGINES["updn"], EngineOptions(threads=1)
     routing = engine.route(fabric, options)
@@ -103,7 +103,7 @@ def test_a_fault_then_tables_laid_around_it_then_nothing_is_lost_any_more():
     simulation.run(41 * PACKET)
     lost = simulation.totals()["dropped"]
     assert lost > 0
-    assert simulation.run_to_end(limit=1_000_000).why is Why.FINISHED
+    assert simulation.run_to_end(limit=1_000_000).reason is StopReason.FINISHED
     totals = simulation.totals()
     assert totals["dropped"] == lost
     assert totals["injected"] == totals["delivered"] + totals["dropped"] == 16 * 15 * 8
@@ -112,10 +112,10 @@ def test_a_fault_then_tables_laid_around_it_then_nothing_is_lost_any_more():
 def test_a_lost_link_of_a_locked_ring_ends_the_deadlock():
     simulation = fig4_simulation(True, 8)
     simulation.run(200 * PACKET)
-    assert simulation.waits().deadlocks
+    assert simulation.wait_graph().deadlocks
     simulation.fail_link(simulation.network.channel_between("11", "23"))
     simulation.run(400 * PACKET)
-    assert not simulation.waits().deadlocks
+    assert not simulation.wait_graph().deadlocks
     assert simulation.totals()["last_move"] > 390 * PACKET
 
 
@@ -142,7 +142,7 @@ expect = { outcome = "progress", at_least_link_down_discards = 5 }
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         ('["a", "b"], at', '["a", "z"], at', "there is no device 'z'"),
         ("until = 20", "until = 5", "is down from"),
@@ -151,25 +151,25 @@ expect = { outcome = "progress", at_least_link_down_discards = 5 }
         ("expect = {", 'change = { how = "at once", at = 1 }\nexpect = {', "a change and a fault"),
     ],
 )
-def test_faults_of_a_scenario(tmp_path, old, new, told):
+def test_faults_of_a_scenario(tmp_path, old, new, expected):
     path = tmp_path / "mine.toml"
     path.write_text(SCENARIO)
     scenario = read_scenario(path)
-    assert play(scenario, scenario.cases[0]).wrong == ()
+    assert run_case(scenario, scenario.cases[0]).wrong == ()
     assert old in SCENARIO
     path.write_text(SCENARIO.replace(old, new))
-    with pytest.raises(InputError, match=told):
-        play(read_scenario(path), read_scenario(path).cases[0])
+    with pytest.raises(InputError, match=expected):
+        run_case(read_scenario(path), read_scenario(path).cases[0])
 
 
 def test_a_link_goes_down_once_where_figures_begin(tmp_path):
     (tmp_path / "mine.toml").write_text(SCENARIO.replace('name = "c"', 'name = "c"\nfrom = 10'))
     scenario = read_scenario(tmp_path / "mine.toml")
-    assert play(scenario, scenario.cases[0]).right
+    assert run_case(scenario, scenario.cases[0]).right
 
 
 def test_tables_around_a_fault_may_have_sls_by_source(tmp_path):
-    """Where those before had them by destination alone; all traffic then rides the VLs that they say."""
+    """Where those before had them by destination alone; all traffic then uses the VLs that they state."""
     (tmp_path / "mine.toml").write_text(
         """
 title = "t"
@@ -183,7 +183,7 @@ expect = { finished = true, dropped = 0 }
 """
     )
     scenario = read_scenario(tmp_path / "mine.toml")
-    assert play(scenario, scenario.cases[0]).right
+    assert run_case(scenario, scenario.cases[0]).right
     plan = plan_of(scenario, scenario.cases[0])
     fabric, engine, options = plan.network.fabric, ENGINES["updn"], EngineOptions(vls=2, threads=1)
     before = engine.route(fabric, options)
@@ -195,11 +195,11 @@ expect = { finished = true, dropped = 0 }
     network = build_network(fabric, after, vls=2)
     lids = base_lids(fabric).tolist()
     pairs = ((row, lid) for row in range(fabric.endports) for lid in lids if lid != fabric.endport_lid[row])
-    wanted = {lane for row, lid in pairs for lane in network.lanes_of_way(row, lid)}
+    wanted = {vc for row, lid in pairs for vc in network.vcs_of_path(row, lid)}
     simulation = simulate(plan.network, plan.traffic)
     for action in plan.actions:
         action.do(simulation)
     simulation.run_to_end(limit=1_000_000)
-    sent = simulation.lanes().fctbs > 0
+    sent = simulation.virtual_channels().fctbs > 0
     inside = (network.arrays.src < fabric.switches) & (network.arrays.dst < fabric.switches)
     assert set(np.flatnonzero(sent & inside[:, None])) == wanted

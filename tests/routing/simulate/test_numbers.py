@@ -10,6 +10,7 @@ from sim_cases import cycles, flows_along, star
 from routing.errors import OptionError, TableError
 from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
 from routing.simulate.bounds import LONGEST, LONGEST_MEAN
+from routing.simulate.handmade import literal_fabric, tables_from_paths
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import (
     MOST_ROOM,
@@ -36,7 +37,6 @@ from routing.simulate.traffic import (
     shift,
     uniform,
 )
-from routing.simulate.ways import small_fabric, tables_of_ways
 
 NAN, HUGE, LONG, LONG_MEAN = math.nan, 10**30, LONGEST + 1, LONGEST_MEAN + 1
 NO_WHOLE = (NAN, math.inf, -1, 1.5, HUGE, True, "1", None)
@@ -45,8 +45,8 @@ NO_WHOLE = (NAN, math.inf, -1, 1.5, HUGE, True, "1", None)
 
 def small():
     """Two CAs that send to a third over one switch: network, and the traffic."""
-    fabric, routing, ways = star(2)
-    return build_network(fabric, routing, cycles(64)), flows_along(fabric, ways)
+    fabric, routing, paths = star(2)
+    return build_network(fabric, routing, cycles(64)), flows_along(fabric, paths)
 
 
 def lids(network):
@@ -132,12 +132,12 @@ def test_its_own_lid_among_the_destinations():
 
 
 @pytest.mark.parametrize(
-    ("place", "value"), [(place, value) for place in range(3) for value in (*NO_WHOLE, FOREVER + 1)]
+    ("position", "value"), [(place, value) for place in range(3) for value in (*NO_WHOLE, FOREVER + 1)]
 )
-def test_traces(place, value):
+def test_traces(position, value):
     network, traffic = small()
     entry = [5, traffic.flows[0].destinations[0], 100]
-    entry[place] = value
+    entry[position] = value
     flow = replace(traffic.flows[0], destinations=(), process=Process.TRACE, trace=(tuple(entry),))
     with pytest.raises(OptionError, match="flow 0"):
         simulate(network, replace(traffic, flows=(flow,)))
@@ -189,8 +189,8 @@ def test_timing(field, value):
 
 @pytest.mark.parametrize(("tick", "speed"), [(1e-15, 0.001), (1e-2, 2.5), (1.0, 2.5)])
 def test_ticks_that_are_none_for_the_links(tick, speed):
-    fabric = small_fabric("slow", ["sw"], [], {"x": "sw", "y": "sw"}, width=1, speed=speed)
-    routing = tables_of_ways(fabric, [("x", "sw", "y")])
+    fabric = literal_fabric("slow", ["sw"], [], {"x": "sw", "y": "sw"}, width=1, speed=speed)
+    routing = tables_from_paths(fabric, [("x", "sw", "y")])
     build_network(fabric, routing, Timing(tick=tick, block=1.0))
     with pytest.raises(OptionError, match="s are none for links that take"):
         build_network(fabric, routing, Timing(tick=tick))
@@ -285,7 +285,7 @@ def test_adaptive_routing(field, value):
         simulate_adaptive(network, traffic, Adaptive(**{"scheme": Scheme.BUBBLE, field: value}))
 
 
-def test_what_a_run_is_told():
+def test_what_a_run_is_given():
     network, traffic = small()
     simulation = simulate(network, traffic)
     for until in (*NO_WHOLE, FOREVER):

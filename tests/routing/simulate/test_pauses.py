@@ -8,7 +8,7 @@ from routing.errors import OptionError
 from routing.simulate.network import build_network
 from routing.simulate.options import Arbitration, Breaker, Pauses, Remedies, Remedy, Switching
 from routing.simulate.run import simulate
-from routing.simulate.state import Why
+from routing.simulate.state import StopReason
 
 THRESHOLDS = Pauses(8 * PACKET, 6 * PACKET)
 
@@ -31,9 +31,9 @@ def test_the_room_above_the_threshold_is_just_enough(wire):
         most = 0
         for stop in range(0, 200 * PACKET, 7):
             simulation.run(stop)
-            most = max(most, int(simulation.lanes().occupancy.max()))
+            most = max(most, int(simulation.virtual_channels().occupancy.max()))
         assert most <= need
-        assert simulation.lanes().pauses.sum() > 0
+        assert simulation.virtual_channels().pauses.sum() > 0
         assert simulation.counters().buffer_overrun_errors.sum() == 0
 
 
@@ -41,52 +41,52 @@ def test_two_flows_pause_four_links_as_often_as_published():
     """In 40 M cycles, to the pause: once in 6 packet times on two links of the ring, once in 9 on those of senders."""
     simulation = ring(2, 10 * PACKET)
     simulation.run(40_000_000)
-    pauses = simulation.lanes().pauses.sum(axis=1)
+    pauses = simulation.virtual_channels().pauses.sum(axis=1)
     counts = [int(pauses[simulation.network.channel_between(*link)]) for link in PAUSE_LINKS]
     assert counts == [0, 208329, 0, 208329, 138888, 138888]
     np.testing.assert_allclose(simulation.flows().bytes / 64 / 40_000_000, 0.5, rtol=0.001)
 
 
 def test_a_packet_counts_until_its_tail_has_left():
-    """One packet is the threshold: its buffer tells the sender to stop, and to go on when the tail has gone."""
-    fabric, routing, ways = star(1)
+    """One packet is the threshold: its buffer signals the sender to stop, and to go on when the tail has gone."""
+    fabric, routing, paths = star(1)
     network = build_network(fabric, routing, cycles(3 * PACKET, wire=5))
-    simulation = simulate(network, flows_along(fabric, ways), switching=Switching(pauses=Pauses(PACKET, 0)))
-    lane = network.channel_between("s0", "sw")
-    told = []
+    simulation = simulate(network, flows_along(fabric, paths), switching=Switching(pauses=Pauses(PACKET, 0)))
+    vc = network.channel_between("s0", "sw")
+    reported = []
     for stop in range(4 * PACKET):
         simulation.run(stop)
-        if bool(simulation.lanes().paused[lane, 0]) != len(told) % 2:
-            told.append(stop)
+        if bool(simulation.virtual_channels().paused[vc, 0]) != len(reported) % 2:
+            reported.append(stop)
     comes, gone = 5, 5 + PACKET  # the head of the first packet, and its tail
-    assert told[:2] == [comes + 5, gone + 5]
+    assert reported[:2] == [comes + 5, gone + 5]
 
 
 @pytest.mark.parametrize("wire", [1, 16, 64, 100, 200, 400])
 def test_three_flows_lock_by_arrival_and_in_turn_on_the_longest_cables_alone(wire):
     room = 9 * PACKET + 2 * wire + 1
     by_arrival = ring(3, room, wire=wire)
-    assert by_arrival.run(4_000 * PACKET, stop_at_standstill=True).why is Why.STANDSTILL
-    assert len(by_arrival.waits().deadlocks[0].members) == 4
+    assert by_arrival.run(4_000 * PACKET, stop_at_standstill=True).reason is StopReason.STANDSTILL
+    assert len(by_arrival.wait_graph().deadlocks[0].members) == 4
     in_turn = ring(3, room, wire=wire, arbitration=Arbitration.ROUND_ROBIN)
     stop = in_turn.run(4_000 * PACKET, stop_at_standstill=True)
-    assert (stop.why is Why.STANDSTILL) is (wire == 400)
-    assert bool(in_turn.waits().deadlocks) is (wire == 400)
+    assert (stop.reason is StopReason.STANDSTILL) is (wire == 400)
+    assert bool(in_turn.wait_graph().deadlocks) is (wire == 400)
 
 
 def test_a_stopped_sender_waits_until_the_buffer_is_down_to_the_lower_threshold():
     simulation = ring(3, 10 * PACKET)
     simulation.run(4_000 * PACKET, stop_at_standstill=True)
-    lanes = simulation.lanes()
-    stopped = lanes.paused.astype(bool) & (simulation.network.arrays.dst < simulation.network.arrays.switches)[:, None]
+    vcs = simulation.virtual_channels()
+    stopped = vcs.paused.astype(bool) & (simulation.network.arrays.dst < simulation.network.arrays.switches)[:, None]
     assert stopped.sum() >= 4
-    assert (lanes.occupancy[stopped] > 6 * PACKET).all()
-    assert (lanes.credits + lanes.occupancy + lanes.flying + lanes.returning == lanes.buffer).all()
-    assert (lanes.buffer == 10 * PACKET).all()
+    assert (vcs.occupancy[stopped] > 6 * PACKET).all()
+    assert (vcs.credits + vcs.occupancy + vcs.flying + vcs.returning == vcs.buffer).all()
+    assert (vcs.buffer == 10 * PACKET).all()
 
 
 @pytest.mark.parametrize(
-    ("how", "told"),
+    ("how", "expected"),
     [
         ({"pauses": Pauses(6, 6)}, "let xoff be over xon"),
         ({"pauses": Pauses(6, -1)}, "let xoff be over xon"),
@@ -94,8 +94,8 @@ def test_a_stopped_sender_waits_until_the_buffer_is_down_to_the_lower_threshold(
         ({"remedies": Remedies(Remedy(breaker=Breaker.DEADLOCK, detect=9))}, "pauses take their place"),
     ],
 )
-def test_pauses_that_cannot_be_are_refused(how, told):
-    with pytest.raises(OptionError, match=told):
+def test_pauses_that_cannot_be_are_refused(how, expected):
+    with pytest.raises(OptionError, match=expected):
         ring(2, 10 * PACKET, **how)
 
 

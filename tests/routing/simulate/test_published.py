@@ -1,4 +1,4 @@
-"""What published scenarios rest on: the erratum of a caption, tables for trees, cables that change places."""
+"""What published scenarios rest on: the erratum of a caption, tables for trees, cables that swap ends."""
 
 from itertools import pairwise, product
 
@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from routing.errors import OptionError
-from routing.simulate.ground import fabric_of
+from routing.simulate.case_runners import run_case
+from routing.simulate.handmade import d_mod_k
 from routing.simulate.network import distances
-from routing.simulate.play import play
 from routing.simulate.scenario import find_scenario, read_scenario
-from routing.simulate.ways import d_mod_k
+from routing.simulate.scenario_fabric import scenario_fabric
 from routing.topologies import generate
 
 SWAPPED = """
@@ -29,8 +29,8 @@ expect = { outcome = "progress" }
 """
 
 
-def shortest_ways(failed):
-    """All shortest ways of the four flows of the tree of two levels, without two of its cables."""
+def shortest_paths(failed):
+    """All shortest paths of the four flows of the tree of two levels, without two of its cables."""
     tree = nx.Graph([(core, leaf) for core in ("11", "12") for leaf in ("21", "22", "23", "24")])
     tree.remove_edges_from(failed)
     return [
@@ -40,14 +40,14 @@ def shortest_ways(failed):
 
 @pytest.mark.parametrize(("failed", "loops"), [([("12", "21"), ("11", "23")], 0), ([("12", "21"), ("11", "24")], 2)])
 def test_the_caption_names_the_wrong_cable(failed, loops):
-    """With 11-23 no choice of shortest ways closes a loop; with 11-24 two do, one around each way."""
+    """With 11-23 no choice of shortest paths closes a loop; with 11-24 two do, one in each direction."""
     found = []
-    for ways in product(*shortest_ways(failed)):
-        waits = nx.DiGraph(pair for way in ways for pair in pairwise(pairwise(way)))
+    for paths in product(*shortest_paths(failed)):
+        waits = nx.DiGraph(pair for path in paths for pair in pairwise(pairwise(path)))
         found += [set(cycle) for cycle in nx.simple_cycles(waits)]
-    told = set(pairwise(["11", "23", "12", "22", "11"]))
-    back = {(b, a) for a, b in told}
-    assert sorted(found, key=sorted) == sorted([told, back], key=sorted)[:loops]
+    reported = set(pairwise(["11", "23", "12", "22", "11"]))
+    back = {(b, a) for a, b in reported}
+    assert sorted(found, key=sorted) == sorted([reported, back], key=sorted)[:loops]
 
 
 @pytest.mark.parametrize("size", ["2,2", "4,2", "2,3", "3,3"])
@@ -74,22 +74,22 @@ def test_d_mod_k_is_for_trees():
 
 
 def test_a_scenario_may_change_which_cables_go_where(tmp_path):
-    """The plugs of two cables change places: x is at b then, and y at a."""
+    """The plugs of two cables swap ends: x is at b then, and y at a."""
     path = tmp_path / "mine.toml"
     path.write_text(SWAPPED)
     scenario = read_scenario(path)
-    assert play(scenario, scenario.cases[0]).right
+    assert run_case(scenario, scenario.cases[0]).right
 
 
-def test_the_flows_of_the_tree_with_swapped_cables_take_shortest_ways():
+def test_the_flows_of_the_tree_with_swapped_cables_take_shortest_paths():
     """And they are between the hosts that the figure names: host n is CA n - 1 in the order of the tree."""
     scenario = find_scenario("swapped-cables")
-    fabric = fabric_of(scenario)
+    fabric = scenario_fabric(scenario)
     hops, row = distances(fabric), {name: n for n, name in enumerate(fabric.switch_name)}
     for flow in scenario.flows:
-        way = flow["way"]
-        assert hops[row[way[1]], row[way[-2]]] == len(way) - 3
-        source, target = (fabric.endport_name.index(way[end]) + 1 for end in (0, -1))
+        path = flow["way"]
+        assert hops[row[path[1]], row[path[-2]]] == len(path) - 3
+        source, target = (fabric.endport_name.index(path[end]) + 1 for end in (0, -1))
         assert flow["name"] == f"{source} to {target}"
     cables = {frozenset(ends) for ends in fabric.link_device.tolist()}
     before = {frozenset(ends) for ends in generate("xgft", ["2x4x4", "1x2x2"]).link_device.tolist()}

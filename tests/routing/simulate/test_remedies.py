@@ -8,12 +8,12 @@ from sim_cases import PACKET, RING, cycles, fig4, fig4_simulation, flows_along
 from slow_simulate.oracle import Oracle
 
 from routing.errors import OptionError
+from routing.simulate.handmade import literal_fabric, tables_from_paths
 from routing.simulate.network import build_network
 from routing.simulate.options import Arbitration, Breaker, Remedies, Remedy, Switching, lifetime_ticks, option_arrays
 from routing.simulate.run import simulate
-from routing.simulate.state import Event, Why
+from routing.simulate.state import Event, StopReason
 from routing.simulate.traffic import traffic_arrays
-from routing.simulate.ways import small_fabric, tables_of_ways
 
 LIFETIME = 20 * PACKET
 NO_CREDITS = Switching(fcp_period=1 << 40)
@@ -34,8 +34,8 @@ def with_room(network, packets=60):
 
 def blocked_line(remedies, room=60):
     """A sender over two switches: the cable between them gets credits for two packets, and no more in time."""
-    fabric = small_fabric("line", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"})
-    routing = tables_of_ways(fabric, [("a", "x", "y", "b")])
+    fabric = literal_fabric("line", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"})
+    routing = tables_from_paths(fabric, [("a", "x", "y", "b")])
     network = build_network(fabric, routing, cycles(2 * PACKET))
     traffic = flows_along(fabric, [("a", "x", "y", "b")])
     simulation = simulate(with_room(network, room), traffic, switching=NO_CREDITS, remedies=remedies)
@@ -116,7 +116,7 @@ def test_the_first_drop_is_that_of_the_first_head_that_will_never_go(wire, lifet
     """A lifetime after it began to wait.  The ring goes on for some packets then: ports lock one after the other."""
     plain = fig4_simulation(True, 8, wire=wire)
     plain.run(100_000, stop_at_standstill=True)
-    rows_of_packets, stuck = plain.packets(), plain.waits().stuck
+    rows_of_packets, stuck = plain.packets(), plain.wait_graph().stuck
     heads = rows_of_packets[(rows_of_packets[:, 6] >= 0) & stuck[rows_of_packets[:, 2]]]
     waits_from, last_move = int(heads[:, 6].min()), plain.totals()["last_move"]
     assert last_move - 10 * PACKET < waits_from < last_move
@@ -152,8 +152,8 @@ def test_deadlock_breaker_keeps_every_flow_going_without_a_drop(detect, release,
         simulation.run(stop)
         got = simulation.flows().bytes
         assert (got > before).all()
-        before, lanes = got, simulation.lanes()
-        most = max(most, int((lanes.occupancy - 8 * PACKET).max()))
+        before, vcs = got, simulation.virtual_channels()
+        most = max(most, int((vcs.occupancy - 8 * PACKET).max()))
     simulation.run(2_000_000)
     assert simulation.totals()["dropped"] == 0
     assert most <= PACKET
@@ -173,7 +173,7 @@ def test_deadlock_breaker_keeps_every_flow_going_by_arrival_and_at_random_too(ar
         before = simulation.flows().bytes
         for part in range(stop - window, stop + 1, window // 8):
             simulation.run(part)
-            most = max(most, int((simulation.lanes().occupancy - 8 * PACKET).max()))
+            most = max(most, int((simulation.virtual_channels().occupancy - 8 * PACKET).max()))
         simulation.run(stop)
         assert (simulation.flows().bytes > before).all()
     assert simulation.totals()["dropped"] == 0
@@ -195,12 +195,12 @@ def test_dropped_heads_let_the_ring_creep_by_arrival_and_at_random_too(arbitrati
 @pytest.mark.parametrize(("detect", "release", "shares"), BREAKER)
 def test_an_oracle_in_place_of_messages_gives_the_published_shares(detect, release, shares):
     """Which knows of every lock when it has lasted long enough, and releases all ports of the loop together."""
-    fabric, routing, ways = fig4(True)
+    fabric, routing, paths = fig4(True)
     network = build_network(fabric, routing, cycles(8 * PACKET, wire=16))
     loop = [network.channel_between(RING[n], RING[(n + 1) % 4]) for n in range(4)]
     options = option_arrays(network, Switching(), Remedies(), 2048)
     options = replace(options, extra=np.full(network.channels, PACKET, np.int32))
-    arrays = traffic_arrays(network, flows_along(fabric, ways))
+    arrays = traffic_arrays(network, flows_along(fabric, paths))
     how = {"detect": detect * PACKET, "release": release * PACKET, "extra": PACKET}
     oracle = Oracle(network.arrays, options, arrays, loop, **how)
     while len(oracle.releases) < 3:
@@ -216,11 +216,11 @@ LOOPS = Remedies(port=LOOP, sample=PACKET, move_others=True, release_packets=16)
 
 
 def test_one_master_and_that_with_the_smallest_number_over_a_thousand_seeds():
-    fabric, routing, ways = fig4(True)
+    fabric, routing, paths = fig4(True)
     network = build_network(fabric, routing, cycles(8 * PACKET))
     masters = set()
     for seed in range(1000):
-        simulation = simulate(network, flows_along(fabric, ways), switching=Switching(seed=seed), remedies=LOOPS)
+        simulation = simulate(network, flows_along(fabric, paths), switching=Switching(seed=seed), remedies=LOOPS)
         simulation.run(160 * PACKET)
         suspected, chosen = rows(simulation, Event.SUSPECTED), rows(simulation, Event.MASTER)
         assert len(chosen) == 1
@@ -249,7 +249,7 @@ def test_control_messages_are_few():
     simulation.run(1_000 * PACKET)
     control, suspected = simulation.counters().control_bytes, rows(simulation, Event.SUSPECTED)
     assert len(suspected) == 4
-    assert control.sum() == 0  # no flow that comes by the ring has another way, so nobody asks to be master
+    assert control.sum() == 0  # no flow that comes by the ring has another path, so nobody asks to be master
     asking = fig4_simulation(True, 8, remedies=LOOPS)
     asking.run(1_000 * PACKET)
     periods = 1_000 - 138
@@ -258,13 +258,13 @@ def test_control_messages_are_few():
 
 def test_no_master_where_suspicion_is_false():
     """Ports stand still behind a port that has been stopped, and there is no cycle."""
-    fabric = small_fabric("tree", list("xyzw"), [("x", "y"), ("z", "y"), ("y", "w")], {"a": "x", "b": "z", "c": "w"})
-    ways = [("a", "x", "y", "w", "c"), ("b", "z", "y", "w", "c")]
-    network = build_network(fabric, tables_of_ways(fabric, ways), cycles(4 * PACKET))
+    fabric = literal_fabric("tree", list("xyzw"), [("x", "y"), ("z", "y"), ("y", "w")], {"a": "x", "b": "z", "c": "w"})
+    paths = [("a", "x", "y", "w", "c"), ("b", "z", "y", "w", "c")]
+    network = build_network(fabric, tables_from_paths(fabric, paths), cycles(4 * PACKET))
     network = with_room(network)
     for remedy in (LOOP, replace(LOOP, breaker=Breaker.DEADLOCK)):
         remedies = Remedies(port=remedy, sample=PACKET, move_others=True)
-        simulation = simulate(network, flows_along(fabric, ways), switching=NO_CREDITS, remedies=remedies)
+        simulation = simulate(network, flows_along(fabric, paths), switching=NO_CREDITS, remedies=remedies)
         simulation.run(1_000 * PACKET)
         assert len(rows(simulation, Event.SUSPECTED)) == 3
         assert len(rows(simulation, Event.CLCM)) > 100
@@ -273,25 +273,25 @@ def test_no_master_where_suspicion_is_false():
 
 def test_without_any_remedy_a_lock_stays():
     simulation = fig4_simulation(True, 8)
-    assert simulation.run(10_000 * PACKET).why is Why.STANDSTILL
+    assert simulation.run(10_000 * PACKET).reason is StopReason.STANDSTILL
     moved = simulation.totals()["last_move"]
     simulation.run(20_000 * PACKET)
     assert simulation.totals()["last_move"] == moved
-    (knot,) = simulation.waits().deadlocks
-    names = [simulation.network.lane_name(lane) for lane in knot.members]
+    (knot,) = simulation.wait_graph().deadlocks
+    names = [simulation.network.vc_name(vc) for vc in knot.members]
     assert all(any(name.startswith(f"{switch}[") for switch in RING) for name in names)
 
 
 def ring_with_a_feeder(seed, rounds):
     """The ring, and a switch that only feeds it: its port stands still behind the loop."""
-    fabric, _, ways = fig4(True)
+    fabric, _, paths = fig4(True)
     cables = [(RING[n], RING[(n + 1) % 4]) for n in range(4)]
     cas = {f"h{name}": name for name in RING} | {"x": "22", "y": "f"}
-    fabric = small_fabric("fed", [*RING, "f"], [*cables, ("f", "11")], cas)
-    ways = [*ways, ("y", "f", "11", "23", "h23")]
-    network = build_network(fabric, tables_of_ways(fabric, ways, fill=True), cycles(8 * PACKET))
+    fabric = literal_fabric("fed", [*RING, "f"], [*cables, ("f", "11")], cas)
+    paths = [*paths, ("y", "f", "11", "23", "h23")]
+    network = build_network(fabric, tables_from_paths(fabric, paths, fill=True), cycles(8 * PACKET))
     remedies = replace(LOOPS, rounds=rounds)
-    simulation = simulate(network, flows_along(fabric, ways), switching=Switching(seed=seed), remedies=remedies)
+    simulation = simulate(network, flows_along(fabric, paths), switching=Switching(seed=seed), remedies=remedies)
     simulation.run(1_000 * PACKET)
     return simulation, network.channel_between("f", "11")
 

@@ -10,12 +10,12 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import InputError, OptionError, RoutingError, TableError
 from routing.fabric import NO_PORT
+from routing.simulate.handmade import lid_of, literal_fabric, tables_from_paths
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import Arbitration, Inputs, Remedies, Remedy, Switching, VLArb
 from routing.simulate.run import simulate
-from routing.simulate.state import Why
+from routing.simulate.state import StopReason
 from routing.simulate.traffic import Flow, Process, Traffic, all_to_all, permutation, uniform
-from routing.simulate.ways import lid_of, small_fabric, tables_of_ways
 from routing.topologies import generate
 
 
@@ -31,9 +31,9 @@ def test_everything_is_accounted_for_at_every_stop():
         simulation = simulate(network, traffic, switching=switching, remedies=Remedies(port=Remedy(hoq=200)))
         for stop in (1, 2, 3, 50, 51, 1000, 5000):
             simulation.run(stop)  # which checks
-            lanes, totals = simulation.lanes(), simulation.totals()
-            assert (lanes.credits + lanes.occupancy + lanes.flying + lanes.returning == lanes.buffer).all()
-            assert (lanes.fccl - lanes.fctbs == lanes.credits).all()
+            vcs, totals = simulation.virtual_channels(), simulation.totals()
+            assert (vcs.credits + vcs.occupancy + vcs.flying + vcs.returning == vcs.buffer).all()
+            assert (vcs.fccl - vcs.fctbs == vcs.credits).all()
             assert totals["injected"] == totals["delivered"] + totals["dropped"] + totals["in_flight"]
         assert totals["delivered"] > 500
 
@@ -60,8 +60,10 @@ def test_stopping_in_between_changes_nothing():
     for stop in range(0, 3_001, 7):
         parts.run(min(stop, 3_000))
     parts.run(3_000)
-    for field in fields(whole.lanes()):
-        np.testing.assert_array_equal(getattr(whole.lanes(), field.name), getattr(parts.lanes(), field.name))
+    for field in fields(whole.virtual_channels()):
+        np.testing.assert_array_equal(
+            getattr(whole.virtual_channels(), field.name), getattr(parts.virtual_channels(), field.name)
+        )
 
 
 def test_an_exchange_ends_and_every_message_arrives():
@@ -72,35 +74,37 @@ def test_an_exchange_ends_and_every_message_arrives():
     flows = simulation.flows()
     assert (flows.messages_done == 30).all()
     assert flows.bytes.sum() == 16 * 15 * 2 * 5000
-    assert simulation.run(10_000_000).why is Why.FINISHED
+    assert simulation.run(10_000_000).reason is StopReason.FINISHED
     counters = simulation.counters()
     assert counters.port_xmit_data.sum() > 0
     assert not counters.waiting.any()
 
 
-def test_a_run_that_would_not_end_says_where_it_stands():
+def test_a_run_that_would_not_end_reports_where_it_stands():
     simulation = fig4_simulation(True, 8, messages=1000)
     with pytest.raises(RoutingError, match=r"standstill.* on their way, the last one moved at tick 3244"):
         simulation.run_to_end(limit=1_000_000)
     endless = fig4_simulation(False, 8)
-    assert endless.run(10**9, events=10_000).why is Why.EVENTS
+    assert endless.run(10**9, events=10_000).reason is StopReason.EVENTS
     assert endless.now < 10**5
 
 
 def test_data_rates_come_from_the_links():
-    fabric = small_fabric("pair", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"}, speed=25.78125)
-    network = build_network(fabric, tables_of_ways(fabric, [("a", "x", "y", "b")]), Timing(buffer=1024))
+    fabric = literal_fabric("pair", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"}, speed=25.78125)
+    network = build_network(fabric, tables_from_paths(fabric, [("a", "x", "y", "b")]), Timing(buffer=1024))
     traffic = flows_along(fabric, [("a", "x", "y", "b")])
     simulation = simulate(network, traffic)
     simulation.run(1_000_000)  # a millisecond
     assert simulation.flows().bytes.sum() * 8 / 1e-3 / 1e9 == pytest.approx(100.0, rel=0.002)
 
 
-def test_tables_change_under_way():
-    """Two ways round a ring of four: the second half of the packets takes the other one, and none is lost."""
-    fabric = small_fabric("ring", list("wxyz"), [("w", "x"), ("x", "y"), ("y", "z"), ("z", "w")], {"a": "w", "b": "y"})
+def test_tables_change_in_flight():
+    """Two paths round a ring of four: the second half of the packets takes the other one, and none is lost."""
+    fabric = literal_fabric(
+        "ring", list("wxyz"), [("w", "x"), ("x", "y"), ("y", "z"), ("z", "w")], {"a": "w", "b": "y"}
+    )
     there = [("a", "w", "x", "y", "b"), ("a", "w", "z", "y", "b")]
-    old, new = (tables_of_ways(fabric, [way], fill=True) for way in there)
+    old, new = (tables_from_paths(fabric, [path], fill=True) for path in there)
     network = build_network(fabric, old, cycles(4 * PACKET))
     simulation = simulate(network, flows_along(fabric, [there[0]], messages=100))
     simulation.run(50 * PACKET)
@@ -114,10 +118,10 @@ def test_tables_change_under_way():
         simulation.set_lft(new.lft[:2])
 
 
-def test_tables_that_lose_a_destination_under_way_show_in_counters():
-    fabric, routing, ways = star(1)
+def test_tables_that_lose_a_destination_in_flight_show_in_counters():
+    fabric, routing, paths = star(1)
     network = build_network(fabric, routing, cycles(4 * PACKET))
-    simulation = simulate(network, flows_along(fabric, ways, messages=10))
+    simulation = simulate(network, flows_along(fabric, paths, messages=10))
     simulation.run(4 * PACKET)
     simulation.set_lft(np.full_like(routing.lft, NO_PORT))
     simulation.run(1_000 * PACKET)
@@ -129,18 +133,18 @@ def test_a_flow_can_be_stopped():
     simulation = fig4_simulation(False, 8)
     for flow in range(4):
         simulation.stop_flow(flow, 10 * PACKET)
-    assert simulation.run(1_000 * PACKET).why is Why.FINISHED
+    assert simulation.run(1_000 * PACKET).reason is StopReason.FINISHED
     with pytest.raises(OptionError, match="no flow 4"):
         simulation.stop_flow(4, 0)
 
 
 def pair():
-    fabric = small_fabric("pair", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"})
-    return fabric, tables_of_ways(fabric, [("a", "x", "y", "b"), ("b", "y", "x", "a")])
+    fabric = literal_fabric("pair", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"})
+    return fabric, tables_from_paths(fabric, [("a", "x", "y", "b"), ("b", "y", "x", "a")])
 
 
 @pytest.mark.parametrize(
-    ("flow", "told"),
+    ("flow", "expected"),
     [
         (Flow(0, ()), "it has no destination"),
         (Flow(0, (3,)), "it has no destination"),
@@ -160,10 +164,10 @@ def pair():
         (Flow(0, process=Process.TRACE, trace=((5, 4, 64), (3, 4, 64))), "order of time"),
     ],
 )
-def test_traffic_that_cannot_be_is_refused(flow, told):
+def test_traffic_that_cannot_be_is_refused(flow, expected):
     fabric, routing = pair()
     assert (lid_of(fabric, "a"), lid_of(fabric, "b")) == (3, 4)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=expected):
         simulate(build_network(fabric, routing, cycles(PACKET)), Traffic((flow,)))
 
 
@@ -203,7 +207,7 @@ def test_tables_that_are_proven_never_lock(engine):
         simulation = simulate(network, traffic, switching=Switching(arbitration))
         for stop in range(2_000, 10_001, 2_000):
             simulation.run(stop)
-            assert not simulation.waits().deadlocks
+            assert not simulation.wait_graph().deadlocks
         assert (simulation.flows().packets > 100).all()
 
 
@@ -214,4 +218,4 @@ def test_shortest_paths_on_a_torus_do_lock():
     traffic = uniform(network, 1.0, bytes=256, mtu=256, process=Process.PERSISTENT)
     simulation = simulate(network, traffic, switching=Switching(Arbitration.RANDOM))
     simulation.run(200_000)
-    assert simulation.waits().deadlocks
+    assert simulation.wait_graph().deadlocks

@@ -4,9 +4,9 @@ import pytest
 from sim_files import TWO_SWITCHES, refusal
 
 from routing.errors import NotEnoughVLs, ParseError
-from routing.simulate.ground import enough_vls, fabric_of
-from routing.simulate.play import judge, play
+from routing.simulate.case_runners import compare_with_expected, run_case
 from routing.simulate.scenario import find_scenario, read_scenario, scenarios
+from routing.simulate.scenario_fabric import enough_vls, scenario_fabric
 
 CASES = [(name, case.name) for name in scenarios() for case in find_scenario(name).cases]
 
@@ -15,14 +15,14 @@ CASES = [(name, case.name) for name in scenarios() for case in find_scenario(nam
 def test_comes_out_as_it_says(name, case):
     scenario = find_scenario(name)
     (chosen,) = [one for one in scenario.cases if one.name == case]
-    result = play(scenario, chosen)
+    result = run_case(scenario, chosen)
     assert result.wrong == ()
 
 
-def test_another_outcome_is_told():
+def test_another_outcome_is_reported():
     found = {"outcome": "progress", "dropped": 3, "total": 0.5, "throughput": {"a": 0.2, "b": 0.3}}
-    assert judge(found, {"outcome": "progress", "total": 0.51, "at_most_dropped": 3}) == ()
-    wrong = judge(
+    assert compare_with_expected(found, {"outcome": "progress", "total": 0.51, "at_most_dropped": 3}) == ()
+    wrong = compare_with_expected(
         found, {"outcome": "deadlock", "dropped": 2, "at_least_total": 0.6, "throughput": {"a": 0.2, "b": 0.4}}
     )
     assert wrong == (
@@ -44,7 +44,7 @@ expect = { outcome = "progress" }
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         ("title", "titel", "there is no 'titel'"),
         ('title = "t"', "title = 1", "title has to be str"),
@@ -87,13 +87,13 @@ expect = { outcome = "progress" }
         ('name = "c"', 'name = "c"\nwhat = "seeds"\nseeds = 0', "0 is no number of seeds"),
     ],
 )
-def test_a_scenario_that_cannot_be_is_refused(tmp_path, old, new, told):
+def test_a_scenario_that_cannot_be_is_refused(tmp_path, old, new, expected):
     assert old in RING
-    refusal(tmp_path, RING.replace(old, new), told)
+    refusal(tmp_path, RING.replace(old, new), expected)
 
 
 @pytest.mark.parametrize(("old", "new"), [("[[case]]", "[timing]\n@\n[[case]]"), ('name = "c"', 'name = "c"\n@')])
-def test_a_buffer_that_cannot_be_is_told_where_it_stands(tmp_path, old, new):
+def test_a_buffer_that_cannot_be_is_reported_where_it_stands(tmp_path, old, new):
     text = RING.replace(old, new.replace("@", "buffer = 65"))
     assert refusal(tmp_path, text).line == 1 + text.splitlines().index("buffer = 65")
 
@@ -106,7 +106,7 @@ def test_a_lifetime_of_less_than_a_tick_is_not_for_ever(tmp_path, name):
     text = text.replace('name = "c"', f'name = "c"\nremedy = {{ {name} = 0.001 }}')
     (tmp_path / "mine.toml").write_text(text.replace('outcome = "progress"', "at_least_dropped = 1"))
     scenario = read_scenario(tmp_path / "mine.toml")
-    assert play(scenario, scenario.cases[0]).wrong == ()
+    assert run_case(scenario, scenario.cases[0]).wrong == ()
 
 
 NO_FABRIC = """
@@ -119,7 +119,7 @@ expect = { edges = 1 }
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "expected"),
     [
         ('what = "graph"', "needs a graph"),
         ('what = "graph"\ngraph = { waits = ["a"] }', "is no chain of waits"),
@@ -133,8 +133,8 @@ expect = { edges = 1 }
         ('what = "message-types"\nchain = { channels = 3, escape = [1.5] }', "whole numbers"),
     ],
 )
-def test_a_case_without_a_fabric_that_cannot_be_is_refused(tmp_path, case, told):
-    refusal(tmp_path, NO_FABRIC.replace("@case", case), told)
+def test_a_case_without_a_fabric_that_cannot_be_is_refused(tmp_path, case, expected):
+    refusal(tmp_path, NO_FABRIC.replace("@case", case), expected)
 
 
 PATTERNS = """
@@ -165,10 +165,10 @@ expect = { outcome = "progress" }
 )
 def test_patterns_of_traffic(tmp_path, traffic, finished):
     path = tmp_path / "mine.toml"
-    fabric = fabric_of(read_scenario(_write(path, PATTERNS % 'pattern = "shift"')))
+    fabric = scenario_fabric(read_scenario(_write(path, PATTERNS % 'pattern = "shift"')))
     text = (PATTERNS % traffic).replace("ca 0", fabric.endport_name[0])
     scenario = read_scenario(_write(path, text))
-    result = play(scenario, scenario.cases[0])
+    result = run_case(scenario, scenario.cases[0])
     assert result.right, result.wrong
     assert (result.found["finished"] is True) >= finished
     assert set(result.found["throughput"]) == set(fabric.endport_name)
@@ -180,7 +180,7 @@ def _write(path, text):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         ('"shift"', '"sideways"', "no pattern of traffic"),
         ('"shift"', '"uniform"\nload = 2.0', "load cannot be 2.0"),
@@ -191,7 +191,7 @@ def _write(path, text):
         ('name = "c"', 'name = "c"\n[case.remedy]\nhoq = -3', "hoq cannot be -3"),
     ],
 )
-def test_patterns_that_cannot_be_are_refused(tmp_path, old, new, told):
+def test_patterns_that_cannot_be_are_refused(tmp_path, old, new, expected):
     text = PATTERNS % 'pattern = "shift"'
     assert old in text
     lines = text.replace(old, new)
@@ -199,7 +199,7 @@ def test_patterns_that_cannot_be_are_refused(tmp_path, old, new, told):
         lines = lines.replace('expect = { outcome = "progress" }\n', "").replace(
             'name = "c"', 'name = "c"\nexpect = { outcome = "progress" }'
         )
-    refusal(tmp_path, lines, told)
+    refusal(tmp_path, lines, expected)
 
 
 VLS = """

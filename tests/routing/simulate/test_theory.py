@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from sim_cases import PACKET, cycles, fat_tree, fig4_simulation, flows_along, star, torus_dor
 
+from routing.simulate.handmade import literal_fabric, tables_from_paths
 from routing.simulate.network import build_network
 from routing.simulate.options import Arbitration, Inputs, Switching, VLArb
 from routing.simulate.run import simulate
-from routing.simulate.state import Why
+from routing.simulate.state import StopReason
 from routing.simulate.traffic import Process, all_to_all, shift, uniform
-from routing.simulate.ways import small_fabric, tables_of_ways
 
 
 @pytest.mark.parametrize("load", [0.5, 0.8])
 def test_a_single_source_waits_as_a_queue_with_geometric_arrivals(load):
-    fabric, routing, ways = star(1)
+    fabric, routing, paths = star(1)
     network = build_network(fabric, routing, cycles(8 * PACKET))
-    traffic = flows_along(fabric, ways, process=Process.BERNOULLI, probability=load / PACKET)
+    traffic = flows_along(fabric, paths, process=Process.BERNOULLI, probability=load / PACKET)
     simulation = simulate(network, traffic)
     simulation.run(12_000_000)
     flow = simulation.flows()
@@ -28,9 +28,9 @@ def test_a_single_source_waits_as_a_queue_with_geometric_arrivals(load):
 
 @pytest.mark.parametrize(("sources", "load"), [(32, 0.5), (32, 0.8), (32, 0.9), (16, 0.5), (16, 0.8)])
 def test_many_sources_wait_as_a_queue_with_random_arrivals(sources, load):
-    fabric, routing, ways = star(sources)
+    fabric, routing, paths = star(sources)
     network = build_network(fabric, routing, cycles(8 * PACKET))
-    traffic = flows_along(fabric, ways, process=Process.POISSON, interval=sources * PACKET / load)
+    traffic = flows_along(fabric, paths, process=Process.POISSON, interval=sources * PACKET / load)
     simulation = simulate(network, traffic)
     simulation.run(12_000_000)
     flow = simulation.flows()
@@ -40,10 +40,10 @@ def test_many_sources_wait_as_a_queue_with_random_arrivals(sources, load):
 
 @pytest.mark.parametrize("packets", [1, 2, 3, 4, 8])
 @pytest.mark.parametrize("wire", [1, 40])
-def test_credits_limit_a_lane(packets, wire):
-    fabric, routing, ways = star(1)
+def test_credits_limit_a_vl(packets, wire):
+    fabric, routing, paths = star(1)
     network = build_network(fabric, routing, cycles(packets * PACKET, wire=wire, switch=3))
-    simulation = simulate(network, flows_along(fabric, ways))
+    simulation = simulate(network, flows_along(fabric, paths))
     simulation.run(100_000)
     round_trip = PACKET + 2 * wire + 3
     share = simulation.flows().bytes.sum() / 64 / 100_000
@@ -53,9 +53,9 @@ def test_credits_limit_a_lane(packets, wire):
 @pytest.mark.parametrize("window", [1, 2, 3, 7])
 @pytest.mark.parametrize("wire", [1, 50])
 def test_a_window_limits_a_flow(window, wire):
-    fabric, routing, ways = star(1)
+    fabric, routing, paths = star(1)
     network = build_network(fabric, routing, cycles(32 * PACKET, wire=wire, switch=3))
-    simulation = simulate(network, flows_along(fabric, ways, window=window))
+    simulation = simulate(network, flows_along(fabric, paths, window=window))
     most = 0
     for stop in range(0, 2_000, 7):
         simulation.run(stop)
@@ -71,30 +71,30 @@ def test_a_window_limits_a_flow(window, wire):
 def test_a_ring_with_one_more_host_locks_after_fourteen_packets_for_each_of_the_buffer(packets):
     simulation = fig4_simulation(True, packets)
     stop = simulation.run(100_000, stop_at_standstill=True)
-    assert stop.why is Why.STANDSTILL
+    assert stop.reason is StopReason.STANDSTILL
     assert simulation.totals()["last_move"] / PACKET == 14 * packets - 10.625  # 45.4, 101.4, 213.4 ... 1781.4
-    (knot,) = simulation.waits().deadlocks
+    (knot,) = simulation.wait_graph().deadlocks
     assert len(knot.members) == 4
 
 
 @pytest.mark.parametrize("packets", [8, 32])
 def test_the_ring_without_it_runs_for_ever_in_turn_and_locks_by_arrival(packets):
     simulation = fig4_simulation(False, packets)
-    assert simulation.run(200_000).why is Why.TIME
+    assert simulation.run(200_000).reason is StopReason.TIME
     np.testing.assert_allclose(simulation.flows().bytes / 64 / 200_000, 0.5, rtol=0.01)
-    assert not simulation.waits().deadlocks
+    assert not simulation.wait_graph().deadlocks
     locked = fig4_simulation(False, packets, switching=Switching(arbitration=Arbitration.ARRIVAL))
-    assert locked.run(200_000, stop_at_standstill=True).why is Why.STANDSTILL
+    assert locked.run(200_000, stop_at_standstill=True).reason is StopReason.STANDSTILL
 
 
 def test_hops_and_latency_of_an_empty_torus():
     fabric, routing = torus_dor(8)
     network = build_network(fabric, routing, cycles(8, wire=1, switch=1))
     exchange = simulate(network, all_to_all(fabric, bytes=64, mtu=64))
-    assert exchange.run_to_end(limit=1_000_000).why is Why.FINISHED
+    assert exchange.run_to_end(limit=1_000_000).reason is StopReason.FINISHED
     totals = exchange.totals()
     assert totals["injected"] == totals["delivered"] == 64 * 63
-    switches = 4 * 64 / 63 + 1  # on an average way; it takes one channel more
+    switches = 4 * 64 / 63 + 1  # on an average path; it takes one channel more
     assert totals["hops"] / totals["injected"] == pytest.approx(switches + 1, abs=1e-9)
     quiet = simulate(network, uniform(network, 0.002, bytes=64, mtu=64, process=Process.BERNOULLI))
     quiet.run(200_000)
@@ -111,21 +111,21 @@ def test_dimension_order_on_a_torus_falls_short_of_the_bisection():
     simulation.run(16_000)
     accepted = (simulation.flows().bytes.sum() - early) / 64 / 64 / 12_000
     assert 0.5 < accepted < 0.9  # 1.0 would be the capacity of the bisection
-    assert not simulation.waits().deadlocks
+    assert not simulation.wait_graph().deadlocks
 
 
 def ring_under_more_than_fits(vls, arbitration):
-    """Two CAs a switch, all pairs, shortest ways; on two VLs those over the dateline, s3 to s0, take the second."""
+    """Two CAs a switch, all pairs, shortest paths; on two VLs those over the dateline, s3 to s0, take the second."""
     switches, cas = [f"s{n}" for n in range(4)], {f"{side}{n}": f"s{n}" for n in range(4) for side in "pq"}
-    fabric = small_fabric("ring4", switches, [(f"s{n}", f"s{(n + 1) % 4}") for n in range(4)], cas)
-    ways, sl = [], {}
+    fabric = literal_fabric("ring4", switches, [(f"s{n}", f"s{(n + 1) % 4}") for n in range(4)], cas)
+    paths, sl = [], {}
     for start, steps, a, b in product(range(4), (0, 1, 2, -1), "pq", "pq"):
         if (steps, a) == (0, b):
             continue
         stops = [(start + n * (1 if steps > 0 else -1)) % 4 for n in range(abs(steps) + 1)]
-        ways.append((f"{a}{start}", *(f"s{n}" for n in stops), f"{b}{stops[-1]}"))
-        sl[ways[-1][0], ways[-1][-1]] = vls - 1 if {0, 3} in map(set, pairwise(stops)) else 0
-    network = build_network(fabric, tables_of_ways(fabric, ways, vls=vls, sl=sl), cycles(4 * PACKET))
+        paths.append((f"{a}{start}", *(f"s{n}" for n in stops), f"{b}{stops[-1]}"))
+        sl[paths[-1][0], paths[-1][-1]] = vls - 1 if {0, 3} in map(set, pairwise(stops)) else 0
+    network = build_network(fabric, tables_from_paths(fabric, paths, vls=vls, sl=sl), cycles(4 * PACKET))
     traffic = uniform(network, 1.0, process=Process.PERSISTENT)
     return simulate(network, traffic, switching=Switching(arbitration))
 
@@ -134,13 +134,13 @@ def ring_under_more_than_fits(vls, arbitration):
 def test_a_ring_of_four_locks_on_one_vl_and_not_with_a_dateline(arbitration):
     one = ring_under_more_than_fits(1, arbitration)
     one.run(1_000_000, stop_at_standstill=True)
-    assert one.waits().deadlocks
+    assert one.wait_graph().deadlocks
     two = ring_under_more_than_fits(2, arbitration)
     for stop in range(100_000, 1_000_001, 100_000):
         before = two.flows().bytes
         two.run(stop)
         assert (two.flows().bytes > before).all()
-        assert not two.waits().deadlocks
+        assert not two.wait_graph().deadlocks
 
 
 @pytest.mark.parametrize("by", range(1, 16))
@@ -155,8 +155,8 @@ def test_every_shift_is_free_on_a_fat_tree(by):
 @pytest.mark.parametrize(("inputs", "least", "most"), [(Inputs.FIFO, 0.57, 0.61), (Inputs.VOQ, 0.93, 1.0)])
 def test_single_queues_at_inputs_stop_at_two_minus_root_two(inputs, least, most):
     names = [f"h{n}" for n in range(32)]
-    fabric = small_fabric("crossbar", ["sw"], [], dict.fromkeys(names, "sw"))
-    routing = tables_of_ways(fabric, [], fill=True)
+    fabric = literal_fabric("crossbar", ["sw"], [], dict.fromkeys(names, "sw"))
+    routing = tables_from_paths(fabric, [], fill=True)
     network = build_network(fabric, routing, cycles(32 * 4))
     how = Switching(arbitration=Arbitration.RANDOM, inputs=inputs)
     traffic = uniform(network, 1.0, bytes=256, mtu=256, process=Process.PERSISTENT)
@@ -171,18 +171,18 @@ def test_a_cycle_of_dependencies_need_not_lock():
     """A ring of six: three flows close a cycle, and each shares its destination with two others at that switch."""
     switches = [f"s{n}" for n in range(6)]
     cas = {f"h{n}": f"s{n}" for n in range(6)} | {f"{side}{n}": f"s{n}" for n in (1, 3, 5) for side in "pq"}
-    fabric = small_fabric("ring6", switches, [(f"s{n}", f"s{(n + 1) % 6}") for n in range(6)], cas)
-    ways = []
+    fabric = literal_fabric("ring6", switches, [(f"s{n}", f"s{(n + 1) % 6}") for n in range(6)], cas)
+    paths = []
     for start in (0, 2, 4):
         end = (start + 3) % 6
-        ways.append((f"h{start}", *(f"s{(start + n) % 6}" for n in range(4)), f"h{end}"))
-        ways += [(f"{side}{end}", f"s{end}", f"h{end}") for side in "pq"]
-    network = build_network(fabric, tables_of_ways(fabric, ways), cycles(8 * PACKET))
-    simulation = simulate(network, flows_along(fabric, ways))
+        paths.append((f"h{start}", *(f"s{(start + n) % 6}" for n in range(4)), f"h{end}"))
+        paths += [(f"{side}{end}", f"s{end}", f"h{end}") for side in "pq"]
+    network = build_network(fabric, tables_from_paths(fabric, paths), cycles(8 * PACKET))
+    simulation = simulate(network, flows_along(fabric, paths))
     simulation.run(200_000)
     np.testing.assert_allclose(simulation.flows().bytes / 64 / 200_000, 1 / 3, rtol=0.03)
-    assert simulation.waits().verdict != "deadlocked"
-    by_arrival = simulate(network, flows_along(fabric, ways), switching=Switching(arbitration=Arbitration.ARRIVAL))
+    assert simulation.wait_graph().verdict != "deadlocked"
+    by_arrival = simulate(network, flows_along(fabric, paths), switching=Switching(arbitration=Arbitration.ARRIVAL))
     by_arrival.run(200_000)
     share = by_arrival.flows().bytes / 64 / 200_000
     assert share.min() > 0.3
@@ -190,11 +190,11 @@ def test_a_cycle_of_dependencies_need_not_lock():
 
 
 def test_credits_that_come_in_packets_of_their_own_cost_throughput_where_buffers_are_small():
-    fabric, routing, ways = star(1)
+    fabric, routing, paths = star(1)
     network = build_network(fabric, routing, cycles(4 * PACKET))
     shares = []
     for period in (0, PACKET, 8 * PACKET):
-        simulation = simulate(network, flows_along(fabric, ways), switching=Switching(fcp_period=period))
+        simulation = simulate(network, flows_along(fabric, paths), switching=Switching(fcp_period=period))
         simulation.run(100_000)
         shares.append(simulation.flows().bytes.sum() / 64 / 100_000)
     assert shares[0] == pytest.approx(1.0, rel=0.01)
@@ -204,9 +204,9 @@ def test_credits_that_come_in_packets_of_their_own_cost_throughput_where_buffers
 
 def test_weights_of_vl_arbitration_share_a_link():
     cas = {"a": "x", "b": "x", "c": "y", "d": "y"}
-    fabric = small_fabric("two", ["x", "y"], [("x", "y")], cas)
-    ways = [("a", "x", "y", "c"), ("b", "x", "y", "d")]
-    routing = tables_of_ways(fabric, ways, vls=2, sl={("a", "c"): 0, ("b", "d"): 1})
+    fabric = literal_fabric("two", ["x", "y"], [("x", "y")], cas)
+    paths = [("a", "x", "y", "c"), ("b", "x", "y", "d")]
+    routing = tables_from_paths(fabric, paths, vls=2, sl={("a", "c"): 0, ("b", "d"): 1})
     network = build_network(fabric, routing, cycles(8 * PACKET))
     for tables, share in (
         (VLArb(low=((0, 3 * PACKET), (1, PACKET))), 0.75),
@@ -215,6 +215,6 @@ def test_weights_of_vl_arbitration_share_a_link():
         (VLArb(high=((0, 255),), low=((1, PACKET),), limit=1), 2 / 3),
         (None, 0.5),
     ):
-        simulation = simulate(network, flows_along(fabric, ways), switching=Switching(vlarb=tables))
+        simulation = simulate(network, flows_along(fabric, paths), switching=Switching(vlarb=tables))
         simulation.run(200_000)
         assert simulation.flows().bytes[0] / 64 / 200_000 == pytest.approx(share, rel=0.02), tables

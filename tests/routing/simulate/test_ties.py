@@ -1,4 +1,4 @@
-"""When three flows by arrival lock hangs on which of two heads of one tick is first."""
+"""When three flows by arrival lock depends on which of two heads of one tick is first."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def lock_time(kind, packets, window=None):
     while slow.totals["hops"] > hops:
         hops = slow.totals["hops"]
         slow.run(slow.now + 10 * PACKET)
-    return max(slow.lane_sent) / PACKET - 1
+    return max(slow.vc_sent) / PACKET - 1
 
 
 @pytest.mark.parametrize("window", [None, 200])
@@ -36,7 +36,7 @@ def test_with_the_lowest_port_first_three_flows_lock_when_published(packets, loc
     assert lock_time(LowestPortFirst, packets, window) == locked
 
 
-def test_with_128_packets_they_settle_where_published_if_200_of_a_flow_are_under_way():
+def test_with_128_packets_they_settle_where_published_if_200_of_a_flow_are_in_flight():
     """Published: 0.38, 0.62, 0.62."""
     slow = slow_ring(LowestPortFirst, 128, window=200)
     slow.run(2_000 * PACKET)
@@ -46,7 +46,7 @@ def test_with_128_packets_they_settle_where_published_if_200_of_a_flow_are_under
     assert shares == [0.38, 0.62, 0.62]
 
 
-def test_with_128_packets_and_any_number_under_way_they_lock():
+def test_with_128_packets_and_any_number_in_flight_they_lock():
     assert lock_time(LowestPortFirst, 128) == 3036.9375
 
 
@@ -60,7 +60,7 @@ def test_shares_are_those_that_queues_of_a_window_give(window):
     simulation.run(30_000 * PACKET)
     f = window / (2 * window + 128)
     np.testing.assert_allclose((simulation.flows().packets - before) / 20_000, [f, 1 - f, 1 - f], rtol=0.02)
-    assert not simulation.waits().deadlocks
+    assert not simulation.wait_graph().deadlocks
 
 
 @pytest.mark.parametrize(("packets", "locked"), [(8, 205.25), (32, 653.625)])

@@ -12,7 +12,7 @@ from sim_cases import fig4, flows_along
 from sim_random import any_behaviour, any_flow, any_network
 from slow_simulate import NEVER, Slow
 
-from routing._kernels.simulate import LANE_FIELDS
+from routing._kernels.simulate import VC_FIELDS
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import (
     Arbitration,
@@ -28,7 +28,9 @@ from routing.simulate.traffic import Traffic, traffic_arrays
 
 
 def both(network, traffic, switching, remedies, stops, faults=None):
-    """Run both, and compare all that they tell at every stop; ``faults``: channels whose link goes down or up then."""
+    """Run both, and compare all that they report at every stop; ``faults``: channels whose link goes down or up
+    then.
+    """
     fast = Simulation(network, traffic, switching, remedies)
     slow = Slow(
         network.arrays, option_arrays(network, switching, remedies, traffic.mtu), traffic_arrays(network, traffic)
@@ -38,7 +40,7 @@ def both(network, traffic, switching, remedies, stops, faults=None):
         slow.run(fast.now)  # which is earlier where everything is delivered
         handle = fast._handle
         np.testing.assert_array_equal(handle.channels(), np.array(slow.channel_rows()))
-        np.testing.assert_array_equal(handle.lanes().reshape(-1, len(LANE_FIELDS)), np.array(slow.lane_rows()))
+        np.testing.assert_array_equal(handle.virtual_channels().reshape(-1, len(VC_FIELDS)), np.array(slow.vc_rows()))
         np.testing.assert_array_equal(handle.flows()[:, [0, 1, 3, 4, 5, 6, 7, 8, 9]], np.array(slow.flow_rows()))
         np.testing.assert_array_equal(fast.lft(), slow.lft)
         for channel in (faults or {}).get(stop, ()):
@@ -110,8 +112,8 @@ def test_faults_in_anything_small(seed):
     ],
 )
 def test_a_ring_that_locks(arbitration, remedy):
-    fabric, routing, ways = fig4(True)
+    fabric, routing, paths = fig4(True)
     network = build_network(fabric, routing, Timing(1.0, 1, 0, 1.0, 16))
-    traffic = flows_along(fabric, ways, bytes=256)
+    traffic = flows_along(fabric, paths, bytes=256)
     remedies = Remedies(remedy, sample=2, move_others=True, release_packets=2, rounds=3)
     both(network, traffic, Switching(arbitration), remedies, stops=(100, 500, 3000))

@@ -27,13 +27,13 @@ def packer():
     """Make what packs tasks into batches for a runner; where one of them is fatal, the limit is for that one."""
 
     def make(plan, runner=OFFLINE, timeout=None, **settings):
-        told = tuple((key, str(value)) for key, value in settings.items())
+        reported = tuple((key, str(value)) for key, value in settings.items())
 
         def limit(task):
             return timeout if timeout is None or settings.get("fatal") in (None, task.fault) else AMPLE
 
         return lambda tasks: Batch(
-            pack(plan.fabrics[tasks[0].digest]), tuple(tasks), runner, told, tuple(map(limit, tasks))
+            pack(plan.fabrics[tasks[0].digest]), tuple(tasks), runner, reported, tuple(map(limit, tasks))
         )
 
     return make

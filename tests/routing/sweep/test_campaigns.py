@@ -6,7 +6,7 @@ import pytest
 
 import ibsim_fixtures
 from ibsim_fixtures.catalogue import FIXTURES
-from routing.cli.fabrics import read
+from routing.cli.fabric_argument import read
 from routing.sweep.cases import RandomFaults
 from routing.sweep.spec import expand, read_spec
 from routing.sweep.tasks import Shard, Target

@@ -7,7 +7,7 @@ from routing.formats.fabric_files import read_fabric
 from routing.sweep.cases import RandomFaults, faults_of, text_of
 from routing.sweep.spec import some
 from routing.topologies import generate
-from routing.whatif.scenarios import sampled
+from routing.whatif.scenarios import draw_faults
 
 
 @pytest.mark.parametrize("name", FIXTURES)
@@ -24,7 +24,7 @@ def test_random_cases_are_those_of_whatif():
     fabric = generate("torus", ["4x4"])
     for text, more in (("5:3", {"together": 3}), ("5:20%", {"rate": 0.2})):
         cases = list(RandomFaults.parse(text).texts(fabric))
-        scenarios = sampled(fabric, 5, seed=1, **more)
+        scenarios = draw_faults(fabric, 5, seed=1, **more)
         assert [tuple(faults_of(case, fabric)) for case in cases] == [scenario.faults for scenario in scenarios]
         assert len(set(cases)) == 5
 

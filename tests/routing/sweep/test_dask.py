@@ -144,9 +144,9 @@ def test_a_task_that_kills_its_worker_every_time_is_an_error(plan, packer, crew,
 
 def test_a_task_that_hangs_is_ended(plan, packer, crew, tmp_path):
     made = plan(links="all")
-    told = {"folder": tmp_path, "fatal": made.tasks[3].fault, "lock": "held"}
+    reported = {"folder": tmp_path, "fatal": made.tasks[3].fault, "lock": "held"}
     with Ledger(None) as ledger:
-        finish(ledger, made, crew, packer(made, "sweep_runners:hangs", timeout=HUNG, **told))
+        finish(ledger, made, crew, packer(made, "sweep_runners:hangs", timeout=HUNG, **reported))
         results = {record.task: record.result.outcome for record in ledger.records()}
     assert results.pop(made.tasks[3]) == "timed out"
     assert list(results.values()) == ["certified"] * (len(made.tasks) - 1)
@@ -174,7 +174,7 @@ def test_a_scheduler_that_dies_leaves_what_was_done(plan, packer, tmp_path):
         assert len(ledger.done()) == len(made.tasks)
 
 
-def test_nobody_there(monkeypatch):
+def test_no_packet_there(monkeypatch):
     monkeypatch.setattr(executors, "DASK_SECONDS", 0.5)
     with pytest.raises(EnvironmentProblem, match="no Dask scheduler answers at tcp://127"):
         Dask(f"dask://127.0.0.1:{free_port()}")

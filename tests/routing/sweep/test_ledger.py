@@ -50,7 +50,7 @@ def test_all_or_none(plan):
         assert ledger.record(run, pairs) == 4
 
 
-def test_a_full_disk_is_said_and_takes_nothing_away(plan, tmp_path):
+def test_a_full_disk_is_reported_and_takes_nothing_away(plan, tmp_path):
     made = plan(("torus:4x4",), links="all")
     pairs = results(made, error="x" * 400)
     with Ledger(tmp_path / "l.db") as ledger:
@@ -81,11 +81,11 @@ def test_one_writer(tmp_path):
     path = tmp_path / "l.db"
     with (
         Ledger(path) as first,
-        pytest.raises(EnvironmentProblem, match=r"l\.db: another run has this ledger open") as told,
+        pytest.raises(EnvironmentProblem, match=r"l\.db: another run has this ledger open") as reported,
     ):
         first.begin("")
         Ledger(path)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(reported.value)
     Ledger(path, must_exist=True).close()
 
 
@@ -141,7 +141,7 @@ def damaged(path):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "expected"),
     [
         (other_version, "is a ledger of version 99"),
         (other_program, "is no ledger"),
@@ -149,18 +149,18 @@ def damaged(path):
         (damaged, "damaged"),
     ],
 )
-def test_what_is_no_ledger(spoil, told, plan, tmp_path):
+def test_what_is_no_ledger(spoil, expected, plan, tmp_path):
     path = tmp_path / "l.db"
     spoil(path)
     before = path.read_bytes()
-    with pytest.raises(InputError, match=told) as error, Ledger(path) as ledger:
+    with pytest.raises(InputError, match=expected) as error, Ledger(path) as ledger:
         ledger.record(ledger.begin(""), results(plan()))
         list(ledger.records())
     assert error.value.remedy
     assert path.read_bytes() == before or spoil is damaged
 
 
-def test_places_where_none_can_be(tmp_path):
+def test_folders_that_cannot_exist(tmp_path):
     with pytest.raises(EnvironmentProblem, match="folder"):
         Ledger(tmp_path / "nowhere" / "l.db")
     with pytest.raises(InputError, match="no such ledger"):
@@ -218,7 +218,7 @@ def test_one_that_is_read_stays_as_it_is(plan, tmp_path):
 
 
 @pytest.mark.parametrize("outcome", ["timed out", "error"])
-def test_what_says_nothing_gives_way(outcome, plan):
+def test_what_says_nothing_is_overridden(outcome, plan):
     (task, good), (other, late) = results(plan(links=1))
     bad = Result(other.id, outcome, error="x")
     with Ledger(None) as ledger:

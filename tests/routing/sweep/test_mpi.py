@@ -67,9 +67,9 @@ def is_free(path):
 
 def test_ranks_do_the_work(tmp_path):
     run = start(*SWEEP, "--executor", "mpi", "--ledger", "l.db", cwd=tmp_path)
-    told, wrong = run.communicate()
+    reported, wrong = run.communicate()
     assert run.returncode == 0, wrong
-    assert f"certified  {TASKS} of {TASKS}" in told
+    assert f"certified  {TASKS} of {TASKS}" in reported
 
 
 def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
@@ -85,12 +85,12 @@ def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
         some = ledger.done()
     assert 0 < len(some) < TASKS + 2 * MORE
     again = start(*args, cwd=tmp_path)
-    told, wrong = again.communicate()
+    reported, wrong = again.communicate()
     assert again.returncode == 0, wrong
     with Ledger(tmp_path / "l.db") as ledger:
         records = list(ledger.records())
     assert len(records) == TASKS + 2 * MORE
-    assert f"{len(some)} were in the ledger" in told
+    assert f"{len(some)} were in the ledger" in reported
 
 
 def test_cases_that_take_too_long_end_no_rank(tmp_path):
@@ -99,30 +99,30 @@ def test_cases_that_take_too_long_end_no_rank(tmp_path):
     spec.write_text(quick + "[[block]]\nfabrics = 'torus:4x4'\nlinks = 2\ntimeout = 1e-3\n")
     args = ["sweep", "--spec", "s.toml", "--executor", "mpi", "--ledger", "l.db"]
     run = start(*args, cwd=tmp_path)
-    told, wrong = run.communicate()
+    reported, wrong = run.communicate()
     assert run.returncode == 1, wrong
-    assert "certified  19 of 22" in told
-    assert told.count("took longer than 0.001 s") == 3
+    assert "certified  19 of 22" in reported
+    assert reported.count("took longer than 0.001 s") == 3
     again = start(*args, "--timeout", str(AMPLE), cwd=tmp_path)
-    told, wrong = again.communicate()
+    reported, wrong = again.communicate()
     assert (again.returncode, wrong) == (0, "")
-    assert "ran        3 cases" in told
-    assert "certified  22 of 22" in told
+    assert "ran        3 cases" in reported
+    assert "certified  22 of 22" in reported
 
 
 def test_ranks_in_a_hostile_folder(tmp_path):
     hostile(tmp_path)
     run = start(*SWEEP, "--timeout", "3000", "--executor", "mpi", cwd=tmp_path)
-    told, wrong = run.communicate()
+    reported, wrong = run.communicate()
     assert imported(tmp_path) == []
     assert run.returncode == 0, wrong
-    assert f"certified  {TASKS} of {TASKS}" in told
+    assert f"certified  {TASKS} of {TASKS}" in reported
 
 
 def test_ranks_end_when_rank_0_refuses(tmp_path):
     run = start("sweep", "nowhere.net", "--executor", "mpi", cwd=tmp_path)
-    told, wrong = run.communicate()
-    assert run.returncode == 2 and told == ""
+    reported, wrong = run.communicate()
+    assert run.returncode == 2 and reported == ""
     assert wrong.count("ibnue: nowhere.net") == 1
 
 

@@ -102,7 +102,7 @@ class Here(Workers):
     def submit(self, batch):
         future = Future()
         try:
-            future.set_result(timeouts.perform(batch))
+            future.set_result(timeouts.run_batch(batch))
         except Exception as error:
             future.set_exception(error)
         return future
@@ -127,7 +127,7 @@ def test_a_module_that_is_missing_is_not_the_fault_of_the_task(plan, packer, cre
 
 
 def test_workers_that_die_of_anything_end_the_run(plan, packer, crew, monkeypatch):
-    monkeypatch.setattr(run, "PATIENCE", 2)
+    monkeypatch.setattr(run, "MAX_RECOVERIES", 2)
     made = plan(links="all")
     with Ledger(None) as ledger:
         with pytest.raises(EnvironmentProblem, match="2 times in a row without a result; the last was kill"):

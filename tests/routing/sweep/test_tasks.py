@@ -19,13 +19,13 @@ def test_targets(text, options):
     target = Target.parse(text)
     assert dict(target.options) == options
     assert Target.parse(str(target)) == target
-    told = target.engine_options(seed=3)
-    assert told.seed == 3
-    assert told.threads == 1
+    reported = target.engine_options(seed=3)
+    assert reported.seed == 3
+    assert reported.threads == 1
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("dfssp", "did you mean dfsssp"),
         ("nue:vls=many", "'many' is no value of vls"),
@@ -35,11 +35,11 @@ def test_targets(text, options):
         ("nue:", None),
     ],
 )
-def test_targets_that_are_none(text, told):
-    if told is None:
+def test_targets_that_are_none(text, expected):
+    if expected is None:
         assert Target.parse(text) == Target("nue")
         return
-    with pytest.raises(OptionError, match=told):
+    with pytest.raises(OptionError, match=expected):
         Target.parse(text)
 
 

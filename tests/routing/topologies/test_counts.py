@@ -62,12 +62,12 @@ def test_torus(dims):
 
 def test_port_numbers_tell_the_direction_in_a_torus():
     fabric = torus((4, 5, 3), TopologyOptions(cas=2))
-    place = np.array(list(np.ndindex(4, 5, 3)))
+    position = np.array(list(np.ndindex(4, 5, 3)))
     for src, dst, port in zip(fabric.channels.src, fabric.channels.dst, fabric.channels.port, strict=True):
         axis, up = divmod(int(port) - 3, 2)
         step = np.zeros(3, int)
         step[axis] = 1 if up else -1
-        assert ((place[src] + step) % (4, 5, 3) == place[dst]).all()
+        assert ((position[src] + step) % (4, 5, 3) == position[dst]).all()
 
 
 def test_hypercube_of_no_dimension_is_one_switch():

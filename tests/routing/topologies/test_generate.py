@@ -60,7 +60,7 @@ def test_parallel_links_take_neighbouring_ports(name, args):
         assert by_port[src, first] == by_port[src, first + 1] == dst
 
 
-def test_names_tell_the_place():
+def test_names_state_their_location():
     fabric = generate("torus", ["3x4"], cas=2)
     assert fabric.switch_name[:5] == ("sw0.0", "sw0.1", "sw0.2", "sw0.3", "sw1.0")
     assert fabric.terminal_name[:3] == ("ca0.0.0", "ca0.0.1", "ca0.1.0")
@@ -70,7 +70,7 @@ def test_names_tell_the_place():
 
 
 @pytest.mark.parametrize("args", [["4x4x4"], ["4,4,4"], ["4", "4", "4"], ["4x4", "4"]])
-def test_sizes_may_be_written_in_several_ways(args):
+def test_sizes_may_be_written_in_several_notations(args):
     assert generate("torus", args).switches == 64
 
 

@@ -1,4 +1,4 @@
-"""What faults do, held against networkx and against a run from nothing."""
+"""What faults do, compared with networkx and against a run from nothing."""
 
 import dataclasses
 import math
@@ -24,9 +24,20 @@ from routing.pools import AHEAD
 from routing.quality import measure
 from routing.reroute import Stability
 from routing.topologies import generate
-from routing.whatif import Baseline, Limits, Scenario, alone, effect_of, explore, hurt, pool, sampled, weak_spots
+from routing.whatif import (
+    Baseline,
+    Limits,
+    Scenario,
+    bridges_and_cut_switches,
+    draw_faults,
+    evaluate,
+    explore,
+    pool,
+    severity,
+    single_faults,
+)
 from routing.whatif.capacity import BISECTIONS
-from routing.whatif.connection import separation
+from routing.whatif.connectivity import connectivity_loss
 
 ONE_THREAD = EngineOptions(threads=1)
 
@@ -63,7 +74,7 @@ def pieces(fabric):
 
 
 def apart(before, after):
-    """(connected, parts, names cut off, pairs), the slow and obvious way."""
+    """(connected, parts, names cut off, pairs), slowly and obviously."""
     new = pieces(after)
     survive = set(after.terminal_guid.tolist())
     connected, keeps, had = True, set(), set()
@@ -94,10 +105,10 @@ def apart(before, after):
 def test_what_comes_apart(fabric, seed, together):
     kinds = ("link", "ca-link", "switch", "ca", "swap")
     most = len(every_link(fabric, cas=True)) + fabric.switches + fabric.terminals
-    scenarios = alone([*every_link(fabric, cas=True)[:10], *every_switch(fabric)[:5], *every_ca(fabric)[:5]])
-    for scenario in [*scenarios, *sampled(fabric, 3, seed=seed, together=min(together, most), kinds=kinds)]:
+    scenarios = single_faults([*every_link(fabric, cas=True)[:10], *every_switch(fabric)[:5], *every_ca(fabric)[:5]])
+    for scenario in [*scenarios, *draw_faults(fabric, 3, seed=seed, together=min(together, most), kinds=kinds)]:
         after = apply_faults(fabric, scenario.faults)
-        found = separation(fabric, after)
+        found = connectivity_loss(fabric, after)
         assert (found.connected, found.parts, found.cut_off, found.pairs) == apart(fabric, after), scenario.name
 
 
@@ -118,7 +129,7 @@ def test_bridges_and_articulation_points(fabric):
     for switch in range(fabric.switches):
         rest = graph.subgraph([row for row in graph if row != switch])
         cuts += [switch] if networkx.number_connected_components(rest) > parts else []
-    assert weak_spots(fabric) == (sorted(bridges), cuts)
+    assert bridges_and_cut_switches(fabric) == (sorted(bridges), cuts)
 
 
 @pytest.mark.parametrize("engine", ["updn", "nue", "dfsssp", "lash", "minhop", "sssp"])
@@ -126,11 +137,11 @@ def test_an_effect_is_what_a_run_from_nothing_says(engine):
     fabric = generate("torus", ["3x3"], cas=2)
     base = baseline(fabric, engine, stability=Stability.FRESH)
     healthy = measure(fabric, base.published.routing, shifts=0, bisections=BISECTIONS)
-    for scenario in alone([every_link(fabric)[3], every_switch(fabric)[4], every_ca(fabric)[1]]):
+    for scenario in single_faults([every_link(fabric)[3], every_switch(fabric)[4], every_ca(fabric)[1]]):
         after = apply_faults(fabric, scenario.faults)
         routing = ENGINES[engine].route(after, ONE_THREAD)
         proof, quality = prove(after, routing), measure(after, routing, shifts=0, bisections=BISECTIONS)
-        effect = effect_of(base, scenario)
+        effect = evaluate(base, scenario)
         assert (effect.certified, effect.strength) == (proof.certified, proof.strength)
         assert (effect.vls, effect.vls_needed) == (routing.vls, routing.vls_needed)
         assert effect.a2a == quality.all_to_all
@@ -147,8 +158,8 @@ def test_a_fresh_run_is_measured_beside_the_repair():
     fabric = generate("random-regular", ["16", "4"], cas=2)
     repaired = baseline(fabric, "nue", stability=Stability.FULL, beside_fresh=True)
     fresh = baseline(fabric, "nue", stability=Stability.FRESH)
-    scenarios = alone([*every_link(fabric)[:4], *every_switch(fabric)[:2]])
-    both = [(effect_of(repaired, scenario), effect_of(fresh, scenario)) for scenario in scenarios]
+    scenarios = single_faults([*every_link(fabric)[:4], *every_switch(fabric)[:2]])
+    both = [(evaluate(repaired, scenario), evaluate(fresh, scenario)) for scenario in scenarios]
     for beside, alone_ in both:
         assert (beside.fresh_loss, beside.fresh_bisection_loss) == (alone_.loss, alone_.bisection_loss)
         assert beside.how == "repaired"
@@ -161,7 +172,7 @@ def test_changed_and_broken_entries():
     base = baseline(fabric, stability=Stability.FRESH)
     fault = every_link(fabric)[0]
     after = apply_faults(fabric, [fault])
-    effect = effect_of(base, Scenario((fault,)))
+    effect = evaluate(base, Scenario((fault,)))
     old, new = base.published.routing.lft, ENGINES["updn"].route(after, ONE_THREAD).lft
     rows = [fabric.switch_guid.tolist().index(guid) for guid, _ in fault.ports]
     assert effect.changed == (old != new).sum()
@@ -172,7 +183,7 @@ def test_changed_and_broken_entries():
 def test_every_single_fault_of_a_torus_is_certified(stability):
     fabric = generate("torus", ["3x3x3"], cas=1)
     base = baseline(fabric, "nue", stability=stability)
-    effects = list(explore(base, alone([*every_link(fabric), *every_switch(fabric)])))
+    effects = list(explore(base, single_faults([*every_link(fabric), *every_switch(fabric)])))
     assert all(effect.certified for effect in effects)
     links, switches = effects[:81], effects[81:]
     assert all(effect.connected and not effect.cut_off and effect.broken for effect in links)
@@ -181,9 +192,9 @@ def test_every_single_fault_of_a_torus_is_certified(stability):
 
 @pytest.mark.parametrize("engine", ["updn", "nue", "dfsssp", "lash"])
 @pytest.mark.parametrize("kinds", [("degrade",), ("swap",), ("link", "ca-link", "switch", "ca", "degrade", "swap")])
-def test_every_kind_of_fault_is_mended_and_certified(engine, kinds):
+def test_every_kind_of_fault_is_repaired_and_certified(engine, kinds):
     fabric = generate("mesh", ["3x3"], cas=1, lmc=1)
-    scenarios = sampled(fabric, 5, seed=2, together=2, kinds=kinds)
+    scenarios = draw_faults(fabric, 5, seed=2, together=2, kinds=kinds)
     effects = list(explore(baseline(fabric, engine), scenarios))
     assert all(effect.certified and effect.how != "failed" for effect in effects)
     if kinds == ("degrade",):
@@ -191,9 +202,9 @@ def test_every_kind_of_fault_is_mended_and_certified(engine, kinds):
         assert any(effect.loss > 0.5 for effect in effects)
 
 
-def test_a_split_is_told_and_routed():
+def test_a_split_is_reported_and_routed():
     fabric = generate("mesh", ["4"], cas=1)
-    effect = effect_of(baseline(fabric), Scenario((parse_fault("sw1/3 - sw2/2", fabric),)))
+    effect = evaluate(baseline(fabric), Scenario((parse_fault("sw1/3 - sw2/2", fabric),)))
     assert (effect.connected, effect.certified, effect.parts) == (False, True, 2)
     assert effect.cut_off == ("ca2.0", "ca3.0")
     assert effect.loss == pytest.approx(1 - 4 / 12)
@@ -201,7 +212,7 @@ def test_a_split_is_told_and_routed():
 
 def test_a_lost_ca_is_not_cut_off_but_its_traffic_is_lost():
     fabric = ring_fabric(3, cas=1)
-    effect = effect_of(baseline(fabric), Scenario((every_ca(fabric)[0],)))
+    effect = evaluate(baseline(fabric), Scenario((every_ca(fabric)[0],)))
     assert (effect.connected, effect.cut_off) == (True, ())
     assert effect.loss >= 1 - 2 / 6
 
@@ -210,7 +221,7 @@ def test_where_no_channel_carries_anything():
     fabric = random_fabric(1, switches=1, cas=3)
     base = baseline(fabric)
     assert base.a2a == math.inf
-    ca, switch = (effect_of(base, Scenario((every(fabric)[0],))) for every in (every_ca, every_switch))
+    ca, switch = (evaluate(base, Scenario((every(fabric)[0],))) for every in (every_ca, every_switch))
     assert (ca.a2a, ca.connected) == (None, True)
     assert ca.loss == pytest.approx(1 - 2 / 6)
     assert ca.bisection_loss == pytest.approx(1 - 2 / 3)
@@ -220,25 +231,28 @@ def test_where_no_channel_carries_anything():
 
 def test_nothing_breaks():
     fabric = ring_fabric(4)
-    effect = effect_of(baseline(fabric), Scenario(()))
+    effect = evaluate(baseline(fabric), Scenario(()))
     assert (effect.fault, effect.kind, effect.loss, effect.changed, effect.connected) == ("nothing", "", 0.0, 0, True)
 
 
 def test_processes_change_nothing():
     fabric = generate("torus", ["3x3"], cas=1)
     base = baseline(fabric, "nue")
-    scenarios = [*alone(every_link(fabric)), *sampled(fabric, 10, seed=4, together=2, kinds=("link", "switch"))]
+    scenarios = [
+        *single_faults(every_link(fabric)),
+        *draw_faults(fabric, 10, seed=4, together=2, kinds=("link", "switch")),
+    ]
     assert list(explore(base, scenarios, jobs=3)) == list(explore(base, scenarios))
 
 
 def test_samples_are_reproducible_and_grow():
     fabric = generate("torus", ["3x3"])
-    first = sampled(fabric, 5, seed=1, together=3)
-    assert sampled(fabric, 8, seed=1, together=3)[:5] == first
-    assert sampled(fabric, 5, seed=2, together=3) != first
-    assert [len(scenario.faults) for scenario in sampled(fabric, 3, seed=1, rate=0.5)] == [9, 9, 9]
+    first = draw_faults(fabric, 5, seed=1, together=3)
+    assert draw_faults(fabric, 8, seed=1, together=3)[:5] == first
+    assert draw_faults(fabric, 5, seed=2, together=3) != first
+    assert [len(scenario.faults) for scenario in draw_faults(fabric, 3, seed=1, rate=0.5)] == [9, 9, 9]
     with pytest.raises(OptionError, match="-1 scenarios"):
-        sampled(fabric, -1, seed=1, together=1)
+        draw_faults(fabric, -1, seed=1, together=1)
 
 
 class Refuses:
@@ -252,16 +266,16 @@ class Refuses:
         return ENGINES["updn"].route(fabric, options)
 
 
-def test_an_engine_that_fails_is_told():
+def test_an_engine_that_fails_is_reported():
     fabric = ring_fabric(4)
     base = Baseline.of(fabric, Refuses(), ONE_THREAD, stability=Stability.FRESH)
-    (effect,) = explore(base, alone(every_link(fabric)[:1]))
+    (effect,) = explore(base, single_faults(every_link(fabric)[:1]))
     assert (effect.how, effect.reason, effect.certified) == ("failed", "9 VLs are needed, 8 may be used", False)
     assert (effect.vls, effect.a2a, effect.loss, effect.changed) == (None, None, None, None)
     assert (effect.bisection, effect.bisection_loss) == (None, None)
     assert Limits(max_loss=1.0, certified=True, connected=True).exceeded(effect) == ["max-loss", "certified"]
     kept = dataclasses.replace(base, stability=Stability.FULL, beside_fresh=True)
-    (effect,) = explore(kept, alone(every_link(fabric)[:1]))
+    (effect,) = explore(kept, single_faults(every_link(fabric)[:1]))
     assert (effect.how, effect.fresh_loss, effect.fresh_bisection_loss) == ("repaired", None, None)
 
 
@@ -280,7 +294,7 @@ def test_a_worker_that_dies_is_no_traceback():
     fabric = ring_fabric(4)
     base = Baseline.of(fabric, Dies(), ONE_THREAD, stability=Stability.FRESH)
     with pytest.raises(EnvironmentProblem, match="a worker process died"):
-        list(explore(base, alone(every_link(fabric)), jobs=2))
+        list(explore(base, single_faults(every_link(fabric)), jobs=2))
 
 
 def test_an_interrupt_comes_between_things(interruptible, monkeypatch):
@@ -296,7 +310,7 @@ def test_an_interrupt_comes_between_things(interruptible, monkeypatch):
     monkeypatch.setattr(pool, "ProcessPoolExecutor", Interrupted)
     fabric = ring_fabric(20)
     with pytest.raises(KeyboardInterrupt):
-        list(explore(baseline(fabric), alone(every_link(fabric)), jobs=2))
+        list(explore(baseline(fabric), single_faults(every_link(fabric)), jobs=2))
     assert len(handed) == AHEAD * 2
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert not multiprocessing.active_children()
@@ -304,7 +318,7 @@ def test_an_interrupt_comes_between_things(interruptible, monkeypatch):
 
 def test_who_takes_an_effect_hears_signals(interruptible):
     fabric = ring_fabric(4)
-    effects = explore(baseline(fabric), alone(every_link(fabric)), jobs=2)
+    effects = explore(baseline(fabric), single_faults(every_link(fabric)), jobs=2)
     next(effects)
     children = multiprocessing.active_children()
     assert children
@@ -318,25 +332,25 @@ def test_a_fault_of_another_fabric_is_refused(jobs):
     base = baseline(ring_fabric(4))
     stranger = Fault(FaultKind.SWITCH, "sw9", devices=(9,))
     with pytest.raises(OptionError, match="'sw9' does not fit"):
-        list(explore(base, alone([*every_link(ring_fabric(4)), stranger]), jobs=jobs))
+        list(explore(base, single_faults([*every_link(ring_fabric(4)), stranger]), jobs=jobs))
 
 
 def test_what_hurts_most():
     """No proof comes first, then what is cut off, a split, and the loss; the entries that change count last."""
     fabric = generate("mesh", ["3"], cas=1)
     base = baseline(fabric)
-    link, ca = effect_of(base, Scenario((every_link(fabric)[0],))), effect_of(base, Scenario((every_ca(fabric)[0],)))
+    link, ca = evaluate(base, Scenario((every_link(fabric)[0],))), evaluate(base, Scenario((every_ca(fabric)[0],)))
     failed = dataclasses.replace(ca, certified=False)
-    assert sorted([ca, failed, link], key=hurt) == [ca, link, failed]
+    assert sorted([ca, failed, link], key=severity) == [ca, link, failed]
     lossy = dataclasses.replace(ca, loss=ca.loss + 0.01, changed=0)
     split = dataclasses.replace(ca, connected=False, loss=0.0)
     cut = dataclasses.replace(split, cut_off=("ca0.0",))
-    assert sorted([failed, cut, split, lossy, ca], key=hurt) == [ca, lossy, split, cut, failed]
+    assert sorted([failed, cut, split, lossy, ca], key=severity) == [ca, lossy, split, cut, failed]
 
 
 def test_limits():
     fabric = generate("mesh", ["3"], cas=1)
-    effect = effect_of(baseline(fabric), Scenario((every_link(fabric)[0],)))
+    effect = evaluate(baseline(fabric), Scenario((every_link(fabric)[0],)))
     assert effect.loss == pytest.approx(2 / 3)
     assert Limits().exceeded(effect) == []
     assert Limits(max_loss=0.7, certified=True).exceeded(effect) == []
@@ -347,6 +361,6 @@ def test_limits():
 def test_cut_off_are_named_so_that_one_knows_which():
     """By GUID too where several have the name, as faults do."""
     whole = dataclasses.replace(generate("ring", ["4"]), terminal_name=("node", "node", "other", ""))
-    told = [separation(whole, apply_faults(whole, [fault])).cut_off for fault in every_switch(whole)]
+    reported = [connectivity_loss(whole, apply_faults(whole, [fault])).cut_off for fault in every_switch(whole)]
     guids = [f"0x{guid:016x}" for guid in whole.terminal_guid.tolist()]
-    assert told == [(f"node ({guids[0]})",), (f"node ({guids[1]})",), ("other",), (guids[3],)]
+    assert reported == [(f"node ({guids[0]})",), (f"node ({guids[1]})",), ("other",), (guids[3],)]

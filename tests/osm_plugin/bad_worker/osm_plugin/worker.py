@@ -31,10 +31,10 @@ HEADS = {
 
 
 def wrong_tables(fault):
-    def write(memory, at, tables, **told):
+    def write(memory, at, tables, **expected):
         if fault == "nothing":
             return
-        write_answer(memory, at, tables, **told)
+        write_answer(memory, at, tables, **expected)
         head = np.ndarray(1, ANSWER, memory.view(), at)
         if fault == "port":
             memory.view()[int(head["lft_at"][0]) + 3] = 200

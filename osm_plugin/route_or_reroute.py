@@ -1,0 +1,142 @@
+"""Choice of the tables to publish: tables in force if the fabric is unchanged, else new ones; proven in all cases."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from osm_plugin.decision import Decision, Start
+from routing.engines.base import OPTIONS, Engine, EngineOptions
+from routing.errors import BrokenPromise, IbnueError, InputError, OptionError
+from routing.fabric import Fabric
+from routing.numerals import count_noun
+from routing.publish import VerifiedTables, verify
+from routing.reroute import Published, Rerouted, reroute, spread
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Tables to be published.
+
+    Attributes
+    ----------
+    tables
+        The tables and their proof on the current fabric.
+    decision
+        How the tables were computed in the end, which is FROM_SCRATCH or KEEP if the first decision failed.
+    how
+        Origin of the tables, in a few words for the log.
+    figures
+        Numbers of "broken" and "changed" entries relative to the previous tables, and the share of their all-to-all
+        throughput that is "kept", as far as known; empty if there were no previous tables.
+    """
+
+    tables: VerifiedTables
+    decision: Decision
+    how: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+def options_key(options: EngineOptions) -> str:
+    """Return all options that affect the tables as text.
+
+    Options with equal texts give equal tables of one fabric.
+
+    Raises
+    ------
+    InputError
+        A file that an option names cannot be read.
+    """
+    summary = {name: value for name, value in options.as_dict().items() if OPTIONS[name].changes_tables}
+    for name, path in summary.items():
+        if isinstance(path, Path):
+            try:
+                summary[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+            except OSError as problem:
+                raise InputError(f"cannot be read: {problem.strerror or problem}", path=path) from None
+    return json.dumps(summary, sort_keys=True)
+
+
+def route_or_reroute(engine: Engine, options: EngineOptions, fabric: Fabric, start: Start) -> Plan:
+    """Return the tables to publish.  If the decision fails, the next smaller one is tried, and at last the engine.
+
+    Raises
+    ------
+    OptionError, RoutingError
+        From the engine or :func:`routing.publish.verify`.
+    """
+    remark = "routed from scratch"
+    match start:
+        case Start(decision=Decision.REROUTE | Decision.REPAIR_PINNED, before=Published() as before):
+            made, remark = _rerouted(engine, options, fabric, before, start)
+            if made is not None:
+                return made
+        case Start(before=Published() as before):
+            # These tables passed the proof when they were published.  If they fail now, the engine computes new tables.
+            with suppress(BrokenPromise):
+                return _kept(engine, options, fabric, before, start)
+    routing = engine.route(fabric, options)
+    tables = verify(fabric, routing, engine, threads=options.threads, explain=False)
+    return Plan(tables, Decision.FROM_SCRATCH, remark)
+
+
+def _kept(engine: Engine, options: EngineOptions, fabric: Fabric, before: Published, start: Start) -> Plan:
+    """Return the tables in force, with a better balance if that was decided and gains something."""
+    if start.decision is Decision.REBALANCE:
+        better = _rebalanced(engine, options, before, start)
+        if better is not None:
+            return better
+    tables = verify(fabric, before.routing, engine, threads=options.threads, explain=False)
+    decision = Decision.KEEP if start.decision is Decision.REBALANCE else start.decision
+    return Plan(tables, decision, "tables as they were", {"broken": 0, "changed": 0})
+
+
+def _rerouted(
+    engine: Engine, options: EngineOptions, fabric: Fabric, before: Published, start: Start
+) -> tuple[Plan | None, str]:
+    """Return the re-routed tables; None and a remark for the log if the re-route fails."""
+    try:
+        made = reroute(
+            engine, options, before, fabric,
+            stability=start.stability, baseline=start.baseline, precomputed=start.precomputed,
+        )  # fmt: skip
+    except OptionError:
+        raise  # the engine would raise the same error
+    except Exception as problem:  # re-routing is optional, so its failure must not stop an engine that can route
+        if not isinstance(problem, IbnueError):
+            traceback.print_exc()
+        return None, f"routed from scratch, as re-routing failed: {type(problem).__name__}: {problem}"
+    return Plan(made.tables, start.decision, _describe(made), _figures(made)), ""
+
+
+def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start: Start) -> Plan | None:
+    """Return tables with a better balance; None if there is no improvement or the search fails."""
+    try:
+        made = spread(
+            engine, options, before,
+            most=start.moves, baseline=start.baseline, precomputed=start.precomputed,
+        )  # fmt: skip
+    except Exception:  # a failed search for better tables must not discard valid tables
+        traceback.print_exc()
+        return None
+    if made is None:
+        return None
+    return Plan(made.tables, start.decision, _describe(made), _figures(made))
+
+
+def _figures(made: Rerouted) -> dict[str, float]:
+    figures = {"broken": made.broken, "changed": made.changed, "kept": made.kept}
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def _describe(made: Rerouted) -> str:
+    kept = "" if made.kept is None else f", all-to-all {100 * made.kept:.1f} % of before"
+    if made.how == "rebalanced":
+        return f"rebalanced ({made.reason}){kept}"
+    entries = count_noun(made.broken, "entry was", "entries were")
+    return f"re-routed, {made.how} ({made.reason}): {entries} broken{kept}"

@@ -1,0 +1,206 @@
+"""Update schedules: the rounds in which new tables are written so that mixed tables never close a credit loop."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from osm_plugin.answer import HELD
+from osm_plugin.base import Base
+from osm_plugin.state import SavedTables
+from routing.deadlock.lost import LostLids
+from routing.deadlock.schedule_search import find_schedule
+from routing.deadlock.update_schedule import UpdateSchedule
+from routing.fabric import NO_PORT
+from routing.numerals import count_noun
+from routing.tables import Routing
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Replacement of the tables in the switches by new tables.
+
+    Attributes
+    ----------
+    base, after
+        The tables in the switches, and the new tables.  Entries in ``after.held`` are written in later rounds.
+    schedule
+        Update schedule whose rounds are all free of credit loops.  None: all entries are written at once, unproven.
+    asked
+        Whether an update schedule was searched for.
+    replies
+        Whether the update schedule is also safe for replies, provided that both tables are.
+    """
+
+    base: Base
+    after: SavedTables
+    schedule: UpdateSchedule | None
+    asked: bool
+    replies: bool = True
+
+    @property
+    def any_sls(self) -> bool:
+        """Return whether the change must be safe for any SLs.
+
+        This is the case if the SLs in use are unknown and the new tables use several VLs.
+        """
+        return self.base.sls == "unknown" and self.after.routing.vls > 1
+
+    def describe(self) -> str:
+        """Describe in a few words for the log how the change is written."""
+        unknown = self.base.describe_unknown(self.after.fabric)
+        return f"{unknown}; {self._how(known=not unknown)}" if unknown else self._how()
+
+    def _how(self, *, known: bool = True) -> str:
+        schedule, aside = self.schedule, "" if self.replies else ", replies aside"
+        if schedule is None:
+            return "written at once" + ", for which no safe rounds were found" * (self.asked and known)
+        if len(schedule) == 1:
+            return f"safe to write in any order{aside}"
+        *sizes, last = [np.count_nonzero(schedule.round == number) for number in range(1, len(schedule) + 1)]
+        if not known:
+            sizes[0] = np.count_nonzero(self.base.unknown)
+        entries = f"{', '.join(map(str, sizes))} and {count_noun(int(last), 'entry')}"
+        text = f"written in {len(schedule)} rounds of {entries}{aside}"
+        if not known:
+            text += ", of which the first takes out all that is not known"
+        if schedule.first_draining_round:
+            text += f", with a wait before {_which(schedule)}"
+        if schedule.drained:
+            text += f", {schedule.drained} of them out of use for so long"
+        return text
+
+
+def _which(schedule: UpdateSchedule) -> str:
+    """Describe in words the rounds before which packets have to leave the fabric."""
+    if schedule.first_draining_round == 2:
+        return "each but the first"
+    return (
+        "the last"
+        if schedule.first_draining_round == len(schedule)
+        else f"each from round {schedule.first_draining_round} on"
+    )
+
+
+def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int = 2) -> Change | None:
+    """Return the change from the tables in the switches to the new tables, or None if nothing changes.
+
+    An update schedule is searched for if ``wanted``.  Unknown entries are treated as missing entries, and an additional
+    first round removes them from the switches.  Until then packets may take any path, so all packets have to leave the
+    fabric before the second round.
+    """
+    if base.empty or _is_same(base):
+        return None
+    if not wanted:
+        return Change(base, after, None, asked=False)
+    schedule, replies = _find_schedule(base, after, threads=threads)
+    if schedule is not None and not base.known:
+        schedule = replace(_one_later(schedule, base.new), first_draining_round=2)
+    if schedule is None or len(schedule) == 1:
+        return Change(base, after, schedule, asked=True, replies=replies)
+    return Change(
+        base, replace(after, deferred=_deferred_entries(schedule, base.routing)), schedule, asked=True, replies=replies
+    )
+
+
+def _is_same(base: Base) -> bool:
+    old, new = base.routing, base.new
+    if not base.known or not np.array_equal(old.lft, new.lft):
+        return False
+    return all(a is b or np.array_equal(a, b) for a, b in ((old.sl, new.sl), (old.sl2vl, new.sl2vl)))
+
+
+def _one_later(schedule: UpdateSchedule, new: Routing) -> UpdateSchedule:
+    """Return the schedule shifted by one round.  Entries that are removed for good keep their round number."""
+    off, first_draining_round = (
+        schedule.removed_in_round + (schedule.removed_in_round > 0).astype(np.uint8),
+        schedule.first_draining_round + bool(schedule.first_draining_round),
+    )
+    later = (new.lft[schedule.switch, schedule.lid] != NO_PORT).astype(np.uint8)
+    return replace(
+        schedule, round=schedule.round + later, removed_in_round=off, first_draining_round=first_draining_round
+    )
+
+
+def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[UpdateSchedule | None, bool]:
+    """Search for an update schedule.
+
+    If both tables are proven for requests and replies, a schedule that is safe for both is searched for first.
+
+    Returns
+    -------
+    stages
+        The update schedule, or None if none was found.
+    replies
+        Whether the schedule is also safe for replies, provided that both tables are.
+    """
+    known = None
+    if base.cdg is not None and after.proof.cdg is not None:
+        known = base.cdg | after.proof.cdg
+    old, new, lost = checked_tables(base)
+    whole = {base.strength, after.proof.strength} == {"reversible"}
+    for replies in (True, False) if whole else (False,):
+        schedule = find_schedule(base.fabric, old, new, known=known, lost=lost, replies=replies, threads=threads)
+        if schedule is not None:
+            return schedule, replies or not whole
+    return None, True
+
+
+def checked_tables(base: Base) -> tuple[Routing, Routing, LostLids]:
+    """Return the tables on which a change is judged: on a single VL if the SLs in use are unknown.
+
+    A credit loop on several VLs is also a loop of channels.  So routes without a credit loop on a single VL have none
+    on several VLs, for any SLs of the senders and any SL2VL tables.
+
+    Returns
+    -------
+    old, new
+        The tables in the switches, and the new tables.
+    lost
+        Previous owners of LIDs that no port has any more.
+    """
+    if base.sls != "unknown" or base.new.vls == 1:
+        return base.routing, base.new, base.lost
+    sl, sl2vl = np.zeros(base.new.lft.shape[1], np.uint8), np.zeros(16, np.uint8)
+    old, new = (replace(routing, sl=sl, sl2vl=sl2vl, vls=1, vls_needed=1) for routing in (base.routing, base.new))
+    return old, new, LostLids.unknown(base.fabric, sl)
+
+
+def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.void]:
+    """Return the entries written after the first round, in the format of the shim (:data:`~osm_plugin.answer.HELD`).
+
+    An entry that is removed before its round appears twice: first with the port until its round (255), then with the
+    old port that it has until its removal.
+    """
+    late, out = np.flatnonzero(schedule.round > 1), np.flatnonzero(schedule.removed_in_round > 1)
+    deferred = np.zeros(len(late) + len(out), HELD)
+    which = np.append(late, out)
+    deferred["row"], deferred["lid"] = schedule.switch[which], schedule.lid[which]
+    deferred["round"] = np.append(schedule.round[late], schedule.removed_in_round[out])
+    deferred["port"] = old.lft[deferred["row"], deferred["lid"]]
+    deferred["port"][: len(late)][schedule.removed_in_round[late] > 0] = NO_PORT
+    return deferred
+
+
+def plan_number(kept: SavedTables) -> int:
+    """Return a number that identifies the update schedule of these tables; 0 if no entry is deferred.
+
+    The shim uses this number to report how many rounds have been written.
+    """
+    if kept.deferred is None:
+        return 0
+    text = kept.fabric.digest.encode() + kept.deferred.tobytes()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "little")
+
+
+def as_written(kept: SavedTables, rounds: int) -> SavedTables:
+    """Return the tables without the deferred entries of the first ``rounds`` rounds, which all switches have."""
+    if kept.deferred is None:
+        return kept
+    left = kept.deferred[kept.deferred["round"] > max(rounds, 1)]
+    if rounds and not len(left):
+        return replace(kept, deferred=None)
+    return kept if len(left) == len(kept.deferred) else replace(kept, deferred=left)

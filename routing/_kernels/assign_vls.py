@@ -1,0 +1,85 @@
+"""Kernel wrapper: assign VLs to paths, given the dependencies of paths that have a VL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, point, pointer
+from routing.fabric import Channels
+
+NO_VL = 255
+
+
+@dataclass(frozen=True, eq=False)
+class PathGroups:
+    """Groups of paths; all paths of a group use one VL.
+
+    Attributes
+    ----------
+    first
+        int32[G+1], the paths of group ``g`` are ``first[g]:first[g+1]``.
+    source, lid
+        int32[W], first switch and destination LID of each path.
+    start
+        uint8[G], VL that each group tries first.
+    """
+
+    first: npt.NDArray[np.int32]
+    source: npt.NDArray[np.int32]
+    lid: npt.NDArray[np.int32]
+    start: npt.NDArray[np.uint8]
+
+
+def assign_vls(
+    channels: Channels,
+    lid_switch: npt.NDArray[np.int32],
+    lft: npt.NDArray[np.uint8],
+    groups: PathGroups,
+    *,
+    masks: npt.NDArray[np.uint16],
+    order: npt.NDArray[np.int32],
+    allowed_vls: npt.NDArray[np.bool_],
+    budget: int = 1 << 62,
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.int32], int]:
+    """Assign each group of paths, in turn, the first VL from its start VL on whose CDG stays acyclic.
+
+    Parameters
+    ----------
+    channels, lid_switch, lft
+        The routes: channels of the fabric, int32[L] the switch that delivers each LID, uint8[S, L] the LFTs.
+    groups
+        The groups to place, in this order.
+    masks, order
+        uint16[edges], int32[V, C]: the VLs of each CDG edge in use, and a topological order of each VL.
+    allowed_vls
+        bool[V], the VLs that may be assigned.
+    budget
+        Work limit: channels that cycle searches may visit.  No group is placed once it is spent.
+
+    Returns
+    -------
+    vl : uint8[G]
+        The VL of each group, :data:`NO_VL` if no VL takes it or one of its paths does not reach its destination.
+    masks, order
+        The arguments with the edges of the placed groups.
+    left : int
+        The rest of the budget.
+
+    Notes
+    -----
+    Cost: for each group its hops times the VLs tried, and cycle searches; a pass over the edges.
+    """
+    masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
+    vl, slot = np.full(len(groups.start), NO_VL, np.uint8), channels.edges.first
+    request, left = ffi.new("vl_requests *"), ffi.new("int64_t *", budget)
+    request.switches, request.lids = lft.shape
+    request.channels, request.vls, request.groups = len(channels), len(order), len(groups.start)
+    is_open = np.ascontiguousarray(allowed_vls).astype(np.uint8)
+    point(request, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
+    point(request, into_first=channels.into_first, at_port=channels.at_port, slot=slot, lid_switch=lid_switch, lft=lft)
+    point(request, open=is_open, way_first=groups.first, way_from=groups.source, way_to=groups.lid, start=groups.start)
+    check(lib.ibn_layering_assign_vls(request, pointer(masks), pointer(order), left, pointer(vl)))
+    return vl, masks, order, left[0]

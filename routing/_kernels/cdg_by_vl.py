@@ -1,0 +1,151 @@
+"""Kernel wrapper: follow every route where the VL may change from hop to hop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.cdg import Tables, sl_is_per_source_lid
+from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.slots import Slots
+from routing.fabric import Fabric
+from routing.tables import DATA_VLS, Routing
+
+
+@dataclass(frozen=True, eq=False)
+class VlTrace:
+    """Result of following every route where the VL may change from hop to hop.
+
+    Attributes
+    ----------
+    hops, undelivered, split, circling
+        See :class:`Trace`.
+    dep
+        uint16[edges, V]: for each dependency and each VL on its first channel, the VLs on its second channel.
+    to_endports
+        uint16[edges, V], the dependencies on routes to CAs and routers only.
+    vls
+        Mask of the VLs in use.
+    dropped
+        Pairs (switch, LID) with a complete route on which packets of some sender at the switch are dropped because of
+        their SL.
+    """
+
+    hops: npt.NDArray[np.uint8]
+    dep: npt.NDArray[np.uint16]
+    to_endports: npt.NDArray[np.uint16]
+    undelivered: int
+    split: int
+    circling: int
+    vls: int
+    dropped: int
+
+
+def trace_vls(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, threads: int) -> VlTrace:
+    """Follow every route where the VL also depends on in-port and out-port; ``replies``: include reply traffic.
+
+    Cost: O(S L k) time for k SLs that share a channel towards one LID (plus L^2 for replies, or if the SL depends on
+    the LID of the sender); V times the memory of :func:`trace`.
+    """
+    hops = np.empty(routing.lft.shape, np.uint8)
+    dep = np.zeros((2, slots.count, _lanes(routing)), np.uint16)
+    tables = Tables(fabric, routing, slots, threads, switch_pairs=True)
+    undelivered, split, circling, used, dropped = _run_vls(
+        tables, fabric, routing, slots, replies=replies, hops=hops, dep=dep
+    )
+    np.bitwise_or(dep[0], dep[1], out=dep[1])
+    return VlTrace(hops, dep[1], dep[0], undelivered, split, circling, used, dropped)
+
+
+def trace_vls_endports(
+    fabric: Fabric, routing: Routing, slots: Slots, found: VlTrace, *, replies: bool, threads: int
+) -> npt.NDArray[np.uint16]:
+    """Return uint16[edges, V], the dependencies of a trace without switch-to-switch traffic.
+
+    ``replies``: include reply traffic.  Cost: that of :func:`trace_vls` for the LIDs of switches only.
+    """
+    dep = np.zeros((2, *found.dep.shape), np.uint16)
+    tables = Tables(fabric, routing, slots, threads, switch_pairs=False)
+    _run_vls(tables, fabric, routing, slots, replies=replies, hops=None, dep=dep)
+    return np.asarray(found.to_endports | dep[1])
+
+
+def _lanes(routing: Routing) -> int:
+    """Return the highest VL in the tables + 1."""
+    return int(routing.sl2vl[routing.sl2vl < DATA_VLS].max(initial=0)) + 1
+
+
+def _run_vls(
+    tables: Tables,
+    fabric: Fabric,
+    routing: Routing,
+    slots: Slots,
+    *,
+    replies: bool,
+    hops: npt.NDArray[np.uint8] | None,
+    dep: npt.NDArray[np.uint16],
+) -> list[int]:
+    vls = ffi.new("cdg_vl_assignment *")
+    vls.ports, vls.vls = routing.sl2vl.shape[1], dep.shape[2]
+    channels, x = fabric.channels, np.arange(len(fabric.channels)) + 2 * fabric.channels.src
+    xport, xin = np.zeros(len(slots.xdst), np.uint8), np.zeros(len(slots.xdst), np.uint8)
+    xport[x], xin[x] = channels.port, channels.dst_port
+    switch, port, lid = _senders(fabric, routing)
+    repliers = _repliers(fabric, routing)
+    vls.senders, vls.repliers = len(switch), len(repliers) if replies else 0
+    tables.point(vls, sl2vl=routing.sl2vl, xport=xport, xin=xin, replier=repliers)
+    tables.point(vls, sender_switch=switch, sender_port=port, sender_lid=lid)
+    counts = np.zeros(5, np.int64)
+    check(lib.ibn_cdg_trace_vls(tables.c, vls, pointer(hops), pointer(dep), pointer(counts)))
+    return list(counts.tolist())
+
+
+def _senders(
+    fabric: Fabric, routing: Routing
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """Return switch, in-port and LID of the senders of requests.
+
+    If the SL depends on the sender's LID, there is one sender per LID.  Else there is one per class of ports whose
+    SL2VL rows are equal; a CA or router represents its class if there is one in it.
+    """
+    lids = fabric.lids
+    if sl_is_per_source_lid(fabric, routing):
+        lid = np.flatnonzero(lids.switch >= 0)
+        return lids.switch[lid], lids.port[lid], lid.astype(np.int32)
+    here = fabric.endport_switch >= 0
+    switch = np.concatenate([fabric.endport_switch[here], np.arange(fabric.switches, dtype=np.int32)])
+    port = np.concatenate([fabric.endport_switch_port[here], np.zeros(fabric.switches, np.uint8)])
+    alike = switch.astype(np.int64) * 256 + _like(routing, switch, port)
+    _, one = np.unique(alike, return_index=True)
+    return switch[one], port[one], np.zeros(len(one), np.int32)
+
+
+def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
+    """Return the LIDs that represent all senders of replies.
+
+    If the SL depends on the LID alone, there is one per SL and class of in-ports whose SL2VL rows are equal; a CA or
+    router represents its class if there is one in it.  Else all LIDs are returned.
+    """
+    lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
+    if routing.sl.ndim == 2:
+        return lid
+    lid = lid[np.argsort(fabric.lids.port[lid] == 0, kind="stable")]
+    switch, port = fabric.lids.switch[lid], fabric.lids.port[lid]
+    alike = (switch.astype(np.int64) * 256 + _like(routing, switch, port)) * 16 + routing.sl[lid]
+    _, one = np.unique(alike, return_index=True)
+    return lid[one]
+
+
+def _like(routing: Routing, switch: npt.NDArray[np.int32], port: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return for each (switch, in-port) the first port of its run of consecutive ports with equal SL2VL rows."""
+    by_port = np.lexsort((port, switch))
+    s, p = switch[by_port], port[by_port]
+    rows = routing.sl2vl[s, p].reshape(len(s), -1)
+    new = np.ones(len(s), bool)
+    new[1:] = (s[1:] != s[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
+    first = np.maximum.accumulate(np.where(new, np.arange(len(s)), 0))
+    like = np.empty(len(s), np.uint8)
+    like[by_port] = p[first]
+    return like

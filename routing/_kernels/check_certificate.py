@@ -1,0 +1,49 @@
+"""Kernel wrapper: check that every packet uses channels in topological order."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, point, pointer
+from routing.fabric import Fabric
+
+
+def check_orders(
+    fabric: Fabric,
+    lft: npt.NDArray[np.uint8],
+    sl2vl: npt.NDArray[np.uint8],
+    order: npt.NDArray[np.int32],
+    entries: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.uint16]],
+    *,
+    threads: int,
+) -> npt.NDArray[np.int32]:
+    """Check that every packet uses channels in strictly increasing order.
+
+    ``entries`` are the ports that inject packets: switch int32[N], in-port uint8[N], mask of SLs by LID uint16[N, L].
+    ``order`` is int32[V, C], the position of each channel in each VL's order.
+
+    Returns
+    -------
+    int32[N, 4]
+        LID, SL, channel and VL of the first packet of each port that violates the order; LID -1 if no packet does.
+
+    Notes
+    -----
+    Cost: O(hops) per packet.
+    """
+    channels = fabric.channels
+    kept = [np.ascontiguousarray(array) for array in (lft, sl2vl, order, *entries)]
+    fault = np.empty((len(entries[0]), 4), np.int32)
+    tables = ffi.new("certificate_tables *")
+    tables.lids, tables.channels, tables.vls = lft.shape[1], len(channels), len(order)
+    tables.ports = 0 if sl2vl.ndim == 1 else sl2vl.shape[1]
+    tables.threads = threads
+    point(tables, lft=kept[0], sl2vl=kept[1], order=kept[2])
+    point(tables, at_port=channels.at_port, dst=channels.dst, dst_port=channels.dst_port)
+    check(
+        lib.ibn_cdg_check_certificate(
+            tables, len(fault), pointer(kept[3]), pointer(kept[4]), pointer(kept[5]), pointer(fault)
+        )
+    )
+    return fault

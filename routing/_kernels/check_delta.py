@@ -1,0 +1,120 @@
+"""Kernel wrapper: prove tables by checking only their changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, grouped, lib, point, pointer
+from routing.fabric import Channels, Fabric
+
+
+@dataclass(frozen=True, eq=False)
+class DeltaCheck:
+    """Result of checking the changed packets.
+
+    Attributes
+    ----------
+    dependencies
+        uint16[edges], mask of the VLs on which each dependency may occur.
+    hops
+        uint8[S, L], hops between switches, 255 where the packet is not delivered.
+    walked, lost, against_order
+        Packets walked; packets that do not arrive or violate the order; dependencies that violate the order.
+    """
+
+    dependencies: npt.NDArray[np.uint16]
+    hops: npt.NDArray[np.uint8]
+    walked: int
+    lost: int
+    against_order: int
+
+
+def check_delta(
+    fabric: Fabric,
+    tables: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]],
+    sls: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]],
+    *,
+    vl_bit: npt.NDArray[np.uint16],
+    order: npt.NDArray[np.int32],
+    replies: bool,
+    endports_only: bool,
+    dependencies: npt.NDArray[np.uint16],
+    hops: npt.NDArray[np.uint8],
+    increasing: bool,
+) -> DeltaCheck:
+    """Check that all packets use channels in topological order, given the dependencies of the unchanged packets.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    tables
+        New and old LFTs, uint8[S, L]; 255 where an old entry is no longer valid.
+    sls
+        New and old SLs, both uint8[L] or both uint8[S, L].
+    vl_bit
+        uint16[16], 1 << VL of each SL.
+    order
+        int32[V, C], the topological order to check.
+    replies
+        Include reply traffic.
+    endports_only
+        Leave out switch-to-switch traffic.
+    dependencies, hops
+        Dependencies (uint16[edges]) and hops (uint8[S, L]) of the old tables.
+    increasing
+        Whether all of ``dependencies`` is known to follow the order.
+
+    Notes
+    -----
+    Cost: one pass over LFT and CDG edges, and the hops of every packet whose route has changed.
+    """
+    lids, channels = fabric.lids, fabric.channels
+    starts, by_switch = grouped(lids.switch, fabric.switches)
+    arrays: dict[str, npt.NDArray[Any]] = {
+        **{name: getattr(channels, name) for name in ("first", "src", "dst", "port", "into", "into_first", "at_port")},
+        "slot": channels.edges.first,
+        "lid_switch": lids.switch,
+        "lid_port": lids.port,
+        "lids_at_first": starts,
+        "lids_at": by_switch,
+        "has_endport": (fabric.terminals_at > 0).astype(np.uint8),
+        "vl_bit": vl_bit,
+        "lft": np.ascontiguousarray(tables[0]),
+        "was": np.ascontiguousarray(tables[1]),
+        "sl": np.ascontiguousarray(sls[0]),
+        "sl_was": np.ascontiguousarray(sls[1]),
+        "order": np.ascontiguousarray(order),
+    }
+    c = ffi.new("delta_tables *")
+    c.switches, c.lids, c.channels, c.vls = fabric.switches, len(lids), len(channels), len(order)
+    c.sl_by_switch, c.replies, c.endports_only = int(sls[0].ndim == 2), int(replies), int(endports_only)
+    c.turns_climb = int(increasing)
+    point(c, **arrays)
+    dependencies, hops, counts = dependencies.copy(), hops.copy(), np.zeros(3, np.int64)
+    check(lib.ibn_cdg_check_delta(c, pointer(dependencies), pointer(hops), pointer(counts)))
+    return DeltaCheck(dependencies, hops, *counts.tolist())
+
+
+def dependencies_against_order(
+    channels: Channels, dependencies: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]
+) -> int:
+    """Return how many dependencies (uint16[edges]) violate an order (int32[V, C]), counted for each VL.
+
+    Cost: O(edges).
+    """
+    order = np.ascontiguousarray(order)
+    found: int = lib.ibn_cdg_dependencies_against(
+        len(channels),
+        len(order),
+        pointer(channels.first),
+        pointer(channels.dst),
+        pointer(channels.edges.first),
+        pointer(dependencies),
+        pointer(order),
+    )
+    return found

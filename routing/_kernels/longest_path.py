@@ -1,0 +1,24 @@
+"""Kernel wrapper: compute the longest path in a set of trees."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, pointer
+from routing.fabric import Channels
+
+
+def longest_path(channels: Channels, next_channel: npt.NDArray[np.uint8]) -> int:
+    """Return the hops of the longest path in trees (uint8[D, S], see :class:`~routing._kernels.balance.Balanced`).
+
+    Cost: O(D S).
+    """
+    trees, switches = next_channel.shape
+    longest = ffi.new("int32_t *")
+    check(
+        lib.ibn_digraph_longest_path(
+            switches, pointer(channels.first), pointer(channels.dst), trees, pointer(next_channel), longest
+        )
+    )
+    return int(longest[0])

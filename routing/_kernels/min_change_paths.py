@@ -1,0 +1,49 @@
+"""Kernel wrapper: fill missing LFT entries with the fewest changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, point, pointer
+from routing.fabric import Channels
+
+
+def fill_missing_entries(
+    channels: Channels, target: npt.NDArray[np.int32], missing: npt.NDArray[np.bool_], entry: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.uint8]:
+    """Fill missing LFT entries while changing as few other entries as possible.
+
+    Each missing entry gets the path with the fewest changed entries, and among those the one with the fewest hops.
+    Ties go to the path with the lexicographically smallest channel numbers.  In each column the switch with the best
+    such path comes first.
+
+    Parameters
+    ----------
+    channels
+        Channels of the fabric.
+    target
+        int32[N], the switch that delivers the LID of each column.
+    missing, entry
+        bool[N, S], uint8[N, S]: whether the entry is missing, and the out-ports; one row per LFT column.
+
+    Returns
+    -------
+    uint8[N, S]
+        The out-ports with the filled entries.  An entry is unchanged if no path leads from its switch to the target.
+
+    Notes
+    -----
+    Cost: for each column a pass over the channels; for each missing entry a pass over the disconnected switches and the
+    other missing entries.  If none of these has a connected neighbour, a search from each of them (Dijkstra 1959), no
+    further than the best path found.
+    """
+    filled, marked = np.array(entry, np.uint8, order="C"), np.ascontiguousarray(missing, np.uint8)
+    target = np.ascontiguousarray(target, np.int32)
+    given = ffi.new("missing_entries *")
+    given.columns, given.switches = filled.shape
+    given.channels = len(channels)
+    point(given, first=channels.first, src=channels.src, dst=channels.dst, port=channels.port, into=channels.into)
+    point(given, into_first=channels.into_first, at_port=channels.at_port, target=target, hole=marked)
+    check(lib.ibn_repair_min_change_paths(given, pointer(filled)))
+    return filled

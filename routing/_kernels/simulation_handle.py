@@ -1,0 +1,217 @@
+"""Common parts of the simulator wrappers: network and traffic as arrays, and the handle on a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, pointer
+from routing.errors import KernelError
+
+FLOW_NUMBERS = (
+    "channel", "index", "process", "pattern", "list", "count", "self", "hot_list", "hot_count", "bytes", "mtu",
+    "sl_row", "start", "stop", "messages", "slot", "window",
+)  # fmt: skip
+FLOW_REALS = ("mean", "factor", "burst", "gap", "hot", "spare")
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkArrays:
+    """The N channels, sorted by source device and out-port, their N x V virtual channels, and the routing tables.
+
+    Attributes
+    ----------
+    devices, switches, vls
+        Number of devices, number S of switches (which are numbered before other devices), number V of VLs.
+    src, dst, reverse, wire
+        int32[N]: devices at the ends of a channel, the channel of the opposite direction, ticks from end to end.
+    src_port, dst_port
+        uint8[N]: ports at the ends of a channel.
+    cost
+        int64[N]: ticks per byte, times 2^20.
+    buffer
+        int32[N, V]: size of the receiver's buffer for a VL, in blocks of 64 bytes.
+    switch_delay
+        int32[devices]: ticks from the arrival of a packet's head until it can be forwarded.
+    lft
+        uint8[S, L]: out-port by switch and destination LID.
+    sl2vl
+        uint8[16] or uint8[S, P, P, 16]: VL by SL, or by switch, in-port, out-port and SL.
+    ca_sl2vl
+        uint8[16]: VL by SL at CAs.
+    sl
+        uint8[R, L]: SL by row (of the flow) and destination LID.
+    distance
+        uint8[S, S]: hops between switches, or uint8[0, 0] if no port has a Loop Breaker.
+    lid_switch, lid_device
+        int32[L]: the switch that delivers a LID, the device that owns the LID, or -1.
+    """
+
+    devices: int
+    switches: int
+    vls: int
+    src: npt.NDArray[np.int32]
+    dst: npt.NDArray[np.int32]
+    src_port: npt.NDArray[np.uint8]
+    dst_port: npt.NDArray[np.uint8]
+    reverse: npt.NDArray[np.int32]
+    cost: npt.NDArray[np.int64]
+    wire: npt.NDArray[np.int32]
+    buffer: npt.NDArray[np.int32]
+    switch_delay: npt.NDArray[np.int32]
+    lft: npt.NDArray[np.uint8]
+    sl2vl: npt.NDArray[np.uint8]
+    ca_sl2vl: npt.NDArray[np.uint8]
+    sl: npt.NDArray[np.uint8]
+    distance: npt.NDArray[np.uint8]
+    lid_switch: npt.NDArray[np.int32]
+    lid_device: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class TrafficArrays:
+    """The flows, in the layout of the kernel.
+
+    Attributes
+    ----------
+    numbers, reals
+        int64[F, 17] and float64[F, 6]: a row for each flow, columns ``FLOW_NUMBERS`` and ``FLOW_REALS``.
+    lists
+        int32: destination LIDs of all flows.
+    trace
+        int64[M, 3]: tick, LID and bytes of the messages of traces.
+    """
+
+    numbers: Ints
+    reals: npt.NDArray[np.float64]
+    lists: npt.NDArray[np.int32]
+    trace: Ints
+
+
+def fill_struct(struct: Any, arrays: object) -> list[npt.NDArray[Any]]:
+    """Copy the fields of a dataclass into a C struct with the same names; return the arrays to keep alive."""
+    kept = []
+    for field in fields(arrays):  # type: ignore[arg-type]
+        value = getattr(arrays, field.name)
+        if isinstance(value, np.ndarray):
+            value = np.ascontiguousarray(value)
+            kept.append(value)
+            value = pointer(value if value.size else None)
+        setattr(struct, field.name, value)
+    return kept
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Column names of the results of a simulation: totals, rows of channels, of VCs and of flows."""
+
+    totals: tuple[str, ...]
+    channel: tuple[str, ...]
+    vc: tuple[str, ...]
+    flow: tuple[str, ...]
+
+
+class SimulationHandle:
+    """Handle on a running simulation, which is freed with the object.
+
+    Attributes
+    ----------
+    prefix
+        Prefix of the kernel's function names, as in ``<prefix>_new``, and of its options struct ``<prefix>_options``.
+        All kernels use the same structs for network and traffic.
+    fields
+        Column names of the results.
+
+    Raises
+    ------
+    KernelError
+        Out of memory.
+    """
+
+    prefix: ClassVar[str]
+    fields: ClassVar[Fields]
+
+    def __init__(self, network: NetworkArrays, options: object, traffic: TrafficArrays, **sizes: int) -> None:
+        net, what = ffi.new("ibn_sim_network *"), ffi.new("ibn_sim_traffic *")
+        how = ffi.new(f"{self.prefix}_options *")
+        kept = fill_struct(net, network) + fill_struct(how, options) + fill_struct(what, traffic)
+        net.channels, net.lids, net.sl_rows = len(network.src), network.lft.shape[1], len(network.sl)
+        net.sl2vl_ports = network.sl2vl.shape[1] if network.sl2vl.ndim > 1 else 0
+        what.flows, what.listed, what.traced = len(traffic.numbers), len(traffic.lists), len(traffic.trace)
+        for name, size in sizes.items():
+            setattr(how, name, size)
+        raw = self._function("new")(net, how, what)
+        del kept
+        if raw == ffi.NULL:
+            raise KernelError("kernel failed: out of memory")
+        self._sim = ffi.gc(raw, self._function("free"))
+        self._channels, self._vls, self._flows = len(network.src), network.vls, len(traffic.numbers)
+
+    def _function(self, name: str) -> Any:
+        return getattr(lib, f"{self.prefix}_{name}")
+
+    def run(self, until: int, events: int, *, stop_at_standstill: bool) -> tuple[int, int, int]:
+        """Run to tick ``until``, or for about ``events`` more events.
+
+        Returns
+        -------
+        reason
+            0: the tick was reached, 1: no traffic is left, 2: standstill, 3: the number of events was reached.
+        tick
+            Present tick.
+        handled
+            Events handled since the start of the simulation.
+        """
+        report = np.zeros(3, np.int64)
+        position = pointer(report)
+        check(self._function("run")(self._sim, until, events, int(stop_at_standstill), position))
+        return int(report[0]), int(report[1]), int(report[2])
+
+    def _rows(self, name: str, count: int, names: tuple[str, ...]) -> Ints:
+        rows = np.zeros((count, len(names)), np.int64)
+        self._function(name)(self._sim, pointer(rows))
+        return rows
+
+    def totals(self) -> dict[str, int]:
+        """Return the totals of the simulation, by the names in ``fields.totals``."""
+        return dict(zip(self.fields.totals, self._rows("totals", 1, self.fields.totals)[0].tolist(), strict=True))
+
+    def channels(self) -> Ints:
+        """Return the counters of all channels: int64[N, ...], columns ``fields.channel``."""
+        return self._rows("channels", self._channels, self.fields.channel)
+
+    def virtual_channels(self) -> Ints:
+        """Return the state of all VCs: int64[N, V, ...], columns ``fields.vc``."""
+        rows = self._rows("lanes", self._channels * self._vls, self.fields.vc)
+        return rows.reshape(self._channels, self._vls, -1)
+
+    def flows(self) -> Ints:
+        """Return the counters of all flows: int64[F, ...], columns ``fields.flow``."""
+        return self._rows("flows", self._flows, self.fields.flow)
+
+    def _vertices(self) -> int:
+        """Return the number of vertices of the wait-for graph: the VCs."""
+        return self._channels * self._vls
+
+    def wait_graph(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """Read the wait-for graph, whose vertices are the VCs (the packets in their buffers), n edges.
+
+        Returns
+        -------
+        waiter, awaited
+            int32[n]: vertices at the start and at the end of each edge.
+        can_move
+            bool[vertices]: whether a vertex can make progress.
+        """
+        moves = np.zeros(self._vertices(), np.uint8)
+        can_move = pointer(moves)
+        count = self._function("waits")(self._sim, 0, ffi.NULL, ffi.NULL, can_move)
+        waiter, awaited = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        positions = pointer(waiter), pointer(awaited)
+        self._function("waits")(self._sim, count, *positions, can_move)
+        return waiter, awaited, moves.astype(bool)

@@ -1,0 +1,138 @@
+"""Kernel wrapper: compute paths between switches whose reply paths mirror them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, grouped, lib, point, pointer
+from routing.fabric import Channels
+
+
+@dataclass(frozen=True, eq=False)
+class LinkBundles:
+    """Bundles of parallel channels: all channels from one switch to another, sorted by both switches.
+
+    Attributes
+    ----------
+    first, dst, reverse
+        int32[S+1], int32[N], int32[N]: the bundles out of switch ``s`` are ``first[s]:first[s+1]``; the switch behind
+        each bundle, and the bundle in the opposite direction.
+    inverse_capacity
+        float64[N], inverse capacity of each bundle: 1 / sum of the capacities of its channels.
+    of
+        int32[C], the bundle of each channel.
+    """
+
+    first: npt.NDArray[np.int32]
+    dst: npt.NDArray[np.int32]
+    reverse: npt.NDArray[np.int32]
+    inverse_capacity: npt.NDArray[np.float64]
+    of: npt.NDArray[np.int32]
+
+    @classmethod
+    def between_switches(cls, channels: Channels, inverse_capacity: npt.NDArray[np.float64]) -> LinkBundles:
+        """Return the bundles of a fabric.
+
+        ``inverse_capacity`` is the inverse capacity of each channel.  Cost: O(C log C).
+        """
+        switches = len(channels.first) - 1
+        key = channels.src.astype(np.int64) * max(switches, 1) + channels.dst
+        keys, of = np.unique(key, return_inverse=True)
+        src, dst = keys // max(switches, 1), keys % max(switches, 1)
+        return cls(
+            first=np.searchsorted(src, np.arange(switches + 1)).astype(np.int32),
+            dst=dst.astype(np.int32),
+            reverse=np.searchsorted(keys, dst * switches + src).astype(np.int32),
+            inverse_capacity=1.0 / np.bincount(of, 1.0 / inverse_capacity, minlength=len(keys)),
+            of=of.astype(np.int32),
+        )
+
+
+def symmetric_paths(
+    bundles: LinkBundles, sources: npt.NDArray[np.float64], *, passes: int, seed: int
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64], float]:
+    """Compute balanced shortest paths between switches, where reply paths mirror the paths wherever possible.
+
+    Parameters
+    ----------
+    bundles
+        The fabric without parallel channels.
+    sources
+        float64[S]; the flow between two switches is the product of their values.
+    passes, seed
+        Passes after the first; seed of the random order of the pairs.
+
+    Returns
+    -------
+    next
+        uint8[S, S] by destination and switch: index of the bundle among those of the switch, 255 for none.
+    load, worst
+        float64[N], flow on each bundle; highest utilisation (load times ``slowness``).
+
+    Notes
+    -----
+    Cost: O(S^2 degree hops) per pass; memory 12 S^2 bytes.
+    """
+    switches = len(sources)
+    following = np.empty((switches, switches), np.uint8)
+    load, max_utilisation = np.zeros(len(bundles.dst)), ffi.new("double *")
+    check(
+        lib.ibn_trees_symmetric_paths(
+            switches,
+            pointer(bundles.first),
+            pointer(bundles.dst),
+            pointer(bundles.reverse),
+            pointer(bundles.inverse_capacity),
+            pointer(sources),
+            passes,
+            seed,
+            pointer(following),
+            pointer(load),
+            max_utilisation,
+        )
+    )
+    return following, load, float(max_utilisation[0])
+
+
+def spread_over_parallel_links(
+    channels: Channels,
+    bundles: LinkBundles,
+    inverse_capacity: npt.NDArray[np.float64],
+    sources: npt.NDArray[np.float64],
+    *,
+    root: npt.NDArray[np.int32],
+    share: npt.NDArray[np.float64],
+    hop: npt.NDArray[np.uint8],
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64]]:
+    """Turn trees towards switches into trees towards LIDs.
+
+    Of parallel channels, each LID takes the one with the lowest utilisation so far, the largest flows first.
+
+    Parameters
+    ----------
+    channels, inverse_capacity, sources, root, share
+        As for :func:`routing._kernels.balance.balance`.
+    bundles, hop
+        The fabric without parallel channels, and uint8[S, S] as :func:`symmetric_paths` returns it.
+
+    Returns
+    -------
+    next_channel, load
+        uint8[D, S] and float64[C] as in :class:`routing._kernels.balance.Balanced`.
+
+    Notes
+    -----
+    Cost: O(S^2 log S + D S parallel channels); memory 8 S^2 bytes.
+    """
+    switches = len(sources)
+    fabric = ffi.new("ibn_link_bundles *")
+    fabric.switches, fabric.channels, fabric.targets = switches, len(channels), len(root)
+    at_first, at = grouped(root, switches)
+    point(fabric, first=channels.first, dst=channels.dst, trunk=bundles.of, trunk_first=bundles.first)
+    point(fabric, root=root, at_first=at_first, at=at, slowness=inverse_capacity, sources=sources, share=share)
+    following, load = np.empty((len(root), switches), np.uint8), np.empty(len(channels))
+    check(lib.ibn_trees_spread_parallel(fabric, pointer(hop), pointer(following), pointer(load)))
+    return following, load

@@ -1,0 +1,229 @@
+"""The FABRIC argument: a file in any readable format, or a generator with its arguments."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from routing.errors import InputError, OptionError, TableError
+
+if TYPE_CHECKING:
+    from routing.fabric import Fabric
+    from routing.tables import Routing
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+_NAMES, _SL_FILES = "routing.cli.fabric_argument.node_names", "routing.cli.fabric_argument.sl_files"
+"""Keys of click's context under which ``--node-name-map``, ``--sl`` and ``--sl2vl`` store their values."""
+
+
+def name_map_option(command: Command) -> Command:
+    """Add ``--node-name-map`` to a command; :func:`read` applies it to every fabric of that command."""
+
+    def keep(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
+        if path is not None:
+            from routing.formats.guid_files import read_node_name_map
+
+            ctx.meta[_NAMES] = read_node_name_map(path)
+
+    return click.option(
+        "--node-name-map",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        expose_value=False,
+        callback=keep,
+        help='Names of devices by GUID, as OpenSM and infiniband-diags read them: lines of 0xGUID "NAME".',
+    )(command)
+
+
+def fabric_argument(command: Command) -> Command:
+    """Add the argument FABRIC to a command, and the options for the LIDs and names of its devices."""
+    command = name_map_option(command)
+    command = click.option(
+        "--guid2lid",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="LIDs from OpenSM's guid2lid file, whatever the fabric file says.",
+    )(command)
+    command = click.option(
+        "--lmc",
+        type=click.IntRange(0, 7),
+        default=0,
+        show_default=True,
+        help="LMC of the LIDs that are assigned: every end port gets 2^LMC of them.",
+    )(command)
+    return click.argument("fabric", shell_complete=complete)(command)
+
+
+def fault_options(command: Command) -> Command:
+    """Add the options to a command that break parts of its fabric before it is used."""
+    command = click.option(
+        "--faults",
+        "fault_lists",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="FILE",
+        help="Break everything that a list file names, one fault a line.",
+    )(command)
+    return click.option(
+        "--fail",
+        "failed",
+        multiple=True,
+        metavar="FAULT",
+        help="Break something; repeatable: a link such as 'S1/3' or 'S1/3 - S2/4', a device by name, 'swap S1/3 S2/4'.",
+    )(command)
+
+
+def broken(fabric: Fabric, failed: Sequence[str], lists: Sequence[Path]) -> Fabric:
+    """Return the fabric with the faults of :func:`fault_options` applied.
+
+    Raises
+    ------
+    OptionError, ParseError
+        A fault names nothing in the fabric.
+    """
+    if not failed and not lists:
+        return fabric
+    from routing.faults import apply_faults, parse_fault, read_faults
+
+    faults = [parse_fault(text, fabric) for text in failed]
+    for path in lists:
+        faults += read_faults(path, fabric)
+    return apply_faults(fabric, faults)
+
+
+def sl_options(command: Command) -> Command:
+    """Add ``--sl`` and ``--sl2vl`` to a command; :func:`tables` applies them."""
+
+    def keep(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
+        if path is not None:
+            ctx.meta.setdefault(_SL_FILES, {})[param.name] = path
+
+    kind = click.Path(path_type=Path)
+    for option in (
+        click.option("--sl2vl", type=kind, metavar="FILE", expose_value=False, callback=keep,
+                     help="SL2VL tables, for TABLES that are a dump of LFTs: opensm-sl2vl.dump or ibdmchk's form."),
+        click.option("--sl", type=kind, metavar="FILE", expose_value=False, callback=keep,
+                     help="Service levels of the paths, for TABLES that are a dump of LFTs: what saquery PR prints, "
+                     "opensm-path-records.dump, or ibdmchk's form."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def has_sl_files() -> bool:
+    """Return whether the running command was given ``--sl`` or ``--sl2vl``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and _SL_FILES in context.meta
+
+
+def tables(path: Path, fabric: Fabric) -> Routing:
+    """Read the argument TABLES, with the files of the running command's ``--sl`` and ``--sl2vl``.
+
+    Raises
+    ------
+    InputError, EnvironmentProblem
+        The path is missing or unreadable, the tables belong to another fabric, or SL files were given with a bundle.
+    """
+    from routing.formats.table_files import SlFiles, read_tables
+
+    context = click.get_current_context(silent=True)
+    given = {} if context is None else context.meta.get(_SL_FILES, {})
+    return read_tables(path, fabric, SlFiles(**given))
+
+
+def tables_of(path: Path, fabric: Fabric, option: str) -> Routing:
+    """Read tables whose fabric may differ from the command's fabric; ``option`` is the option that names it.
+
+    Raises
+    ------
+    InputError, EnvironmentProblem
+        The path is missing or unreadable, or the tables belong to another fabric: the error suggests ``option``.
+    """
+    from routing.formats.table_files import read_tables
+
+    try:
+        return read_tables(path, fabric)
+    except TableError as error:
+        remedy = f"say with {option} what they were made for"
+        raise TableError(error.problem, path=error.path, line=error.line, remedy=remedy) from None
+
+
+def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return files and names of generators for shell completion."""
+    from routing.topologies import TOPOLOGIES
+
+    names = [CompletionItem(f"{name}:") for name in TOPOLOGIES if name.startswith(incomplete)]
+    return [*names, CompletionItem(incomplete, type="file")]
+
+
+def generator_of(text: str) -> tuple[str, list[str]] | None:
+    """Split ``generator:argument,argument,option=value`` into name and words; None for a file or unknown generator."""
+    from routing.topologies import TOPOLOGIES
+
+    name, _, rest = text.partition(":")
+    return None if Path(text).exists() or name not in TOPOLOGIES else (name, rest.split(",") if rest else [])
+
+
+def generated(name: str, words: Sequence[str], guid2lid: Path | None, /, *, lmc: int = 0, **options: Any) -> Fabric:
+    """Return the fabric of a generator; an LMC of 0 is not passed to the generator.
+
+    Raises
+    ------
+    OptionError
+        A file of LIDs was given, which cannot know generated GUIDs, or the generator rejects its arguments.
+    """
+    from routing.topologies import from_words
+
+    if guid2lid is not None:
+        raise OptionError("--guid2lid needs a fabric file", remedy="a generator's GUIDs are its own")
+    return named(from_words(name, words, **options, **({"lmc": lmc} if lmc else {})))
+
+
+def has_names() -> bool:
+    """Return whether the running command was given ``--node-name-map``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and _NAMES in context.meta
+
+
+def named(fabric: Fabric) -> Fabric:
+    """Return the fabric with the names of the running command's ``--node-name-map``."""
+    context = click.get_current_context(silent=True)
+    names = None if context is None else context.meta.get(_NAMES)
+    if names is None:
+        return fabric
+    from routing.formats.guid_files import apply_node_names
+
+    return apply_node_names(fabric, names)
+
+
+def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
+    """Return the fabric that the argument FABRIC names.
+
+    A file of that name takes precedence.  Otherwise FABRIC is ``generator:argument,argument,option=value``.  Devices
+    get the names of ``--node-name-map``.
+
+    Raises
+    ------
+    InputError
+        FABRIC is neither a file nor a generator, or the reader or the generator rejects it.
+    """
+    from routing.topologies import TOPOLOGIES
+
+    made = generator_of(text)
+    if made is not None:
+        return generated(*made, guid2lid, lmc=lmc)
+    if not Path(text).exists():
+        name, colon, _ = text.partition(":")
+        near = difflib.get_close_matches(name, TOPOLOGIES, 1)
+        hint = f"did you mean {near[0]}:...?" if near and colon else "a generator is written like torus:4x4x4,cas=1"
+        raise InputError("no such file or generator", path=text, remedy=hint)
+    from routing.formats.fabric_files import read_fabric
+
+    return named(read_fabric(Path(text), lmc=lmc, guid2lid=guid2lid))

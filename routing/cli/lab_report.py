@@ -1,0 +1,93 @@
+"""Tables of a running lab: read back from the switches, proven, and compared with the previous state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ibsim_fixtures.installed_tables import installed_routing
+from routing.deadlock.proof import Proof, prove
+from routing.difference import Difference, compare, tables_of_fabric
+from routing.fabric import Fabric
+from routing.reroute import Published
+from routing.reroute.translate import translate_tables
+from routing.tables import Routing
+from routing.whatif.capacity import share_kept
+
+if TYPE_CHECKING:
+    from ibsim_fixtures.lab import Lab
+    from ibsim_fixtures.opensm_log import Sweep
+
+
+@dataclass(frozen=True, eq=False)
+class LabState:
+    """State of a running fabric after an action.
+
+    Attributes
+    ----------
+    action
+        Action before this state: "start", "unlink sw1 2".
+    sweep
+        OpenSM's sweep after the action.
+    fabric, routing, proof
+        Fabric as ibnetdiscover sees it, tables read back from its switches, and their proof.
+    as_dumped
+        Whether the tables in the switches are those that OpenSM dumped.
+    since
+        Differences from the previous state; None in the first state.
+    broken
+        Number of LFT entries of the previous state that are no longer valid.
+    kept
+        All-to-all rate of an end port as a fraction of the previous state's; None if no channel carries traffic.
+    returned
+        Whether the forwarding tables equal those of the first state.
+    ports
+        The plugin's report on values of single ports; None if there are no rules for ports.
+    """
+
+    action: str
+    sweep: Sweep
+    fabric: Fabric
+    routing: Routing
+    proof: Proof
+    as_dumped: bool
+    since: Difference | None
+    broken: int | None = None
+    kept: float | None = None
+    returned: bool = False
+    ports: str | None = None
+
+    def as_object(self) -> dict[str, Any]:
+        """Return the state for ``--json``."""
+        return {
+            "deed": self.action,
+            "engine": self.sweep.engine,
+            "routing_seconds": self.sweep.routing_seconds,
+            "sweep_seconds": self.sweep.seconds,
+            "switches": self.fabric.switches,
+            "links": self.fabric.links,
+            "as_dumped": self.as_dumped,
+            "complete": self.proof.complete,
+            "certified": self.proof.certified,
+            "strength": self.proof.strength,
+            "scope": self.proof.scope,
+            "entries_changed": None if self.since is None else self.since.entries_changed,
+            "entries_broken": self.broken,
+            "kept": self.kept,
+            "entries": self.routing.lft.size,
+            "returned": self.returned,
+            "ports": self.ports,
+        }
+
+
+def inspect_lab(lab: Lab, name: str, action: str, sweep: Sweep, before: LabState | None) -> LabState:
+    """Read back and prove the current tables of a lab."""
+    fabric = replace(lab.fabric(), name=name)
+    routing, as_dumped = installed_routing(lab, fabric, sweep.engine)
+    since = broken = kept = None
+    now = Published(fabric, routing, prove(fabric, routing))
+    if before is not None:
+        since = compare(tables_of_fabric(before.fabric, before.routing), tables_of_fabric(fabric, routing))
+        broken = translate_tables(before.routing, before.fabric, fabric).broken
+        kept = share_kept(Published(before.fabric, before.routing, before.proof), now)
+    return LabState(action, sweep, fabric, routing, now.proof, as_dumped, since, broken, kept)

@@ -1,0 +1,44 @@
+"""Settings of a lab that runs a fabric with an ibnue engine, in a plugin built for it, or with an OpenSM engine."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ibsim_fixtures.opensm import Plugin
+from ibsim_fixtures.processes import TIMEOUT_SECONDS
+from ibsim_fixtures.records import with_records
+from osm_plugin.install import PLUGIN, install
+from routing.errors import EnvironmentProblem
+from routing.fabric import Fabric
+from routing.formats.fabric_files import write_net
+
+AMPLE_TIMEOUTS = f"start_deadline = {TIMEOUT_SECONDS}\ndeadline = {TIMEOUT_SECONDS}\nrebalance = 0\n"
+"""Plugin configuration with deadlines that do not expire on busy machines or large fabrics.
+
+``rebalance = 0`` keeps the tables unchanged between events, so that each event can be examined separately.
+"""
+
+
+def opensm_settings(
+    folder: Path, fabric: Fabric, engine: str, opensm_engine: str | None, policies: Path | None = None
+) -> dict[str, Any]:
+    """Write the fabric, build the plugin, and return the arguments of the lab."""
+    net = folder / "fabric.net"
+    write_net(fabric, net)
+    report: dict[str, Any] = {"net_path": net, "config": {"qos": True}}
+    if opensm_engine is not None and policies is None:
+        report["routing_engine"] = f"{opensm_engine},no_fallback"
+        with suppress(EnvironmentProblem):  # without a compiler, path records are queried one by one
+            report["plugin"] = with_records(None, folder)
+        return report
+    built = install(libdir=folder)
+    config = folder / "ibnue.toml"
+    rules = "" if policies is None else f"policies = {json.dumps(str(policies.absolute()))}\n"
+    config.write_text(AMPLE_TIMEOUTS + rules)
+    plugin = Plugin(PLUGIN, options=f"--config {config}", folder=folder, environment=built.environment)
+    plugin = with_records(plugin, folder)
+    routing_engine = f"{PLUGIN}-{engine}" if opensm_engine is None else opensm_engine
+    return {**report, "routing_engine": f"{routing_engine},no_fallback", "plugin": plugin}

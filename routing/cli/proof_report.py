@@ -1,0 +1,169 @@
+"""Output of proofs and verdicts as text and as JSON, shared by all commands that prove tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from routing.cli.output import echo_lines
+from routing.numerals import count_noun
+
+if TYPE_CHECKING:
+    from routing.deadlock.proof import Proof
+    from routing.deadlock.verdict import Verdict
+    from routing.deadlock.witness import CreditLoop
+    from routing.fabric import Fabric
+    from routing.tables import Routing
+
+
+NAMED = 4
+"""Number of channels of a credit loop that one line names."""
+
+_ALSO: Mapping[tuple[str | None, str | None], str] = {
+    ("reversible", "all"): ", also with replies and switch-to-switch traffic (reversible certificate)",
+    ("reversible", "endports"): ", also with replies, from or to CAs and routers (reversible certificate)",
+    ("forward", "all"): ", also with switch-to-switch traffic (forward certificate)",
+    ("forward", "endports"): " from or to CAs and routers (forward certificate)",
+}
+
+
+def fabric_line(fabric: Fabric) -> str:
+    """Return the fabric's name and size as one line of text."""
+    parts = 1 + int(fabric.component.max(initial=0))
+    split = f", {parts} parts that are not connected" if parts > 1 else ""
+    counts = (
+        count_noun(fabric.switches, "switch", "switches"),
+        count_noun(fabric.terminals, "CA or router", "CAs and routers"),
+        count_noun(fabric.links, "link"),
+    )
+    return f"{fabric.name}: {', '.join(counts)}{split}"
+
+
+def facts(proof: Proof) -> Iterator[tuple[str, str]]:
+    """Yield the results of a proof as rows of name and text."""
+    yield "complete", "yes" if proof.complete else "NO"
+    yield "credit loops", "YES" if proof.certificate is None else f"none{_ALSO[proof.strength, proof.scope]}"
+
+
+def vl_note(*tables: Routing) -> str | None:
+    """Return the assumption made for tables whose VLs are unknown, and the unknown parts; None if all is known."""
+    from routing.deadlock.verdict import is_known
+
+    unknown = {part for routing in tables if not is_known(routing) for part in routing.provenance.assumptions}
+    if not unknown:
+        return None
+    names = {"SL": "service levels", "SL2VL": "SL2VL tables"}
+    parts = " and ".join(name for part, name in names.items() if part in unknown)
+    return f"all packets share one VL, as {parts} are unknown"
+
+
+def verdict_rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """Yield the rows of a verdict on tables whose SLs or SL2VL tables may be unknown."""
+    if not verdict.any_sl and verdict.loops != "unknown":
+        yield from facts(verdict.proof)
+        yield "VLs", str(verdict.proof.vls)
+        return
+    yield "complete", "yes, by the LFTs alone" if verdict.proof.complete else "NO"
+    if verdict.any_sl:
+        also = _ALSO[verdict.proof.strength, verdict.proof.scope]
+        yield "credit loops", f"none, whatever SLs and VLs packets use{also}"
+    else:
+        yield "credit loops", f"possible: {_unknown(verdict)}"
+    yield "VLs", "unknown"
+
+
+def _unknown(verdict: Verdict) -> str:
+    """Return in a few words which parts of the tables are unknown, and what was assumed for them."""
+    if verdict.assumed.get("SL") == "SL 0 for every path":
+        text = "service levels unknown, SL 0 assumed"
+    elif "SL" in verdict.assumed:
+        text = "some service levels unknown, those of other paths assumed"
+    else:
+        text = "SL2VL tables unknown, SL n on VL n modulo 8 assumed"
+    return text if verdict.proof.credit_loop is not None else f"{text}; so there is none, but on one VL there is one"
+
+
+def print_verdict(verdict: Verdict) -> None:
+    """Print undelivered traffic and the credit loop; for a merely possible loop, also the assumptions behind it."""
+    if verdict.possible_loop is None and not verdict.any_sl:
+        print_findings(verdict.proof)
+        return
+    for line in verdict.proof.unreachable.describe():
+        echo_lines(line)
+    if verdict.possible_loop is None:
+        return
+    for assumption in verdict.assumed.values():
+        echo_lines(f"the files do not say, so it is assumed: {assumption}")
+    echo_lines(
+        "give what is unknown with --sl and --sl2vl; what may be a loop otherwise:", *verdict.possible_loop.describe()
+    )
+
+
+def percentage(value: float, more: str = "") -> str:
+    """Format a share of the capacity of the CAs' links, followed by `more`."""
+    return f"{value:.3f} of the CAs' rate{more}" if math.isfinite(value) else "no channel carries anything"
+
+
+def print_findings(proof: Proof) -> None:
+    """Print undelivered traffic and the credit loop: switch name, port and VL, and a pair of LIDs for each dependency.
+
+    A loop that only switch-to-switch traffic closes is printed as one line.
+    """
+    for line in proof.unreachable.describe():
+        echo_lines(line)
+    if proof.credit_loop is not None:
+        for line in proof.credit_loop.describe():
+            echo_lines(line)
+    if proof.switch_loop is not None:
+        echo_lines(_in_one_line(proof.switch_loop))
+
+
+def _in_one_line(loop: CreditLoop) -> str:
+    turns = [f"{turn.switch} port {turn.port}" for turn in loop.turns]
+    named = ", ".join([*turns[:NAMED], *(["..."] if len(turns) > NAMED else [])])
+    return f"only with switch-to-switch traffic there is a credit loop of {count_noun(len(turns), 'channel')}: {named}"
+
+
+def as_object(fabric: Fabric, proof: Proof) -> dict[str, Any]:
+    """Return the proof for ``--json``."""
+    return {
+        "fabric": {
+            "name": fabric.name,
+            "digest": fabric.digest,
+            "switches": fabric.switches,
+            "terminals": fabric.terminals,
+            "links": fabric.links,
+        },
+        "certified": proof.certified,
+        "complete": proof.complete,
+        "strength": proof.strength,
+        "scope": proof.scope,
+        "unreachable": dataclasses.asdict(proof.unreachable),
+        "credit_loop": loop_object(proof.credit_loop),
+        "reversible_loop": loop_object(proof.reversible_loop),
+        "switch_loop": loop_object(proof.switch_loop),
+    }
+
+
+def verdict_object(fabric: Fabric, verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict for ``--json``; results that rest on assumptions are left out of the known results."""
+    report = as_object(fabric, verdict.proof)
+    if verdict.loops == "unknown":
+        report |= dict.fromkeys(("strength", "scope", "credit_loop", "reversible_loop"))
+    if verdict.vls is None:
+        report["switch_loop"] = None
+    return report | {
+        "certified": verdict.certified,
+        "verdict": verdict.loops,
+        "any_sl": verdict.any_sl,
+        "assumed": list(verdict.assumed.values()),
+        "possible_loop": loop_object(verdict.possible_loop),
+        "vls": verdict.vls,
+    }
+
+
+def loop_object(loop: CreditLoop | None) -> list[dict[str, Any]] | None:
+    """Return the channels of a credit loop, each with a pair of LIDs whose path uses it and the next channel."""
+    return None if loop is None else [turn.as_object() for turn in loop.turns]

@@ -1,0 +1,242 @@
+"""Options of a re-route from earlier tables, and the report on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from routing.cli import engine_options
+from routing.engines import ENGINES
+from routing.errors import OptionError
+from routing.numerals import count_noun
+
+if TYPE_CHECKING:
+    from routing.engines.base import Engine, EngineOptions
+    from routing.fabric import Fabric
+    from routing.reroute import Rerouted
+    from routing.tables import Routing
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+STABILITY_LEVELS = ("full", "balanced", "fresh")
+
+
+@dataclass(frozen=True)
+class Previous:
+    """Earlier tables: path, fabric, stability, and the number of entries that may move for balance."""
+
+    tables: Path
+    was: str | None
+    stability: str
+    rebalance: int
+
+
+def options(command: Command) -> Command:
+    """Add ``--previous``, ``--was``, ``--stability`` and ``--rebalance`` to a command."""
+    for option in (
+        click.option("--rebalance", type=click.IntRange(1), metavar="N",
+                     help="With --previous: move up to N more entries towards the balance of tables from scratch."),
+        click.option("--stability", type=click.Choice(STABILITY_LEVELS), metavar="|".join(STABILITY_LEVELS),
+                     help="With --previous: change only broken entries, and those that have to give way; or some more, "
+                     "to keep the balance (the default); or recompute everything."),
+        click.option("--was", metavar="FABRIC",
+                     help="With --previous: the fabric of those tables; if left out, FABRIC without "
+                     "the faults that are given."),
+        click.option("--previous", type=click.Path(path_type=Path), metavar="TABLES",
+                     help="Existing tables, a bundle or a folder: change as few entries as possible. Without -e "
+                     "the engine is the one that made them."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def pop_options(given: dict[str, Any]) -> Previous | None:
+    """Return the options for earlier tables, and remove them from ``given``; None without ``--previous``.
+
+    Raises
+    ------
+    OptionError
+        An option was given that has no effect without ``--previous``, or with ``--stability fresh``.
+    """
+    tables, was, stability = given.pop("previous"), given.pop("was"), given.pop("stability")
+    rebalance = given.pop("rebalance")
+    if tables is None:
+        for name, value in (("--was", was), ("--stability", stability), ("--rebalance", rebalance)):
+            if value is not None:
+                raise OptionError(f"{name} says nothing without earlier tables", remedy="add --previous TABLES")
+        return None
+    if rebalance is not None and stability == "fresh":
+        raise OptionError("--stability fresh has the balance of fresh tables", remedy="leave --rebalance out")
+    return Previous(tables, was, stability or "balanced", rebalance or 0)
+
+
+def engine_of(routing: Routing) -> str | None:
+    """Return the name of the engine that made the earlier tables; None if it is not an ibnue engine."""
+    made = routing.provenance.engine
+    return made if made in ENGINES else None
+
+
+def engine_for(routing: Routing, name: str) -> Engine:
+    """Return the engine for a re-route: ``name`` if ``-e`` was given, else the engine that made the earlier tables.
+
+    Raises
+    ------
+    OptionError
+        There is no engine of that name.
+    """
+    return ENGINES[name if engine_options.is_given("engine_name") else engine_of(routing) or name]
+
+
+def options_for(routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions) -> EngineOptions:
+    """Return the engine options for a re-route: explicit options win over those of the earlier tables.
+
+    Without ``--first-vl`` the VLs below the earlier tables' first VL stay reserved.  Without ``--root`` and
+    ``--root-guid-file`` the earlier roots are kept, as far as they exist in the earlier tables' fabric.
+    """
+    if not engine_options.is_given("first_vl"):
+        options = replace(options, first_vl=_first_vl(routing))
+    if engine_of(routing) == engine.name and not (
+        engine_options.is_given("roots") or engine_options.is_given("root_guid_file")
+    ):
+        options = replace(
+            options, roots=tuple(_guid_text(int(fabric.switch_guid[row])) for row in _roots(routing, fabric))
+        )
+    return options
+
+
+def _first_vl(routing: Routing) -> int:
+    """Return the first VL of the earlier tables; 0 if it is not recorded."""
+    first = routing.provenance.options.get("first_vl", 0)
+    return first if isinstance(first, int) else 0
+
+
+def _roots(routing: Routing, fabric: Fabric) -> list[int]:
+    """Return the rows of the switches that were named as roots of the earlier tables and exist in the fabric."""
+    named = routing.provenance.options.get("roots")
+    row = {_guid_text(int(guid)): row for row, guid in enumerate(fabric.switch_guid)}
+    return [row[guid] for guid in map(str, named) if guid in row] if isinstance(named, list) else []
+
+
+def _guid_text(guid: int) -> str:
+    return f"{guid:#018x}"
+
+
+def reroute(
+    how: Previous, earlier: tuple[Fabric, Routing], engine: Engine, options: EngineOptions, fabric: Fabric
+) -> Rerouted:
+    """Prove the earlier tables, and re-route them for the fabric.
+
+    Raises
+    ------
+    OptionError
+        The earlier tables contradict the options (:func:`check_same`), or are not proven for replies as requested.
+    """
+    from routing.deadlock.proof import prove
+    from routing.reroute import Published, Stability, spread, translate
+    from routing.reroute import reroute as change
+
+    (was, routing), stability = earlier, how.stability
+    if stability != "fresh":
+        check_same(routing, was, engine, options, "--previous")
+    before = Published(was, routing, prove(was, routing, threads=options.threads))
+    if stability != "fresh" and options.reversible and before.proof.strength == "forward":
+        raise OptionError("the tables of --previous are not proven for replies, as --reversible asks",
+                          remedy="leave it out, or --stability fresh to change them all")  # fmt: skip
+    found = change(engine, options, before, fabric, stability=Stability(stability), baseline=before)
+    if not how.rebalance:
+        return found
+    baseline = None if was.digest == fabric.digest else before
+    step = spread(engine, options, Published(fabric, found.routing, found.proof), most=how.rebalance, baseline=baseline)
+    return both(found, step, translate(routing, was, fabric))
+
+
+def both(found: Rerouted, step: Rerouted | None, earlier: Routing) -> Rerouted:
+    """Combine a re-route and its rebalancing step into one change of the earlier tables.
+
+    Parameters
+    ----------
+    found, step
+        The re-route, and the entries moved after it; None if none moved.
+    earlier
+        Earlier tables in the row order of the current fabric.
+    """
+    if step is None:
+        return replace(found, reason=f"{found.reason}; no more entries move, as nothing is gained")
+    return replace(
+        step,
+        broken=found.broken,
+        changed=int((step.routing.lft != earlier.lft).sum()),
+        reason=step.reason if found.how == "unchanged" else f"{found.reason}; then {_moved_lids(step)}",
+        how=step.how if found.how == "unchanged" else found.how,
+        statistics=replace(found.statistics, moved_afterwards=step.changed),
+        kept=None if found.kept is None or step.kept is None else found.kept * step.kept,
+    )
+
+
+def _moved_lids(step: Rerouted) -> str:
+    return f"{count_noun(step.changed, 'entry', 'entries')} moved off the fullest channels"
+
+
+def check_same(routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions, option: str) -> None:
+    """Raise an error if the earlier tables, given by ``option``, contradict the engine options.
+
+    Raises
+    ------
+    OptionError
+        The engine, the roots or the first VL differ, or the tables use more VLs than allowed.
+    ParseError
+        The file of roots has an invalid format, or names nothing in the fabric.
+    """
+    made = engine_of(routing)
+    if made not in (None, engine.name):
+        raise OptionError(f"the tables of {option} are those of {made}, not of {engine.name}",
+                          remedy=f"leave -e out, use -e {made}, or --stability fresh to change them all")  # fmt: skip
+    check_roots(routing, fabric, options, option)
+    first = _first_vl(routing)
+    if options.first_vl != first:
+        raise OptionError(f"the tables of {option} begin at VL {first}, --first-vl says {options.first_vl}",
+                          remedy="leave it out, or --stability fresh to change them all")  # fmt: skip
+    vls = routing.vls - first
+    if isinstance(options.vls, int) and vls > options.vls:
+        raise OptionError(f"the tables of {option} take {count_noun(vls, 'VL')}, --vls says {options.vls}",
+                          remedy=f"use --vls {vls}, or --stability fresh to change them all")  # fmt: skip
+    if options.vls == "auto" and routing.vls > options.port_vls and engine_options.is_given("port_vls"):
+        last = routing.vls - 1
+        raise OptionError(f"the tables of {option} take VLs up to {last}, --port-vls says {options.port_vls}",
+                          remedy=f"use --port-vls {routing.vls}, or --stability fresh to change them all")  # fmt: skip
+
+
+def check_roots(routing: Routing, fabric: Fabric, options: EngineOptions, option: str) -> None:
+    """Raise OptionError if the earlier tables have other roots than the engine options."""
+    from routing.engines.roots import named_roots
+
+    has, wanted = _roots(routing, fabric), named_roots(fabric, options)
+    if has != wanted:
+        names, others = (", ".join(fabric.labels[row] for row in rows) for rows in (has, wanted))
+        were = f"have the roots {names}, not {others}" if has else f"were made without roots, not from {others}"
+        raise OptionError(f"the tables of {option} {were}",
+                          remedy="leave them out, or --stability fresh to change all tables")  # fmt: skip
+
+
+def facts(found: Rerouted, bisection: float | None) -> Iterator[tuple[str, str]]:
+    """Yield rows on the change of the earlier tables; `bisection` is the fraction of their bisection that is left."""
+    yield "changed", f"{count_noun(found.changed, 'entry')}; {found.broken} no longer valid"
+    if found.kept is not None:
+        also = "" if bisection is None else f", {100 * bisection:.1f} % of the bisection"
+        yield "kept", f"{100 * found.kept:.1f} % of the all-to-all rate{also}"
+    yield "how", f"{found.how}: {found.reason}"
+
+
+def as_object(found: Rerouted) -> dict[str, Any]:
+    """Return the report on the re-route for ``--json``."""
+    return {
+        "broken": found.broken,
+        "changed": found.changed,
+        "how": found.how,
+        "reason": found.reason,
+        "counts": found.statistics.counts(),
+        "kept": found.kept,
+    }

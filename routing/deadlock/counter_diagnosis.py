@@ -1,0 +1,134 @@
+"""Search for the credit loops that counters of switches indicate.
+
+A deadlock appears in the counters of switches: ports drop packets that have waited too long at the head of a queue, or
+have packets to send and do not send.  Congestion has the same symptoms, but only a deadlock has them on every channel
+of a credit loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.cdg.graph import DependencyGraph
+from routing.cdg.trace import dependency_graph
+from routing.deadlock.waitfor import WaitFor
+from routing.deadlock.witness import CreditLoop, credit_loop
+from routing.fabric import Fabric
+from routing.numerals import count_noun
+from routing.tables import Routing
+
+_FOLLOWED, _OTHER = 1.0, 1000.0
+"""Search cost of a suspected channel and of any other: loops with few others come first, then short loops."""
+_LOOPS = 8
+
+
+@dataclass(frozen=True)
+class SuspectLoop:
+    """A credit loop with suspected channels.
+
+    Attributes
+    ----------
+    loop
+        The loop, with traffic for each dependency.
+    suspected
+        Whether each of its channels is suspected.
+    """
+
+    loop: CreditLoop
+    suspected: tuple[bool, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all channels of the loop are suspected, as in a deadlock."""
+        return all(self.suspected)
+
+    def describe(self) -> list[str]:
+        """Return lines to print: a summary, then one line per channel, with a star for suspected ones."""
+        head, *turns = self.loop.describe()
+        share = f"{sum(self.suspected)} of {count_noun(len(self.suspected), 'channel')} suspected"
+        stars = ("*" if suspected else " " for suspected in self.suspected)
+        return [f"{share}: {head}", *(f"{star}{turn[1:]}" for star, turn in zip(stars, turns, strict=True))]
+
+
+@dataclass(frozen=True)
+class SuspectTurns:
+    """Credit loops that suspected channels indicate.
+
+    Attributes
+    ----------
+    loops
+        The loops, the most certain ones first.
+    elsewhere
+        Suspected channels that are not on a credit loop: congestion, or traffic blocked by a deadlock elsewhere.
+    """
+
+    loops: tuple[SuspectLoop, ...]
+    elsewhere: tuple[int, ...]
+
+
+def suspect_loops(
+    fabric: Fabric, routing: Routing, suspected: npt.NDArray[np.int32], *, threads: int = 2
+) -> SuspectTurns:
+    """Find credit loops through suspected channels, if there are any.
+
+    Loops of suspected channels only come first.  Then, for each suspected channel left, follows the loop through it
+    with the fewest unsuspected channels, and among these the shortest.
+
+    Notes
+    -----
+    Cost: one pass over the tables, and a shortest-path search for each suspected channel that is not on a loop found
+    before.
+    """
+    graph = dependency_graph(fabric, routing, switch_pairs=False, threads=threads)
+    on_cycle = WaitFor.of_dependencies(graph).on_cycle
+    numbers = np.arange(len(on_cycle))
+    hit = on_cycle & np.isin(numbers % max(1, graph.channels), suspected)
+    cycles, left = _complete_loops(graph, hit), hit.copy()
+    for cycle in cycles:
+        left[_same_channels(graph, cycle)] = False
+    for number in np.flatnonzero(left).tolist():
+        if left[number] and len(cycles) < _LOOPS:
+            cycles.append(_loop_through(graph, number, hit, on_cycle))
+            left[_same_channels(graph, cycles[-1])] = False
+    loops = []
+    for cycle in cycles:
+        named = [graph.name(number) for number in cycle]
+        loop = credit_loop(fabric, routing, named, replies=False, scope="endports")
+        loops.append(SuspectLoop(loop, tuple(bool(hit[number]) for number in cycle)))
+    channels_on_cycle = set((np.flatnonzero(on_cycle) % max(1, graph.channels)).tolist())
+    return SuspectTurns(tuple(loops), tuple(c for c in suspected.tolist() if c not in channels_on_cycle))
+
+
+def _complete_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[list[int]]:
+    """Return shortest loops of suspected channels, no two of which share a channel."""
+    found: list[list[int]] = []
+    free = hit.copy()
+    while len(found) < _LOOPS:
+        cycle = graph.among(free).shortest_cycle()
+        if not cycle:
+            break
+        found.append([vl * graph.channels + channel for channel, vl in cycle])
+        free[_same_channels(graph, found[-1])] = False
+    return found
+
+
+def _same_channels(graph: DependencyGraph, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the numbers of these channels on every VL: a port's counters do not distinguish VLs."""
+    channels = np.unique(np.array(numbers) % graph.channels)
+    return (channels[:, None] + graph.channels * np.arange(graph.vls)).ravel()
+
+
+def _loop_through(
+    graph: DependencyGraph, number: int, hit: npt.NDArray[np.bool_], on_cycle: npt.NDArray[np.bool_]
+) -> list[int]:
+    """Return the loop through a channel with the fewest unsuspected channels; the channel must be on a cycle."""
+    part = graph.among(on_cycle)
+    whole, cost = part.to_igraph(), np.where(hit[part.to], _FOLLOWED, _OTHER)
+    ends = sorted(set(whole.predecessors(number)))
+    lengths = whole.distances(source=number, target=ends, weights=cost.tolist())[0]
+    nearest = ends[int(np.argmin(lengths))]
+    return [int(v) for v in whole.get_shortest_paths(number, to=nearest, weights=cost.tolist())[0]]

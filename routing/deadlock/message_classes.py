@@ -1,0 +1,126 @@
+"""Virtual channels for message types that depend on one another: how many are needed, and how many are usable.
+
+A node that answers requests accepts no further requests while its replies cannot leave.  So if replies wait behind
+requests in the same buffers, messages deadlock although the routes are free of credit loops.  Every type of a chain
+(request before reply, and so on) therefore gets escape channels of its own, as many as the routes need to be free of
+credit loops.  The two kinds of avoidance differ in the use of the other channels of a link, on which routing is fully
+adaptive:
+
+- ``strict``: each type has its share of them.  The types use separate virtual networks.
+- ``wide``: all types share them.  A message that is blocked there still has the escape channels of its type.
+
+At each hop the routing function offers a message one of its type's escape channels, and all other channels that it may
+use.
+
+Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section on
+message-induced deadlock avoidance: 1 + (C/L - E_r) and 1 + (C - E_m), with C channels, a chain of L types, E_r channels
+to escape routing-induced deadlock and E_m = L x E_r.  There, every type has the same E_r, and C/L may be a fraction;
+here each type has an E_r of its own, and channels are whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from routing.errors import NotEnoughVLs, OptionError
+
+Avoidance = Literal["strict", "wide"]
+AVOIDANCES: tuple[Avoidance, ...] = ("strict", "wide")
+
+
+@dataclass(frozen=True)
+class ChannelBudget:
+    """Virtual channels of a link, by message type.
+
+    Attributes
+    ----------
+    avoidance
+        ``strict`` or ``wide``.
+    channels
+        Virtual channels of the link (C).
+    escape
+        Escape channels of each type (E_r), in the order of the chain.
+    own
+        Further channels that only one type may use, by type; all 0 if ``wide``.
+    shared
+        Channels that every type may use; 0 if ``strict``.
+    """
+
+    avoidance: Avoidance
+    channels: int
+    escape: tuple[int, ...]
+    own: tuple[int, ...]
+    shared: int
+
+    @property
+    def needed(self) -> int:
+        """Escape channels of all types together: the fewest channels that avoid message-induced deadlock (E_m)."""
+        return sum(self.escape)
+
+    @property
+    def usable(self) -> tuple[int, ...]:
+        """Number of channels that a message of each type may choose from at any hop."""
+        return tuple(1 + own + self.shared for own in self.own)
+
+    @property
+    def mean(self) -> Fraction:
+        """Mean of :attr:`usable`; the source's formula, if all types have the same number of escape channels."""
+        return Fraction(sum(self.usable), len(self.usable))
+
+
+def channel_budget(channels: int, escape: Sequence[int], avoidance: Avoidance) -> ChannelBudget:
+    """Compute how many channels messages of each type may choose from.
+
+    If ``strict``, channels beyond the escape channels are distributed round-robin, beginning with the first type of the
+    chain.
+
+    Parameters
+    ----------
+    channels
+        Virtual channels of a link.
+    escape
+        Escape channels of each type: as many as its routes need to be free of credit loops.
+    avoidance
+        ``strict`` or ``wide``.
+
+    Raises
+    ------
+    NotEnoughVLs
+        There are fewer channels than escape channels.
+    OptionError
+        No types, or a type without an escape channel.
+    """
+    chain = _chain(escape)
+    spare = channels - sum(chain)
+    if spare < 0:
+        raise NotEnoughVLs(sum(chain), channels)
+    each, more = divmod(spare, len(chain))
+    if avoidance == "wide":
+        return ChannelBudget(avoidance, channels, chain, (0,) * len(chain), spare)
+    return ChannelBudget(avoidance, channels, chain, tuple(each + (n < more) for n in range(len(chain))), 0)
+
+
+def channels_needed(escape: Sequence[int], avoidance: Avoidance, usable: int = 1) -> int:
+    """Return the fewest virtual channels with which messages of every type may choose from ``usable`` channels.
+
+    Raises
+    ------
+    OptionError
+        No types, a type without an escape channel, or less than one channel to choose from.
+    """
+    chain = _chain(escape)
+    if usable < 1:
+        raise OptionError(f"a message cannot choose from {usable} channels", remedy="use 1 or more")
+    return sum(chain) + (usable - 1) * (len(chain) if avoidance == "strict" else 1)
+
+
+def _chain(escape: Sequence[int]) -> tuple[int, ...]:
+    if not escape or min(escape) < 1:
+        raise OptionError(
+            f"{', '.join(map(str, escape)) or 'no type'}: these are no escape channels of a chain of message types",
+            remedy="give at least one type, and one escape channel or more for each",
+        )
+    return tuple(escape)

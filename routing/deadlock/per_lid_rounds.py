@@ -1,0 +1,185 @@
+"""Update rounds per LID that add no cycle to the dependencies of the old and the new tables.
+
+The graph contains the dependencies of old and new tables from the beginning.  So only mixtures of old and new entries
+need a check, and only a few LIDs have any.  A LID with one changed entry has none: a packet's whole route is that of
+the old table or that of the new one.  If all mixtures of a LID close cycles, its old entries are removed before the new
+ones are written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.transition import write_rounds
+from routing.deadlock.mixed import Bytes, Mixture, leads_nowhere
+from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Orders
+from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
+
+MOST_FOLLOWED = 1 << 21
+"""Most entries of the columns that are checked."""
+DRAINED = 64
+"""At most one in this many entries may be removed for some rounds, or as many as are broken in the old tables."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """LFT entries that change.
+
+    Attributes
+    ----------
+    switch, lid
+        int64[N] each, sorted by LID, then by switch.
+    old_was_routed
+        bool[N], whether the old entry leads to a switch or delivers its LID.
+    removed
+        bool[N], whether the new tables remove the entry because its LID is gone or unreachable.
+    """
+
+    switch: npt.NDArray[np.int64]
+    lid: npt.NDArray[np.int64]
+    old_was_routed: Mask
+    removed: Mask
+
+    @classmethod
+    def of(cls, mixture: Mixture) -> Changes:
+        """Find the entries in which old and new tables differ."""
+        differs = mixture.before != mixture.after
+        switch, lid = np.divmod(np.flatnonzero(differs), differs.shape[1])
+        position = np.lexsort((switch, lid))
+        switch, lid = switch[position], lid[position]
+        was_routed = ~leads_nowhere(mixture.fabric, mixture.before, switch, lid)
+        return cls(switch, lid, was_routed, mixture.removed(switch, lid))
+
+    @cached_property
+    def mixed_lids(self) -> npt.NDArray[np.int64]:
+        """int64[K], LIDs of which more than one entry changes, not counting entries that are only removed."""
+        lids, count = np.unique(self.lid[~self.removed], return_counts=True)
+        return lids[count > 1]
+
+
+def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | None:
+    """Find update rounds that add no cycle to the dependencies of the old and the new tables.
+
+    The first rounds are for LIDs that need acknowledgements only.  LIDs whose rounds have to wait until packets have
+    left the fabric follow.  Last come LIDs that are drained: their old entries are removed, packets leave, the new
+    entries are written.
+
+    Parameters
+    ----------
+    waiting
+        Both tables.
+    base
+        uint32[edges], the dependencies of the old entries alone and of the new ones alone, with every SL in use.
+
+    Returns
+    -------
+    UpdateSchedule or None
+        At most twice :data:`~routing.deadlock.update_schedule.MOST_ROUNDS` rounds.  None if ``base`` has a cycle, or
+        too many entries would have to be drained.
+
+    Notes
+    -----
+    Cost: O(S K) for the K LIDs of which more than one entry changes, and a topological order.
+    """
+    changes, most = Changes.of(waiting.mixture), MOST_FOLLOWED // max(1, waiting.mixture.fabric.switches)
+    columns = waiting.columns(changes.mixed_lids[:most])
+    order = waiting.order(base, columns)
+    if order is None:
+        return None
+    rounds, soon = _rounds_without_drain(waiting, columns, base, order)
+    late = np.flatnonzero(~soon)
+    rounds[late], waited = _rounds_with_drain(waiting, columns.subset(late), base, order)
+    first = int(rounds[soon].max(initial=1))
+    rounds[late] += np.uint8(first) * (rounds[late] > 0)
+    going = soon.copy()
+    going[late] = waited
+    schedule = _combine_rounds(changes, columns.lids[going], rounds[going], first)
+    broken = ~changes.old_was_routed & ~changes.removed
+    allowed = max(int(np.count_nonzero(broken)), waiting.mixture.before.size // DRAINED)
+    return schedule if schedule.drained <= allowed else None
+
+
+def _rounds_without_drain(
+    waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders
+) -> tuple[Bytes, Mask]:
+    """Find rounds with acknowledgements between them.
+
+    Returns
+    -------
+    rounds : uint8[K, S]
+        Round of each entry.
+    admitted : bool[K]
+        LIDs for which these rounds are safe.
+    """
+    rounds, last = write_rounds(waiting.slots, columns.next_channels, outward=False)
+    if last.max(initial=1) == 1:  # the usual case, and much faster
+        dependencies = base.copy()
+        if not waiting.trace(columns, dependencies) and waiting.order(dependencies, columns) is not None:
+            return rounds, np.ones(len(columns), bool)
+    taken = _admitted(waiting, columns, base, order, rounds, np.flatnonzero(last <= MOST_ROUNDS))
+    if taken.all():
+        return rounds, taken
+    strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=True)
+    rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
+    # LIDs admitted before come first and so are admitted again; the others are checked against them.
+    position = np.argsort(~taken, kind="stable")
+    return rounds, _admitted(waiting, columns, base, order, rounds, position[last[position] <= MOST_ROUNDS])
+
+
+def _admitted(  # noqa: PLR0917
+    waiting: MixedDependencies,
+    columns: LidColumns,
+    base: Masks,
+    order: Orders,
+    rounds: Bytes,
+    position: npt.NDArray[np.int64],
+) -> Mask:
+    taken = np.zeros(len(columns), bool)
+    taken[position] = waiting.admit(columns.subset(position), base, order, rounds[position])
+    return taken
+
+
+def _rounds_with_drain(
+    waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders
+) -> tuple[Bytes, Mask]:
+    """Find rounds that wait until packets have left; only tables of adjacent rounds mix then.
+
+    Returns
+    -------
+    rounds : uint8[K, S]
+        Round of each entry.
+    admitted : bool[K]
+        LIDs for which these rounds are safe.
+    """
+    rounds, last = write_rounds(waiting.slots, columns.next_channels, outward=False)
+    going = last <= MOST_ROUNDS
+    before, after = columns.next_channels
+    for number in range(1, int(last[going].max(initial=0)) + 1):
+        which = np.flatnonzero(going)
+        low, high = ((rounds > 0) & (rounds < limit) for limit in (number, number + 1))
+        step = columns.between(np.where(low, after, before), np.where(high, after, before)).subset(which)
+        going[which] = waiting.admit(step, base, order)
+    return rounds, going
+
+
+def _combine_rounds(changes: Changes, lids: npt.NDArray[np.int64], rounds: Bytes, first: int) -> UpdateSchedule:
+    """Combine the rounds of all LIDs into one schedule.
+
+    LIDs in ``lids`` keep their rounds.  LIDs with one changed entry, and entries that are only removed, are in the
+    first round.  All other LIDs are drained after round ``first``.
+    """
+    row = np.searchsorted(lids, changes.lid) if len(lids) else np.zeros(len(changes.lid), np.int64)
+    position = np.minimum(row, max(0, len(lids) - 1))
+    dropped = lids[position] == changes.lid if len(lids) else np.zeros(len(changes.lid), bool)
+    drained = ~dropped & ~changes.removed & np.isin(changes.lid, changes.mixed_lids)
+    number = np.where(drained, first + 1, 1).astype(np.uint8)
+    dropped &= ~changes.removed
+    number[dropped] = rounds[position[dropped], changes.switch[dropped]]
+    off = np.where(drained & changes.old_was_routed, first, 0).astype(np.uint8)
+    return UpdateSchedule(changes.switch, changes.lid, number, off, first + 1 if (number > first).any() else 0)

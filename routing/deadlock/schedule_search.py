@@ -1,0 +1,210 @@
+"""Search for an update schedule: rounds in which new tables can be written, if possible with acknowledgements only.
+
+A packet reaches a switch either before or after the switch is written.  So if a switch is written only after other
+switches have acknowledged their new entries, packets that use its new entry meet the new entries of these switches.
+The rounds do not wait until packets in flight have left: in all later rounds these packets may still occupy every
+channel that they may have reached.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.cdg import trace
+from routing._kernels.transition import write_rounds
+from routing.cdg.acyclic import Cdg
+from routing.deadlock.lost import LostLids
+from routing.deadlock.mixed import Bytes, Mixture
+from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Orders
+from routing.deadlock.per_lid_rounds import MOST_FOLLOWED, Changes, rounds_per_lid
+from routing.deadlock.update_plan import find_plan
+from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+MOST_SEARCHED = 1 << 18
+"""Most LFT entries for which all searches are tried; a sweep of the subnet manager waits for the result."""
+NO_HOPS = 254
+"""Hops from which on a LID counts as not reached."""
+
+
+def find_schedule(
+    fabric: Fabric,
+    old: Routing,
+    new: Routing,
+    *,
+    known: Cdg | None = None,
+    lost: LostLids | None = None,
+    replies: bool = False,
+    threads: int = 2,
+) -> UpdateSchedule | None:
+    """Find rounds in which tables can be replaced without a credit loop, for traffic from or to CAs and routers.
+
+    Parameters
+    ----------
+    fabric, old, new
+        A fabric, and tables in its rows and columns.  The old tables have all entries that are in the switches: entries
+        with unconnected ports drop packets, entries for LIDs that no port has any more still carry traffic.
+    known
+        Union of the CDGs of the old tables alone and of the new tables alone, including traffic to LIDs that are gone.
+        If given, unchanged columns need not be traced.
+    lost
+        Former owners of the LIDs that are gone, if known.
+    replies
+        Whether reply traffic is included.
+    threads
+        Worker threads; the result is the same with any number.
+
+    Returns
+    -------
+    UpdateSchedule or None
+        A single round: any order is safe.  None if no rounds were found, although some may exist: for example if VLs
+        change from hop to hop, if changed SLs form a loop on the old or the new routes, or if nearly everything
+        changes.
+
+    Raises
+    ------
+    TableError
+        The shapes do not fit the fabric.
+
+    Notes
+    -----
+    Packets may have the old or the new SL at all times.  A switch is assumed to forward by its new table once it has
+    acknowledged it.  Cost: that of :func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`; for small tables also a
+    pass over all tables if that finds no rounds without waiting for packets to leave.
+    """
+    mixture = Mixture.of(fabric, old, new, lost)
+    if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
+        return None
+    waiting, large = MixedDependencies(mixture, replies=replies, threads=threads), mixture.before.size > MOST_SEARCHED
+    base = _base(waiting, known)
+    schedule = None if base is None else rounds_per_lid(waiting, base)
+    if large or (known is not None and schedule is not None and not schedule.first_draining_round):
+        return schedule
+    return _searched(waiting, new) or schedule
+
+
+def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
+    """Return the dependencies of each of the tables alone, with any SL; None if nearly all of large tables changes."""
+    if known is not None and len(waiting.mixture.sl) == 1:
+        return known.masks.astype(np.uint32)
+    mixture, rest = waiting.mixture, None if known is None else known.masks.astype(np.uint32)
+    if rest is None:
+        lids = _followed(mixture, replies=waiting.replies)
+    else:  # removed entries are old ones with old SLs, whose dependencies are known
+        changes = Changes.of(mixture)
+        lids = np.union1d(changes.lid[~changes.removed], _with_other_sls(mixture, replies=waiting.replies))
+    if len(lids) * mixture.fabric.switches > MOST_FOLLOWED:
+        return None
+    rest = waiting.unchanged(lids) if rest is None else rest
+    return waiting.union(waiting.columns(lids), rest)
+
+
+def _followed(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
+    """Return int64[K], LIDs for which entries or SLs change, and LIDs that are gone."""
+    changed = np.union1d(mixture.changed, mixture.misdirected)
+    return np.union1d(changed, _with_other_sls(mixture, replies=replies))
+
+
+def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
+    """Return int64[K], LIDs of ports for which SLs change."""
+    if len(mixture.sl) == 1:
+        return np.zeros(0, np.int64)
+    there, (one, other) = mixture.fabric.lids.switch >= 0, mixture.sl
+    if replies or one.shape[-1] != other.shape[-1] or (one.ndim == other.ndim == 2 and len(one) != len(other)):
+        return np.flatnonzero(there)  # a reply has the SL of its request, which went to another LID
+    sls = one != other
+    return np.flatnonzero(there & (sls if sls.ndim == 1 else sls.any(axis=0)))
+
+
+def _searched(waiting: MixedDependencies, new: Routing) -> UpdateSchedule | None:
+    """Find rounds that close no cycle with the dependencies in use; this takes a pass over all tables."""
+    lids = _followed(waiting.mixture, replies=waiting.replies)
+    if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED:
+        return None
+    job, unchanged = _ScheduleSearch(waiting, waiting.columns(lids)), waiting.unchanged(lids)
+    return job.at_once(unchanged) or job.with_drain(unchanged) or job.searched(unchanged, new)
+
+
+class _ScheduleSearch:
+    """Search for rounds for all LIDs that change, or for none of them."""
+
+    def __init__(self, waiting: MixedDependencies, columns: LidColumns) -> None:
+        self._waiting, self._columns = waiting, columns
+        self._rounds, self._last = write_rounds(waiting.slots, columns.next_channels, outward=False)
+
+    def at_once(self, base: Masks) -> UpdateSchedule | None:
+        """Find rounds with acknowledgements only; None if they close a cycle with the dependencies of ``base``."""
+        waiting, columns = self._waiting, self._columns
+        if self._last.max(initial=1) == 1:
+            dependencies = base.copy()
+            if not waiting.trace(columns, dependencies) and waiting.order(dependencies, columns) is not None:
+                return self._schedule(self._rounds, dependencies=False)
+        order = waiting.order(base, columns)
+        return None if order is None else self._one_by_one(base, order)
+
+    def _one_by_one(self, base: Masks, order: Orders) -> UpdateSchedule | None:
+        """Admit all LIDs one by one, with switches nearest to the LID first on possible loops, else everywhere."""
+        rounds, last = self._rounds, self._last
+        for outward in (False, True):
+            if last.max(initial=1) > MOST_ROUNDS:
+                return None
+            taken = self._waiting.admit(self._columns, base, order, rounds)
+            if taken.all():
+                return self._schedule(rounds, dependencies=False)
+            if not outward:
+                strict, deep = write_rounds(self._waiting.slots, self._columns.next_channels, outward=True)
+                rounds = np.where(taken[:, None], rounds, strict)
+                last = np.where(taken, last, deep)
+        return None
+
+    def with_drain(self, unchanged: Masks) -> UpdateSchedule | None:
+        """Find rounds for all LIDs together that wait until packets have left; None if one of them is not safe."""
+        most = int(self._last.max(initial=1))
+        if not 1 < most <= MOST_ROUNDS:
+            return None
+        before, after = self._columns.next_channels
+        for number in range(1, most + 1):
+            low, high = (np.where(self._rounds < limit, after, before) for limit in (number, number + 1))
+            dependencies, step = unchanged.copy(), self._columns.between(low, high)
+            if self._waiting.trace(step, dependencies) or self._waiting.order(dependencies, step) is None:
+                return None
+        return self._schedule(self._rounds, dependencies=True)
+
+    def searched(self, unchanged: Masks, new: Routing) -> UpdateSchedule | None:
+        """Find rounds with :func:`~routing.deadlock.update_plan.find_plan` that wait until packets have left."""
+        waiting, columns = self._waiting, self._columns
+        mixture, dependencies = waiting.mixture, unchanged.copy()
+        before = columns.next_channels[0]
+        small = mixture.before.size <= MOST_SEARCHED
+        if (
+            not small
+            or waiting.trace(columns.between(before, before), dependencies)
+            or waiting.order(dependencies, columns) is None
+        ):
+            return None
+        hops = self._hops(new.lft)
+        plan = find_plan(mixture, hops, replies=waiting.replies, rounds=MOST_ROUNDS, threads=waiting.threads)
+        if plan is None:
+            return None
+        reached, rounds = self._hops(mixture.before) < NO_HOPS, np.zeros(mixture.before.shape[::-1], np.uint8)
+        states = plan.states(mixture.before, mixture.after)
+        for number, (part, state) in enumerate(zip(plan.rounds, states, strict=True)):
+            rounds[part.lid, part.switch] = number + 1
+            reached, earlier = self._hops(state) < NO_HOPS, reached
+            if (earlier & ~reached).any():
+                return None
+        return self._schedule(rounds[columns.lids], dependencies=True)
+
+    def _hops(self, lft: Bytes) -> Bytes:
+        """Return uint8[S, L], hops between switches, 255 where the packet is not delivered."""
+        waiting = self._waiting
+        plain = waiting.mixture.plain()
+        tables = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)
+        return trace(waiting.mixture.fabric, tables, waiting.slots, waiting.bits, threads=waiting.threads).hops
+
+    def _schedule(self, rounds: Bytes, *, dependencies: bool) -> UpdateSchedule:
+        column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])  # much faster than nonzero of both
+        off = np.zeros(len(column), np.uint8)
+        return UpdateSchedule(switch, self._columns.lids[column], rounds[column, switch], off, 2 if dependencies else 0)

@@ -1,0 +1,103 @@
+"""Senders of traffic: the ports that inject packets into a fabric, the SLs of the packets, and their routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+
+@dataclass(frozen=True)
+class Sender:
+    """A port that injects traffic.
+
+    Attributes
+    ----------
+    switch, port
+        Row of the switch and its in-port (0: the switch itself is the sender).
+    lid
+        A LID of the sender, 0 if it has none.
+    name
+        Name of the CA, router or switch.
+    """
+
+    switch: int
+    port: int
+    lid: int
+    name: str
+
+
+def senders_at(fabric: Fabric, switch: int) -> Iterator[Sender]:
+    """Yield the CAs and routers at a switch, once for each of their LIDs, by port; then the switch itself."""
+    here = np.flatnonzero(fabric.endport_switch == switch)
+    for e in here[np.argsort(fabric.endport_switch_port[here], kind="stable")].tolist():
+        base, count = int(fabric.endport_lid[e]), 1 << int(fabric.endport_lmc[e])
+        for lid in range(base, base + count) if base else (0,):
+            yield Sender(switch, int(fabric.endport_switch_port[e]), lid, fabric.endport_label[e])
+    yield Sender(switch, 0, int(fabric.switch_lid[switch]), fabric.labels[switch])
+
+
+def lid_name(fabric: Fabric, lid: int) -> str:
+    """Return the name of the CA, router or switch that owns a LID."""
+    endport, switch = int(fabric.lids.endport[lid]), int(fabric.lids.switch[lid])
+    if endport >= 0:
+        return fabric.endport_label[endport]
+    return fabric.labels[switch] if switch >= 0 else "nobody"
+
+
+def service_level(fabric: Fabric, routing: Routing, sender: Sender, lid: int) -> int | None:
+    """Return the SL of a request from a sender to a LID; None if SLs depend on the sender's LID and it has none."""
+    sl = routing.sl
+    if sl.ndim == 1:
+        return int(sl[lid])
+    if sl.shape[0] == fabric.switches:
+        return int(sl[sender.switch, lid])
+    return int(sl[sender.lid, lid]) if sender.lid else None
+
+
+def vl_of_hop(routing: Routing, switch: int, in_port: int, out_port: int, sl: int) -> int:
+    """Return the VL on which a switch forwards a packet of an SL from an in-port (15: the packet is dropped)."""
+    if routing.sl2vl.ndim == 1:
+        return int(routing.sl2vl[sl])
+    return int(routing.sl2vl[switch, in_port, out_port, sl])
+
+
+def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) -> list[tuple[int, int]]:
+    """Return (channel, VL) of every hop of a packet, as far as it gets (a forwarding loop is walked once)."""
+    channels, switch, in_port = fabric.channels, sender.switch, sender.port
+    path: list[tuple[int, int]] = []
+    seen: set[tuple[int, int] | None] = set()
+    last: tuple[int, int] | None = None
+    while last is None or last not in seen:
+        seen.add(last)
+        port = int(routing.lft[switch, lid])
+        channel = int(channels.at_port[switch, port])
+        vl = vl_of_hop(routing, switch, in_port, port, sl) if channel >= 0 else 15
+        if vl >= 15:
+            break
+        last = (channel, vl)
+        path.append(last)
+        switch, in_port = int(channels.dst[channel]), int(channels.dst_port[channel])
+    return path
+
+
+def senders_using(fabric: Fabric, routing: Routing, lid: int, switch: int) -> Iterator[int]:
+    """Yield the switches whose route to a LID leads through ``switch``: the switch itself, then nearer ones first.
+
+    Cost: O(S) for each hop of distance that the caller consumes.
+    """
+    yield switch
+    channel = fabric.channels.at_port[np.arange(fabric.switches), routing.lft[:, lid]]
+    following = np.where(channel >= 0, fabric.channels.dst[channel], fabric.switches)
+    member = np.zeros(fabric.switches + 1, bool)
+    member[switch] = True
+    while True:
+        more = np.flatnonzero(member[following] & ~member[:-1])
+        if not len(more):
+            return
+        yield from more.tolist()
+        member[more] = True

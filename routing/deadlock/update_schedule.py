@@ -1,0 +1,59 @@
+"""Update schedule of LFT changes: the round in which each new entry is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.fabric import NO_PORT
+
+Bytes = npt.NDArray[np.uint8]
+MOST_ROUNDS = 8
+"""Most rounds per LID."""
+
+
+@dataclass(frozen=True, eq=False)
+class UpdateSchedule:
+    """Update schedule: the round of each entry that changes.
+
+    Attributes
+    ----------
+    switch, lid
+        int64[N] each, the entries that change, sorted by LID, then by switch.
+    round
+        uint8[N], round in which the new entry is written, from 1 on.  Each round begins when every switch has
+        acknowledged the round before.
+    removed_in_round
+        uint8[N], round in which the old entry is removed, so that packets are dropped until the new one is written; 0:
+        the old entry stays until then.
+    first_draining_round
+        From this round on, each round also begins only after all packets that were in the fabric at the last
+        acknowledgement have left; 0: no round waits for that.
+    """
+
+    switch: npt.NDArray[np.int64]
+    lid: npt.NDArray[np.int64]
+    round: Bytes
+    removed_in_round: Bytes
+    first_draining_round: int = 0
+
+    def __len__(self) -> int:
+        return int(self.round.max(initial=1))
+
+    @property
+    def drained(self) -> int:
+        """Number of entries that are removed for some rounds although the old entry was in use."""
+        return int(np.count_nonzero(self.removed_in_round))
+
+    def states(self, old: Bytes, new: Bytes) -> Iterator[Bytes]:
+        """Yield the forwarding tables after each round, uint8[S, L]."""
+        state = new.copy()
+        state[self.switch, self.lid] = old[self.switch, self.lid]
+        for number in range(1, len(self) + 1):
+            out, now = self.removed_in_round == number, self.round == number
+            state[self.switch[out], self.lid[out]] = NO_PORT
+            state[self.switch[now], self.lid[now]] = new[self.switch[now], self.lid[now]]
+            yield state.copy()

@@ -1,0 +1,222 @@
+"""Run a case of a scenario, and compare the results with the expected ones."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from routing.deadlock.proof import prove
+from routing.deadlock.waitfor import WaitFor
+from routing.errors import BrokenPromise, FalseCertificate, InputError, RoutingError
+from routing.simulate.adaptive_cases import run_adaptive
+from routing.simulate.case_output import CaseOutput, Series, tables_stated
+from routing.simulate.changes import both_directions
+from routing.simulate.graphs import run_graph
+from routing.simulate.message_types import run_message_types
+from routing.simulate.network import Network
+from routing.simulate.packets import run_lock_times, run_packets, run_seeds, run_shifts
+from routing.simulate.pause_cases import run_pauses
+from routing.simulate.scenario import Case, Scenario
+from routing.simulate.scenario_fabric import scenario_fabric, scenario_routing
+from routing.simulate.scenario_setup import build_network_for, flows_of
+
+__all__ = ["CASE_RUNNERS", "CaseOutput", "Result", "Series", "compare_with_expected", "run_case"]
+
+TOLERANCE = 0.03
+OUTCOMES = ("deadlock", "progress", "starvation")
+BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool]], ...] = (("at_least_", operator.ge), ("at_most_", operator.le))
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result of a case.
+
+    Attributes
+    ----------
+    scenario, case
+        Names.
+    stated
+        Settings on which the outcome depends: arbitration, inputs, buffer, seed, remedy.
+    found
+        Figures by name.
+    expected
+        Expected figures by name, from the case.
+    wrong
+        One line for each expectation that was not met.
+    series
+        Time series, if the case has one.
+    events
+        Packet time and text of drops and actions of breakers.
+    """
+
+    scenario: str
+    case: str
+    stated: Mapping[str, Any]
+    found: Mapping[str, Any]
+    expected: Mapping[str, Any]
+    wrong: tuple[str, ...]
+    series: Series | None = field(default=None, compare=False)
+    events: tuple[tuple[float, str], ...] = ()
+
+    @property
+    def right(self) -> bool:
+        """Return whether all expectations were met."""
+        return not self.wrong
+
+
+def _close(found: float, wanted: float, tolerance: float) -> bool:
+    """Return whether a number is within the relative tolerance of the expected number."""
+    return math.isclose(found, wanted, rel_tol=tolerance, abs_tol=tolerance * 0.01)
+
+
+def _differs(name: str, found: Any, wanted: Any, tolerance: float) -> str | None:
+    """Return a line about the difference between a figure and its expected value, or None if they agree."""
+    if isinstance(wanted, dict):
+        lines = [
+            _differs(f"{name} of {key}", found.get(key) if isinstance(found, dict) else None, value, tolerance)
+            for key, value in wanted.items()
+        ]
+        return "; ".join(line for line in lines if line) or None
+    if found is None:
+        return f"{name}: nothing was found, expected {wanted}"
+    numbers = isinstance(wanted, int | float) and not isinstance(wanted, bool) and isinstance(found, int | float)
+    exact = isinstance(wanted, int) and isinstance(found, int)
+    same = _close(found, wanted, tolerance) if numbers and not exact else found == wanted
+    return None if same else f"{name} is {found}, expected {wanted}"
+
+
+def compare_with_expected(found: Mapping[str, Any], expect: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return one line for each expectation that was not met; ``at_least_x`` and ``at_most_x`` bound figure x."""
+    tolerance = float(expect.get("tolerance", TOLERANCE))
+    wrong: list[str] = []
+    for name, wanted in expect.items():
+        if name == "tolerance":
+            continue
+        for prefix, fits in BOUNDS:
+            if name.startswith(prefix):
+                value = found.get(name.removeprefix(prefix))
+                if not isinstance(value, int | float) or not fits(value, wanted):
+                    wrong.append(
+                        f"{name.removeprefix(prefix)} is {value}, expected {prefix[:-1].replace('_', ' ')} {wanted}"
+                    )
+                break
+        else:
+            line = _differs(name, found.get(name), wanted, tolerance)
+            wrong += [line] if line else []
+    return tuple(wrong)
+
+
+def run_tables(scenario: Scenario, case: Case) -> CaseOutput:
+    """Check whether the tables have a credit loop."""
+    fabric = scenario_fabric(scenario)
+    routing = scenario_routing(scenario, case, fabric, flows_of(scenario, case))
+    loop = prove(fabric, routing, threads=1).credit_loop
+    found = {"credit_loop": loop is not None, "loop": [] if loop is None else loop.describe()}
+    return CaseOutput(found, tables_stated(routing))
+
+
+def _ring(waits: WaitFor, network: Network) -> str:
+    """Return the switches along one cycle of the dependencies as text; it is the only cycle if no VC is on several."""
+    on = set(np.flatnonzero(waits.on_cycle).tolist())
+    after = {a: b for a, b in zip(waits.waiter.tolist(), waits.awaited.tolist(), strict=True) if a in on and b in on
+             and waits.component[a] == waits.component[b]}  # fmt: skip
+    vc, seen = min(on, default=-1), list[int]()
+    while vc >= 0 and vc not in seen:
+        seen.append(vc)
+        vc = after[vc]
+    names = [network.path_name(at // network.vls).split(" > ") for at in seen[seen.index(vc) :]] if seen else []
+    return " > ".join([*(near for near, _ in names), *(far for _, far in names[-1:])])
+
+
+def run_dependencies(scenario: Scenario, case: Case) -> CaseOutput:
+    """Compute the channel dependencies of the flows' paths, and check whether they have a cycle.
+
+    With ``tables = "new"`` the paths are those after a change, with ``"both"`` the union of old and new paths.
+    """
+    flows = flows_of(scenario, case)
+    which = str(case.table.get("tables", "old"))
+    network, pairs = None, set[tuple[int, int]]()
+    for chosen in scenario.choice("set of tables", which, both_directions(flows)):
+        network, traffic = build_network_for(scenario, case, chosen)
+        pairs.update(
+            pair for flow in traffic.flows for lid in flow.destinations
+            for pair in pairwise(network.vcs_of_path(flow.source, lid))
+        )  # fmt: skip
+    assert network is not None
+    ordered = sorted(pairs)
+    vcs = network.channels * network.vls
+    waits = WaitFor.of([a for a, _ in ordered], [b for _, b in ordered], vcs)
+    loop = np.flatnonzero(waits.on_cycle).tolist()
+    found = {
+        "credit_loop": bool(loop),
+        "loop": [network.vc_name(vc) for vc in loop],
+        "ring": _ring(waits, network),
+        "lanes_on_loops": len(loop),
+        "components": sorted((int(n) for n in np.bincount(waits.component[loop]) if n), reverse=True) if loop else [],
+        "lanes": len({vc for pair in ordered for vc in pair}),
+        "dependencies": len(ordered),
+    }
+    return CaseOutput(found, tables_stated(network.routing) | ({"of": which} if which != "old" else {}))
+
+
+CaseRunner = Callable[[Scenario, Case], CaseOutput]
+CASE_RUNNERS: Mapping[str, CaseRunner] = {
+    "packets": run_packets,
+    "lock-times": run_lock_times,
+    "seeds": run_seeds,
+    "shifts": run_shifts,
+    "adaptive": run_adaptive,
+    "pauses": run_pauses,
+    "graph": run_graph,
+    "dependencies": run_dependencies,
+    "message-types": run_message_types,
+    "tables": run_tables,
+}
+"""Function that runs a case, by its ``what``."""
+
+
+def run_case(scenario: Scenario, case: Case) -> Result:
+    """Run a case.
+
+    Raises
+    ------
+    ParseError
+        The scenario cannot be run.
+    """
+    try:
+        player = scenario.choice("thing to do", case.what, CASE_RUNNERS)
+        output = player(scenario, case)
+    except InputError as error:
+        if error.line is not None:
+            raise
+        # The error has no location in the file.  It is due to the case, alone or together with the rest of the file.
+        raise scenario.error(error.problem, *case.where, remedy=error.remedy) from None
+    except (BrokenPromise, FalseCertificate):  # A bug of an engine is not an error of the file.
+        raise
+    except RoutingError as error:
+        raise scenario.error(f"case {case.name!r}: {error}", *case.where, remedy="change what the case runs") from None
+    unknown = [
+        name for name in case.expect
+        if name != "tolerance" and name.removeprefix("at_least_").removeprefix("at_most_") not in output.found
+    ]  # fmt: skip
+    if unknown:
+        raise scenario.error(
+            f"case {case.name!r} expects {unknown[0]!r}",
+            *case.where,
+            "expect",
+            unknown[0],
+            remedy=f"{case.what} finds {', '.join(output.found)}",
+        )
+    outcome = case.expect.get("outcome", OUTCOMES[0])
+    if outcome not in OUTCOMES:
+        raise scenario.error(f"{outcome!r} is no outcome", *case.where, "expect", remedy=f"use {', '.join(OUTCOMES)}")
+    wrong = compare_with_expected(output.found, case.expect)
+    return Result(
+        scenario.name, case.name, output.stated, output.found, case.expect, wrong, output.series, output.events
+    )

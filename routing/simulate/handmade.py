@@ -1,0 +1,240 @@
+"""Small fabrics given as lists of cables, and tables given as lists of paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.traffic_sources import lid_name
+from routing.endports import find_device, find_endport
+from routing.errors import OptionError
+from routing.fabric import NO_PORT, Fabric, NodeKind
+from routing.fabric_builder import FabricBuilder
+from routing.simulate.network import distances
+from routing.tables import Provenance, Routing
+
+SWITCH_GUID, CA_GUID = 0x100000, 0x200000
+PORTS = 254
+
+
+def literal_fabric(
+    name: str,
+    switches: Sequence[str],
+    cables: Iterable[tuple[str, str]],
+    cas: Mapping[str, str],
+    *,
+    width: int = 4,
+    speed: float = 10.0,
+    lmc: int = 0,
+) -> Fabric:
+    """Build a fabric of named devices.
+
+    Ports are numbered in the order of the cables; cables of CAs that are not listed follow.
+
+    Parameters
+    ----------
+    name
+        Name of the fabric.
+    switches, cables
+        Names of switches, and pairs of names.
+    cas
+        Name of the switch of each CA, by name of the CA.
+    width, speed
+        Width and speed of all cables.
+    lmc
+        Every CA has 2^lmc LIDs.
+
+    Raises
+    ------
+    OptionError
+        A cable leads to an unknown device.
+    FabricError
+        The devices and cables are not a valid fabric.
+    """
+    builder, handle, used = FabricBuilder(name), {}, dict.fromkeys((*switches, *cas), 0)
+    for number, switch in enumerate(switches):
+        handle[switch] = builder.add_device(NodeKind.SWITCH, SWITCH_GUID + number, switch, PORTS)
+    for number, ca in enumerate(cas):
+        handle[ca] = builder.add_device(NodeKind.CA, CA_GUID + number, ca, 1)
+    cables = [*cables]
+    given = {frozenset(ends) for ends in cables}
+    for ends in (*cables, *(ends for ends in cas.items() if frozenset(ends) not in given)):
+        plugs: list[int] = []
+        for end in ends:
+            if end not in handle:
+                raise OptionError(f"there is no device {end!r} to cable", remedy="list it among the switches or CAs")
+            used[end] += 1
+            plugs += handle[end], used[end]
+        builder.connect(*plugs, width=width, speed=speed)
+    return builder.build(lmc=lmc)
+
+
+def _port_to(fabric: Fabric, near: int, far: int) -> int:
+    """Return the lowest port of a device that leads to another device."""
+    ports = [
+        int(port[side])
+        for ends, port in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True)
+        for side in (0, 1)
+        if ends[side] == near and ends[1 - side] == far
+    ]
+    if not ports:
+        raise OptionError(f"there is no cable between {fabric.labels[near]} and {fabric.labels[far]}")
+    return min(ports)
+
+
+def path_hops(fabric: Fabric, path: Sequence[str]) -> list[tuple[int, int]]:
+    """Return row and out-port of every switch on a path, which is given by names from CA to CA.
+
+    Raises
+    ------
+    OptionError
+        A device or cable does not exist, or the path passes through a CA.
+    """
+    devices = [find_device(fabric, name) for name in path]
+    for name, device in zip(path[1:-1], devices[1:-1], strict=True):
+        if device >= fabric.switches:
+            raise OptionError(f"a way passes {name!r}, and that is no switch", remedy="let CAs be its ends alone")
+    _port_to(fabric, devices[0], devices[1])
+    hops = [(near, _port_to(fabric, near, far)) for near, far in pairwise(devices[1:])]
+    target = endport_of(fabric, path[-1])
+    if hops[-1][0] == int(fabric.endport_switch[target]):  # A CA may have two ports here: take the one that is meant.
+        hops[-1] = hops[-1][0], int(fabric.endport_switch_port[target])
+    return hops
+
+
+def endport_of(fabric: Fabric, name: str) -> int:
+    """Return the row of an end port, given its name, GUID or LID.
+
+    Raises
+    ------
+    OptionError
+        No port, or more than one port, matches.
+    """
+    return find_endport(fabric, name)[0]
+
+
+def lid_of(fabric: Fabric, name: str) -> int:
+    """Return the LID of a CA or router: the LID that ``name`` is, else the base LID of the port."""
+    return find_endport(fabric, name)[1]
+
+
+def lids_of(fabric: Fabric, name: str) -> list[int]:
+    """Return all LIDs of a CA or router."""
+    endport = endport_of(fabric, name)
+    base = int(fabric.endport_lid[endport])
+    return list(range(base, base + (1 << int(fabric.endport_lmc[endport]))))
+
+
+def path_by_tables(fabric: Fabric, routing: Routing, endport: int, lid: int) -> list[str]:
+    """Return the names of the devices on the path from an end port to a LID, as far as the tables define it.
+
+    The last name is always that of the LID.
+    """
+    channels, switch = fabric.channels, int(fabric.endport_switch[endport])
+    path = [fabric.endport_label[endport]]
+    while switch >= 0 and len(path) <= fabric.switches:
+        path.append(fabric.labels[switch])
+        channel = int(channels.at_port[switch, routing.lft[switch, lid]])
+        switch = int(channels.dst[channel]) if channel >= 0 else -1
+    return [*path, lid_name(fabric, lid)]
+
+
+def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
+    """Return uint8[S, L]: the lowest port on a shortest path to each CA's LID, NO_PORT for other LIDs."""
+    hops, channels = distances(fabric), fabric.channels
+    lft = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
+    for lid in np.flatnonzero(fabric.lids.endport >= 0).tolist():
+        own_switch = int(fabric.lids.switch[lid])
+        if own_switch < 0:
+            continue
+        nearer = hops[channels.dst, own_switch] + 1 == hops[channels.src, own_switch]
+        for channel in np.flatnonzero(nearer)[::-1].tolist():
+            lft[channels.src[channel], lid] = channels.port[channel]
+        lft[own_switch, lid] = fabric.lids.port[lid]
+    return lft
+
+
+def d_mod_k(fabric: Fabric) -> Routing:
+    """Compute D-mod-K tables of a tree: the up-port depends on the number n of the destination CA, modulo the up-ports.
+
+    A switch at a level with ``w`` paths up from each leaf uses up-port ``n // w`` modulo the number of its up-ports.
+    CAs that share a port at one level are thus spread over ports at the next.  Downward paths use the lowest port.  In
+    a tree of constant bisection, flows of a shift pattern then share no channel (Zahavi 2012).
+
+    Raises
+    ------
+    OptionError
+        The fabric is not a tree: a cable connects two switches of the same level.
+    """
+    hops, channels, lids = distances(fabric), fabric.channels, fabric.lids
+    leaves = np.unique(lids.switch[(lids.endport >= 0) & (lids.switch >= 0)])
+    level = hops[:, leaves].min(axis=1).astype(np.int64) if len(leaves) else np.zeros(fabric.switches, np.int64)
+    if (level[channels.src] == level[channels.dst]).any():
+        raise OptionError("two switches of the same level have a cable, so this is no tree", remedy="use an engine")
+    up = level[channels.dst] > level[channels.src]
+    ports: list[list[int]] = [[] for _ in range(fabric.switches)]
+    for channel in np.flatnonzero(up).tolist():
+        ports[channels.src[channel]].append(int(channels.port[channel]))
+    below = [1] * (int(level.max(initial=0)) + 1)
+    for number in range(1, len(below)):
+        widest = max((len(ports[s]) for s in np.flatnonzero(level == number - 1).tolist()), default=1)
+        below[number] = below[number - 1] * max(widest, 1)
+    nearest, lft = _shortest(fabric), np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)
+    for n, lid in enumerate(np.flatnonzero((lids.endport >= 0) & (lids.switch >= 0)).tolist()):
+        down = hops[:, lids.switch[lid]] == level - level[lids.switch[lid]]
+        for switch in range(fabric.switches):
+            own = ports[switch]
+            port = nearest[switch, lid] if down[switch] or not own else own[n // below[level[switch]] % len(own)]
+            lft[switch, lid] = port
+    sls = np.zeros((len(lids), len(lids)), np.uint8)
+    return Routing(lft, sls, np.zeros(16, np.uint8), 1, 1, Provenance("d-mod-k"))
+
+
+def tables_from_paths(
+    fabric: Fabric,
+    paths: Iterable[Sequence[str]],
+    *,
+    vls: int = 1,
+    sl: Mapping[tuple[str, str], int] | None = None,
+    fill: bool = False,
+) -> Routing:
+    """Return tables that contain the given paths, and no other entries unless ``fill`` is set.
+
+    Parameters
+    ----------
+    fabric
+        Fabric of the tables.
+    paths
+        Paths as names of devices, from CA to CA.
+    vls
+        Number of VLs; SL n uses VL n modulo ``vls``.
+    sl
+        SL by pair of CAs; 0 for other pairs.
+    fill
+        Whether entries that no path needs are filled with the lowest port on a shortest path.
+
+    Raises
+    ------
+    OptionError
+        A cable does not exist, a path passes through a CA, or two paths to the same CA leave a switch by different
+        ports.
+    """
+    lids = len(fabric.lids)
+    lft = np.full((fabric.switches, lids), NO_PORT, np.uint8)
+    for path in paths:
+        own = lids_of(fabric, path[-1])
+        for switch, port in path_hops(fabric, path):
+            if lft[switch, own[0]] not in (NO_PORT, port):
+                near = fabric.labels[switch]
+                raise OptionError(f"two ways to {path[-1]} leave {near} by different ports", remedy="a table has one")
+            lft[switch, own] = port
+    if fill:
+        lft = np.where(lft == NO_PORT, _shortest(fabric), lft)
+    sls = np.zeros((lids, lids), np.uint8)
+    for (source, target), level in (sl or {}).items():
+        sls[np.ix_(lids_of(fabric, source), lids_of(fabric, target))] = level
+    sl2vl = (np.arange(16) % vls).astype(np.uint8)
+    return Routing(lft, sls, sl2vl, vls, vls, Provenance("ways"))

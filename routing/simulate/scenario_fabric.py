@@ -1,0 +1,246 @@
+"""Fabric and tables of a scenario: listed in the scenario, generated, or read from files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from routing.endports import find_device, find_endport
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.errors import NotEnoughVLs, OptionError
+from routing.fabric import Fabric
+from routing.faults import apply_faults, parse_fault
+from routing.formats.fabric_files import read_fabric
+from routing.formats.guid_files import apply_guid2lid, read_guid2lid
+from routing.formats.table_files import read_tables
+from routing.formats.toml_text import Where
+from routing.simulate.dimension_order import dimension_order
+from routing.simulate.handmade import d_mod_k, literal_fabric, path_hops, tables_from_paths
+from routing.simulate.scenario import Case, Scenario
+from routing.simulate.scenario_schema import made_by
+from routing.tables import DATA_VLS, Routing
+from routing.topologies import from_words
+
+RULES = {"d-mod-k": d_mod_k, "dimension-order": dimension_order}
+WRITTEN = ("switches", "cables", "cas")
+"""Keys that a fabric needs if it is listed in the scenario."""
+_PLUG = re.compile(r"(.+)(?:/([0-9]{1,3})|\[([0-9]{1,3})\])", re.ASCII | re.DOTALL)
+_NAMED = 4
+
+
+def scenario_fabric(scenario: Scenario) -> Fabric:
+    """Return the fabric of a scenario without its failed cables and with its faults applied."""
+    table = scenario.tables["fabric"]
+    if "file" in table:
+        fabric = _from_file(scenario, table)
+    elif "generator" in table:
+        name, _, rest = table["generator"].partition(":")
+        with scenario.placed("fabric", "generator"):
+            fabric = from_words(name, [word for word in rest.split(",") if word])
+    else:
+        fabric = _written(scenario, table)
+    where = ("fabric", "failed")
+    failed = [
+        cable_between(scenario, fabric, pair(scenario, cable, *where, number), *where, number)
+        for number, cable in enumerate(table.get("failed", []))
+    ]
+    if failed:
+        fabric = fabric.without_links(failed)
+    for number, fault in enumerate(table.get("faults", [])):
+        with scenario.placed("fabric", "faults", number):
+            fabric = apply_faults(fabric, [parse_fault(str(fault), fabric)])
+    return fabric
+
+
+def _from_file(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
+    """Read the fabric from a file in any format; devices are renamed to their labels, since results use names."""
+    lmc = table.get("lmc", 0)
+    with scenario.placed("fabric", "file"):
+        fabric = read_fabric(_relative_to(scenario, table["file"]), lmc=lmc)
+    if "guid2lid" in table:
+        with scenario.placed("fabric", "guid2lid"):
+            fabric = apply_guid2lid(fabric, read_guid2lid(_relative_to(scenario, table["guid2lid"])), lmc=lmc)
+    labels = fabric.labels
+    return replace(fabric, switch_name=labels[: fabric.switches], terminal_name=labels[fabric.switches :])
+
+
+def _relative_to(scenario: Scenario, path: str) -> Path:
+    """Return a path relative to the folder of the scenario file."""
+    return Path(scenario.file.path).parent / path
+
+
+def _written(scenario: Scenario, table: Mapping[str, Any]) -> Fabric:
+    """Build the fabric that the scenario lists."""
+    for key in WRITTEN:
+        if key not in table:
+            raise scenario.error(f"[fabric] needs a file, a generator, or {key}", "fabric")
+    cables = [pair(scenario, cable, "fabric", "cables", number) for number, cable in enumerate(table["cables"])]
+    _check_names(scenario, table["switches"], table["cas"])
+    with scenario.placed("fabric", "cables"):
+        return literal_fabric(scenario.name, table["switches"], cables, table["cas"], lmc=table.get("lmc", 0))
+
+
+def _check_names(scenario: Scenario, switches: Sequence[object], cas: Mapping[str, object]) -> None:
+    """Raise ParseError unless the names of devices are unique, and every CA is at a listed switch."""
+    seen = set(cas)
+    for name in switches:
+        if not isinstance(name, str):
+            raise scenario.error(f"{name!r} is no name of a switch", "fabric", "switches")
+        if name in seen:
+            raise scenario.error(f"two devices are called {name!r}", "fabric", "switches")
+        seen.add(name)
+    for ca, switch in cas.items():
+        if switch not in switches:
+            raise scenario.error(f"CA {ca!r} is at {switch!r}, and that is no switch", "fabric", "cas")
+
+
+def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str]:
+    """Return the names of a cable's two ends; raise ParseError if ``cable`` is not a list of two strings."""
+    if not isinstance(cable, list) or len(cable) != 2 or not all(isinstance(end, str) for end in cable):
+        raise scenario.error(f"{cable!r} is no cable", *where, remedy='write ["sw1", "sw2"]')
+    return cable[0], cable[1]
+
+
+def cable_between(scenario: Scenario, fabric: Fabric, ends: tuple[str, str], *where: str | int) -> int:
+    """Return the cable between two devices, each of which may name its port.
+
+    Parameters
+    ----------
+    scenario, fabric
+        Scenario, and its fabric.
+    ends
+        Names of the devices, with or without a port.
+    where
+        Place of the cable in the scenario file.
+
+    Raises
+    ------
+    ParseError
+        No cable or more than one cable matches.
+    """
+    with scenario.placed(*where):
+        (a, near), (b, far) = (_plug(fabric, end) for end in ends)
+    devices = fabric.link_device
+    between = np.flatnonzero((devices == (a, b)).all(axis=1) | (devices == (b, a)).all(axis=1)).tolist()
+    meant = [link for link in between if {(a, near), (b, far)} in _plugs(fabric, link)]
+    if len(meant) == 1:
+        return int(meant[0])
+    there = ", ".join(_cable_name(fabric, link) for link in (meant or between)[:_NAMED])
+    if not meant:
+        remedy = f"there is {there}" if between else None
+        raise scenario.error(f"there is no cable between {ends[0]} and {ends[1]}", *where, remedy=remedy)
+    port = int(fabric.link_port[meant[0]][fabric.link_device[meant[0]].tolist().index(a)])
+    raise scenario.error(
+        f"there are {len(meant)} cables between {ends[0]} and {ends[1]}: {there}",
+        *where,
+        remedy=f'name a port, such as ["{fabric.labels[a]}/{port}", "{ends[1]}"]',
+    )
+
+
+def _plug(fabric: Fabric, text: str) -> tuple[int, int | None]:
+    """Return device and port of ``S1/3``, ``S1[3]``, or of a port's GUID or LID; the port is None if not named."""
+    try:
+        device = find_device(fabric, text)
+    except OptionError:
+        found = _PLUG.fullmatch(text)
+        if found is None:
+            raise
+        return find_device(fabric, found[1]), int(found[2] or found[3])
+    with suppress(OptionError):  # it is a switch, or a CA with several ports
+        return device, int(fabric.endport_port[find_endport(fabric, text)[0]])
+    return device, None
+
+
+def _plugs(fabric: Fabric, link: int) -> Iterator[set[tuple[int, int | None]]]:
+    """Iterate over all forms of naming the ends of a cable, each end with or without its port."""
+    (a, b), (p, q) = fabric.link_device[link].tolist(), fabric.link_port[link].tolist()
+    return ({(a, near), (b, far)} for near in (None, p) for far in (None, q))
+
+
+def _cable_name(fabric: Fabric, link: int) -> str:
+    """Return the name of a cable, such as ``sw1/3 - sw2/4``."""
+    ends = zip(fabric.link_device[link].tolist(), fabric.link_port[link].tolist(), strict=True)
+    return " - ".join(f"{fabric.labels[device]}/{port}" for device, port in ends)
+
+
+def scenario_routing(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequence[Mapping[str, Any]]) -> Routing:
+    """Return the tables of a case: from an engine, a rule or files, or tables with the paths of the flows."""
+    own = {name: case.table[name] for name in ("engine", "vls") if name in case.table}
+    table = {**scenario.tables["routing"], **own}
+
+    def stated(key: str) -> Where:
+        return (*(case.where if key in own else ("routing",)), key)
+
+    made = made_by(scenario.tables["routing"], case.table)
+    if made == "engine":
+        return _engines_tables(scenario, fabric, table, stated("engine"), stated("vls"))
+    if made == "tables":
+        position = (*case.where, "routing") if "routing" in case.table else ("routing",)
+        return _read(scenario, fabric, case.table.get("routing", table)["tables"], *position, "tables")
+    if made == "rule":
+        with scenario.placed("routing", "rule"):
+            return scenario.choice("rule for tables", table["rule"], RULES)(fabric)
+    vls = table.get("vls", 1)
+    if not isinstance(vls, int) or not 1 <= vls <= DATA_VLS:
+        raise scenario.error(f"{vls!r} is no number of VLs for ways", *stated("vls"))
+    paths = _literal_paths(scenario, fabric, flows, table.get("ways", []))
+    sl = {(flow["way"][0], flow["way"][-1]): flow.get("sl", 0) for flow in flows if "way" in flow}
+    return tables_from_paths(fabric, paths, vls=vls, sl=sl, fill=table.get("fill", not paths))
+
+
+def _engines_tables(
+    scenario: Scenario, fabric: Fabric, table: Mapping[str, Any], stated: Where, vls_stated: Where
+) -> Routing:
+    """Compute tables with an engine; ``stated`` and ``vls_stated`` are the locations of engine and VLs in the file."""
+    engine = table["engine"]
+    if engine not in ENGINES:
+        raise scenario.error(f"there is no engine {engine!r}", *stated, remedy=f"use {', '.join(ENGINES)}")
+    vls = table.get("vls", "auto")
+    with enough_vls(scenario, *(vls_stated if "vls" in table else stated)), scenario.placed(*stated):
+        return ENGINES[engine].route(fabric, EngineOptions(vls=vls, seed=table.get("seed", 1), threads=1))
+
+
+@contextmanager
+def enough_vls(scenario: Scenario, *where: str | int) -> Iterator[None]:
+    """Convert NotEnoughVLs within the context to a ParseError that names a place in the file."""
+    try:
+        yield
+    except NotEnoughVLs as error:
+        most = f"let vls be {error.needed}, or " if error.needed <= DATA_VLS else ""
+        raise scenario.error(str(error), *where, remedy=f"{most}use an engine that needs fewer") from None
+
+
+def _read(scenario: Scenario, fabric: Fabric, path: str, *where: str | int) -> Routing:
+    """Read tables from files; ``where`` is the location of their path in the scenario file."""
+    broken = [key for key in ("failed", "faults") if scenario.tables["fabric"].get(key)]
+    remedy = f"let them be for the fabric after {broken[0]}, or let a fault of a case break it" if broken else None
+    with scenario.placed(*where, remedy=remedy):
+        routing = read_tables(_relative_to(scenario, path), fabric)
+        routing.check_shapes(fabric)
+    return routing
+
+
+def _literal_paths(
+    scenario: Scenario, fabric: Fabric, flows: Sequence[Mapping[str, Any]], more: Sequence[Sequence[str]]
+) -> list[Sequence[str]]:
+    """Return the paths that the tables must contain; raise ParseError if a device or cable does not exist."""
+    placed = [(flow["way"], scenario.flow_at(flow, "way")) for flow in flows if "way" in flow]
+    placed += [(path, ("routing", "ways", number)) for number, path in enumerate(more)]
+    for path, where in placed:
+        check_length(scenario, path, *where)
+        with scenario.placed(*where):
+            path_hops(fabric, path)
+    return [path for path, _ in placed]
+
+
+def check_length(scenario: Scenario, path: Sequence[str], *where: str | int) -> None:
+    """Raise ParseError unless a path has two ends and at least one switch between them."""
+    if len(path) < 3:
+        raise scenario.error("a way goes from a CA over switches to a CA, all by name", *where)

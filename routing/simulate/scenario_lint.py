@@ -1,0 +1,252 @@
+"""Check of a scenario for keys that have no effect, which are probably mistakes of the author."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from routing.errors import ParseError
+from routing.formats.toml_text import Toml
+from routing.simulate.scenario_schema import made_by
+from routing.simulate.scenario_table_lint import check_unread
+
+Table = Mapping[str, Any]
+
+PACKETS = "packets"
+"""Default of ``what`` of a case."""
+_ALWAYS = {"name", "what", "expect"}
+_TABLES = _ALWAYS | {"without", "engine", "vls", "routing"}
+_RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until"}
+READ_BY: Mapping[str, set[str]] = {
+    PACKETS: _RUN | {"load", "window", "seed", "from", "remedy", "change", "fault"},
+    "lock-times": (_RUN | {"load", "window", "seed", "remedy", "buffers"}) - {"buffer"},
+    "seeds": _RUN | {"load", "window", "remedy", "seeds"},
+    "shifts": _RUN | {"seed", "from"},
+    "adaptive": _RUN | {"window", "seed", "from", "loads", "adaptive"},
+    "pauses": _TABLES,
+    "graph": _ALWAYS | {"graph"},
+    "dependencies": _TABLES | {"tables"},
+    "message-types": _ALWAYS | {"chain"},
+    "tables": _TABLES,
+}
+"""Keys of a case that have an effect, by its ``what``."""
+
+SENDING = {"from", "to", "process", "pattern", "load", "burst", "message", "messages", "window", "start", "stop"}
+"""Keys of a flow that define its traffic."""
+PATTERN_KEYS: Mapping[str, set[str]] = {
+    "all-to-all": {"pattern", "message", "window", "rounds"},
+    "shift": {"pattern", "message", "window", "by"},
+    "uniform": {"pattern", "message", "window", "process", "load"},
+    "hotspot": {"pattern", "message", "window", "process", "load", "hot", "hot_share"},
+}
+BREAKER_KEYS: Mapping[str, set[str]] = {
+    "detect": {"loop", "deadlock"},
+    "repeat": {"loop", "deadlock"},
+    "sample": {"loop", "deadlock"},
+    "release": {"deadlock"},
+    "extra": {"deadlock"},
+    "move_others": {"loop"},
+    "release_packets": {"loop"},
+    "rounds": {"loop"},
+}
+SCHEME_KEYS: Mapping[str, set[str]] = {
+    "ca_vls": {"none", "escape", "token", "bubble"},
+    "stay": {"escape"},
+    "detect": {"token", "bubble"},
+    "repeat": {"bubble"},
+    "lasts": {"bubble"},
+    "hold": {"bubble"},
+    "sample": {"bubble"},
+    "step": {"token"},
+}
+CHANGE_KEYS: Mapping[str, set[str]] = {
+    "every": {"one by one", "drained", "double scheme"},
+    "order": {"one by one"},
+}
+
+
+def check_unused_keys(file: Toml) -> None:
+    """Raise ParseError for the first key that has no effect.
+
+    Parameters
+    ----------
+    file
+        Scenario whose tables have known names and values of the right types.  Unknown words, such as an unknown
+        ``what``, are not reported here but where they are used.
+    """
+    document = file.table
+    cases = document["case"]
+    _check_fabric(file, document.get("fabric", {}))
+    _check_routing(file, document.get("routing", {}), any("engine" in case for case in cases))
+    if document.get("traffic"):
+        _check_traffic(file, document["traffic"])
+    for number, flow in enumerate(document.get("flow", [])):
+        _check_flow(file, flow, number)
+    for number, case in enumerate(cases):
+        _check_case(file, case, number)
+    check_unread(file, [{"what": PACKETS, **case} for case in cases])
+
+
+def _unused(file: Toml, *where: str | int, why: str, remedy: str = "leave it out") -> ParseError:
+    """Return the error about a key without effect."""
+    return file.error(f"{where[-1]} does nothing {why}", *where, remedy=remedy)
+
+
+def _check_fabric(file: Toml, fabric: Table) -> None:
+    """Raise ParseError for a key of ``[fabric]`` that has no effect beside its other keys."""
+    for leading, message, others in (
+        ("file", "a file", ("generator", "switches", "cables", "cas")),
+        ("generator", "a generator", ("switches", "cables", "cas", "lmc")),
+    ):
+        for key in others:
+            if leading in fabric and key in fabric:
+                raise _unused(file, "fabric", key, why=f"beside {message}", remedy="leave one of the two out")
+    if "guid2lid" in fabric and "file" not in fabric:
+        raise _unused(file, "fabric", "guid2lid", why="without a file")
+
+
+def _check_routing(file: Toml, routing: Table, engine_later: bool) -> None:
+    """Check ``[routing]``; ``engine_later``: a case has an engine, which replaces a rule, files or paths."""
+    leading = next((key for key in ("engine", "tables", "rule") if key in routing), None)
+    for key in ("tables", "rule", "fill", "ways"):
+        if key in routing and leading not in (None, key):
+            raise _unused(file, "routing", key, why=f"beside {leading}", remedy="leave one of the two out")
+    if "seed" in routing and "engine" not in routing and not engine_later:
+        raise _unused(file, "routing", "seed", why="without an engine")
+    if "vls" in routing and leading in ("rule", "tables") and not engine_later:
+        raise _unused(file, "routing", "vls", why=f"beside {leading}")
+
+
+def _check_traffic(file: Toml, traffic: Table) -> None:
+    """Raise ParseError for a key of ``[traffic]`` that its pattern or process does not use."""
+    pattern = traffic["pattern"]
+    for key in traffic:
+        if key not in PATTERN_KEYS.get(pattern, traffic):
+            raise _unused(file, "traffic", key, why=f"for {pattern}")
+    if "load" in traffic and _persistent(traffic):
+        raise _unused_load(file, "traffic", "load")
+
+
+def _persistent(sender: Table) -> bool:
+    """Return whether a flow, or ``[traffic]``, sends at full rate, so that a load has no effect."""
+    return bool(sender.get("process", "persistent") == "persistent")
+
+
+def _unused_load(file: Toml, *where: str | int) -> ParseError:
+    """Return the error about a load without effect."""
+    remedy = 'give what is sent a process, such as "poisson"'
+    return _unused(file, *where, why="where all is sent as fast as it can be", remedy=remedy)
+
+
+def _check_flow(file: Toml, flow: Table, number: int) -> None:
+    """Raise ParseError for a key of a flow that has no effect."""
+    where, document = ("flow", number), file.table
+    if document.get("traffic") and not any(case.get("what") == "pauses" for case in document["case"]):
+        for key in flow:
+            if key in SENDING:
+                raise _unused(file, *where, key, why="beside [traffic]", remedy="leave one of the two out")
+    for key in ("from", "to"):
+        if key in flow and "way" in flow:
+            raise _unused(file, *where, key, why="beside way", remedy="leave one of the two out")
+    for key in ("then", "sl"):
+        if key in flow and "way" not in flow:
+            raise _unused(file, *where, key, why="without a way", remedy="give the flow a way")
+    for key in ("engine", "tables", "rule"):
+        if "sl" in flow and key in document.get("routing", {}):
+            raise _unused(file, *where, "sl", why=f"beside {key} of [routing]")
+    if "burst" in flow and flow.get("process") != "bursty":
+        raise _unused(file, *where, "burst", why="for this process", remedy='use process = "bursty"')
+    if "load" in flow and _persistent(flow):
+        raise _unused_load(file, *where, "load")
+    _check_then(file, flow, number)
+
+
+def _check_then(file: Toml, flow: Table, number: int) -> None:
+    """Raise ParseError unless the new path of a flow has the same ends as its old path."""
+    path, then = flow.get("way"), flow.get("then")
+    if not path or then is None:
+        return
+    if not then or (path[0], path[-1]) != (then[0], then[-1]):
+        message = f"from {then[0]} to {then[-1]}" if then else "nowhere"
+        raise file.error(
+            f"way goes from {path[0]} to {path[-1]}, then {message}",
+            "flow",
+            number,
+            "then",
+            remedy="let both have the same ends",
+        )
+
+
+def _check_case(file: Toml, case: Table, number: int) -> None:
+    """Raise ParseError for a key of a case that has no effect."""
+    where, what, routing = ("case", number), case.get("what", PACKETS), file.table.get("routing", {})
+    for key in case:
+        if key not in READ_BY.get(what, case):
+            others = " or ".join(f'"{kind}"' for kind, keys in READ_BY.items() if key in keys)
+            raise _unused(file, *where, key, why=f"for {what}", remedy=f"leave it out, or use what = {others}")
+    if "engine" in case and "routing" in case:
+        raise _unused(file, *where, "routing", why="beside engine", remedy="leave one of the two out")
+    made = made_by(routing, case)
+    if "vls" in case and made in ("tables", "rule"):
+        raise _unused(file, *where, "vls", why=f"beside {made}" + " of [routing]" * ("routing" not in case))
+    if what == "dependencies" and case.get("tables") in ("new", "both"):
+        _check_new_paths(file, case, *where, "tables")
+    for key in ("load", "loads"):
+        if key in case and not _listens_to_load(file.table, case):
+            raise _unused_load(file, *where, key)
+    _check_words(file, case, "remedy", {case.get("remedy", {}).get("breaker", "none")}, BREAKER_KEYS, *where)
+    _check_words(file, case, "change", {case.get("change", {}).get("how")}, CHANGE_KEYS, *where)
+    schemes = set(case.get("adaptive", {}).get("schemes", []))
+    _check_words(file, case, "adaptive", schemes, SCHEME_KEYS, *where)
+    for key in ("inputs", "pauses"):
+        if what == "adaptive" and key in case and "tables" not in schemes:
+            raise _unused(file, *where, key, why='without "tables" among the schemes')
+    if "stall_count" in case.get("remedy", {}) and not case["remedy"].get("hoq"):
+        raise _unused(file, *where, "remedy", "stall_count", why="without hoq", remedy="give hoq a time")
+    for key in ("turns", "around", "one_way"):
+        if key in case.get("graph", {}) and "grid" not in case["graph"]:
+            raise _unused(file, *where, "graph", key, why="without a grid", remedy="give grid two sides")
+
+
+def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
+    """Raise ParseError if the tables of a case are the same for old and new paths."""
+    made = made_by(file.table.get("routing", {}), case)
+    if made is not None:
+        raise _unused(file, *where, why=f"beside {made}, which takes no ways", remedy="leave one of the two out")
+    if not any("then" in flow for flow in file.table.get("flow", [])):
+        raise _unused(file, *where, why="where no flow has another way", remedy="give one a way with then")
+
+
+def _listens_to_load(document: Table, case: Table) -> bool:
+    """Return whether the traffic of a case depends on a load."""
+    if document.get("traffic"):
+        pattern = document["traffic"]["pattern"]
+        return "load" in PATTERN_KEYS.get(pattern, {"load"}) and not _persistent(document["traffic"])
+    without = case.get("without", [])
+    names = ((flow.get("name", f"f{number}"), flow) for number, flow in enumerate(document.get("flow", [])))
+    return not all(_persistent(flow) for name, flow in names if name not in without)
+
+
+def _check_words(
+    file: Toml, case: Table, part: str, words: Iterable[object], read_by: Mapping[str, set[str]], *where: str | int
+) -> None:
+    """Raise ParseError for a key of a table of a case that has no effect for any of the chosen words.
+
+    Parameters
+    ----------
+    file, case, where
+        Scenario file, the case, and its location in the file.
+    part
+        Name of the table in the case, such as ``remedy``.
+    words
+        Chosen words, such as the kind of breaker.
+    read_by
+        For each key, the words for which the key has an effect.
+    """
+    for key in case.get(part, {}):
+        readers = read_by.get(key)
+        if readers is not None and readers.isdisjoint(words):
+            message = " and ".join(sorted(map(str, words)))
+            raise _unused(
+                file, *where, part, key, why=f"for {message}", remedy=f"it is of {', '.join(sorted(readers))}"
+            )

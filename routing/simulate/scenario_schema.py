@@ -1,0 +1,184 @@
+"""Schema of scenario files: the keys of each table, their types and the bounds of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from routing.formats.toml_text import Toml
+
+MOST_DIGITS = 24
+"""Maximum digits of a number in an error message."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """Schema of one key in a table of a scenario.
+
+    Attributes
+    ----------
+    types
+        Allowed types of the value.
+    needed
+        Whether the key is required.
+    least, most
+        Bounds of a number.  They keep all values computed from it within the kernels' integers.  Bounds that depend on
+        other keys are checked where the key is used.
+    item
+        Schema of the items of a list; None: they are checked where the key is used.
+    """
+
+    types: tuple[type, ...]
+    needed: bool = False
+    least: float = -math.inf
+    most: float = math.inf
+    item: Key | None = None
+
+
+NUMBER, TEXT, LIST, TABLE, FLAG, INTEGER = (int, float), (str,), (list,), (dict,), (bool,), (int,)
+LONGEST = 10**12
+"""Largest time in packet times: 10^15 ticks with the largest packet, and eight times that still fits an int64."""
+LOAD = Key(NUMBER, least=1e-6, most=1)
+TIME = Key(NUMBER, least=0, most=LONGEST)
+NEEDED_TIME = Key(NUMBER, True, 0, LONGEST)
+SEED = Key(INTEGER, least=0, most=2**31 - 1)
+ROOM = Key(NUMBER, least=0, most=2048)
+NEEDED_ROOM = Key(NUMBER, True, 0, 2048)
+DELAY = Key(INTEGER, least=0, most=2**30 - 1)
+WIRE = Key(INTEGER, least=1, most=2**30 - 1)
+BYTES = Key(INTEGER, least=1, most=2**30)
+VLS = Key((int, str), least=1, most=15)
+WINDOW = Key(INTEGER, least=1, most=10**15)
+ROUNDS = Key(INTEGER, least=0, most=2**31 - 1)
+NAMES = Key(LIST, item=Key(TEXT))
+
+TABLES: Mapping[str, Mapping[str, Key]] = {
+    "": {
+        "title": Key(TEXT, True), "source": Key(TEXT), "about": Key(TEXT), "fabric": Key(TABLE),
+        "routing": Key(TABLE), "timing": Key(TABLE), "flow": Key(LIST), "traffic": Key(TABLE), "run": Key(TABLE),
+        "case": Key(LIST, True),
+    },
+    "fabric": {
+        "file": Key(TEXT), "guid2lid": Key(TEXT), "generator": Key(TEXT), "switches": Key(LIST), "cables": Key(LIST),
+        "cas": Key(TABLE), "failed": Key(LIST), "faults": NAMES, "lmc": Key(INTEGER, least=0, most=7),
+    },
+    "routing": {
+        "engine": Key(TEXT), "tables": Key(TEXT), "vls": VLS, "fill": Key(FLAG), "ways": Key(LIST, item=NAMES),
+        "seed": SEED, "rule": Key(TEXT),
+    },
+    "timing": {"packet": Key(INTEGER, least=1, most=0xFFFF), "wire": WIRE, "switch": DELAY, "buffer": ROOM},
+    "flow": {
+        "name": Key(TEXT), "way": NAMES, "then": NAMES, "from": Key(TEXT), "to": Key((str, list), item=Key(TEXT)),
+        "sl": Key(INTEGER, least=0, most=15), "process": Key(TEXT), "pattern": Key(TEXT), "load": LOAD,
+        "burst": Key(NUMBER, least=1, most=10**4), "message": BYTES, "messages": Key(INTEGER, least=1, most=10**15),
+        "window": WINDOW, "start": TIME, "stop": TIME,
+    },
+    "traffic": {
+        "pattern": Key(TEXT, True), "process": Key(TEXT), "load": LOAD, "message": BYTES,
+        "by": Key(INTEGER, least=-(2**31), most=2**31 - 1), "rounds": Key(INTEGER, least=1, most=10**9), "hot": NAMES,
+        "hot_share": Key(NUMBER, least=0, most=1), "window": WINDOW,
+    },
+    "run": {"until": TIME, "from": TIME, "sample": TIME, "seed": SEED},
+    "case": {
+        "name": Key(TEXT, True), "what": Key(TEXT), "arbitration": Key(TEXT), "inputs": Key(TEXT),
+        "buffer": ROOM, "load": LOAD, "seed": SEED, "until": TIME, "without": NAMES,
+        "engine": Key(TEXT), "vls": VLS, "remedy": Key(TABLE), "expect": Key(TABLE, True),
+        "from": TIME, "buffers": Key(LIST, item=ROOM), "seeds": Key(INTEGER, least=0, most=10**6), "graph": Key(TABLE),
+        "tables": Key(TEXT), "change": Key(TABLE), "wire": WIRE, "pauses": Key(TABLE), "fault": Key(LIST),
+        "chain": Key(TABLE), "adaptive": Key(TABLE), "loads": Key(LIST, item=LOAD),
+        "window": WINDOW, "routing": Key(TABLE),
+    },
+    "routing of case": {"tables": Key(TEXT, True)},
+    "adaptive": {
+        "schemes": Key(LIST, True, item=Key(TEXT)), "vls": Key(INTEGER, least=1, most=15),
+        "ca_vls": Key(INTEGER, least=1, most=15), "stay": Key(FLAG), "detect": TIME, "repeat": TIME, "lasts": TIME,
+        "hold": TIME, "sample": TIME, "step": TIME,
+    },
+    "pauses": {"xoff": NEEDED_ROOM, "xon": NEEDED_ROOM},
+    "fault": {"cable": Key(LIST, True), "at": NEEDED_TIME, "until": TIME, "reroute": Key(LIST, item=TIME)},
+    "graph": {
+        "waits": Key(LIST), "movable": NAMES, "grid": Key(LIST), "around": Key(FLAG), "one_way": Key(FLAG),
+        "turns": NAMES,
+    },
+    "chain": {
+        "channels": Key(INTEGER, True, 0, 10**6), "escape": Key(LIST, True, item=Key(NUMBER, least=0, most=10**6)),
+        "usable": Key(INTEGER, least=1, most=10**6),
+    },
+    "change": {"how": Key(TEXT, True), "at": NEEDED_TIME, "every": TIME, "order": NAMES},
+    "remedy": {
+        "hoq": TIME, "stall_count": Key(INTEGER, least=0, most=2**16 - 1), "lifetime": TIME, "breaker": Key(TEXT),
+        "detect": TIME, "repeat": TIME, "release": TIME, "extra": Key(INTEGER, least=0, most=2048 * 64),
+        "sample": TIME, "move_others": Key(FLAG), "release_packets": Key(INTEGER, least=1, most=2**15 - 1),
+        "rounds": ROUNDS,
+    },
+}  # fmt: skip
+"""Schema of every table of the format, except ``expect``, whose keys depend on the ``what`` of a case (see
+:mod:`routing.simulate.case_runners`)."""
+
+EXPECTED = Key(NUMBER, least=-1e18, most=1e18)
+"""Schema of a number in ``expect``."""
+TOLERANCE = Key(NUMBER, least=0, most=1)
+
+
+def made_by(routing: Mapping[str, Any], case: Mapping[str, Any]) -> str | None:
+    """Return the source of a case's tables: ``engine``, ``tables`` (files) or ``rule``; None: paths of the flows.
+
+    Parameters
+    ----------
+    routing
+        Table ``[routing]``, which applies if the case has no tables of its own.
+    case
+        Table of the case.
+    """
+    own = {"engine": "engine", "routing": "tables"}
+    message = [own[key] for key in own if key in case] + [key for key in ("engine", "tables", "rule") if key in routing]
+    return message[0] if message else None
+
+
+def check_table(file: Toml, table: Mapping[str, Any], kind: str, message: str, *where: str | int) -> None:
+    """Raise ParseError for an unknown key, an invalid value or a missing key of a table of the given kind."""
+    known = TABLES[kind]
+    for name, value in table.items():
+        if name not in known:
+            raise file.error(f"{message}: there is no {name!r}; there are {', '.join(known)}", *where, name)
+        check_value(file, value, known[name], f"{message}: {name}", *where, name)
+    for name, key in known.items():
+        if key.needed and name not in table:
+            raise file.error(f"{message}: {name} is missing", *where)
+
+
+def check_value(file: Toml, value: object, key: Key, message: str, *where: str | int) -> None:
+    """Raise ParseError unless a value has an allowed type, and its numbers are within bounds."""
+    if not isinstance(value, key.types) or (isinstance(value, bool) and bool not in key.types):
+        wanted = " or ".join(kind.__name__ for kind in key.types)
+        raise file.error(f"{message} has to be {wanted}, it is {shown(value)}", *where)
+    if isinstance(value, int | float):
+        remedy = f"use {shown(key.least)} to {shown(key.most)}"
+        if not -math.inf < value < math.inf:
+            raise file.error(f"{message} has to be a number, it is {value}", *where, remedy=remedy)
+        if not key.least <= value <= key.most:
+            raise file.error(f"{message} cannot be {shown(value)}", *where, remedy=remedy)
+    elif isinstance(value, list) and key.item is not None:
+        for number, item in enumerate(value):
+            check_value(file, item, key.item, f"{message}, number {number + 1},", *where, number)
+
+
+def check_expected(file: Toml, value: object, message: str, *where: str | int) -> None:
+    """Raise ParseError if an expected value contains, at any depth, a number that no run can produce."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            check_expected(file, item, f"{name} of {message}", *where, name)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            check_expected(file, item, message, *where, number)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        check_value(file, value, EXPECTED, message, *where)
+
+
+def shown(value: object) -> str:
+    """Return the text of a value for an error message; a long integer is cut to its first digits."""
+    text = repr(value)
+    long = isinstance(value, int) and len(text) > MOST_DIGITS
+    return f"{text[:MOST_DIGITS]}... ({len(text)} digits)" if long else text

@@ -1,0 +1,285 @@
+"""Conversion of a scenario's tables to a network, traffic and options of switches.
+
+Times in a scenario are in packet times: the time that a link needs for a packet of ``timing.packet`` bytes.  A tick is
+a clock cycle, in which the fastest link sends 64 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from routing.fabric import Fabric
+from routing.formats.toml_text import Where
+from routing.numerals import count_noun
+from routing.simulate.handmade import endport_of, lid_of
+from routing.simulate.network import BLOCK, MOST_BLOCKS, Network, Timing, build_network
+from routing.simulate.options import Arbitration, Breaker, Inputs, Pauses, Remedies, Remedy, Switching
+from routing.simulate.scenario import Case, Scenario, flow_name
+from routing.simulate.scenario_fabric import check_length, scenario_fabric, scenario_routing
+from routing.simulate.traffic import (
+    FOREVER,
+    Flow,
+    Pattern,
+    Process,
+    Traffic,
+    all_to_all,
+    base_lids,
+    message_interval,
+    shift,
+    uniform,
+    within,
+)
+
+ARBITRATIONS = {"round-robin": Arbitration.ROUND_ROBIN, "arrival": Arbitration.ARRIVAL, "random": Arbitration.RANDOM}
+INPUTS = {"voq": Inputs.VOQ, "fifo": Inputs.FIFO}
+BREAKERS = {"none": Breaker.NONE, "loop": Breaker.LOOP, "deadlock": Breaker.DEADLOCK}
+PROCESSES = {
+    "persistent": Process.PERSISTENT,
+    "poisson": Process.POISSON,
+    "bernoulli": Process.BERNOULLI,
+    "bursty": Process.BURSTY,
+}
+PATTERNS = {"cycle": Pattern.CYCLE, "uniform": Pattern.UNIFORM}
+PACKET, BUFFER, UNTIL = 2048, 8, 4000
+LONGEST = 1 << 50
+"""Longest run in ticks."""
+
+
+def packet_ticks(scenario: Scenario) -> int:
+    """Return the ticks of a packet time."""
+    size = scenario.tables["timing"].get("packet", PACKET)
+    if size < 1:
+        raise scenario.error(f"{size} bytes are no packet", "timing", "packet")
+    return -(-int(size) // BLOCK)
+
+
+def measurement_window(scenario: Scenario, case: Case) -> tuple[int, int]:
+    """Return the ticks at which the measurement starts, and at which the run ends."""
+    run, packet = scenario.tables["run"], packet_ticks(scenario)
+
+    def stated(key: str, usual: float) -> tuple[float, Where]:
+        if key in case.table:
+            return float(case.table[key]), (*case.where, key)
+        return float(run.get(key, usual)), ("run", key)
+
+    (until, end_reported), (start, start_reported) = stated("until", UNTIL), stated("from", 0)
+    if not 1 <= until * packet <= LONGEST:
+        raise scenario.error(f"until {until:g} is no end of a run", *end_reported, remedy="give packet times, over 0")
+    if not 0 <= start < until:
+        raise scenario.error(
+            f"figures from {start:g} on are none of a run until {until:g}",
+            *start_reported,
+            remedy="let from be before until",
+        )
+    return round(start * packet), round(until * packet)
+
+
+def flows_of(scenario: Scenario, case: Case) -> list[Mapping[str, Any]]:
+    """Return the tables of the flows of a case, each with a name, without those that the case leaves out."""
+    left_out = case.table.get("without", [])
+    names = [flow_name(number, flow) for number, flow in enumerate(scenario.flows)]
+    for name in left_out:
+        if name not in names:
+            raise scenario.error(
+                f"case {case.name!r} is to go without {name!r}, and there is no such flow", *case.where, "without"
+            )
+    return [dict(flow, name=name) for name, flow in zip(names, scenario.flows, strict=True) if name not in left_out]
+
+
+def timing_of(scenario: Scenario, case: Case, fabric: Fabric) -> Timing:
+    """Return the timing of a case: the fastest link sends a block per tick, and other links depend on their rates."""
+    table = scenario.tables["timing"]
+    wire = case.table.get("wire", table.get("wire", 1))
+    fastest = float(fabric.link_capacity.max(initial=0.0)) * 1e9 / 8 or 1.0
+    return Timing(BLOCK / fastest, wire, table.get("switch", 0), None, _buffer(scenario, case))
+
+
+def _buffer(scenario: Scenario, case: Case) -> int:
+    """Return the size of a buffer in blocks; it must hold a packet, and not exceed what a receiver can offer."""
+    table, packet = scenario.tables["timing"], packet_ticks(scenario)
+    stated: Where = (*case.where, "buffer") if "buffer" in case.table else ("timing", "buffer")
+    packets = case.table.get("buffer", table.get("buffer", BUFFER))
+    blocks = round(float(packets) * packet)
+    if not packet <= blocks <= MOST_BLOCKS:
+        raise scenario.error(
+            f"a buffer cannot hold {packets:g} packets of {table.get('packet', PACKET)} bytes",
+            *stated,
+            remedy=f"use 1 to {MOST_BLOCKS / packet:g}",
+        )
+    return blocks
+
+
+def flow_endpoints(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> tuple[int, list[int]]:
+    """Find the source and the destinations of a flow.
+
+    Returns
+    -------
+    row
+        Row of the source's end port.
+    lids
+        Destination LIDs.
+
+    Raises
+    ------
+    ParseError
+        An end is not given, or the fabric does not have it.
+    """
+    if "way" in flow:
+        check_length(scenario, flow["way"], *scenario.flow_at(flow, "way"))
+        near, far, source, targets = "way", "way", flow["way"][0], flow["way"][-1:]
+    elif "from" in flow and "to" in flow:
+        near, far, source = "from", "to", flow["from"]
+        targets = [flow["to"]] if isinstance(flow["to"], str) else flow["to"]
+    else:
+        raise scenario.error(f"flow {flow['name']!r} needs a way, or from and to", *scenario.flow_at(flow, "name"))
+    with scenario.placed(*scenario.flow_at(flow, near)):
+        row = endport_of(fabric, source)
+    with scenario.placed(*scenario.flow_at(flow, far)):
+        return row, [lid_of(fabric, target) for target in targets]
+
+
+def _flow(scenario: Scenario, network: Network, table: Mapping[str, Any], load: float | None) -> Flow:
+    """Convert a table ``[[flow]]``; ``load`` overrides the load of the table."""
+    packet = packet_ticks(scenario)
+    size = table.get("message", scenario.tables["timing"].get("packet", PACKET))
+    source, targets = flow_endpoints(scenario, network.fabric, table)
+    process = scenario.choice("process", table.get("process", "persistent"), PROCESSES)
+    share = float(load if load is not None else table.get("load", 1.0))
+    if not 0 < share <= 1:
+        raise scenario.error(f"{share} is no load of flow {table['name']!r}", remedy="use a share of a link")
+    length, burst = message_interval(network, source, 1.0, size), float(table.get("burst", 1.0))
+    bursty = process is Process.BURSTY
+    return Flow(
+        source=source,
+        destinations=tuple(targets),
+        pattern=scenario.choice("pattern", table.get("pattern", "cycle"), PATTERNS),
+        process=process,
+        bytes=size,
+        messages=table.get("messages"),
+        window=table.get("window"),
+        interval=length if bursty else 1.0 if process is Process.BERNOULLI else length / share,
+        probability=min(1.0, share / length) if process is Process.BERNOULLI else 1.0,
+        burst=burst,
+        gap=burst * length * (1 / share - 1) if bursty else 0.0,
+        start=round(table.get("start", 0) * packet),
+        stop=round(table["stop"] * packet) if "stop" in table else FOREVER,
+    )
+
+
+def traffic_of(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
+    """Return the traffic of the flows, or of the pattern of ``[traffic]``, limited to the window if one is given."""
+    traffic = _sent(scenario, case, network, flows)
+    window = _window(scenario, case)
+    return traffic if window is None else within(traffic, window)
+
+
+def _window(scenario: Scenario, case: Case) -> int | None:
+    """Return the window (most packets of each flow in flight) of the case or of ``[traffic]``, or None."""
+    window: int | None = case.table.get("window", scenario.tables["traffic"].get("window"))
+    return window
+
+
+def window_stated(scenario: Scenario, case: Case) -> dict[str, str]:
+    """Return the window for the settings of a result; empty if there is none."""
+    window = _window(scenario, case)
+    return {} if window is None else {"window": count_noun(window, "packet")}
+
+
+def _sent(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
+    """Return the traffic of the flows, or of the pattern of ``[traffic]``, without a common window."""
+    mtu = scenario.tables["timing"].get("packet", PACKET)
+    load = case.table.get("load")
+    table = scenario.tables["traffic"]
+    if not table:
+        return Traffic(tuple(_flow(scenario, network, flow, load) for flow in flows), mtu)
+    size = table.get("message", mtu)
+    share = float(load if load is not None else table.get("load", 1.0))
+    if table["pattern"] == "all-to-all":
+        return all_to_all(network.fabric, bytes=size, rounds=table.get("rounds", 1), mtu=mtu)
+    if table["pattern"] == "shift":
+        return shift(network.fabric, table.get("by", 1), bytes=size, mtu=mtu)
+    scenario.choice(
+        "pattern of traffic", table["pattern"], dict.fromkeys(("all-to-all", "shift", "uniform", "hotspot"))
+    )
+    with scenario.placed("traffic", "hot"):
+        hot = tuple(lid_of(network.fabric, name) for name in table.get("hot", []))
+    hot = hot or tuple(base_lids(network.fabric)[:1].tolist())
+    return uniform(
+        network,
+        share,
+        bytes=size,
+        mtu=mtu,
+        process=scenario.choice("process", table.get("process", "persistent"), PROCESSES),
+        hot=hot,
+        hot_share=float(table.get("hot_share", 0.5)) if table["pattern"] == "hotspot" else 0.0,
+    )
+
+
+def switching_of(scenario: Scenario, case: Case) -> Switching:
+    """Return arbitration, inputs, pauses and seed of a case."""
+    pauses, packet = case.table.get("pauses"), packet_ticks(scenario)
+    return Switching(
+        arbitration=scenario.choice("arbitration", case.table.get("arbitration", "round-robin"), ARBITRATIONS),
+        inputs=scenario.choice("kind of input", case.table.get("inputs", "voq"), INPUTS),
+        seed=case.table.get("seed", scenario.tables["run"].get("seed", 1)),
+        pauses=None if pauses is None else Pauses(*(round(float(pauses[name]) * packet) for name in ("xoff", "xon"))),
+    )
+
+
+def remedies_of(scenario: Scenario, case: Case) -> Remedies:
+    """Return the remedies of a case, converted from packet times to ticks."""
+    table, packet = case.table.get("remedy", {}), packet_ticks(scenario)
+
+    def ticks(name: str, usual: float) -> int:
+        time = float(table.get(name, usual))
+        return max(round(time * packet), int(time > 0))  # A positive time must not become 0, which means no limit.
+
+    remedy = Remedy(
+        hoq=ticks("hoq", 0),
+        stall_count=table.get("stall_count", 7),
+        breaker=scenario.choice("breaker", table.get("breaker", "none"), BREAKERS),
+        detect=ticks("detect", 0),
+        repeat=max(1, ticks("repeat", 1)),
+        release=max(1, ticks("release", 10)),
+        extra=table.get("extra", scenario.tables["timing"].get("packet", PACKET)),
+    )
+    return Remedies(
+        port=remedy,
+        lifetime=ticks("lifetime", 0),
+        sample=max(1, ticks("sample", 1)),
+        release_packets=table.get("release_packets", 1),
+        move_others=table.get("move_others", False),
+        rounds=table.get("rounds", 0),
+    )
+
+
+def build_network_for(
+    scenario: Scenario, case: Case, flows: Sequence[Mapping[str, Any]] | None = None
+) -> tuple[Network, Traffic]:
+    """Build the network and the traffic of a case; ``flows`` replaces the flows of the case.
+
+    Raises
+    ------
+    InputError
+        The scenario refers to a cable, path, engine or flow that does not exist.
+    """
+    flows = flows_of(scenario, case) if flows is None else flows
+    fabric = scenario_fabric(scenario)
+    network = build_network(fabric, scenario_routing(scenario, case, fabric, flows), timing_of(scenario, case, fabric))
+    return network, traffic_of(scenario, case, network, flows)
+
+
+def channels_of_paths(network: Network, paths: Sequence[Sequence[str]]) -> list[int]:
+    """Return the channels into switches for a plot: those on the paths in order, or all if there are no paths.
+
+    Channels between switches come first.
+    """
+    found = list(
+        dict.fromkeys(network.channel_between(near, far) for path in paths for near, far in pairwise(path[:-1]))
+    )
+    found = found or np.flatnonzero(network.arrays.dst < network.arrays.switches).tolist()
+    return sorted(found, key=lambda channel: bool(network.arrays.src[channel] >= network.arrays.switches))

@@ -1,0 +1,124 @@
+"""Check of a scenario for tables, and keys of tables, that none of its cases uses."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from routing.errors import ParseError
+from routing.formats.toml_text import Toml
+from routing.simulate.scenario_schema import TABLES, made_by
+
+Table = Mapping[str, Any]
+
+_TIMING, _TRAFFIC = frozenset(TABLES["timing"]), frozenset(TABLES["traffic"])
+_ENDS = frozenset({"from", "to"})
+_SENT = frozenset(TABLES["flow"]) - {"name", "way", "then", "sl"}
+READ_OF: Mapping[str, Mapping[str, Collection[str]]] = {
+    "packets": {"timing": _TIMING, "run": TABLES["run"], "traffic": _TRAFFIC, "flow": _SENT},
+    "lock-times": {"timing": _TIMING - {"buffer"}, "run": ("until", "seed"), "traffic": _TRAFFIC, "flow": _SENT},
+    "seeds": {"timing": _TIMING, "run": ("until",), "traffic": _TRAFFIC, "flow": _SENT},
+    "shifts": {"timing": _TIMING, "run": ("until", "from", "seed")},
+    "adaptive": {
+        "timing": _TIMING, "run": ("until", "from", "seed"), "traffic": _TRAFFIC - {"load"}, "flow": _SENT - {"load"},
+    },
+    "pauses": {"flow": _ENDS},
+    "dependencies": {"traffic": ("pattern", "by"), "flow": _ENDS},
+    "tables": {},
+    "graph": {},
+    "message-types": {},
+}  # fmt: skip
+"""Keys of the scenario's tables that have an effect, by the ``what`` of a case.  For ``fabric`` and ``routing`` see
+:data:`BARE`."""
+
+BARE = {"graph", "message-types"}
+"""Values of ``what`` of cases that do not need a fabric."""
+BY_CASE = ("buffer", "wire", "until", "from", "seed", "load", "window")
+"""Keys of a case that override keys of the same name in tables."""
+
+
+def check_unread(file: Toml, cases: Collection[Table]) -> None:
+    """Raise ParseError for the first table or key that no case uses.
+
+    Parameters
+    ----------
+    file
+        Scenario whose tables have known names and values of the right types.
+    cases
+        Cases of the file, each with its ``what``.
+    """
+    document = file.table
+    for name in ("fabric", "routing"):
+        if document.get(name) and all(case["what"] in BARE for case in cases):
+            raise _unread(file, cases, name)
+    _check_routing(file, cases, document.get("routing", {}))
+    for name in ("timing", "run", "traffic"):
+        _check_keys(file, cases, document.get(name, {}), name)
+    for number, flow in enumerate(document.get("flow", [])):
+        running = [case for case in cases if flow.get("name", f"f{number}") not in case.get("without", ())]
+        if not running or not any(_inspects(document, case, flow) for case in running):
+            raise _unread(file, running, "flow", number)
+        _check_keys(file, running, {key: flow[key] for key in flow if key in _SENT}, "flow", number)
+        if "then" in flow and not any(map(_changes, running)):
+            raise file.error(
+                "then does nothing without a change", "flow", number, "then",
+                remedy='leave it out, or give a case a change, or dependencies tables = "new"',
+            )  # fmt: skip
+
+
+def _check_routing(file: Toml, cases: Collection[Table], routing: Table) -> None:
+    """Raise ParseError for a key of ``[routing]`` that every case overrides."""
+    routed = [case for case in cases if case["what"] not in BARE]
+    if all("engine" in case or "routing" in case for case in routed):
+        own = "an engine or tables" if any("routing" in case for case in routed) else "an engine"
+        for key in [key for key in routing if key not in ("vls", "seed")]:
+            raise _own(file, "routing", key, own=f"{own} of its own")
+    if "vls" in routing and all("vls" in case or "routing" in case for case in routed):
+        raise _own(file, "routing", "vls", own="its own" + ", or tables" * any("routing" in case for case in routed))
+
+
+def _changes(case: Table) -> bool:
+    """Return whether a case uses the new paths of flows."""
+    return "change" in case or case.get("tables") in ("new", "both")
+
+
+def _inspects(document: Table, case: Table, flow: Table) -> bool:
+    """Return whether a case uses a flow: as traffic, or as a path in the tables."""
+    what, routing = case["what"], document.get("routing", {})
+    if "flow" in READ_OF.get(what, {"flow": ()}) and not (document.get("traffic") and what != "pauses"):
+        return True
+    return "way" in flow and what not in BARE and made_by(routing, case) is None
+
+
+def _check_keys(file: Toml, cases: Collection[Table], table: Table, *where: str | int) -> None:
+    """Raise ParseError for a table, or a key of it, that none of the cases uses."""
+    name = str(where[0])
+    reading = {key: list(_reading(cases, name, key)) for key in table}
+    if table and name != "flow" and not any(name in READ_OF.get(case["what"], {name}) for case in cases):
+        raise _unread(file, cases, *where)
+    for key, readers in reading.items():
+        if not readers:
+            raise _unread(file, cases, *where, key)
+        if key in BY_CASE and all(key in case for case in readers):
+            raise _own(file, *where, key)
+
+
+def _reading(cases: Collection[Table], name: str, key: str) -> Iterator[Table]:
+    """Iterate over the cases that use a key of a table."""
+    for case in cases:
+        tables = READ_OF.get(case["what"])
+        if tables is None or key in tables.get(name, ()):
+            yield case
+
+
+def _unread(file: Toml, cases: Collection[Table], *where: str | int) -> ParseError:
+    """Return the error about a table or key that no case uses."""
+    what = " and ".join(sorted({str(case["what"]) for case in cases}))
+    message = f"for {what}" if what else "where every case goes without it"
+    name = next(str(part) for part in reversed(where) if isinstance(part, str))
+    return file.error(f"{name} does nothing {message}", *where, remedy="leave it out")
+
+
+def _own(file: Toml, *where: str | int, own: str = "its own") -> ParseError:
+    """Return the error about a key that every case overrides."""
+    return file.error(f"{where[-1]} does nothing where every case has {own}", *where, remedy="leave it out")

@@ -1,0 +1,111 @@
+"""Connectivity before and after a fault, and the links and switches whose loss disconnects a fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import igraph
+import numpy as np
+import numpy.typing as npt
+
+from routing.fabric import Fabric
+from routing.faults.choose import link_faults
+
+
+@dataclass(frozen=True)
+class ConnectivityLoss:
+    """Loss of connectivity by a fault.
+
+    Attributes
+    ----------
+    connected
+        Whether all surviving switches and CAs can reach each other if they could before.
+    parts
+        Number of connected components of the switches.
+    cut_off
+        Labels of surviving CAs and routers that are no longer in the largest remainder of their component.
+    endports, pairs
+        Number of end ports with a LID on a switch, and of their ordered pairs within one component.
+    """
+
+    connected: bool
+    parts: int
+    cut_off: tuple[str, ...]
+    endports: int
+    pairs: int
+
+
+def connectivity_loss(before: Fabric, after: Fabric) -> ConnectivityLoss:
+    """Compute the loss of connectivity; devices and end ports are matched by GUID.
+
+    If a component breaks into pieces, its remainder is the piece with most of its end ports (the first of equal ones).
+    Cost: O(S + T + E).
+    """
+    old_part, part = endport_part(before), endport_part(after)
+    new_part = np.full(before.endports, -1, np.int32)
+    new_part[np.searchsorted(before.endport_guid, after.endport_guid)] = part
+    rest = _remainders(old_part, new_part)
+    attached = old_part >= 0
+    lost = attached & (new_part != rest[old_part])
+    survives = np.isin(before.terminal_guid, after.terminal_guid, assume_unique=True)
+    had = np.zeros(before.terminals, bool)
+    had[before.endport_terminal[attached]] = True
+    has = np.zeros(before.terminals, bool)
+    has[before.endport_terminal[attached & ~lost]] = True
+    cut = np.flatnonzero(had & ~has & survives)
+    pieces = _switch_pieces(before, after)
+    numbers = np.bincount(part[(part >= 0) & (after.endport_lid > 0)])
+    return ConnectivityLoss(
+        connected=not cut.size and pieces,
+        parts=1 + int(after.component.max(initial=-1)),
+        cut_off=tuple(before.labels[before.switches + row] for row in cut.tolist()),
+        endports=int(numbers.sum()),
+        pairs=int((numbers * (numbers - 1)).sum()),
+    )
+
+
+def endport_part(fabric: Fabric) -> npt.NDArray[np.int32]:
+    """Return int32[E], the connected component of each end port, -1 if it is not cabled to a switch."""
+    if not fabric.switches:
+        return np.full(fabric.endports, -1, np.int32)
+    at = fabric.endport_switch
+    return np.where(at >= 0, fabric.component[at], -1).astype(np.int32)
+
+
+def _remainders(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return, for each component before, the component after the fault that is its remainder; -2 if nothing is left."""
+    parts = int(old_part.max(initial=-1)) + 1
+    rest = np.full(parts + 1, -2, np.int32)  # -2 is not the number of any component
+    both = (old_part >= 0) & (new_part >= 0)
+    for part in range(parts):
+        counts = np.bincount(new_part[both & (old_part == part)])
+        if counts.size:
+            rest[part] = counts.argmax()
+    return rest
+
+
+def _switch_pieces(before: Fabric, after: Fabric) -> bool:
+    """Return whether the surviving switches of each component are still in one component."""
+    position = np.searchsorted(before.switch_guid, after.switch_guid)
+    pairs = np.column_stack([before.component[position], after.component])
+    return len(np.unique(pairs, axis=0)) == len(np.unique(pairs[:, 0]))
+
+
+def bridges_and_cut_switches(fabric: Fabric) -> tuple[list[int], list[int]]:
+    """Return bridges and articulation points: links (rows) and switches whose loss splits a connected component.
+
+    Notes
+    -----
+    igraph's bridges (Tarjan 1974) and articulation points, on the multigraph of the cables between switches.
+    Cost: O(S + K).
+    """
+    ends = fabric.link_device
+    links = np.flatnonzero((ends < fabric.switches).all(axis=1) & (ends[:, 0] != ends[:, 1]))
+    graph = igraph.Graph(n=fabric.switches, edges=ends[links].tolist())
+    return sorted(links[graph.bridges()].tolist()), sorted(graph.articulation_points())
+
+
+def link_names(fabric: Fabric, links: Iterable[int]) -> list[str]:
+    """Return the names of links in the form that faults use."""
+    return [fault.name for fault in link_faults(fabric, links)]

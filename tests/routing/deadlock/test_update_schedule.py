@@ -1,0 +1,301 @@
+from dataclasses import replace
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+from examples import examples
+from ghosts import NEW_ORDER, OLD_ORDER, ring, up_down
+from hypothesis import given
+from slow_mixed import MixedWalker, starts_slowly, transition_slowly, transitions
+
+from routing.cdg.acyclic import Cdg
+from routing.deadlock import per_lid_rounds, schedule_search
+from routing.deadlock.proof import prove
+from routing.deadlock.schedule_search import find_schedule
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.reroute import Published, reroute
+from routing.reroute.translate import translate
+from routing.tables import Provenance, Routing
+from routing.topologies import generate
+
+
+def dependencies_slowly(fabric, old, new, states, *, replies, first_draining_round=0):
+    """Graphs of what can wait for what, one for each time that packets leave: every packet, every choice.
+
+    What has got to a channel stays there while rounds go on without a wait.
+    """
+    tables = [replace(old, lft=lft) for lft in [old.lft, *states]]
+    graphs, last = [nx.DiGraph() for _ in states], MixedWalker(fabric, old, new)
+    for switch, port, sl, lid in set(starts_slowly(fabric, old, new, replies=replies, scope="endports")):
+        got = set()
+        for number, (before, after) in enumerate(pairwise(tables)):
+            walker = MixedWalker(fabric, replace(before, sl2vl=old.sl2vl), replace(after, sl2vl=new.sl2vl))
+            waited = max(0, number + 2 - first_draining_round) if first_draining_round else 0
+            graph = graphs[waited]
+            got = set() if waited else got
+            left = [(switch, *step) for step in walker.steps(switch, port, sl, lid)] + list(got)
+            got |= set(left)
+            while left:
+                here = left.pop()
+                at, entry = last.plugs[here[:2]]
+                for step in walker.steps(at, entry, sl, lid):
+                    graph.add_edge(here, (at, *step))
+                    if (at, *step) not in got:
+                        got.add((at, *step))
+                        left.append((at, *step))
+    return graphs
+
+
+def delivered(fabric, routing, lft):
+    """(switch, LID) of all that arrives."""
+    hops = prove(fabric, replace(routing, lft=lft)).hops
+    return set(zip(*np.nonzero(hops < 254), strict=True))
+
+
+def check(fabric, old, new, schedule, *, replies=False):
+    states = list(schedule.states(old.lft, new.lft))
+    assert np.array_equal(states[-1], new.lft)
+    for graph in dependencies_slowly(
+        fabric, old, new, states, replies=replies, first_draining_round=schedule.first_draining_round
+    ):
+        assert nx.is_directed_acyclic_graph(graph)
+    if (prove(fabric, new)).complete:
+        out = set(schedule.lid[schedule.removed_in_round > 0].tolist())
+        reached = [delivered(fabric, new, lft) for lft in [old.lft, *states]]
+        for number in range(1, len(reached)) if len(schedule) > 1 else ():
+            assert {lid for _, lid in reached[number - 1] - reached[number]} <= out
+
+
+def known_of(fabric, old, new, *, replies):
+    """What both tables are proven to make wait, if they are proven for as much."""
+    proofs = prove(fabric, old), prove(fabric, new)
+    if all(p.cdg is not None and (p.strength == "reversible" or not replies) for p in proofs):
+        return proofs[0].cdg | proofs[1].cdg
+    return None
+
+
+@pytest.mark.parametrize("replies", [False, True])
+@pytest.mark.parametrize("told", [False, True])
+@examples(40)
+@given(transitions(max_switches=6, max_cas=1))
+def test_no_packet_closes_a_loop_in_any_round(replies, told, case):
+    fabric, old, new = case
+    known = known_of(fabric, old, new, replies=replies) if told else None
+    schedule = find_schedule(fabric, old, new, known=known, replies=replies)
+    if schedule is not None:
+        check(fabric, old, new, schedule, replies=replies)
+    mixed = transition_slowly(fabric, old, new, replies=replies, scope="endports")
+    free = nx.is_directed_acyclic_graph(mixed)
+    fixed = old.sl2vl.ndim == 1 and np.array_equal(old.sl2vl, new.sl2vl)
+    assert (schedule is not None and len(schedule) == 1) == free or not fixed
+
+
+def unmixed_slowly(fabric, old, new, *, replies):
+    """What can wait for what over old entries alone or new ones alone, with the SLs and VLs of both."""
+    graph = nx.DiGraph()
+    for lft in (old.lft, new.lft):
+        one, other = replace(old, lft=lft), replace(new, lft=lft)
+        graph = nx.compose(graph, dependencies_slowly(fabric, one, other, [lft], replies=replies)[0])
+    return graph
+
+
+@pytest.mark.parametrize("replies", [False, True])
+@pytest.mark.parametrize("told", [False, True])
+@examples(40)
+@given(transitions(max_switches=6, max_cas=1))
+def test_large_tables_have_rounds_if_old_and_new_ones_may_wait_together(replies, told, case):
+    fabric, old, new = case
+    known = known_of(fabric, old, new, replies=replies) if told else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schedule_search, "MOST_SEARCHED", 0)
+        patch.setattr(per_lid_rounds, "DRAINED", 1)
+        schedule = find_schedule(fabric, old, new, known=known, replies=replies)
+    if schedule is not None:
+        check(fabric, old, new, schedule, replies=replies)
+    together = nx.is_directed_acyclic_graph(unmixed_slowly(fabric, old, new, replies=replies))
+    fixed = old.sl2vl.ndim == 1 and np.array_equal(old.sl2vl, new.sl2vl)
+    if fixed and known is None:
+        assert (schedule is not None) == together
+    elif fixed and schedule is None:
+        assert not nx.is_directed_acyclic_graph(known_graph(fabric, known)) or not together
+
+
+def known_graph(fabric, known):
+    """What is known to wait, channel by channel and VL."""
+    channels, slot = fabric.channels, fabric.channels.edges.first
+    graph = nx.DiGraph()
+    for c in range(len(channels)):
+        behind = range(channels.first[channels.dst[c]], channels.first[channels.dst[c] + 1])
+        for k, e in enumerate(behind):
+            graph.add_edges_from(((c, vl), (e, vl)) for vl in range(16) if known.masks[slot[c] + k] >> vl & 1)
+    return graph
+
+
+def repaired(kind, size, engine, link):
+    """What was published, the fabric with one link less, and the repair."""
+    fabric = generate(kind, size, **({"cas": 1} if kind == "torus" else {}))
+    chosen = EngineOptions(effort=0.1, vls=8)
+    routing = ENGINES[engine].route(fabric, chosen)
+    baseline = Published(fabric, routing, prove(fabric, routing))
+    less = fabric.without_links([int(np.unique(fabric.channels.link)[link])])
+    return baseline, less, reroute(ENGINES[engine], chosen, baseline, less, baseline=baseline)
+
+
+def pulled(*case):
+    baseline, less, found = repaired(*case)
+    return less, translate(baseline.routing, baseline.fabric, less), found.routing
+
+
+@pytest.mark.parametrize(
+    ("case", "rounds", "first_draining_round"),
+    [
+        (("torus", ["4x4"], "nue", 0), 1, 0),
+        (("torus", ["4x4"], "updn", 9), 2, 0),
+        (("kary-ntree", ["4", "2"], "nue", 0), 2, 0),
+        (("torus", ["4x4"], "dfsssp", 0), 2, 2),
+    ],
+)
+def test_a_repair_takes_few_rounds(case, rounds, first_draining_round):
+    fabric, old, new = pulled(*case)
+    schedule = find_schedule(fabric, old, new)
+    check(fabric, old, new, schedule)
+    assert (len(schedule), schedule.first_draining_round) == (rounds, first_draining_round)
+
+
+def test_a_switch_that_packets_come_back_to_is_written_first():
+    fabric, old, new = pulled("torus", ["4x4"], "updn", 9)
+    schedule = find_schedule(fabric, old, new)
+    last = schedule.round == 2
+    assert 0 < last.sum() < len(last)
+    assert (old.lft[schedule.switch[last], schedule.lid[last]] == 255).all()
+
+
+@pytest.mark.parametrize("lmc", [0, 1])
+def test_the_ghost_case_takes_a_wait(lmc):
+    fabric = ring(lmc)
+    old, new = up_down(fabric, OLD_ORDER), up_down(fabric, NEW_ORDER)
+    schedule = find_schedule(fabric, old, new)
+    assert schedule.first_draining_round == len(schedule) == 2
+    check(fabric, old, new, schedule)
+
+
+def test_loops_of_old_or_new_tables_cannot_be_staged_away():
+    fabric = generate("ring", ["5"], cas=1)
+    minhop, updn = (ENGINES[name].route(fabric, EngineOptions(vls=1)) for name in ("minhop", "updn"))
+    assert prove(fabric, minhop).certificate is None
+    assert find_schedule(fabric, minhop, updn) is None
+    assert find_schedule(fabric, updn, minhop) is None
+
+
+def test_nothing_that_changes_is_one_round():
+    fabric, old, _ = pulled("torus", ["4x4"], "updn", 9)
+    schedule = find_schedule(fabric, old, old)
+    assert len(schedule) == 1 and len(schedule.lid) == 0 and not schedule.first_draining_round
+
+
+def test_vls_that_change_on_the_path_are_not_scheduled():
+    fabric = generate("ring", ["5"], cas=1)
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
+    ports = 1 + int(fabric.switch_ports.max())
+    vls = np.zeros((fabric.switches, ports, ports, 16), np.uint8)
+    vls[0, 0] = 1
+    by_port = Routing(routing.lft, routing.sl, vls, 2, 1, Provenance("by port"))
+    assert find_schedule(fabric, by_port, by_port) is None
+
+
+def test_threads_do_not_matter():
+    case = pulled("kary-ntree", ["4", "2"], "updn", 3)
+    one, three = (find_schedule(*case, threads=n) for n in (1, 3))
+    assert np.array_equal(one.round, three.round) and np.array_equal(one.switch, three.switch)
+
+
+def changed_entries(schedule):
+    return sorted(zip(schedule.lid.tolist(), schedule.switch.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("case", [("torus", ["4x4"], "nue", 0), ("kary-ntree", ["4", "2"], "nue", 0)])
+def test_columns_with_one_change_need_not_be_followed(case):
+    """Beside what both tables are known to make wait, they are in the first round; the others are as without."""
+    baseline, fabric, found = repaired(*case)
+    old, new = translate(baseline.routing, baseline.fabric, fabric), found.routing
+    known = baseline.proof.cdg.onto(fabric) | found.proof.cdg
+    changes = (old.lft != new.lft).sum(axis=0)
+    assert (changes == 1).any()
+    schedule = find_schedule(fabric, old, new, known=known)
+    assert schedule is not None and not schedule.first_draining_round
+    check(fabric, old, new, schedule)
+    assert (schedule.round[changes[schedule.lid] == 1] == 1).all()
+    assert changed_entries(schedule) == changed_entries(find_schedule(fabric, old, new))
+
+
+def reported_for(*case):
+    """A repair, with what both tables are known to make wait."""
+    baseline, fabric, found = repaired(*case)
+    known = baseline.proof.cdg.onto(fabric) | found.proof.cdg
+    return fabric, translate(baseline.routing, baseline.fabric, fabric), found.routing, known
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Has all tables taken for large ones."""
+    monkeypatch.setattr(schedule_search, "MOST_SEARCHED", 0)
+
+
+def test_lids_whose_mixtures_close_loops_are_drained(large):
+    """The old entries go in a round with others, and the new ones come when packets have left."""
+    fabric, old, new, known = reported_for("torus", ["5x5"], "nue", 12)
+    schedule = find_schedule(fabric, old, new, known=known)
+    check(fabric, old, new, schedule)
+    out = schedule.removed_in_round > 0
+    assert out.any() and schedule.drained == out.sum()
+    assert (schedule.removed_in_round[out] < schedule.first_draining_round).all() and (
+        schedule.round[out] >= schedule.first_draining_round
+    ).all()
+    assert (old.lft[schedule.switch[out], schedule.lid[out]] != 255).all()
+    assert (schedule.round == 1).sum() > len(schedule.round) / 2
+
+
+def test_more_than_is_broken_or_one_in_so_many_entries_is_not_drained(large, monkeypatch):
+    fabric, old, new, known = reported_for("torus", ["4x4"], "updn", 5)
+    monkeypatch.setattr(per_lid_rounds, "MOST_FOLLOWED", 0)  # all that has a mixture is drained
+    monkeypatch.setattr(per_lid_rounds, "DRAINED", 2 * old.lft.size)
+    schedule = find_schedule(fabric, old, new, known=known)
+    assert 0 < schedule.drained <= (old.lft[schedule.switch, schedule.lid] == 255).sum()
+    # The same entries, had the fault not broken any.
+    some_port = fabric.channels.port[fabric.channels.first[:-1]]
+    whole = replace(old, lft=np.where((old.lft == 255) & (fabric.lids.switch >= 0), some_port[:, None], old.lft))
+    assert find_schedule(fabric, whole, new, known=known) is None
+    monkeypatch.setattr(per_lid_rounds, "DRAINED", 1)
+    assert find_schedule(fabric, whole, new, known=known).drained > schedule.drained
+
+
+def test_what_is_more_than_is_looked_at_is_drained(large, monkeypatch):
+    fabric, old, new, known = reported_for("kary-ntree", ["4", "2"], "updn", 3)
+    mixed = (np.count_nonzero(old.lft != new.lft, axis=0) > 1).sum()
+    assert mixed > 1 and find_schedule(fabric, old, new, known=known).drained == 0
+    monkeypatch.setattr(per_lid_rounds, "MOST_FOLLOWED", fabric.switches)
+    monkeypatch.setattr(per_lid_rounds, "DRAINED", 1)
+    schedule = find_schedule(fabric, old, new, known=known)
+    check(fabric, old, new, schedule)
+    assert len(np.unique(schedule.lid[schedule.removed_in_round > 0])) == mixed - 1
+
+
+def test_columns_with_one_change_count_for_nothing_however_many_there_are(large, monkeypatch):
+    fabric, old, new, known = reported_for("torus", ["4x4"], "nue", 8)
+    monkeypatch.setattr(per_lid_rounds, "MOST_FOLLOWED", 0)
+    assert (np.count_nonzero(old.lft != new.lft, axis=0) < 2).all()
+    assert len(find_schedule(fabric, old, new, known=known)) == 1
+
+
+def test_large_tables_whose_old_and_new_entries_cannot_wait_together_have_no_rounds(large):
+    fabric, old, new = pulled("torus", ["4x4"], "dfsssp", 0)
+    known = Cdg(fabric, np.full(fabric.channels.edges.count, 0xFFFF, np.uint16))
+    assert find_schedule(fabric, old, new, known=known) is None
+
+
+def test_threads_do_not_matter_for_large_tables(large):
+    fabric, old, new, known = reported_for("torus", ["5x5"], "nue", 12)
+    one, three = (find_schedule(fabric, old, new, known=known, threads=n) for n in (1, 3))
+    assert np.array_equal(one.round, three.round) and np.array_equal(one.removed_in_round, three.removed_in_round)
