@@ -74,7 +74,7 @@ class InjectionPoints:
         return cls(switch, port, endport, lid[by_position], first.astype(np.int64))
 
     def without_switches(self, fabric: Fabric) -> InjectionPoints:
-        """Return the injection points without the LIDs of switches."""
+        """Return the injection points without packets to LIDs of switches."""
         keep = fabric.lids.port[self.lid] > 0
         before = np.concatenate([[0], np.cumsum(keep)])
         return InjectionPoints(self.switch, self.port, self.endport, self.lid[keep], before[self.first])

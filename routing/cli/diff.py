@@ -84,7 +84,7 @@ def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tab
 
 
 def facts(found: Difference) -> Iterator[tuple[str, str]]:
-    """Yield the differences as rows of name and text."""
+    """Yield a row for each kind of difference: its name, and the difference as text."""
     yield "entries", of(found.entries_changed, found.entries)
     yield "LFT blocks", f"{of(found.blocks_changed, found.blocks)}; one SMP each"
     sls = "keyed in different ways" if found.sls_changed is None else f"{found.sls_changed} differ"

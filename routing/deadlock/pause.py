@@ -261,7 +261,7 @@ def _capacity(
 
 
 def _fair_rates(flows: Flows, capacity: tuple[Fraction, ...]) -> list[list[Fraction]]:
-    """Run stage 1: lower the rates at and downstream of every bottleneck to max-min shares, until none is left."""
+    """Run stage 1: lower the rates to max-min shares at each bottleneck and downstream of it, until none is left."""
     rates = [[flow.rate] * len(flow.links) for flow in flows.flows]
     waiting = [(users, _capacity(flows, capacity, link, users)) for link, users in flows.limits]
     while True:

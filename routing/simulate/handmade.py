@@ -86,7 +86,7 @@ def _port_to(fabric: Fabric, near: int, far: int) -> int:
 
 
 def path_hops(fabric: Fabric, path: Sequence[str]) -> list[tuple[int, int]]:
-    """Return row and out-port of every switch on a path, which is given by names from CA to CA.
+    """Return (switch row, out-port) of every switch on a path; the path is a list of device names from CA to CA.
 
     Raises
     ------

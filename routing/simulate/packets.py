@@ -47,7 +47,7 @@ Found = dict[str, Any]
 
 @dataclass(eq=False)
 class _Recorder:
-    """Runner of a simulation in steps, which performs the plan's actions and records time series.
+    """Runner that simulates step by step, performs the actions of the plan, and records time series.
 
     Attributes
     ----------

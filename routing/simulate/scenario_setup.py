@@ -184,7 +184,7 @@ def _window(scenario: Scenario, case: Case) -> int | None:
 
 
 def window_stated(scenario: Scenario, case: Case) -> dict[str, str]:
-    """Return the window for the settings of a result; empty if there is none."""
+    """Return the measurement window as it is listed in the settings of a result; empty if the case has none."""
     window = _window(scenario, case)
     return {} if window is None else {"window": count_noun(window, "packet")}
 

@@ -41,7 +41,7 @@ class Fallback:
 
 
 def with_fallbacks(context: RerouteContext, progress: Progress, certificate: Certificate, budget: Budget) -> Progress:
-    """Return the progress after the steps that are needed, or after all of them if columns still fail."""
+    """Try the fallback steps in their order until no column fails, and return the progress after the last step."""
     for fallback in FALLBACKS:
         if not len(progress.failed):
             break

@@ -85,7 +85,7 @@ static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in
     }
 }
 
-/* Return whether the traffic of switches to a LID is left out. */
+/* Return whether the CDG leaves out packets that switches send to a LID. */
 static inline bool mutes_switches(const cdg_tables *t, int32_t lid)
 {
     return t->has_endport && !t->lid_port[lid];

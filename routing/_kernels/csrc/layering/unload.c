@@ -22,7 +22,7 @@ static int32_t everyone_behind(const layering_job *job, int32_t target, int32_t 
     return tail;
 }
 
-/* Place the paths of the listed switches that count; return whether all of them found a layer. */
+/* Place the paths of those listed switches whose traffic counts; return whether a layer admits each of them. */
 static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int32_t count)
 {
     int32_t root = job->paths->root[target], vls = job->graph.vls;

@@ -149,7 +149,7 @@ int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
         for (int32_t i = 0; i < count; i++)
             if (!ibn_repair_attach_root(job, job->roots[i], level, &next))
                 job->roots[left++] = job->roots[i];
-        /* An attached root offers the others a path that is one hop longer. */
+        /* A subtree root that is attached again can be the next hop of other roots: their path is one hop longer. */
         level = left < count ? level + 1 : next;
         count = left;
     }

@@ -376,7 +376,7 @@ static bool relieve(search *look, int32_t c)
     return helped;
 }
 
-/* Return the channel with the highest utilisation above the goal that is not given up, or -1. */
+/* Of the channels above the goal that are not given up, return the one with the highest utilisation, or -1. */
 static int32_t highest(search *look)
 {
     int32_t best = -1, left = 0;

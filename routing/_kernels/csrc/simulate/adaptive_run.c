@@ -14,7 +14,7 @@ static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
     ibn_av_touch(sim, sim->channel[sim->vc[l].channel].src);
 }
 
-/* Free the spare buffer of a switch, and have the neighbours served, which may have waited for it. */
+/* Free the spare buffer of a switch, and serve its neighbours, because their packets may wait for this buffer. */
 static void spare(ibn_adaptive *sim, int32_t s)
 {
     sim->device[s].spare_state = SPARE_FREE;

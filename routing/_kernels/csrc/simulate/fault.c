@@ -76,7 +76,7 @@ static void lose_on_wires(ibn_sim *sim, int32_t c)
     clear_heap(sim, c);
 }
 
-/* Lose the packets queued for a channel of a switch; packets of a CA have not been sent yet and are kept. */
+/* Drop the packets queued for a channel of a switch.  Packets of a CA are kept: they have not been sent yet. */
 static void lose_waiting(ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];

@@ -1,5 +1,5 @@
-/* Paths of least weight, one destination after the other.  The weight of a channel is an initial weight plus all
- * flow that earlier destinations have put on it, the sum times its inverse capacity. */
+/* Paths of least weight, one destination after the other.  The weight of a channel is
+ * (initial weight + flow towards earlier destinations) * inverse capacity. */
 #include "trees/weighted.h"
 
 #include <math.h>

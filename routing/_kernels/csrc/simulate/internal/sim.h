@@ -59,7 +59,7 @@ enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 
 #define IBN_COST_BITS 20
 #define IBN_NONE (-1)
-#define IBN_BATCH 16 /* entries of a batch, one of which links to the previous batch: two cache lines */
+#define IBN_BATCH 16 /* entries of a batch, one of them the link to the previous batch; a batch fills two cache lines */
 #define IBN_NEVER INT64_MAX
 #define IBN_SLOT 16          /* kinds of events that a slot of the wheel has room for: a cache line */
 #define IBN_CLCM_PORTS 64    /* most entries of a control message */
