@@ -88,7 +88,7 @@ class ShimReport:
 
 
 @pytest.fixture(scope="module", params=["updn", "nue", "lash", "dfsssp"])
-def report(shim, request):
+def told(shim, request):
     return ShimReport(shim, request.param)
 
 
