@@ -21,13 +21,16 @@ def flow_towards(
     if lids is not None:
         weight = np.where(lids, weight, 0)
     routes = routes_of(fabric, np.ascontiguousarray(routing.lft))
-    return all_to_all(routes, weight, fabric.terminals_at, threads, hops=False)[0]
+    return all_to_all(routes, weight, fabric.senders_at, threads, hops=False)[0]
 
 
 def lid_weights(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return int64[L], what each source sends to a LID: its share of :data:`WHOLE`; 0 for LIDs of switches."""
+    """Return int64[L], what each source sends to a LID: its share of :data:`WHOLE`; 0 for LIDs of switches and
+    aggregation nodes.
+    """
     lids, weight = fabric.lids, np.zeros(len(fabric.lids), np.int64)
     owned = lids.endport >= 0
+    owned[owned] = ~fabric.aggregation[lids.endport[owned]]
     weight[owned] = WHOLE >> fabric.endport_lmc[lids.endport[owned]].astype(np.int64)
     return weight
 

@@ -16,6 +16,7 @@ from typing import Any
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.topologies.cascade import cascade
+from routing.topologies.clusters import cluster
 from routing.topologies.grids import full_mesh, hypercube, hyperx, mesh, ring, torus
 from routing.topologies.low_diameter import dragonfly, kautz, slimfly
 from routing.topologies.options import DEFAULTS, TopologyOptions
@@ -28,6 +29,7 @@ __all__ = [
     "Topology",
     "TopologyOptions",
     "cascade",
+    "cluster",
     "dragonfly",
     "from_words",
     "full_mesh",
@@ -109,6 +111,15 @@ _ALL = (
         "an extended generalised fat tree: children and parents by level, CAs are level 0",
         ("4x4x8", "1x4x4"),
         _lists(xgft),
+        (2,),
+        lists=True,
+    ),
+    Topology(
+        "cluster",
+        "PxLxN SxT",
+        "pods of leaves and spines, T tops a plane, small pods, a management leaf, narrow storage ports",
+        ("4x4x4", "4x2"),
+        _lists(cluster),
         (2,),
         lists=True,
     ),
