@@ -141,7 +141,7 @@ class _ScheduleSearch:
         self._rounds, self._last = write_rounds(waiting.slots, columns.next_channels, outward=False)
 
     def at_once(self, base: Masks) -> UpdateSchedule | None:
-        """Find rounds that wait only for acknowledgements; None if they close a cycle with the dependencies ``base``."""
+        """Find rounds that wait only for acknowledgements; None if they close a cycle with the edges ``base``."""
         waiting, columns = self._waiting, self._columns
         if self._last.max(initial=1) == 1:
             dependencies = base.copy()
