@@ -1,10 +1,12 @@
-/* Test whether a switch and its subtree may use a channel, on the VLs that its paths use or on others. */
+/* Test whether a switch without a path, and all switches behind it, may use a channel: on their present VLs, or on
+ * others. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
 
-/* Append the CDG edges that the queued subtree needs on one VL if its root takes channel c: those from its children
- * into c, and those of the path behind c.  Return how many were appended to the `count` others. */
+/* Append to `steps` the CDG edges that one VL needs if the root of the queued subtree takes channel c.  These are
+ * the edges from its children's channels into c, and those of the path after c.  Returns the number of edges
+ * appended to the `count` edges that are there. */
 static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
 {
     const repair_fabric *f = job->f;
@@ -18,7 +20,8 @@ static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
     return ibn_repair_common_suffix(job, c, count) - had;
 }
 
-/* Collect all CDG edges of the queued subtree on one VL if its root takes channel c; return how many. */
+/* Collect in `steps` all CDG edges that one VL needs if the root of the queued subtree takes channel c, including
+ * those inside the subtree.  Returns their number. */
 static int32_t whole_paths(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -31,7 +34,8 @@ static int32_t whole_paths(repair_state *job, int32_t c, int32_t vl)
     return count + turns_of(job, c, vl, count);
 }
 
-/* Return another VL on which the traffic of the subtree on `vl` fits, or -1; its CDG edges are added then. */
+/* Find another VL to which the subtree's packets of VL `vl` can move without a cycle in its CDG.  Returns this VL,
+ * with the edges added to its CDG, or -1. */
 static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t count = whole_paths(job, c, vl);
@@ -41,7 +45,7 @@ static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
     return -1;
 }
 
-/* Mark the queued switches that send on one VL to move to another. */
+/* Record for the queued switches that send on one VL that they move to another VL. */
 static void move_to_vl(repair_state *job, int32_t vl, int32_t other)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
@@ -63,8 +67,8 @@ static void change_sls(repair_state *job)
     }
 }
 
-/* Return whether the CDG edge out of channel c, or one into it, is excluded.  This test does not walk the whole
- * path. */
+/* Return whether an edge is known to be impossible: the CDG edge out of channel c, or one from a child's channel
+ * into c. This quick test spares a walk along the whole path. */
 static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -80,8 +84,8 @@ static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
     return false;
 }
 
-/* Move the queued traffic on one VL to another VL by channel c, or to several; return whether all of it found a VL,
- * or the rest may be deferred. */
+/* Move the subtree's packets on one VL to another VL, or to several VLs, if its root takes channel c.  Returns
+ * whether all packets found a VL, or switches without one may be detached and treated later (deferred). */
 static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t other = other_vl(job, c, vl);
@@ -92,8 +96,9 @@ static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
                && (ibn_repair_split_subtree(job, c, vl) || job->deferred_count < job->most_deferred));
 }
 
-/* Add the CDG edges of the queued subtree by channel c on each of its VLs, or on other VLs where they do not fit;
- * return whether all traffic fits.  *changed_sls: whether any traffic moves to another VL. */
+/* Add the CDG edges that the queued subtree needs if its root takes channel c.  If a VL has no room for them without
+ * a cycle, its packets move to other VLs.  Returns whether all packets found a VL.  *changed_sls is set if any
+ * packets moved. */
 static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
 {
     for (int32_t vl = 0; vl < job->f->vls; vl++) {
@@ -103,14 +108,14 @@ static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
         if (!job->sls_may_change || !changes_vl(job, c, vl))
             return false;
         *changed_sls = true;
-        /* The edges just added may block later ones, and may be taken back. */
+        /* The edges just added may make later edges close a cycle, and may be removed again. */
         job->on_trial = true;
     }
     return true;
 }
 
-/* Add the CDG edges of the queued subtree by channel c if they close no cycle, and change SLs if necessary; return
- * whether they were added.  If not, no edge stays added. */
+/* Let the root of the queued subtree take channel c, if that closes no CDG cycle.  The needed CDG edges are added,
+ * and SLs are changed if necessary.  Returns whether this succeeded; if not, no edge stays added. */
 bool ibn_repair_admits(repair_state *job, int32_t c)
 {
     const bool outer = job->on_trial;

@@ -1,13 +1,15 @@
-/* Displacement: if a root finds no path, another switch moves to another path, with which the root finds one. */
+/* Displacement: if a root (a switch without a path) finds no path, another switch takes another path, so that the
+ * root finds one. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
 
-/* Limits: switches of a subtree that are tried for one root, and attempts in a column while only_monotone is set. */
+/* Limits: number of switches of a subtree that are tried for one root; attempts in a column while only_monotone is
+ * set */
 enum { MOST_CANDIDATES = 32, MOST_MONOTONE_TRIALS = 400 };
 
-/* Attach a root while the CDG edges of a moved switch are in on trial; return whether it was attached.  If not, the
- * edges of the moved switch are removed. */
+/* Attach a root after another switch has moved on trial.  Returns whether it was attached.  If not, the CDG edges of
+ * the moved switch are removed. */
 static bool follows(repair_state *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;
@@ -38,8 +40,8 @@ static void restore_sls(repair_state *job)
     }
 }
 
-/* Attach a root by moving switch x, which is in its subtree or next to it, to another path; return whether that
- * worked.  If not, everything is as before. */
+/* Attach a root by moving switch x to another path; x is in the root's subtree or next to the root.  Returns whether
+ * the root was attached.  If not, everything is as before. */
 static bool displaces(repair_state *job, int32_t root, int32_t x)
 {
     int32_t ignored = INT32_MAX;
@@ -81,14 +83,14 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
     return false;
 }
 
-/* Try to move switch x for a root, within the limits; return whether the root was attached. */
+/* Try to move switch x so that a root finds a path, within the limits.  Returns whether the root was attached. */
 static bool may_displace(repair_state *job, int32_t root, int32_t x)
 {
-    /* Another root must not be moved: it is attached again later, and its path could then lead back to it. */
+    /* Another root must not be moved: it is attached again later, and its path could then form a loop with this one. */
     if (x == job->target || x == root || ibn_repair_entry(job, x) == NO_ROUTE
         || job->graph.visited > job->search_budget)
         return false;
-    /* Paths along the order need no search, so the search budget does not limit their cost. */
+    /* Paths along the topological order need no cycle search, so a limit of their own bounds the cost. */
     if ((job->only_monotone && ++job->displacements > MOST_MONOTONE_TRIALS) || !displaces(job, root, x))
         return false;
     job->last_displaced[root] = x + 1;
@@ -96,7 +98,7 @@ static bool may_displace(repair_state *job, int32_t root, int32_t x)
 }
 
 /* Attach a root by moving another switch: the one that was moved for it last, one of its subtree, or a neighbour.
- * Return whether it was attached. */
+ * Returns whether the root was attached. */
 bool ibn_repair_displace(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -121,7 +123,7 @@ bool ibn_repair_displace(repair_state *job, int32_t root)
     return false;
 }
 
-/* Displace switches for roots as long as that helps; return how many roots are left. */
+/* Move other switches so that roots find paths, as long as that helps.  Returns the number of roots that are left. */
 int32_t ibn_repair_displace_all(repair_state *job, int32_t count)
 {
     for (bool helped = true; helped && count > 0;) {

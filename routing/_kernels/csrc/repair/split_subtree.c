@@ -1,10 +1,11 @@
-/* Split a subtree over several VLs, each part on a VL that admits it: see internal/repair_state.h. */
+/* Split the packets of a subtree over several VLs; each part moves to a VL on which it closes no CDG cycle.  See
+ * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
-/* flags in `needs`: a descendant needs a VL; the switch needs one; its edge was just added */
+/* Flags in `needs`: a switch further upstream needs a VL; the switch itself needs a VL; its CDG edge was just added. */
 enum { BEHIND = 1, ITSELF = 2, TAKEN = 4 };
 
-/* Return the CDG edge from the channel of queued switch i into its parent's channel, where the root takes channel c. */
+/* Return the CDG edge from the channel of the i-th queued switch to the next channel, if the root takes channel c. */
 static acyclic_step turn_of(const repair_state *job, int32_t i, int32_t c)
 {
     const repair_fabric *f = job->f;
@@ -12,7 +13,8 @@ static acyclic_step turn_of(const repair_state *job, int32_t i, int32_t c)
     return (acyclic_step){e, job->graph.turn_first[e] + next - f->first[f->src[next]]};
 }
 
-/* Mark the queued switches that need a VL, and their ancestors; return whether there are any. */
+/* Mark the queued switches whose packets need a VL, and all switches on their paths to the root.  Returns whether
+ * there are any. */
 static bool note_needs(repair_state *job)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
@@ -23,7 +25,8 @@ static bool note_needs(repair_state *job)
     return job->needs[0] != 0;
 }
 
-/* Of the CDG edges added after the first `had`, remove those behind which no switch moved to the VL. */
+/* Of the CDG edges added to a VL after the first `had`, remove those that no packet uses, because the switches
+ * upstream of them did not move to this VL. */
 static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
 {
     const uint32_t bit = UINT32_C(1) << vl;
@@ -44,7 +47,8 @@ static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
     job->added_count = kept;
 }
 
-/* Move as many switches as possible of those that need a VL to this one by channel c, from the root outwards. */
+/* Move as many as possible of the switches that need a VL to VL `vl`, if the root takes channel c.  Switches near
+ * the root come first, because the paths of the others lead through them. */
 static void fill(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t had = job->added_count, count = ibn_repair_common_suffix(job, c, 0);
@@ -69,8 +73,8 @@ static void fill(repair_state *job, int32_t c, int32_t vl)
     clean(job, c, vl, had);
 }
 
-/* Distribute the queued traffic on one VL over several VLs by channel c, as much as possible on that VL.  Return
- * whether all of it found a VL.  The added edges are on trial from the first part on. */
+/* Split the subtree's packets on one VL over several VLs, if the root takes channel c; as many as possible stay on
+ * that VL. Returns whether all packets found a VL.  The added edges are on trial from the first part on. */
 bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -90,8 +94,8 @@ bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
     return !looks || !note_needs(job);
 }
 
-/* Defer the queued switches that found no VL, with their subtrees: they become roots.  Return false if there are too
- * many, or the root itself found no VL. */
+/* Defer the queued switches whose packets found no VL: detach them with their subtrees, so that they become roots.
+ * Returns false if there are too many, or if the root itself found no VL. */
 bool ibn_repair_defer(repair_state *job)
 {
     const int32_t had = job->deferred_count;
@@ -117,7 +121,7 @@ bool ibn_repair_defer(repair_state *job)
     return true;
 }
 
-/* Restore the entries of deferred switches until only the first `had` of them are left in the list. */
+/* Restore the entries of deferred switches, the last deferred ones first, until `had` of them are left in the list. */
 void ibn_repair_recall_deferred(repair_state *job, int32_t had)
 {
     while (job->deferred_count > had) {
