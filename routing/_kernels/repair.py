@@ -326,7 +326,7 @@ def _fabric(
     fabric.channels, fabric.slots, fabric.vls = len(channels), len(masks), len(order)
     sl_of_vl, vl_bit, sources, weight, preferred, inverse_capacity = kept
     lids_at = _lids_by_switch(repair_fabric)
-    kept += lids_at  # # The struct points to these arrays, so the caller keeps them alive in `kept`.
+    kept += lids_at  # The struct points to these arrays, so the caller keeps them alive in `kept`.
     point(fabric, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into, port=channels.port)
     point(fabric, into_first=channels.into_first, at_port=channels.at_port)
     point(

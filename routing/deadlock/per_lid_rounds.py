@@ -122,7 +122,7 @@ def _rounds_without_drain(
         LIDs for which these rounds are safe.
     """
     rounds, last = write_rounds(waiting.slots, columns.next_channels, outward=False)
-    # # Usually one round suffices.  A single check of all LIDs together is much faster than admitting them one by one.
+    # Usually one round suffices.  A single check of all LIDs together is much faster than admitting them one by one.
     if last.max(initial=1) == 1:
         dependencies = base.copy()
         if not waiting.trace(columns, dependencies) and waiting.order(dependencies, columns) is not None:
@@ -132,7 +132,7 @@ def _rounds_without_drain(
         return rounds, taken
     strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=True)
     rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
-    # # LIDs that were admitted before come first and are admitted again.  The other LIDs are checked against them.
+    # LIDs that were admitted before come first and are admitted again.  The other LIDs are checked against them.
     position = np.argsort(~taken, kind="stable")
     return rounds, _admitted(waiting, columns, base, order, rounds, position[last[position] <= MOST_ROUNDS])
 

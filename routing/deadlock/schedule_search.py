@@ -96,7 +96,7 @@ def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
     mixture, rest = waiting.mixture, None if known is None else known.masks.astype(np.uint32)
     if rest is None:
         lids = _followed(mixture, replies=waiting.replies)
-    else:  # # An entry that is only removed is an old entry with old SLs, so its dependencies are in `known` already.
+    else:  # An entry that is only removed is an old entry with old SLs, so its dependencies are in `known` already.
         changes = Changes.of(mixture)
         lids = np.union1d(changes.lid[~changes.removed], _with_other_sls(mixture, replies=waiting.replies))
     if len(lids) * mixture.fabric.switches > MOST_FOLLOWED:
@@ -117,7 +117,7 @@ def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]
         return np.zeros(0, np.int64)
     there, (one, other) = mixture.fabric.lids.switch >= 0, mixture.sl
     if replies or one.shape[-1] != other.shape[-1] or (one.ndim == other.ndim == 2 and len(one) != len(other)):
-        # # A reply has the SL of its request, which went to another LID.  So a change of one SL can affect packets to
+        # A reply has the SL of its request, which went to another LID.  So a change of one SL can affect packets to
         # any LID.
         return np.flatnonzero(there)
     sls = one != other
@@ -217,7 +217,7 @@ class _ScheduleSearch:
         return trace(waiting.mixture.fabric, tables, waiting.slots, waiting.bits, threads=waiting.threads).hops
 
     def _schedule(self, rounds: Bytes, *, dependencies: bool) -> UpdateSchedule:
-        # # A division of flat indices is much faster than a call of nonzero on both dimensions.
+        # A division of flat indices is much faster than a call of nonzero on both dimensions.
         column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])
         off = np.zeros(len(column), np.uint8)
         return UpdateSchedule(switch, self._columns.lids[column], rounds[column, switch], off, 2 if dependencies else 0)

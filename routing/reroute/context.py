@@ -166,7 +166,7 @@ class RerouteContext:
             replies=certificate is not None and certificate.strength == "reversible",
             endports_only=certificate is not None and certificate.scope == "endports",
             sl_of_vl=self.precomputed.sl_of_vl if certificate is not None else np.zeros(0, np.uint8),
-            # # Parts of a subtree can take different SLs only if the previous SLs depend on the source.
+            # Parts of a subtree can take different SLs only if the previous SLs depend on the source.
             by_parts=self.by_parts and request.before.routing.sl.ndim == 2,
         )
 

@@ -69,7 +69,7 @@ def precompute(before: Published, baseline: Published | None = None, *, threads:
     dependencies, with_baseline = allowed_dependencies(base, before, baseline, threads=threads)
     for tables in (before, baseline):
         if tables is not None:
-            _ = tables.load  # # Compute and cache the load now, because every re-route from these tables reads it.
+            _ = tables.load  # Compute and cache the load now, because every re-route from these tables reads it.
     return Precomputed(
         before=before,
         baseline=baseline,

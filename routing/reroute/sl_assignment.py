@@ -204,7 +204,7 @@ def _changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replie
     changed[:, columns] = through
     here = np.flatnonzero(lids.switch >= 0)
     if replies:
-        # # back[s, t]: whether a path from switch s to any LID of switch t has changed.
+        # back[s, t]: whether a path from switch s to any LID of switch t has changed.
         back = np.zeros((fabric.switches, fabric.switches), bool)
         np.logical_or.at(back.T, lids.switch[here], changed[:, here].T)
         changed[:, here] |= back[lids.switch[here]].T

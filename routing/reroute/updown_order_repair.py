@@ -82,7 +82,7 @@ def _attach_via_child(
     channels, is_cut_off = repair_fabric.channels, cut_off(repair_fabric, position)
     alive = repair_fabric.alive != 0
     into = np.flatnonzero(alive & is_cut_off[channels.src] & ~is_cut_off[channels.dst])
-    # # A switch must stay after all switches above it, so its earliest position is right after the last of them.
+    # A switch must stay after all switches above it, so its earliest position is right after the last of them.
     above = np.full(len(position), -1, np.int32)
     up = alive & ~is_cut_off[channels.dst] & (position[channels.dst] < position[channels.src])
     np.maximum.at(above, channels.src[up], position[channels.dst[up]])
