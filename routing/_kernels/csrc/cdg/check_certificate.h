@@ -7,10 +7,10 @@
 typedef struct {
     int32_t lids;
     int32_t channels;
-    int32_t vls;   /* V */
-    int32_t ports; /* P, ports of a switch; 0: sl2vl has one row [16] */
+    int32_t vls;   /* V: number of VLs */
+    int32_t ports; /* P: number of ports of a switch; 0: sl2vl has one row, [16] */
     int32_t threads;
-    const uint8_t *lft;      /* [S, L] */
+    const uint8_t *lft;      /* [S, L]: out-port of each switch towards each LID */
     const int32_t *at_port;  /* [S, 256]: channel out of each port, -1: none */
     const int32_t *dst;      /* [C]: switch where each channel ends */
     const uint8_t *dst_port; /* [C]: in-port at this switch */

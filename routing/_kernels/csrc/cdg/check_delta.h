@@ -10,7 +10,7 @@ typedef struct {
     int32_t switches;
     int32_t lids;
     int32_t channels;
-    int32_t vls;                  /* V */
+    int32_t vls;                  /* V: number of VLs */
     int32_t sl_by_switch;         /* whether sl and sl_was are [S, L], by source switch; else [L] */
     int32_t replies;              /* whether replies are checked too */
     int32_t endports_only;        /* whether switch-to-switch traffic is left out */
@@ -29,9 +29,9 @@ typedef struct {
     const int32_t *lids_at;       /* LIDs sorted by the switch that delivers them */
     const uint8_t *has_endport;   /* [S]: whether a CA or router is attached */
     const uint16_t *vl_bit;       /* [16]: 1 << VL of each SL */
-    const uint8_t *lft;           /* [S, L]: out-ports */
+    const uint8_t *lft;           /* [S, L]: new out-port of each switch towards each LID */
     const uint8_t *was;           /* [S, L]: previous out-ports, 255 where the entry is no longer valid */
-    const uint8_t *sl;            /* SLs; for the shape see sl_by_switch */
+    const uint8_t *sl;            /* new SLs; for the shape see sl_by_switch */
     const uint8_t *sl_was;        /* previous SLs */
     const int32_t *order;         /* [V, C]: position of each channel in each VL's order */
 } delta_tables;

@@ -24,7 +24,7 @@ int ibn_forest_prepare(cdg_forest *f, const cdg_tables *tables)
     size_t size = (size_t)tables->switches + 2;
     memset(f, 0, sizeof *f);
     f->t = tables;
-    /* With an odd number of cache lines for each row, the rows of a block do not share a few sets of the cache. */
+    /* An odd number of cache lines for each row spreads the rows of a block over all sets of the cache. */
     f->stride = (int64_t)(((size + 63) / 64 | 1) * 64);
     f->number = malloc(BLOCK * f->stride);
     f->far = malloc(BLOCK * f->stride);
@@ -45,7 +45,7 @@ void ibn_forest_dispose(cdg_forest *f)
     free(f->hop);
 }
 
-/* Read the LFT entries towards `count` LIDs (64 at most) from `lid` on. */
+/* Read the LFT entries towards `count` LIDs (64 at most), the first of which is `lid`, into a row for each LID. */
 void ibn_forest_load(cdg_forest *f, int32_t lid, int32_t count)
 {
     const cdg_tables *t = f->t;
@@ -58,7 +58,7 @@ void ibn_forest_load(cdg_forest *f, int32_t lid, int32_t count)
     }
 }
 
-/* Count the switches from which packets to a LID are not delivered, by reason. */
+/* Count the switches from which packets to a LID are not delivered, separately for each reason. */
 static void count_lost(cdg_forest *f, int32_t lid)
 {
     const cdg_tables *t = f->t;

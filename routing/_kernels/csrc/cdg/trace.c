@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
     job *j;
     cdg_forest f;
-    uint32_t *deps; /* [2, slots]: dependencies found by this thread */
+    uint32_t *deps; /* [2, slots]: VLs, as bits, of the dependencies found by this thread */
     uint32_t *dep;  /* [slots]: row of deps for the current LID */
     int64_t sls;    /* SLs in use, as bits */
     int code;

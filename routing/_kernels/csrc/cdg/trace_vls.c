@@ -86,7 +86,8 @@ static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in
     }
 }
 
-/* Return whether packets from switches to a LID are left out, because the LID is that of a switch too. */
+/* Return whether packets that switches send to a LID are left out: traffic between switches does not count, and the
+ * LID belongs to a switch. */
 static inline bool mutes_switches(const cdg_tables *t, int32_t lid)
 {
     return t->has_endport && !t->lid_port[lid];

@@ -7,10 +7,10 @@
 
 /* Further input if the VL also depends on the in-port and out-port of a switch. */
 typedef struct {
-    int32_t ports;                /* P */
-    int32_t vls;                  /* V, highest VL in the tables + 1, at most 15 */
-    int32_t senders;              /* N */
-    int32_t repliers;             /* R, 0: replies are left out */
+    int32_t ports;                /* P: number of ports of a switch */
+    int32_t vls;                  /* V: highest VL in the tables + 1, at most 15 */
+    int32_t senders;              /* N: number of senders of requests */
+    int32_t repliers;             /* R: number of senders of replies; 0: replies are left out */
     const uint8_t *sl2vl;         /* [S, P, P, 16]: VL by switch, in-port, out-port, SL; 15 and more: dropped */
     const uint8_t *xport;         /* [X]: out-port of each extended channel */
     const uint8_t *xin;           /* [X]: in-port at the switch where it ends */

@@ -234,8 +234,7 @@ int ibn_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int
 }
 
 /* Add all edges to a VL's CDG, or none of them if they would close a cycle there.  Returns whether they were added.
- * An edge is recorded as blocked only if it closes a cycle with edges that stay in the CDG, not with edges of this
- * call. */
+ * An edge is marked as blocked (known to close a cycle) only if the cycle needs no other edge of this call. */
 int ibn_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
     uint32_t bit = UINT32_C(1) << vl;

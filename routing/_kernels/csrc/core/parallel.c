@@ -35,7 +35,8 @@ static void drain(ibn_team *team)
         team->job(team->context, item);
 }
 
-/* Wait until another round begins, after the `seen` rounds so far.  Returns 0 if the team ends instead. */
+/* Wait until the next round of work begins; `seen` rounds have begun before.  Returns 0 if the threads have to end
+ * instead. */
 static int wait_for_more(ibn_team *team, int seen)
 {
     for (int i = 0; i < LOOKS && atomic_load_explicit(&team->round, memory_order_relaxed) == seen; i++)

@@ -1,12 +1,13 @@
-/* Test whether a switch without a path, and all switches behind it, may use a channel: on their present VLs, or on
- * others. */
+/* Test whether a disconnected switch can take a given channel, together with all switches whose paths lead through
+ * it.  Their packets stay on their VLs, or move to other VLs, so that no CDG cycle is closed.  Terms: see
+ * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
 
-/* Append to `steps` the CDG edges that one VL needs if the root of the queued subtree takes channel c.  These are
- * the edges from its children's channels into c, and those of the path after c.  Returns the number of edges
- * appended to the `count` edges that are there. */
+/* List the CDG edges that are added on one VL if the disconnected switch takes channel c.  These are the edges into
+ * c from the channels of its neighbours that send through it, and the edges of the path after c.  They are appended
+ * to the `count` edges in `steps`.  Returns the number of edges appended. */
 static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
 {
     const repair_fabric *f = job->f;
@@ -20,8 +21,8 @@ static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
     return ibn_repair_common_suffix(job, c, count) - had;
 }
 
-/* Collect in `steps` all CDG edges that one VL needs if the root of the queued subtree takes channel c, including
- * those inside the subtree.  Returns their number. */
+/* List in `steps` all CDG edges that one VL needs if the disconnected switch takes channel c, including the edges
+ * between switches of its subtree.  Returns the number of edges. */
 static int32_t whole_paths(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -34,8 +35,8 @@ static int32_t whole_paths(repair_state *job, int32_t c, int32_t vl)
     return count + turns_of(job, c, vl, count);
 }
 
-/* Find another VL to which the subtree's packets of VL `vl` can move without a cycle in its CDG.  Returns this VL,
- * with the edges added to its CDG, or -1. */
+/* Find another VL to whose CDG all edges of the subtree's packets on `vl` can be added without a cycle, if the
+ * disconnected switch takes channel c.  Adds the edges, and returns this VL; -1 if there is none. */
 static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t count = whole_paths(job, c, vl);
@@ -45,7 +46,7 @@ static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
     return -1;
 }
 
-/* Record for the queued switches that send on one VL that they move to another VL. */
+/* Record that the switches of the subtree that send on VL `vl` will send on VL `other`. */
 static void move_to_vl(repair_state *job, int32_t vl, int32_t other)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
@@ -53,7 +54,7 @@ static void move_to_vl(repair_state *job, int32_t vl, int32_t other)
             job->new_vl[i] = (int8_t)other;
 }
 
-/* Change the SLs of the queued switches that move to another VL. */
+/* Change the SLs of the switches of the subtree whose packets move to another VL. */
 static void change_sls(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -67,8 +68,8 @@ static void change_sls(repair_state *job)
     }
 }
 
-/* Return whether an edge is known to be impossible: the CDG edge out of channel c, or one from a child's channel
- * into c. This quick test spares a walk along the whole path. */
+/* Test quickly whether channel c is impossible on a VL: the CDG edge out of c, or an edge into c from the subtree,
+ * is known to close a cycle.  The rest of the path is not followed. */
 static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -84,8 +85,9 @@ static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
     return false;
 }
 
-/* Move the subtree's packets on one VL to another VL, or to several VLs, if its root takes channel c.  Returns
- * whether all packets found a VL, or switches without one may be detached and treated later (deferred). */
+/* Move the subtree's packets on one VL to another VL, or split them over several VLs, if the disconnected switch
+ * takes channel c.  Returns whether all packets found a VL, or those without a VL may be detached and repaired
+ * later. */
 static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t other = other_vl(job, c, vl);
@@ -96,9 +98,9 @@ static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
                && (ibn_repair_split_subtree(job, c, vl) || job->deferred_count < job->most_deferred));
 }
 
-/* Add the CDG edges that the queued subtree needs if its root takes channel c.  If a VL has no room for them without
- * a cycle, its packets move to other VLs.  Returns whether all packets found a VL.  *changed_sls is set if any
- * packets moved. */
+/* Add the CDG edges of all VLs that the subtree uses if the disconnected switch takes channel c.  On a VL where they
+ * would close a cycle, the packets move to another VL.  Returns whether all packets found a VL.  *changed_sls is set
+ * if any packets moved. */
 static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
 {
     for (int32_t vl = 0; vl < job->f->vls; vl++) {
@@ -108,14 +110,15 @@ static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
         if (!job->sls_may_change || !changes_vl(job, c, vl))
             return false;
         *changed_sls = true;
-        /* The edges just added may make later edges close a cycle, and may be removed again. */
+        /* Later edges may close a cycle with the edges just added, which may be removed again. */
         job->on_trial = true;
     }
     return true;
 }
 
-/* Let the root of the queued subtree take channel c, if that closes no CDG cycle.  The needed CDG edges are added,
- * and SLs are changed if necessary.  Returns whether this succeeded; if not, no edge stays added. */
+/* Check whether the disconnected switch whose subtree is in job->queue can take channel c without a CDG cycle.  If
+ * it can, the CDG edges are added, and SLs are changed if necessary.  If not, no edge stays added.  Returns whether
+ * it can. */
 bool ibn_repair_admits(repair_state *job, int32_t c)
 {
     const bool outer = job->on_trial;

@@ -1,9 +1,9 @@
-/* Find switches that could free a path for a root (a switch without a path) if they took another path themselves.
- * Only quick tests are used, without a search for cycles.  See internal/repair_state.h. */
+/* Find switches that could free a path for a disconnected switch by taking another path themselves.  These are quick
+ * tests without a search for cycles, to save useless attempts.  Terms: see internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
-/* Return whether the CDG edge from channel c to channel `next` may be possible on all of these VLs: no VL is known
- * to exclude it. */
+/* Return whether the CDG edge from channel c to channel `next` may be possible on all of these VLs: on none of them
+ * is it known to close a cycle. */
 static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t next)
 {
     const int32_t dependency = job->graph.turn_first[c] + next - job->f->first[job->f->dst[c]];
@@ -13,8 +13,8 @@ static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t n
     return !out;
 }
 
-/* Count the children of the queued root that are known to be unable to follow it to channel c, up to two.  *who
- * receives the last one counted. */
+/* Count the neighbours that send through the disconnected switch and for which channel c is impossible, because the
+ * CDG edge into c is known to close a cycle.  Counting ends at two.  *who receives the last one counted. */
 static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
 {
     int32_t count = 0;
@@ -26,9 +26,9 @@ static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
     return count;
 }
 
-/* Mark the switches that could help the queued root to use channel c by taking another path.  Only for paths along
- * the topological order (only_monotone).  These are the only child that cannot follow (`who`), or the switch where c
- * ends, or, if that switch is cut off, the switches on its path. */
+/* Mark the switches that, by taking another path, could let the disconnected switch use channel c.  This is for
+ * paths along the topological order only.  If one neighbour's edge into c is impossible (`who`), it is this
+ * neighbour.  Else it is the switch where c ends, or, if that one is cut off from the LID, the switches on its path. */
 static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t who)
 {
     int32_t v = job->f->dst[c];
@@ -44,8 +44,8 @@ static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t wh
             job->can_help[v] = job->displacement;
 }
 
-/* Mark in can_help the switches that could help the queued root by taking another path.  Returns whether every
- * switch has to be tried, because switches that are not marked could help too. */
+/* Mark in can_help the switches that could free a path for the disconnected switch by taking another path.  Returns
+ * whether unmarked switches may help too, so that all switches must be tried. */
 bool ibn_repair_note_displaceable(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -64,8 +64,8 @@ bool ibn_repair_note_displaceable(repair_state *job)
     return anyone;
 }
 
-/* Return whether a root may use a channel to switch x and then channel `next`.  Only while only_monotone is set;
- * else the answer is always true. */
+/* Return whether a disconnected switch may go to switch x and on over channel `next`, as far as is known without a
+ * search. Tested only for paths along the topological order; else the answer is true. */
 bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next)
 {
     const repair_fabric *f = job->f;

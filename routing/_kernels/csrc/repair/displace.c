@@ -1,15 +1,15 @@
-/* Displacement: if a root (a switch without a path) finds no path, another switch takes another path, so that the
- * root finds one. */
+/* If a disconnected switch finds no path without a CDG cycle, move another switch to another path, so that one
+ * becomes possible.  Terms: see internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
 
-/* Limits: number of switches of a subtree that are tried for one root; attempts in a column while only_monotone is
- * set */
+/* Limits: number of switches of a subtree that are moved on trial for one disconnected switch; number of trials for
+ * a LID on paths along the topological order. */
 enum { MOST_CANDIDATES = 32, MOST_MONOTONE_TRIALS = 400 };
 
-/* Attach a root after another switch has moved on trial.  Returns whether it was attached.  If not, the CDG edges of
- * the moved switch are removed. */
+/* Find a path for a disconnected switch after another switch was moved on trial.  Returns whether a path was found.
+ * If not, the CDG edges of the moved switch are removed. */
 static bool follows(repair_state *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;
@@ -31,7 +31,7 @@ static bool follows(repair_state *job, int32_t root)
     return false;
 }
 
-/* Restore the SLs that the last attempt changed. */
+/* Restore the SLs that the last failed attempt changed. */
 static void restore_sls(repair_state *job)
 {
     while (job->changed_sl_count > 0) {
@@ -40,8 +40,8 @@ static void restore_sls(repair_state *job)
     }
 }
 
-/* Attach a root by moving switch x to another path; x is in the root's subtree or next to the root.  Returns whether
- * the root was attached.  If not, everything is as before. */
+/* Move switch x to another path, such that a disconnected switch finds a path.  Switch x is in the subtree of the
+ * disconnected switch, or next to it.  Returns whether a path was found.  If not, everything is as before. */
 static bool displaces(repair_state *job, int32_t root, int32_t x)
 {
     int32_t ignored = INT32_MAX;
@@ -83,22 +83,23 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
     return false;
 }
 
-/* Try to move switch x so that a root finds a path, within the limits.  Returns whether the root was attached. */
+/* Move switch x for a disconnected switch, if this is allowed and no limit is reached.  Returns whether the
+ * disconnected switch found a path. */
 static bool may_displace(repair_state *job, int32_t root, int32_t x)
 {
-    /* Another root must not be moved: it is attached again later, and its path could then form a loop with this one. */
+    /* Another disconnected switch must not be moved: it gets its path later, and that path could lead back to it. */
     if (x == job->target || x == root || ibn_repair_entry(job, x) == NO_ROUTE
         || job->graph.visited > job->search_budget)
         return false;
-    /* Paths along the topological order need no cycle search, so a limit of their own bounds the cost. */
+    /* Paths along the topological order need no cycle search, so the limit of searches does not bound their number. */
     if ((job->only_monotone && ++job->displacements > MOST_MONOTONE_TRIALS) || !displaces(job, root, x))
         return false;
     job->last_displaced[root] = x + 1;
     return true;
 }
 
-/* Attach a root by moving another switch: the one that was moved for it last, one of its subtree, or a neighbour.
- * Returns whether the root was attached. */
+/* Find a path for a disconnected switch by moving another switch to another path.  The switch that was moved for it
+ * last is tried first, then the switches of its subtree, then its neighbours.  Returns whether a path was found. */
 bool ibn_repair_displace(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -123,7 +124,8 @@ bool ibn_repair_displace(repair_state *job, int32_t root)
     return false;
 }
 
-/* Move other switches so that roots find paths, as long as that helps.  Returns the number of roots that are left. */
+/* Find paths for disconnected switches by moving other switches, as long as that helps.  Returns the number of
+ * switches that are still disconnected. */
 int32_t ibn_repair_displace_all(repair_state *job, int32_t count)
 {
     for (bool helped = true; helped && count > 0;) {

@@ -15,9 +15,9 @@ typedef struct {
 
 typedef struct {
     const missing_entries *given;
-    int32_t *channel; /* [S]: next channel of each switch towards the LID; NONE: no entry */
+    int32_t *channel; /* [S]: next channel of each switch towards the current LID; NONE: no entry */
     int32_t *hops;    /* [S]: hops to the target; NONE: the switch has no path */
-    int32_t *cut;     /* [S]: switches that have no path to the target */
+    int32_t *cut;     /* [S]: switches without a path to the target */
     int32_t cuts;
     int32_t *root; /* [S]: switches whose entries are missing, ascending */
     int32_t roots;
@@ -154,7 +154,8 @@ static void search(fewest_job *job, int32_t root, found_way *best)
     }
 }
 
-/* Set the hops of a switch and of all switches on its path, if the path leads to a switch whose hops are known. */
+/* Follow the path of a switch.  If it leads to a switch whose hops are known, set the hops of all switches on the
+ * path. */
 static void walk(fewest_job *job, int32_t s)
 {
     int32_t length = 0;
@@ -168,7 +169,7 @@ static void walk(fewest_job *job, int32_t s)
         job->hops[job->path[--length]] = ++known;
 }
 
-/* Offer a switch that has a path as next hop to its neighbours with missing entries. */
+/* Record the channel to switch s, which has a path, as a possible next hop of its neighbours with missing entries. */
 static void offer_switch(fewest_job *job, int32_t s)
 {
     const missing_entries *given = job->given;
@@ -181,7 +182,7 @@ static void offer_switch(fewest_job *job, int32_t s)
     }
 }
 
-/* Find the switches that have a path now, because the last filled path connects them. */
+/* After an entry was filled, find the switches that have a path again. */
 static void reconnect(fewest_job *job)
 {
     int32_t left = 0;
@@ -196,8 +197,8 @@ static void reconnect(fewest_job *job)
     job->cuts = left;
 }
 
-/* Return the index (in `root`) of the missing entry that a single channel fills best, or NONE if no neighbour has a
- * path. */
+/* Among missing entries at switches with a neighbour that has a path, choose the one with the fewest hops.  Returns
+ * its index in `root`, or NONE. */
 static int32_t next_direct(const fewest_job *job)
 {
     int32_t best = NONE;
@@ -231,7 +232,8 @@ static int32_t next_way(fewest_job *job, int32_t *length)
     return NONE;
 }
 
-/* Begin a column: find the switches without a path, and for missing entries the neighbours that have one. */
+/* Begin the repair of a LID: find the switches without a path, and the neighbours with a path for each missing
+ * entry. */
 static void begin(fewest_job *job, int32_t target, const uint8_t *hole, const uint8_t *entry)
 {
     const int32_t switches = job->given->switches;
@@ -259,7 +261,7 @@ static void begin(fewest_job *job, int32_t target, const uint8_t *hole, const ui
     }
 }
 
-/* Fill the missing entries of a column one after the other, the best path first. */
+/* Fill the missing entries of a LID one after the other, the best path first. */
 static void fill(fewest_job *job, int32_t target, const uint8_t *hole, uint8_t *entry)
 {
     int32_t place, length;

@@ -1,10 +1,11 @@
-/* Attach roots (switches without a path, with their subtrees): each takes the best path that closes no CDG cycle. */
+/* Find paths for disconnected switches: each takes the best path that closes no CDG cycle.  Terms: see
+ * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 enum { MORE_HOPS = 2 };
 
-/* Return the hops from a switch to the LID, or -1 if the switch is cut off.  The hops of all switches on the path
- * are stored. */
+/* Return the hops from a switch to the current LID, or -1 if it is cut off.  The hops of all switches on its path
+ * are stored for later calls. */
 int32_t ibn_repair_hops(repair_state *job, int32_t s)
 {
     int32_t at = s, count = 0, left = job->f->switches;
@@ -62,8 +63,8 @@ static void mark_near(repair_state *job, int32_t count)
         job->candidates[i].near = job->candidates[i].hops <= least + MORE_HOPS;
 }
 
-/* List the paths of `level` hops by which a switch can reach the LID, by their first channels (level 0: of any
- * length). Returns their number.  *next is reduced to the least number of hops above `level`. */
+/* List the paths by which a switch can reach the current LID in `level` hops (0: in any number of hops).  Returns
+ * the number of paths.  If there are longer ones, *next receives the least number of hops above `level`. */
 int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     const repair_fabric *f = job->f;
@@ -84,7 +85,7 @@ int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32
     return count;
 }
 
-/* Add flow along the path of a switch, up to the LID or to a switch with a missing entry. */
+/* Add flow to the channels of a switch's path, up to the LID or to a disconnected switch. */
 void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
 {
     while (s != job->target) {
@@ -96,7 +97,7 @@ void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
     }
 }
 
-/* Let a switch take the best of `count` paths that closes no CDG cycle.  Returns whether there is one. */
+/* Let a disconnected switch take the best of `count` paths that closes no CDG cycle.  Returns whether there is one. */
 static bool take_best(repair_state *job, int32_t u, int32_t count)
 {
     for (; count > 0; count--) {
@@ -114,15 +115,15 @@ static bool take_best(repair_state *job, int32_t u, int32_t count)
     return false;
 }
 
-/* Mark the queued switches as no longer cut off. */
+/* Mark the switches in job->queue as connected to the LID again. */
 void ibn_repair_attach_subtree(repair_state *job)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
         job->cut_off[job->queue[i]] = 0;
 }
 
-/* Attach a root by the best path that closes no CDG cycle, and add the flow of its subtree.  Returns whether it was
- * attached. */
+/* Give a disconnected switch the best path that closes no CDG cycle, and add the flow of its subtree.  Returns
+ * whether there is such a path. */
 bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     if (!job->on_trial)
@@ -138,11 +139,12 @@ bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t
     return true;
 }
 
-/* Attach roots, those with the shortest paths first.  Returns the number of roots that are left. */
+/* Find paths for disconnected switches, the shortest paths first.  Returns the number of switches that are still
+ * disconnected. */
 int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
 {
     int32_t level = 1, ignored = INT32_MAX;
-    /* A single root does not have to wait for other roots, so it may take a path of any length at once. */
+    /* A single disconnected switch does not have to wait for others, so it may take a path of any length at once. */
     if (count == 1)
         return !ibn_repair_attach_root(job, job->roots[0], 0, &ignored);
     while (count > 0 && level < INT32_MAX) {
@@ -150,14 +152,15 @@ int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
         for (int32_t i = 0; i < count; i++)
             if (!ibn_repair_attach_root(job, job->roots[i], level, &next))
                 job->roots[left++] = job->roots[i];
-        /* A root that has been attached can be the next hop of other roots; their paths are one hop longer. */
+        /* A switch that has a path now can be the next hop of other disconnected switches; their paths are one hop
+         * longer. */
         level = left < count ? level + 1 : next;
         count = left;
     }
     return count;
 }
 
-/* Mark the subtree of a root as cut off from the LID. */
+/* Mark a disconnected switch and its subtree as cut off from the LID. */
 void ibn_repair_detach(repair_state *job, int32_t root)
 {
     ibn_repair_collect_subtree(job, root);

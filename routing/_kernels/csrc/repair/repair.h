@@ -8,12 +8,12 @@
  * Channels of lost cables keep their numbers; `alive` marks the other channels.  The CDG edge from channel c to the
  * k-th channel of switch dst[c] has index slot[c] + k in arrays [slots]. */
 typedef struct {
-    int32_t switches;      /* S */
-    int32_t lids;          /* L */
-    int32_t channels;      /* C */
+    int32_t switches;      /* S: number of switches */
+    int32_t lids;          /* L: number of LIDs */
+    int32_t channels;      /* C: number of channels */
     int32_t slots;         /* length of arrays by CDG edge */
-    int32_t vls;           /* V; 0: credit loops are allowed */
-    int32_t sl_by_switch;  /* 0: sl is [L], by LID; 1: [S, L], by source switch and LID */
+    int32_t vls;           /* V: number of VLs; 0: credit loops are allowed */
+    int32_t sl_by_switch;  /* shape of `sl`: 0: [L], by LID; 1: [S, L], by source switch and LID */
     int32_t replies;       /* whether replies must be free of credit loops too */
     int32_t endports_only; /* whether packets from switches without end ports to LIDs of switches are ignored */
     int32_t by_parts;      /* whether parts of a subtree may take different SLs; needs sl_by_switch */
@@ -23,7 +23,7 @@ typedef struct {
     const int32_t *src;   /* [C], switch where each channel begins */
     const int32_t *dst;   /* [C], switch where each channel ends */
     const uint8_t *port;  /* [C], out-port of each channel */
-    const int32_t *into;  /* [C], channels sorted by dst */
+    const int32_t *into;  /* [C], all channels, sorted by the switch where they end */
     const int32_t *into_first;    /* [S + 1], index of each switch's first channel in `into` */
     const int32_t *at_port;       /* [S, 256], channel at each out-port, -1: none */
     const int32_t *slot;          /* [C], index of the first CDG edge of each channel */

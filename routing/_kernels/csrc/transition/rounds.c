@@ -57,8 +57,9 @@ static void spread(transition_round *g, const transition_paths *w, const uint8_t
     }
 }
 
-/* List the dependencies on the old entries of the switches of round r, which no packet uses after this round.  With
- * r = 0, list the dependencies on unchanged and new entries. */
+/* List the dependencies on the channels of old entries, at the switches that are written in round r.  No packet
+ * takes these channels after this round.  With r = 0, list the dependencies on the channels of unchanged and new
+ * entries. */
 static int32_t list(const transition_round *g, const transition_paths *w, const uint8_t *round, int r,
                     round_dependency *dependency)
 {
@@ -115,8 +116,8 @@ static void find_core(rounds_job *j)
         if (!j->out[s])
             j->rest[tail++] = s;
     }
-    /* Lists of upstream switches would not pay: the number of passes is at most the number of hops of the longest
-     * path. */
+    /* Each pass looks at all switches.  There are at most as many passes as the longest path has hops, so lists of
+     * the switches upstream of each switch would not pay. */
     for (bool grew = tail > 0; grew;) {
         grew = false;
         for (int32_t k = 0; k < tail; k++)

@@ -20,7 +20,7 @@ typedef struct {
 typedef struct {
     job *j;
     transition_paths paths;
-    uint32_t *dep;  /* [slots] */
+    uint32_t *dep;  /* [slots]: VLs on which each dependency may be used, as bits */
     uint32_t *flow; /* [S]: VLs of the packets that pass each switch, as bits */
     int code;
 } worker;

@@ -21,7 +21,8 @@ typedef struct {
 typedef struct {
     job *j;
     transition_paths paths;
-    uint16_t *dep;  /* [slots, V] */
+    /* [slots, V]: for each dependency and each VL on its first channel, the VLs on its second channel, as bits */
+    uint16_t *dep;
     uint16_t *flow; /* [S, 2, 16]: for each SL the VLs, as bits, on the channels of the old and the new entry */
     int code;
 } worker;

@@ -6,25 +6,25 @@
 /* A fabric whose tables are being replaced: any switch may forward a packet by its old or by its new LFT entry. For
  * channels, extended channels and the numbers of dependencies (slots) see cdg/trace.h. */
 typedef struct {
-    int32_t switches; /* S */
-    int32_t columns;  /* K, number of LIDs whose entries are given */
+    int32_t switches; /* S: number of switches */
+    int32_t columns;  /* K: number of LIDs whose entries are given */
     int32_t slots;
     int32_t threads;
     const uint8_t *before;    /* [K, S]: old out-port of each switch towards each LID */
     const uint8_t *after;     /* [K, S]: new out-port of each switch towards each LID */
-    const uint8_t *exit;      /* [S, 256]: see cdg_tables */
-    const int32_t *xfirst;    /* [S + 1]: see cdg_tables */
-    const int32_t *xdst;      /* [X]: see cdg_tables */
-    const int32_t *dep_first; /* [X]: see cdg_tables */
+    const uint8_t *exit;      /* [S, 256]: number of the channel at each port, see cdg_tables */
+    const int32_t *xfirst;    /* [S + 1]: first extended channel of each switch, see cdg_tables */
+    const int32_t *xdst;      /* [X]: switch where each extended channel ends, see cdg_tables */
+    const int32_t *dep_first; /* [X]: index of the first dependency of each extended channel, see cdg_tables */
 } transition_tables;
 
 /* Further input if the VL of a packet may change from hop to hop. */
 typedef struct {
-    int32_t ports;               /* P */
-    int32_t vls;                 /* V, highest VL in either table + 1, at most 15 */
-    int32_t entries;             /* N, number of ports at which packets enter */
-    const uint8_t *sl2vl_before; /* [S, P, P, 16] */
-    const uint8_t *sl2vl_after;  /* [S, P, P, 16]: may be the address of sl2vl_before */
+    int32_t ports;               /* P: number of ports of a switch */
+    int32_t vls;                 /* V: highest VL in the old or new tables + 1, at most 15 */
+    int32_t entries;             /* N: number of ports at which packets enter */
+    const uint8_t *sl2vl_before; /* [S, P, P, 16]: old VL by switch, in-port, out-port, SL */
+    const uint8_t *sl2vl_after;  /* [S, P, P, 16]: new VL likewise; may be the address of sl2vl_before */
     const uint8_t *xport;        /* [X]: out-port of each extended channel */
     const uint8_t *xin;          /* [X]: in-port at the switch where it ends */
     const int32_t *entry_switch; /* [N]: switch at which each port's packets enter */
@@ -52,9 +52,9 @@ int ibn_transition_trace_vls(const transition_tables *tables, const transition_v
 
 /* The channels, and an acyclic CDG with its topological orders, for packets that keep their VL along a path. */
 typedef struct {
-    int32_t channels; /* C */
+    int32_t channels; /* C: number of channels */
     int32_t vls;      /* V, at most 32: number of the bits of `enter` and `dep` in use, from the lowest on */
-    const int32_t *first, *src, *dst, *into, *into_first; /* see acyclic_net */
+    const int32_t *first, *src, *dst, *into, *into_first; /* channels of the fabric, see acyclic_net */
     const int32_t *order;                                 /* [V, C]: a topological order of dep for each VL */
     const uint32_t *dep;                                  /* [slots]: existing dependencies, acyclic on every VL */
 } transition_net;
