@@ -48,10 +48,10 @@ class BaseNumbering:
 
     @classmethod
     def of(cls, fabric: Fabric, earlier: Sequence[Fabric]) -> BaseNumbering:
-        """Return the present fabric in the numbers of an earlier one.
+        """Number the present fabric as an earlier fabric does, so that channel numbers stay the same across faults.
 
-        The base is the first of the ``earlier`` fabrics that has all present switches and channels.  If there is none,
-        the present fabric is its own base.
+        The first of the ``earlier`` fabrics that has all present switches and channels becomes the base.  If there is
+        none, the present fabric is its own base.
         """
         for base in earlier:
             row, channel = old_rows(base, fabric), channel_numbers(fabric, base)
@@ -123,6 +123,6 @@ def union_of_proven_dependencies(base: Fabric, tables: Sequence[Published], *, t
         union = functools.reduce(operator.or_, (cdg.onto(base) for cdg in cdgs))
         found = union.sorted(max(len(cdg.order) for cdg in cdgs), threads=threads)
     if found is None or not all("first_switches" in table.routing.provenance.options for table in tables):
-        return found  # tables of an Up*/Down* order name its first switches
+        return found  # The options of tables that follow an Up*/Down* order name the first switches of that order.
     position = found.switch_order()
     return found if position is None else found.along(position)

@@ -37,7 +37,7 @@ class Choice:
     splits: bool = False
 
     def after(self, outcome: Candidate | Refusal) -> Choice:
-        """Return the result after one more strategy, with the better one of two sets of tables."""
+        """Add the outcome of one more strategy; of two sets of tables, keep the better one."""
         if isinstance(outcome, Refusal):
             return replace(self, refusal=self.refusal or outcome, splits=self.splits or outcome.splits)
         best = outcome if self.best is None else self.best.better_of(outcome)
@@ -57,7 +57,9 @@ class Step:
 
 
 def choose(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
-    """Try the strategies in order, and return the best tables; if none finds tables, return the first refusal."""
+    """Try the strategies in order and return the best tables; if none finds tables, return the first refusal (a
+    reason).
+    """
     choice = Choice()
     for step in STEPS:
         if step.when(context, choice, budget):

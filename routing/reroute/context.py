@@ -23,7 +23,7 @@ from routing.reroute.values import Published, Stability
 from routing.tables import Routing
 
 NO_VLS = np.zeros(16, np.uint16)
-"""uint16[16], a VL mask of 0 for each SL: VLs do not matter if credit loops are allowed."""
+"""Mask of the VLs of each SL (uint16[16]) if credit loops are allowed: all 0, because no CDG is kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class RerouteContext:
 
     @classmethod
     def of(cls, request: Request, precomputed: Precomputed) -> RerouteContext:
-        """Compute the context of a request, with no entry restored from the baseline yet.
+        """Compute the data from which all strategies start, before any entry is restored from the baseline tables.
 
         The request must be repairable: :meth:`Request.refusal` returns None.
         """
@@ -125,20 +125,25 @@ class RerouteContext:
         return cls(request, precomputed, numbering, certificate, vl_bit, dependencies, with_baseline, start)
 
     def prepared(self) -> RerouteContext:
-        """Return the context with valid baseline columns restored, and with the Up*/Down* order of the switches
+        """Return the data of the re-route after two preparations.
+
+        LFT columns of the baseline tables are restored where they are valid, and the Up*/Down* order of the switches is
         repaired.
         """
         joined = reconnect_order(self.numbering, self.dependencies)
         return replace(self._restored(), reconnected=None if joined is self.dependencies else joined)
 
     def without_certificate(self) -> RerouteContext:
-        """Return the context of a repair without a certificate, which may close credit loops."""
+        """Return the data of the re-route for a repair that needs no certificate and may close credit loops."""
         free = AcyclicCdg.unchecked(self.numbering.base)
         found = replace(self, certificate=None, vl_bit=NO_VLS, dependencies=free, with_baseline=True, reconnected=None)
         return found._restored()
 
     def _restored(self) -> RerouteContext:
-        """Return the context with baseline columns restored where they are valid and their dependencies are allowed."""
+        """Return the data of the re-route with LFT columns restored from the baseline tables.
+
+        A column is restored if it is valid and if the allowed dependencies include those of the baseline tables.
+        """
         request, baseline = self.request, self.request.baseline
         start = set_delivery_entries(request.translated.routing, request.fabric)
         if baseline is None or baseline is request.before or not self.with_baseline:

@@ -41,7 +41,7 @@ class Candidate:
         return self.found.changed - self.restored - self.balanced > budget.changes * missing
 
     def better_of(self, other: Candidate) -> Candidate:
-        """Return the candidate whose proof covers more traffic; if both cover the same, the one with fewer changes."""
+        """Return the better one of two sets of tables: its proof covers more traffic, or it has fewer changes."""
         return min(self, other, key=lambda one: (lacks_switch_traffic(one.found), one.found.changed))
 
 

@@ -1,4 +1,8 @@
-"""Find the SLs that senders still use from earlier tables: rows follow the port GUID, and columns the LID number."""
+"""Find the SLs that senders still use from earlier tables, after switches, ports or LIDs have changed.
+
+A sender keeps the SL that it got for a LID number.  So senders are identified by the GUID of their port, and
+destinations by their LID number.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +73,7 @@ class PreviousSls:
         return self.old.ndim == 2 and len(self.old) == self.old_fabric.switches
 
     def _now(self, column: npt.NDArray[Scalar], filler: Scalar) -> npt.NDArray[Scalar]:
-        """Convert an array by earlier LID to one by present LID; LIDs beyond its end get ``filler``."""
+        """Return an array with a value for each present LID: that of the same LID number earlier, else ``filler``."""
         found = np.full(len(self.fabric.lids), filler)
         count = min(len(found), len(column))
         found[:count] = column[:count]
@@ -119,7 +123,9 @@ class PreviousSls:
         return self._filled(reindex(self._by_number(), rows, 0, 0), np.flatnonzero(rows < 0), filler)
 
     def _filled(self, table: Bytes, rows: npt.NDArray[np.int64], filler: Bytes | None) -> Bytes:
-        """Return the table with the given rows, and the columns of new LIDs, replaced by those of ``filler``."""
+        """Return an SL table in which the given rows, and the columns of new LIDs, are taken from the new SL table
+        (``filler``).
+        """
         fresh = np.flatnonzero((self.fabric.lids.switch >= 0) & (self._had < 0))
         if filler is None or not (len(rows) or len(fresh)):
             return table

@@ -22,16 +22,15 @@ from routing.reroute.values import Published
 from routing.tables import Routing
 
 FURTHER_CHANGES = 6
-"""Changed entries per missing entry that may be reached if the first moves leave the highest utilisation too high."""
+"""Limit of changed entries per missing entry, if the first moves leave the highest utilisation too high."""
 MOST_OF_TABLE = 100
-"""Divisor of the table size: at most 1 % of all entries move beyond the missing ones, or :data:`FEW_ENTRIES` if more.
-"""
+"""At most one in this many table entries moves for balance, but up to :data:`FEW_ENTRIES` always may."""
 FEW_ENTRIES = 256
 TOLERANCE, FURTHER_TOLERANCE = 0.0075, 0.01
 """Fractions by which the highest utilisation may exceed its goal.  A smaller excess is not worth a change of entries.
 """
 FURTHER_GAIN = 0.005
-"""Fraction by which further moves must lower the highest utilisation; else they are discarded."""
+"""Fraction by which a second search must lower the highest utilisation; else its moves are discarded."""
 LEAST_GAIN = 0.01
 """Fraction by which the all-to-all rate must grow before entries move in a fabric without broken entries."""
 LEAST_WORK, MOST_WORK = 4_000_000, 20_000_000
@@ -58,9 +57,9 @@ class Utilisation:
 
 
 def in_frame(frame: BaseNumbering, fabric: Fabric, flow: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Convert the flow on a fabric's channels to int64[C] in the channel numbers of ``frame``.
+    """Convert the flow on a fabric's channels to the channel numbers of a repair (``frame``), as int64[C].
 
-    Channels that the frame's base fabric does not have are left out.
+    Channels that the repair does not number are left out.
     """
     load = np.zeros(len(frame.base.channels), np.int64)
     number = frame.channel if fabric is frame.fabric else channel_numbers(fabric, frame.base)

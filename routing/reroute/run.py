@@ -116,7 +116,7 @@ def spread(
 
 
 def _rerouted(request: Request, precomputed: Precomputed | None) -> Rerouted:
-    """Return the first that can be had of: unchanged or baseline tables, repaired tables, tables from scratch."""
+    """Return unchanged tables or the baseline tables if they fit, else repaired tables, else tables from scratch."""
     if request.stability is Stability.FRESH:
         return _route_from_scratch(request, "asked for")
     settled = _unchanged_or_baseline(request)

@@ -131,7 +131,11 @@ def _inverted(
 def _move_after(
     position: npt.NDArray[np.int32], gate: int, above: npt.NDArray[np.int32], members: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.int32]:
-    """Return the Up*/Down* order with ``gate`` moved up to the switches above it, and ``members`` right after it."""
+    """Return a new Up*/Down* order of the switches.
+
+    Switch ``gate`` comes right after the switches above it, and the cut-off switches (``members``) right after
+    ``gate``.
+    """
     key = position.astype(np.float64)
     key[gate] = above[gate] + 0.25
     key[members] = above[gate] + 0.5 + 0.25 * np.arange(len(members)) / len(members)

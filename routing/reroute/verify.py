@@ -119,8 +119,9 @@ def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistic
 
 
 def _provenance(context: RerouteContext) -> Provenance:
-    """Return the origin of the tables: that of the previous ones, with the present fabric and that of the first
-    re-route.
+    """Return the provenance of the tables.
+
+    It is that of the previous tables, with the present fabric, the stability, and the fabric before the first re-route.
     """
     made = context.request.before.routing.provenance
     options: Mapping[str, object] = {

@@ -57,7 +57,8 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
     request, numbering, tables = context.request, progress.numbering, progress.tables
     missing, restored = max(request.translated.broken, progress.missing), context.restored or 0
     may_move = request.stability is Stability.BALANCED
-    # A column restored from the baseline undoes moves that balance the load for faults that remain.
+    # A column restored from the baseline undoes earlier moves, which balanced the load for faults that remain.  So the
+    # tables are balanced again after a restoration too.
     if not (missing or (restored and may_move)) or request.sl_is_per_source_lid:
         return Balanced(progress, 0, 0, None)
     changed = int(np.count_nonzero(tables.lft != request.translated.earlier)) - restored

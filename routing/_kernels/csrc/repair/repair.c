@@ -218,7 +218,8 @@ static int32_t empty_column(repair_state *job, int32_t lid, int32_t *missing)
 }
 
 /* Repair all LIDs, after unused CDG edges were removed on the VLs of the LIDs marked PRUNE.  If a marked LID fails,
- * all its entries are removed.  Then unused edges are removed once more, and the LIDs are routed from scratch. */
+ * all its entries are removed.  When all LIDs are done, unused edges are removed once more, and all entries of the
+ * failed LIDs are filled. */
 static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                       uint8_t *done)
 {
