@@ -21,7 +21,7 @@ def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt
 
 
 def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> npt.NDArray[np.uint16]:
-    """Return the masks with zeros inserted, so that the zeros have the given numbers in the result.
+    """Insert zeros into an array of VL masks, such that the zeros get the given numbers in the result.
 
     A number may occur more than once in ``between``.
     """

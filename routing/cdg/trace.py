@@ -15,7 +15,7 @@ from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
 REPLIES = 16
-"""Shift of the bits that include replies, in a traced edge mask; the bits below are for requests only."""
+"""First of the bits for requests and replies together, in a traced edge mask; lower bits are for requests only."""
 
 
 def dependency_graph(

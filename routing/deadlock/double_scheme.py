@@ -217,7 +217,10 @@ def _same_vls(old: Routing, new: Routing) -> bool:
 def _shift(
     fabric: Fabric, old: Routing, new: Routing, max_vls: int, gone: npt.NDArray[np.int64]
 ) -> dict[int, int] | None:
-    """Return a free SL for each SL of the old tables; None if there are not enough SLs, or not enough VLs for them."""
+    """Choose a free SL as a substitute for each SL of the old tables, so that packets to the second set use other VLs.
+
+    Returns None if there are not enough free SLs, or not enough VLs for them.
+    """
     mine, theirs = (_used(fabric, routing, gone) for routing in (old, new))
     free = [sl for sl in range(16) if sl not in {*mine, *theirs}]
     vls = [_vls_over(routing, sls) for routing, sls in ((old, mine), (new, theirs))]
@@ -273,15 +276,16 @@ class _Scheme:
         )
 
     def _apart(self, old: Routing, new: Routing, shift: dict[int, int]) -> Routing:
-        """Return the old tables, with each SL replaced by a substitute SL that uses VLs of its own."""
+        """Return the old tables with a substitute for each SL, so that packets use VLs that no other packets use."""
         sl = np.arange(16, dtype=np.uint8)
         sl[list(shift)] = list(shift.values())
         return replace(old, sl=sl[old.sl], sl2vl=self._sl2vl(old, old, new, shift))
 
     def _sls(self, new: Routing, apart: Routing) -> npt.NDArray[np.uint8]:
-        """Return new SLs for the first set of LIDs, and substitute SLs for the second set.
+        """Return an SL table for the steps in which only the first set of LIDs has its new routes.
 
-        If one of the two SL tables has rows for senders, the result has these rows too.
+        It holds the new SLs for the first set, and substitute SLs for the second set.  If one of the two SL tables has
+        rows for senders, the result has these rows too.
         """
         shapes = {new.sl.shape, apart.sl.shape}
         rows = max((shape[0] for shape in shapes if len(shape) == 2), default=0)
@@ -295,7 +299,7 @@ class _Scheme:
         return np.broadcast_to(sl, (rows, sl.shape[-1]))
 
     def _sl2vl(self, base: Routing, old: Routing, new: Routing, shift: dict[int, int]) -> npt.NDArray[np.uint8]:
-        """Return the SL2VL tables of ``base`` with VLs for the substitute SLs added."""
+        """Return the SL2VL tables of ``base``, in which the substitute SLs map to VLs of their own."""
         if not shift:
             return base.sl2vl
         above = _above(self._fabric, old, new, self._gone)

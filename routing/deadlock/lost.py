@@ -43,7 +43,7 @@ class LostLids:
 
     @classmethod
     def unknown(cls, fabric: Fabric, sl: Bytes) -> LostLids:
-        """Return the data for a transition of which only the SL table is known, not the former owners of LIDs."""
+        """Return the data if only the old SL table is known, but not the former owners of the LIDs."""
         count = len(fabric.lids)
         return cls(np.zeros(count, bool), np.full(count, -1, np.int32), sl, np.ones(count, bool), {})
 
@@ -79,7 +79,7 @@ class LostLids:
         elif self.by_switch:
             rows = self.switch[lids]
             masks[rows >= 0] = bit[self.sl[rows[rows >= 0]][:, to]]
-            if (rows < 0).any():  # the owner may have been at any switch
+            if (rows < 0).any():  # The former owner may have been at any switch, so the SLs of all switches count.
                 masks[rows < 0] = np.bitwise_or.reduce(bit[self.sl[:, to]], axis=0)
         else:
             masks[:] = bit[self.sl[lids][:, to]]

@@ -68,7 +68,7 @@ class ChannelBudget:
 
     @property
     def mean(self) -> Fraction:
-        """Return the mean of :attr:`usable`.
+        """Return the mean, over the message types, of the number of channels that a message may choose from.
 
         It equals the formula of the source if all types have the same number of escape channels.
         """

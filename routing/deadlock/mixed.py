@@ -31,7 +31,7 @@ from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Provenance, Routing
 
 CELLS = 1 << 22
-"""Number of traffic masks that are held in memory at once; LFT columns are followed in chunks of this size."""
+"""Limit of the memory for masks of traffic: LFT columns are followed in chunks of at most so many masks."""
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -85,7 +85,7 @@ class Mixture:
         return cls(fabric, old.lft, new.lft, sl, sl2vl, lost)
 
     def between(self, before: Bytes, after: Bytes) -> Mixture:
-        """Return mixed tables with other old and new forwarding tables, and with the same SL and SL2VL tables."""
+        """Return mixed tables of two other forwarding tables, with the same SL and SL2VL tables."""
         return Mixture(self.fabric, before, after, self.sl, self.sl2vl, self.lost)
 
     @cached_property
@@ -202,7 +202,7 @@ def _distinct(a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
 
 
 def _distinct_sls(fabric: Fabric, a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
-    """Return the SL tables that differ; only the first one if both agree for all LIDs that a port has."""
+    """Return both SL tables, or only the first one if they agree for all LIDs that a port has."""
     found = _distinct(a, b)
     if len(found) == 1 or a.shape != b.shape:
         return found
@@ -214,7 +214,10 @@ def _distinct_sls(fabric: Fabric, a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
 
 
 def _distinct_sl2vl(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, ...]:
-    """Return the SL2VL tables that differ, or one row of 16 VLs if all ports use the same VLs for the SLs in use."""
+    """Return the distinct SL2VL tables: one or two.
+
+    If all ports of both tables use the same VLs for the SLs in use, this is a single row of 16 VLs.
+    """
     rows = uniform_sl2vl(old), uniform_sl2vl(new)
     if rows[0] is not None and rows[1] is not None:
         differ = np.flatnonzero(rows[0] != rows[1]).tolist()
@@ -359,11 +362,10 @@ class MixedGraphs:
         return vls.dep if switch_pairs else trace_vls_endports(*where, vls, replies=replies, threads=threads)
 
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the VLs on which the LFT columns that are followed use each CDG edge: columns of switch LIDs, or all
-        others.
+        """Return the VLs on which packets that can meet mixed entries use each CDG edge.
 
-        The result is uint32[edges] with replies included in the high half, or uint16[edges, V] if packets change their
-        VL.
+        These are packets to LIDs of switches, or to all other LIDs.  The result is uint32[edges] with replies included
+        in the high half, or uint16[edges, V] if packets change their VL.
         """
         key = replies, switches, switch_pairs
         if key not in self._parts:

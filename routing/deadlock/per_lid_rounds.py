@@ -132,7 +132,8 @@ def _rounds_without_drain(
         return rounds, taken
     strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=True)
     rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
-    # LIDs that were admitted before come first and are admitted again.  The other LIDs are checked against them.
+    # Check all LIDs again, those that were admitted before first.  These are admitted again, and the others are checked
+    # against them.
     position = np.argsort(~taken, kind="stable")
     return rounds, _admitted(waiting, columns, base, order, rounds, position[last[position] <= MOST_ROUNDS])
 

@@ -134,7 +134,10 @@ def _searched(waiting: MixedDependencies, new: Routing) -> UpdateSchedule | None
 
 
 class _ScheduleSearch:
-    """Search for update rounds that are safe for all changed LIDs together; some LIDs alone are not a result."""
+    """Search for update rounds that are safe for all changed LIDs together.
+
+    If this fails for one LID, there is no result.
+    """
 
     def __init__(self, waiting: MixedDependencies, columns: LidColumns) -> None:
         self._waiting, self._columns = waiting, columns

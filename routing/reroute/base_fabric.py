@@ -48,7 +48,7 @@ class BaseNumbering:
 
     @classmethod
     def of(cls, fabric: Fabric, earlier: Sequence[Fabric]) -> BaseNumbering:
-        """Number the present fabric as an earlier fabric does, so that channel numbers stay the same across faults.
+        """Return the present fabric with switches and channels numbered as in an earlier fabric.
 
         The first of the ``earlier`` fabrics that has all present switches and channels becomes the base.  If there is
         none, the present fabric is its own base.

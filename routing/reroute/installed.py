@@ -122,8 +122,7 @@ def _of_width(lft: Bytes, count: int) -> Bytes:
 
 
 def _sl2vl(old: Routing, new: Routing, fabric: Fabric, row: Numbers) -> Bytes:
-    """Return the old SL2VL tables with a row for each present switch; a new switch takes its row from the new tables.
-    """
+    """Return the old SL2VL tables with a row for each present switch; a new switch takes that of the new tables."""
     table, fresh = take_sl2vl(old, fabric, row), row < 0
     if table.ndim > 1 and fresh.any():
         table = table.copy()
