@@ -86,7 +86,7 @@ def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
 
 
 def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], *, threads: int) -> Trace:
-    """Follow every route of tables by which the VL depends on the SL alone.
+    """Follow every route, if the VL of a packet depends only on its SL.
 
     ``vl_bit`` is uint16[16]: 1 << VL of each SL, 0 for a dropped SL.
 

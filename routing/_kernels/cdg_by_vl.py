@@ -1,4 +1,4 @@
-"""Kernel wrapper: follow every route of tables by which packets may change their VL from hop to hop."""
+"""Kernel wrapper: follow every route, if packets may change their VL from hop to hop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routing.tables import DATA_VLS, Routing
 
 @dataclass(frozen=True, eq=False)
 class VlTrace:
-    """Result of following every route of tables by which packets may change their VL from hop to hop.
+    """Result of following every route, if packets may change their VL from hop to hop.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class VlTrace:
 
 
 def trace_vls(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, threads: int) -> VlTrace:
-    """Follow every route of tables by which the VL also depends on in-port and out-port.
+    """Follow every route, if the VL of a packet also depends on the in-port and out-port of each switch.
 
     If ``replies`` is set, reply traffic is included.
 

@@ -1,4 +1,4 @@
-"""Lookup tables by which kernels that follow routes find the number of a CDG edge."""
+"""Lookup tables with which kernels that follow routes find the number of a CDG edge."""
 
 from __future__ import annotations
 

@@ -125,8 +125,8 @@ class DependencyGraph:
         return [self.name(number) for number in digraph.shortest_cycle(self.first, self.to, enough=enough)]
 
     def _least_cycle(self, fabric: Fabric) -> int:
-        """Return a lower bound of the length of cycles: the girth of the fabric, or 2 if packets return over their
-        cable.
+        """Return a lower bound of the length of cycles: 2 if a packet can return over its cable, else the fabric's
+        girth.
         """
         channels = fabric.channels
         if (channels.dst[self.to % self.channels] == channels.src[self.source % self.channels]).any():

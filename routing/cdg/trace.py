@@ -15,7 +15,7 @@ from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
 REPLIES = 16
-"""First of the bits for requests and replies together, in a traced edge mask; lower bits are for requests only."""
+"""A traced edge mask has VLs of requests in bits 0 to 15, and VLs of requests or replies from this bit on."""
 
 
 def dependency_graph(
@@ -61,7 +61,7 @@ def trace_cdg(
     switch_pairs: bool,
     threads: int,
 ) -> Cdg:
-    """Follow every route, and return the CDG of tables by which packets keep their VL along a path.
+    """Follow every route, and return the CDG; packets must keep their VL along a path.
 
     Parameters
     ----------

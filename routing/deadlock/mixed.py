@@ -31,7 +31,7 @@ from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Provenance, Routing
 
 CELLS = 1 << 22
-"""Limit of the memory for masks of traffic: LFT columns are followed in chunks of at most so many masks."""
+"""Largest number of traffic masks in memory at once.  LFT columns are followed in chunks to stay below it."""
 
 Bytes = npt.NDArray[np.uint8]
 

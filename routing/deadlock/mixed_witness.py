@@ -111,7 +111,9 @@ def _words(table: Table) -> str:
 
 
 def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: Scope, circling: bool) -> MixedLoop:
-    """Describe a cycle of virtual channels as a credit loop, with traffic of the scope for each of its dependencies.
+    """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
+
+    ``replies`` and ``scope`` state which traffic may be used: that of the check that found the cycle.
 
     Raises
     ------

@@ -132,8 +132,7 @@ def _rounds_without_drain(
         return rounds, taken
     strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=True)
     rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
-    # Check all LIDs again, those that were admitted before first.  These are admitted again, and the others are checked
-    # against them.
+    # The last check admits the LIDs one after the other.  LIDs admitted above come first, so they are admitted again.
     position = np.argsort(~taken, kind="stable")
     return rounds, _admitted(waiting, columns, base, order, rounds, position[last[position] <= MOST_ROUNDS])
 

@@ -154,7 +154,7 @@ class _ScheduleSearch:
         return None if order is None else self._one_by_one(base, order)
 
     def _one_by_one(self, base: Masks, order: Orders) -> UpdateSchedule | None:
-        """Admit the LIDs one after the other; None if a LID closes a cycle with the LIDs before it.
+        """Find rounds by a check of one LID after the other; None if a LID closes a cycle with the LIDs before it.
 
         At first, switches are written nearest to the LID first only where a forwarding loop is possible.  LIDs that
         fail are tried again with this order everywhere.

@@ -171,7 +171,9 @@ class CreditLoop:
 def credit_loop(
     fabric: Fabric, routing: Routing, cycle: Sequence[tuple[int, int]], *, replies: bool, scope: Scope
 ) -> CreditLoop:
-    """Describe a cycle of (channel, VL) as a credit loop, with traffic of the scope for each of its dependencies.
+    """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
+
+    ``replies`` and ``scope`` state which traffic may be used: that of the check that found the cycle.
 
     Raises
     ------

@@ -65,7 +65,9 @@ class PreviousSls:
 
     @cached_property
     def _had(self) -> npt.NDArray[np.int32]:
-        """Return int32[L], earlier row of the switch that delivered each LID; -1 where no switch delivered it."""
+        """Return int32[L], the switch that delivered each LID before (a row of the earlier fabric); -1 where there was
+        none.
+        """
         return self._now(self.old_fabric.lids.switch, np.int32(-1))
 
     @property
@@ -103,7 +105,9 @@ class PreviousSls:
         return self._with_rows(at, by_switch=False)
 
     def _switch_of_sender(self) -> npt.NDArray[np.int32]:
-        """Return int32[L], earlier row of the switch at which the owner of each LID was; -1 for a new port."""
+        """Return int32[L], the switch that the owner of each LID was at before (a row of the earlier fabric); -1: new
+        port.
+        """
         return np.where(self.sender >= 0, self._had[self.sender], -1).astype(np.int32)
 
     def _by_number(self) -> Bytes:

@@ -1,4 +1,4 @@
-"""Assign SLs to the paths that changed, so that the new tables keep the strength and scope of the old certificate."""
+"""Assign SLs to the paths that changed, so that the new certificate covers the same traffic as the old one."""
 
 from __future__ import annotations
 

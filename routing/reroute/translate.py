@@ -249,7 +249,10 @@ def _sls(
 
 
 def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the earlier column of each LID; a new LID takes that of the lowest known LID at its switch."""
+    """Return for each LID its column in the earlier tables.
+
+    A new LID takes the column of the lowest known LID at its switch.
+    """
     now = fabric.lids
     fresh = np.flatnonzero((column < 0) & (now.switch >= 0))
     if not len(fresh):
@@ -263,7 +266,7 @@ def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray
 
 
 def _with_neighbours(fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return the earlier row of each switch; a new switch takes that of its first known neighbour."""
+    """Return for each switch its row in the earlier tables; a new switch takes the row of its first known neighbour."""
     row = row.copy()
     channels = fabric.channels
     for switch in np.flatnonzero(row < 0).tolist():

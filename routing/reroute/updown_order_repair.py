@@ -19,9 +19,9 @@ def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCd
     down and up again.  The repair moves a neighbour that has another upward path before the orphan root.  If hardly any
     path uses this neighbour, no dependency in use is lost.
 
-    If no neighbour has another upward path, the cut-off switches lie above switches that have an upward path, as below
-    a lost spine of a tree.  Then one of these lower switches is moved before all cut-off ones.  Dependencies over lost
-    channels are dropped where they conflict with the new order.
+    If no neighbour has another upward path, all cut-off switches lie above switches that have an upward path (for
+    example, above a lost switch of a tree).  Then one of these lower switches is moved before all cut-off ones.
+    Dependencies over lost channels are dropped where they conflict with the new order.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def orphan_roots(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -
 def _attach_via_neighbour(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, top: int, tops: int
 ) -> npt.NDArray[np.int32] | None:
-    """Move a neighbour that has another upward path before an orphan root (a switch without an upward link).
+    """Move a neighbour that has another upward path above switch ``top``, which has no upward link.
 
     Returns the new position of each switch in the Up*/Down* order, or None if no such move is valid.
     """
@@ -131,10 +131,10 @@ def _inverted(
 def _move_after(
     position: npt.NDArray[np.int32], gate: int, above: npt.NDArray[np.int32], members: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.int32]:
-    """Return a new Up*/Down* order of the switches.
+    """Return a new Up*/Down* order of the switches, in which ``gate`` is above all switches without an upward path.
 
-    Switch ``gate`` comes right after the switches above it, and the cut-off switches (``members``) right after
-    ``gate``.
+    Switch ``gate`` comes right after the switches above it.  The switches without an upward path (``members``) come
+    right after ``gate``.
     """
     key = position.astype(np.float64)
     key[gate] = above[gate] + 0.25
@@ -143,7 +143,11 @@ def _move_after(
 
 
 def _is_better(repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int) -> bool:
-    """Return whether a switch order has fewer orphan roots than ``tops``, and no used dependency goes down, then up."""
+    """Return whether a new Up*/Down* order is better: fewer orphan roots (switches without an upward link) than
+    ``tops``.
+
+    No dependency in use may lead down and then up in the new order.
+    """
     return len(orphan_roots(repair_fabric, position)) < tops and kept.follows_switches(position)
 
 
@@ -155,7 +159,8 @@ def _neighbours(repair_fabric: RepairFabric, s: int) -> npt.NDArray[np.int32]:
 def _moved_within_order(
     position: npt.NDArray[np.int32], top: int, x: int, others: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Return the Up*/Down* order with ``x`` right before the orphan root ``top``.
+    """Return a new Up*/Down* order in which switch ``x`` is right above switch ``top``, which has no upward link so
+    far.
 
     Both are placed as late as the other neighbours of ``top`` allow.
     """

@@ -69,8 +69,8 @@ static void count_lost(cdg_forest *f, int32_t lid)
     }
 }
 
-/* Count the hops from every switch to the LID.  The queue is read backwards, so that the hops of the next switch are
- * known first. */
+/* Count the hops from every switch to the LID.  Switches are processed from the LID outwards, so that the hops of
+ * the next switch are known first. */
 static void count_hops(cdg_forest *f, int32_t lid, int32_t i)
 {
     const int32_t switches = f->t->switches;

@@ -14,10 +14,12 @@ typedef struct {
     const uint32_t *dep;  /* [slots]: bits (VLs) on which each dependency is used */
 } cdg_dependencies;
 
-/* Compute a topological order of the channels for each of `count` bits of the dependencies.
+/* Compute a topological order of the channels for each of `count` graphs.  The graph of a bit (a VL) has the
+ * dependencies in which this bit is set.
  *
- * bits: uint8 [count].  order: int32 [count, C], position of each channel, -1 if it has none.  ordered: int32
- * [count], number of channels with a position; it is C if and only if the graph of that bit is acyclic. */
+ * bits: uint8 [count], number of each bit.  order: int32 [count, C], position of each channel, -1 if it has none.
+ * ordered: int32 [count], number of channels with a position; it is C if and only if the graph of that bit is
+ * acyclic. */
 int ibn_cdg_order(const cdg_dependencies *graph, int32_t count, const uint8_t *bits, int32_t *order, int32_t *ordered);
 
 #endif

@@ -165,8 +165,8 @@ static void collect(worker *w, const uint8_t *number)
     }
 }
 
-/* Count the switches with a sender whose requests to the LID are dropped because of their SL.  The queue is read
- * backwards, so that the SLs that pass the rest of the route are known first. */
+/* Count the switches with a sender whose requests to the LID are dropped because of their SL.  Switches are
+ * processed from the LID outwards, so that the SLs that pass the rest of the route are known first. */
 static void count_dropped(worker *w, const uint8_t *number, const uint8_t *sl, int32_t lid)
 {
     const cdg_tables *t = w->j->t;

@@ -13,8 +13,8 @@ static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t n
     return !out;
 }
 
-/* Count the neighbours that send through the disconnected switch and for which channel c is impossible, because the
- * CDG edge into c is known to close a cycle.  Counting ends at two.  *who receives the last one counted. */
+/* Count the neighbours that send through the disconnected switch and cannot follow it to channel c: their CDG edge
+ * into c is known to close a cycle.  Counting ends at two.  *who receives the last one counted. */
 static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
 {
     int32_t count = 0;

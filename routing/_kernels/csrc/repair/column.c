@@ -178,7 +178,7 @@ static void take_holes(repair_state *job, const int32_t *missing, int32_t count)
  * for cycles.  Returns whether all entries were filled.  If not, all entries of the LID are restored. */
 static bool climbs(repair_state *job, const int32_t *missing, int32_t count)
 {
-    /* If SLs may change, changing an SL is a smaller change than a path along the topological order. */
+    /* Changing an SL is a smaller change than such a path, so this is skipped if SLs may change. */
     if (!job->f->climb_first || job->no_monotone_path[job->target] || (job->f->sl_by_switch && !job->f->replies))
         return false;
     take_holes(job, missing, count);

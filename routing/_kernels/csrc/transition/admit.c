@@ -16,9 +16,9 @@ typedef struct {
     uint32_t *flow;           /* [S]: VLs of the packets that pass each switch, as bits */
     int32_t *from;            /* [X]: switch where each extended channel begins */
     round_dependency *found;  /* [4 S]: dependencies of the current LFT column */
-    acyclic_step *dependency; /* [4 S]: these dependencies as edges of `graph` */
-    uint32_t *vls;            /* [4 S]: VLs on which each of them is used, as bits */
-    acyclic_step *step;       /* [4 S]: edges that one VL does not have yet */
+    acyclic_step *dependency; /* [4 S]: the dependencies in `found`, as edges of `graph` */
+    uint32_t *vls;            /* [4 S]: VLs on which each dependency in `found` is used, as bits */
+    acyclic_step *step;       /* [4 S]: edges of the current LFT column that are new to one VL */
     int32_t *undo;            /* [4 S * V]: edges that were added, to be removed if the column is rejected */
     int32_t turns;            /* number of dependencies of the current LFT column */
 } job;

@@ -24,7 +24,8 @@ typedef struct {
     int32_t vls;                 /* V: highest VL in the old or new tables + 1, at most 15 */
     int32_t entries;             /* N: number of ports at which packets enter */
     const uint8_t *sl2vl_before; /* [S, P, P, 16]: old VL by switch, in-port, out-port, SL */
-    const uint8_t *sl2vl_after;  /* [S, P, P, 16]: new VL likewise; may be the address of sl2vl_before */
+    /* [S, P, P, 16]: new VL by switch, in-port, out-port, SL; may be the address of sl2vl_before */
+    const uint8_t *sl2vl_after;
     const uint8_t *xport;        /* [X]: out-port of each extended channel */
     const uint8_t *xin;          /* [X]: in-port at the switch where it ends */
     const int32_t *entry_switch; /* [N]: switch at which each port's packets enter */

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 #define IBN_FEW_KEYS 24
-#define IBN_MANY_KEYS 4096 /* from this size on qsort() is as fast, and its time never grows quadratically */
+/* from this number of keys on, qsort() is as fast as the sort below, and its time never grows quadratically */
+#define IBN_MANY_KEYS 4096
 
 static inline int ibn_ascending(const void *a, const void *b)
 {
