@@ -56,7 +56,10 @@ class _Entry:
     lids: npt.NDArray[np.int64]
 
     def endports(self, fabric: Fabric) -> _Entry | None:
-        """Return the port without the LIDs of the switch itself; None if the sender is the switch itself."""
+        """Return the sender for packets to LIDs of switches, if traffic between switches does not count.
+
+        It lacks the LIDs of the switch itself.  None if the sender is the switch itself.
+        """
         if self.port == 0:
             return None
         return replace(self, lids=self.lids[fabric.lids.port[self.lids] > 0])

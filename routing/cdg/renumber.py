@@ -10,7 +10,10 @@ from routing.fabric import Channels, Fabric
 
 
 def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
-    """Return VL masks of CDG edges in the edge numbers of ``base``; edges over channels that it lacks are left out."""
+    """Convert VL masks of CDG edges to the edge numbers of another fabric, ``base``.
+
+    Edges over channels that this fabric lacks are left out.
+    """
     if np.array_equal(fabric.switch_guid, base.switch_guid):
         fewer, more = (base, fabric) if len(base.channels) < len(fabric.channels) else (fabric, base)
         number = channel_numbers(fewer, more)

@@ -299,7 +299,7 @@ class _Scheme:
         return np.broadcast_to(sl, (rows, sl.shape[-1]))
 
     def _sl2vl(self, base: Routing, old: Routing, new: Routing, shift: dict[int, int]) -> npt.NDArray[np.uint8]:
-        """Return the SL2VL tables of ``base``, in which the substitute SLs map to VLs of their own."""
+        """Return the SL2VL tables of ``base`` with the substitute SLs added; these use VLs that no other SL uses."""
         if not shift:
             return base.sl2vl
         above = _above(self._fabric, old, new, self._gone)

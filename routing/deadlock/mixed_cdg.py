@@ -41,12 +41,12 @@ class LidColumns:
         return len(self.lids)
 
     def subset(self, which: npt.NDArray[np.int64]) -> LidColumns:
-        """Return the columns at these indices, in the order given."""
+        """Return the LFT columns with these indices, in the order given."""
         before, after = self.next_channels
         return LidColumns(self.lids[which], (before[which], after[which]), self.enter[which])
 
     def between(self, before: Bytes, after: Bytes) -> LidColumns:
-        """Return columns of the same LIDs with other old and new entries."""
+        """Return LFT columns of the same LIDs with other old and new entries."""
         return LidColumns(self.lids, (before, after), self.enter)
 
 

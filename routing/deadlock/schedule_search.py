@@ -144,7 +144,10 @@ class _ScheduleSearch:
         self._rounds, self._last = write_rounds(waiting.slots, columns.next_channels, outward=False)
 
     def at_once(self, base: Masks) -> UpdateSchedule | None:
-        """Find rounds that wait only for acknowledgements; None if they close a cycle with the edges ``base``."""
+        """Find rounds that wait only for acknowledgements.
+
+        Returns None if their dependencies close a cycle with those in ``base`` (uint32[edges]).
+        """
         waiting, columns = self._waiting, self._columns
         if self._last.max(initial=1) == 1:
             dependencies = base.copy()

@@ -90,9 +90,11 @@ class BaseNumbering:
         )
 
     def spread(self, rows: npt.NDArray[Number], missing: int) -> npt.NDArray[Number]:
-        """Convert an array with a row for each present switch to an array with a row for each switch of the base.
+        """Convert an array with a row for each present switch to an array with a row for each switch of the base
+        fabric.
 
-        Rows of switches that are lost are filled with ``missing``.
+        The base is the earlier fabric whose numbers are used.  Rows of switches that are lost are filled with
+        ``missing``.
         """
         if self.whole:
             return rows
@@ -101,11 +103,17 @@ class BaseNumbering:
         return out
 
     def gathered(self, rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """Convert an array with a row for each switch of the base to an array with a row for each present switch."""
+        """Convert an array with a row for each switch of the base fabric to one with a row for each present switch.
+
+        The base is the earlier fabric whose numbers are used.
+        """
         return rows if self.whole else np.ascontiguousarray(rows[self.row])
 
     def in_base_rows(self, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """Return LFTs with a row for each switch of the base; the row of a lost switch has no entries (255)."""
+        """Return LFTs with a row for each switch of the base fabric (the earlier fabric whose numbers are used).
+
+        The row of a switch that is lost has no entries (255).
+        """
         return lft if self.whole else self.spread(lft, NO_PORT)
 
 

@@ -90,7 +90,7 @@ class PreviousSls:
         return LostLids(of_switch, self._had, sl, self._had >= 0, names)
 
     def table(self) -> Bytes:
-        """Return the earlier SLs in present rows and columns.
+        """Return the earlier SLs with rows and columns for the present switches and LIDs.
 
         Missing rows and columns are taken from the new SL table, or else hold SL 0.  SLs by source switch become SLs by
         source LID if a port has moved to another switch, because senders keep their SLs.

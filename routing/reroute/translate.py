@@ -277,7 +277,7 @@ def _with_neighbours(fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[
 
 
 def take_sl2vl(routing: Routing, fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
-    """Return the SL2VL tables in present rows, with as many ports as the present fabric needs.
+    """Return the SL2VL tables with a row for each present switch, and as many ports as the present fabric needs.
 
     A new switch (row -1) takes the table of the first earlier switch.
     """

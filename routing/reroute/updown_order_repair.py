@@ -82,7 +82,8 @@ def _attach_via_child(
     channels, is_cut_off = repair_fabric.channels, cut_off(repair_fabric, position)
     alive = repair_fabric.alive != 0
     into = np.flatnonzero(alive & is_cut_off[channels.src] & ~is_cut_off[channels.dst])
-    # A switch must stay after all switches above it, so its earliest position is right after the last of them.
+    # A switch must stay after all switches above it in the Up*/Down* order.  So its earliest position is right after
+    # the last of them.
     above = np.full(len(position), -1, np.int32)
     up = alive & ~is_cut_off[channels.dst] & (position[channels.dst] < position[channels.src])
     np.maximum.at(above, channels.src[up], position[channels.dst[up]])
@@ -113,7 +114,7 @@ def _inverted(
 ) -> npt.NDArray[np.intp]:
     """Return the switches without an upward path in their new order.
 
-    ``x`` comes first, then the switches on the climb from ``x`` to an orphan root, then the rest in their old order.
+    ``x`` comes first, then the switches on the upward path from ``x``, then the rest in their old order.
     """
     path = [x]
     while True:

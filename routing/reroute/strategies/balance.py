@@ -116,9 +116,10 @@ def _goal(context: RerouteContext, numbering: BaseNumbering) -> int:
 
 
 def _goal_without_faults(context: RerouteContext) -> int:
-    """Return the utilisation of the most loaded channel that is worth reaching in tables without missing entries.
+    """Return the goal of a search for better balance in tables without missing entries.
 
-    Without other baseline tables, this is the bound by the links of a single switch.
+    It is a utilisation of the most loaded channel.  Without other baseline tables, it is a lower bound from the links
+    of a single switch.
     """
     baseline = context.request.baseline
     if baseline is None or baseline.routing is context.request.before.routing:

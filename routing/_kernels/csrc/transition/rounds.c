@@ -1,4 +1,5 @@
-/* Compute rounds of writing, and the dependencies of such rounds: see internal/rounds.h and transition.h. */
+/* Compute rounds in which new entries are written, and the CDG edges that packets can use during these rounds: see
+ * internal/rounds.h and transition.h. */
 #include "transition/internal/rounds.h"
 
 #include <stdlib.h>
