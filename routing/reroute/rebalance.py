@@ -151,8 +151,8 @@ def balance_repaired(
 
     The first search may raise the number of changed entries to ``changes`` per missing entry.  A second search with the
     higher limit :data:`FURTHER_CHANGES` follows if the first one used up its limit and the highest utilisation is still
-    more than 1 % above the goal.  If few entries are missing, up to :data:`FEW_ENTRIES` may change in any case, because
-    a few entries can carry much flow.
+    more than 1 % above the goal.  In this search, up to :data:`FEW_ENTRIES` may change even if few entries are missing,
+    because a few entries can carry much flow.
 
     Parameters
     ----------

@@ -77,8 +77,8 @@ class Progress:
 def repair_columns(context: RerouteContext, progress: Progress, treatment: int = KEEP_VALID_ENTRIES) -> Progress:
     """Repair as many columns with missing entries as possible.
 
-    Columns that failed in an earlier step get ``treatment``: keep valid entries, rebuild the column, and so on.  All
-    other columns keep their valid entries.
+    Columns that failed in an earlier step get ``treatment`` (see :func:`routing._kernels.repair.repair`).  All other
+    columns keep their valid entries.
     """
     request, numbering, start = context.request, progress.numbering, progress.tables
     treatments = np.full(start.lft.shape[1], KEEP_VALID_ENTRIES, np.uint8)

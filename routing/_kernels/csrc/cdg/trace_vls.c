@@ -151,8 +151,8 @@ static bool step(worker *w, const uint8_t *number, int32_t u)
     return grew;
 }
 
-/* Collect the dependencies of all packets to a LID: in the order of the queue first, then on forwarding loops until
- * nothing changes any more. */
+/* Collect the dependencies of all packets to a LID.  Switches are processed from the leaves on, then those on
+ * forwarding loops, again and again until nothing changes any more. */
 static void collect(worker *w, const uint8_t *number)
 {
     const cdg_forest *f = &w->f;

@@ -21,7 +21,7 @@ enum {
     KEEP = 70,
     FEW_USERS = 24,   /* first attempt: number of LIDs, those with the most flow on a channel, whose moves are listed */
     FEW_UPSTREAM = 6, /* first attempt: number of switches of each subtree whose moves are listed */
-    MOST_USERS = 96,  /* second attempt, if no move of the first helps: the same two limits */
+    MOST_USERS = 96,  /* second attempt, if no move of the first helps: LIDs; below: switches */
     MOST_UPSTREAM = 24,
     ROOM = MOST_USERS * MOST_UPSTREAM * 16,
 };

@@ -54,7 +54,8 @@ static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
     }
 }
 
-/* Add the column's edges that are new to one VL, unless they close a cycle.  Returns whether they were added. */
+/* Add the CDG edges of the LFT column that are new to one VL, unless they close a cycle.  Returns whether they were
+ * added. */
 static int fits(job *j, int32_t vl, int32_t *undone)
 {
     int32_t count = 0;
@@ -68,8 +69,8 @@ static int fits(job *j, int32_t vl, int32_t *undone)
     return 1;
 }
 
-/* Add the column's edges to all VLs, or to none of them if they close a cycle in one.  Returns whether they were
- * added. */
+/* Add the CDG edges of the LFT column to all VLs, or to none of them if they close a cycle in one.  Returns
+ * whether they were added. */
 static int admit(job *j)
 {
     int32_t added[33] = {0}, all = 0, vl = 0;
