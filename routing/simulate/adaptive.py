@@ -233,7 +233,8 @@ class AdaptiveSimulation(SimulationBase):
         lost = totals["injected"] - totals["delivered"] - totals["in_flight"]
         if lost or totals["broken_lanes"]:
             raise KernelError(
-                f"the simulation lost count at tick {totals['now']}: {lost} packets, {totals['broken_lanes']} lanes"
+                f"the simulation lost count at tick {totals['now']}: {lost} packets,"
+                f" {totals['broken_lanes']} virtual channels"
             )
 
     def counters(self) -> AdaptiveCounters:

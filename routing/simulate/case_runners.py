@@ -157,9 +157,9 @@ def run_dependencies(scenario: Scenario, case: Case) -> CaseOutput:
         "credit_loop": bool(loop),
         "loop": [network.vc_name(vc) for vc in loop],
         "ring": _ring(waits, network),
-        "lanes_on_loops": len(loop),
+        "virtual_channels_on_loops": len(loop),
         "components": sorted((int(n) for n in np.bincount(waits.component[loop]) if n), reverse=True) if loop else [],
-        "lanes": len({vc for pair in ordered for vc in pair}),
+        "virtual_channels": len({vc for pair in ordered for vc in pair}),
         "dependencies": len(ordered),
     }
     return CaseOutput(found, tables_stated(network.routing) | ({"of": which} if which != "old" else {}))

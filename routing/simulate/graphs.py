@@ -69,7 +69,7 @@ def _chains(scenario: Scenario, chains: list[Any]) -> Iterator[Wait]:
     for chain in chains:
         names = [name.strip() for name in chain.split(">")] if isinstance(chain, str) else []
         if len(names) < 2 or not all(names):
-            raise scenario.error(f"{chain!r} is no chain of waits", remedy='write "a > b > c"')
+            raise scenario.error(f"{chain!r} is not a chain of dependencies", remedy='write "a > b > c"')
         yield from pairwise(names)
 
 
@@ -90,7 +90,7 @@ def run_graph(scenario: Scenario, case: Case) -> CaseOutput:
     """Analyse a wait-for graph that is listed in the case, or that of a grid."""
     table = case.table.get("graph", {})
     pairs, names = _grid(scenario, table) if "grid" in table else (set[Wait](), set[str]())
-    pairs |= set(_chains(scenario, table.get("waits", [])))
+    pairs |= set(_chains(scenario, table.get("dependencies", [])))
     movable = table.get("movable", [])
     names |= {name for pair in pairs for name in pair}
     if not names or not names.issuperset(movable):
@@ -103,7 +103,7 @@ def run_graph(scenario: Scenario, case: Case) -> CaseOutput:
         len(order),
         can_move=[name in movable for name in order],
     )
-    return CaseOutput(describe(waits, order, len(pairs)), {"graph": "grid" if "grid" in table else "waits"})
+    return CaseOutput(describe(waits, order, len(pairs)), {"graph": "grid" if "grid" in table else "dependencies"})
 
 
 def describe(waits: WaitFor, names: list[str], count: int) -> dict[str, Any]:

@@ -278,7 +278,7 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
 
 def _shown(scenario: Scenario, plan: Plan) -> list[int]:
     """Return the channels of the chart: those on listed paths, else those on the paths of flows, else any."""
-    paths = [flow[key] for flow in scenario.flows for key in ("way", "then") if key in flow]
+    paths = [flow[key] for flow in scenario.flows for key in ("path", "then") if key in flow]
     if paths or scenario.tables["traffic"]:
         return channels_of_paths(plan.network, paths)[:MOST_CHANNELS]
     network, found = plan.network, dict[int, None]()

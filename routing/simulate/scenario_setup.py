@@ -128,14 +128,14 @@ def flow_endpoints(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) 
     ParseError
         An end is not given, or the fabric does not have it.
     """
-    if "way" in flow:
-        check_length(scenario, flow["way"], *scenario.flow_at(flow, "way"))
-        near, far, source, targets = "way", "way", flow["way"][0], flow["way"][-1:]
+    if "path" in flow:
+        check_length(scenario, flow["path"], *scenario.flow_at(flow, "path"))
+        near, far, source, targets = "path", "path", flow["path"][0], flow["path"][-1:]
     elif "from" in flow and "to" in flow:
         near, far, source = "from", "to", flow["from"]
         targets = [flow["to"]] if isinstance(flow["to"], str) else flow["to"]
     else:
-        raise scenario.error(f"flow {flow['name']!r} needs a way, or from and to", *scenario.flow_at(flow, "name"))
+        raise scenario.error(f"flow {flow['name']!r} needs a path, or from and to", *scenario.flow_at(flow, "name"))
     with scenario.placed(*scenario.flow_at(flow, near)):
         row = endport_of(fabric, source)
     with scenario.placed(*scenario.flow_at(flow, far)):

@@ -82,7 +82,7 @@ def test_only_what_is_added_while_watching_counts(watched):
     quiet = start("--rounds", 2, "--interval", "0.05", "--json")
     output, problem = quiet.communicate()
     assert (quiet.returncode, problem) == (0, "")
-    assert json.loads(output) == {"loops": [], "elsewhere": [], "unjudged": [], "assumed": ASSUMED}
+    assert json.loads(output) == {"loops": [], "elsewhere": [], "unclassified": [], "assumed": ASSUMED}
     watch = start("--interval", "0.05", "--json")
     value = itertools.cycle(range(8, 0xFFFF))
 
@@ -124,7 +124,7 @@ def test_full_counters_are_reported_and_emptied(watched, tmp_path):
     count(ibsim, "sw1", 2, WAIT, 1 << 30)
     output, problem = (watch := start("--once", "--json")).communicate()
     assert (watch.returncode, problem) == (0, "")
-    assert json.loads(output) == {"loops": [], "elsewhere": [], "unjudged": [], "assumed": ASSUMED}
+    assert json.loads(output) == {"loops": [], "elsewhere": [], "unclassified": [], "assumed": ASSUMED}
     for switch in range(5):
         count(ibsim, f"sw{switch}", 3, WAIT, 0xFFFFFFFF)
     output, problem = (watch := start("--rounds", 1, "--interval", "0.05")).communicate()
