@@ -102,10 +102,9 @@ class AcyclicCdg(Cdg):
         return replace(self, masks=masks, order=order)
 
     def along(self, position: npt.NDArray[np.int32], edges: Cdg | None = None) -> AcyclicCdg:
-        """Return the CDG with the topological order that an Up*/Down* order of the switches (int32[S]) gives to every
-        VL.
+        """Return the CDG with a topological order that follows from an Up*/Down* order of the switches (int32[S]).
 
-        If ``edges`` is given, its edges replace those of this CDG.
+        The topological order is the same on every VL.  If ``edges`` is given, its edges replace those of this CDG.
         """
         order = np.tile(is_increasing(self.fabric.channels, position), (len(self.order), 1))
         return replace(self, masks=(edges or self).masks, order=order, position=position)

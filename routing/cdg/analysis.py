@@ -245,7 +245,10 @@ def _vls_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], 
 
 
 def _shortest_open(fabric: Fabric, masks: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> Cycle:
-    """Return a shortest cycle among the channels that have no position in the order (-1)."""
+    """Return a shortest cycle among the channels without a position in the order (-1).
+
+    These channels are on a cycle or downstream of one.
+    """
     open_vls = np.bitwise_or.reduce((order < 0) << np.arange(len(order))[:, None], axis=0)
     edges, is_open = fabric.channels.edges, np.zeros_like(masks)
     before, after = edges.channels()

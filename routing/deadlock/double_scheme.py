@@ -230,7 +230,7 @@ def _shift(
 
 
 def _vls_over(routing: Routing, sls: Sequence[int]) -> int:
-    """Return the highest data VL that these SLs use, plus 1."""
+    """Return the highest data VL, plus 1, to which any of the given SLs is mapped."""
     table = routing.sl2vl[..., list(sls)]
     return 1 + int(table[table < DATA_VLS].max(initial=0))
 

@@ -43,7 +43,9 @@ class LostLids:
 
     @classmethod
     def unknown(cls, fabric: Fabric, sl: Bytes) -> LostLids:
-        """Return the data if only the old SL table is known, but not the former owners of the LIDs."""
+        """Return a record without the former owners of LIDs, if only their SL table (in the rows of the fabric) is
+        known.
+        """
         count = len(fabric.lids)
         return cls(np.zeros(count, bool), np.full(count, -1, np.int32), sl, np.ones(count, bool), {})
 

@@ -165,7 +165,7 @@ class Mixture:
         return enter
 
     def plain(self) -> Routing:
-        """Return a routing of the old forwarding tables with the first SL and SL2VL tables."""
+        """Return the old forwarding tables, with the first SL and SL2VL tables, as one routing."""
         return Routing(self.before, self.sl[0], self.sl2vl[0], 1, 1, Provenance("before"))
 
     def without(self, lids: npt.NDArray[np.int64]) -> Mixture:

@@ -20,7 +20,7 @@ from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Ord
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 
 MOST_FOLLOWED = 1 << 21
-"""Largest number of entries of LFT columns that are checked; LIDs beyond it are drained."""
+"""Largest number of entries (switches times LIDs) that are checked for loops; further LIDs are drained."""
 DRAINED = 64
 """At most one in this many entries may be removed for some rounds, or as many as are broken in the old tables."""
 

@@ -27,7 +27,7 @@ MOST_SEARCHED = 1 << 18
 """Largest number of LFT entries for which all searches are tried; a sweep of the subnet manager waits for the result.
 """
 NO_HOPS = 254
-"""Number of hops from which on a LID counts as unreachable."""
+"""Number of hops from which on a packet counts as not delivered."""
 
 
 def find_schedule(

@@ -66,7 +66,7 @@ class UpdatePlan:
         return len(self.rounds)
 
     def states(self, old: Bytes, new: Bytes) -> Iterator[Bytes]:
-        """Yield the forwarding tables after each round, uint8[S, L]."""
+        """Yield the forwarding tables (uint8[S, L]) as they are after each round of writing."""
         state = old.copy()
         for part in self.rounds:
             state[part.switch, part.lid] = new[part.switch, part.lid]

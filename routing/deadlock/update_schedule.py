@@ -51,7 +51,7 @@ class UpdateSchedule:
         return int(np.count_nonzero(self.removed_in_round))
 
     def states(self, old: Bytes, new: Bytes) -> Iterator[Bytes]:
-        """Yield the forwarding tables after each round, uint8[S, L]."""
+        """Yield the forwarding tables (uint8[S, L]) as they are after each round of writing."""
         state = new.copy()
         state[self.switch, self.lid] = old[self.switch, self.lid]
         for number in range(1, len(self) + 1):

@@ -70,7 +70,7 @@ class Device:
 
     @classmethod
     def of(cls, fabric: Fabric, switch: int) -> Device:
-        """Return the switch with this row number in the fabric."""
+        """Return the description of the switch with this row number in the fabric."""
         return cls(int(fabric.switch_guid[switch]), fabric.switch_name[switch], fabric.labels[switch])
 
     def __str__(self) -> str:

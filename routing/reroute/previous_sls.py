@@ -51,7 +51,7 @@ class PreviousSls:
     def of(
         cls, old: Routing, old_fabric: Fabric, new: Routing, fabric: Fabric, row: npt.NDArray[np.int32]
     ) -> PreviousSls:
-        """Return the earlier SLs, with the present port of each sender found by its GUID."""
+        """Return the earlier SLs; the present LID of each sender is found by the GUID of its port."""
         if same_devices(old_fabric, fabric):
             return cls(old.sl, old_fabric, new.sl, fabric, row, np.arange(len(fabric.lids)))
         owner, now = lid_owner(old_fabric), lid_owner(fabric)

@@ -24,7 +24,7 @@ from routing.tables import Routing
 FURTHER_CHANGES = 6
 """Limit of changed entries per missing entry, if the first moves leave the highest utilisation too high."""
 MOST_OF_TABLE = 100
-"""At most one in this many table entries moves for balance, but up to :data:`FEW_ENTRIES` always may."""
+"""Divisor that limits moves: at most 1 % of all table entries, or :data:`FEW_ENTRIES` if that is more, may move."""
 FEW_ENTRIES = 256
 TOLERANCE, FURTHER_TOLERANCE = 0.0075, 0.01
 """Fractions by which the highest utilisation may exceed its goal.  A smaller excess is not worth a change of entries.

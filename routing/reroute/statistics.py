@@ -88,7 +88,7 @@ class RerouteStatistics:
     moved_afterwards: int | None = None
 
     def plus(self, **numbers: int) -> RerouteStatistics:
-        """Return the statistics with numbers added to the values of the same names."""
+        """Return the statistics with each given number added to the value of the same name."""
         sums: dict[str, Any] = {name: (getattr(self, name) or 0) + number for name, number in numbers.items()}
         return replace(self, **sums)
 

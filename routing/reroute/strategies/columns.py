@@ -70,7 +70,7 @@ class Progress:
         )
 
     def rejected(self, step: Progress) -> Progress:
-        """Discard the tables of a step: return the state before the step, with the statistics of the step."""
+        """Return this state after a step whose tables are rejected: only the statistics of the step are added."""
         return replace(self, splits=self.splits or step.splits, statistics=step.statistics)
 
 

@@ -31,7 +31,7 @@ static bool follows(repair_state *job, int32_t root)
     return false;
 }
 
-/* Restore the SLs that the last failed attempt changed. */
+/* Restore the SLs that a failed attempt to find a path changed. */
 static void restore_sls(repair_state *job)
 {
     while (job->changed_sl_count > 0) {

@@ -43,7 +43,7 @@ typedef struct {
     int32_t lid, at, channel; /* LID, switch and channel: the switch `at` takes this channel towards this LID */
     int32_t hops;             /* hops of the new path */
     double gain; /* decrease of the objective: the sum of the squared excess of the utilisation over the goal */
-    bool costs;  /* whether one more entry then differs from the previous tables */
+    bool costs;  /* whether the move changes an entry that still equals that of the previous tables */
 } entry_move;
 
 typedef struct {
@@ -56,7 +56,7 @@ typedef struct {
     user_list *users;    /* [C] LIDs whose paths use each channel; room 0: not yet listed */
     /* [L] 1 + the last channel in whose list each LID was seen, to find LIDs that are listed twice */
     int32_t *listed;
-    /* [C] number of the last old path, and of the last new path, that uses each channel */
+    /* [C] marks of the channels on a switch's present path, and on a new path that is compared with it */
     uint32_t *old_path, *new_path;
     uint32_t old_stamp, new_stamp;
     uint8_t *is_hot, *given_up; /* [C] whether a channel is listed in `hot`; whether no move can take flow off it */
@@ -72,7 +72,7 @@ static int64_t utilisation(const search *look, int32_t c)
     return look->state->load[c] * look->state->f->slowness[c];
 }
 
-/* Set the LID whose entries are looked at next. */
+/* Set the LID for which moves are looked for next. */
 static void open_column(search *look, int32_t lid)
 {
     look->state->column++;

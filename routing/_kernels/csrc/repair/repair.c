@@ -127,7 +127,7 @@ void ibn_repair_dispose(repair_state *job)
         free(all[i]);
 }
 
-/* Copy the VLs of allowed CDG edges into the acyclic graph, or (`back`) out of it. */
+/* Copy the allowed CDG edges from `dependencies` to the acyclic graph, or (`back`) from the graph to `dependencies`. */
 void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back)
 {
     const repair_fabric *f = job->f;

@@ -94,7 +94,7 @@ static void run(job *j, const uint32_t *enter, const uint8_t *round, uint8_t *ad
     }
 }
 
-/* Load the existing dependencies into the graph. */
+/* Fill the CDG with the dependencies that exist before any LFT column is admitted. */
 static void load(job *j)
 {
     const transition_net *net = j->net;
