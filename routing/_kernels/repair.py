@@ -307,7 +307,15 @@ def rebalance(
 
 
 def _lids_by_switch(repair_fabric: RepairFabric) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return where the LIDs of each switch begin (int32[S+1]) in a list of LIDs by switch, and this list."""
+    """Sort the LIDs by the switch that delivers them.
+
+    Returns
+    -------
+    first : int32[S+1]
+        Index of the first LID of each switch in ``lids``.
+    lids : int32[N]
+        The LIDs that a switch delivers.
+    """
     here = np.flatnonzero(repair_fabric.lid_switch >= 0)
     by_switch = here[np.argsort(repair_fabric.lid_switch[here], kind="stable")]
     first = np.searchsorted(repair_fabric.lid_switch[by_switch], np.arange(len(repair_fabric.part) + 1))

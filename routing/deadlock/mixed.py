@@ -214,9 +214,9 @@ def _distinct_sls(fabric: Fabric, a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
 
 
 def _distinct_sl2vl(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, ...]:
-    """Return the distinct SL2VL tables: one or two.
+    """Return the old and the new SL2VL tables, or a single one if both are equal.
 
-    If all ports of both tables use the same VLs for the SLs in use, this is a single row of 16 VLs.
+    If both use the same VL at all ports, for every SL in use, a single row of 16 VLs is returned.
     """
     rows = uniform_sl2vl(old), uniform_sl2vl(new)
     if rows[0] is not None and rows[1] is not None:

@@ -15,13 +15,13 @@ MOST_TRIALS = 16
 def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCdg | None:
     """Repair the Up*/Down* order of the switches, so that each connected part of the fabric has one root.
 
-    A switch that lost all its upward links is an orphan root: paths between its subtree and the rest would have to go
-    down and up again.  The repair moves a neighbour that has another upward path before the orphan root.  If hardly any
-    path uses this neighbour, no dependency in use is lost.
+    An orphan root is a switch that lost all its upward links.  It and the switches below it are cut off: they have no
+    upward path to the root of their part, so that paths to other switches would have to go down and up again.
 
-    If no neighbour has another upward path, all cut-off switches lie above switches that have an upward path (for
-    example, above a lost switch of a tree).  Then one of these lower switches is moved before all cut-off ones.
-    Dependencies over lost channels are dropped where they conflict with the new order.
+    The repair moves a neighbour of the orphan root that is not cut off above it.  If hardly any path uses this
+    neighbour, no dependency in use is lost.  If no such neighbour exists, the cut-off switches are above switches that
+    are not cut off (for example, above a lost switch of a tree).  Then one of these lower switches is moved above all
+    cut-off ones.  Dependencies over lost channels are dropped where they conflict with the new order.
 
     Returns
     -------

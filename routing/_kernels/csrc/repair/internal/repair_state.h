@@ -84,8 +84,8 @@ typedef struct {
     int32_t *roots, *members; /* [S] disconnected switches; [S] copy of `queue` */
     /* [S] 1 + the switch that was last moved to make room for each disconnected switch; 0: none */
     int32_t *last_displaced;
-    uint8_t *given_up; /* [S] whether the repair of some LID that the switch delivers failed */
-    /* [S] whether a LID at each switch could not be repaired by paths along the topological order */
+    uint8_t *given_up; /* [S] whether some LID that the switch delivers could not be repaired */
+    /* [S] whether some LID that the switch delivers could not be repaired by paths along the topological order */
     uint8_t *no_monotone_path;
     int64_t search_budget;    /* value of graph.visited at which no more switches are moved to make room for others */
     saved_entry *changed_sls; /* [2 S] previous SLs of switches whose SL the current attempt changed */
