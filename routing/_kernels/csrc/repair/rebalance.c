@@ -50,8 +50,8 @@ typedef struct {
     repair_state *state; /* state of the repair kernel, with the tables */
     int64_t goal;        /* utilisation up to which a channel may stay loaded */
     int64_t budget;      /* number of further entries that may differ from the previous tables */
-    int64_t work;        /* [3]: further entries that differ, steps of work, moves */
-    int64_t *counts;     /* [3]: see ibn_repair_rebalance */
+    int64_t work;        /* remaining work limit: hops followed and channels visited */
+    int64_t *counts;     /* [3]: further entries that differ, steps of work, moves */
     int32_t *version;    /* [L] number of entries towards each LID that were changed so far */
     user_list *users;    /* [C] LIDs whose paths use each channel; room 0: not yet listed */
     /* [L] 1 + the last channel in whose list each LID was seen, to find LIDs that are listed twice */

@@ -29,7 +29,7 @@ typedef struct {
     const uint8_t *xport;        /* [X]: out-port of each extended channel */
     const uint8_t *xin;          /* [X]: in-port at the switch where it ends */
     const int32_t *entry_switch; /* [N]: switch at which each port's packets enter */
-    const uint8_t *entry_port;   /* [N]: in-port at which they enter */
+    const uint8_t *entry_port;   /* [N]: in-port at which each port's packets enter */
 } transition_vls;
 
 /* Collect the dependencies that can arise while switches have old or new entries, if packets keep their VL along a
