@@ -11,7 +11,7 @@ import copy
 import enum
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from routing.edges import Edges
 from routing.errors import FabricError
 from routing.names import labels_of
+from routing.port_classes import PortClass, PortClasses
 
 if TYPE_CHECKING:
     import networkx
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 MAX_UNICAST_LID = 0xBFFF
 NO_PORT = 255
 """Value of an LFT entry without a route."""
-AGGREGATION_NODE = "Aggregation Node"
-"""Part of the node description by which aggregation nodes are recognised."""
 
 
 class NodeKind(enum.IntEnum):
@@ -126,6 +125,8 @@ class Fabric:
     link_device, link_port, link_width, link_speed
         The cables: int32[K, 2] (device numbers), uint8[K, 2], uint8[K] (link width), float64[K] (signalling rate of one
         physical lane in Gb/s: 2.5, 5, 10, 14.0625, 25.78125, ...).
+    port_classes
+        Rules for the classes of end ports, and weights of the classes in traffic.
     """
 
     name: str
@@ -146,6 +147,7 @@ class Fabric:
     link_port: npt.NDArray[np.uint8]
     link_width: npt.NDArray[np.uint8]
     link_speed: npt.NDArray[np.float64]
+    port_classes: PortClasses = field(default_factory=PortClasses)
 
     @property
     def switches(self) -> int:
@@ -261,20 +263,45 @@ class Fabric:
         return np.bincount(attached, minlength=self.switches).astype(np.int64)
 
     @cached_property
-    def aggregation(self) -> npt.NDArray[np.bool_]:
-        """bool[E], which end ports belong to an aggregation node (SHARP) inside a switch, by the node description.
+    def endport_class(self) -> npt.NDArray[np.uint8]:
+        """uint8[E], the :class:`~routing.port_classes.PortClass` of each end port."""
+        by_device = self.port_classes.of_devices(self.terminal_name, self.terminal_guid)
+        return self.port_classes.of_endports(by_device, self.endport_terminal, self.endport_guid)
 
-        An aggregation node has a LID and needs routes.  But it sends to its own reduction trees only, so that it counts
-        in no traffic pattern, and a switch with an aggregation node alone is not a leaf.
+    @cached_property
+    def aggregation(self) -> npt.NDArray[np.bool_]:
+        """bool[E], which end ports belong to an aggregation node (SHARP) inside a switch.
+
+        An aggregation node has a LID and needs routes.  But it sends to its own reduction trees only.
         """
-        inside = [AGGREGATION_NODE in name for name in self.terminal_name]
-        return np.array(inside, np.bool_)[self.endport_terminal]
+        return np.asarray(self.endport_class == PortClass.AGGREGATION)
+
+    @cached_property
+    def endport_weight(self) -> npt.NDArray[np.int64]:
+        """int64[E, 2], weight of each end port as source and as destination of traffic."""
+        return self.port_classes.factors(self.endport_class)
+
+    @cached_property
+    def counted(self) -> npt.NDArray[np.bool_]:
+        """bool[E], which end ports count in traffic patterns: those with a positive weight.
+
+        A switch whose end ports do not count, such as one with an aggregation node alone, is not a leaf.
+        """
+        return np.asarray((self.endport_weight > 0).any(axis=1))
 
     @cached_property
     def senders_at(self) -> npt.NDArray[np.int64]:
-        """int64[S], number of end ports cabled to each switch that count in traffic: all but aggregation nodes."""
-        counted = self.endport_switch[(self.endport_switch >= 0) & ~self.aggregation]
-        return np.bincount(counted, minlength=self.switches).astype(np.int64)
+        """int64[S], number of end ports cabled to each switch that count in traffic."""
+        here = self.endport_switch[(self.endport_switch >= 0) & self.counted]
+        return np.bincount(here, minlength=self.switches).astype(np.int64)
+
+    @cached_property
+    def source_weight_at(self) -> npt.NDArray[np.int64]:
+        """int64[S], traffic that the end ports of each switch send: the sum of their weights as sources."""
+        found = np.zeros(self.switches, np.int64)
+        cabled = self.endport_switch >= 0
+        np.add.at(found, self.endport_switch[cabled], self.endport_weight[cabled, 0])
+        return found
 
     @cached_property
     def lids(self) -> LidTable:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +19,7 @@ from routing.errors import FabricError, InputWarning
 from routing.fabric import MAX_UNICAST_LID, Fabric, NodeKind
 from routing.lids import give_lids
 from routing.numerals import count_noun
+from routing.port_classes import PortClass, PortClasses, detected
 
 MAX_SWITCH_PORTS = 254
 PERMISSIVE_LID = 0xFFFF
@@ -42,6 +43,7 @@ class _Device:
     name: str
     ports: int
     location: Location
+    device_id: int = 0
     number: int = -1
 
 
@@ -89,8 +91,9 @@ class FabricBuilder:
         location: Location = NOWHERE,
         *,
         unique_name: bool = False,
+        device_id: int = 0,
     ) -> int:
-        """Add a switch, CA or router, and return its handle.
+        """Add a switch, CA or router, and return its handle; a device ID of 0 is unknown.
 
         Raises
         ------
@@ -105,7 +108,7 @@ class FabricBuilder:
         limit = MAX_SWITCH_PORTS if kind is NodeKind.SWITCH else 254
         if not 0 < ports <= limit:
             raise self._error(f"{name!r} has {ports} ports", location, f"a node has 1 to {limit}")
-        self._devices.append(_Device(kind, guid, name, ports, location))
+        self._devices.append(_Device(kind, guid, name, ports, location, device_id))
         self._by_guid[guid] = handle
         self._by_name.setdefault(name, handle)
         return handle
@@ -307,6 +310,7 @@ class FabricBuilder:
             link_port=np.array([(near[1], far[1]) for near, far, _, _ in links], np.uint8).reshape(-1, 2),
             link_width=np.array([width for _, _, width, _ in links], np.uint8),
             link_speed=np.array([speed for _, _, _, speed in links], np.float64),
+            port_classes=PortClasses(recognised=tuple(_recognised(terminals))),
         )
 
     def _warn_of_unreached(self) -> None:
@@ -378,3 +382,11 @@ class FabricBuilder:
     @staticmethod
     def _error(problem: str, location: Location, remedy: str) -> FabricError:
         return FabricError(problem, path=location.path, line=location.line, remedy=remedy)
+
+
+def _recognised(terminals: Iterable[_Device]) -> Iterator[tuple[int, PortClass]]:
+    """Yield node GUID and class of the devices whose class the device ID tells, but not the name."""
+    for device in terminals:
+        own = detected(device.name, device.device_id)
+        if own is not detected(device.name):
+            yield device.guid, own

@@ -224,7 +224,7 @@ class _Job:
         return (
             self.fabric.channels,
             inverse_capacity(self.fabric, self.options.link_weights),
-            self.fabric.senders_at.astype(np.float64),
+            self.fabric.source_weight_at.astype(np.float64),
             self.destinations.targets(self.layer),
         )
 

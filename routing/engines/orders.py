@@ -235,7 +235,7 @@ class OrderSearch:
         trees = balance(
             self.fabric.channels,
             inverse_capacity(self.fabric),
-            self.fabric.senders_at.astype(np.float64),
+            self.fabric.source_weight_at.astype(np.float64),
             targets,
             position=np.ascontiguousarray(np.atleast_2d(position)),
             passes=passes,

@@ -74,8 +74,8 @@ class PathSelector:
 
     @cached_property
     def sources(self) -> npt.NDArray[np.float64]:
-        """Number of end ports at each switch, float64[S]."""
-        return self.fabric.senders_at.astype(np.float64)
+        """Traffic that the end ports of each switch send, float64[S]: their number if all weights are 1."""
+        return self.fabric.source_weight_at.astype(np.float64)
 
     @cached_property
     def any_shortest(self) -> PathSet:

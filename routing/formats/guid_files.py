@@ -17,6 +17,7 @@ from routing.fabric import MAX_UNICAST_LID, Fabric
 from routing.formats.guid_lists import write_guid2lid, write_guid_list
 from routing.formats.text import c_number, lines_of, read_text
 from routing.lids import give_lids
+from routing.port_classes import PortClass, detected
 
 __all__ = [
     "GuidLine", "LidRange", "apply_guid2lid", "apply_node_names", "read_guid2lid", "read_guid_lines", "read_guid_list",
@@ -101,11 +102,15 @@ def read_node_name_map(path: str | Path) -> dict[int, str]:
 
 
 def apply_node_names(fabric: Fabric, names: Mapping[int, str]) -> Fabric:
-    """Return the fabric with the names from the map, by node GUID."""
+    """Return the fabric with the names from the map, by node GUID; what a name said of a device's class stays known."""
     switches = zip(fabric.switch_guid.tolist(), fabric.switch_name, strict=True)
     terminals = zip(fabric.terminal_guid.tolist(), fabric.terminal_name, strict=True)
+    was = [(guid, detected(name)) for guid, name in zip(fabric.terminal_guid.tolist(), fabric.terminal_name, strict=True)]
+    recognised = [(guid, own) for guid, own in was if guid in names and own is not PortClass.COMPUTE]
+    classes = fabric.port_classes
     return replace(
         fabric,
+        port_classes=replace(classes, recognised=(*classes.recognised, *recognised)),
         switch_name=tuple(names.get(guid, name) for guid, name in switches),
         terminal_name=tuple(names.get(guid, name) for guid, name in terminals),
     )

@@ -31,7 +31,7 @@ _PORT = re.compile(
     r"(?: s=\d+ w=\d+ v=\d+)?(?: slot \d+| \(scp\))?[ \t]*$"
 )
 _PASSED_OVER = re.compile(
-    r"(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x[0-9a-fA-F]+(?:\([0-9a-fA-F]+\))?(?:\s*#.*)?\s*$"
+    r"(?:vendid|(devid)|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-fA-F]+)(?:\([0-9a-fA-F]+\))?(?:\s*#.*)?\s*$"
     r"|Chassis \d+|Non-Chassis Nodes|Hostname: |\s*$"
 )
 _START = re.compile(r"^# Initiated from node ([0-9a-fA-F]{16})", re.MULTILINE)
@@ -63,6 +63,7 @@ class _Reader:
     guid: int = 0
     handle: int = -1
     kind: NodeKind = NodeKind.SWITCH
+    device_id: int = 0  # of the next node; 0 if not stated
     grouped: bool = False  # -g prints the boards of some chassis twice
 
     def read(self, text: str) -> None:
@@ -73,12 +74,20 @@ class _Reader:
                 header = _HEADER.match(line) if len(line) <= _MAX_LINE else None
                 if header is not None:
                     self.header(header, number)
-                elif _PASSED_OVER.match(line) is None:
-                    raise self.wrong(line, number)
-                elif line.startswith("Chassis "):
-                    self.grouped = True
+                else:
+                    self.between_nodes(line, number)
         if self.handle < 0:
             raise ParseError("no node in this file", path=self.path, remedy="is the file whole?")
+
+    def between_nodes(self, line: str, number: int) -> None:
+        """Keep the device ID of the next node; pass over what routing does not need."""
+        found = _PASSED_OVER.match(line)
+        if found is None:
+            raise self.wrong(line, number)
+        if found[1]:
+            self.device_id = int(found[2], 16)
+        elif line.startswith("Chassis "):
+            self.grouped = True
 
     def header(self, words: re.Match[str], number: int) -> None:
         location = Location(self.path, number)
@@ -88,7 +97,10 @@ class _Reader:
         if again is not None and self.builder.described(again) == described:
             self.handle = again
         else:
-            self.handle = self.builder.add_device(self.kind, self.guid, words[4], described[2], location)
+            device_id, self.device_id = self.device_id, 0
+            self.handle = self.builder.add_device(
+                self.kind, self.guid, words[4], described[2], location, device_id=device_id
+            )
         if self.kind is NodeKind.SWITCH and words[5] is not None:
             self.builder.set_port(self.handle, 0, lid=int(words[5]), lmc=int(words[6]), location=location)
 

@@ -85,7 +85,7 @@ class BaseNumbering:
             lid_port=lids.port,
             has_endport=self.spread((fabric.terminals_at > 0).astype(np.uint8), 0),
             inverse_capacity=inverse_capacity_of_base(channels),
-            sources=self.spread(fabric.senders_at, 0),
+            sources=self.spread(fabric.source_weight_at, 0),
             weight=lid_weights(fabric),
         )
 

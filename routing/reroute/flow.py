@@ -15,7 +15,7 @@ def flow_towards(
 ) -> npt.NDArray[np.int64]:
     """Return int64[C], the flow on each channel when every end port sends to every other end port.
 
-    Each pair exchanges :data:`WHOLE` units.  If ``lids`` (bool[L]) is given, only traffic towards these LIDs counts.
+    Each pair exchanges :data:`WHOLE` units, times the weights of its two end ports.  If ``lids`` (bool[L]) is given, only traffic towards these LIDs counts.
 
     Cost: O(S) for each LID that counts.
     """
@@ -23,19 +23,19 @@ def flow_towards(
     if lids is not None:
         weight = np.where(lids, weight, 0)
     routes = routes_of(fabric, np.ascontiguousarray(routing.lft))
-    return all_to_all(routes, weight, fabric.senders_at, threads, hops=False)[0]
+    return all_to_all(routes, weight, fabric.source_weight_at, threads, hops=False)[0]
 
 
 def lid_weights(fabric: Fabric) -> npt.NDArray[np.int64]:
     """Return int64[L], the units that each source sends to each LID.
 
-    The LIDs of an end port share :data:`WHOLE` units equally.  LIDs of switches
-    and aggregation nodes receive nothing.
+    The LIDs of an end port of weight 1 share :data:`WHOLE` units equally.  LIDs of switches and aggregation nodes
+    receive nothing.
     """
     lids, weight = fabric.lids, np.zeros(len(fabric.lids), np.int64)
     owned = lids.endport >= 0
-    owned[owned] = ~fabric.aggregation[lids.endport[owned]]
-    weight[owned] = WHOLE >> fabric.endport_lmc[lids.endport[owned]].astype(np.int64)
+    endport = lids.endport[owned]
+    weight[owned] = fabric.endport_weight[endport, 1] * (WHOLE >> fabric.endport_lmc[endport].astype(np.int64))
     return weight
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from routing.errors import OptionError
-from routing.fabric import AGGREGATION_NODE, MAX_UNICAST_LID, Fabric, NodeKind
+from routing.fabric import MAX_UNICAST_LID, Fabric, NodeKind
 from routing.fabric_builder import MAX_SWITCH_PORTS, FabricBuilder
 from routing.numerals import count_noun
 from routing.topologies.options import TopologyOptions
@@ -119,8 +119,9 @@ def add_aggregation_nodes(
     builder: FabricBuilder, switches: Sequence[int], ports: Sequence[int], guid: int, options: TopologyOptions
 ) -> None:
     """Add an aggregation node to a port of each switch; GUIDs count up from ``guid``."""
+    name = "Mellanox Technologies Aggregation Node"
     for number, (switch, port) in enumerate(zip(switches, ports, strict=True)):
-        node = builder.add_device(NodeKind.CA, guid + 2 * number, f"Mellanox Technologies {AGGREGATION_NODE}", 1)
+        node = builder.add_device(NodeKind.CA, guid + 2 * number, name, 1)
         builder.connect(node, 1, switch, port, width=options.width, speed=options.rate)
 
 

@@ -1,0 +1,270 @@
+"""Classes of end ports: compute, storage, I/O, management and aggregation, and their weights in traffic.
+
+Engines balance the traffic between end ports.  An aggregation node (SHARP) inside a switch sends to its own reduction
+trees only, so that it has a weight of 0; every other class has a weight of 1, unless the user states another one.
+"""
+
+from __future__ import annotations
+
+import enum
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.errors import OptionError
+from routing.numerals import parse_decimal
+
+MAX_WEIGHT = 100
+
+
+class PortClass(enum.IntEnum):
+    """Class of an end port; the name in lower case is the name that users write."""
+
+    COMPUTE = 0
+    STORAGE = 1
+    IO = 2
+    MANAGEMENT = 3
+    AGGREGATION = 4
+
+    @property
+    def label(self) -> str:
+        """Name of the class in options, files and reports."""
+        return self.name.lower()
+
+    @classmethod
+    def of(cls, label: str) -> PortClass:
+        """Return the class with this label; raise OptionError if there is none."""
+        for each in cls:
+            if each.label == label:
+                return each
+        raise OptionError(f"unknown class {label!r} of end ports", remedy=f"one of {', '.join(CLASS_LABELS)}")
+
+
+CLASS_LABELS = tuple(each.label for each in PortClass)
+
+
+@dataclass(frozen=True)
+class Weight:
+    """Traffic of an end port relative to a compute port, as whole numbers.
+
+    Attributes
+    ----------
+    source, destination
+        Factors of the traffic that the end port sends, and of the traffic that it receives.
+    """
+
+    source: int = 1
+    destination: int = 1
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.source <= MAX_WEIGHT and 0 <= self.destination <= MAX_WEIGHT):
+            raise OptionError(f"{self.source}:{self.destination} is no weight", remedy=f"use 0 to {MAX_WEIGHT}")
+
+    @classmethod
+    def parse(cls, value: int | str) -> Weight:
+        """Return the weight for a number, or for a text such as ``4`` or ``1:4`` (source and destination).
+
+        Raises
+        ------
+        OptionError
+            The value is no weight.
+        """
+        numbers = [parse_decimal(word) for word in str(value).split(":")]
+        if len(numbers) > 2 or None in numbers:
+            raise OptionError(f"{value!r} is no weight", remedy="write a number, or SOURCE:DESTINATION such as 1:4")
+        source, destination = numbers[0], numbers[-1]
+        assert source is not None and destination is not None
+        return cls(source, destination)
+
+
+@dataclass(frozen=True)
+class Detection:
+    """Rule by which a class is recognised without the user's help.
+
+    Attributes
+    ----------
+    port_class
+        The class of the end ports that fit.
+    description
+        Part of the node description of their devices.
+    device_ids
+        Device IDs of their devices.
+    """
+
+    port_class: PortClass
+    description: str
+    device_ids: frozenset[int]
+
+
+DETECTIONS = (Detection(PortClass.AGGREGATION, "Aggregation Node", frozenset({0xCF09})),)
+"""All rules of detection.  A rule is listed only if no host's name or device fits it by chance."""
+
+DEFAULT_WEIGHTS = tuple(Weight(0, 0) if each is PortClass.AGGREGATION else Weight() for each in PortClass)
+
+
+@dataclass(frozen=True)
+class PortClasses:
+    """Rules that give each end port its class, and the weights of the classes.
+
+    A GUID takes precedence over a pattern, the first pattern that fits over the others, and both over
+    :data:`DETECTIONS`.  Other end ports are compute ports.
+
+    Attributes
+    ----------
+    guids
+        Class by node GUID or port GUID.
+    patterns
+        Class by shell pattern (``*``, ``?``, ``[...]``) over the name of the device.
+    weights
+        Weight of each class, in the order of :class:`PortClass`.
+    recognised
+        Class by node GUID for devices that a reader recognised, for example by their device ID.
+    """
+
+    guids: tuple[tuple[int, PortClass], ...] = ()
+    patterns: tuple[tuple[str, PortClass], ...] = ()
+    weights: tuple[Weight, ...] = DEFAULT_WEIGHTS
+    recognised: tuple[tuple[int, PortClass], ...] = ()
+
+    def __post_init__(self) -> None:
+        known: dict[int, PortClass] = {}
+        for guid, own in self.guids:
+            if known.setdefault(guid, own) is not own:
+                problem = f"GUID {guid:#x} is listed as {known[guid].label} and as {own.label}"
+                raise OptionError(problem, remedy="an end port has one class")
+
+    def with_rules_of(self, rules: PortClasses) -> PortClasses:
+        """Return the rules of another value, with the devices that were recognised for this one."""
+        return replace(rules, recognised=self.recognised)
+
+    def of_devices(self, names: Sequence[str], guids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+        """Return uint8[T], the class of each CA or router by its name and node GUID."""
+        found = np.array([detected(name) for name in names], np.uint8)
+        _set(found, guids, self.recognised)
+        for pattern, own in reversed(self.patterns):
+            fits = re.compile(fnmatch.translate(pattern)).match
+            found[np.array([fits(name) is not None for name in names], np.bool_)] = own
+        _set(found, guids, self.guids)
+        return found
+
+    def of_endports(
+        self, by_device: npt.NDArray[np.uint8], terminal: npt.NDArray[np.int32], guids: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.uint8]:
+        """Return uint8[E], the class of each end port by the class of its device and its port GUID.
+
+        Parameters
+        ----------
+        by_device
+            uint8[T] from :meth:`of_devices`.
+        terminal, guids
+            int32[E], the device of each end port; uint64[E], the port GUIDs.
+        """
+        found = by_device[terminal]
+        _set(found, guids, self.guids)
+        return found
+
+    def unused(
+        self, names: Sequence[str], guids: npt.NDArray[np.uint64], port_guids: npt.NDArray[np.uint64]
+    ) -> list[str]:
+        """Return the patterns and GUIDs that fit no device and no end port: probably errors."""
+        known = {*guids.tolist(), *port_guids.tolist()}
+        patterns = [pattern for pattern, _ in self.patterns if not fnmatch.filter(names, pattern)]
+        return [repr(pattern) for pattern in patterns] + [f"{guid:#x}" for guid, _ in self.guids if guid not in known]
+
+    def factors(self, classes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+        """Return int64[E, 2], the weights of end ports of these classes (uint8[E]) as source and destination."""
+        table = np.array([(each.source, each.destination) for each in self.weights], np.int64)
+        return table[classes]
+
+
+def _set(
+    found: npt.NDArray[np.uint8], guids: npt.NDArray[np.uint64], classes: Iterable[tuple[int, PortClass]]
+) -> None:
+    known = dict(classes)
+    if known:
+        rows = np.flatnonzero(np.isin(guids, np.fromiter(known, np.uint64, len(known))))
+        found[rows] = [known[guid] for guid in guids[rows].tolist()]
+
+
+def detected(name: str, device_id: int = 0) -> PortClass:
+    """Return the class that :data:`DETECTIONS` give to a device; compute if no rule fits."""
+    for rule in DETECTIONS:
+        if rule.description in name or device_id in rule.device_ids:
+            return rule.port_class
+    return PortClass.COMPUTE
+
+
+@dataclass(frozen=True)
+class ClassSetting:
+    """One setting of a class, on the command line and in the plugin's configuration.
+
+    Attributes
+    ----------
+    key, types
+        Key of the setting in the TOML table of the class, and types of its value.
+    flag, metavar, help
+        Option of the command line, which takes the class and one value.
+    is_file
+        Whether the value is a path.
+    """
+
+    key: str
+    types: tuple[type, ...]
+    flag: str
+    metavar: str
+    help: str
+    is_file: bool = False
+
+
+SETTINGS = (
+    ClassSetting(
+        "names", (list,), "--class", "CLASS=PATTERN",
+        "End ports of devices with such a name are storage, io, management, compute or aggregation; repeatable.",
+    ),
+    ClassSetting(
+        "guid_file", (str,), "--class-file", "CLASS=FILE",
+        "End ports of this class by node GUID or port GUID, as OpenSM's cn_guid_file lists them; repeatable.", True,
+    ),
+    ClassSetting(
+        "weight", (int, str), "--class-weight", "CLASS=N|S:D",
+        "Traffic of an end port of this class relative to a compute port; S:D as source and as destination.",
+    ),
+)  # fmt: skip
+"""All settings of a class.  The command line and the plugin's configuration derive from them."""
+
+
+def port_classes_of(
+    settings: Iterable[tuple[str, str, Any]], read_guids: Callable[[Path], Iterable[int]]
+) -> PortClasses:
+    """Return the classes for settings.
+
+    Parameters
+    ----------
+    settings
+        Key of :data:`SETTINGS`, name of a class, and value: a pattern or a list of patterns, a path, a weight.
+    read_guids
+        Reader of a GUID list.
+
+    Raises
+    ------
+    OptionError, ParseError
+        A class or a value does not exist, a GUID has two classes, or a file cannot be read.
+    """
+    guids: list[tuple[int, PortClass]] = []
+    patterns: list[tuple[str, PortClass]] = []
+    weights = list(DEFAULT_WEIGHTS)
+    for key, label, value in settings:
+        own = PortClass.of(label)
+        if key == "names":
+            patterns += [(str(pattern), own) for pattern in ([value] if isinstance(value, str) else value)]
+        elif key == "guid_file":
+            guids += [(guid, own) for guid in read_guids(Path(value))]
+        else:
+            weights[own] = Weight.parse(value)
+    return PortClasses(tuple(guids), tuple(patterns), tuple(weights))
