@@ -11,6 +11,7 @@ from typing import Any
 from osm_plugin.bundle_engine import plugin_engines
 from osm_plugin.config import ENGINE_OPTIONS, PluginConfig, config_path, read_config
 from osm_plugin.opensm_conf import OpensmConf, take_over
+from osm_plugin.options import port_classes
 from routing.engines import ENGINES
 from routing.engines.base import offers_of
 from routing.errors import IbnueError, InputError, OptionError
@@ -23,6 +24,7 @@ PLUGIN = "ibnue"
 BUILTIN = ("minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
 _READERS: dict[str, Callable[[Path], Any]] = {
     "root_guid_file": read_guid_list,
+    "guid_file": read_guid_list,
     "policies": read_policy,
     "bundle": read_bundle,
 }
@@ -62,6 +64,7 @@ def check_configuration(path: Path | None, opensm_conf: Path | None) -> list[Fin
             return [Finding(True, str(problem))]
         findings += _named_files(config)
         findings += _engine_values(config, path)
+        findings += _class_values(config, path)
     if opensm_conf is not None:
         findings += _opensm_conf(config, path, opensm_conf)
     return findings
@@ -87,6 +90,15 @@ def _engine_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
             yield Finding(True, f"{where}: {problem}")
         if "effort" in table and "budget" in table:
             yield Finding(True, f"{where}: effort and budget set the same thing (leave one out)")
+
+
+def _class_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
+    try:
+        port_classes(config)
+    except OptionError as problem:
+        yield Finding(True, f"{path}: [classes]: {problem}")
+    except IbnueError:
+        return  # a file that cannot be read has a finding of its own
 
 
 def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> Iterator[Finding]:

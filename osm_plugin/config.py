@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from routing.class_settings import CLASS_LABELS, SETTINGS
 from routing.engines.base import OPTIONS
 from routing.errors import InputError
 from routing.formats.toml_text import Toml
@@ -33,7 +34,13 @@ ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
 }
 """Keys of ``[engine]`` and ``[engine.NAME]`` with their types: options, and ``budget`` in place of ``effort``."""
 
-_NO_ENGINE_OPTIONS: Mapping[str, Mapping[str, Any]] = {}
+CLASS_KEYS: Mapping[str, tuple[type, ...]] = {setting.key: setting.types for setting in SETTINGS}
+"""Keys of ``[classes.NAME]`` with their types."""
+
+CLASS_FILES = tuple(setting.key for setting in SETTINGS if setting.is_file)
+"""Settings of port classes that name a file."""
+
+_NO_TABLES: Mapping[str, Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,9 @@ class PluginConfig:
         A file of rules for HOQLife and VLStallCount of individual ports, applied after every sweep.
     worker_user
         The user that the worker runs as; None: OpenSM's user.
+    classes
+        Settings of the classes of end ports by the name of the class, as :data:`routing.class_settings.SETTINGS` has
+        them.
     engine
         Options for all engines under "", for one engine under its name.
     """
@@ -105,7 +115,8 @@ class PluginConfig:
     round_wait: float = 0.1
     policies: str | None = None
     worker_user: str | None = None
-    engine: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NO_ENGINE_OPTIONS)
+    classes: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NO_TABLES)
+    engine: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NO_TABLES)
 
     @property
     def state_path(self) -> Path | None:
@@ -119,22 +130,29 @@ class PluginConfig:
         """Return the input files that the configuration names, by the path of keys that name them."""
         keys = [(key, getattr(self, key)) for key in ("bundle", "policies")]
         found: dict[tuple[str, ...], Path] = {(key,): Path(value) for key, value in keys if value is not None}
-        for engine, table in self.engine.items():
-            found |= {("engine", engine, key): Path(table[key]) for key in ENGINE_FILES if key in table}
+        for home, tables, file_keys in (("engine", self.engine, ENGINE_FILES), ("classes", self.classes, CLASS_FILES)):
+            for name, table in tables.items():
+                found |= {(home, name, key): Path(table[key]) for key in file_keys if key in table}
         return found
 
     def with_files(self, files: Mapping[tuple[str, ...], Path]) -> PluginConfig:
         """Return the configuration with the files under these keys replaced."""
-        engine = {name: dict(table) for name, table in self.engine.items()}
+        tables: dict[str, Any] = {
+            home: {name: dict(table) for name, table in getattr(self, home).items()} for home in ("engine", "classes")
+        }
         top: dict[str, Any] = {}
         for keys, path in files.items():
-            (engine[keys[1]] if len(keys) == 3 else top)[keys[-1]] = str(path)
-        return replace(self, engine=engine, **top)
+            (tables[keys[0]][keys[1]] if len(keys) == 3 else top)[keys[-1]] = str(path)
+        return replace(self, **tables, **top)
 
     def to_table(self) -> dict[str, Any]:
         """Return all values as a table for JSON; :func:`config_from_table` is the inverse."""
         table = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**table, "engine": {name: dict(options) for name, options in self.engine.items()}}
+        return {
+            **table,
+            "classes": {name: dict(settings) for name, settings in self.classes.items()},
+            "engine": {name: dict(options) for name, options in self.engine.items()},
+        }
 
     @property
     def status_path(self) -> Path | None:
@@ -205,6 +223,7 @@ def read_config(path: Path | None) -> PluginConfig:
     found = dict(file.table)
     _check_keys(found, _KEYS, (), file)
     engine = _engine_options(_by_engine(found.pop("engine", {})), file)
+    classes = _class_settings(found.pop("classes", {}), file)
     for table, key in (
         (found, "log_file"),
         (found, "bundle"),
@@ -212,11 +231,12 @@ def read_config(path: Path | None) -> PluginConfig:
         (found, "metrics_file"),
         *((found, key) for key in ("state_file", "status_file") if isinstance(found.get(key), str)),
         *((table, key) for table in engine.values() for key in ENGINE_FILES),
+        *((table, key) for table in classes.values() for key in CLASS_FILES),
     ):
         if key in table:
             # Relative paths start at the folder of the configuration, not at the worker's working directory.
             table[key] = str(path.absolute().parent / table[key])
-    config = PluginConfig(**found, engine=engine)
+    config = PluginConfig(**found, engine=engine, classes=classes)
     _check_values(config, file)
     return config
 
@@ -237,7 +257,8 @@ def config_from_table(table: Mapping[str, Any], path: Path) -> PluginConfig:
     tables = found.pop("engine", {})
     if not all(isinstance(options, dict) for options in tables.values()):
         raise file.error("'engine' is not a table of tables")
-    config = PluginConfig(**found, engine=_engine_options(tables, file))
+    classes = _class_settings(found.pop("classes", {}), file)
+    config = PluginConfig(**found, engine=_engine_options(tables, file), classes=classes)
     _check_values(config, file)
     return config
 
@@ -251,6 +272,17 @@ def _engine_options(options: dict[str, dict[str, Any]], file: Toml) -> dict[str,
     for name, table in options.items():
         _check_keys(table, ENGINE_KEYS, ("engine", name) if name else ("engine",), file)
     return options
+
+
+def _class_settings(settings: dict[str, Any], file: Toml) -> dict[str, dict[str, Any]]:
+    for label, table in settings.items():
+        if label not in CLASS_LABELS:
+            known = ", ".join(CLASS_LABELS)
+            raise file.error(f"unknown class {label!r} of end ports", "classes", label, remedy=f"one of {known}")
+        if not isinstance(table, dict):
+            raise file.error(f"'classes.{label}' is not a table", "classes", label)
+        _check_keys(table, CLASS_KEYS, ("classes", label), file)
+    return settings
 
 
 def _check_keys(

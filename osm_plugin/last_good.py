@@ -225,13 +225,16 @@ class LastGood:
         if good is None:
             return None
         if ports:
-            # Port rules depend on the policy file alone, so only this file is replaced.
-            return None if good.policies in (None, config.policies) else replace(config, policies=good.policies)
+            # Port rules depend on the policy file and the classes of end ports alone, so only these are replaced.
+            instead = replace(config, policies=good.policies or config.policies, classes=good.classes)
+            return None if instead == config else instead
         return None if _same(good, config) else good
 
 
 def _was_read(keys: tuple[str, ...], pending: tuple[PluginConfig, bool, bool]) -> bool:
     _, ports, bundle = pending
+    if keys[0] == "classes":
+        return True
     return ports if keys == _POLICIES else bundle if keys == _BUNDLE else not ports
 
 

@@ -17,6 +17,7 @@ from routing.errors import NotEnoughVLs, OptionError, RoutingError
 from routing.fabric import Fabric
 from routing.formats.guid_files import read_guid_list
 from routing.numerals import count_noun
+from routing.port_classes import PortClasses, port_classes_of
 from routing.publish import Demand, Shortfall, VerifiedTables, admit
 
 SWEEP_EFFORT = 0.1
@@ -59,6 +60,18 @@ def options_of(
     _leave_vls(found, QosPolicy.of(snapshot.conf))
     port_vls = min(snapshot.data_vls, found.get("first_vl", 0) + found.pop("most_vls", snapshot.data_vls))
     return EngineOptions.of(found, threads=threads_of(config), port_vls=port_vls)
+
+
+def port_classes(config: PluginConfig) -> PortClasses:
+    """Return the rules for the classes of end ports.
+
+    Raises
+    ------
+    InputError
+        A value is no weight, a GUID has two classes, or a GUID file cannot be read.
+    """
+    settings = [(key, label, value) for label, table in config.classes.items() for key, value in table.items()]
+    return port_classes_of(settings, read_guid_list)
 
 
 def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:

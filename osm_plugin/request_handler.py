@@ -23,7 +23,7 @@ from osm_plugin.historian import Desk, Historian, Pinned
 from osm_plugin.job import Job, Outcome, Unsettled, describe
 from osm_plugin.last_good import LastGood, from_message
 from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, describe_left_out, foreign_options, take_over
-from osm_plugin.options import admit_to_opensm, options_of, roots_there, threads_of
+from osm_plugin.options import admit_to_opensm, options_of, port_classes, roots_there, threads_of
 from osm_plugin.policies import POLICIES, PolicyDesk
 from osm_plugin.qos import Classes, QosPolicy, check_classes, classes_of
 from osm_plugin.report import Answer, Reporter
@@ -32,7 +32,7 @@ from osm_plugin.snapshot import CABLE, Snapshot, read_request
 from osm_plugin.staged_update import Change, plan_number
 from osm_plugin.state import SavedTables, fits
 from osm_plugin.switch_changes import SwitchChanges
-from osm_plugin.tables_in_force import State
+from osm_plugin.tables_in_force import State, with_classes_of
 from osm_plugin.worker_log import Clock, WorkerLog
 from routing.engines.base import Engine, offers_of
 from routing.errors import IbnueError, InputError, OptionError
@@ -161,11 +161,11 @@ class RequestHandler:
 
     def _set_ports(self, config: PluginConfig) -> str:
         """Write the wanted PortInfo values of the port policies, and return a line for OpenSM's log."""
-        return self._policies.answer(self._memory, self._read(), config)
+        return self._policies.answer(self._memory, self._read(config), config)
 
-    def _read(self) -> Snapshot:
+    def _read(self, config: PluginConfig) -> Snapshot:
         """Read the request in the shared memory, and move its fabric to the front of the recent fabrics."""
-        snapshot = read_request(self._memory.view(), self._earlier)
+        snapshot = read_request(self._memory.view(), self._earlier, port_classes(config))
         again = next((known for known in self._earlier if known.fabric is snapshot.fabric), None)
         if again is not None:
             self._earlier.remove(again)
@@ -215,13 +215,13 @@ class RequestHandler:
 
     def _job(self, request: Mapping[str, Any], config: PluginConfig, clock: Clock) -> Job:
         """Read a request, and decide which tables the new ones are computed from."""
-        snapshot = self._read()
+        snapshot = self._read(config)
         pinned = self._pinned(snapshot.fabric, config)
         engine = self._engine(str(request["engine"]) if pinned is None else pinned.kept.engine, config)
         taken = self._take_over(engine, config, snapshot)
         options = options_of(engine.name, config, snapshot, taken.options)
         clock.lap("fabric")
-        key = options_key(options)
+        key = options_key(options, snapshot.fabric.port_classes)
         options = roots_there(options, snapshot.fabric) if taken.optional_roots else options
         start = self._start(engine, key, snapshot.fabric, config, request.get("written", {}))
         if pinned is not None:
@@ -314,6 +314,6 @@ class RequestHandler:
         if found is None:
             return None
         if found.kept.engine in self._engines and fits(found.kept, fabric):
-            return found
+            return replace(found, kept=with_classes_of(found.kept, fabric))
         self._state.remarks.append("pin ignored: its tables are of another fabric, or of an engine that is not there")
         return None

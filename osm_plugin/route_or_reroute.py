@@ -15,6 +15,7 @@ from routing.engines.base import OPTIONS, Engine, EngineOptions
 from routing.errors import BrokenPromise, IbnueError, InputError, OptionError
 from routing.fabric import Fabric
 from routing.numerals import count_noun
+from routing.port_classes import PortClasses
 from routing.publish import VerifiedTables, verify
 from routing.reroute import Published, Rerouted, reroute, spread
 
@@ -42,10 +43,10 @@ class Plan:
     figures: Mapping[str, float] = field(default_factory=dict)
 
 
-def options_key(options: EngineOptions) -> str:
-    """Return all options that affect the tables as text.
+def options_key(options: EngineOptions, classes: PortClasses | None = None) -> str:
+    """Return all options that affect the tables, and the rules for the classes of end ports, as text.
 
-    Options with equal texts give equal tables of one fabric.
+    Options and rules with equal texts give equal tables of one fabric.
 
     Raises
     ------
@@ -59,6 +60,8 @@ def options_key(options: EngineOptions) -> str:
                 summary[name] = hashlib.sha256(path.read_bytes()).hexdigest()
             except OSError as problem:
                 raise InputError(f"cannot be read: {problem.strerror or problem}", path=path) from None
+    if classes not in (None, PortClasses()):
+        summary["classes"] = hashlib.sha256(repr(classes).encode()).hexdigest()
     return json.dumps(summary, sort_keys=True)
 
 

@@ -148,7 +148,7 @@ class Shadow:
         conf = OpensmConf({**foreign_options(snapshot.conf.get("config_file")), **snapshot.conf.values})
         taken, _ = take_over(conf, name, config.options_of(name))
         options = options_of(name, config, snapshot, taken.options)
-        key = options_key(options)
+        key = options_key(options, fabric.port_classes)
         options = roots_there(options, fabric) if taken.optional_roots else options
         before, stability = self._before, Stability(config.stability)
         if before is not None and not ((before.engine, before.options) == (name, key) and fits(before, fabric)):

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from osm_plugin.opensm_conf import OpensmConf
 from routing.errors import FabricError
 from routing.fabric import Fabric
+from routing.port_classes import PortClasses
 
 REQUEST_MAGIC = 0x3171657265756E69
 PAGE = 4096
@@ -122,7 +123,7 @@ def _bytes(memory: mmap.mmap, dtype: np.dtype[Any], at: int, count: int) -> byte
     return memory[at : at + count * dtype.itemsize]
 
 
-def read_request(memory: mmap.mmap, earlier: Iterable[Snapshot] = ()) -> Snapshot:
+def read_request(memory: mmap.mmap, earlier: Iterable[Snapshot] = (), classes: PortClasses | None = None) -> Snapshot:
     """Read the request in the shared memory.
 
     Parameters
@@ -132,6 +133,8 @@ def read_request(memory: mmap.mmap, earlier: Iterable[Snapshot] = ()) -> Snapsho
     earlier
         Earlier requests.  If one of them has the same fabric, its fabric object is reused with all cached values.  If
         only the cables differ, the values that do not depend on cables are reused.
+    classes
+        Rules for the classes of end ports; None: the default rules.
 
     Raises
     ------
@@ -153,7 +156,7 @@ def read_request(memory: mmap.mmap, earlier: Iterable[Snapshot] = ()) -> Snapsho
     )
     return Snapshot(
         sequence=int(head["sequence"]),
-        fabric=_fabric(source, int(head["switches"]), earlier),
+        fabric=_fabric(source, int(head["switches"]), earlier, PortClasses() if classes is None else classes),
         data_vls=int(head["data_vls"]),
         qos=bool(head["qos"]),
         answer_at=-(-int(head["end"]) // PAGE) * PAGE,
@@ -198,14 +201,21 @@ def _conf(memory: mmap.mmap, at: int, count: int) -> OpensmConf:
     return OpensmConf.of(memory[at : at + count].decode(errors="replace"))
 
 
-def _fabric(source: tuple[bytes, bytes, bytes], switches: int, earlier: Iterable[Snapshot]) -> Fabric:
-    alike = [known for known in earlier if known.source[:2] == source[:2] and known.fabric.switches == switches]
+def _fabric(
+    source: tuple[bytes, bytes, bytes], switches: int, earlier: Iterable[Snapshot], classes: PortClasses
+) -> Fabric:
+    alike = [
+        known
+        for known in earlier
+        if known.source[:2] == source[:2] and known.fabric.switches == switches and known.fabric.port_classes == classes
+    ]
     for known in alike:
         if known.source[2] == source[2]:
             return known.fabric
     device, endport, cable = map(np.frombuffer, source, (DEVICE, ENDPORT, CABLE))
     if not alike:
-        return _without_avoided(fabric_from_arrays(device, endport, cable, switches), cable)
+        fabric = replace(fabric_from_arrays(device, endport, cable, switches), port_classes=classes)
+        return _without_avoided(fabric, cable)
     _check_cables(device, cable)
     fabric = replace(
         alike[0].fabric,

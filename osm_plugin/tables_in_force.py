@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -131,15 +132,20 @@ class State:
         elif last.options != options:
             why = "the engine's options are others now"
         else:
-            return last
+            self.last = with_classes_of(last, fabric)
+            return self.last
         self.remarks.append(f"state ignored: {why}")
         return None
 
     def baseline_of(self, kept: SavedTables) -> SavedTables | None:
         """Return the baseline tables if subnet, engine and options are those of ``kept``, else None."""
         baseline = self.baseline
-        same = baseline is not None and baseline.engine == kept.engine and baseline.options == kept.options
-        return baseline if baseline is not None and same and fits(baseline, kept.fabric) else None
+        if baseline is None or (baseline.engine, baseline.options) != (kept.engine, kept.options):
+            return None
+        if not fits(baseline, kept.fabric):
+            return None
+        self.baseline = with_classes_of(baseline, kept.fabric)
+        return self.baseline
 
     def put(self, kept: SavedTables, *, reset: bool) -> None:
         """Store published tables.
@@ -171,6 +177,13 @@ class State:
     def end(self) -> None:
         """End the file process."""
         self._files.end()
+
+
+def with_classes_of(kept: SavedTables, fabric: Fabric) -> SavedTables:
+    """Return tables with the rules for port classes of a fabric; a state file has the options' key of them only."""
+    if kept.fabric.port_classes == fabric.port_classes:
+        return kept
+    return replace(kept, fabric=replace(kept.fabric, port_classes=fabric.port_classes))
 
 
 def _same(one: SavedTables, other: SavedTables) -> bool:

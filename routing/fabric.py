@@ -19,10 +19,11 @@ import igraph
 import numpy as np
 import numpy.typing as npt
 
+from routing.class_settings import PortClass
 from routing.edges import Edges
 from routing.errors import FabricError
 from routing.names import labels_of
-from routing.port_classes import PortClass, PortClasses
+from routing.port_classes import PortClasses
 
 if TYPE_CHECKING:
     import networkx

@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from routing.class_settings import PortClass
 from routing.errors import FabricError, InputWarning
 from routing.fabric import MAX_UNICAST_LID, Fabric, NodeKind
 from routing.lids import give_lids
 from routing.numerals import count_noun
-from routing.port_classes import PortClass, PortClasses, detected
+from routing.port_classes import PortClasses, detected
 
 MAX_SWITCH_PORTS = 254
 PERMISSIVE_LID = 0xFFFF

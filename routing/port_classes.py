@@ -6,7 +6,6 @@ trees only, so that it has a weight of 0; every other class has a weight of 1, u
 
 from __future__ import annotations
 
-import enum
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,70 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from routing.class_settings import PortClass, Weight
 from routing.errors import OptionError
-from routing.numerals import parse_decimal
-
-MAX_WEIGHT = 100
-
-
-class PortClass(enum.IntEnum):
-    """Class of an end port; the name in lower case is the name that users write."""
-
-    COMPUTE = 0
-    STORAGE = 1
-    IO = 2
-    MANAGEMENT = 3
-    AGGREGATION = 4
-
-    @property
-    def label(self) -> str:
-        """Name of the class in options, files and reports."""
-        return self.name.lower()
-
-    @classmethod
-    def of(cls, label: str) -> PortClass:
-        """Return the class with this label; raise OptionError if there is none."""
-        for each in cls:
-            if each.label == label:
-                return each
-        raise OptionError(f"unknown class {label!r} of end ports", remedy=f"one of {', '.join(CLASS_LABELS)}")
-
-
-CLASS_LABELS = tuple(each.label for each in PortClass)
-
-
-@dataclass(frozen=True)
-class Weight:
-    """Traffic of an end port relative to a compute port, as whole numbers.
-
-    Attributes
-    ----------
-    source, destination
-        Factors of the traffic that the end port sends, and of the traffic that it receives.
-    """
-
-    source: int = 1
-    destination: int = 1
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.source <= MAX_WEIGHT and 0 <= self.destination <= MAX_WEIGHT):
-            raise OptionError(f"{self.source}:{self.destination} is no weight", remedy=f"use 0 to {MAX_WEIGHT}")
-
-    @classmethod
-    def parse(cls, value: int | str) -> Weight:
-        """Return the weight for a number, or for a text such as ``4`` or ``1:4`` (source and destination).
-
-        Raises
-        ------
-        OptionError
-            The value is no weight.
-        """
-        numbers = [parse_decimal(word) for word in str(value).split(":")]
-        if len(numbers) > 2 or None in numbers:
-            raise OptionError(f"{value!r} is no weight", remedy="write a number, or SOURCE:DESTINATION such as 1:4")
-        source, destination = numbers[0], numbers[-1]
-        assert source is not None and destination is not None
-        return cls(source, destination)
 
 
 @dataclass(frozen=True)
@@ -177,15 +114,18 @@ class PortClasses:
         patterns = [pattern for pattern, _ in self.patterns if not fnmatch.filter(names, pattern)]
         return [repr(pattern) for pattern in patterns] + [f"{guid:#x}" for guid, _ in self.guids if guid not in known]
 
+    def counts(self, classes: npt.NDArray[np.uint8]) -> dict[str, int]:
+        """Return the number of end ports of each class (uint8[E]), by label; only classes that have any."""
+        numbers = np.bincount(classes, minlength=len(PortClass)).tolist()
+        return {each.label: numbers[each] for each in PortClass if numbers[each]}
+
     def factors(self, classes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
         """Return int64[E, 2], the weights of end ports of these classes (uint8[E]) as source and destination."""
         table = np.array([(each.source, each.destination) for each in self.weights], np.int64)
         return table[classes]
 
 
-def _set(
-    found: npt.NDArray[np.uint8], guids: npt.NDArray[np.uint64], classes: Iterable[tuple[int, PortClass]]
-) -> None:
+def _set(found: npt.NDArray[np.uint8], guids: npt.NDArray[np.uint64], classes: Iterable[tuple[int, PortClass]]) -> None:
     known = dict(classes)
     if known:
         rows = np.flatnonzero(np.isin(guids, np.fromiter(known, np.uint64, len(known))))
@@ -200,45 +140,6 @@ def detected(name: str, device_id: int = 0) -> PortClass:
     return PortClass.COMPUTE
 
 
-@dataclass(frozen=True)
-class ClassSetting:
-    """One setting of a class, on the command line and in the plugin's configuration.
-
-    Attributes
-    ----------
-    key, types
-        Key of the setting in the TOML table of the class, and types of its value.
-    flag, metavar, help
-        Option of the command line, which takes the class and one value.
-    is_file
-        Whether the value is a path.
-    """
-
-    key: str
-    types: tuple[type, ...]
-    flag: str
-    metavar: str
-    help: str
-    is_file: bool = False
-
-
-SETTINGS = (
-    ClassSetting(
-        "names", (list,), "--class", "CLASS=PATTERN",
-        "End ports of devices with such a name are storage, io, management, compute or aggregation; repeatable.",
-    ),
-    ClassSetting(
-        "guid_file", (str,), "--class-file", "CLASS=FILE",
-        "End ports of this class by node GUID or port GUID, as OpenSM's cn_guid_file lists them; repeatable.", True,
-    ),
-    ClassSetting(
-        "weight", (int, str), "--class-weight", "CLASS=N|S:D",
-        "Traffic of an end port of this class relative to a compute port; S:D as source and as destination.",
-    ),
-)  # fmt: skip
-"""All settings of a class.  The command line and the plugin's configuration derive from them."""
-
-
 def port_classes_of(
     settings: Iterable[tuple[str, str, Any]], read_guids: Callable[[Path], Iterable[int]]
 ) -> PortClasses:
@@ -247,7 +148,8 @@ def port_classes_of(
     Parameters
     ----------
     settings
-        Key of :data:`SETTINGS`, name of a class, and value: a pattern or a list of patterns, a path, a weight.
+        Key of :data:`routing.class_settings.SETTINGS`, name of a class, and value: a pattern or a list of patterns, a
+        path, or a weight.
     read_guids
         Reader of a GUID list.
 

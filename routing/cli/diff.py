@@ -30,6 +30,7 @@ NAMED_SWITCHES = 10
 @click.option("--lmc", type=click.IntRange(0, 7), default=0, show_default=True, help="LMC of the LIDs assigned.")
 @click.option("--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="LIDs from OpenSM's guid2lid file.")
 @fabric_argument.name_map_option
+@fabric_argument.class_options
 @json_option
 def diff(
     *, a: Path, b: Path, fabric: str | None, fabric_b: str | None, lmc: int, guid2lid: Path | None, as_json: bool
@@ -43,8 +44,9 @@ def diff(
 
     if fabric is None and fabric_b is not None:
         raise OptionError("--fabric-b needs --fabric", remedy="name the fabric of A too")
-    if fabric is None and (lmc or guid2lid is not None or fabric_argument.has_names()):
-        name = "--lmc" if lmc else "--guid2lid" if guid2lid is not None else "--node-name-map"
+    if fabric is None and (lmc or guid2lid is not None or fabric_argument.has_names() or fabric_argument.has_classes()):
+        about_names = "--node-name-map" if fabric_argument.has_names() else "--class"
+        name = "--lmc" if lmc else "--guid2lid" if guid2lid is not None else about_names
         raise OptionError(f"{name} is about --fabric", remedy="add --fabric FABRIC, or leave it out")
     with spinner("comparing"):
         before = load(a, fabric, lmc, guid2lid)

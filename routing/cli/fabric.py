@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the fabric; the suffix says how: .net (ibsim), .json, .graphml.")  # fmt: skip
 @fabric_argument.name_map_option
+@fabric_argument.class_options
 @json_option
 def fabric(
     *,
@@ -111,6 +112,7 @@ def describe(fabric: Fabric) -> dict[str, Any]:
         "links": fabric.links,
         "links between switches": len(between) // 2,
         "end ports": fabric.endports,
+        "end ports by class": fabric.port_classes.counts(fabric.endport_class),
         "LIDs": int((fabric.lids.switch >= 0).sum()),
         "connected parts": 1 + int(fabric.component.max(initial=-1)) if fabric.switches else 0,
         "most switch ports": int(fabric.switch_ports.max(initial=0)),
@@ -123,7 +125,9 @@ def facts(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in described.items():
         yield (
             name,
-            ", ".join(f"{k} ({count_noun(n, 'link')})" for k, n in value.items())
+            ", ".join(
+                f"{k} ({count_noun(n, 'link')})" if name.startswith("link") else f"{n} {k}" for k, n in value.items()
+            )
             if isinstance(value, dict)
             else str(value),
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from routing.class_settings import SETTINGS
 from routing.errors import InputError, OptionError, TableError
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 _NAMES, _SL_FILES = "routing.cli.fabric_argument.node_names", "routing.cli.fabric_argument.sl_files"
-"""Keys of click's context under which ``--node-name-map``, ``--sl`` and ``--sl2vl`` store their values."""
+_CLASSES = "routing.cli.fabric_argument.port_classes"
+"""Keys of click's context under which ``--node-name-map``, ``--sl``, ``--sl2vl`` and ``--class`` store their values."""
 
 
 def name_map_option(command: Command) -> Command:
@@ -42,9 +44,32 @@ def name_map_option(command: Command) -> Command:
     )(command)
 
 
+def class_options(command: Command) -> Command:
+    """Add the settings of port classes to a command; :func:`read` applies them to every fabric of that command."""
+
+    def keep(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
+        for text in values:
+            label, equals, value = text.partition("=")
+            if not (equals and label and value):
+                raise click.BadParameter(f"{text!r} is not {param.metavar}", ctx, param)
+            ctx.meta.setdefault(_CLASSES, []).append((param.name, label, value))
+
+    for setting in reversed(SETTINGS):
+        command = click.option(
+            setting.flag,
+            setting.key,
+            multiple=True,
+            metavar=setting.metavar,
+            expose_value=False,
+            callback=keep,
+            help=setting.help,
+        )(command)
+    return command
+
+
 def fabric_argument(command: Command) -> Command:
-    """Add the argument FABRIC to a command, and the options for the LIDs and names of its devices."""
-    command = name_map_option(command)
+    """Add the argument FABRIC to a command, and the options for the LIDs, names and classes of its devices."""
+    command = name_map_option(class_options(command))
     command = click.option(
         "--guid2lid",
         type=click.Path(path_type=Path),
@@ -192,15 +217,27 @@ def has_names() -> bool:
     return context is not None and _NAMES in context.meta
 
 
-def named(fabric: Fabric) -> Fabric:
-    """Return the fabric with the names of the running command's ``--node-name-map``."""
+def has_classes() -> bool:
+    """Return whether the running command was given a setting of port classes."""
     context = click.get_current_context(silent=True)
-    names = None if context is None else context.meta.get(_NAMES)
-    if names is None:
-        return fabric
-    from routing.formats.guid_files import apply_node_names
+    return context is not None and _CLASSES in context.meta
 
-    return apply_node_names(fabric, names)
+
+def named(fabric: Fabric) -> Fabric:
+    """Return the fabric with the names and port classes that the running command's options state."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return fabric
+    if (names := context.meta.get(_NAMES)) is not None:
+        from routing.formats.guid_files import apply_node_names
+
+        fabric = apply_node_names(fabric, names)
+    if (settings := context.meta.get(_CLASSES)) is not None:
+        from routing.formats.guid_files import apply_port_classes, read_guid_list
+        from routing.port_classes import port_classes_of
+
+        fabric = apply_port_classes(fabric, port_classes_of(settings, read_guid_list))
+    return fabric
 
 
 def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:

@@ -30,6 +30,7 @@ def inputs(command: Command) -> Command:
         help="A bundle or a folder of tables, for rules about ports on credit loops.",
     )(command)
     command = fabric_argument.sl_options(command)
+    command = fabric_argument.class_options(command)
     command = fabric_argument.name_map_option(
         click.argument("fabric", shell_complete=fabric_argument.complete)(command)
     )
@@ -152,6 +153,7 @@ def explain(*, policy_file: Path, fabric: str, tables: Path | None, switch: str,
               help="What every CA may send to one of them at once.")  # fmt: skip
 @click.option("--breaker/--no-breaker", default=True, show_default=True, help="Propose a Deadlock Breaker on loops.")
 @fabric_argument.name_map_option
+@fabric_argument.class_options
 @fabric_argument.sl_options
 @json_option
 def suggest(

@@ -6,22 +6,24 @@ They are read as OpenSM's parsers read them, except that lines which OpenSM sile
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from routing.errors import ParseError
+from routing.class_settings import PortClass
+from routing.errors import InputWarning, ParseError
 from routing.fabric import MAX_UNICAST_LID, Fabric
 from routing.formats.guid_lists import write_guid2lid, write_guid_list
 from routing.formats.text import c_number, lines_of, read_text
 from routing.lids import give_lids
-from routing.port_classes import PortClass, detected
+from routing.port_classes import PortClasses, detected
 
 __all__ = [
-    "GuidLine", "LidRange", "apply_guid2lid", "apply_node_names", "read_guid2lid", "read_guid_lines", "read_guid_list",
-    "read_node_name_map", "write_guid2lid", "write_guid_list",
+    "GuidLine", "LidRange", "apply_guid2lid", "apply_node_names", "apply_port_classes", "read_guid2lid",
+    "read_guid_lines", "read_guid_list", "read_node_name_map", "write_guid2lid", "write_guid_list",
 ]  # fmt: skip
 
 _NUMBER = r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*"
@@ -105,8 +107,9 @@ def apply_node_names(fabric: Fabric, names: Mapping[int, str]) -> Fabric:
     """Return the fabric with the names from the map, by node GUID; what a name said of a device's class stays known."""
     switches = zip(fabric.switch_guid.tolist(), fabric.switch_name, strict=True)
     terminals = zip(fabric.terminal_guid.tolist(), fabric.terminal_name, strict=True)
-    was = [(guid, detected(name)) for guid, name in zip(fabric.terminal_guid.tolist(), fabric.terminal_name, strict=True)]
-    recognised = [(guid, own) for guid, own in was if guid in names and own is not PortClass.COMPUTE]
+    by_guid = dict(zip(fabric.terminal_guid.tolist(), fabric.terminal_name, strict=True))
+    was = ((guid, detected(by_guid[guid])) for guid in sorted(names.keys() & by_guid))
+    recognised = [(guid, own) for guid, own in was if own is not PortClass.COMPUTE]
     classes = fabric.port_classes
     return replace(
         fabric,
@@ -114,6 +117,21 @@ def apply_node_names(fabric: Fabric, names: Mapping[int, str]) -> Fabric:
         switch_name=tuple(names.get(guid, name) for guid, name in switches),
         terminal_name=tuple(names.get(guid, name) for guid, name in terminals),
     )
+
+
+def apply_port_classes(fabric: Fabric, rules: PortClasses) -> Fabric:
+    """Return the fabric with other rules for the classes of its end ports.
+
+    Warns
+    -----
+    InputWarning
+        A pattern or a GUID fits nothing in the fabric.
+    """
+    unused = rules.unused(fabric.terminal_name, fabric.terminal_guid, fabric.endport_guid)
+    if unused:
+        shown = ", ".join(unused[:3]) + (f" and {len(unused) - 3} more" if len(unused) > 3 else "")
+        warnings.warn(f"{fabric.name}: no end port fits the rule of a class for {shown}", InputWarning, stacklevel=2)
+    return replace(fabric, port_classes=fabric.port_classes.with_rules_of(rules))
 
 
 def read_guid2lid(path: str | Path) -> dict[int, LidRange]:

@@ -1,0 +1,113 @@
+"""Classes of end ports, their weights, and the settings that the command line and the plugin's configuration offer.
+
+Both load this module at their start, so it imports nothing that is slow to load.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from routing.errors import OptionError
+from routing.numerals import parse_decimal
+
+MAX_WEIGHT = 100
+
+
+class PortClass(enum.IntEnum):
+    """Class of an end port; the name in lower case is the name that users write."""
+
+    COMPUTE = 0
+    STORAGE = 1
+    IO = 2
+    MANAGEMENT = 3
+    AGGREGATION = 4
+
+    @property
+    def label(self) -> str:
+        """Name of the class in options, files and reports."""
+        return self.name.lower()
+
+    @classmethod
+    def of(cls, label: str) -> PortClass:
+        """Return the class with this label; raise OptionError if there is none."""
+        for each in cls:
+            if each.label == label:
+                return each
+        raise OptionError(f"unknown class {label!r} of end ports", remedy=f"one of {', '.join(CLASS_LABELS)}")
+
+
+CLASS_LABELS = tuple(each.label for each in PortClass)
+
+
+@dataclass(frozen=True)
+class Weight:
+    """Traffic of an end port relative to a compute port, as whole numbers.
+
+    Attributes
+    ----------
+    source, destination
+        Factors of the traffic that the end port sends, and of the traffic that it receives.
+    """
+
+    source: int = 1
+    destination: int = 1
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.source <= MAX_WEIGHT and 0 <= self.destination <= MAX_WEIGHT):
+            raise OptionError(f"{self.source}:{self.destination} is no weight", remedy=f"use 0 to {MAX_WEIGHT}")
+
+    @classmethod
+    def parse(cls, value: int | str) -> Weight:
+        """Return the weight for a number, or for a text such as ``4`` or ``1:4`` (source and destination).
+
+        Raises
+        ------
+        OptionError
+            The value is no weight.
+        """
+        numbers = [parse_decimal(word) for word in str(value).split(":")]
+        if len(numbers) > 2 or None in numbers:
+            raise OptionError(f"{value!r} is no weight", remedy="write a number, or SOURCE:DESTINATION such as 1:4")
+        source, destination = numbers[0], numbers[-1]
+        assert source is not None and destination is not None
+        return cls(source, destination)
+
+
+@dataclass(frozen=True)
+class ClassSetting:
+    """One setting of a class, on the command line and in the plugin's configuration.
+
+    Attributes
+    ----------
+    key, types
+        Key of the setting in the TOML table of the class, and types of its value.
+    flag, metavar, help
+        Option of the command line, which takes the class and one value.
+    is_file
+        Whether the value is a path.
+    """
+
+    key: str
+    types: tuple[type, ...]
+    flag: str
+    metavar: str
+    help: str
+    is_file: bool = False
+
+
+SETTINGS = (
+    ClassSetting(
+        "names", (list,), "--class", "CLASS=PATTERN",
+        "End ports of devices with such a name are storage, io, management, compute or aggregation; repeatable.",
+    ),
+    ClassSetting(
+        "guid_file", (str,), "--class-file", "CLASS=FILE",
+        "End ports of this class by node GUID or port GUID, as OpenSM's cn_guid_file lists them; repeatable.", True,
+    ),
+    ClassSetting(
+        "weight", (int, str), "--class-weight", "CLASS=N|S:D",
+        "Traffic of an end port of this class relative to a compute port; S:D as source and as destination.",
+    ),
+)  # fmt: skip
+"""All settings of a class.  The command line and the plugin's configuration derive from them."""
