@@ -11,6 +11,7 @@ from routing.engines.base import Engine, EngineOptions, Offers, Promise, refuse_
 from routing.engines.destinations import Destinations, forwarding_tables
 from routing.engines.layered import LayerSearch
 from routing.engines.provenance import provenance
+from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import vl_tables
 from routing.fabric import Fabric
 from routing.tables import Routing
@@ -62,6 +63,7 @@ class DeadlockFreeSSSP:
     promise = Promise.DEADLOCK_FREE
     offers = Offers(options=("partition", "reversible"), needs_vls=True)
 
+    @without_uncounted
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`)."""
         return route_in_layers(self, fabric, options, mutual=options.reversible)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from routing.engines.base import EngineOptions, Offers, Promise
 from routing.engines.dfsssp import route_in_layers
+from routing.engines.uncounted import without_uncounted
 from routing.fabric import Fabric
 from routing.tables import Routing
 
@@ -23,6 +24,7 @@ class Lash:
     promise = Promise.DEADLOCK_FREE
     offers = Offers(options=("partition", "reversible"), needs_vls=True, opensm_options=("lash_start_vl",))
 
+    @without_uncounted
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`)."""
         return route_in_layers(self, fabric, options, mutual=True)

@@ -11,6 +11,7 @@ from routing.engines.base import EngineOptions, Objective, Promise, refuse_unsup
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes
 from routing.engines.provenance import provenance
+from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
 from routing.tables import Routing
@@ -32,6 +33,7 @@ class MinHop:
     summary = "balanced shortest paths; may have credit loops off trees"
     promise = Promise.NONE
 
+    @without_uncounted
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).  Cost: O(L S hops radix) a pass."""
         refuse_unsupported(self, options)

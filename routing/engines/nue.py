@@ -18,6 +18,7 @@ from routing.engines.effort import refinement_passes, visits_per_pass
 from routing.engines.nue_seeds import Seeds, by_order, by_region
 from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
+from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Channels, Fabric
 from routing.partition import regions
@@ -67,6 +68,7 @@ class Nue:
         opensm_options=("nue_max_num_vls",),
     )
 
+    @without_uncounted
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 

@@ -12,6 +12,7 @@ from routing.engines.base import EngineOptions, Objective, Offers, Promise, refu
 from routing.engines.destinations import Destinations, forwarding_tables
 from routing.engines.path_selection import PathSelector
 from routing.engines.provenance import provenance
+from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import OptionError
 from routing.fabric import Fabric
@@ -38,6 +39,7 @@ class SSSP:
         refusals={"reversible": ("does not care for replies", "use lash, or dfsssp with --reversible")},
     )
 
+    @without_uncounted
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`)."""
         refuse_unsupported(self, options)

@@ -14,6 +14,7 @@ from routing.engines.effort import refinement_passes
 from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first, top_switches
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
+from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
 from routing.partition import regions
@@ -49,6 +50,7 @@ class UpDown:
         opensm_options=("root_guid_file",),
     )
 
+    @without_uncounted
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 

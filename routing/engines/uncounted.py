@@ -1,0 +1,102 @@
+"""End ports that count in no traffic, such as aggregation nodes: they get routes, and need no VL of their own.
+
+An engine routes the fabric without these end ports.  Then each of their LIDs takes the LFT column and the SLs of
+another LID of its switch.  So the paths between all other end ports are those of a fabric without these end ports.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.engines.base import Engine, EngineOptions, Promise
+from routing.engines.inner_pairs import connect_inner_switches
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+Self = TypeVar("Self", bound=Engine)
+Route = Callable[[Self, Fabric, EngineOptions], Routing]
+
+
+@dataclass(frozen=True, eq=False)
+class Uncounted:
+    """LIDs of end ports that count in no traffic, and the LIDs whose routes they take.
+
+    Attributes
+    ----------
+    fabric
+        The fabric without the end ports of these LIDs; its LID table has the same length.
+    lid, model
+        int64[K]: the LIDs, and for each of them a LID that the same switch delivers.
+    """
+
+    fabric: Fabric
+    lid: npt.NDArray[np.int64]
+    model: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, fabric: Fabric) -> Uncounted | None:
+        """Return the LIDs of a fabric that count in no traffic; None if there are none.
+
+        An end port stays where its switch delivers no other LID.
+        """
+        lids = fabric.lids
+        owned = np.flatnonzero((lids.endport >= 0) & (lids.switch >= 0))
+        silent = owned[~fabric.counted[lids.endport[owned]]]
+        if not len(silent):
+            return None
+        model_at = np.full(fabric.switches, -1, np.int64)
+        heard = owned[fabric.counted[lids.endport[owned]]]
+        for others in (np.flatnonzero(lids.port == 0), heard):  # an end port precedes the switch
+            model_at[lids.switch[others[::-1]]] = others[::-1]
+        silent = silent[model_at[lids.switch[silent]] >= 0]
+        if not len(silent):
+            return None
+        cables = np.unique(fabric.endport_link[lids.endport[silent]])
+        rest = fabric.without_links(cables.tolist()).with_lids(len(lids))
+        return cls(rest, silent, model_at[lids.switch[silent]])
+
+    def senders(self, fabric: Fabric) -> npt.NDArray[np.bool_]:
+        """Return bool[S], the switches at which these end ports are the only ones."""
+        found = np.zeros(fabric.switches, np.bool_)
+        found[fabric.lids.switch[self.lid]] = True
+        return np.asarray(found & (self.fabric.terminals_at == 0))
+
+    def complete(self, fabric: Fabric, routing: Routing) -> Routing:
+        """Return the tables of the fabric without these end ports (``routing``), with routes to them."""
+        lft, sl = routing.lft.copy(), routing.sl.copy()
+        lft[:, self.lid] = lft[:, self.model]
+        lft[fabric.lids.switch[self.lid], self.lid] = fabric.lids.port[self.lid]
+        sl[..., self.lid] = sl[..., self.model]
+        if sl.ndim == 2 and len(sl) == len(fabric.lids):
+            sl[self.lid] = sl[self.model]
+        return replace(routing, lft=lft, sl=sl, provenance=replace(routing.provenance, fabric_digest=fabric.digest))
+
+
+def without_uncounted(route: Route[Self]) -> Route[Self]:
+    """Return the method ``route`` of an engine for the traffic that counts, with routes to all other end ports added.
+
+    If the promise of the engine includes these end ports, and they would need further VLs, the engine routes the whole
+    fabric instead.
+    """
+
+    @functools.wraps(route)
+    def routed(self: Self, fabric: Fabric, options: EngineOptions) -> Routing:
+        uncounted = Uncounted.of(fabric)
+        if uncounted is None:
+            return route(self, fabric, options)
+        routing = route(self, uncounted.fabric, options)
+        senders = uncounted.senders(fabric)
+        if self.promise is Promise.DEADLOCK_FREE and senders.any():
+            connected = connect_inner_switches(uncounted.fabric, routing, senders)
+            if connected is None:
+                return route(self, fabric, options)
+            routing = connected
+        return uncounted.complete(fabric, routing)
+
+    return routed
