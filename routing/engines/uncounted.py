@@ -93,7 +93,7 @@ def without_uncounted(route: Route[Self]) -> Route[Self]:
         routing = route(self, uncounted.fabric, options)
         senders = uncounted.senders(fabric)
         if self.promise is Promise.DEADLOCK_FREE and senders.any():
-            connected = connect_inner_switches(uncounted.fabric, routing, senders)
+            connected = connect_inner_switches(uncounted.fabric, routing, senders, reversible=options.reversible)
             if connected is None:
                 return route(self, fabric, options)
             routing = connected
