@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,10 @@ class Flows:
         routes = kernel.routes_of(fabric, np.ascontiguousarray(lft))
         return cls(fabric, routes, rates, attached(fabric), max(threads, 1))
 
+    def among(self, rows: npt.NDArray[np.int64]) -> Flows:
+        """Return the same tables with traffic among these end ports only (int64[n], rows of the fabric's end ports)."""
+        return replace(self, endports=rows)
+
     def all_to_all(self, *, hops: bool = True) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Compute the load of all-to-all traffic.
 
@@ -88,7 +92,9 @@ class Flows:
         fabric = self.fabric
         weight = np.zeros(len(fabric.lids), np.int64)
         owned = (fabric.lids.endport >= 0) & (fabric.lids.switch >= 0)
-        lids = np.flatnonzero(owned & np.append(fabric.counted, False)[fabric.lids.endport])
+        counted = np.zeros(fabric.endports + 1, bool)
+        counted[self.endports] = True
+        lids = np.flatnonzero(owned & counted[fabric.lids.endport])
         weight[lids] = kernel.WHOLE >> fabric.endport_lmc[fabric.lids.endport[lids]].astype(np.int64)
         sources = np.bincount(fabric.endport_switch[self.endports], minlength=fabric.switches).astype(np.int64)
         load, hop_count = kernel.all_to_all(self.routes, weight, sources, self.threads, hops=hops)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.flows import Flows, Table, attached, reference_rate
+from routing.quality_parts import ClassShare, Stretch, ThinLeaf, class_shares, share_of, stretch, thin_leaf
 
 BISECTIONS = 100
 
@@ -72,6 +73,12 @@ class Quality:
         pattern figures are NaN if no pattern was requested or there are fewer than two end ports.
     levels
         Load between the levels of a tree.
+    classes
+        All-to-all share among the end ports of each class.
+    thin_leaf
+        The leaf whose own links limit ``all_to_all``; None if no leaf alone does.
+    stretch
+        Length of the paths compared with the shortest; None if it was not requested.
     """
 
     endports: int = field(metadata=_figure("end ports"))
@@ -93,6 +100,9 @@ class Quality:
     permutation_mean: float = field(metadata=_figure("of the reference rate"))
     permutation_least: float = field(metadata=_figure("of the reference rate"))
     levels: tuple[TierLoad, ...] = field(metadata=_figure("flows on a channel"))
+    classes: tuple[ClassShare, ...] = field(metadata=_figure("of the reference rate"))
+    thin_leaf: ThinLeaf | None = field(metadata=_figure("of the reference rate"))
+    stretch: Stretch | None = field(metadata=_figure("channels, and ratios of channels"))
 
     def as_dict(self) -> dict[str, object]:
         """Return plain values for JSON; infinity (no channel carries traffic) and NaN become None."""
@@ -102,7 +112,9 @@ class Quality:
 def _plain(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, (tuple, list)) else value
 
 
 def measure(
@@ -113,6 +125,7 @@ def measure(
     bisections: int = BISECTIONS,
     shifts: int | None = BISECTIONS,
     permutations: int = BISECTIONS,
+    stretches: bool = False,
     threads: int = 2,
 ) -> Quality:
     """Measure all figures of a routing.
@@ -127,6 +140,8 @@ def measure(
         Number of random bisections and permutations.
     shifts
         Number of cyclic shifts, drawn at random; None: all N - 1.
+    stretches
+        Whether to compare the paths with the shortest.
     threads
         Number of threads; never changes the result.
 
@@ -152,6 +167,7 @@ def measure(
     steps = flows.shift_steps(seed, shifts)
     shift_mean, shift_least = flows.shares(len(steps), lambda first, last: flows.shifts(steps[first:last]))
     random_mean, random_least = flows.shares(permutations, lambda a, b: flows.permutations(seed, a, b))
+    all_to_all = share_of(fabric, loads, n)
     return Quality(
         endports=n,
         pairs=n * (n - 1),
@@ -163,7 +179,7 @@ def measure(
         load_mean=_mean(loads),
         load_max=float(loads.max(initial=0.0)),
         load_deviation=_deviation(loads),
-        all_to_all=all_to_all_share(fabric, loads),
+        all_to_all=all_to_all,
         bound=all_to_all_bound(fabric, loads),
         bisection_mean=_mean_share(bisection_mean),
         bisection_least=_least(bisection_mean),
@@ -172,6 +188,9 @@ def measure(
         permutation_mean=_mean_share(random_mean),
         permutation_least=_least(random_least),
         levels=tier_loads(fabric, loads),
+        classes=class_shares(flows, all_to_all),
+        thin_leaf=thin_leaf(fabric, loads, n),
+        stretch=stretch(flows) if stretches else None,
     )
 
 
@@ -209,11 +228,7 @@ def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
     With equal link speeds the share is (N - 1) / largest load for N end ports.  The load of a link of twice the speed
     counts half.  The share is infinite if no channel carries traffic.
     """
-    used = loads > 0
-    if not used.any():
-        return math.inf
-    room = fabric.channels.capacity[used] / loads[used]
-    return float(room.min()) * (len(attached(fabric)) - 1) / reference_rate(fabric)
+    return share_of(fabric, loads, len(attached(fabric)))
 
 
 def all_to_all_bound(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:

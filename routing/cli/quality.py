@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,8 +53,9 @@ def quality(
         routing = read_tables(tables, subnet)
     with spinner("measuring"):
         figures = measure(
-            subnet, routing, seed=seed, bisections=patterns, shifts=patterns, permutations=patterns, threads=threads
-        )
+            subnet, routing, seed=seed, bisections=patterns, shifts=patterns, permutations=patterns, stretches=True,
+            threads=threads,
+        )  # fmt: skip
         busiest = busiest_channels(subnet, routing, most, threads)
     if as_json:
         print_json({"fabric": subnet.name, **figures.as_dict(), "busiest": busiest})
@@ -91,10 +93,32 @@ def facts(figures: Quality) -> list[tuple[str, str]]:
             f"{figures.endports}, {count_noun(figures.pairs, 'ordered pair')}, {figures.pairs_lost:.0f} of them lost",
         ),
         ("hops", f"{figures.hops_mean:.2f} mean, {figures.hops_max} most; pairs by hops: {spread}"),
+        *stretch_facts(figures),
         ("load", f"{load} (flows on a channel when all send to all)"),
         ("all-to-all", proof_report.percentage(figures.all_to_all, f"; {figures.bound:.3f} if the load were even")),
+        *parts_facts(figures),
         *((name, f"{mean:.3f} mean, {least:.3f} least") for name, (mean, least) in measured),
     ]
+
+
+def stretch_facts(figures: Quality) -> Iterator[tuple[str, str]]:
+    """Yield the stretch of the paths as a row, if it was measured."""
+    if (stretch := figures.stretch) is not None:
+        longer = f"{stretch.more_mean:.2f} mean, {stretch.more_most} most hops longer than the shortest path"
+        yield "stretch", f"{stretch.mean:.3f} mean, {stretch.most:.2f} most; {longer}"
+
+
+def parts_facts(figures: Quality) -> Iterator[tuple[str, str]]:
+    """Yield the thin leaf, and the classes of end ports if there are several, as rows."""
+    if (leaf := figures.thin_leaf) is not None:
+        without = proof_report.percentage(leaf.all_to_all_without)
+        ports = count_noun(leaf.endports, "end port")
+        yield "thin leaf", f"{leaf.switch} with {ports} limits all-to-all; without its links {without}"
+    for own in figures.classes if len(figures.classes) > 1 else ():
+        ports = count_noun(own.endports, "end port")
+        crossed = math.isfinite(own.all_to_all)
+        share = proof_report.percentage(own.all_to_all) if crossed else "over no channel"
+        yield own.label, f"{ports}, all-to-all among them {share}" if own.counted else f"{ports}, in no traffic pattern"
 
 
 def busiest_channels(fabric: Fabric, routing: Routing, most: int, threads: int) -> list[dict[str, object]]:

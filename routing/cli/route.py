@@ -16,6 +16,7 @@ from routing.cli import engine_options, fabric_argument, proof_report, reroute_o
 from routing.cli.command import FINDING
 from routing.cli.output import json_option, print_json, print_rows, spinner
 from routing.cli.param_types import Number
+from routing.cli.quality import parts_facts
 from routing.engines import ENGINES
 from routing.errors import OptionError
 
@@ -181,6 +182,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield from proof_report.facts(result.tables.proof)
     yield "hops", f"{quality.hops_mean:.2f} mean, {quality.hops_max} most, between the switches of two CAs"
     yield "all-to-all", proof_report.percentage(quality.all_to_all)
+    yield from parts_facts(quality)
     yield "bisection", proof_report.percentage(quality.bisection_mean)
     yield "seconds", ", ".join(f"{name} {seconds:.2f}" for name, seconds in result.seconds.items())
     if result.files:

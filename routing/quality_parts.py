@@ -1,0 +1,193 @@
+"""Figures of quality for parts of the traffic: the classes of end ports, a thin leaf, and the stretch of the paths."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.class_settings import PortClass
+from routing.fabric import Fabric
+from routing.flows import Flows, reference_rate
+
+SIGNIFICANT = 1.01
+"""Factor by which the all-to-all share must rise elsewhere for a leaf to count as thin."""
+
+_LIDS_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class ClassShare:
+    """All-to-all traffic among the end ports of one class.
+
+    Attributes
+    ----------
+    label
+        The class.
+    endports
+        Number of its end ports with a LID on a switch.
+    counted
+        Whether they count in the other figures: the class has a positive weight.
+    all_to_all
+        Share of the reference rate at which all-to-all traffic among them alone saturates the first channel; infinite
+        if it uses no channel, NaN if they do not count.
+    """
+
+    label: str
+    endports: int
+    counted: bool
+    all_to_all: float
+
+
+@dataclass(frozen=True)
+class ThinLeaf:
+    """A switch with end ports whose own links limit the all-to-all share.
+
+    Attributes
+    ----------
+    switch, endports
+        Its name, and the number of its end ports that count.
+    all_to_all_without
+        All-to-all share at which the first channel is saturated that does not lead to or from this switch.
+    """
+
+    switch: str
+    endports: int
+    all_to_all_without: float
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Length of the paths between end ports compared with the shortest paths, over all pairs on different switches.
+
+    Attributes
+    ----------
+    mean, most
+        Channels of a path divided by those of a shortest path.
+    more_mean, more_most
+        Channels of a path beyond those of a shortest path.
+    """
+
+    mean: float
+    most: float
+    more_mean: float
+    more_most: int
+
+
+def share_of(fabric: Fabric, loads: npt.NDArray[np.float64], endports: int) -> float:
+    """Return the share of the reference rate at which all-to-all traffic of N end ports saturates the first channel.
+
+    ``loads`` is float64[C], flows on each channel.  The share is infinite if no channel carries traffic.
+    """
+    used = loads > 0
+    if not used.any():
+        return math.inf
+    room = fabric.channels.capacity[used] / loads[used]
+    return float(room.min()) * (endports - 1) / reference_rate(fabric)
+
+
+def class_shares(flows: Flows, all_to_all: float) -> tuple[ClassShare, ...]:
+    """Return the figures of each class that has end ports; ``all_to_all`` is the share of all classes together."""
+    fabric = flows.fabric
+    there = np.flatnonzero((fabric.endport_switch >= 0) & (fabric.endport_lid > 0))
+    found = []
+    for own in PortClass:
+        rows = there[fabric.endport_class[there] == own]
+        if not len(rows):
+            continue
+        counted = bool(fabric.counted[rows[0]])
+        share = math.nan
+        if counted and len(rows) == len(flows.endports):
+            share = all_to_all
+        elif counted:
+            share = share_of(fabric, flows.among(rows).all_to_all(hops=False)[0], len(rows))
+        found.append(ClassShare(own.label, len(rows), counted, share))
+    return tuple(found)
+
+
+def thin_leaf(fabric: Fabric, loads: npt.NDArray[np.float64], endports: int) -> ThinLeaf | None:
+    """Return the switch with end ports at one end of the most utilised channel; None unless it alone limits the share.
+
+    Parameters
+    ----------
+    fabric, loads
+        The fabric; float64[C], all-to-all load of each channel.
+    endports
+        Number of end ports that count.
+    """
+    channels = fabric.channels
+    if not (loads > 0).any():
+        return None
+    busiest = int(np.argmax(loads / channels.capacity))
+    ends = np.array([channels.src[busiest], channels.dst[busiest]])
+    leaves = ends[fabric.senders_at[ends] > 0]
+    if len(leaves) != 1:
+        return None
+    leaf = int(leaves[0])
+    elsewhere = np.where((channels.src == leaf) | (channels.dst == leaf), 0.0, loads)
+    without = share_of(fabric, elsewhere, endports)
+    if without < SIGNIFICANT * share_of(fabric, loads, endports):
+        return None
+    return ThinLeaf(fabric.labels[leaf], int(fabric.senders_at[leaf]), without)
+
+
+def stretch(flows: Flows) -> Stretch | None:
+    """Return the stretch of all paths that arrive; None if no two end ports are on different switches.
+
+    Notes
+    -----
+    The paths of a pair to the 2^LMC LIDs of the destination count alike.  Cost: O(S) for each hop and LID, and a
+    breadth-first search from each switch with end ports.
+    """
+    fabric = flows.fabric
+    at, senders = np.unique(fabric.endport_switch[flows.endports], return_counts=True)
+    lids = np.concatenate([np.arange(0, dtype=np.int64), *_lids_of(fabric, flows.endports)])
+    shortest = np.full((fabric.switches, len(at)), np.inf)
+    if len(at):
+        shortest[:, :] = np.asarray(fabric.graph.distances(source=at.tolist(), mode="in"), float).T
+    position = np.zeros(fabric.switches, np.int64)
+    position[at] = np.arange(len(at))
+    total = ratios = more = 0.0
+    most, more_most = 0.0, 0
+    for start in range(0, len(lids), _LIDS_AT_ONCE):
+        block = lids[start : start + _LIDS_AT_ONCE]
+        root = fabric.lids.switch[block]
+        hops = _hops(flows, block)[at]
+        least = shortest[np.ix_(at, position[root])]
+        rows, columns = np.nonzero((hops > 0) & np.isfinite(least))
+        if not len(rows):
+            continue
+        weight = senders[rows] / (1 << fabric.endport_lmc[fabric.lids.endport[block[columns]]].astype(np.int64))
+        taken, best = hops[rows, columns], least[rows, columns]
+        total += math.fsum(weight.tolist())
+        ratios += math.fsum((weight * taken / best).tolist())
+        more += math.fsum((weight * (taken - best)).tolist())
+        most, more_most = max(most, float((taken / best).max())), max(more_most, int((taken - best).max()))
+    return Stretch(ratios / total, most, more / total, more_most) if total else None
+
+
+def _lids_of(fabric: Fabric, rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    """Return the LIDs of end ports, one array for each."""
+    base, count = fabric.endport_lid[rows].astype(np.int64), 1 << fabric.endport_lmc[rows].astype(np.int64)
+    return [np.arange(low, low + number) for low, number in zip(base.tolist(), count.tolist(), strict=True)]
+
+
+def _hops(flows: Flows, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return int64[S, len(lids)], the channels of the path from each switch to each LID; -1 if it does not arrive."""
+    fabric, channels = flows.fabric, flows.fabric.channels
+    lft, root = flows.routes.lft[:, lids], fabric.lids.switch[lids]
+    channel = channels.at_port[np.arange(fabric.switches)[:, None], lft]
+    beyond = np.where(channel >= 0, np.append(channels.dst, 0)[channel], -1)
+    columns = np.arange(len(lids))
+    delivers = lft[root, columns] == fabric.lids.port[lids]
+    hops = np.full(beyond.shape, -1, np.int64)
+    hops[root[delivers], columns[delivers]] = 0
+    beyond[root, columns] = -1
+    while True:
+        ahead = hops[beyond, columns[None, :]]
+        more = (hops < 0) & (beyond >= 0) & (ahead >= 0)
+        if not more.any():
+            return hops
+        hops[more] = ahead[more] + 1
