@@ -33,9 +33,11 @@ def fabric_line(fabric: Fabric) -> str:
     """Return the fabric's name and size as one line of text."""
     parts = 1 + int(fabric.component.max(initial=0))
     split = f", {parts} parts that are not connected" if parts > 1 else ""
+    inside = len(set(fabric.endport_terminal[fabric.aggregation].tolist()))
     counts = (
         count_noun(fabric.switches, "switch", "switches"),
-        count_noun(fabric.terminals, "CA or router", "CAs and routers"),
+        count_noun(fabric.terminals - inside, "CA or router", "CAs and routers"),
+        *([count_noun(inside, "aggregation node")] if inside else []),
         count_noun(fabric.links, "link"),
     )
     return f"{fabric.name}: {', '.join(counts)}{split}"

@@ -40,9 +40,11 @@ def connectivity_loss(before: Fabric, after: Fabric) -> ConnectivityLoss:
     """Compute the loss of connectivity; devices and end ports are matched by GUID.
 
     If a component breaks into pieces, its remainder is the piece with most of its end ports (the first of equal ones).
-    Cost: O(S + T + E).
+    An aggregation node is part of its switch, and not reported by itself.  Only end ports that count in traffic have
+    pairs.  Cost: O(S + T + E).
     """
     old_part, part = endport_part(before), endport_part(after)
+    old_part[before.aggregation] = -1
     new_part = np.full(before.endports, -1, np.int32)
     new_part[np.searchsorted(before.endport_guid, after.endport_guid)] = part
     rest = _remainders(old_part, new_part)
@@ -55,7 +57,7 @@ def connectivity_loss(before: Fabric, after: Fabric) -> ConnectivityLoss:
     has[before.endport_terminal[attached & ~lost]] = True
     cut = np.flatnonzero(had & ~has & survives)
     pieces = _switch_pieces(before, after)
-    numbers = np.bincount(part[(part >= 0) & (after.endport_lid > 0)])
+    numbers = np.bincount(part[(part >= 0) & (after.endport_lid > 0) & after.counted])
     return ConnectivityLoss(
         connected=not cut.size and pieces,
         parts=1 + int(after.component.max(initial=-1)),
