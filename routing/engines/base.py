@@ -42,6 +42,7 @@ AUTO_VLS = 8
 """Number of VLs for "auto" if the number that the ports support is unknown."""
 
 _NO_ROOTS = "has no roots", "leave them out, or use updn"
+_NO_NODES = "treats all end ports alike", "leave the file out, or use ftree"
 LONGER_PATHS = "takes longer paths in any case", "leave it out"
 """Refusal of ``minimal`` by an engine whose paths need not be the shortest."""
 
@@ -95,6 +96,14 @@ class EngineOptions:
     root_guid_file: Path | None = field(default=None, metadata={"option": Option(
         (str,), "Root switches as OpenSM's root_guid_file lists them.", make=Path, metavar="FILE",
         sources=("command", "plugin"), recorded=False, refusal=_NO_ROOTS,
+    )})
+    cn_guid_file: Path | None = field(default=None, metadata={"option": Option(
+        (str,), "Compute nodes as OpenSM's cn_guid_file lists them: their switches are the leaves.", make=Path,
+        metavar="FILE", sources=("command", "plugin"), recorded=False, refusal=_NO_NODES,
+    )})
+    io_guid_file: Path | None = field(default=None, metadata={"option": Option(
+        (str,), "I/O nodes as OpenSM's io_guid_file lists them: all others are compute nodes.", make=Path,
+        metavar="FILE", sources=("command", "plugin"), recorded=False, refusal=_NO_NODES,
     )})
     partition: str | None = field(default=None, metadata={"option": Option(
         (str,), "How destinations are split into layers; the engine decides if not given.", "partition",

@@ -1,0 +1,216 @@
+"""Levels of a tree's switches, and tables in closed form by destination.
+
+A switch that has the destination below itself sends down; any other sends up, towards the top switch of the LID.  The
+tops are those of D-mod-K on a whole tree, and follow from counts where links are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.closed_form import TreeGraph, TreeLids, TreeTables, closed_form
+from routing.errors import RoutingError
+from routing.fabric import Fabric
+from routing.numerals import count_noun
+
+MOST_LONGER = 0.25
+"""Largest share of the entries between end ports without a path up and down; with more, the fabric is not a tree."""
+
+REMEDY = "use updn or nue, or name the roots"
+
+
+class NotATree(RoutingError):
+    """The switches of a fabric have no levels such that paths lead up and then down."""
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """End ports that determine the levels, and those that do not.
+
+    Attributes
+    ----------
+    compute
+        bool[E], end ports that count as compute nodes: their switches are leaves, and their LIDs are spread first.
+    roots
+        Rows of the switches at the top; empty: the levels follow from the leaves.
+    """
+
+    compute: npt.NDArray[np.bool_]
+    roots: tuple[int, ...] = ()
+
+
+def route_tree(
+    fabric: Fabric,
+    leaves: Leaves,
+    inverse_capacity: npt.NDArray[np.float64],
+    *,
+    passes: int,
+    threads: int,
+) -> tuple[TreeTables, npt.NDArray[np.int32]]:
+    """Compute the tables of a tree, and the levels of its switches.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    leaves
+        End ports and roots that determine the levels.
+    inverse_capacity
+        float64[C], inverse capacity of each channel.
+    passes
+        Passes after the first over entries that the closed form leaves open.
+    threads
+        Worker threads; they do not change the result.
+
+    Returns
+    -------
+    tables
+        The tables.
+    level : int32[S]
+        Level of each switch; leaves have 0.
+
+    Raises
+    ------
+    NotATree
+        A link joins two switches of one level, or too many switches with end ports have no switch above both.
+    """
+    lids = lids_of(fabric, leaves)
+    problem = NotATree(f"the fabric is not a tree: it has no end ports ({REMEDY})")
+    for level in _candidates(fabric, leaves):
+        try:
+            _check_links(fabric, level)
+        except NotATree as error:
+            problem = error
+            continue
+        tables = closed_form(
+            TreeGraph.of(fabric.channels, level, inverse_capacity),
+            lids,
+            fabric.terminals_at.astype(np.float64),
+            fabric.component,
+            len(fabric.lids),
+            passes=passes,
+            threads=threads,
+        )
+        pairs = np.count_nonzero(fabric.terminals_at) * np.count_nonzero(lids.share)
+        if tables.filled_between_endports <= MOST_LONGER * pairs:
+            return tables, level
+        problem = _unrelated(fabric, level)
+    raise problem
+
+
+def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
+    """Return all LIDs that a switch delivers, sorted by this switch: compute nodes, other end ports, the switch itself.
+
+    The end ports of each kind are numbered by switch and port.  Each further LID of a port has the next higher digit,
+    so that the LIDs of a port take different channels.
+    """
+    table = fabric.lids
+    lid = np.flatnonzero(table.switch >= 0)
+    owner, switch, port = table.endport[lid], table.switch[lid], table.port[lid]
+    kind = np.where(owner < 0, 2, np.where(leaves.compute[owner] if fabric.endports else False, 0, 1))
+    offset = np.where(owner < 0, 0, lid - fabric.endport_lid[owner].astype(np.int64) if fabric.endports else 0)
+    order = np.lexsort((port, offset, kind, switch))
+    lid, owner, switch, port, kind, offset = (each[order] for each in (lid, owner, switch, port, kind, offset))
+    digit, base = switch.astype(np.int64), offset == 0
+    for each in (0, 1):
+        rows = np.flatnonzero(base & (kind == each))
+        number = np.zeros(fabric.endports + 1, np.int64)
+        number[owner[rows]] = np.arange(len(rows))
+        same = kind == each
+        digit[same] = number[owner[same]] + offset[same]
+    lmc = fabric.endport_lmc[owner].astype(np.int64) if fabric.endports else np.zeros(len(owner), np.int64)
+    begin = np.flatnonzero(np.diff(switch, prepend=-1))
+    return TreeLids(
+        first=np.append(begin, len(lid)).astype(np.int32),
+        at=switch[begin].astype(np.int32),
+        lid=lid.astype(np.int32),
+        owner=owner.astype(np.int32),
+        digit=digit.astype(np.int32),
+        port=np.ascontiguousarray(port),
+        share=np.where(owner < 0, 0.0, 1.0 / (1 << lmc)),
+    )
+
+
+def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32]]:
+    """Yield levels: by distance from the roots, or from the leaves.
+
+    I/O nodes can be on switches of any level.  If the levels are not those of a tree with all switches as leaves that
+    have end ports, only those with many are leaves.
+    """
+    if leaves.roots:
+        depth = _distances(fabric, leaves.roots)
+        deepest = np.zeros(int(fabric.component.max(initial=0)) + 1, np.int32)
+        np.maximum.at(deepest, fabric.component, depth)
+        yield deepest[fabric.component] - depth
+        return
+    rows = np.flatnonzero((fabric.endport_switch >= 0) & leaves.compute)
+    ports = np.bincount(fabric.endport_switch[rows], minlength=fabric.switches)
+    most, sizes = int(ports.max(initial=0)), set()
+    for least in (1, most // 4 + 1, most // 2 + 1):
+        found = np.flatnonzero(ports >= least)
+        if len(found) and len(found) not in sizes:
+            sizes.add(len(found))
+            yield _distances(fabric, found.tolist())
+
+
+def _distances(fabric: Fabric, starts: Iterable[int]) -> npt.NDArray[np.int32]:
+    """Return int32[S], hops from the nearest of the given switches.
+
+    In a component without one, hops count from its first switch.
+    """
+    channels = fabric.channels
+    distance = np.full(fabric.switches, -1, np.int32)
+    near = np.zeros(fabric.switches, bool)
+    near[list(starts)] = True
+    _, first = np.unique(fabric.component, return_index=True)
+    served = np.isin(fabric.component[first], fabric.component[near])
+    near[first[~served]] = True
+    hops = 0
+    while near.any():
+        distance[near] = hops
+        found = channels.dst[near[channels.src]]
+        near = np.zeros(fabric.switches, bool)
+        near[found] = True
+        near &= distance < 0
+        hops += 1
+    return distance
+
+
+def _check_links(fabric: Fabric, level: npt.NDArray[np.int32]) -> None:
+    """Raise NotATree if a link joins two switches of one level."""
+    channels = fabric.channels
+    wrong = np.flatnonzero((level[channels.src] == level[channels.dst]) & (channels.src < channels.dst))
+    if len(wrong) == 0:
+        return
+    c = int(wrong[0])
+    near, far = (fabric.labels[int(end[c])] for end in (channels.src, channels.dst))
+    raise NotATree(
+        f"the fabric is not a tree: the link {near} port {channels.port[c]} - {far} port {channels.dst_port[c]} joins "
+        f"two switches of level {level[channels.src[c]]}, as {count_noun(len(wrong), 'link')} of "
+        f"{len(channels) // 2} do ({REMEDY})"
+    )
+
+
+def _unrelated(fabric: Fabric, level: npt.NDArray[np.int32]) -> NotATree:
+    """Return the error that names two switches with end ports that have no switch above both.  Cost: O(S C)."""
+    channels = fabric.channels
+    up = np.flatnonzero(level[channels.dst] > level[channels.src])
+    leaves = np.flatnonzero(fabric.terminals_at)
+    above = np.zeros((len(leaves), fabric.switches), bool)
+    above[np.arange(len(leaves)), leaves] = True
+    for height in range(int(level.max(initial=0))):
+        for c in up[level[channels.src[up]] == height].tolist():
+            above[:, channels.dst[c]] |= above[:, channels.src[c]]
+    for row, leaf in enumerate(leaves.tolist()):
+        apart = ~(above & above[row]).any(axis=1) & (fabric.component[leaves] == fabric.component[leaf])
+        if apart.any():
+            near, far = fabric.labels[leaf], fabric.labels[int(leaves[apart.argmax()])]
+            return NotATree(
+                f"the fabric is not a tree: no switch is above both {near} (level {level[leaf]}) and {far} "
+                f"(level {level[leaves[apart.argmax()]]}), and so for many pairs ({REMEDY})"
+            )
+    return NotATree(f"the fabric is not a tree: many pairs of switches have no switch above both ({REMEDY})")
