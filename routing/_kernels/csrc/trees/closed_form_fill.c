@@ -1,8 +1,8 @@
 /* Fill in the entries for which there is no path up and down in the levels.
  *
  * A switch without an entry sends up in the order of the switches, to a neighbour that has one.  The first switch of the
- * order cannot.  It sends down by a shortest path that leads down only, and so do all switches on that path.  No path
- * leads down and then up, so the channel dependencies stay acyclic.  No traffic between leaves needs this on a whole tree. */
+ * order cannot.  It sends down, over others without an entry, to a switch whose path leads down only.  If there is none,
+ * a shortest path that leads down only takes the place of the entries of all its switches.  No path leads down and then up, so the channel dependencies stay acyclic.  No traffic between leaves needs this on a whole tree. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
@@ -53,6 +53,50 @@ static void find_paths_down(const cf_state *x, int32_t t, int32_t *queue, uint8_
     }
 }
 
+/* Return whether the path from v to t has entries that all lead down in the order. */
+static int leads_down(const cf_state *x, int32_t v, int32_t t, const uint8_t *column)
+{
+    const ibn_tree *tree = x->tree;
+    while (v != t) {
+        if (column[v] == CF_NONE)
+            return 0;
+        const int32_t w = tree->dst[tree->first[v] + x->slot[(size_t)v * 256 + column[v]]];
+        if (tree->position[w] < tree->position[v])
+            return 0;
+        v = w;
+    }
+    return 1;
+}
+
+/* Send down from v, over switches without an entry, to one whose path leads down only.  Returns whether there is one. */
+static int join_down(const cf_state *x, int32_t v, int32_t t, uint8_t *column, int32_t *queue, uint8_t *back)
+{
+    const ibn_tree *tree = x->tree;
+    int32_t head = 0, tail = 0;
+    memset(back, CF_NONE, (size_t)tree->switches);
+    queue[tail++] = v;
+    while (head < tail) {
+        const int32_t at = queue[head++];
+        for (int32_t c = tree->first[at]; c < tree->first[at + 1]; c++) {
+            const int32_t w = tree->dst[c];
+            if (tree->position[w] < tree->position[at] || back[w] != CF_NONE)
+                continue;
+            back[w] = (uint8_t)(tree->reverse[c] - tree->first[w]);
+            if (w != t && column[w] == CF_NONE)
+                queue[tail++] = w;
+            else if (leads_down(x, w, t, column)) {
+                for (int32_t to = w; to != v;) {
+                    const int32_t up = tree->first[to] + back[to];
+                    to = tree->dst[up];
+                    column[to] = tree->port[tree->reverse[up]];
+                }
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
 /* Fill in the entry of switch v towards a LID of switch t. */
 static void fill_entry(const fill_t *fill, int32_t part, int32_t v, int32_t t, uint8_t *column)
 {
@@ -65,7 +109,10 @@ static void fill_entry(const fill_t *fill, int32_t part, int32_t v, int32_t t, u
         }
     }
     uint8_t *towards = fill->towards + (size_t)part * tree->switches;
-    find_paths_down(fill->x, t, fill->queue + (size_t)part * tree->switches, towards);
+    int32_t *queue = fill->queue + (size_t)part * tree->switches;
+    if (join_down(fill->x, v, t, column, queue, towards))
+        return;
+    find_paths_down(fill->x, t, queue, towards);
     while (v != t && towards[v] != CF_NONE) {
         const int32_t c = tree->first[v] + towards[v];
         column[v] = tree->port[c];

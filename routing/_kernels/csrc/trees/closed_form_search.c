@@ -26,6 +26,7 @@ typedef struct {
     int64_t size, used;
     int64_t *begin;  /* [G + 1] where the open entries of each group begin */
     double *foreseen; /* [S] flow to expect at each upper switch */
+    uint8_t *wanted;  /* [S, n] number of switches below with an open entry, up to 255 */
 } search_t;
 
 /* Return the number of LIDs with flow of a group: they come first. */
@@ -173,15 +174,49 @@ static inline double flow_of(const search_t *s, int32_t v, int32_t i)
     return s->x->tree->sources[v] * s->x->lids->share[s->x->lids->first[s->group] + i];
 }
 
-/* Return whether the entry is open, or leads to an upper switch whose entry is. */
-static int is_open(const search_t *s, int32_t v, int32_t i)
+/* Count the open entries of switch v at the switches above it. */
+static void count_open(search_t *s, int32_t v)
 {
-    if (*entry(s, v, i) == CF_NONE)
-        return 1;
-    if (s->x->tree->levels < 4 || s->x->tree->level[v] == 0)
-        return 0;
-    const int32_t w = s->x->tree->dst[channel_at(s->x, v, *entry(s, v, i))];
-    return w != s->x->lids->at[s->group] && *entry(s, w, i) == CF_NONE;
+    const ibn_tree *tree = s->x->tree;
+    if (!memchr(entry(s, v, 0), CF_NONE, (size_t)s->n))
+        return;
+    for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
+        if (tree->kind[c] != CF_UP || tree->bundle_rank[c])
+            continue;
+        uint8_t *wanted = s->wanted + (size_t)tree->dst[c] * s->n;
+        for (int32_t i = 0; i < s->n; i++)
+            wanted[i] += *entry(s, v, i) == CF_NONE && wanted[i] < UINT8_MAX;
+    }
+}
+
+/* Open the entries of upper switches that stand in for another top, where many switches below need them: so much flow
+ * must not follow a fixed rule.  Entries that lead to an open one are open, too. */
+static void open_more(search_t *s)
+{
+    const cf_state *x = s->x;
+    const ibn_tree *tree = x->tree;
+    const int32_t S = tree->switches, t = x->lids->at[s->group], *top = x->top_of + x->lids->first[s->group];
+    memset(s->wanted, 0, (size_t)S * s->n);
+    for (int32_t j = S - 1; j >= 0; j--) {
+        const int32_t v = x->by_level[j];
+        if (v == t || x->down[(size_t)v * S + t] != CF_NONE)
+            continue;
+        int32_t below = 0;
+        for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
+            below += tree->kind[c] == CF_DOWN;
+        for (int32_t i = 0; below && i < s->n; i++)
+            if (4 * s->wanted[(size_t)v * s->n + i] > below && top[i] < x->tops
+                && x->to_top[(size_t)v * x->tops + top[i]] == CF_NONE)
+                *entry(s, v, i) = CF_NONE;
+        count_open(s, v);
+    }
+    for (int32_t j = 0; tree->levels > 3 && j < S; j++)
+        for (int32_t i = 0, v = x->by_level[j]; v != t && tree->level[v] > 0 && i < s->n; i++) {
+            const uint8_t port = *entry(s, v, i);
+            const int32_t w = port == CF_NONE ? t : tree->dst[channel_at(x, v, port)];
+            if (w != t && *entry(s, w, i) == CF_NONE)
+                *entry(s, v, i) = CF_NONE;
+        }
 }
 
 /* List the open entries of the group at hand. */
@@ -190,10 +225,10 @@ static int list_open(search_t *s)
     const int32_t S = s->x->tree->switches, t = s->x->lids->at[s->group];
     for (int32_t j = 0; j < S; j++) {
         const int32_t v = s->x->by_level[j];
-        if (v == t || (s->x->tree->levels < 4 && !memchr(entry(s, v, 0), CF_NONE, (size_t)s->n)))
+        if (v == t || !memchr(entry(s, v, 0), CF_NONE, (size_t)s->n))
             continue;
         for (int32_t i = 0; i < s->n; i++) {
-            if (!is_open(s, v, i))
+            if (*entry(s, v, i) != CF_NONE)
                 continue;
             if (s->used == s->size) {
                 const int64_t size = 2 * s->size;
@@ -202,7 +237,6 @@ static int list_open(search_t *s)
                     return CF_NO_MEMORY;
                 s->open = more, s->size = size;
             }
-            *entry(s, v, i) = CF_NONE;
             s->open[s->used++] = v * s->n + i;
         }
     }
@@ -241,6 +275,7 @@ static int search_group(search_t *s, int32_t g, int32_t pass)
     }
     ibn_cf_copy_entries(x, g, s->n, s->port);
     if (pass == 0) {
+        open_more(s);
         const int code = list_open(s);
         if (code != CF_OK)
             return code;
@@ -268,16 +303,18 @@ int ibn_cf_search(cf_state *x, int32_t passes)
         return CF_OK;
     search_t s = {.x = x, .size = 1 << 16};
     s.port = malloc((size_t)x->tree->switches * most);
+    s.wanted = malloc((size_t)x->tree->switches * most);
     s.open = malloc((size_t)s.size * sizeof *s.open);
     s.begin = calloc((size_t)x->lids->groups + 1, sizeof *s.begin);
     s.foreseen = calloc((size_t)x->tree->switches, sizeof *s.foreseen);
-    int code = s.port && s.open && s.begin && s.foreseen ? add_up(x, most) : CF_NO_MEMORY;
+    int code = s.port && s.wanted && s.open && s.begin && s.foreseen ? add_up(x, most) : CF_NO_MEMORY;
     if (code == CF_OK)
         foresee(&s);
     for (int32_t pass = 0; pass <= passes; pass++)
         for (int32_t g = 0; g < x->lids->groups && code == CF_OK; g++)
             code = search_group(&s, g, pass);
     free(s.port);
+    free(s.wanted);
     free(s.open);
     free(s.begin);
     free(s.foreseen);
