@@ -17,7 +17,7 @@ from routing.formats.guid_files import read_guid_list
 from routing.tables import Routing
 from routing.trees.closed_form import Leaves, route_tree
 
-PASSES = 1
+PASSES = 2
 """Passes after the first over the entries that the closed form leaves open, at effort 1."""
 MOST_PASSES = 8
 

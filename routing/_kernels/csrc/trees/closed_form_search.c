@@ -2,7 +2,8 @@
  *
  * First the flow of all other entries is added up, so that it is in sight from the beginning.  Then, destination by
  * destination, the upper switches choose, and after them the leaves, whose flow is added at once.  Each further pass
- * takes the flow of one destination's open entries away and lets them choose once more, with all others in sight. */
+ * takes the flow of one destination's open entries away and lets them choose once more, with all others in sight.  The
+ * passes end when no channel is utilised more than the links of the leaf with the fewest force it to be. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
@@ -294,6 +295,25 @@ static int search_group(search_t *s, int32_t g, int32_t pass)
     return CF_OK;
 }
 
+/* Return whether no channel is utilised more than the links of the worst switch with end ports force it to be. */
+static int is_even(const cf_state *x, const double *senders)
+{
+    const ibn_tree *tree = x->tree;
+    double bound = 0.0, peak = 0.0;
+    for (int32_t v = 0; v < tree->switches; v++) {
+        double capacity = 0.0;
+        for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
+            const double here = x->load[c] * tree->slowness[c];
+            capacity += 1.0 / tree->slowness[c];
+            peak = here > peak ? here : peak;
+        }
+        const double sent = tree->sources[v] * (senders[tree->component[v]] - tree->sources[v]);
+        if (sent > bound * capacity)
+            bound = sent / capacity;
+    }
+    return peak <= 1.005 * bound;
+}
+
 int ibn_cf_search(cf_state *x, int32_t passes)
 {
     int32_t most = 0;
@@ -308,11 +328,17 @@ int ibn_cf_search(cf_state *x, int32_t passes)
     s.begin = calloc((size_t)x->lids->groups + 1, sizeof *s.begin);
     s.foreseen = calloc((size_t)x->tree->switches, sizeof *s.foreseen);
     int code = s.port && s.wanted && s.open && s.begin && s.foreseen ? add_up(x, most) : CF_NO_MEMORY;
+    double *senders = calloc((size_t)x->tree->switches + 1, sizeof *senders);
+    if (!senders)
+        code = CF_NO_MEMORY;
     if (code == CF_OK)
         foresee(&s);
-    for (int32_t pass = 0; pass <= passes; pass++)
+    for (int32_t v = 0; code == CF_OK && v < x->tree->switches; v++)
+        senders[x->tree->component[v]] += x->tree->sources[v];
+    for (int32_t pass = 0; code == CF_OK && pass <= passes && !(pass > 0 && is_even(x, senders)); pass++)
         for (int32_t g = 0; g < x->lids->groups && code == CF_OK; g++)
             code = search_group(&s, g, pass);
+    free(senders);
     free(s.port);
     free(s.wanted);
     free(s.open);
