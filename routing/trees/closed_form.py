@@ -79,12 +79,12 @@ def route_tree(
         A link joins two switches of one level, or too many switches with end ports have no switch above both.
     """
     lids = lids_of(fabric, leaves)
-    problem = NotATree(f"the fabric is not a tree: it has no end ports ({REMEDY})")
+    problem: NotATree | None = None
     for level in _candidates(fabric, leaves):
         try:
             _check_links(fabric, level)
         except NotATree as error:
-            problem = error
+            problem = problem or error
             continue
         tables = closed_form(
             TreeGraph.of(fabric.channels, level, inverse_capacity),
@@ -98,7 +98,8 @@ def route_tree(
         pairs = np.count_nonzero(fabric.terminals_at) * np.count_nonzero(lids.share)
         if tables.filled_between_endports <= MOST_LONGER * pairs:
             return tables, level
-        problem = _unrelated(fabric, level)
+        problem = problem or _unrelated(fabric, level)
+    assert problem is not None  # there is a candidate for every fabric
     raise problem
 
 
@@ -139,7 +140,7 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32
     """Yield levels: by distance from the roots, or from the leaves.
 
     I/O nodes can be on switches of any level.  If the levels are not those of a tree with all switches as leaves that
-    have end ports, only those with many are leaves.
+    have end ports, only those with many are leaves, or those with the fewest neighbours.
     """
     if leaves.roots:
         depth = _distances(fabric, leaves.roots)
@@ -149,12 +150,17 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32
         return
     rows = np.flatnonzero((fabric.endport_switch >= 0) & leaves.compute)
     ports = np.bincount(fabric.endport_switch[rows], minlength=fabric.switches)
-    most, sizes = int(ports.max(initial=0)), set()
-    for least in (1, most // 4 + 1, most // 2 + 1):
-        found = np.flatnonzero(ports >= least)
-        if len(found) and len(found) not in sizes:
-            sizes.add(len(found))
-            yield _distances(fabric, found.tolist())
+    most, given = int(ports.max(initial=0)), list[list[int]]()
+    neighbours = np.bincount(
+        np.unique(fabric.channels.src.astype(np.int64) * fabric.switches + fabric.channels.dst) // max(fabric.switches, 1),
+        minlength=fabric.switches,
+    )
+    fewest = neighbours[ports > 0].min(initial=fabric.switches)
+    for chosen in (ports > 0, 4 * ports > most, 2 * ports > most, (ports > 0) & (neighbours == fewest)):
+        found = np.flatnonzero(chosen).tolist()
+        if found not in given:
+            given.append(found)
+            yield _distances(fabric, found)
 
 
 def _distances(fabric: Fabric, starts: Iterable[int]) -> npt.NDArray[np.int32]:

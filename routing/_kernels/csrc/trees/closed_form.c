@@ -29,7 +29,7 @@ static int find_tops(cf_state *x, int32_t v)
     if (!ways)
         return CF_NO_MEMORY;
     for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
-        if (tree->kind[c] != CF_UP || tree->bundle_rank[c])
+        if (!x->fast[c] || tree->bundle_rank[c])
             continue;
         const int32_t w = tree->dst[c];
         const uint8_t *above = x->to_top + (size_t)w * tops, offset = (uint8_t)(c - tree->first[v]);
@@ -48,7 +48,7 @@ static int find_tops(cf_state *x, int32_t v)
     for (size_t u = 0; several && u < tops; u++) {
         for (int32_t c = tree->first[v], best = -1; ways[u] && c < tree->first[v + 1]; c++) {
             const int32_t w = tree->dst[c], i = c - tree->first[v];
-            if (tree->kind[c] != CF_UP || tree->bundle_rank[c]
+            if (!x->fast[c] || tree->bundle_rank[c]
                 || (x->top_number[w] != (int32_t)u && x->to_top[(size_t)w * tops + u] == CF_NONE))
                 continue;
             if (best < 0 || used[i] * tree->bundle_size[tree->first[v] + best] < used[best] * tree->bundle_size[c])
@@ -203,6 +203,22 @@ void ibn_cf_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)
     }
 }
 
+/* Find the channels up that the closed form uses.  It knows no capacities, so that slow channels are left to the search. */
+static void find_fast(const cf_state *x, int32_t v)
+{
+    const ibn_tree *tree = x->tree;
+    double best = 0.0;
+    for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
+        if (tree->kind[c] == CF_UP && (best == 0.0 || ibn_cf_slowness(tree, c) < best))
+            best = ibn_cf_slowness(tree, c);
+    for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c += tree->bundle_size[c]) {
+        uint8_t fast = tree->kind[c] == CF_UP;
+        for (int32_t i = 0; i < tree->bundle_size[c]; i++)
+            fast = fast && ibn_cf_slowness(tree, c + i) < 1.3 * best;
+        memset(x->fast + c, fast, tree->bundle_size[c]);
+    }
+}
+
 /* Number the tops, and sort the switches by descending level. */
 static void number(cf_state *x)
 {
@@ -213,6 +229,7 @@ static void number(cf_state *x)
                 x->by_level[n++] = v;
     for (int32_t v = 0; v < tree->switches; v++) {
         int32_t ups = 0;
+        find_fast(x, v);
         for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
             ups += tree->kind[c] == CF_UP;
             x->slot[(size_t)v * 256 + tree->port[c]] = (uint8_t)(c - tree->first[v]);
@@ -297,11 +314,12 @@ int ibn_trees_closed_form(const ibn_tree *tree, const ibn_tree_lids *lids, int32
     x.by_level = malloc((switches + 1) * sizeof *x.by_level);
     x.down = malloc(switches * switches + 1);
     x.slot = calloc(switches * 256 + 1, 1);
+    x.fast = malloc((size_t)tree->first[switches] + 1);
     x.chain = malloc(((size_t)tree->levels * all + 1) * sizeof *x.chain);
     x.top_of = malloc((all + 1) * sizeof *x.top_of);
     x.load = calloc((size_t)tree->first[switches] + 1, sizeof *x.load);
     int code = x.top_number && x.top_switch && x.top_rank && x.by_level && x.down && x.slot ? CF_OK : CF_NO_MEMORY;
-    if (!x.chain || !x.top_of || !x.load)
+    if (!x.fast || !x.chain || !x.top_of || !x.load)
         code = CF_NO_MEMORY;
     if (code == CF_OK)
         code = compute(&x, passes);
@@ -311,6 +329,7 @@ int ibn_trees_closed_form(const ibn_tree *tree, const ibn_tree_lids *lids, int32
     free(x.by_level);
     free(x.down);
     free(x.slot);
+    free(x.fast);
     free(x.chain);
     free(x.top_of);
     free(x.load);

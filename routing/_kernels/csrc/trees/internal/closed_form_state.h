@@ -20,12 +20,20 @@ typedef struct {
     int32_t *top_rank;   /* [T] number of each top among those above one switch of level 1 */
     uint8_t *to_top;     /* [S, T] first channel of the bundle up to each top, as offset at the switch; or CF_NONE */
     uint8_t *down;       /* [S, S] bundle down to each switch, as offset; CF_SEVERAL; or CF_NONE */
+    uint8_t *fast;       /* [C] whether a channel up belongs to a bundle about as fast as the fastest of its switch */
     uint8_t *slot;       /* [S, 256] offset of the channel at each port */
     int32_t *by_level;   /* [S] switches by descending level */
     int32_t *chain;      /* [levels, K] channel up that each LID's path takes in reverse, by level of its lower end; or -1 */
     int32_t *top_of;     /* [K] top that each LID's paths turn at; T: none, every source chooses a path */
     double *load;        /* [C] flow on each channel */
 } cf_state;
+
+/* Return the inverse capacity of a cable, in its slower direction. */
+static inline double ibn_cf_slowness(const ibn_tree *tree, int32_t c)
+{
+    const double there = tree->slowness[c], back = tree->slowness[tree->reverse[c]];
+    return there > back ? there : back;
+}
 
 /* Assign a chain of channels and a top to every LID. */
 int ibn_cf_assign(cf_state *x);
