@@ -106,9 +106,9 @@ class TreeTables:
         uint8[S, L], out-ports; 255 where there is no path.
     searched
         Number of entries towards end ports that the closed form left open.
-    filled, filled_between_endports
-        Number of entries without a path up and down, which have a longer path; and of these those of switches with end
-        ports towards end ports.
+    filled, filled_between_leaves
+        Number of entries without a path up and down, which have a longer path; and of these those from leaves (switches
+        of level 0 with end ports) to end ports of leaves.
     free
         Number of LIDs for which every source chooses a path of its own.
     """
@@ -116,7 +116,7 @@ class TreeTables:
     lft: npt.NDArray[np.uint8]
     searched: int
     filled: int
-    filled_between_endports: int
+    filled_between_leaves: int
     free: int
 
 

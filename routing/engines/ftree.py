@@ -80,7 +80,7 @@ class FatTree:
                 {"tables": time.perf_counter() - start},
                 levels=int(level.max(initial=0)) + 1,
                 searched=tables.searched,
-                longer_paths=tables.filled_between_endports,
+                longer_paths=tables.filled_between_leaves,
                 **({"roots": [f"{int(guid):#018x}" for guid in fabric.switch_guid[list(roots)]]} if roots else {}),
             ),
         )

@@ -18,7 +18,7 @@ from routing.fabric import Fabric
 from routing.numerals import count_noun
 
 MOST_LONGER = 0.25
-"""Largest share of the entries between end ports without a path up and down; with more, the fabric is not a tree."""
+"""Largest share of the entries between leaves without a path up and down; with more, the fabric is not a tree."""
 
 REMEDY = "use updn or nue, or name the roots"
 
@@ -95,8 +95,10 @@ def route_tree(
             passes=passes,
             threads=threads,
         )
-        pairs = np.count_nonzero(fabric.terminals_at) * np.count_nonzero(lids.share)
-        if tables.filled_between_endports <= MOST_LONGER * pairs:
+        leaf = (level == 0) & (fabric.terminals_at > 0)
+        delivers = np.repeat(leaf[lids.at], np.diff(lids.first))
+        pairs = np.count_nonzero(leaf) * np.count_nonzero(lids.share[delivers])
+        if tables.filled_between_leaves <= MOST_LONGER * pairs:
             return tables, level
         problem = problem or _unrelated(fabric, level)
     assert problem is not None  # there is a candidate for every fabric

@@ -12,7 +12,7 @@
 typedef struct {
     cf_state *x;
     int32_t *by_position; /* [S] switches in their order */
-    int64_t *counts;      /* [parts, 2] entries filled in, and of these between end ports */
+    int64_t *counts;      /* [parts, 2] entries filled in, and of these between leaves */
     const uint8_t *holes; /* [G] whether entries towards the LIDs of a switch can be missing */
     int32_t most;         /* most LIDs of a switch */
     uint8_t *block;       /* [parts, S, most] entries towards the LIDs of a switch */
@@ -125,6 +125,7 @@ static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, uin
 {
     const cf_state *x = fill->x;
     const ibn_tree *tree = x->tree;
+    const int between_leaves = x->lids->share[k] > 0.0 && tree->level[t] == 0;
     if (tree->levels > 3 || x->lids->share[k] <= 0.0)
         prune(x, t, column);
     for (int32_t n = 0; n < tree->switches; n++) {
@@ -133,7 +134,7 @@ static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, uin
             continue;
         fill_entry(fill, part, v, t, column);
         fill->counts[2 * part]++;
-        fill->counts[2 * part + 1] += tree->sources[v] > 0.0 && x->lids->share[k] > 0.0;
+        fill->counts[2 * part + 1] += between_leaves && tree->sources[v] > 0.0 && tree->level[v] == 0;
     }
 }
 

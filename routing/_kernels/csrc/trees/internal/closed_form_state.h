@@ -13,7 +13,7 @@ typedef struct {
     const ibn_tree_lids *lids;
     int32_t threads;
     uint8_t *lft;        /* [S, L] out-ports */
-    int64_t *counts;     /* [4] entries by search, entries filled in, of these between end ports, free LIDs */
+    int64_t *counts;     /* [4] entries by search, entries filled in, of these between leaves, free LIDs */
     int32_t tops;        /* T, switches without a channel up */
     int32_t *top_number; /* [S] number of each top, -1 for other switches */
     int32_t *top_switch; /* [T] */
