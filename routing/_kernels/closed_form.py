@@ -57,14 +57,9 @@ class TreeGraph:
         dst = channels.dst[order]
         kind = np.where(level[dst] > level[channels.src[order]], UP, DOWN).astype(np.uint8)
         reverse, position = number[channels.reverse[order]], np.empty(len(level), np.int32)
-        check(
-            lib.ibn_trees_level_order(
-                len(level), *map(pointer, (channels.first, dst, reverse, level, kind, position))
-            )
-        )
-        return cls(
-            channels.first, dst, reverse, channels.port[order], kind, level, position, inverse_capacity[order]
-        )
+        tables = (pointer(table) for table in (channels.first, dst, reverse, level, kind, position))
+        check(lib.ibn_trees_level_order(len(level), *tables))
+        return cls(channels.first, dst, reverse, channels.port[order], kind, level, position, inverse_capacity[order])
 
 
 @dataclass(frozen=True, eq=False)

@@ -117,7 +117,8 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     kind = np.where(owner < 0, 2, np.where(leaves.compute[owner] if fabric.endports else False, 0, 1))
     offset = np.where(owner < 0, 0, lid - fabric.endport_lid[owner].astype(np.int64) if fabric.endports else 0)
     order = np.lexsort((port, offset, kind, switch))
-    lid, owner, switch, port, kind, offset = (each[order] for each in (lid, owner, switch, port, kind, offset))
+    lid, owner, switch = lid[order], owner[order], switch[order]
+    port, kind, offset = port[order], kind[order], offset[order]
     digit, base = switch.astype(np.int64), offset == 0
     for each in (0, 1):
         rows = np.flatnonzero(base & (kind == each))
@@ -154,7 +155,8 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32
     ports = np.bincount(fabric.endport_switch[rows], minlength=fabric.switches)
     most, given = int(ports.max(initial=0)), list[list[int]]()
     neighbours = np.bincount(
-        np.unique(fabric.channels.src.astype(np.int64) * fabric.switches + fabric.channels.dst) // max(fabric.switches, 1),
+        np.unique(fabric.channels.src.astype(np.int64) * fabric.switches + fabric.channels.dst)
+        // max(fabric.switches, 1),
         minlength=fabric.switches,
     )
     fewest = neighbours[ports > 0].min(initial=fabric.switches)

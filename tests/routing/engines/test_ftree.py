@@ -81,7 +81,9 @@ def channels_up(fabric, row):
 
 
 @pytest.mark.parametrize(
-    "fabric", [kary_ntree(3, 3), kary_ntree(2, 4), xgft([4, 4, 6], [1, 4, 4]), xgft([6, 4], [1, 3])], ids=lambda f: f.name
+    "fabric",
+    [kary_ntree(3, 3), kary_ntree(2, 4), xgft([4, 4, 6], [1, 4, 4]), xgft([6, 4], [1, 3])],
+    ids=lambda f: f.name,
 )
 def test_every_shift_has_at_most_one_flow_on_a_channel_or_as_many_as_end_ports_share_it(fabric):
     routing, order = route(fabric), in_order(fabric)
@@ -113,7 +115,12 @@ def test_a_broken_tree_carries_nearly_what_its_worst_leaf_allows(share, seed):
     assert all_to_all_share(fabric, channel_loads(fabric, routing)) > 0.97 * leaf_limit(fabric)
 
 
-TREES = [("kary-ntree", ["2", "3"]), ("kary-ntree", ["3", "2"]), ("kary-ntree", ["2", "4"]), ("xgft", ["2x3x2", "1x2x3"])]
+TREES = [
+    ("kary-ntree", ["2", "3"]),
+    ("kary-ntree", ["3", "2"]),
+    ("kary-ntree", ["2", "4"]),
+    ("xgft", ["2x3x2", "1x2x3"]),
+]
 
 
 @given(st.sampled_from(TREES), st.sampled_from([0.0, 0.1, 0.3, 0.6]), st.integers(0, 99), st.integers(0, 2), st.data())
@@ -141,7 +148,7 @@ def test_tables_of_any_broken_tree_arrive_without_a_loop(tree, share, seed, lmc,
             path = walk(fabric, routing.lft, row, lid)
             assert path is not None
             nx.add_path(dependencies, path)
-            # The engine sees levels of its own where faults change distances: so only whole trees have those of the names.
+            # Faults can change the levels that the engine sees, so the names are right on whole trees only.
             if share == 0.0 and row in leaves and end in leaves:
                 steps = [tier(fabric, fabric.channels.dst[c]) > tier(fabric, fabric.channels.src[c]) for c in path]
                 assert steps == sorted(steps, reverse=True)
@@ -223,7 +230,9 @@ def uneven():
 
 def test_named_roots_give_the_levels_of_an_uneven_tree(tmp_path):
     fabric = uneven()
-    with pytest.raises(RoutingError, match=r"the link sw0 port 1 - sw2 port 1 joins two switches of level 1, as 8 links of 18 do"):
+    with pytest.raises(
+        RoutingError, match=r"the link sw0 port 1 - sw2 port 1 joins two switches of level 1, as 8 links of 18 do"
+    ):
         route(fabric)
     found = route(fabric, roots=("sw0", "sw1"))
     proof = prove(fabric, found, threads=1)
@@ -245,7 +254,7 @@ def test_a_fabric_that_is_not_a_tree_is_an_error_with_a_reason():
         sketch.cable(one, other)
     for row in rows[::2]:
         sketch.cable(sketch.add(NodeKind.CA), row)
-    with pytest.raises(RoutingError, match="no switch is above both sw0 .level 0. and sw4 .level 0., and so for many"):
+    with pytest.raises(RoutingError, match=r"no switch is above both sw0 .level 0. and sw4 .level 0., and so for many"):
         route(sketch.build())
 
 

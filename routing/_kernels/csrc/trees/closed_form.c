@@ -189,8 +189,9 @@ static void fill_rows(void *context, int32_t part)
     const rows_t *rows = context;
     const cf_state *x = rows->x;
     for (int32_t v = part; v < x->tree->switches; v += x->threads)
-        rows->open[part] += fill_row(x, v, rows->via + (size_t)part * (x->tops + 1), rows->other + (size_t)part * 2 * x->tops,
-                                     rows->holes + (size_t)part * x->lids->groups);
+        rows->open[part] +=
+            fill_row(x, v, rows->via + (size_t)part * (x->tops + 1), rows->other + (size_t)part * 2 * x->tops,
+                     rows->holes + (size_t)part * x->lids->groups);
 }
 
 void ibn_cf_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)

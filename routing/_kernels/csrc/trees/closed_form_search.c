@@ -25,7 +25,7 @@ typedef struct {
     int32_t group, n; /* the switch at hand, as number of its group; its LIDs with flow */
     int32_t *open;    /* [size] open entries of all groups, switch * n + LID, by descending level of the switch */
     int64_t size, used;
-    int64_t *begin;  /* [G + 1] where the open entries of each group begin */
+    int64_t *begin;   /* [G + 1] where the open entries of each group begin */
     double *foreseen; /* [S] flow to expect at each upper switch */
     uint8_t *wanted;  /* [S, n] number of switches below with an open entry, up to 255 */
 } search_t;

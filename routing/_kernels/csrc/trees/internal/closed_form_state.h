@@ -23,9 +23,9 @@ typedef struct {
     uint8_t *fast;       /* [C] whether a channel up belongs to a bundle about as fast as the fastest of its switch */
     uint8_t *slot;       /* [S, 256] offset of the channel at each port */
     int32_t *by_level;   /* [S] switches by descending level */
-    int32_t *chain;      /* [levels, K] channel up that each LID's path takes in reverse, by level of its lower end; or -1 */
-    int32_t *top_of;     /* [K] top that each LID's paths turn at; T: none, every source chooses a path */
-    double *load;        /* [C] flow on each channel */
+    int32_t *chain; /* [levels, K] channel up that each LID's path takes in reverse, by level of its lower end; or -1 */
+    int32_t *top_of; /* [K] top that each LID's paths turn at; T: none, every source chooses a path */
+    double *load;    /* [C] flow on each channel */
 } cf_state;
 
 /* Return the inverse capacity of a cable, in its slower direction. */
