@@ -1,15 +1,15 @@
 /* Compute the tables of a tree in closed form, by destination.
  *
- * Every LID has a top switch (closed_form_assign.c).  A switch above the destination sends down; any other switch sends
- * up to the LID's top.  A switch that has no path up to that top sends to the top of the same rank among those that it
- * has.  These are lookups in two small tables, and every row is independent of all others.
+ * Every LID has a top switch (closed_form_assign.c).  A switch above the destination sends down; any other switch
+ * sends up to the LID's top.  A switch that has no path up to that top sends to the top of the same rank among those
+ * that it has.  These are lookups in two small tables, and every row is independent of all others.
  *
- * Where links are missing, some entries stay open.  The flow of all others is added up, and the open ones take the path
- * whose most utilised channel is the least utilised (closed_form_search.c).  In the end, entries for which there is no
- * path up and down are filled in (closed_form_fill.c).
+ * Where links are missing, some entries stay open.  The flow of all others is added up, and the open ones take the
+ * path whose most utilised channel is the least utilised (closed_form_search.c).  In the end, entries for which there
+ * is no path up and down are filled in (closed_form_fill.c).
  *
- * The idea of a closed form that allows for faults is that of J. Gliksberg et al., "High-Quality Fault Resiliency in Fat
- * Trees", IEEE Micro 39, 2019 (Dmodc).  Counts, LIDs without a top, and the search are additions. */
+ * The idea of a closed form that allows for faults is that of J. Gliksberg et al., "High-Quality Fault Resiliency
+ * in Fat Trees", IEEE Micro 39, 2019 (Dmodc).  Counts, LIDs without a top, and the search are additions. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
@@ -204,7 +204,7 @@ void ibn_cf_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)
     }
 }
 
-/* Find the channels up that the closed form uses.  It knows no capacities, so that slow channels are left to the search. */
+/* Find the channels up that the closed form uses.  It knows no capacities: slow channels are left to the search. */
 static void find_fast(const cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;

@@ -1,7 +1,7 @@
 #ifndef IBNUE_CLOSED_FORM_H
 #define IBNUE_CLOSED_FORM_H
 #include <stdint.h>
-/* Switches and channels of a tree.  The channels of a switch are sorted by neighbour, so that parallel ones are adjacent. */
+/* Switches and channels of a tree.  The channels of a switch are sorted by neighbour: parallel ones are adjacent. */
 typedef struct {
     int32_t switches;           /* S */
     int32_t levels;             /* highest level of a switch + 1 */

@@ -1,9 +1,10 @@
 /* Assign to every LID the channels and the switch at the top over which its paths lead, by counts.
  *
- * A link carries as many LIDs down as its switch has below, shared out evenly and rounded down.  On a whole k-ary n-tree
- * the counts come to D-mod-K (E. Zahavi, "D-Mod-K routing providing non-blocking traffic for shift permutations on real
- * life fat trees", 2010): destination d takes top number floor(d / k) mod k^(n-1) of plane d mod k.  LIDs that are left
- * over because links are missing get no top.  Every source chooses a path of its own for them: closed_form_search.c. */
+ * A link carries as many LIDs down as its switch has below, shared out evenly and rounded down.  On a whole k-ary
+ * n-tree the counts come to D-mod-K (E. Zahavi, "D-Mod-K routing providing non-blocking traffic for shift
+ * permutations on real life fat trees", 2010): destination d takes top number floor(d / k) mod k^(n-1) of plane d mod
+ * k.  LIDs that are left over because links are missing get no top.  Every source chooses a path of its own for them:
+ * closed_form_search.c. */
 #include "trees/internal/closed_form_state.h"
 
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* Fill in the entries for which there is no path up and down in the levels.
  *
- * A switch without an entry sends up in the order of the switches, to a neighbour that has one.  The first switch of the
- * order cannot.  It sends down, over others without an entry, to a switch whose path leads down only.  If there is none,
- * a shortest path that leads down only takes the place of the entries of all its switches.  No path leads down and then up, so the channel dependencies stay acyclic.  No traffic between leaves needs this on a whole tree. */
+ * A switch without an entry sends up in the order of the switches, to a neighbour that has one.  The first switch of
+ * the order cannot.  It sends down, over others without an entry, to a switch whose path leads down only.  If there is
+ * none, a shortest path that leads down only takes the place of the entries of all its switches.  No path leads down
+ * and then up, so the channel dependencies stay acyclic.  No traffic between leaves needs this on a whole tree. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
@@ -68,7 +69,7 @@ static int leads_down(const cf_state *x, int32_t v, int32_t t, const uint8_t *co
     return 1;
 }
 
-/* Send down from v, over switches without an entry, to one whose path leads down only.  Returns whether there is one. */
+/* Send down from v, over switches without an entry, to one whose path leads down only.  Returns whether one exists. */
 static int join_down(const cf_state *x, int32_t v, int32_t t, uint8_t *column, int32_t *queue, uint8_t *back)
 {
     const ibn_tree *tree = x->tree;

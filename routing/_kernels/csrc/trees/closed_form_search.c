@@ -1,4 +1,5 @@
-/* Choose paths for the entries that the closed form leaves open: the path whose most utilised channel is the least utilised.
+/* Choose paths for the entries that the closed form leaves open: the path whose most utilised channel is the least
+ * utilised.
  *
  * First the flow of all other entries is added up, so that it is in sight from the beginning.  Then, destination by
  * destination, the upper switches choose, and after them the leaves, whose flow is added at once.  Each further pass
