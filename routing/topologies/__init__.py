@@ -226,7 +226,7 @@ def _number_or_text(value: str) -> int | float | str:
 def _parse(arg: str, topology: Topology) -> list[int]:
     parts = re.split("[x,]", arg.strip())
     if not all(re.fullmatch("[0-9]+", part, re.ASCII) for part in parts):
-        raise _usage(topology, f"{arg!r} is no list of whole numbers")
+        raise _usage(topology, f"{arg!r} is not a list of whole numbers")
     numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]  # Nine digits exceed the limit below in any case.
     if max(numbers) > LARGEST_ARGUMENT:
         raise _usage(topology, f"{max(numbers)} is more than any subnet holds")

@@ -95,7 +95,7 @@ def test_multi_port_cas_of_an_xgft():
         ("torus", ["4x-4"], {}, "whole numbers"),
         ("torus", ["four"], {}, "such as"),
         ("torus", ["4x٤"], {}, "whole numbers"),
-        ("torus", ["4x0"], {}, "no grid"),
+        ("torus", ["4x0"], {}, "not a grid"),
         ("torus", ["400x400"], {}, "unicast LIDs"),
         ("torus", ["9999999"], {}, "more than any subnet holds"),
         ("torus", ["99999"], {}, "more than any subnet"),
