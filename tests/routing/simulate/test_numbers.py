@@ -199,7 +199,7 @@ def test_ticks_that_are_none_for_the_links(tick, speed):
 @pytest.mark.parametrize("vls", [*NOT_NONE, 0, 16])
 def test_vls(vls):
     fabric, routing, _ = star(2)
-    with pytest.raises(OptionError, match="not a .*number of VLs"):
+    with pytest.raises(OptionError, match=r"not a .*number of VLs"):
         build_network(fabric, routing, cycles(64), vls=vls)
 
 
