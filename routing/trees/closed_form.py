@@ -89,13 +89,13 @@ def route_tree(
         tables = closed_form(
             TreeGraph.of(fabric.channels, level, inverse_capacity),
             lids,
-            fabric.terminals_at.astype(np.float64),
+            fabric.senders_at.astype(np.float64),
             fabric.component,
             len(fabric.lids),
             passes=passes,
             threads=threads,
         )
-        leaf = (level == 0) & (fabric.terminals_at > 0)
+        leaf = (level == 0) & (fabric.senders_at > 0)
         delivers = np.repeat(leaf[lids.at], np.diff(lids.first))
         pairs = np.count_nonzero(leaf) * np.count_nonzero(lids.share[delivers])
         if tables.filled_between_leaves <= MOST_LONGER * pairs:
@@ -106,7 +106,9 @@ def route_tree(
 
 
 def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
-    """Return all LIDs that a switch delivers, sorted by this switch: compute nodes, other end ports, the switch itself.
+    """Return all LIDs that a switch delivers, sorted by this switch.
+
+    Compute nodes come first, then other end ports, aggregation nodes, and the switch itself.  The last two have no flow.
 
     The end ports of each kind are numbered by switch and port.  Each further LID of a port has the next higher digit,
     so that the LIDs of a port take different channels.
@@ -114,7 +116,8 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     table = fabric.lids
     lid = np.flatnonzero(table.switch >= 0)
     owner, switch, port = table.endport[lid], table.switch[lid], table.port[lid]
-    kind = np.where(owner < 0, 2, np.where(leaves.compute[owner] if fabric.endports else False, 0, 1))
+    kinds = np.append(np.where(fabric.aggregation, 2, np.where(leaves.compute, 0, 1)), 3)  # -1: a switch
+    kind = kinds[owner]
     offset = np.where(owner < 0, 0, lid - fabric.endport_lid[owner].astype(np.int64) if fabric.endports else 0)
     order = np.lexsort((port, offset, kind, switch))
     lid, owner, switch = lid[order], owner[order], switch[order]
@@ -135,15 +138,16 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
         owner=owner.astype(np.int32),
         digit=digit.astype(np.int32),
         port=np.ascontiguousarray(port),
-        share=np.where(owner < 0, 0.0, 1.0 / (1 << lmc)),
+        share=np.where(kind >= 2, 0.0, 1.0 / (1 << lmc)),
     )
 
 
 def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32]]:
     """Yield levels: by distance from the roots, or from the leaves.
 
-    I/O nodes can be on switches of any level.  If the levels are not those of a tree with all switches as leaves that
-    have end ports, only those with many are leaves, or those with the fewest neighbours.
+    I/O nodes and managers can be on switches of any level.  If the levels are not those of a tree with all switches as
+    leaves that have end ports, only those are leaves that share a neighbour with another one, that have many end ports,
+    or that have the fewest neighbours.
     """
     if leaves.roots:
         depth = _distances(fabric, leaves.roots)
@@ -151,20 +155,39 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32
         np.maximum.at(deepest, fabric.component, depth)
         yield deepest[fabric.component] - depth
         return
-    rows = np.flatnonzero((fabric.endport_switch >= 0) & leaves.compute)
+    rows = np.flatnonzero((fabric.endport_switch >= 0) & leaves.compute & ~fabric.aggregation)
     ports = np.bincount(fabric.endport_switch[rows], minlength=fabric.switches)
-    most, given = int(ports.max(initial=0)), list[list[int]]()
-    neighbours = np.bincount(
-        np.unique(fabric.channels.src.astype(np.int64) * fabric.switches + fabric.channels.dst)
-        // max(fabric.switches, 1),
-        minlength=fabric.switches,
-    )
-    fewest = neighbours[ports > 0].min(initial=fabric.switches)
-    for chosen in (ports > 0, 4 * ports > most, 2 * ports > most, (ports > 0) & (neighbours == fewest)):
-        found = np.flatnonzero(chosen).tolist()
+    near, far, neighbours = _neighbours(fabric)
+    served = np.bincount(near[ports[far] > 0], minlength=fabric.switches)
+    sharing = np.zeros(fabric.switches, bool)
+    sharing[near[served[far] >= 2]] = True
+    most, few = int(ports.max(initial=0)), neighbours[ports > 0].min(initial=fabric.switches)
+    given: list[list[int]] = []
+    for chosen in (True, sharing, 4 * ports > most, 2 * ports > most, neighbours == few):
+        found = np.flatnonzero((ports > 0) & chosen).tolist()
         if found not in given:
             given.append(found)
-            yield _distances(fabric, found)
+            yield _lower(fabric, _distances(fabric, found), ports > 0)
+
+
+def _neighbours(fabric: Fabric) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the pairs of neighbours (int64[N] each), and the number of neighbours of each switch (int64[S])."""
+    size = max(fabric.switches, 1)
+    pairs = np.unique(fabric.channels.src.astype(np.int64) * size + fabric.channels.dst)
+    return pairs // size, pairs % size, np.bincount(pairs // size, minlength=fabric.switches)
+
+
+def _lower(fabric: Fabric, level: npt.NDArray[np.int32], has_ports: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """Return int32[S], the levels, with leaves at the top of the tree put below their neighbours.
+
+    These are switches with end ports, above one or two upper switches.  A top has more neighbours.
+    """
+    near, far, neighbours = _neighbours(fabric)
+    highest, lowest = np.full(fabric.switches, -1, np.int32), np.full(fabric.switches, fabric.switches, np.int32)
+    np.maximum.at(highest, near, level[far])
+    np.minimum.at(lowest, near, level[far])
+    moved = has_ports & (highest < level) & (lowest > 0) & (neighbours > 0) & (neighbours <= 2)
+    return np.where(moved, lowest - 1, level).astype(np.int32)
 
 
 def _distances(fabric: Fabric, starts: Iterable[int]) -> npt.NDArray[np.int32]:
@@ -209,7 +232,7 @@ def _unrelated(fabric: Fabric, level: npt.NDArray[np.int32]) -> NotATree:
     """Return the error that names two switches with end ports that have no switch above both.  Cost: O(S C)."""
     channels = fabric.channels
     up = np.flatnonzero(level[channels.dst] > level[channels.src])
-    leaves = np.flatnonzero(fabric.terminals_at)
+    leaves = np.flatnonzero(fabric.senders_at)
     above = np.zeros((len(leaves), fabric.switches), bool)
     above[np.arange(len(leaves)), leaves] = True
     for height in range(int(level.max(initial=0))):

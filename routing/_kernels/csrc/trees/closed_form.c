@@ -119,7 +119,8 @@ static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const
     if (offset == CF_NONE)
         return CF_NONE;
     const int32_t c = tree->first[v] + offset, link = x->chain[(size_t)tree->level[v] * all + k];
-    const int32_t cable = link >= 0 ? tree->bundle_rank[link] : k;
+    const int32_t alike = link >= 0 && tree->bundle_size[link] == tree->bundle_size[c];
+    const int32_t cable = alike ? tree->bundle_rank[link] : k;
     return tree->port[c + cable % tree->bundle_size[c]];
 }
 
