@@ -108,7 +108,7 @@ def route_tree(
 def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     """Return all LIDs that a switch delivers, sorted by this switch.
 
-    Compute nodes come first, then other end ports, aggregation nodes, and the switch itself.  The last two have no flow.
+    Compute nodes come first, then other end ports, aggregation nodes, and the switch.  The last two have no flow.
 
     The end ports of each kind are numbered by switch and port.  Each further LID of a port has the next higher digit,
     so that the LIDs of a port take different channels.
