@@ -75,6 +75,16 @@ class Topology:
     lists: bool = False
     random: bool = False
 
+    @property
+    def as_word(self) -> str:
+        """Syntax of the generator in one word, which every FABRIC argument accepts: ``kary-ntree:K,N``."""
+        return f"{self.name}:{self.usage.replace(' [', '[,').replace(' ', ',')}"
+
+    @property
+    def example_word(self) -> str:
+        """The example in one word: ``kary-ntree:4,3``."""
+        return f"{self.name}:{','.join(self.example)}"
+
 
 def _sizes(make: Callable[[Sequence[int], TopologyOptions], Fabric]) -> Callable[[Lists, TopologyOptions], Fabric]:
     return lambda lists, options: make([number for (number,) in lists], options)
@@ -223,6 +233,4 @@ def _parse(arg: str, topology: Topology) -> list[int]:
 
 
 def _usage(topology: Topology, problem: str) -> OptionError:
-    return OptionError(
-        problem, remedy=f"write {topology.name} {topology.usage}, such as {topology.name} {' '.join(topology.example)}"
-    )
+    return OptionError(problem, remedy=f"write {topology.as_word}, such as {topology.example_word}")
