@@ -16,6 +16,7 @@ from typing import Any
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.topologies.cascade import cascade
+from routing.topologies.director import director
 from routing.topologies.grids import full_mesh, hypercube, hyperx, mesh, ring, torus
 from routing.topologies.low_diameter import dragonfly, kautz, slimfly
 from routing.topologies.options import DEFAULTS, TopologyOptions
@@ -28,6 +29,7 @@ __all__ = [
     "Topology",
     "TopologyOptions",
     "cascade",
+    "director",
     "dragonfly",
     "from_words",
     "full_mesh",
@@ -137,6 +139,14 @@ _ALL = (
         ("2",),
         _numbers(cascade),
         (1, 2),
+    ),
+    Topology(
+        "director",
+        "N L S C [A]",
+        "a tree of N directors of L + S crossbars, C cables to the parent, A children each (default N - 1)",
+        ("3", "4", "2", "4"),
+        _numbers(director),
+        (4, 5),
     ),
     Topology("slimfly", "Q", "2 Q^2 switches of diameter 2, Q a prime power", ("5",), _numbers(slimfly), (1,)),
     Topology("kautz", "D K", "words of K letters, D arcs out of each", ("3", "2"), _numbers(kautz), (2,)),
