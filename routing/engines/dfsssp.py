@@ -37,8 +37,6 @@ def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, m
     destinations = Destinations.of(fabric)
     best = LayerSearch(fabric, destinations, options, mutual).run()
     layers = best.layers
-    sl = np.zeros((fabric.switches, len(fabric.lids)), np.uint8)
-    sl[:, destinations.lid] = layers.layer[:, destinations.root] if mutual else layers.layer.T
     found: dict[str, object] = {"ways": best.paths, "left_to_chance": layers.left_uncounted}
     if best.fallback:
         found["fallback"] = FALLBACK_PATHS[best.paths]
@@ -46,7 +44,7 @@ def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, m
         lft=forwarding_tables(
             fabric, destinations, Balanced(layers.next_channel, layers.load, np.array([best.max_utilisation]))
         ),
-        **vl_tables(sl, layers.used, options),
+        **vl_tables(best.service_levels(fabric, destinations, mutual=mutual), layers.used, options),
         vls_needed=layers.needed,
         provenance=provenance(engine.name, fabric, options, {"route": time.perf_counter() - start}, **found),
     )

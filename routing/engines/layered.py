@@ -36,6 +36,9 @@ ATTEMPTS = 6
 VISITS_PER_SECOND = 25_000_000
 """Channels that cycle searches may visit after the first attempt, at effort 1: about three seconds."""
 
+OPTIONAL_VISITS = 5_000_000
+"""Channels that cycle searches may visit at effort 1 if the caller has other tables: about half a second."""
+
 FIRST_VISITS = 100_000_000
 """Channels that cycle searches may visit in the first attempt, at any effort."""
 
@@ -72,6 +75,12 @@ class LayeredPaths:
     max_utilisation: float
     fallback: bool = False
 
+    def service_levels(self, fabric: Fabric, destinations: Destinations, *, mutual: bool) -> npt.NDArray[np.uint8]:
+        """Return uint8[S, L], the layer of the path from each switch to each LID."""
+        sl = np.zeros((fabric.switches, len(fabric.lids)), np.uint8)
+        sl[:, destinations.lid] = self.layers.layer[:, destinations.root] if mutual else self.layers.layer.T
+        return sl
+
 
 @dataclass(eq=False)
 class LayerSearch:
@@ -83,6 +92,9 @@ class LayerSearch:
         Input of the engine.
     mutual
         Whether all paths between two switches, in both directions, use one layer.
+    optional
+        Whether the caller has other tables if nothing fits.  Then the first attempt counts towards the limit of visits,
+        the limit is lower, and there is no last resort.
     maker
         Computes the candidate paths.
     visits
@@ -101,6 +113,7 @@ class LayerSearch:
     destinations: Destinations
     options: EngineOptions
     mutual: bool
+    optional: bool = False
     maker: PathSelector = field(init=False)
     visits: int = field(init=False)
     found: list[LayeredPaths] = field(init=False, default_factory=list)
@@ -111,7 +124,7 @@ class LayerSearch:
 
     def __post_init__(self) -> None:
         self.maker = PathSelector(self.fabric, self.destinations, self.options)
-        self.visits = round(VISITS_PER_SECOND * self.options.effort)
+        self.visits = round((OPTIONAL_VISITS if self.optional else VISITS_PER_SECOND) * self.options.effort)
 
     def run(self) -> LayeredPaths:
         """Return the best paths in layers that the search finds.
@@ -139,12 +152,20 @@ class LayerSearch:
         if not self.found:
             for paths in uneven:
                 self._fit(paths, have)
+        if not self.found and self.optional:
+            raise NotEnoughVLs(None, have)
         if not self.found:
             return self._last_resort(tried, have)
         best = self._best(minimal)
         if minimal and best.layers.needed > AUTO_VLS:
             return self._simple_paths(AUTO_VLS, 1) or best
         return best
+
+    @property
+    def is_best_possible(self) -> bool:
+        """Whether no shortest paths can have a lower utilisation than the best that were found."""
+        best = min((found.max_utilisation for found in self.found), default=np.inf)
+        return best <= self.bound * (1 + 1e-9)
 
     def _candidates(self) -> Iterator[PathSet]:
         """Yield candidate paths; those that probably need the fewest layers come first."""
@@ -219,7 +240,7 @@ class LayerSearch:
 
         Paths that fit are stored in ``found``, whatever their balance.
         """
-        first = not self.found and not self.tried
+        first = not self.found and not self.tried and not self.optional
         if self.visits <= 0 and not first:
             return False
         layers = self._layers(paths, most, have, seed, FIRST_VISITS if first else self.visits)
