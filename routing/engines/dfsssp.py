@@ -37,7 +37,7 @@ def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, m
     destinations = Destinations.of(fabric)
     best = LayerSearch(fabric, destinations, options, mutual).run()
     layers = best.layers
-    found: dict[str, object] = {"ways": best.paths, "left_to_chance": layers.left_uncounted}
+    found: dict[str, object] = {"paths": best.paths, "left_to_chance": layers.left_uncounted}
     if best.fallback:
         found["fallback"] = FALLBACK_PATHS[best.paths]
     return Routing(
