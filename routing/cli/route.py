@@ -177,8 +177,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "fabric", proof_report.fabric_line(result.tables.fabric)
     if result.rerouted is not None:
         yield from reroute_options.facts(result.rerouted, result.bisection_kept)
-    # Only one VL is known to be the minimum.  Any other number is the result of a search.
-    yield "VLs", f"{routing.vls_needed} {'needed' if routing.vls_needed == 1 else 'found'}, {routing.vls} used"
+    # Only one VL is known to be the minimum.  Any other number is what the engine found to be enough.
+    yield "VLs", f"{'' if routing.vls_needed == 1 else 'at most '}{routing.vls_needed} needed, {routing.vls} used"
     if "fallback" in routing.provenance.options:
         yield "paths", f"{routing.provenance.options['fallback']}: no others that fit into the VLs were found"
     yield from proof_report.facts(result.tables.proof)

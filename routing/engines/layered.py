@@ -312,7 +312,11 @@ class LayerSearch:
         if found is not None:
             return found
         try:
-            return self._fewest_of(tried, have) if self.options.vls == "min" else self._as_with_min(have)
+            if self.options.vls == "min":
+                return self._fewest_of(tried, have)
+            found = self._as_with_min(have)
+            # Its simpler paths are not spread over all VLs.
+            return self._simple_paths(have, have) or found if found.fallback else found
         except NotEnoughVLs as problem:
             found = None if self.ended_early else self._simple_paths(have, spread)
             if found is None:
