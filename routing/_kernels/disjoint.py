@@ -63,6 +63,8 @@ class TreeRequest:
         The search makes no path longer than this.
     sweeps
         Passes of the local search.
+    shared
+        Whether one order has to allow all paths between two switches, instead of those of each tree.
     concentrate
         Whether the first trees use few channels each instead of balancing the load.
     seed
@@ -79,6 +81,7 @@ class TreeRequest:
     wanted: int
     most_hops: int
     sweeps: int
+    shared: bool
     concentrate: bool
     seed: int
 
@@ -93,8 +96,9 @@ class DisjointTrees:
         uint8[S, K, S], by destination, tree and switch: index of the next channel among those of the switch, or
         :data:`NO_CHANNEL`.  Destinations without end ports have the first tree only.
     order
-        uint8[S, S], the order that allows all paths between two switches in both directions.  :data:`NO_ORDER` if no
-        order does, for switches in different components, and for two switches without end ports.
+        uint8[S, K, S], the order that allows the paths of a tree between two switches in both directions, or all
+        their paths if the request is ``shared``; symmetric in the switches.  :data:`NO_ORDER` if no order does, for
+        switches in different components, and for two switches without end ports.
     load
         float64[2, C], all-to-all load of the first trees, and of all trees together (as if each LID took all traffic).
     """
@@ -166,7 +170,7 @@ def _struct(request: TreeRequest) -> tuple[object, tuple[npt.NDArray[np.int32], 
     link, slot = _link(channels), np.ascontiguousarray(channels.edges.first, np.int32)
     struct.switches, struct.channels = len(request.weight), len(channels)
     struct.trees, struct.wanted, struct.most_hops = request.trees, request.wanted, request.most_hops
-    struct.concentrate, struct.orders = request.concentrate, len(request.degree)
+    struct.shared, struct.concentrate, struct.orders = request.shared, request.concentrate, len(request.degree)
     struct.sweeps, struct.seed = request.sweeps, request.seed
     point(struct, first=channels.first, src=channels.src, dst=channels.dst, link=link, slot=slot)
     point(struct, weight=request.weight, slowness=request.slowness, distance=request.distance)
@@ -184,7 +188,7 @@ def disjoint_trees(request: TreeRequest) -> DisjointTrees:
     switches, trees = len(request.weight), request.trees
     found = DisjointTrees(
         np.empty((switches, trees, switches), np.uint8),
-        np.empty((switches, switches), np.uint8),
+        np.empty((switches, trees, switches), np.uint8),
         np.empty((2, len(request.channels))),
     )
     struct, alive = _struct(request)

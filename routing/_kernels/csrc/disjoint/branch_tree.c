@@ -15,7 +15,7 @@ static double join_cost(disjoint_job *job, int32_t d, int32_t tree, int32_t s, i
     const double flow = (net->weight[s] > 0 ? net->weight[s] : 1) * net->weight[d];
     uint8_t hit = job->stamp[net->link[c]] == job->now ? job->mark[net->link[c]] : 0;
     hit |= ibn_disjoint_marked(job, d, row, net->dst[c], d);
-    double cost = disjoint_is_wrong(job, d, s, disjoint_mask_over(job, d, row, c)) ? WRONG_ORDER : 0;
+    double cost = disjoint_is_wrong(job, d, tree, s, disjoint_mask_over(job, d, row, c)) ? WRONG_ORDER : 0;
     for (; hit; hit &= (uint8_t)(hit - 1))
         cost += SHARED_LINK;
     for (int32_t e = c;;) {

@@ -12,12 +12,12 @@ static int prepare(disjoint_job *job, const disjoint_trees *trees)
     const size_t switches = (size_t)net->switches, channels = (size_t)net->channels + 1;
     const size_t entries = switches * switches * (size_t)net->trees + 1;
     job->next = trees->next;
-    job->order = trees->order;
     job->load[0] = trees->load;
     job->load[1] = trees->load + net->channels;
     job->mask = malloc(entries);
     job->depth = malloc(entries * sizeof *job->depth);
     job->conflict = calloc(entries, 1);
+    job->order = net->shared ? malloc(switches * switches + 1) : NULL;
     job->stamp = calloc(channels, sizeof *job->stamp);
     job->mark = calloc(channels, 1);
     job->kept = calloc(channels, 1);
@@ -25,7 +25,7 @@ static int prepare(disjoint_job *job, const disjoint_trees *trees)
     job->shuffled = malloc((4 * switches + 1) * sizeof *job->shuffled);
     job->random = net->seed;
     if (!job->mask || !job->depth || !job->conflict || !job->stamp || !job->mark || !job->kept || !job->forwarded
-        || !job->shuffled)
+        || !job->shuffled || (net->shared && !job->order))
         return DISJOINT_NO_MEMORY;
     job->turn = job->shuffled + switches;
     job->queue = job->turn + switches;
@@ -48,6 +48,7 @@ static void dispose(disjoint_job *job)
     free(job->stamp);
     free(job->mark);
     free(job->kept);
+    free(job->order);
     free(job->forwarded);
     free(job->shuffled);
 }
@@ -61,6 +62,7 @@ int ibn_disjoint_trees(const disjoint_request *request, const disjoint_trees *tr
         ibn_disjoint_choose_orders(&job);
         ibn_disjoint_branch_trees(&job);
         code = ibn_disjoint_local_search(&job);
+        ibn_disjoint_state_orders(&job, trees->order);
     }
     dispose(&job);
     return code;

@@ -13,6 +13,7 @@ typedef struct {
     int32_t trees;               /* K: in-trees of each destination with end ports, 1 to 8 */
     int32_t wanted;              /* link-disjoint paths that each pair should have, 1 to K */
     int32_t most_hops;           /* no tree is changed such that a path gets longer than this */
+    int32_t shared;              /* nonzero: one order allows all paths of two switches; 0: those of each tree */
     int32_t concentrate;         /* nonzero: first trees use few channels each instead of balancing the load */
     const int32_t *first;        /* [S + 1]: channels out of switch s are first[s] .. first[s + 1] - 1 */
     const int32_t *src;          /* [C] */
@@ -32,7 +33,8 @@ typedef struct {
 /* Result of ibn_disjoint_trees. */
 typedef struct {
     uint8_t *next;  /* [S, K, S]: by destination, tree and switch, the index of the next channel, 255: none */
-    uint8_t *order; /* [S, S]: order that allows all paths between two switches in both directions, 255: none does */
+    uint8_t *order; /* [S, K, S]: order that allows the paths of two switches in this tree, in both directions (with
+                     * `shared`: in all trees), 255: none does.  Symmetric in the switches. */
     double *load;   /* [2, C]: all-to-all load of the first trees, and of all trees together */
 } disjoint_trees;
 
@@ -59,7 +61,7 @@ int ibn_disjoint_distances(int32_t switches, const int32_t *first, const int32_t
 
 /*
  * Compute K in-trees for each destination, such that as many paths of a pair as possible share no link, and that one
- * order allows all paths between two switches.
+ * order allows the paths between two switches in both directions.
  */
 int ibn_disjoint_trees(const disjoint_request *request, const disjoint_trees *trees);
 

@@ -113,12 +113,14 @@ static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rot
     return (uint8_t)best;
 }
 
-/* Choose an order for each pair of switches that counts. */
+/* With `shared`, choose an order for each pair of switches that counts. */
 void ibn_disjoint_choose_orders(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
     const int64_t switches = net->switches;
     int32_t rotate = 0;
+    if (!net->shared)
+        return;
     memset(job->order, DISJOINT_NONE, (size_t)switches * (size_t)switches);
     for (int32_t a = 0; a < switches; a++)
         for (int32_t b = 0; b < a; b++) {
@@ -126,4 +128,31 @@ void ibn_disjoint_choose_orders(disjoint_job *job)
                 continue;
             job->order[a * switches + b] = job->order[b * switches + a] = choose(job, a, b, rotate++);
         }
+}
+
+/* Return the first order in a mask from `rotate` on, cyclically; DISJOINT_NONE if there is none. */
+static uint8_t pick(const disjoint_request *net, uint8_t mask, int32_t rotate)
+{
+    for (int32_t i = 0; i < net->orders; i++)
+        if (mask >> (i + rotate) % net->orders & 1)
+            return (uint8_t)((i + rotate) % net->orders);
+    return DISJOINT_NONE;
+}
+
+/* Fill the order of each pair and tree (disjoint_trees). */
+void ibn_disjoint_state_orders(const disjoint_job *job, uint8_t *order)
+{
+    const disjoint_request *net = job->net;
+    const int64_t switches = net->switches;
+    memset(order, DISJOINT_NONE, (size_t)(switches * switches * net->trees));
+    for (int32_t a = 0; a < switches; a++)
+        for (int32_t b = 0; b < a; b++)
+            for (int32_t tree = 0; tree < net->trees && disjoint_counts(job, a, b); tree++) {
+                if (net->distance[a * switches + b] == DISJOINT_UNREACHED)
+                    break;
+                const int32_t to_a = net->weight[a] > 0 ? tree : 0, to_b = net->weight[b] > 0 ? tree : 0;
+                const uint8_t both = job->mask[disjoint_row(job, a, to_a) + b] & job->mask[disjoint_row(job, b, to_b) + a];
+                const uint8_t found = net->shared ? job->order[a * switches + b] : pick(net, both, a + b + tree);
+                order[disjoint_row(job, a, tree) + b] = order[disjoint_row(job, b, tree) + a] = found;
+            }
 }

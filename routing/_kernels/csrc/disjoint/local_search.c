@@ -6,7 +6,7 @@
 #include "disjoint/internal/disjoint_job.h"
 
 enum { RIGID_SWEEPS = 2 };
-static const double WRONG_ORDER = 1000, MISSING_PATH = 100, HOP_OVER = 1e5, BALANCE = 5;
+static const double WRONG_ORDER = 1000, MISSING_PATH = 100, HOP_OVER = 1e5, BALANCE = 5, TIE = 1e-9;
 
 typedef struct {
     disjoint_job *job;
@@ -18,6 +18,7 @@ typedef struct {
     int32_t size, deepest;   /* of the subtree: switches, largest `below` */
     double flow;             /* traffic of the subtree */
     uint8_t *mask, *hit;     /* [candidates, S]: mask and conflicts of each path after a move, by place in `subtree` */
+    uint8_t *changed;        /* [S, K]: scratch of follow_first_if_wrong */
     double *cost;            /* [candidates]; negative: not possible */
     double typical[2];       /* load of a channel that counts as 1: of the first trees, and of all trees */
     double scale;            /* factor of the cost of load */
@@ -93,10 +94,11 @@ static double load_cost(const search_job *search, int32_t d, int32_t tree, int64
 }
 
 /* Fill the masks of a candidate's paths.  Returns the number of paths that the orders of their pairs do not allow. */
-static int32_t fill_masks(search_job *search, int32_t d, int64_t row, int32_t c, uint8_t *mask)
+static int32_t fill_masks(search_job *search, int32_t d, int32_t tree, int32_t c, uint8_t *mask)
 {
     const disjoint_job *job = search->job;
     const disjoint_request *net = job->net;
+    const int64_t row = disjoint_row(job, d, tree);
     const int32_t index = c - net->first[net->src[c]];
     int32_t wrong = 0;
     mask[0] = disjoint_mask_over(job, d, row, c);
@@ -107,7 +109,7 @@ static int32_t fill_masks(search_job *search, int32_t d, int64_t row, int32_t c,
             const int32_t turn = parent == 0 ? index : job->next[row + search->subtree[parent]];
             mask[q] = mask[parent] & net->allowed[net->slot[last] + turn];
         }
-        wrong += disjoint_is_wrong(job, d, u, mask[q]);
+        wrong += disjoint_is_wrong(job, d, tree, u, mask[q]);
     }
     return wrong;
 }
@@ -121,16 +123,18 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
     const int32_t s = search->subtree[0], old = job->next[row + s];
     const uint16_t *hops = net->distance + (int64_t)d * net->switches, *depth = job->depth + row;
     const int32_t old_depth = depth[net->dst[net->first[s] + old]];
-    int32_t possible = 0;
+    int32_t possible = 0, wrong_now = 0;
+    for (int32_t q = 0; q < search->size && tree == 0; q++)
+        wrong_now += disjoint_is_wrong(job, d, 0, search->subtree[q], job->mask[row + search->subtree[q]]);
     for (int32_t a = 0; a < net->first[s + 1] - net->first[s]; a++) {
         const int32_t c = net->first[s] + a, w = net->dst[c], longest = depth[w] + 1 + search->deepest;
         search->cost[a] = -1;
         if (search->member[w] == search->move || (tree == 0 && hops[w] != hops[s] - 1)
             || (longest > net->most_hops && depth[w] >= old_depth && a != old))
             continue;
-        const int32_t wrong = fill_masks(search, d, row, c, search->mask + (int64_t)a * net->switches);
-        /* The first trees stay valid for all orders of pairs: other trees fall back to them. */
-        if (tree == 0 && wrong > 0)
+        const int32_t wrong = fill_masks(search, d, tree, c, search->mask + (int64_t)a * net->switches);
+        /* The first trees stay allowed: other trees fall back to them. */
+        if (tree == 0 && wrong > wrong_now)
             continue;
         search->cost[a] = WRONG_ORDER * wrong + (longest > net->most_hops ? HOP_OVER * (longest - net->most_hops) : 0)
                           + load_cost(search, d, tree, row, c) * (search->flow > 1 ? search->flow : 1) * search->scale;
@@ -139,8 +143,33 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
     return possible;
 }
 
-/* Add the cost of missing link-disjoint paths to all possible candidates. */
-static void rate_missing(search_job *search, int32_t d, int32_t tree)
+/* Return the cost of the missing link-disjoint paths from a switch, given the conflicts between its paths. */
+static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t *conflict)
+{
+    return net->weight[s] > 0 ? MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, net->trees, net->wanted)) : 0;
+}
+
+/* Add the cost of missing paths to the current next hop, and rule out those that cost more even without.  Returns
+ * the number of next hops that are left. */
+static int32_t rule_out(search_job *search, int32_t d, int32_t old)
+{
+    const disjoint_request *net = search->job->net;
+    const int32_t s = search->subtree[0];
+    int32_t left = 0;
+    for (int32_t q = 0; q < search->size; q++) {
+        const int64_t pair = (int64_t)d * net->switches + search->subtree[q];
+        search->cost[old] += missing_cost(net, search->subtree[q], search->job->conflict + pair * net->trees);
+    }
+    for (int32_t a = 0; a < net->first[s + 1] - net->first[s]; a++) {
+        if (search->cost[a] > search->cost[old] + TIE)
+            search->cost[a] = -1;
+        left += search->cost[a] >= 0;
+    }
+    return left;
+}
+
+/* Add the cost of missing link-disjoint paths to all possible next hops but the current one. */
+static void rate_missing(search_job *search, int32_t d, int32_t tree, int32_t old)
 {
     disjoint_job *job = search->job;
     const disjoint_request *net = job->net;
@@ -154,7 +183,7 @@ static void rate_missing(search_job *search, int32_t d, int32_t tree)
         for (int32_t j = 0; j < k; j++)
             others[j] = job->conflict[((int64_t)d * net->switches + u) * k + j] & (uint8_t)~(1u << tree);
         for (int32_t a = 0; a < candidates; a++) {
-            if (search->cost[a] < 0)
+            if (search->cost[a] < 0 || a == old)
                 continue;
             const int32_t c = net->first[s] + a, e = net->link[c];
             uint8_t hit = near | ibn_disjoint_marked(job, d, row, net->dst[c], d);
@@ -164,8 +193,7 @@ static void rate_missing(search_job *search, int32_t d, int32_t tree)
             for (int32_t j = 0; j < k; j++)
                 conflict[j] = others[j] | (uint8_t)((hit >> j & 1u) << tree);
             conflict[tree] = hit;
-            if (net->weight[u] > 0)
-                search->cost[a] += MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, k, net->wanted));
+            search->cost[a] += missing_cost(net, u, conflict);
         }
     }
 }
@@ -198,12 +226,12 @@ static void improve(search_job *search, int32_t d, int32_t tree, int32_t s)
     const int32_t old = job->next[disjoint_row(job, d, tree) + s];
     collect_subtree(search, d, s);
     add_flow(search, d, tree, s, -1);
-    if (rate(search, d, tree) > 1) {
+    if (rate(search, d, tree) > 1 && rule_out(search, d, old) > 1) {
         int32_t best = old;
-        rate_missing(search, d, tree);
+        rate_missing(search, d, tree, old);
         for (int32_t a = 0; a < job->net->first[s + 1] - job->net->first[s]; a++) {
             const double gain = search->cost[best] - search->cost[a];
-            if (search->cost[a] >= 0 && (gain > 1e-9 || (gain > -1e-9 && ibn_draw(&job->random) & 1)))
+            if (search->cost[a] >= 0 && (gain > TIE || (gain > -TIE && ibn_draw(&job->random) & 1)))
                 best = a;
         }
         if (best != old)
@@ -236,33 +264,61 @@ static void choose_orders_again(disjoint_job *job)
         }
 }
 
-/* Let each path that the order of its pair does not allow follow the first tree.  Returns the number of those paths. */
-static int64_t follow_first_if_wrong(disjoint_job *job)
+/* Return whether a path in a tree after the first is wrong, and the first paths of the pair are not. */
+static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
+{
+    const int64_t row = disjoint_row(job, d, 0);
+    return disjoint_is_wrong(job, d, tree, s, job->mask[disjoint_row(job, d, tree) + s])
+           && !disjoint_is_wrong(job, d, 0, s, job->mask[row + s]);
+}
+
+/* Let the paths of a pair in a tree, in both directions, follow the first tree.  Masks and loads are not updated. */
+static void copy_both(disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t *changed)
+{
+    ibn_disjoint_copy_first(job->net, job->next, d, tree, s);
+    changed[(int64_t)d * job->net->trees + tree] = 1;
+    if (job->net->weight[s] > 0 && !job->net->shared) {
+        ibn_disjoint_copy_first(job->net, job->next, s, tree, d);
+        changed[(int64_t)s * job->net->trees + tree] = 1;
+    }
+}
+
+/* Let wrong paths follow the first tree; changed: [S, K], scratch.  Returns the number of those paths. */
+static int64_t follow_first_if_wrong(disjoint_job *job, uint8_t *changed)
 {
     const disjoint_request *net = job->net;
     int64_t found = 0;
+    memset(changed, 0, (size_t)net->switches * (size_t)net->trees);
+    for (int32_t d = 0; d < net->switches; d++)
+        for (int32_t tree = 1; tree < disjoint_trees_of(job, d); tree++)
+            for (int32_t s = 0; s < net->switches; s++)
+                if (s != d && net->distance[(int64_t)d * net->switches + s] != DISJOINT_UNREACHED
+                    && can_follow_first(job, d, tree, s)) {
+                    found++;
+                    copy_both(job, d, tree, s, changed);
+                }
     for (int32_t d = 0; d < net->switches; d++) {
-        int64_t here = 0;
-        for (int32_t tree = 1; tree < disjoint_trees_of(job, d); tree++) {
-            const int64_t row = disjoint_row(job, d, tree);
-            int64_t wrong = 0;
-            for (int32_t s = 0; s < net->switches; s++)
-                wrong += disjoint_is_wrong(job, d, s, job->mask[row + s]);
-            if (wrong == 0)
-                continue;
-            ibn_disjoint_add_load(job, d, tree, -1);
-            for (int32_t s = 0; s < net->switches; s++)
-                if (disjoint_is_wrong(job, d, s, job->mask[row + s]))
-                    ibn_disjoint_copy_first(net, job->next, d, tree, s);
-            ibn_disjoint_trace_tree(job, d, tree);
-            ibn_disjoint_add_load(job, d, tree, 1);
-            here += wrong;
-        }
+        int32_t here = 0;
+        for (int32_t tree = 1; tree < net->trees; tree++)
+            if (changed[(int64_t)d * net->trees + tree]) {
+                ibn_disjoint_trace_tree(job, d, tree);
+                here++;
+            }
         if (here > 0)
             ibn_disjoint_fill_conflicts(job, d);
-        found += here;
     }
     return found;
+}
+
+/* Compute the loads from the trees. */
+static void count_load(disjoint_job *job)
+{
+    const disjoint_request *net = job->net;
+    memset(job->load[0], 0, (size_t)net->channels * sizeof *job->load[0]);
+    memset(job->load[1], 0, (size_t)net->channels * sizeof *job->load[1]);
+    for (int32_t d = 0; d < net->switches; d++)
+        for (int32_t tree = 0; tree < disjoint_trees_of(job, d); tree++)
+            ibn_disjoint_add_load(job, d, tree, 1);
 }
 
 static void set_scale(search_job *search)
@@ -287,6 +343,7 @@ static void sweep(search_job *search)
 {
     disjoint_job *job = search->job;
     const disjoint_request *net = job->net;
+    count_load(job);
     set_scale(search);
     ibn_shuffle(job->shuffled, net->switches, &job->random);
     for (int32_t i = 0; i < net->switches; i++) {
@@ -315,8 +372,9 @@ static int prepare(search_job *search)
     search->member = calloc(switches, sizeof *search->member);
     search->mask = malloc(most * switches);
     search->hit = malloc(most * switches);
+    search->changed = malloc(switches * (size_t)net->trees);
     search->cost = malloc(most * sizeof *search->cost);
-    if (!scratch || !search->member || !search->mask || !search->hit || !search->cost)
+    if (!scratch || !search->member || !search->mask || !search->hit || !search->changed || !search->cost)
         return DISJOINT_NO_MEMORY;
     search->sibling = scratch + switches;
     search->subtree = scratch + 2 * switches;
@@ -325,21 +383,24 @@ static int prepare(search_job *search)
     return DISJOINT_OK;
 }
 
-/* Improve all trees.  Afterwards the order of each pair allows all its paths. */
+/* Improve all trees.  Afterwards no path is wrong, except where those of the first trees are. */
 int ibn_disjoint_local_search(disjoint_job *job)
 {
     search_job search = {.job = job};
     const int code = prepare(&search);
     for (int32_t i = 0; code == DISJOINT_OK && i < job->net->sweeps; i++) {
-        if (i > 0)
+        if (i > 0 && job->net->shared)
             choose_orders_again(job);
         if (i >= RIGID_SWEEPS)
-            follow_first_if_wrong(job);
+            follow_first_if_wrong(job, search.changed);
         sweep(&search);
     }
     /* Ends: each round lets at least one more switch of a tree follow the first tree. */
-    while (code == DISJOINT_OK && follow_first_if_wrong(job) > 0)
+    while (code == DISJOINT_OK && follow_first_if_wrong(job, search.changed) > 0)
         continue;
+    if (code == DISJOINT_OK)
+        count_load(job);
+    free(search.changed);
     free(search.head);
     free(search.member);
     free(search.mask);

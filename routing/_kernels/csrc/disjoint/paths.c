@@ -66,36 +66,26 @@ void ibn_disjoint_fill_conflicts(disjoint_job *job, int32_t d)
     }
 }
 
-static int32_t ones(uint32_t x)
+/* Return the size of the largest conflict-free set of the given trees, at most `wanted`. */
+static int32_t largest(const uint8_t *conflict, uint32_t open, int32_t wanted)
 {
-    int32_t found = 0;
-    for (; x; x &= x - 1)
-        found++;
-    return found;
+    int32_t best = 0;
+    for (int32_t j = 0; open >> j && best < wanted; j++) {
+        if (!(open >> j & 1))
+            continue;
+        open &= ~(1u << j);
+        const uint32_t rest = open & ~(uint32_t)conflict[j];
+        const int32_t found = wanted > 1 && rest ? 1 + largest(conflict, rest, wanted - 1) : 1;
+        if (found > best)
+            best = found;
+    }
+    return best;
 }
 
 /* Return the size of the largest set of trees without a conflict, at most `wanted`. */
 int32_t ibn_disjoint_most(const uint8_t *conflict, int32_t trees, int32_t wanted)
 {
-    /* Taking the tree with the fewest conflicts next nearly always suffices. */
-    int32_t best = 0;
-    for (uint32_t left = (1u << trees) - 1; left; best++) {
-        int32_t least = DISJOINT_MOST_TREES, chosen = 0;
-        for (int32_t j = 0; j < trees; j++)
-            if (left >> j & 1 && ones(conflict[j] & left) < least) {
-                least = ones(conflict[j] & left);
-                chosen = j;
-            }
-        left &= ~(conflict[chosen] | 1u << chosen);
-    }
-    for (uint32_t set = 1; set < 1u << trees && best < wanted; set++) {
-        bool free = ones(set) > best;
-        for (int32_t j = 0; j < trees && free; j++)
-            free = !(set >> j & 1) || !(conflict[j] & set & ~(1u << j));
-        if (free)
-            best = ones(set);
-    }
-    return best < wanted ? best : wanted;
+    return largest(conflict, (1u << trees) - 1, wanted);
 }
 
 /* Fill job->queue with the switches that reach d, nearest first, ties in random order; d itself comes first. */

@@ -13,7 +13,7 @@ enum { DISJOINT_NONE = 255, DISJOINT_UNREACHED = 65535, DISJOINT_MOST_TREES = 8,
 typedef struct {
     const disjoint_request *net;
     uint8_t *next;     /* [S, K, S]: result, see disjoint_trees */
-    uint8_t *order;    /* [S, S]: result, see disjoint_trees; symmetric */
+    uint8_t *order;    /* [S, S]: with `shared`, the order of each pair, 255: none allows its first paths; else NULL */
     double *load[2];   /* [C]: load of the first trees, and of all trees together */
     uint8_t *mask;     /* [S, K, S]: orders that allow the whole path */
     uint16_t *depth;   /* [S, K, S]: hops of the path */
@@ -79,15 +79,26 @@ void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double si
 void ibn_disjoint_by_distance(disjoint_job *job, int32_t d);
 void ibn_disjoint_copy_first(const disjoint_request *net, uint8_t *next, int32_t d, int32_t tree, int32_t s);
 
-/* Return whether the order of a pair does not allow a path with this mask. */
-static inline bool disjoint_is_wrong(const disjoint_job *job, int32_t d, int32_t s, uint8_t mask)
+/* Return the orders that allow the reply to a path of a tree: the path back in the same tree. */
+static inline uint8_t disjoint_mask_back(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
+    return job->mask[disjoint_row(job, s, job->net->weight[s] > 0 ? tree : 0) + d];
+}
+
+/* Return whether a path with this mask cannot be used: the order of the pair, or none together with the reply. */
+static inline bool disjoint_is_wrong(const disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t mask)
+{
+    if (!disjoint_counts(job, d, s))
+        return false;
+    if (!job->net->shared)
+        return !(mask & disjoint_mask_back(job, d, tree, s));
     const uint8_t order = job->order[(int64_t)d * job->net->switches + s];
     return order != DISJOINT_NONE && !(mask >> order & 1);
 }
 
 void ibn_disjoint_first_trees(disjoint_job *job);
 void ibn_disjoint_choose_orders(disjoint_job *job);
+void ibn_disjoint_state_orders(const disjoint_job *job, uint8_t *order);
 void ibn_disjoint_branch_trees(disjoint_job *job);
 int ibn_disjoint_local_search(disjoint_job *job);
 
