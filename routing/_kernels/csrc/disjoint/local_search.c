@@ -348,7 +348,8 @@ static void sweep(search_job *search)
     ibn_shuffle(job->shuffled, net->switches, &job->random);
     for (int32_t i = 0; i < net->switches; i++) {
         const int32_t d = job->shuffled[i];
-        for (int32_t tree = 0; net->weight[d] > 0 && tree < net->trees; tree++) {
+        /* Balancing the first trees would undo their concentration. */
+        for (int32_t tree = net->concentrate ? 1 : 0; net->weight[d] > 0 && tree < net->trees; tree++) {
             const uint8_t *next = job->next + disjoint_row(job, d, tree);
             link_children(search, d, next);
             ibn_shuffle(job->turn, net->switches, &job->random);
