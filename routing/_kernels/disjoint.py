@@ -57,6 +57,9 @@ class TreeRequest:
         uint8[edges], mask of the orders that allow each CDG edge.
     degree
         uint8[orders, S, S], see :class:`Reach`.
+    initial
+        uint8[S, S], index of the next channel by destination and source: first trees to begin with, of shortest paths.
+        None: the kernel computes first trees.
     trees, wanted
         Trees of each destination (K, at most :data:`MOST_TREES`); link-disjoint paths that each pair should have.
     most_hops
@@ -77,6 +80,7 @@ class TreeRequest:
     distance: npt.NDArray[np.uint16]
     allowed: npt.NDArray[np.uint8]
     degree: npt.NDArray[np.uint8]
+    initial: npt.NDArray[np.uint8] | None
     trees: int
     wanted: int
     most_hops: int
@@ -174,7 +178,7 @@ def _struct(request: TreeRequest) -> tuple[object, tuple[npt.NDArray[np.int32], 
     struct.sweeps, struct.seed = request.sweeps, request.seed
     point(struct, first=channels.first, src=channels.src, dst=channels.dst, link=link, slot=slot)
     point(struct, weight=request.weight, slowness=request.slowness, distance=request.distance)
-    point(struct, allowed=request.allowed, degree=request.degree)
+    point(struct, allowed=request.allowed, degree=request.degree, initial=request.initial)
     return struct, (link, slot)
 
 

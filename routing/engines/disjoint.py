@@ -14,6 +14,7 @@ from routing.engines.base import LONGER_PATHS, EngineOptions, Objective, Offers,
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.disjoint_orders import choose_orders
 from routing.engines.disjoint_vls import Placement, place
+from routing.engines.path_selection import PathSelector
 from routing.engines.provenance import provenance
 from routing.engines.vl_assignment import vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs
@@ -142,6 +143,7 @@ def _attempt(
         distance=distance,
         allowed=orders.allowed(channels),
         degree=orders.degree,
+        initial=_dimension_ordered(fabric, options),
         trees=trees,
         wanted=wanted,
         most_hops=most_hops,
@@ -151,6 +153,16 @@ def _attempt(
         seed=options.seed,
     )
     return place(request, disjoint_trees(request), orders, vls)
+
+
+def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.uint8] | None:
+    """Return uint8[S, S], first trees of grids, tori and hypercubes: dimension order balances best; None elsewhere."""
+    destinations = Destinations.of(fabric)
+    roots, first = np.unique(destinations.root, return_index=True)
+    if options.objective is Objective.BISECTION or len(roots) < fabric.switches or not fabric.endports:
+        return None
+    paths = PathSelector(fabric, destinations, options).dimension_ordered()
+    return None if paths is None else np.ascontiguousarray(paths.next_channel[first])
 
 
 def _sweeps(fabric: Fabric, trees: int, options: EngineOptions) -> int:

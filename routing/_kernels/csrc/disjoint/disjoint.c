@@ -59,6 +59,9 @@ int ibn_disjoint_trees(const disjoint_request *request, const disjoint_trees *tr
     int code = prepare(&job, trees);
     if (code == DISJOINT_OK) {
         ibn_disjoint_first_trees(&job);
+        code = ibn_disjoint_balance_first(&job);
+    }
+    if (code == DISJOINT_OK) {
         ibn_disjoint_choose_orders(&job);
         ibn_disjoint_branch_trees(&job);
         code = ibn_disjoint_local_search(&job);

@@ -25,6 +25,7 @@ typedef struct {
     const uint16_t *distance;    /* [S, S]: hops from a switch (column) to a destination (row), 65535: none */
     const uint8_t *allowed;      /* [edges]: mask of the orders that allow the CDG edge */
     const uint8_t *degree;       /* [orders, S, S]: see ibn_disjoint_reach; both directions count */
+    const uint8_t *initial;      /* [S, S]: next channels of first trees to begin with, as in `next`; NULL: none */
     int32_t orders;              /* number of orders, 1 to 8 */
     int32_t sweeps;              /* passes of the local search */
     uint64_t seed;

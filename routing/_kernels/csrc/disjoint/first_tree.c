@@ -69,6 +69,16 @@ static double highest_load(const disjoint_job *job)
     return highest;
 }
 
+/* Copy the first trees that the request has. */
+static void copy_initial(disjoint_job *job)
+{
+    const disjoint_request *net = job->net;
+    for (int32_t d = 0; d < net->switches; d++) {
+        memcpy(job->next + disjoint_row(job, d, 0), net->initial + (int64_t)d * net->switches, (size_t)net->switches);
+        ibn_disjoint_trace_tree(job, d, 0);
+    }
+}
+
 /* Compute all first trees, in several passes: a later pass knows the load and the masks of the replies. */
 void ibn_disjoint_first_trees(disjoint_job *job)
 {
@@ -76,7 +86,9 @@ void ibn_disjoint_first_trees(disjoint_job *job)
     double highest = 1;
     /* A path that is not known yet excludes no order. */
     memset(job->mask, 255, (size_t)net->switches * (size_t)net->switches * (size_t)net->trees);
-    for (int32_t pass = 0; pass < PASSES; pass++) {
+    if (net->initial)
+        copy_initial(job);
+    for (int32_t pass = 0; pass < PASSES && !net->initial; pass++) {
         ibn_shuffle(job->shuffled, net->switches, &job->random);
         for (int32_t i = 0; i < net->switches; i++) {
             const int32_t d = job->shuffled[i];
@@ -90,7 +102,6 @@ void ibn_disjoint_first_trees(disjoint_job *job)
                 attach(job, d, job->queue[q], highest);
         }
     }
-    memcpy(job->load[1], job->load[0], (size_t)net->channels * sizeof *job->load[0]);
 }
 
 /* Choose for two switches the order that allows their first paths both ways and most channels to begin with. */
@@ -119,6 +130,7 @@ void ibn_disjoint_choose_orders(disjoint_job *job)
     const disjoint_request *net = job->net;
     const int64_t switches = net->switches;
     int32_t rotate = 0;
+    job->shared = net->shared;
     if (!net->shared)
         return;
     memset(job->order, DISJOINT_NONE, (size_t)switches * (size_t)switches);

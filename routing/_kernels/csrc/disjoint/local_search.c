@@ -5,7 +5,7 @@
 #include "core/internal/random.h"
 #include "disjoint/internal/disjoint_job.h"
 
-enum { RIGID_SWEEPS = 2 };
+enum { RIGID_SWEEPS = 2, BALANCE_SWEEPS = 30 };
 static const double WRONG_ORDER = 1000, MISSING_PATH = 100, HOP_OVER = 1e5, BALANCE = 5, TIE = 1e-9;
 
 typedef struct {
@@ -22,6 +22,8 @@ typedef struct {
     double *cost;            /* [candidates]; negative: not possible */
     double typical[2];       /* load of a channel that counts as 1: of the first trees, and of all trees */
     double scale;            /* factor of the cost of load */
+    double highest;          /* while only first trees are balanced: their highest load; else 0 */
+    double cap;              /* load of the first trees that no move exceeds; 0: no limit */
 } search_job;
 
 static void link_children(search_job *search, int32_t d, const uint8_t *next)
@@ -75,14 +77,37 @@ static void add_flow(search_job *search, int32_t d, int32_t tree, int32_t s, dou
     }
 }
 
+/* Return the cost of a load relative to the highest one.  Nothing below it costs anything, so that flows move freely
+ * there, and no move lets more channels reach the highest load. */
+static double peak_cost(double load)
+{
+    return load > 1 - 1e-9 ? load : 0;
+}
+
+/* Return whether the first tree's path that begins with channel c would exceed the limit of the load. */
+static bool exceeds_cap(const search_job *search, int32_t d, int64_t row, int32_t c)
+{
+    const disjoint_job *job = search->job;
+    while (search->cap > 0) {
+        if (job->load[0][c] + search->flow * job->net->slowness[c] > search->cap * (1 + TIE))
+            return true;
+        const int32_t v = job->net->dst[c];
+        if (v == d)
+            return false;
+        c = disjoint_hop(job, job->next + row, v);
+    }
+    return false;
+}
+
 static double load_cost(const search_job *search, int32_t d, int32_t tree, int64_t row, int32_t c)
 {
     const disjoint_job *job = search->job;
     double cost = 0;
     for (;;) {
         const double flow = search->flow * job->net->slowness[c], all = (job->load[1][c] + flow) / search->typical[1];
-        cost += all * all * disjoint_power4(all) + 1;
-        if (tree == 0) {
+        cost += search->highest > 0 ? peak_cost((job->load[0][c] + flow) / search->highest)
+                                    : all * all * disjoint_power4(all) + 1;
+        if (tree == 0 && !(search->highest > 0)) {
             const double first = (job->load[0][c] + flow) / search->typical[0], two = first * first;
             cost += 3 * two * disjoint_power4(two);
         }
@@ -134,7 +159,7 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
             continue;
         const int32_t wrong = fill_masks(search, d, tree, c, search->mask + (int64_t)a * net->switches);
         /* The first trees stay allowed: other trees fall back to them. */
-        if (tree == 0 && wrong > wrong_now)
+        if (tree == 0 && a != old && (wrong > wrong_now || exceeds_cap(search, d, row, c)))
             continue;
         search->cost[a] = WRONG_ORDER * wrong + (longest > net->most_hops ? HOP_OVER * (longest - net->most_hops) : 0)
                           + load_cost(search, d, tree, row, c) * (search->flow > 1 ? search->flow : 1) * search->scale;
@@ -220,23 +245,35 @@ static void apply(search_job *search, int32_t d, int32_t tree, int32_t a)
     }
 }
 
-static void improve(search_job *search, int32_t d, int32_t tree, int32_t s)
+/* Return the cheapest next hop; ties are broken at random. */
+static int32_t cheapest(search_job *search, int32_t old)
 {
     disjoint_job *job = search->job;
-    const int32_t old = job->next[disjoint_row(job, d, tree) + s];
+    const int32_t s = search->subtree[0];
+    int32_t best = old;
+    for (int32_t a = 0; a < job->net->first[s + 1] - job->net->first[s]; a++) {
+        const double gain = search->cost[best] - search->cost[a];
+        if (search->cost[a] >= 0 && (gain > TIE || (gain > -TIE && ibn_draw(&job->random) & 1)))
+            best = a;
+    }
+    return best;
+}
+
+/* Move a switch with its subtree to the cheapest next hop. */
+static void improve(search_job *search, int32_t d, int32_t tree, int32_t s)
+{
+    const int32_t old = search->job->next[disjoint_row(search->job, d, tree) + s];
+    const bool peaks_only = search->highest > 0;
+    int32_t best = old;
     collect_subtree(search, d, s);
     add_flow(search, d, tree, s, -1);
-    if (rate(search, d, tree) > 1 && rule_out(search, d, old) > 1) {
-        int32_t best = old;
-        rate_missing(search, d, tree, old);
-        for (int32_t a = 0; a < job->net->first[s + 1] - job->net->first[s]; a++) {
-            const double gain = search->cost[best] - search->cost[a];
-            if (search->cost[a] >= 0 && (gain > TIE || (gain > -TIE && ibn_draw(&job->random) & 1)))
-                best = a;
-        }
-        if (best != old)
-            apply(search, d, tree, best);
+    if (rate(search, d, tree) > 1 && (peaks_only || rule_out(search, d, old) > 1)) {
+        if (!peaks_only)
+            rate_missing(search, d, tree, old);
+        best = cheapest(search, old);
     }
+    if (best != old)
+        apply(search, d, tree, best);
     add_flow(search, d, tree, s, 1);
 }
 
@@ -318,7 +355,7 @@ static void count_load(disjoint_job *job)
     memset(job->load[1], 0, (size_t)net->channels * sizeof *job->load[1]);
     for (int32_t d = 0; d < net->switches; d++)
         for (int32_t tree = 0; tree < disjoint_trees_of(job, d); tree++)
-            ibn_disjoint_add_load(job, d, tree, 1);
+            ibn_disjoint_add_load(job, d, tree, 1); /* trees that do not exist yet have no entries */
 }
 
 static void set_scale(search_job *search)
@@ -339,17 +376,15 @@ static void set_scale(search_job *search)
     search->scale = ends > 0 ? BALANCE * (net->switches / ends) * (net->switches / ends) : 1;
 }
 
-static void sweep(search_job *search)
+/* Improve the trees from `first` to before `last` of all destinations. */
+static void sweep(search_job *search, int32_t first, int32_t last)
 {
     disjoint_job *job = search->job;
     const disjoint_request *net = job->net;
-    count_load(job);
-    set_scale(search);
     ibn_shuffle(job->shuffled, net->switches, &job->random);
     for (int32_t i = 0; i < net->switches; i++) {
         const int32_t d = job->shuffled[i];
-        /* Balancing the first trees would undo their concentration. */
-        for (int32_t tree = net->concentrate ? 1 : 0; net->weight[d] > 0 && tree < net->trees; tree++) {
+        for (int32_t tree = first; net->weight[d] > 0 && tree < last; tree++) {
             const uint8_t *next = job->next + disjoint_row(job, d, tree);
             link_children(search, d, next);
             ibn_shuffle(job->turn, net->switches, &job->random);
@@ -384,28 +419,60 @@ static int prepare(search_job *search)
     return DISJOINT_OK;
 }
 
+static void dispose(search_job *search)
+{
+    free(search->head);
+    free(search->member);
+    free(search->mask);
+    free(search->hit);
+    free(search->changed);
+    free(search->cost);
+}
+
+/* Move next hops of the first trees off the channels with the highest load. */
+int ibn_disjoint_balance_first(disjoint_job *job)
+{
+    search_job search = {.job = job};
+    const int code = prepare(&search);
+    for (int32_t i = 0; code == DISJOINT_OK && i < BALANCE_SWEEPS && !job->net->concentrate; i++) {
+        count_load(job);
+        set_scale(&search);
+        search.highest = 0;
+        for (int32_t c = 0; c < job->net->channels; c++)
+            if (job->load[0][c] > search.highest)
+                search.highest = job->load[0][c];
+        if (!(search.highest > 0))
+            break;
+        sweep(&search, 0, 1);
+    }
+    dispose(&search);
+    return code;
+}
+
 /* Improve all trees.  Afterwards no path is wrong, except where those of the first trees are. */
 int ibn_disjoint_local_search(disjoint_job *job)
 {
     search_job search = {.job = job};
     const int code = prepare(&search);
+    count_load(job);
+    for (int32_t c = 0; c < job->net->channels; c++)
+        if (job->load[0][c] > search.cap)
+            search.cap = job->load[0][c];
     for (int32_t i = 0; code == DISJOINT_OK && i < job->net->sweeps; i++) {
-        if (i > 0 && job->net->shared)
+        if (i > 0 && job->shared)
             choose_orders_again(job);
         if (i >= RIGID_SWEEPS)
             follow_first_if_wrong(job, search.changed);
-        sweep(&search);
+        count_load(job);
+        set_scale(&search);
+        /* Balancing the first trees would undo their concentration. */
+        sweep(&search, job->net->concentrate ? 1 : 0, job->net->trees);
     }
     /* Ends: each round lets at least one more switch of a tree follow the first tree. */
     while (code == DISJOINT_OK && follow_first_if_wrong(job, search.changed) > 0)
         continue;
     if (code == DISJOINT_OK)
         count_load(job);
-    free(search.changed);
-    free(search.head);
-    free(search.member);
-    free(search.mask);
-    free(search.hit);
-    free(search.cost);
+    dispose(&search);
     return code;
 }

@@ -14,6 +14,7 @@ typedef struct {
     const disjoint_request *net;
     uint8_t *next;     /* [S, K, S]: result, see disjoint_trees */
     uint8_t *order;    /* [S, S]: with `shared`, the order of each pair, 255: none allows its first paths; else NULL */
+    bool shared;       /* whether `order` restricts the paths: with `shared`, once the orders of pairs are chosen */
     double *load[2];   /* [C]: load of the first trees, and of all trees together */
     uint8_t *mask;     /* [S, K, S]: orders that allow the whole path */
     uint16_t *depth;   /* [S, K, S]: hops of the path */
@@ -90,7 +91,7 @@ static inline bool disjoint_is_wrong(const disjoint_job *job, int32_t d, int32_t
 {
     if (!disjoint_counts(job, d, s))
         return false;
-    if (!job->net->shared)
+    if (!job->shared)
         return !(mask & disjoint_mask_back(job, d, tree, s));
     const uint8_t order = job->order[(int64_t)d * job->net->switches + s];
     return order != DISJOINT_NONE && !(mask >> order & 1);
@@ -100,6 +101,7 @@ void ibn_disjoint_first_trees(disjoint_job *job);
 void ibn_disjoint_choose_orders(disjoint_job *job);
 void ibn_disjoint_state_orders(const disjoint_job *job, uint8_t *order);
 void ibn_disjoint_branch_trees(disjoint_job *job);
+int ibn_disjoint_balance_first(disjoint_job *job);
 int ibn_disjoint_local_search(disjoint_job *job);
 
 #endif
