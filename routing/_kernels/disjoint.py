@@ -64,8 +64,8 @@ class TreeRequest:
         Trees of each destination (K, at most :data:`MOST_TREES`); link-disjoint paths that each pair should have.
     most_hops
         The search makes no path longer than this.
-    sweeps
-        Passes of the local search.
+    balance_sweeps, sweeps
+        Maximum number of passes that balance the first trees; passes of the local search over all trees.
     shared
         Whether one order has to allow all paths between two switches, instead of those of each tree.
     concentrate
@@ -84,6 +84,7 @@ class TreeRequest:
     trees: int
     wanted: int
     most_hops: int
+    balance_sweeps: int
     sweeps: int
     shared: bool
     concentrate: bool
@@ -175,7 +176,7 @@ def _struct(request: TreeRequest) -> tuple[object, tuple[npt.NDArray[np.int32], 
     struct.switches, struct.channels = len(request.weight), len(channels)
     struct.trees, struct.wanted, struct.most_hops = request.trees, request.wanted, request.most_hops
     struct.shared, struct.concentrate, struct.orders = request.shared, request.concentrate, len(request.degree)
-    struct.sweeps, struct.seed = request.sweeps, request.seed
+    struct.balance_sweeps, struct.sweeps, struct.seed = request.balance_sweeps, request.sweeps, request.seed
     point(struct, first=channels.first, src=channels.src, dst=channels.dst, link=link, slot=slot)
     point(struct, weight=request.weight, slowness=request.slowness, distance=request.distance)
     point(struct, allowed=request.allowed, degree=request.degree, initial=request.initial)

@@ -30,7 +30,7 @@ DETOUR = 2
 VISITS_PER_SECOND = 100_000_000
 """Channels of paths that the local search may visit, at effort 1: about a second on one core."""
 
-FEWEST_SWEEPS, MOST_SWEEPS = 2, 10
+FEWEST_SWEEPS, MOST_SWEEPS, MOST_BALANCE_SWEEPS = 2, 10, 100
 
 
 class Disjoint:
@@ -109,12 +109,14 @@ def _search(fabric: Fabric, trees: int, options: EngineOptions) -> Placement:
     most = DATA_VLS - options.first_vl
     minimal = options.vls == "min"
     have = most if minimal else vls_allowed(options)
+    first_trees = [_dimension_ordered(fabric, options), None]
     for vls, orders in _attempts(have, minimal=minimal):
-        found = _attempt(fabric, distance, trees, orders, vls, options)
-        if found is not None:
-            return found
+        for initial in first_trees[first_trees[0] is None :]:
+            found = _attempt(fabric, distance, initial, trees, orders, vls, options)
+            if found is not None:
+                return found
     for vls in range(have + 1, DATA_VLS + 1):
-        if _attempt(fabric, distance, trees, min(vls, MOST_ORDERS), vls, options) is not None:
+        if _attempt(fabric, distance, None, trees, min(vls, MOST_ORDERS), vls, options) is not None:
             raise NotEnoughVLs(vls, have)
     raise NotEnoughVLs(DATA_VLS + 1, have)
 
@@ -130,9 +132,18 @@ def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
 
 
 def _attempt(
-    fabric: Fabric, distance: npt.NDArray[np.uint16], trees: int, count: int, vls: int, options: EngineOptions
+    fabric: Fabric,
+    distance: npt.NDArray[np.uint16],
+    initial: npt.NDArray[np.uint8] | None,
+    trees: int,
+    count: int,
+    vls: int,
+    options: EngineOptions,
 ) -> Placement | None:
-    """Compute trees for a number of orders, and their VLs; None if the paths do not fit into the VLs."""
+    """Compute trees for a number of orders, and their VLs; None if the paths do not fit into the VLs.
+
+    ``initial`` is uint8[S, S], first trees to begin with, or None.
+    """
     channels, wanted = fabric.channels, WANTED[trees]
     most_hops = DETOUR + int(distance[distance != UNREACHED].max(initial=0))
     orders = choose_orders(fabric, distance, count=count, wanted=wanted, most_hops=most_hops, seed=options.seed)
@@ -143,10 +154,11 @@ def _attempt(
         distance=distance,
         allowed=orders.allowed(channels),
         degree=orders.degree,
-        initial=_dimension_ordered(fabric, options),
+        initial=initial,
         trees=trees,
         wanted=wanted,
         most_hops=most_hops,
+        balance_sweeps=_balance_sweeps(fabric, options),
         sweeps=_sweeps(fabric, trees, options),
         shared=options.reversible,
         concentrate=options.objective is Objective.BISECTION,
@@ -163,6 +175,14 @@ def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np
         return None
     paths = PathSelector(fabric, destinations, options).dimension_ordered()
     return None if paths is None else np.ascontiguousarray(paths.next_channel[first])
+
+
+def _balance_sweeps(fabric: Fabric, options: EngineOptions) -> int:
+    """Return the number of sweeps that balance the first trees.  With the objective bisection, there are none."""
+    if options.objective is Objective.BISECTION:
+        return 0
+    visits = max(1, 3 * fabric.switches * len(fabric.channels))
+    return min(MOST_BALANCE_SWEEPS, max(FEWEST_SWEEPS, round(options.effort * VISITS_PER_SECOND / visits)))
 
 
 def _sweeps(fabric: Fabric, trees: int, options: EngineOptions) -> int:

@@ -105,12 +105,13 @@ class _Groups:
 def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int) -> Placement | None:
     """Give every path a VL: that of its order, or for paths without one any VL whose CDG stays acyclic.
 
-    Paths that fit nowhere follow the first tree from then on.
+    Paths that fit nowhere follow the first tree from then on.  With given first trees (``request.initial``) they end
+    the attempt, because computed ones lose fewer link-disjoint paths.
 
     Returns
     -------
     Placement or None
-        None if some of the first trees' paths fit nowhere.
+        None if some of the first trees' paths fit nowhere, or any with given first trees.
     """
     groups = _Groups.of(request)
     start = trees.order[groups.high, groups.tree, groups.low]
@@ -125,7 +126,7 @@ def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int
         failed = groups.counted & (found == NO_VL)
         if not failed.any():
             return Placement(next_channel, _by_pair(request, groups, found))
-        if not (failed & ~followed).any():
+        if request.initial is not None or not (failed & ~followed).any():
             return None
         followed |= failed
         ends = groups.high[failed].astype(np.int32), groups.low[failed].astype(np.int32)

@@ -27,7 +27,8 @@ typedef struct {
     const uint8_t *degree;       /* [orders, S, S]: see ibn_disjoint_reach; both directions count */
     const uint8_t *initial;      /* [S, S]: next channels of first trees to begin with, as in `next`; NULL: none */
     int32_t orders;              /* number of orders, 1 to 8 */
-    int32_t sweeps;              /* passes of the local search */
+    int32_t balance_sweeps;      /* at most so many passes balance the first trees */
+    int32_t sweeps;              /* passes of the local search over all trees */
     uint64_t seed;
 } disjoint_request;
 

@@ -5,7 +5,7 @@
 #include "core/internal/random.h"
 #include "disjoint/internal/disjoint_job.h"
 
-enum { RIGID_SWEEPS = 2, BALANCE_SWEEPS = 30 };
+enum { RIGID_SWEEPS = 2, PATIENCE = 25 };
 static const double WRONG_ORDER = 1000, MISSING_PATH = 100, HOP_OVER = 1e5, BALANCE = 5, TIE = 1e-9;
 
 typedef struct {
@@ -429,20 +429,32 @@ static void dispose(search_job *search)
     free(search->cost);
 }
 
-/* Move next hops of the first trees off the channels with the highest load. */
+static double highest_load(const disjoint_job *job)
+{
+    double highest = 0;
+    for (int32_t c = 0; c < job->net->channels; c++)
+        if (job->load[0][c] > highest)
+            highest = job->load[0][c];
+    return highest;
+}
+
+/* Move next hops of the first trees off the channels with the highest load, and to paths that an order allows.  The
+ * highest load of given first trees stays a limit.  Ends after some sweeps that do not lower the highest load. */
 int ibn_disjoint_balance_first(disjoint_job *job)
 {
     search_job search = {.job = job};
     const int code = prepare(&search);
-    for (int32_t i = 0; code == DISJOINT_OK && i < BALANCE_SWEEPS && !job->net->concentrate; i++) {
+    double last = 0;
+    for (int32_t i = 0, idle = 0; code == DISJOINT_OK && i < job->net->balance_sweeps && idle < PATIENCE; i++) {
         count_load(job);
         set_scale(&search);
-        search.highest = 0;
-        for (int32_t c = 0; c < job->net->channels; c++)
-            if (job->load[0][c] > search.highest)
-                search.highest = job->load[0][c];
+        search.highest = highest_load(job);
         if (!(search.highest > 0))
             break;
+        if (i == 0 && job->net->initial)
+            search.cap = search.highest;
+        idle = i > 0 && search.highest > last - TIE ? idle + 1 : 0;
+        last = search.highest;
         sweep(&search, 0, 1);
     }
     dispose(&search);
@@ -455,9 +467,7 @@ int ibn_disjoint_local_search(disjoint_job *job)
     search_job search = {.job = job};
     const int code = prepare(&search);
     count_load(job);
-    for (int32_t c = 0; c < job->net->channels; c++)
-        if (job->load[0][c] > search.cap)
-            search.cap = job->load[0][c];
+    search.cap = highest_load(job);
     for (int32_t i = 0; code == DISJOINT_OK && i < job->net->sweeps; i++) {
         if (i > 0 && job->shared)
             choose_orders_again(job);
