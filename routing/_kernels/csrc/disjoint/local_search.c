@@ -5,7 +5,7 @@
 #include "core/internal/random.h"
 #include "disjoint/internal/disjoint_job.h"
 
-enum { RIGID_SWEEPS = 2, PATIENCE = 25 };
+enum { RIGID_SWEEPS = 2, PATIENCE = 25, SMOOTH_BEFORE = 12 };
 static const double WRONG_ORDER = 1000, MISSING_PATH = 100, HOP_OVER = 1e5, BALANCE = 5, TIE = 1e-9;
 
 typedef struct {
@@ -23,6 +23,7 @@ typedef struct {
     double typical[2];       /* load of a channel that counts as 1: of the first trees, and of all trees */
     double scale;            /* factor of the cost of load */
     double highest;          /* while only first trees are balanced: their highest load; else 0 */
+    bool smooth;             /* while only first trees are balanced: whether loads below the highest one cost, too */
     double cap;              /* load of the first trees that no move exceeds; 0: no limit */
 } search_job;
 
@@ -77,11 +78,13 @@ static void add_flow(search_job *search, int32_t d, int32_t tree, int32_t s, dou
     }
 }
 
-/* Return the cost of a load relative to the highest one.  Nothing below it costs anything, so that flows move freely
- * there, and no move lets more channels reach the highest load. */
-static double peak_cost(double load)
+/* Return the cost of a load relative to the highest one.  Unless `smooth`, loads below it cost nothing, so that flows
+ * move freely there, and no move lets more channels reach the highest load. */
+static double peak_cost(double load, bool smooth)
 {
-    return load > 1 - 1e-9 ? load : 0;
+    if (smooth)
+        return disjoint_power4(disjoint_power4(load));
+    return load > 1 - TIE ? load : 0;
 }
 
 /* Return whether the first tree's path that begins with channel c would exceed the limit of the load. */
@@ -105,7 +108,7 @@ static double load_cost(const search_job *search, int32_t d, int32_t tree, int64
     double cost = 0;
     for (;;) {
         const double flow = search->flow * job->net->slowness[c], all = (job->load[1][c] + flow) / search->typical[1];
-        cost += search->highest > 0 ? peak_cost((job->load[0][c] + flow) / search->highest)
+        cost += search->highest > 0 ? peak_cost((job->load[0][c] + flow) / search->highest, search->smooth)
                                     : all * all * disjoint_power4(all) + 1;
         if (tree == 0 && !(search->highest > 0)) {
             const double first = (job->load[0][c] + flow) / search->typical[0], two = first * first;
@@ -438,13 +441,26 @@ static double highest_load(const disjoint_job *job)
     return highest;
 }
 
+/* Return the number of first paths that no order allows together with their replies. */
+static int64_t count_wrong(const disjoint_job *job)
+{
+    const int32_t switches = job->net->switches;
+    int64_t found = 0;
+    for (int32_t d = 0; d < switches; d++)
+        for (int32_t s = 0; s < switches; s++)
+            if (s != d && job->net->distance[(int64_t)d * switches + s] != DISJOINT_UNREACHED)
+                found += disjoint_is_wrong(job, d, 0, s, job->mask[disjoint_row(job, d, 0) + s]);
+    return found;
+}
+
 /* Move next hops of the first trees off the channels with the highest load, and to paths that an order allows.  The
- * highest load of given first trees stays a limit.  Ends after some sweeps that do not lower the highest load. */
+ * highest load of given first trees stays a limit.  Ends after some sweeps that improve neither. */
 int ibn_disjoint_balance_first(disjoint_job *job)
 {
     search_job search = {.job = job};
     const int code = prepare(&search);
-    double last = 0;
+    double least_load = 0;
+    int64_t least_wrong = 0;
     for (int32_t i = 0, idle = 0; code == DISJOINT_OK && i < job->net->balance_sweeps && idle < PATIENCE; i++) {
         count_load(job);
         set_scale(&search);
@@ -453,8 +469,12 @@ int ibn_disjoint_balance_first(disjoint_job *job)
             break;
         if (i == 0 && job->net->initial)
             search.cap = search.highest;
-        idle = i > 0 && search.highest > last - TIE ? idle + 1 : 0;
-        last = search.highest;
+        const int64_t wrong = count_wrong(job);
+        const bool better = i == 0 || search.highest < least_load - TIE || wrong < least_wrong;
+        idle = better ? 0 : idle + 1;
+        least_load = i == 0 || search.highest < least_load ? search.highest : least_load;
+        least_wrong = i == 0 || wrong < least_wrong ? wrong : least_wrong;
+        search.smooth = i < SMOOTH_BEFORE && i % 2 == 0;
         sweep(&search, 0, 1);
     }
     dispose(&search);
