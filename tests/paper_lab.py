@@ -17,7 +17,8 @@ class PaperLab:
         self._fabric, self._routing = fabric, routing
         guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
         kinds = ["Switch"] * fabric.switches + [KINDS[int(kind)] for kind in fabric.terminal_kind]
-        self._devices = [Device(f"d{row}", kind, guid) for row, (kind, guid) in enumerate(zip(kinds, guids, strict=True))]
+        owned = enumerate(zip(kinds, guids, strict=True))
+        self._devices = [Device(f"d{row}", kind, guid) for row, (kind, guid) in owned]
         self.ibsim = SimpleNamespace(devices=self._devices, ports=self._ports)
 
     def _ports(self):

@@ -13,6 +13,7 @@ from routing._kernels.disjoint import MOST_ORDERS, MOST_TREES, UNREACHED, TreeRe
 from routing.engines.base import LONGER_PATHS, EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.disjoint_orders import choose_orders
+from routing.engines.disjoint_trunks import spread_over_trunks
 from routing.engines.disjoint_vls import Placement, place
 from routing.engines.path_selection import PathSelector
 from routing.engines.provenance import provenance
@@ -38,7 +39,7 @@ class Disjoint:
 
     Notes
     -----
-    All end ports of a switch have the same trees, one for each LID offset.  Offset 0 takes balanced shortest paths.
+    All end ports of a switch have the same trees, one for each LID offset, and take parallel links in turn.  Offset 0 takes balanced shortest paths.
     Every other tree keeps some branches of this tree, and leaves the others out.  Switches that were left out join the
     kept branches from the side, and a local search moves next hops until most pairs have the paths that they should
     have.  A path is at most :data:`DETOUR` hops longer than the diameter wherever trees allow it.
@@ -75,6 +76,8 @@ class Disjoint:
         sl = np.zeros((fabric.switches, len(fabric.lids)), np.uint8)
         sl[:, destinations.lid] = found.vl[destinations.root, tree].T
         next_channel = np.ascontiguousarray(found.next_channel[destinations.root, tree])
+        if found.by_order:
+            next_channel = spread_over_trunks(fabric, destinations, next_channel, by_rate=trees == 1)
         return Routing(
             lft=forwarding_tables(fabric, destinations, Balanced(next_channel, np.zeros(0), np.zeros(0))),
             **vl_tables(sl, found.used, options),
@@ -104,7 +107,7 @@ def _search(fabric: Fabric, trees: int, options: EngineOptions) -> Placement:
         No trees were found whose paths fit into the allowed VLs.
     """
     if fabric.switches == 0:
-        return Placement(np.zeros((0, trees, 0), np.uint8), np.zeros((0, trees, 0), np.uint8))
+        return Placement(np.zeros((0, trees, 0), np.uint8), np.zeros((0, trees, 0), np.uint8), by_order=True)
     distance = distances(fabric.channels)
     most = DATA_VLS - options.first_vl
     minimal = options.vls == "min"

@@ -1,4 +1,4 @@
-"""Orders of the switches, one for each VL, that together allow many link-disjoint paths (:mod:`routing.engines.disjoint`).
+"""Orders of the switches, one for each VL, for link-disjoint paths (:mod:`routing.engines.disjoint`).
 
 On the VL of an order, paths lead up (to earlier switches) and then down.  So its CDG is acyclic, and the reverse of an
 allowed path is allowed as well.  An order and its reverse together allow every dependency.
@@ -118,10 +118,9 @@ def choose_orders(
             if number in chosen:
                 continue
             short, rich = _served(offer, distance, counted, wanted)
-            gain = FIRST_SHORT * np.count_nonzero(short & ~has_short) + FIRST_RICH * np.count_nonzero(
-                rich & (rich_count == 0)
-            )
-            gain += SECOND_RICH * np.count_nonzero(rich & (rich_count == 1))
+            gain = FIRST_SHORT * int(np.count_nonzero(short & ~has_short))
+            gain += FIRST_RICH * int(np.count_nonzero(rich & (rich_count == 0)))
+            gain += SECOND_RICH * int(np.count_nonzero(rich & (rich_count == 1)))
             if gain > most:
                 best, most = number, gain
         short, rich = _served(offers[best], distance, counted, wanted)

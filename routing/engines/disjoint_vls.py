@@ -1,4 +1,7 @@
-"""VLs of the trees of :mod:`routing.engines.disjoint`: each order is a VL, and paths without an order go where they fit."""
+"""VLs of the trees of :mod:`routing.engines.disjoint`.
+
+Each order is a VL.  Paths that no order allows get a VL on which they close no cycle.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +39,13 @@ class Placement:
     vl
         uint8[S, K, S], VL of the path by destination, tree and source.  It is symmetric in the switches: the path back
         in the same tree uses the same VL.
+    by_order
+        Whether every path with an end port at either end agrees with the order of its VL.
     """
 
     next_channel: npt.NDArray[np.uint8]
     vl: npt.NDArray[np.uint8]
+    by_order: bool
 
     @property
     def used(self) -> int:
@@ -90,10 +96,10 @@ class _Groups:
         else:
             width = (len(high) * trees, 2)
             number = np.tile(tree, len(high))
-            high, low, counted = (np.repeat(each, trees) for each in (high, low, counted))
-        some = exists.reshape(width).any(axis=1)
-        parts = (high, low, number, exists.reshape(width), source.reshape(width), lid.reshape(width), counted)
-        return cls(*(part[some] for part in parts))
+            high, low, counted = np.repeat(high, trees), np.repeat(low, trees), np.repeat(counted, trees)
+        exists, source, lid = exists.reshape(width), source.reshape(width), lid.reshape(width)
+        some = exists.any(axis=1)
+        return cls(high[some], low[some], number[some], exists[some], source[some], lid[some], counted[some])
 
     def paths(self, chosen: npt.NDArray[np.int64], start: npt.NDArray[np.uint8]) -> PathGroups:
         """Return the chosen groups (row numbers) as input of the kernel; ``start`` is uint8[G]."""
@@ -119,20 +125,21 @@ def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int
     if np.count_nonzero(left) > MOST_LEFT * len(left):
         return None
     if not left.any() and groups.counted.all():
-        return Placement(trees.next_channel, _by_pair(request, groups, start))
-    next_channel, followed = trees.next_channel, np.zeros(len(start), bool)
+        return Placement(trees.next_channel, _by_pair(request, groups, start), by_order=True)
+    next_channel, followed, by_any = trees.next_channel, np.zeros(len(start), bool), False
     for _ in range(ROUNDS):
-        found = _assign(request, groups, next_channel, start, orders, vls)
+        found = _assign(request, groups, next_channel, start=start, orders=orders, vls=vls)
         failed = groups.counted & (found == NO_VL)
         if not failed.any():
-            return Placement(next_channel, _by_pair(request, groups, found))
+            by_order = not by_any and bool((found == start)[groups.counted].all())
+            return Placement(next_channel, _by_pair(request, groups, found), by_order)
         if request.initial is not None or not (failed & ~followed).any():
             return None
         followed |= failed
         ends = groups.high[failed].astype(np.int32), groups.low[failed].astype(np.int32)
         pair = np.concatenate(ends), np.concatenate(ends[::-1])
         next_channel = follow_first(request, next_channel, *pair)
-        start = np.where(failed, NO_ORDER, found).astype(np.uint8)
+        start, by_any = np.where(failed, NO_ORDER, found).astype(np.uint8), True
     return None
 
 
@@ -140,6 +147,7 @@ def _assign(
     request: TreeRequest,
     groups: _Groups,
     next_channel: npt.NDArray[np.uint8],
+    *,
     start: npt.NDArray[np.uint8],
     orders: VlOrders,
     vls: int,

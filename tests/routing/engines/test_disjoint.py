@@ -99,7 +99,12 @@ def test_two_switches_use_one_sl_both_ways_at_each_offset(lmc):
         assert np.array_equal(routing.sl[:, lid], routing.sl[:, base])
 
 
-TARGETS = [("slimfly", "5", 2, 0.97), ("slimfly", "5", 3, 0.995), ("hyperx", "4x4", 2, 0.97), ("hyperx", "4x4", 3, 0.995)]
+TARGETS = [
+    ("slimfly", "5", 2, 0.97),
+    ("slimfly", "5", 3, 0.995),
+    ("hyperx", "4x4", 2, 0.97),
+    ("hyperx", "4x4", 3, 0.995),
+]
 
 
 @pytest.mark.parametrize(("name", "arguments", "lmc", "share"), TARGETS)
@@ -175,7 +180,7 @@ def test_a_tree_needs_one_vl():
 def test_unsupported_options_are_refused():
     fabric = random_fabric(1)
     for options in ({"roots": ("sw1",)}, {"minimal": False}, {"partition": "metis"}):
-        with pytest.raises(OptionError, match="^disjoint "):
+        with pytest.raises(OptionError, match=r"^disjoint "):
             route(fabric, **options)
 
 
@@ -185,3 +190,21 @@ def test_lost_links_keep_most_pairs_disjoint():
     routing = ENGINES["disjoint"].route(broken, EngineOptions(vls=4))
     assert prove(broken, routing).certified
     assert disjoint_paths(broken, routing.lft).three > 0.93
+
+
+def test_parallel_links_are_shared_and_stay_disjoint():
+    fabric = random_fabric(11, switches=8, degree=3, cas=4, parallel=3, lmc=2)
+    routing = route(fabric, vls=8)
+    assert prove(fabric, routing).certified
+    found = set()
+    for port in range(4):
+        only = np.flatnonzero(np.arange(fabric.endports) % 4 == port)
+        part = fabric.without_links(np.delete(fabric.endport_link, only))
+        found.add(disjoint_paths(part, np.ascontiguousarray(routing.lft[:, : len(part.lids)])))
+    assert len(found) == 1
+    load = channel_loads(fabric, routing.lft)
+    trunks = {}
+    for c in range(len(fabric.channels)):
+        trunks.setdefault((fabric.channels.src[c], fabric.channels.dst[c]), []).append(load[c])
+    assert any(len(loads) == 2 for loads in trunks.values())
+    assert all(len(set(loads)) == 1 for loads in trunks.values() if len(loads) == 2)

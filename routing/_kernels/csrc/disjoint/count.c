@@ -15,8 +15,8 @@ typedef struct {
     const int32_t *dst, *at_port;
     const uint8_t *lft;
     const int32_t *link;
-    path_set *users;      /* [C]: by link, the paths of the current pair that use it */
-    uint32_t *stamp, now; /* [C]: by link, the pair that `users` belongs to; the current pair */
+    path_set *users;               /* [C]: by link, the paths of the current pair that use it */
+    uint32_t *stamp, now;          /* [C]: by link, the pair that `users` belongs to; the current pair */
     path_set conflict[MOST_PATHS]; /* of each path, the paths that share a link */
     int32_t paths;                 /* of the current pair */
 } count_job;
@@ -51,7 +51,8 @@ static int32_t largest(const count_job *job, path_set open, int32_t from, int32_
     for (int32_t path = from; path < job->paths && best < most; path++) {
         if (!(open.word[path / 64] >> path % 64 & 1))
             continue;
-        const path_set rest = {{open.word[0] & ~job->conflict[path].word[0], open.word[1] & ~job->conflict[path].word[1]}};
+        const path_set rest = {
+            {open.word[0] & ~job->conflict[path].word[0], open.word[1] & ~job->conflict[path].word[1]}};
         const int32_t found = 1 + (most > 1 ? largest(job, rest, path + 1, most - 1) : 0);
         if (found > best)
             best = found;

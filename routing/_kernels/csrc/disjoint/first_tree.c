@@ -40,8 +40,8 @@ static void attach(disjoint_job *job, int32_t d, int32_t s, double highest)
         if (hops[net->dst[c]] != hops[s] - 1)
             continue;
         /* To concentrate the traffic, the switch joins the neighbour that forwards the most. */
-        double cost = net->concentrate ? 1 / (1 + job->forwarded[net->dst[c]])
-                                       : path_cost(job, d, row, c, flow, highest);
+        double cost =
+            net->concentrate ? 1 / (1 + job->forwarded[net->dst[c]]) : path_cost(job, d, row, c, flow, highest);
         if (disjoint_counts(job, s, d) && !(disjoint_mask_over(job, d, row, c) & back))
             cost += NO_COMMON_ORDER;
         if (best < 0 || cost < least) {
@@ -163,7 +163,8 @@ void ibn_disjoint_state_orders(const disjoint_job *job, uint8_t *order)
                 if (net->distance[a * switches + b] == DISJOINT_UNREACHED)
                     break;
                 const int32_t to_a = net->weight[a] > 0 ? tree : 0, to_b = net->weight[b] > 0 ? tree : 0;
-                const uint8_t both = job->mask[disjoint_row(job, a, to_a) + b] & job->mask[disjoint_row(job, b, to_b) + a];
+                const uint8_t both =
+                    job->mask[disjoint_row(job, a, to_a) + b] & job->mask[disjoint_row(job, b, to_b) + a];
                 const uint8_t found = net->shared ? job->order[a * switches + b] : pick(net, both, a + b + tree);
                 order[disjoint_row(job, a, tree) + b] = order[disjoint_row(job, b, tree) + a] = found;
             }

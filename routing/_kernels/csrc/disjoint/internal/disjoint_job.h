@@ -21,9 +21,9 @@ typedef struct {
     uint8_t *conflict; /* [S, S, K]: by destination, source and tree, the other trees whose paths share a link */
     uint32_t *stamp;   /* [C]: by link, the path set that `mark` belongs to */
     uint8_t *mark;     /* [C]: by link, the trees whose path uses it */
-    uint8_t *kept;     /* [C]: by link, whether a tree keeps the first tree's branch over this link to the destination */
-    uint32_t now;      /* current path set */
-    uint64_t random;   /* state of the random generator */
+    uint8_t *kept;   /* [C]: by link, whether a tree keeps the first tree's branch over this link to the destination */
+    uint32_t now;    /* current path set */
+    uint64_t random; /* state of the random generator */
     double *forwarded; /* [S]: end ports whose traffic each switch forwards in the tree that is being computed */
     int32_t *shuffled; /* [S]: a random order of the destinations */
     int32_t *turn;     /* [S]: a random order of the switches of one tree */
