@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,8 @@ class Disjoint:
 
     Notes
     -----
-    All end ports of a switch have the same trees, one for each LID offset, and take parallel links in turn.  Offset 0 takes balanced shortest paths.
+    All end ports of a switch have the same trees, one for each LID offset, and take parallel links in turn.  Offset 0
+    takes balanced shortest paths.
     Every other tree keeps some branches of this tree, and leaves the others out.  Switches that were left out join the
     kept branches from the side, and a local search moves next hops until most pairs have the paths that they should
     have.  A path is at most :data:`DETOUR` hops longer than the diameter wherever trees allow it.
@@ -71,7 +73,7 @@ class Disjoint:
         start = time.perf_counter()
         destinations = Destinations.of(fabric)
         trees = min(MOST_TREES, 1 << int(fabric.endport_lmc.max(initial=0)))
-        found = _search(fabric, trees, options)
+        found = _TreeSearch(fabric, distances(fabric.channels), trees, options).run()
         tree = _tree_of(fabric, destinations, trees)
         sl = np.zeros((fabric.switches, len(fabric.lids)), np.uint8)
         sl[:, destinations.lid] = found.vl[destinations.root, tree].T
@@ -98,30 +100,75 @@ def _tree_of(fabric: Fabric, destinations: Destinations, trees: int) -> npt.NDAr
     return np.asarray((destinations.lid - base.astype(np.int64)) % trees, np.int64)
 
 
-def _search(fabric: Fabric, trees: int, options: EngineOptions) -> Placement:
-    """Return trees and VLs; of the possible numbers of orders, the first one that succeeds counts.
+@dataclass(frozen=True, eq=False)
+class _TreeSearch:
+    """Search for trees whose paths fit into the allowed VLs.
 
-    Raises
-    ------
-    NotEnoughVLs
-        No trees were found whose paths fit into the allowed VLs.
+    Attributes
+    ----------
+    fabric, options
+        Input of the engine.
+    distance
+        uint16[S, S], hops between switches.
+    trees
+        Number of trees of each destination.
     """
-    if fabric.switches == 0:
-        return Placement(np.zeros((0, trees, 0), np.uint8), np.zeros((0, trees, 0), np.uint8), by_order=True)
-    distance = distances(fabric.channels)
-    most = DATA_VLS - options.first_vl
-    minimal = options.vls == "min"
-    have = most if minimal else vls_allowed(options)
-    first_trees = [_dimension_ordered(fabric, options), None]
-    for vls, orders in _attempts(have, minimal=minimal):
-        for initial in first_trees[first_trees[0] is None :]:
-            found = _attempt(fabric, distance, initial, trees, orders, vls, options)
-            if found is not None:
-                return found
-    for vls in range(have + 1, DATA_VLS + 1):
-        if _attempt(fabric, distance, None, trees, min(vls, MOST_ORDERS), vls, options) is not None:
-            raise NotEnoughVLs(vls, have)
-    raise NotEnoughVLs(DATA_VLS + 1, have)
+
+    fabric: Fabric
+    distance: npt.NDArray[np.uint16]
+    trees: int
+    options: EngineOptions
+
+    def run(self) -> Placement:
+        """Return trees and VLs; of the possible numbers of orders, the first one that succeeds counts.
+
+        Raises
+        ------
+        NotEnoughVLs
+            No trees were found whose paths fit into the allowed VLs.
+        """
+        if self.fabric.switches == 0:
+            empty = np.zeros((0, self.trees, 0), np.uint8)
+            return Placement(empty, empty, by_order=True)
+        minimal = self.options.vls == "min"
+        have = DATA_VLS - self.options.first_vl if minimal else vls_allowed(self.options)
+        directed = _dimension_ordered(self.fabric, self.options)
+        for vls, orders in _attempts(have, minimal=minimal):
+            for initial in (None,) if directed is None else (directed, None):
+                found = self._attempt(vls, orders, initial)
+                if found is not None:
+                    return found
+        for vls in range(have + 1, DATA_VLS + 1):
+            if self._attempt(vls, min(vls, MOST_ORDERS), None) is not None:
+                raise NotEnoughVLs(vls, have)
+        raise NotEnoughVLs(DATA_VLS + 1, have)
+
+    def _attempt(self, vls: int, count: int, initial: npt.NDArray[np.uint8] | None) -> Placement | None:
+        """Compute trees for a number of orders, and their VLs; None if the paths do not fit into the VLs.
+
+        ``initial`` is uint8[S, S], first trees to begin with, or None.
+        """
+        fabric, distance, options, wanted = self.fabric, self.distance, self.options, WANTED[self.trees]
+        most_hops = DETOUR + int(distance[distance != UNREACHED].max(initial=0))
+        orders = choose_orders(fabric, distance, count=count, wanted=wanted, most_hops=most_hops, seed=options.seed)
+        request = TreeRequest(
+            fabric.channels,
+            weight=fabric.terminals_at.astype(np.float64),
+            slowness=inverse_capacity(fabric, options.link_weights),
+            distance=distance,
+            allowed=orders.allowed(fabric.channels),
+            degree=orders.degree,
+            initial=initial,
+            trees=self.trees,
+            wanted=wanted,
+            most_hops=most_hops,
+            balance_sweeps=_balance_sweeps(fabric, options),
+            sweeps=_sweeps(fabric, self.trees, options),
+            shared=options.reversible,
+            concentrate=options.objective is Objective.BISECTION,
+            seed=options.seed,
+        )
+        return place(request, disjoint_trees(request), orders, vls)
 
 
 def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
@@ -132,42 +179,6 @@ def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
     most = min(have, MOST_ORDERS)
     for orders in sorted({most, most - 1, most - 2, most // 2} - {0, -1}, reverse=True):
         yield have, orders
-
-
-def _attempt(
-    fabric: Fabric,
-    distance: npt.NDArray[np.uint16],
-    initial: npt.NDArray[np.uint8] | None,
-    trees: int,
-    count: int,
-    vls: int,
-    options: EngineOptions,
-) -> Placement | None:
-    """Compute trees for a number of orders, and their VLs; None if the paths do not fit into the VLs.
-
-    ``initial`` is uint8[S, S], first trees to begin with, or None.
-    """
-    channels, wanted = fabric.channels, WANTED[trees]
-    most_hops = DETOUR + int(distance[distance != UNREACHED].max(initial=0))
-    orders = choose_orders(fabric, distance, count=count, wanted=wanted, most_hops=most_hops, seed=options.seed)
-    request = TreeRequest(
-        channels,
-        weight=fabric.terminals_at.astype(np.float64),
-        slowness=inverse_capacity(fabric, options.link_weights),
-        distance=distance,
-        allowed=orders.allowed(channels),
-        degree=orders.degree,
-        initial=initial,
-        trees=trees,
-        wanted=wanted,
-        most_hops=most_hops,
-        balance_sweeps=_balance_sweeps(fabric, options),
-        sweeps=_sweeps(fabric, trees, options),
-        shared=options.reversible,
-        concentrate=options.objective is Objective.BISECTION,
-        seed=options.seed,
-    )
-    return place(request, disjoint_trees(request), orders, vls)
 
 
 def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.uint8] | None:
