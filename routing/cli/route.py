@@ -146,7 +146,7 @@ class Result:
 
     @property
     def replies_at_offset(self) -> bool:
-        """Whether replies are safe only if they go to the LID offset of their requests: not all replies, with an LMC."""
+        """Whether replies are safe only if they go to the LID offset of their requests, with an LMC."""
         from routing.deadlock.offset_replies import replies_follow_requests
 
         fabric, routing = self.tables.fabric, self.tables.routing
