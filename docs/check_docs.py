@@ -46,17 +46,18 @@ def complaints(pages: list[Path]) -> Iterator[str]:
             if not target.exists():
                 yield f"{name}: link to {target}, which is not there"
             elif fragment and target.suffix == ".md" and fragment not in anchors(target):
-                yield f"{name}: link to #{fragment}, which is no heading of {target.name}"
+                yield f"{name}: link to #{fragment}, which is not a heading of {target.name}"
         if page.parent != ROOT and page not in reached:
             yield f"{name}: no link leads here from docs/index.md"
 
 
 def out_of_order(index: Path) -> Iterator[str]:
-    """Yield a line for each record that the list of decisions has after one with a higher number."""
-    records = [target.name for target, _ in links(index) if target.parent == index.parent]
-    for before, record in itertools.pairwise(records):
-        if record <= before:
-            yield f"{index.relative_to(ROOT)}: {record} stands after {before}"
+    """Yield a line for each record that the index of decisions lists under a subject after one with a higher number."""
+    for subject in index.read_text(encoding="utf-8").split("\n## ")[1:]:
+        records = re.findall(r"^- \[[^\]]*\]\(([^)]+)\)", subject, re.MULTILINE)
+        for before, record in itertools.pairwise(records):
+            if record <= before:
+                yield f"{index.relative_to(ROOT)}: {record} stands after {before}"
 
 
 def main() -> int:

@@ -42,7 +42,7 @@ class Step:
 
     Attributes
     ----------
-    deed
+    action
         The action: "pull" or "restore".
     fault
         The fault that is added or removed.
@@ -50,7 +50,7 @@ class Step:
         All faults that are active afterwards.
     """
 
-    deed: str
+    action: str
     fault: Fault
     active: tuple[Fault, ...]
 
@@ -61,7 +61,7 @@ class Outcome:
 
     Attributes
     ----------
-    number, deed, fault, active
+    number, action, fault, active
         Number and action of the event ("start" before the first event), its fault, and the number of active faults.
     switches, endports, links
         Size of the part of the fabric that OpenSM can reach.
@@ -87,7 +87,7 @@ class Outcome:
     """
 
     number: int
-    deed: str
+    action: str
     fault: str
     active: int
     switches: int
@@ -141,11 +141,11 @@ def steps(fabric: Fabric, *, seed: int, host: int, most: int = MOST_AT_ONCE) -> 
     while pools:
         fresh = [fault for fault in rng.choice(pools) if fault not in active]
         if fresh and (not active or (len(active) < most and rng.random() < 0.5)):
-            fault, deed = rng.choice(fresh), "pull"
+            fault, action = rng.choice(fresh), "pull"
             active.append(fault)
         else:
-            fault, deed = active.pop(rng.randrange(len(active))), "restore"
-        yield Step(deed, fault, tuple(active))
+            fault, action = active.pop(rng.randrange(len(active))), "restore"
+        yield Step(action, fault, tuple(active))
 
 
 def _cuts_off(fabric: Fabric, fault: Fault, host: int) -> bool:
@@ -220,7 +220,9 @@ class Soak:
             self._number += 1
             try:
                 expected = apply_faults(self.whole, step.active)
-                outcome = self._inspect(step.deed, step.fault.name, len(step.active), self._change(expected), expected)
+                outcome = self._inspect(
+                    step.action, step.fault.name, len(step.active), self._change(expected), expected
+                )
             except IbnueError as problem:
                 yield self._failed(step, str(problem).splitlines()[0])
                 return
@@ -236,7 +238,7 @@ class Soak:
         self._cabled = target
         return self.lab.opensm.resweep()
 
-    def _inspect(self, deed: str, fault: str, active: int, sweep: Sweep, expected: Fabric) -> Outcome:
+    def _inspect(self, action: str, fault: str, active: int, sweep: Sweep, expected: Fabric) -> Outcome:
         started = time.monotonic()
         fabric = self.lab.fabric()
         routing, as_dumped = installed_routing(self.lab, fabric, sweep.engine)
@@ -249,7 +251,7 @@ class Soak:
         as_planned = None if self.plan is None else self._as_planned(fabric, routing)
         look_ms = round(1e3 * (time.monotonic() - started), 3)
         return Outcome(
-            number=self._number, deed=deed, fault=fault, active=active,
+            number=self._number, action=action, fault=fault, active=active,
             switches=fabric.switches, endports=fabric.endports, links=fabric.links,
             engine=sweep.engine, sweep_ms=round(1e3 * sweep.seconds, 3),
             routing_ms=None if sweep.routing_seconds is None else round(1e3 * sweep.routing_seconds, 3),
@@ -261,7 +263,7 @@ class Soak:
 
     def _failed(self, step: Step, problem: str) -> Outcome:
         return Outcome(
-            number=self._number, deed=step.deed, fault=step.fault.name, active=len(step.active),
+            number=self._number, action=step.action, fault=step.fault.name, active=len(step.active),
             switches=0, endports=0, links=0, engine=None, sweep_ms=0.0, routing_ms=None,
             as_cabled=False, as_dumped=False, as_planned=None, complete=False, certified=False, strength=None,
             scope=None, changed=0, opensm_kb=0, worker_kb=0, problem=problem,
@@ -365,7 +367,7 @@ class Summary:
 
 def summary(outcomes: Sequence[Outcome]) -> Summary:
     """Return the summary of the outcomes of a soak test."""
-    after = [outcome for outcome in outcomes if outcome.deed != "start"]
+    after = [outcome for outcome in outcomes if outcome.action != "start"]
     fifth = max(1, len(after) // 5)
     early, late = after[fifth : 2 * fifth] or after, after[-fifth:]
 

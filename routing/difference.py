@@ -296,7 +296,7 @@ def _paths(
         if np.array_equal(further, changed):
             break
         changed = further
-    senders = fabric.terminals_at
+    senders = fabric.senders_at
     return int(senders.sum()) * len(columns), int(senders @ changed.sum(axis=1))
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MAX_UNICAST_LID = 0xBFFF
 NO_PORT = 255
 """Value of an LFT entry without a route."""
+AGGREGATION_NODE = "Aggregation Node"
+"""Part of the node description by which aggregation nodes are recognised."""
 
 
 class NodeKind(enum.IntEnum):
@@ -257,6 +259,22 @@ class Fabric:
         """int64[S], number of end ports cabled to each switch."""
         attached = self.endport_switch[self.endport_switch >= 0]
         return np.bincount(attached, minlength=self.switches).astype(np.int64)
+
+    @cached_property
+    def aggregation(self) -> npt.NDArray[np.bool_]:
+        """bool[E], which end ports belong to an aggregation node (SHARP) inside a switch, by the node description.
+
+        An aggregation node has a LID and needs routes.  But it sends to its own reduction trees only, so that it counts
+        in no traffic pattern, and a switch with an aggregation node alone is not a leaf.
+        """
+        inside = [AGGREGATION_NODE in name for name in self.terminal_name]
+        return np.array(inside, np.bool_)[self.endport_terminal]
+
+    @cached_property
+    def senders_at(self) -> npt.NDArray[np.int64]:
+        """int64[S], number of end ports cabled to each switch that count in traffic: all but aggregation nodes."""
+        counted = self.endport_switch[(self.endport_switch >= 0) & ~self.aggregation]
+        return np.bincount(counted, minlength=self.switches).astype(np.int64)
 
     @cached_property
     def lids(self) -> LidTable:

@@ -30,8 +30,11 @@ def reference_rate(fabric: Fabric) -> float:
 
 
 def attached(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return the rows of the end ports that have a LID and a switch, ordered by switch and port."""
-    rows = np.flatnonzero((fabric.endport_switch >= 0) & (fabric.endport_lid > 0))
+    """Return the rows of the end ports that count in traffic, ordered by switch and port.
+
+    These are the end ports with a LID and a switch, except those of aggregation nodes.
+    """
+    rows = np.flatnonzero((fabric.endport_switch >= 0) & (fabric.endport_lid > 0) & ~fabric.aggregation)
     return rows[np.lexsort((fabric.endport_switch_port[rows], fabric.endport_switch[rows]))]
 
 
@@ -84,7 +87,8 @@ class Flows:
         """
         fabric = self.fabric
         weight = np.zeros(len(fabric.lids), np.int64)
-        lids = np.flatnonzero((fabric.lids.endport >= 0) & (fabric.lids.switch >= 0))
+        owned = (fabric.lids.endport >= 0) & (fabric.lids.switch >= 0)
+        lids = np.flatnonzero(owned & np.append(~fabric.aggregation, False)[fabric.lids.endport])
         weight[lids] = kernel.WHOLE >> fabric.endport_lmc[fabric.lids.endport[lids]].astype(np.int64)
         sources = np.bincount(fabric.endport_switch[self.endports], minlength=fabric.switches).astype(np.int64)
         load, hop_count = kernel.all_to_all(self.routes, weight, sources, self.threads, hops=hops)

@@ -26,8 +26,8 @@ def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
     pairs, cables = np.unique(pair, return_counts=True)
     starts = np.searchsorted(pairs // fabric.switches, np.arange(fabric.switches + 1))
     # A switch without end ports gets a small weight too, so that regions stay connected.
-    weight = fabric.terminals_at * 16 + 1
-    if np.count_nonzero(fabric.terminals_at) < count:
+    weight = fabric.senders_at * 16 + 1
+    if np.count_nonzero(fabric.senders_at) < count:
         # METIS prints complaints on standard output if the weights cannot be split into `count` parts.
         weight = np.ones_like(weight)
     _, part = pymetis.part_graph(

@@ -275,7 +275,7 @@ def tier_loads(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[TierLoad
 def _levels(fabric: Fabric) -> npt.NDArray[np.int64]:
     """Return the distance in channels to the nearest switch with end ports, int64[S]; -1 if there is none."""
     channels = fabric.channels
-    level = np.where(fabric.terminals_at > 0, 0, -1).astype(np.int64)
+    level = np.where(fabric.senders_at > 0, 0, -1).astype(np.int64)
     for depth in range(fabric.switches):
         beyond = channels.dst[(level[channels.src] == depth) & (level[channels.dst] < 0)]
         if not beyond.size:

@@ -15,7 +15,7 @@ switches = ["a", "b"]
 cables = [["a", "b"]]
 cas = { x = "a", y = "b" }
 [[flow]]
-way = ["x", "a", "b", "y"]
+path = ["x", "a", "b", "y"]
 """
 """A scenario up to its cases: one flow over one cable; keys put behind it are the flow's."""
 

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -38,10 +39,14 @@ def pattern(shown):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_sessions(page, tmp_path):
+    """Run the commands of a page one after the other, in the folder to which the last ``cd`` of the page led."""
     environment = {**os.environ, "PYTHONPATH": str(Path(routing.__file__).parents[1])}
+    folder, here = tmp_path, tmp_path / "folder-of-the-session"
+    shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
     for command, shown in steps(page):
         done = subprocess.run(
-            ["bash", "-c", PROLOGUE + command], cwd=tmp_path, env=environment, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            ["bash", "-c", f"{PROLOGUE}{command}\npwd >{shlex.quote(str(here))}"],
+            cwd=folder, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
+        folder = Path(here.read_text().strip())
         assert pattern(shown).fullmatch(done.stdout), f"{command}\n{done.stdout}"

@@ -1,4 +1,4 @@
-"""Kernel wrapper: follow every route and collect the channel dependencies."""
+"""Kernel wrapper: follow every route and collect the channel dependencies, if packets keep their VL along a path."""
 
 from __future__ import annotations
 
@@ -23,15 +23,18 @@ class Trace:
     hops
         uint8[S, L], hops between switches (254: 254 or more), 255 where the packet is not delivered.
     dep
-        uint32[edges]: low half: VLs on which requests have the dependency; high half: VLs on which requests or replies
-        have it.
+        uint32[edges], VLs on which each CDG edge is used, as bits.  Low half: by requests; high half: by requests or
+        replies.
     to_endports
-        uint32[edges], the dependencies on routes to CAs and routers only.
-    undelivered, split, circling
-        Undelivered pairs (switch, LID) within a connected component; across two components; in a forwarding loop, of
-        either kind.
+        uint32[edges], like ``dep``, but only for routes to CAs and routers.
+    undelivered
+        Number of undelivered pairs (switch, LID) within a connected component.
+    split
+        Number of undelivered pairs (switch, LID) across two components.
+    circling
+        Number of undelivered pairs, within a component or not, whose route ends in a forwarding loop.
     sls
-        Mask of the SLs in use (0: not determined, since all SLs use one VL).
+        SLs in use, as bits (0: not determined, because all SLs use one VL).
     """
 
     hops: npt.NDArray[np.uint8]
@@ -44,7 +47,7 @@ class Trace:
 
 
 class Tables:
-    """C struct of a fabric and its tables, which keeps its arrays alive."""
+    """C struct of a fabric and its tables; the object keeps alive the arrays that the struct points to."""
 
     def __init__(self, fabric: Fabric, routing: Routing, slots: Slots, threads: int, switch_pairs: bool) -> None:
         lids = fabric.lids
@@ -66,12 +69,15 @@ class Tables:
 
 
 def sl_is_per_source_lid(fabric: Fabric, routing: Routing) -> bool:
-    """Return whether the SL depends on the LID of the sender."""
+    """Return whether the SL depends on the LID of the sender, not only on its switch or on the destination."""
     return routing.sl.ndim == 2 and len(routing.sl) != fabric.switches
 
 
 def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
-    """Return uint8[S]: 1 for switches at which a CA or router sends; where SLs depend on its LID, it must have one."""
+    """Return uint8[S], 1 for switches at which a CA or router sends.
+
+    If SLs depend on the sender's LID, only senders with a LID count.
+    """
     lids, by_lid = fabric.lids, sl_is_per_source_lid(fabric, routing)
     switch = lids.switch[lids.port > 0] if by_lid else fabric.endport_switch
     has = np.zeros(fabric.switches, np.uint8)
@@ -80,11 +86,11 @@ def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
 
 
 def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], *, threads: int) -> Trace:
-    """Follow every route where the VL depends on the SL alone.
+    """Follow every route, if the VL of a packet depends only on its SL.
 
     ``vl_bit`` is uint16[16]: 1 << VL of each SL, 0 for a dropped SL.
 
-    Cost: O(S L) time; memory for the edges twice per thread.
+    Cost: O(S L) time; each thread needs memory for two arrays by CDG edge.
     """
     hops = np.empty(routing.lft.shape, np.uint8)
     dep = np.zeros((2, slots.count), np.uint32)
@@ -97,9 +103,9 @@ def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np
 def trace_endports(
     fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], found: Trace, *, threads: int
 ) -> npt.NDArray[np.uint32]:
-    """Return uint32[edges], the dependencies of a trace without switch-to-switch traffic.
+    """Return uint32[edges], the CDG edges of a trace without switch-to-switch traffic (VLs as in :attr:`Trace.dep`).
 
-    Cost: O(S L') for the L' LIDs of switches.
+    Only routes to the LIDs of switches are followed again.  Cost: O(S L') for the L' LIDs of switches.
     """
     dep = np.zeros((2, slots.count), np.uint32)
     tables = Tables(fabric, routing, slots, threads, switch_pairs=False)

@@ -1,4 +1,4 @@
-"""Kernel wrapper: follow every route where the VL may change from hop to hop."""
+"""Kernel wrapper: follow every route, if packets may change their VL from hop to hop."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from routing.tables import DATA_VLS, Routing
 
 @dataclass(frozen=True, eq=False)
 class VlTrace:
-    """Result of following every route where the VL may change from hop to hop.
+    """Result of following every route, if packets may change their VL from hop to hop.
 
     Attributes
     ----------
     hops, undelivered, split, circling
-        See :class:`Trace`.
+        See :class:`routing._kernels.cdg.Trace`.
     dep
-        uint16[edges, V]: for each dependency and each VL on its first channel, the VLs on its second channel.
+        uint16[edges, V]: for each CDG edge and each VL of its first channel, the VLs of its second channel, as bits.
     to_endports
-        uint16[edges, V], the dependencies on routes to CAs and routers only.
+        uint16[edges, V], like ``dep``, but only for routes to CAs and routers.
     vls
-        Mask of the VLs in use.
+        VLs in use, as bits.
     dropped
-        Pairs (switch, LID) with a complete route on which packets of some sender at the switch are dropped because of
-        their SL.
+        Number of pairs (switch, LID) with a complete route on which packets of some sender at the switch are dropped
+        because of their SL.
     """
 
     hops: npt.NDArray[np.uint8]
@@ -44,10 +44,12 @@ class VlTrace:
 
 
 def trace_vls(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, threads: int) -> VlTrace:
-    """Follow every route where the VL also depends on in-port and out-port; ``replies``: include reply traffic.
+    """Follow every route, if the VL of a packet also depends on the in-port and out-port of each switch.
+
+    If ``replies`` is set, reply traffic is included.
 
     Cost: O(S L k) time for k SLs that share a channel towards one LID (plus L^2 for replies, or if the SL depends on
-    the LID of the sender); V times the memory of :func:`trace`.
+    the LID of the sender); V times the memory of :func:`routing._kernels.cdg.trace`.
     """
     hops = np.empty(routing.lft.shape, np.uint8)
     dep = np.zeros((2, slots.count, _lanes(routing)), np.uint16)
@@ -62,9 +64,10 @@ def trace_vls(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, 
 def trace_vls_endports(
     fabric: Fabric, routing: Routing, slots: Slots, found: VlTrace, *, replies: bool, threads: int
 ) -> npt.NDArray[np.uint16]:
-    """Return uint16[edges, V], the dependencies of a trace without switch-to-switch traffic.
+    """Return uint16[edges, V], the CDG edges of a trace without switch-to-switch traffic (VLs as in
+    :attr:`VlTrace.dep`).
 
-    ``replies``: include reply traffic.  Cost: that of :func:`trace_vls` for the LIDs of switches only.
+    If ``replies`` is set, reply traffic is included.  Cost: that of :func:`trace_vls` for the LIDs of switches only.
     """
     dep = np.zeros((2, *found.dep.shape), np.uint16)
     tables = Tables(fabric, routing, slots, threads, switch_pairs=False)
@@ -73,7 +76,7 @@ def trace_vls_endports(
 
 
 def _lanes(routing: Routing) -> int:
-    """Return the highest VL in the tables + 1."""
+    """Return the highest VL in the SL2VL tables + 1."""
     return int(routing.sl2vl[routing.sl2vl < DATA_VLS].max(initial=0)) + 1
 
 
@@ -105,10 +108,11 @@ def _run_vls(
 def _senders(
     fabric: Fabric, routing: Routing
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-    """Return switch, in-port and LID of the senders of requests.
+    """Return switch, in-port and LID of the senders whose requests must be followed.
 
-    If the SL depends on the sender's LID, there is one sender per LID.  Else there is one per class of ports whose
-    SL2VL rows are equal; a CA or router represents its class if there is one in it.
+    If the SL depends on the sender's LID, every LID is a sender.  Else ports of a switch with equal SL2VL rows send
+    alike, and one of them represents the others.  A port with a CA or router is preferred to port 0 (the switch
+    itself).
     """
     lids = fabric.lids
     if sl_is_per_source_lid(fabric, routing):
@@ -123,10 +127,11 @@ def _senders(
 
 
 def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
-    """Return the LIDs that represent all senders of replies.
+    """Return the LIDs of the senders whose replies must be followed.
 
-    If the SL depends on the LID alone, there is one per SL and class of in-ports whose SL2VL rows are equal; a CA or
-    router represents its class if there is one in it.  Else all LIDs are returned.
+    If the SL depends on the destination LID alone, senders with the same SL at ports with equal SL2VL rows send alike,
+    and one of them represents the others.  A CA or router is preferred to the switch itself.  Else all LIDs are
+    returned.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     if routing.sl.ndim == 2:
@@ -139,7 +144,7 @@ def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
 
 
 def _like(routing: Routing, switch: npt.NDArray[np.int32], port: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return for each (switch, in-port) the first port of its run of consecutive ports with equal SL2VL rows."""
+    """Return for each (switch, in-port) the lowest port of the run of consecutive ports with equal SL2VL rows."""
     by_port = np.lexsort((port, switch))
     s, p = switch[by_port], port[by_port]
     rows = routing.sl2vl[s, p].reshape(len(s), -1)

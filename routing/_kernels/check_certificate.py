@@ -1,4 +1,4 @@
-"""Kernel wrapper: check that every packet uses channels in topological order."""
+"""Kernel wrapper: check a certificate, that is, that every packet uses channels in topological order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,17 @@ def check_orders(
 ) -> npt.NDArray[np.int32]:
     """Check that every packet uses channels in strictly increasing order.
 
-    ``entries`` are the ports that inject packets: switch int32[N], in-port uint8[N], mask of SLs by LID uint16[N, L].
-    ``order`` is int32[V, C], the position of each channel in each VL's order.
+    Parameters
+    ----------
+    fabric, lft, sl2vl
+        The fabric, its LFTs and its SL2VL tables.
+    order
+        int32[V, C], position of each channel in the topological order of each VL.
+    entries
+        The ports at which packets enter: switch (int32[N]), in-port (uint8[N]), and SLs towards each LID as bits
+        (uint16[N, L]).
+    threads
+        Worker threads.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Kernel wrapper: prove tables by checking only their changes."""
+"""Kernel wrapper: prove changed tables by following only the packets whose path or VL changed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from routing.fabric import Channels, Fabric
 
 @dataclass(frozen=True, eq=False)
 class DeltaCheck:
-    """Result of checking the changed packets.
+    """Result of checking the packets whose path or VL changed.
 
     Attributes
     ----------
     dependencies
-        uint16[edges], mask of the VLs on which each dependency may occur.
+        uint16[edges], VLs on which each CDG edge may be used, as bits.
     hops
         uint8[S, L], hops between switches, 255 where the packet is not delivered.
-    walked, lost, against_order
-        Packets walked; packets that do not arrive or violate the order; dependencies that violate the order.
+    walked
+        Number of packets that were followed hop by hop.
+    lost
+        Number of packets that do not arrive or violate the topological order.
+    against_order
+        Number of earlier dependencies that violate the topological order.
     """
 
     dependencies: npt.NDArray[np.uint16]
@@ -53,7 +57,7 @@ def check_delta(
     fabric
         The fabric.
     tables
-        New and old LFTs, uint8[S, L]; 255 where an old entry is no longer valid.
+        New and old LFTs, uint8[S, L] each; 255 where an old entry is no longer valid.
     sls
         New and old SLs, both uint8[L] or both uint8[S, L].
     vl_bit
@@ -61,17 +65,17 @@ def check_delta(
     order
         int32[V, C], the topological order to check.
     replies
-        Include reply traffic.
+        Whether to include reply traffic.
     endports_only
-        Leave out switch-to-switch traffic.
+        Whether to leave out switch-to-switch traffic.
     dependencies, hops
         Dependencies (uint16[edges]) and hops (uint8[S, L]) of the old tables.
     increasing
-        Whether all of ``dependencies`` is known to follow the order.
+        Whether the caller knows that all of ``dependencies`` follow the order.
 
     Notes
     -----
-    Cost: one pass over LFT and CDG edges, and the hops of every packet whose route has changed.
+    Cost: one pass over LFT and CDG edges, and the hops of every packet whose path or VL has changed.
     """
     lids, channels = fabric.lids, fabric.channels
     starts, by_switch = grouped(lids.switch, fabric.switches)
@@ -103,9 +107,9 @@ def check_delta(
 def dependencies_against_order(
     channels: Channels, dependencies: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]
 ) -> int:
-    """Return how many dependencies (uint16[edges]) violate an order (int32[V, C]), counted for each VL.
+    """Count the dependencies (uint16[edges], VLs as bits) that violate a topological order (int32[V, C]).
 
-    Cost: O(edges).
+    A dependency counts once for each VL on which it violates the order.  Cost: O(edges).
     """
     order = np.ascontiguousarray(order)
     found: int = lib.ibn_cdg_dependencies_against(

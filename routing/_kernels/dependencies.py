@@ -12,7 +12,9 @@ from routing.fabric import Channels
 def sort_channels(
     channels: Channels, masks: npt.NDArray[np.uint32], bits: npt.NDArray[np.uint8], *, threads: int
 ) -> npt.NDArray[np.int32]:
-    """Compute a topological order of the channels for each of these bits of the masks (uint32[edges]).
+    """Compute a topological order of the channels for each of the given bits of the edge masks (uint32[edges]).
+
+    A bit stands for a VL, with or without replies.  The edges with this bit form one graph.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Kernel wrapper: topological order and shortest cycle of a directed graph in compressed rows."""
+"""Kernel wrapper: topological order and shortest cycle of a directed graph, given by lists of successors."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def order(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32]) -> tuple[npt.
     Parameters
     ----------
     first, to
-        int32[n+1], int32[m]: the successors of ``v`` are ``to[first[v]:first[v+1]]``.
+        int32[n+1], int32[m]: the successors of vertex ``v`` are ``to[first[v]:first[v+1]]``.
 
     Returns
     -------
-    place
-        int32[n], position of each vertex, -1 for vertices on a cycle or downstream of one.
-    placed
-        How many vertices have a position; n if and only if the graph is acyclic.
+    position : int32[n]
+        Position of each vertex, -1 for vertices on a cycle or downstream of one.
+    placed : int
+        Number of vertices with a position; n if and only if the graph is acyclic.
 
     Notes
     -----
@@ -34,10 +34,11 @@ def order(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32]) -> tuple[npt.
 
 
 def shortest_cycle(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32], *, enough: int = 0) -> list[int]:
-    """Return the vertices of a shortest cycle (the one found first from the lowest vertex), or an empty list.
+    """Return the vertices of a shortest cycle, or an empty list if there is no cycle.
 
-    ``enough`` is a lower bound of the length; the search ends at a cycle of that length.  Cost: a breadth-first search
-    from every vertex on or between cycles, no deeper than the shortest cycle so far.
+    Of several shortest cycles, the one found first from the lowest vertex is returned.  ``enough`` is a lower bound of
+    the length; the search ends at a cycle of that length.  Cost: a breadth-first search from every vertex on or between
+    cycles, no deeper than the shortest cycle so far.
     """
     n = len(first) - 1
     cycle, length = np.empty(n, np.int32), ffi.new("int32_t *")

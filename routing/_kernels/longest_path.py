@@ -1,4 +1,4 @@
-"""Kernel wrapper: compute the longest path in a set of trees."""
+"""Kernel wrapper: compute the length of the longest path in forwarding trees."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from routing.fabric import Channels
 
 
 def longest_path(channels: Channels, next_channel: npt.NDArray[np.uint8]) -> int:
-    """Return the hops of the longest path in trees (uint8[D, S], see :class:`~routing._kernels.balance.Balanced`).
+    """Return the number of hops of the longest path in forwarding trees.
 
-    Cost: O(D S).
+    ``next_channel`` is uint8[D, S]: the channel of each switch towards the root of each tree (see
+    :class:`~routing._kernels.balance.Balanced`).  Cost: O(D S).
     """
     trees, switches = next_channel.shape
     longest = ffi.new("int32_t *")

@@ -14,9 +14,9 @@ def fill_missing_entries(
 ) -> npt.NDArray[np.uint8]:
     """Fill missing LFT entries while changing as few other entries as possible.
 
-    Each missing entry gets the path with the fewest changed entries, and among those the one with the fewest hops.
-    Ties go to the path with the lexicographically smallest channel numbers.  In each column the switch with the best
-    such path comes first.
+    Each missing entry gets the path with the fewest changed entries, and among those the path with the fewest hops.
+    Ties go to the path with the lexicographically smallest channel numbers.  In each column, the switch with the best
+    such path is treated first.
 
     Parameters
     ----------
@@ -24,8 +24,10 @@ def fill_missing_entries(
         Channels of the fabric.
     target
         int32[N], the switch that delivers the LID of each column.
-    missing, entry
-        bool[N, S], uint8[N, S]: whether the entry is missing, and the out-ports; one row per LFT column.
+    missing
+        bool[N, S], whether an entry is missing; one row per LFT column.
+    entry
+        uint8[N, S], the out-ports; one row per LFT column.
 
     Returns
     -------
@@ -34,9 +36,9 @@ def fill_missing_entries(
 
     Notes
     -----
-    Cost: for each column a pass over the channels; for each missing entry a pass over the disconnected switches and the
-    other missing entries.  If none of these has a connected neighbour, a search from each of them (Dijkstra 1959), no
-    further than the best path found.
+    Cost: for each column a pass over the channels; for each missing entry a pass over the switches without a path and
+    the other missing entries.  If none of these switches has a neighbour with a path, a search (Dijkstra 1959) from
+    each of them, which ends at the length of the best path found.
     """
     filled, marked = np.array(entry, np.uint8, order="C"), np.ascontiguousarray(missing, np.uint8)
     target = np.ascontiguousarray(target, np.int32)

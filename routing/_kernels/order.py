@@ -1,4 +1,4 @@
-"""Kernel wrapper: order switches for up*-down* routing."""
+"""Kernel wrapper: compute an order of the switches for Up*/Down* routing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from routing.fabric import Channels
 
 
 def build_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float) -> npt.NDArray[np.int32]:
-    """Return int32[S], positions of the switches in an order that grows from neighbour to neighbour.
+    """Compute int32[S], position of each switch in an order in which each new switch is a neighbour of an earlier one.
 
-    The next switch is the neighbour of numbered switches with the smallest ``key - pull * channels from numbered
-    switches`` (key: float64[S]).  With a pull of 0 the keys alone decide.  With keys in [0, 1) and a pull of 1 this is
-    maximum cardinality search with the keys breaking ties (R. E. Tarjan, M. Yannakakis, SIAM J. Comput. 13, 1984).  The
-    smallest key begins; each further connected component begins with its smallest key.  So every switch except the
-    first of each component has a neighbour before it.  Cost: O(C log C).
+    The next switch is the neighbour of placed switches with the smallest ``key - pull * channels from placed switches``
+    (key: float64[S]).  With a pull of 0 the keys alone decide.  With keys in [0, 1) and a pull of 1 this is maximum
+    cardinality search, with keys to break ties (R. E. Tarjan, M. Yannakakis, SIAM J. Comput. 13, 1984).  The switch
+    with the smallest key comes first; each further connected component begins with its smallest key.  Cost: O(C log C).
     """
     position = np.empty(len(key), np.int32)
     check(
@@ -28,9 +27,10 @@ def build_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float
 
 
 def mean_distance(channels: Channels, weight: npt.NDArray[np.int64], *, threads: int) -> npt.NDArray[np.float64]:
-    """Return float64[layers, S], mean hops from each switch to the switches of a layer, weighted by int64[layers, S].
+    """Compute the mean number of hops from each switch to weighted sets of switches.
 
-    A switch of another connected component counts as S hops.  Cost: O(C) for each switch with a weight.
+    Each row of ``weight`` (int64[layers, S]) is one set.  The result is float64[layers, S].  A switch of another
+    connected component counts as S hops.  Cost: O(C) for each switch with a weight.
     """
     layers, switches = weight.shape
     mean = np.empty((layers, switches))

@@ -12,31 +12,31 @@ from routing._kernels.native import check, ffi, lib, point, pointer
 from routing.fabric import Channels
 
 KEEP_VALID_ENTRIES, SKIP, PRUNE_THEN_REPAIR = 0, 1, 2
-"""How to treat a column with missing entries."""
+"""Treatment of a column by the repair: keep its valid entries, leave it alone, or drop unused CDG edges first."""
 NOTHING_MISSING, REPAIRED, FAILED, COPIED = 0, 1, 2, 3
-"""Outcome of a column."""
+"""Outcome of a column: no entry was missing, repaired, not repaired, or copied from another LID."""
 
 
 @dataclass(frozen=True, eq=False)
 class RepairFabric:
-    """The fabric on which tables are repaired.
+    """The fabric on which tables are repaired, with channels that faults have removed.
 
     Attributes
     ----------
     channels
-        All channels, lost ones included.
+        All channels, lost ones included, so that channel numbers stay the same after a fault.
     alive
         uint8[C], 0: the channel is lost.
     part
-        int32[S], connected part over the channels that are alive.
+        int32[S], number of the connected part of the fabric that has the switch; -1: the switch is lost.
     lid_switch, lid_port
-        int32[L], uint8[L]: switch and port that deliver each LID, -1: none.
+        int32[L], uint8[L]: switch and port that deliver each LID; switch -1: no switch delivers it.
     has_endport
         uint8[S], whether the switch has CAs or routers.
     inverse_capacity
-        int64[C], inverse capacity of each channel.
+        int64[C], inverse capacity of each channel, so that load times inverse capacity is the utilisation.
     sources, weight
-        int64[S], int64[L]: the flow from a switch to a LID is their product.
+        int64[S], int64[L]: their product is the flow from a switch to a LID.
     """
 
     channels: Channels
@@ -52,7 +52,7 @@ class RepairFabric:
 
 @dataclass(frozen=True, eq=False)
 class ServiceLevelRules:
-    """The VL of each path, and the traffic that counts.
+    """Rules that give the VL of each path, and the traffic for which the CDG must be acyclic.
 
     Attributes
     ----------
@@ -61,13 +61,13 @@ class ServiceLevelRules:
     vl_bit
         uint16[16], 1 << VL of each SL, 0 where packets are dropped.
     replies
-        Whether replies count.
+        Whether replies count too.
     endports_only
         Whether traffic between switches is left out.
     sl_of_vl
-        uint8[V], an SL for each VL that paths may move to, 255: none.
+        uint8[V], an SL for each VL that paths may move to, 255: paths must not move to this VL.
     by_parts
-        Whether each part of a subtree may move to another VL on its own.
+        Whether parts of a subtree may move to different VLs.
     """
 
     sl: npt.NDArray[np.uint8]
@@ -80,23 +80,27 @@ class ServiceLevelRules:
 
 @dataclass(frozen=True, eq=False)
 class Repaired:
-    """Repaired tables.
+    """Result of a repair.
 
     Attributes
     ----------
     lft, masks, order, load
-        The arguments with the repaired columns added.
+        The tables, CDG edges, topological orders and loads of :func:`repair`, with the repaired columns added.
     sl
-        The SLs, changed where a path did not fit on its VL.
+        The SLs, changed where a path would have closed a cycle on its old VL.
     done
-        uint8[L]: NOTHING_MISSING, REPAIRED, COPIED (the paths of another LID) or FAILED (then the column is as it was,
-        or empty where it was to be rebuilt).
-    missing, filled, moved
-        Entries that were missing; that were filled; that were valid and changed nevertheless.
+        uint8[L]: NOTHING_MISSING, REPAIRED, COPIED (from the column of another LID) or FAILED.  A failed column is as
+        it was, or empty if it was to be rebuilt.
+    missing
+        Number of entries that were missing.
+    filled
+        Number of missing entries that were filled.
+    moved
+        Number of valid entries that were changed to make this possible.
     visited
-        Channels that searches for cycles visited.
+        Number of channels that searches for CDG cycles visited.
     by_parts
-        Subtrees that moved to other VLs part by part.
+        Number of subtrees whose parts moved to several VLs.
     """
 
     lft: npt.NDArray[np.uint8]
@@ -125,42 +129,45 @@ def repair(
     up_first: bool = False,
     withdraw: bool = True,
 ) -> Repaired:
-    """Fill the missing entries of ``lft`` (uint8[S, L], 255 where a LID of the same part has no route).
+    """Fill the missing entries of ``lft`` such that the CDG stays acyclic.
 
-    For a switch that lost its path, candidates are tried in this order: (1) the channel in ``preferred`` (uint8[S, L],
+    ``lft`` is uint8[S, L].  An entry is missing where it is 255 although the switch can reach the LID.
+
+    For each such switch, paths are tried in this order: (1) the path over the channel in ``preferred`` (uint8[S, L],
     the previous tables); (2) of the paths at most two hops longer than the shortest, the one with the lowest peak load
-    (``load``, int64[C]); (3) the shortest.  A candidate is rejected if it would close a cycle.  All switches routed
-    through the switch, its subtree, follow it.  In a column with several missing entries the shortest path comes first.
+    (``load``, int64[C]); (3) the shortest path.  If a column has several missing entries, the shortest path is tried
+    first.  A path is rejected if it would close a CDG cycle.  All switches that are routed through the switch (its
+    subtree) follow it.
 
-    Where every candidate is rejected, these steps follow: another switch of the subtree, or a neighbour, takes another
-    path; SLs change, for a whole VL or for parts of the subtree; switches that block the move are deferred, and look
-    for paths of their own.
+    If every path is rejected, further steps follow.  Another switch of the subtree, or a neighbour, takes another path.
+    SLs change, for a whole VL or for parts of the subtree.  Switches that block the move are detached, and look for
+    paths of their own.
 
     Parameters
     ----------
     repair_fabric, traffic
-        The fabric, the VLs of its paths, and the traffic that counts.
+        The fabric; the VLs of its paths, and the traffic that counts.
     lft, preferred
         The tables, and the entries to be preferred.
     masks
-        uint16[edges], the VLs on which each CDG edge may be used; those of new paths are added.
+        uint16[edges], the VLs on which each CDG edge may be used, as bits; those of new paths are added.
     order
         int32[V, C], a topological order of these edges for each VL; V = 0: credit loops are allowed.
     load
-        int64[C], flow on each channel.  The flow of a placed entry is added at once.
+        int64[C], flow on each channel.  The flow of a filled entry is added at once.
     treatment
-        uint8[L], by column: KEEP_VALID_ENTRIES, SKIP or PRUNE_THEN_REPAIR.  The last drops the unused dependencies of
-        the column's VLs first.  If that does not help, it rebuilds the column or copies the paths of another LID.
+        uint8[L], by column: KEEP_VALID_ENTRIES, SKIP or PRUNE_THEN_REPAIR.  The last one drops the unused CDG edges of
+        the column's VLs first.  If that does not help, it rebuilds the column or copies the column of another LID.
     up_first
-        Whether ``order`` is that of an Up*/Down* order of the switches: paths that lead up and then down need no search
-        for cycles and are tried first.
+        Whether ``order`` comes from an Up*/Down* order of the switches.  Then paths that lead up and then down need no
+        search for cycles, and are tried first.
     withdraw
-        Whether the flow of all subtrees that lost their path is first taken off their previous paths.
+        Whether the flow of all subtrees that lost their path is first subtracted from their previous paths.
 
     Notes
     -----
-    Cost: for every missing entry its subtree times the radix, the hops of its candidates, and the searches for cycles;
-    one pass over the LFT, and one over the CDG edges.
+    Cost: for every missing entry its subtree times the radix, the hops of the paths that are tried, and the searches
+    for cycles; one pass over the LFT, and one over the CDG edges.
     """
     kept = [
         np.ascontiguousarray(a)
@@ -192,16 +199,16 @@ def repair(
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """The limits of a local search.
+    """Limits of the local search for better balance.
 
     Attributes
     ----------
     goal
-        Utilisation (load times inverse capacity) below which a channel is not relieved.
+        Utilisation (load times inverse capacity) up to which a channel may stay loaded.
     budget
-        Further entries that may differ from the previous tables.
+        Number of further entries that may differ from the previous tables.
     work
-        Work limit: steps along paths and in searches for cycles.
+        Work limit: hops followed along paths and channels visited by cycle searches.
     """
 
     goal: int
@@ -211,16 +218,16 @@ class SearchLimits:
 
 @dataclass(frozen=True, eq=False)
 class Rebalanced:
-    """Tables after a local search.
+    """Result of the local search for better balance.
 
     Attributes
     ----------
     lft, masks, order, load
-        The arguments with the moves applied.
+        The tables, CDG edges, topological orders and loads of :func:`rebalance`, with the moves applied.
     spent
-        Entries of the budget that were used.
+        Number of entries that differ from the previous tables because of the moves.
     work
-        Steps along paths and in searches.
+        Hops followed along paths, and channels visited by cycle searches.
     moves
         Number of moves.
     """
@@ -252,22 +259,23 @@ def rebalance(
 ) -> Rebalanced:
     """Move entries of complete tables (uint8[S, L]) off the channels with the highest utilisation.
 
-    A move gives a switch another next hop towards one LID, on a path at most two hops longer than the shortest one at
-    hand.  It is made only if its dependencies close no cycle with those in ``masks``, which keep those of replaced
-    entries: most mixtures of old and new entries are free of credit loops, too.
+    A move gives a switch another next hop towards one LID.  The new path is at most two hops longer than the shortest
+    path that the next hops of its neighbours offer.  A move is made only if its CDG edges close no cycle with the edges
+    in ``masks``.  Edges of replaced entries stay in ``masks``, so that most mixtures of old and new entries are free of
+    credit loops too.
 
     Parameters
     ----------
     repair_fabric, traffic, masks, order, up_first
         As for :func:`repair`.
     lft
-        uint8[S, L], complete tables.
+        uint8[S, L], tables without missing entries.
     before
-        uint8[S, L], entries against which changes are counted, 255: none.
+        uint8[S, L], the entries against which changes are counted; 255: no entry.
     load
         int64[C], the exact load of ``lft``.
     limits
-        When the search ends.
+        The goal of the search, and the limits of changes and work.
     """
     kept = [
         np.ascontiguousarray(a)
@@ -299,7 +307,15 @@ def rebalance(
 
 
 def _lids_by_switch(repair_fabric: RepairFabric) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """LIDs sorted by the switch that delivers them, and where those of each switch begin."""
+    """Sort the LIDs by the switch that delivers them.
+
+    Returns
+    -------
+    first : int32[S+1]
+        Index of the first LID of each switch in ``lids``.
+    lids : int32[N]
+        The LIDs that a switch delivers.
+    """
     here = np.flatnonzero(repair_fabric.lid_switch >= 0)
     by_switch = here[np.argsort(repair_fabric.lid_switch[here], kind="stable")]
     first = np.searchsorted(repair_fabric.lid_switch[by_switch], np.arange(len(repair_fabric.part) + 1))
@@ -318,7 +334,7 @@ def _fabric(
     fabric.channels, fabric.slots, fabric.vls = len(channels), len(masks), len(order)
     sl_of_vl, vl_bit, sources, weight, preferred, inverse_capacity = kept
     lids_at = _lids_by_switch(repair_fabric)
-    kept += lids_at  # the caller keeps them alive
+    kept += lids_at  # The struct points to these arrays, so the caller keeps them alive in `kept`.
     point(fabric, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into, port=channels.port)
     point(fabric, into_first=channels.into_first, at_port=channels.at_port)
     point(

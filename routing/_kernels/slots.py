@@ -1,4 +1,4 @@
-"""Tables by which kernels that follow routes find the number of a CDG edge."""
+"""Lookup tables with which kernels that follow routes find the number of a CDG edge."""
 
 from __future__ import annotations
 
@@ -12,17 +12,24 @@ from routing.fabric import Fabric
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """The extended channels of a fabric (csrc/cdg/trace.h), with the number of the first CDG edge of each.
+    """Lookup tables from LFT entries to channels, and from channels to CDG edges.
+
+    Extended channels are the channels of a switch, followed by two pseudo-channels: "dropped" and "returns to the same
+    switch" (csrc/cdg/trace.h).  With them a kernel follows an entry without a branch.
 
     Attributes
     ----------
     exit
-        uint8[S, 256]: for each port, the index of its channel among the channels of the switch.  The out-degree if the
-        port does not lead to a switch; the out-degree + 1 if its cable leads back to the same switch.
-    xfirst, xdst, dep_first
-        int32[S+1], int32[X], int32[X] with X = C + 2 S: the extended channels.
+        uint8[S, 256]: for each port, the index of its channel among the channels of the switch.  If the port does not
+        lead to a switch, the out-degree; if its cable leads back to the same switch, the out-degree + 1.
+    xfirst
+        int32[S+1], first extended channel of each switch.
+    xdst
+        int32[X] with X = C + 2 S, switch to which each extended channel leads; S: the packet is dropped.
+    dep_first
+        int32[X], number of the first CDG edge of each extended channel.
     count
-        Length of an array by edge number (:class:`~routing.edges.Edges`).
+        Length of an array by CDG edge number (:class:`~routing.edges.Edges`).
     """
 
     exit: npt.NDArray[np.uint8]
@@ -33,7 +40,7 @@ class Slots:
 
     @classmethod
     def of(cls, fabric: Fabric) -> Slots:
-        """Return the tables of a fabric.
+        """Build the lookup tables of a fabric.
 
         Notes
         -----

@@ -13,7 +13,7 @@ from routing.fabric import Fabric
 
 Bytes = npt.NDArray[np.uint8]
 SMALL = 100_000
-"""LFT entries up to which starting a second thread does not pay."""
+"""Number of LFT entries up to which one thread is faster than several."""
 
 
 def trace_mixed(
@@ -24,26 +24,26 @@ def trace_mixed(
     *,
     threads: int,
 ) -> npt.NDArray[np.bool_]:
-    """Collect the dependencies of mixed tables, where the VL of a packet does not change.
+    """Collect the dependencies of mixed old and new tables, if packets keep their VL along a path.
 
     Parameters
     ----------
     slots
         Numbers of the CDG edges of the fabric.
     next_channels
-        Old and new LFT columns: uint8[K, S], out-port of each switch towards each of K LIDs.
+        Old and new LFT columns: uint8[K, S] each, out-port of each switch towards each of K LIDs.
     enter
-        uint32[K, S]: mask of the traffic injected at each switch (VLs of requests and of replies, see
-        :class:`~routing._kernels.cdg.Trace`).
+        uint32[K, S], VLs of the packets that enter at each switch, as bits (low half: requests, high half: requests or
+        replies, see :class:`~routing._kernels.cdg.Trace`).
     dep
-        uint32[edges], OR-ed to: for each dependency the bits of the traffic that may have it.
+        uint32[edges], changed in place: the bits of the packets that may use each CDG edge are added.
     threads
         Worker threads; the result is the same with any number.
 
     Returns
     -------
     bool[K]
-        Whether mixed entries for a LID can form a forwarding loop.
+        Whether the old and new entries for a LID can form a forwarding loop.
 
     Notes
     -----
@@ -74,27 +74,28 @@ def trace_mixed_vls(
     entries: tuple[npt.NDArray[np.int32], Bytes],
     threads: int,
 ) -> npt.NDArray[np.bool_]:
-    """Collect the dependencies of mixed tables, where the VL of a packet may change from hop to hop.
+    """Collect the dependencies of mixed old and new tables, if packets may change their VL from hop to hop.
 
     Parameters
     ----------
     fabric, slots, next_channels
         The fabric; for the others see :func:`trace_mixed`.
     enter
-        uint16[K, N]: mask of the SLs on which each port sends to each of the LIDs.
+        uint16[K, N], the SLs on which each port sends to each of the LIDs, as bits.
     dep
-        uint16[edges, V], OR-ed to: for each dependency and each VL on its first channel, the VLs on its second channel.
+        uint16[edges, V], changed in place: for each CDG edge and each VL of its first channel, the VLs of its second
+        channel are added, as bits.
     sl2vl
-        Old and new SL2VL tables, uint8[S, P, P, 16].
+        Old and new SL2VL tables, uint8[S, P, P, 16] each.
     entries
-        int32[N], uint8[N]: switch and in-port of all ports that inject traffic.
+        Switch (int32[N]) and in-port (uint8[N]) of all ports at which packets enter.
     threads
         Worker threads.
 
     Returns
     -------
     bool[K]
-        Whether mixed entries for a LID can form a forwarding loop.
+        Whether the old and new entries for a LID can form a forwarding loop.
 
     Notes
     -----
@@ -132,20 +133,22 @@ def admit_mixed(
     order: npt.NDArray[np.int32],
     rounds: Bytes | None = None,
 ) -> npt.NDArray[np.bool_]:
-    """Admit LFT columns one by one, if their mixed entries keep the CDG of every VL acyclic.
+    """Decide for LFT columns, one after the other, whether their change keeps the CDG of every VL acyclic.
 
-    The CDG contains the existing dependencies and those of the columns admitted before.
+    The CDG holds the existing dependencies, those of the columns admitted before, and those of the column's old and new
+    entries in any mixture.  A column that would close a cycle is rejected, and leaves the CDG unchanged.
 
     Parameters
     ----------
     fabric, slots, next_channels, enter
         See :func:`trace_mixed`.
     dependencies
-        uint32[edges], existing dependencies: for each the mask of its VLs.
+        uint32[edges], VLs on which each CDG edge is used already, as bits.
     order
-        int32[V, C], a topological order of these for each VL.
+        int32[V, C], a topological order of these edges for each VL.
     rounds
-        uint8[K, S], see :func:`write_rounds`; None: entries may be written in any order.
+        uint8[K, S], round in which each entry is written, see :func:`write_rounds`; None: entries may be written in any
+        order.
 
     Returns
     -------
@@ -175,24 +178,25 @@ def admit_mixed(
 
 
 def write_rounds(slots: Slots, next_channels: tuple[Bytes, Bytes], *, outward: bool) -> tuple[Bytes, Bytes]:
-    """Compute rounds in which entries can be written so that no mixture of them forms a forwarding loop.
+    """Compute rounds in which entries can be written so that old and new entries never form a forwarding loop.
 
-    A changed switch on a loop of old and new entries, or between loops, is written in a later round than all such
-    switches on its new path.  Any other changed switch is written no earlier than the changed switches on its new path.
+    If old and new entries can form loops, the switches on these loops and on paths between them are ordered strictly:
+    each is written in a later round than all such switches on its new path.  Any other switch is written no earlier
+    than the changed switches on its new path.
 
     Parameters
     ----------
     slots, next_channels
         See :func:`trace_mixed`.
     outward
-        Write every changed switch in a later round than all changed switches on its new path.
+        Order all changed switches strictly: each in a later round than all changed switches on its new path.
 
     Returns
     -------
     rounds : uint8[K, S]
         Round of each entry that changes, from 1 on; 0 for the others.
     last : uint8[K]
-        Last round of each LID; 255: 255 or more, or the new path of some switch never ends.
+        Last round of each LID.  255 means 255 or more, or that the new entries themselves have a forwarding loop.
 
     Notes
     -----
@@ -212,7 +216,7 @@ def _of_shape(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[An
 
 
 def _native(slots: Slots, next_channels: tuple[Bytes, Bytes], threads: int) -> tuple[Any, list[npt.NDArray[Any]]]:
-    """Return the C struct of both tables, and the arrays that it points to."""
+    """Return the C struct of the old and new LFT columns, and the arrays that must stay alive while it is used."""
     before, after = next_channels
     tables = ffi.new("transition_tables *")
     tables.columns, tables.switches = before.shape

@@ -1,1 +1,1 @@
-"""Channel dependency graph (CDG): trace from tables, acyclic CDG with its topological order, cycles, certificate."""
+"""Channel dependency graph (CDG): its trace from tables, its topological order, its cycles, and its certificate."""

@@ -1,4 +1,4 @@
-"""The channel dependency graph (CDG) of packets that keep their VL, and its topological order."""
+"""Channel dependency graph (CDG) of packets that keep their VL, and its topological order."""
 
 from __future__ import annotations
 
@@ -17,67 +17,76 @@ from routing.fabric import Channels, Fabric
 
 @dataclass(frozen=True, eq=False)
 class Cdg:
-    """Channel dependency graph of packets that keep their VL.
+    """Channel dependency graph of packets that keep their VL along a path.
 
     Attributes
     ----------
     fabric
         The fabric whose channels number the edges (:class:`~routing.edges.Edges`).
     masks
-        uint16[edges], the VLs on which each edge is in use.
+        uint16[edges], the VLs on which each edge is used: bit v stands for VL v.
     """
 
     fabric: Fabric
     masks: npt.NDArray[np.uint16]
 
     def __or__(self, other: Cdg) -> Cdg:
-        """Return the union with another CDG of the same channels."""
+        """Return the union with another CDG over the channels of the same fabric."""
         return Cdg(self.fabric, self.masks | other.masks)
 
     def onto(self, fabric: Fabric) -> Cdg:
-        """Return the CDG in the edge numbers of another fabric, without the edges over channels that it lacks."""
+        """Return the CDG in the edge numbers of another fabric; edges over channels that this fabric lacks are left
+        out.
+        """
         return self if fabric is self.fabric else Cdg(fabric, renumber(self.masks, self.fabric, fabric))
 
     def among(self, channels: npt.NDArray[np.int32]) -> Cdg:
-        """Return the CDG with only the edges between these channels, in the same numbers."""
+        """Return the CDG with only the edges between the given channels; edges keep their numbers."""
         masks = self.masks.copy()
         masks[edges_without(self.fabric.channels, channels)] = 0
         return Cdg(self.fabric, masks)
 
     def graph(self) -> DependencyGraph:
-        """Return the CDG as a graph over pairs (channel, VL)."""
+        """Return the CDG as a graph whose vertices are pairs (channel, VL)."""
         return DependencyGraph.of_masks(self.fabric.channels, self.masks)
 
     def sorted(self, vls: int, *, threads: int) -> AcyclicCdg | None:
-        """Return the CDG with a topological order of each of ``vls`` VLs; None if it has a cycle."""
+        """Return the CDG with a topological order for each of the first ``vls`` VLs; None if the CDG has a cycle."""
         order = topological_order(self.fabric.channels, self.masks, vls, threads=threads)
         return None if order is None else AcyclicCdg(self.fabric, self.masks, order)
 
     def follows(self, order: npt.NDArray[np.int32]) -> bool:
-        """Return whether every edge leads forward in an order of the channels on each VL, int32[V, C]."""
+        """Return whether every edge leads to a later channel in ``order`` (int32[V, C], position of each channel on
+        each VL).
+        """
         return dependencies_against_order(self.fabric.channels, self.masks, order) == 0
 
     def follows_switches(self, position: npt.NDArray[np.int32]) -> bool:
-        """Return whether no edge, on any VL, leads down and then up in an Up*/Down* order of the switches, int32[S]."""
+        """Return whether every edge is allowed by an Up*/Down* order of the switches (int32[S]).
+
+        Such an order forbids edges from a channel that leads down to a channel that leads up.
+        """
         channels, used = self.fabric.channels, (self.masks != 0).astype(np.uint16)
         return dependencies_against_order(channels, used, is_increasing(channels, position)[np.newaxis]) == 0
 
     def switch_order(self) -> npt.NDArray[np.int32] | None:
-        """Return int32[S], an order of the switches in which no edge leads down and then up; None if there is none."""
+        """Return int32[S], an Up*/Down* order of the switches in which no edge leads down and then up; None if none
+        exists.
+        """
         return up_down(self.fabric.channels, self.masks)
 
 
 @dataclass(frozen=True, eq=False)
 class AcyclicCdg(Cdg):
-    """Acyclic CDG with a topological order.
+    """Acyclic channel dependency graph, with a topological order that proves it.
 
     Attributes
     ----------
     order
         int32[V, C], position of each channel in a topological order of each VL; V = 0: credit loops are allowed.
     position
-        int32[S], an Up*/Down* order of the switches such that ``order`` admits every dependency from up to down; None
-        if none is known.
+        int32[S], position of each switch in an Up*/Down* order, if ``order`` allows every edge that this order of the
+        switches allows; None if no such order is known.
     """
 
     order: npt.NDArray[np.int32]
@@ -85,15 +94,18 @@ class AcyclicCdg(Cdg):
 
     @classmethod
     def unchecked(cls, fabric: Fabric) -> AcyclicCdg:
-        """Return the CDG without VLs, for tables that may have credit loops."""
+        """Return a CDG without VLs, for tables that may have credit loops."""
         return cls(fabric, np.zeros(0, np.uint16), np.zeros((0, len(fabric.channels)), np.int32))
 
     def grown(self, masks: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> AcyclicCdg:
-        """Return the CDG after a kernel has placed paths: with further edges, and the order of all of them."""
+        """Return the CDG with the edges and the topological order that a kernel returned after it added paths."""
         return replace(self, masks=masks, order=order)
 
     def along(self, position: npt.NDArray[np.int32], edges: Cdg | None = None) -> AcyclicCdg:
-        """Return the edges, or other edges, with the order that an Up*/Down* order of the switches gives every VL."""
+        """Return the CDG with a topological order that follows from an Up*/Down* order of the switches (int32[S]).
+
+        The topological order is the same on every VL.  If ``edges`` is given, its edges replace those of this CDG.
+        """
         order = np.tile(is_increasing(self.fabric.channels, position), (len(self.order), 1))
         return replace(self, masks=(edges or self).masks, order=order, position=position)
 
@@ -101,9 +113,10 @@ class AcyclicCdg(Cdg):
 def topological_order(
     channels: Channels, masks: npt.NDArray[np.unsignedinteger], vls: int, *, threads: int
 ) -> npt.NDArray[np.int32] | None:
-    """Return int32[V, C], a topological order of the channels on each of ``vls`` VLs; None if there is a cycle.
+    """Compute int32[V, C], a topological order of the channels on each of ``vls`` VLs; None if there is a cycle.
 
-    ``masks`` holds the VLs of each CDG edge, uint16[edges] or uint32[edges].  Cost: O(edges) for each VL.
+    ``masks`` (uint16[edges] or uint32[edges]) holds the VLs on which each CDG edge is used, as bits.  Cost: O(edges)
+    for each VL.
     """
     order = sort_channels(
         channels, masks.astype(np.uint32, copy=False), np.arange(vls, dtype=np.uint8), threads=threads

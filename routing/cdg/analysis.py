@@ -1,4 +1,7 @@
-"""Analysis of tables with the kernels, for VLs that do not change and for VLs that change from hop to hop."""
+"""Analyse tables: trace all routes, then find a certificate or the shortest credit loops.
+
+This works for VLs that stay along a path and for VLs that change from hop to hop.
+"""
 
 from __future__ import annotations
 
@@ -25,27 +28,34 @@ _SCOPES: tuple[tuple[bool, Scope], ...] = ((True, "all"), (False, "endports"))
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Results of the kernels.
+    """Result of the analysis of tables.
 
     Attributes
     ----------
     hops
         uint8[S, L], hops between switches, 255 where the packet is not delivered.
-    undelivered, split, circling, dropped
-        Number of pairs (switch, LID): not delivered within a connected component; in different components; with a route
-        that ends in a forwarding loop; with a complete route but an SL that is dropped.
+    undelivered
+        Number of pairs (switch, LID) of one connected component that are not delivered.
+    split
+        Number of pairs (switch, LID) in different connected components.
+    circling
+        Number of pairs (switch, LID) whose route ends in a forwarding loop.
+    dropped
+        Number of pairs (switch, LID) with a complete route whose SL is dropped (VL 15).
     vls
         Highest VL in use + 1.
     certificate
         The certificate; None if requests from or to CAs and routers form a credit loop.
     cdg
-        CDG of the certificate's traffic, with its order; None if there is no certificate, or if VLs change from hop to
-        hop.
-    loop, reply_loop
-        A shortest cycle of requests from or to CAs and routers; a shortest cycle of these requests and their replies.
+        CDG of the traffic that the certificate covers, with its order.  None if there is no certificate, or if VLs
+        change from hop to hop.
+    loop
+        A shortest cycle of requests from or to CAs and routers; None if there is none.
+    reply_loop
+        A shortest cycle of these requests and their replies; None if there is none, or if it was not searched for.
     switch_loop
-        A shortest cycle of the certificate's traffic together with switch-to-switch traffic; None unless the
-        certificate leaves out switch-to-switch traffic.
+        A shortest cycle that forms only with switch-to-switch traffic, which the certificate leaves out.  None if there
+        is none, or if it was not searched for.
     """
 
     hops: npt.NDArray[np.uint8]
@@ -62,21 +72,22 @@ class Findings:
 
 
 class Graphs(Protocol):
-    """Dependency graphs of some tables, with or without replies, with or without switch-to-switch traffic."""
+    """CDGs of some tables: with or without replies, with or without switch-to-switch traffic."""
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
-        """Return int32[V, C], a topological order; None if there is a cycle."""
+        """Return int32[V, C], a topological order of the CDG for this traffic; None if it has a cycle."""
         ...
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """Return a shortest cycle; there must be one."""
+        """Return a shortest cycle of the CDG for this traffic; there must be one."""
         ...
 
 
 def analyse(fabric: Fabric, routing: Routing, *, threads: int, explain: bool = True) -> Findings:
-    """Follow all routes, collect the dependencies, and find a topological order or the shortest cycles.
+    """Follow all routes, collect their dependencies, and find a topological order or the shortest cycles.
 
-    Without ``explain``, ``reply_loop`` and ``switch_loop`` are None.
+    Without ``explain``, the cycles that do not prevent a certificate are not searched for: ``reply_loop`` and
+    ``switch_loop`` are None.
     """
     row = uniform_sl2vl(routing)
     if row is None:
@@ -125,10 +136,10 @@ def _analyse_changing_vls(fabric: Fabric, routing: Routing, threads: int, explai
 
 
 def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | None, Cycle | None, Cycle | None]:
-    """Return the best certificate, and the three cycles of :class:`Findings`.
+    """Return the strongest certificate that the tables allow, and the three cycles of :class:`Findings`.
 
-    Strength takes precedence over scope: the certificate is as strong as possible for traffic from or to CAs and
-    routers. Its scope is "all" if it is valid with switch-to-switch traffic too.
+    A certificate for requests and replies is tried before one for requests only.  For each of them, all traffic is
+    tried before traffic from or to CAs and routers only.
     """
     cycles: dict[bool, Cycle] = {}
     for replies, strength in _STRENGTHS:
@@ -145,7 +156,7 @@ def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | No
 
 
 class _FixedVls:
-    """Dependency graphs if the VL depends on the SL alone: one graph for each VL."""
+    """CDGs if the VL depends on the SL alone: one graph for each VL."""
 
     def __init__(self, fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], threads: int) -> None:
         self._fabric, self._routing, self._vl_bit, self._threads = fabric, routing, vl_bit, threads
@@ -168,12 +179,12 @@ class _FixedVls:
         return order if (order >= 0).all() else None
 
     def cdg(self, certificate: Certificate) -> AcyclicCdg:
-        """Return the channel dependency graph of a certificate's traffic."""
+        """Return the channel dependency graph of the traffic that a certificate covers."""
         masks = vl_masks(self._dep[certificate.scope == "all"], replies=certificate.strength == "reversible")
         return AcyclicCdg(self._fabric, masks, certificate.order)
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """Return a shortest cycle among the channels that :meth:`order` could not sort."""
+        """Return a shortest cycle among the channels to which :meth:`order` could give no position."""
         dep = self._dep[switch_pairs]
         with_replies, alone = (vl_masks(dep, replies=included) for included in (True, False))
         other = self._cycle.get((not replies, switch_pairs))
@@ -185,7 +196,7 @@ class _FixedVls:
 
 
 class _ChangingVls:
-    """Dependency graphs if the VL may change from hop to hop: one graph over all VLs."""
+    """CDGs if the VL may change from hop to hop: one graph over all pairs (channel, VL)."""
 
     def __init__(self, fabric: Fabric, routing: Routing, threads: int) -> None:
         self._fabric, self._routing, self._threads = fabric, routing, threads
@@ -194,7 +205,7 @@ class _ChangingVls:
         self._graphs: dict[tuple[bool, bool], DependencyGraph] = {}
 
     def trace(self, *, replies: bool) -> VlTrace:
-        """Return the trace of the routes, with or without replies; each is computed once."""
+        """Trace all routes, with or without replies, and return the result; each trace is computed once."""
         if replies not in self._found:
             self._found[replies] = trace_vls(
                 self._fabric, self._routing, self._slots, replies=replies, threads=self._threads
@@ -234,7 +245,10 @@ def _vls_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], 
 
 
 def _shortest_open(fabric: Fabric, masks: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> Cycle:
-    """Return a shortest cycle among the channels without a position in the order."""
+    """Return a shortest cycle among the channels without a position in the order (-1).
+
+    These channels are on a cycle or downstream of one.
+    """
     open_vls = np.bitwise_or.reduce((order < 0) << np.arange(len(order))[:, None], axis=0)
     edges, is_open = fabric.channels.edges, np.zeros_like(masks)
     before, after = edges.channels()
@@ -243,7 +257,10 @@ def _shortest_open(fabric: Fabric, masks: npt.NDArray[np.uint16], order: npt.NDA
 
 
 def _count_dropped(fabric: Fabric, routing: Routing, found: Trace, vl_bit: npt.NDArray[np.uint16]) -> int:
-    """Count the pairs (switch, LID) whose SL is dropped, except a switch with its own LID."""
+    """Count the pairs (switch, LID) whose packets are dropped because of their SL.
+
+    A switch that sends to its own LID does not count.
+    """
     travels = (found.hops < 255) & ((found.hops > 0) | (fabric.lids.port != 0))
     lost = vl_bit[routing.sl] == 0
     if routing.sl.ndim == 1:

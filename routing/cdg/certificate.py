@@ -1,7 +1,7 @@
-"""The certificate of freedom from credit loops, and its checker.
+"""Certificate that tables are free of credit loops, and its checker.
 
-The checker shares no code with the construction of certificates: it builds no dependency graph and searches nothing.
-It follows the route of every packet and checks that the packet uses channels in strictly increasing order.
+The checker shares no code with the construction of certificates: it builds no dependency graph and searches nothing. It
+follows the route of every packet and checks that the packet uses channels in strictly increasing order.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from routing.tables import Routing
 
 Strength = Literal["reversible", "forward"]
 Scope = Literal["all", "endports"]
-"""Traffic covered: all traffic, or only traffic from or to a CA or router."""
+"""Traffic that a certificate covers: all traffic, or only traffic from or to a CA or router."""
 CHUNK = 256
-"""Ports whose packets are checked in one kernel call; this bounds the memory for their SLs."""
+"""Number of ports whose packets are checked in one kernel call; it bounds the memory for their SLs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +49,17 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class _Entry:
-    """A port that injects packets, and the LIDs behind it."""
+    """A port at which packets enter a switch, and the LIDs of the device at this port."""
 
     switch: int
     port: int
     lids: npt.NDArray[np.int64]
 
     def endports(self, fabric: Fabric) -> _Entry | None:
-        """Return the entry without the LIDs of the switch itself; None if the port is the switch itself."""
+        """Return the sender for packets to LIDs of switches, if traffic between switches does not count.
+
+        It lacks the LIDs of the switch itself.  None if the sender is the switch itself.
+        """
         if self.port == 0:
             return None
         return replace(self, lids=self.lids[fabric.lids.port[self.lids] > 0])
@@ -79,7 +82,7 @@ def check_certificate(
     fabric, routing, certificate
         The fabric, the tables and the certificate to check.
     alternatives
-        int64[16], for each SL of the tables the mask of the SLs that packets may use instead; None: only the SL itself.
+        int64[16], for each SL of the tables the SLs that packets may use instead, as bits; None: only the SL itself.
     threads
         Worker threads of the kernel.
 
@@ -114,9 +117,10 @@ def check_certificate(
 
 
 def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
-    """Yield the ports that inject packets, one per class of a switch's ports with equal SL2VL rows, with their LIDs.
+    """Yield the ports at which packets enter, with the LIDs of their devices.
 
-    A port of a CA or router represents its class if there is one in it.  So port 0 represents the switch alone.
+    Ports of a switch with equal SL2VL rows forward packets alike.  So one port represents all of them, and has all
+    their LIDs.  A port of a CA or router is preferred.  So port 0 (the switch itself) represents only itself.
     """
     positions = {(s, 0) for s in range(fabric.switches)}
     positions |= set(zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True))
@@ -133,7 +137,10 @@ def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
 
 
 def _traffic(fabric: Fabric, routing: Routing, entry: _Entry, certificate: Certificate) -> npt.NDArray[np.uint16]:
-    """Return uint16[L]: mask of the SLs of injected packets for each LID, as far as the certificate covers them."""
+    """Return uint16[L], the SLs of packets that enter at a port towards each LID, as bits.
+
+    Packets that the certificate does not cover are left out.
+    """
     replies = certificate.strength == "reversible"
     mask = _levels(fabric, routing, entry, replies=replies)
     if certificate.scope == "all":
@@ -144,7 +151,7 @@ def _traffic(fabric: Fabric, routing: Routing, entry: _Entry, certificate: Certi
 
 
 def _widened(mask: npt.NDArray[np.uint16], alternatives: npt.NDArray[np.int64] | None) -> npt.NDArray[np.uint16]:
-    """Return uint16[L]: the mask with every SL replaced by its alternatives."""
+    """Return uint16[L], a mask of SLs in which every SL is replaced by its alternatives (int64[16], as bits)."""
     if alternatives is None:
         return mask
     found = np.zeros(len(mask), np.int64)
@@ -154,7 +161,7 @@ def _widened(mask: npt.NDArray[np.uint16], alternatives: npt.NDArray[np.int64] |
 
 
 def _levels(fabric: Fabric, routing: Routing, entry: _Entry, *, replies: bool) -> npt.NDArray[np.uint16]:
-    """Return uint16[L]: mask of the SLs of injected packets for each LID."""
+    """Return uint16[L], the SLs of packets that enter at a port towards each LID, as bits, with or without replies."""
     target, sl = fabric.lids.switch, routing.sl
     if sl.ndim == 1:
         out, back = _bits(sl), np.broadcast_to(_any(_bits(sl[entry.lids]), axis=0), len(target))

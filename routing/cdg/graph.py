@@ -1,4 +1,4 @@
-"""The channel dependency graph over pairs (channel, VL): its cycles, and its form for other libraries."""
+"""Channel dependency graph over pairs (channel, VL): its cycles, and its conversion for graph libraries."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 Cycle = list[tuple[int, int]]
-"""(channel, VL) of each member of a cycle."""
+"""(channel, VL) of each member of a cycle, in order."""
 
 
 @dataclass(frozen=True, eq=False)
 class DependencyGraph:
     """Channel dependency graph over pairs (channel, VL).
 
-    Number ``vl * channels + channel`` stands for a channel on a VL.
+    A vertex, a channel on a VL, has number ``vl * channels + channel``.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class DependencyGraph:
     vls
         Number of VLs (V).
     first, to
-        int32[V*C+1], int32[D]: ``v`` depends on ``to[first[v]:first[v+1]]``, ascending.
+        int32[V*C+1], int32[D]: vertex ``v`` depends on vertices ``to[first[v]:first[v+1]]``, ascending.
     """
 
     channels: int
@@ -47,7 +47,7 @@ class DependencyGraph:
 
     @property
     def source(self) -> npt.NDArray[np.int64]:
-        """int64[D], the source of each edge; ``to`` has their targets."""
+        """Return int64[D], the source vertex of each edge; ``to`` has the target vertices."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     @classmethod
@@ -61,9 +61,10 @@ class DependencyGraph:
 
     @classmethod
     def of_masks(cls, channels: Channels, masks: npt.NDArray[np.uint16]) -> DependencyGraph:
-        """Build the graph of packets that keep their VL, from the mask of VLs of each possible edge (uint16[edges]).
+        """Build the graph of packets that keep their VL.
 
-        Cost: O(V T).
+        ``masks`` (uint16[edges]) holds the VLs on which each possible CDG edge is used, as bits.  Cost: O(V T) for T
+        possible edges.
         """
         before, after = channels.edges.channels()
         masks, count = masks[channels.edges.numbers()], len(channels)
@@ -77,8 +78,8 @@ class DependencyGraph:
     def of_changing_vls(cls, channels: Channels, masks: npt.NDArray[np.uint16], vls: int) -> DependencyGraph:
         """Build the graph of packets that may change their VL from hop to hop.
 
-        ``masks`` are uint16[edges, V]: for each possible edge and each VL of its source, the VLs of its target.
-        Cost: O(V T + D log D).
+        ``masks`` (uint16[edges, V]) holds, for each possible CDG edge and each VL of its first channel, the VLs of its
+        second channel, as bits.  Cost: O(V T + D log D) for T possible edges, of which D are used.
         """
         before, after = channels.edges.channels()
         masks, count = masks[channels.edges.numbers(), :vls], len(channels)
@@ -92,38 +93,41 @@ class DependencyGraph:
 
     @classmethod
     def union(cls, graphs: Sequence[DependencyGraph]) -> DependencyGraph:
-        """Return the union of graphs over the same channels.  Cost: O(D log D)."""
+        """Return the union of several graphs over the same channels.  Cost: O(D log D)."""
         channels, vls = graphs[0].channels, max(graph.vls for graph in graphs)
         size = np.int64(max(channels * vls, 1))
         pairs = np.unique(np.concatenate([graph.source * size + graph.to for graph in graphs]))
         return cls.of(channels, vls, pairs // size, pairs % size)
 
     def among(self, vertices: npt.NDArray[np.bool_]) -> DependencyGraph:
-        """Return the graph with only the edges between these pairs (channel, VL), bool[V*C]."""
+        """Return the graph with only the edges between the vertices that are marked in ``vertices`` (bool[V*C])."""
         source = self.source
         kept = vertices[source] & vertices[self.to]
         return DependencyGraph.of(self.channels, self.vls, source[kept], self.to[kept].astype(np.int64))
 
     def name(self, number: int) -> tuple[int, int]:
-        """Return (channel, VL) of a number."""
+        """Return (channel, VL) of the vertex with this number."""
         return number % self.channels, number // self.channels
 
     def order(self) -> npt.NDArray[np.int32] | None:
-        """Return int32[V, C], one topological order over all pairs; None if there is a cycle."""
+        """Return int32[V, C], position of each vertex in a topological order over all VLs; None if there is a cycle."""
         position, placed = digraph.order(self.first, self.to)
         return position.reshape(self.vls, self.channels) if placed == len(position) else None
 
     def shortest_cycle(self, fabric: Fabric | None = None) -> Cycle:
         """Return a shortest cycle, or an empty list.
 
-        If no packet returns over the cable on which it came, a cycle of channels is a circuit of the fabric.  So with
-        the fabric given, the search ends at a cycle as short as its girth.
+        If no packet returns over the cable on which it came, a cycle of channels follows a cycle of cables.  Then no
+        cycle is shorter than the girth of the fabric.  So if the fabric is given, the search ends at a cycle of that
+        length.
         """
         enough = 0 if fabric is None else self._least_cycle(fabric)
         return [self.name(number) for number in digraph.shortest_cycle(self.first, self.to, enough=enough)]
 
     def _least_cycle(self, fabric: Fabric) -> int:
-        """Return a lower bound of the length of cycles."""
+        """Return a lower bound of the length of cycles: 2 if a packet can return over its cable, else the fabric's
+        girth.
+        """
         channels = fabric.channels
         if (channels.dst[self.to % self.channels] == channels.src[self.source % self.channels]).any():
             return 2
@@ -131,11 +135,11 @@ class DependencyGraph:
         return int(girth) if np.isfinite(girth) else 2
 
     def to_igraph(self) -> igraph.Graph:
-        """Return a directed igraph graph over all V*C numbers."""
+        """Return the graph as a directed igraph graph, with V*C vertices."""
         return igraph.Graph(n=len(self.first) - 1, edges=np.column_stack([self.source, self.to]), directed=True)
 
     def to_networkx(self) -> networkx.DiGraph:
-        """Return a networkx graph of the pairs (channel, VL) that have any dependency."""
+        """Return the graph as a networkx graph of the pairs (channel, VL) that have any dependency."""
         import networkx  # noqa: PLC0415 - no command needs it, and its import would slow each of them down
 
         graph, pairs = networkx.DiGraph(), (self.source.tolist(), self.to.tolist())

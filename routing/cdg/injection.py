@@ -1,4 +1,4 @@
-"""Injected traffic: where packets enter a fabric, and on which SLs, while several SL tables are in use."""
+"""Find where packets enter a fabric, and on which SLs, while several SL tables may be in use."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ Masks = npt.NDArray[np.uint16]
 
 @dataclass(frozen=True, eq=False)
 class InjectionPoints:
-    """Injection points of packets: the switches, or each of their ports.
+    """Points where packets enter the fabric: the switches, or each of their ports.
 
     Attributes
     ----------
-    switch, port
-        int32[N], uint8[N]: row of the switch, in-port (0: the switch itself, or any port if there is one point per
-        switch).
+    switch
+        int32[N], row of the switch.
+    port
+        uint8[N], in-port; 0: the switch itself sends, or any port if there is one point for each switch.
     endport
-        bool[N], whether a CA or router injects packets there.
+        bool[N], whether a CA or router sends there.
     lid, first
-        int64[M], int64[N+1]: the LIDs of point ``n`` are ``lid[first[n]:first[n+1]]``.
+        int64[M], int64[N+1]: the LIDs of the senders at point ``n`` are ``lid[first[n]:first[n+1]]``.
     """
 
     switch: npt.NDArray[np.int32]
@@ -39,14 +40,14 @@ class InjectionPoints:
 
     @classmethod
     def by_switch(cls, fabric: Fabric) -> InjectionPoints:
-        """Build one injection point for each switch.  Cost: O(S + L log L)."""
+        """Return one injection point for each switch, which stands for all its ports.  Cost: O(S + L log L)."""
         rows = np.arange(fabric.switches, dtype=np.int32)
         lid = np.flatnonzero(fabric.lids.switch >= 0)
         return cls._of(rows, np.zeros(len(rows), np.uint8), fabric.terminals_at > 0, lid, fabric.lids.switch[lid])
 
     @classmethod
     def by_port(cls, fabric: Fabric) -> InjectionPoints:
-        """Build one injection point for each switch itself, then one for each port with a CA or router.
+        """Return one injection point for each switch itself, then one for each port with a CA or router.
 
         Cost: O(S + L log L).
         """
@@ -74,13 +75,19 @@ class InjectionPoints:
         return cls(switch, port, endport, lid[by_position], first.astype(np.int64))
 
     def without_switches(self, fabric: Fabric) -> InjectionPoints:
-        """Return the injection points without packets to LIDs of switches."""
+        """Return the injection points with the LIDs of CAs and routers only; the switches themselves do not send."""
         keep = fabric.lids.port[self.lid] > 0
         before = np.concatenate([[0], np.cumsum(keep)])
         return InjectionPoints(self.switch, self.port, self.endport, self.lid[keep], before[self.first])
 
     def any_of(self, masks: Masks) -> Masks:
-        """Return uint16[..., N]: masks of the LIDs in :attr:`lid` (last axis), OR-ed over the LIDs of each point."""
+        """Combine masks by LID (uint16[..., M], in the order of :attr:`lid`) to masks by injection point.
+
+        Returns
+        -------
+        uint16[..., N]
+            The bitwise OR over the LIDs of each point.
+        """
         result = np.zeros((*masks.shape[:-1], len(self)), np.uint16)
         some = np.flatnonzero(np.diff(self.first))
         if len(some):
@@ -97,7 +104,7 @@ def injected_traffic(
     *,
     switch_pairs: bool,
 ) -> tuple[Masks, Masks]:
-    """Return the traffic of each injection point to some LIDs: requests, and replies to requests.
+    """Return which SLs (or VLs) packets use from each injection point to some LIDs, for requests and for replies.
 
     Parameters
     ----------
@@ -108,14 +115,14 @@ def injected_traffic(
     bit
         uint16[16], the bit that stands for each SL: of the SL itself (``1 << sl``) or of its VL.
     columns
-        int64[K], LIDs.
+        int64[K], the LIDs to which packets are sent.
     switch_pairs
         Whether switch-to-switch traffic is included.  If not, all LIDs must be those of switches.
 
     Returns
     -------
     requests, replies : uint16[K, N]
-        Bits of the SLs on which each point sends to each LID.
+        Bits of the SLs on which each injection point sends to each LID.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Renumber the VL masks of CDG edges for another fabric, across lost or new channels."""
+"""Convert arrays by CDG edge from one fabric to another that has lost or gained channels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from routing.fabric import Channels, Fabric
 
 
 def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
-    """Return VL masks of CDG edges in the edge numbers of ``base``; edges over channels that it lacks are left out."""
+    """Convert VL masks of CDG edges to the edge numbers of another fabric, ``base``.
+
+    Edges over channels that this fabric lacks are left out.
+    """
     if np.array_equal(fabric.switch_guid, base.switch_guid):
         fewer, more = (base, fabric) if len(base.channels) < len(fabric.channels) else (fabric, base)
         number = channel_numbers(fewer, more)
@@ -21,7 +24,10 @@ def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt
 
 
 def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> npt.NDArray[np.uint16]:
-    """Return the masks with zeros inserted at these numbers of the result (a number may be there more than once)."""
+    """Insert zeros into an array of VL masks, such that the zeros get the given numbers in the result.
+
+    A number may occur more than once in ``between``.
+    """
     known = np.ones(len(masks) + len(np.unique(between)), bool)
     known[between] = False
     out = np.zeros(len(known), np.uint16)
@@ -30,7 +36,7 @@ def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> np
 
 
 def edges_without(channels: Channels, left: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return the numbers of the edges from or into any channel other than those in ``left``."""
+    """Return the numbers of all CDG edges that start or end at a channel that is not in ``left``."""
     gone = np.ones(len(channels), bool)
     gone[left] = False
     edges, into = channels.edges, channels.into_first

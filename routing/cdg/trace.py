@@ -1,4 +1,4 @@
-"""Trace the channel dependency graph from tables."""
+"""Trace the channel dependency graph from tables, by following every route."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
 REPLIES = 16
-"""First bit of the half of an edge's mask in a trace that includes replies."""
+"""A traced edge mask has VLs of requests in bits 0 to 15, and VLs of requests or replies from this bit on."""
 
 
 def dependency_graph(
@@ -23,7 +23,16 @@ def dependency_graph(
 ) -> DependencyGraph:
     """Build the channel dependency graph of tables.
 
-    ``replies``: include the replies to all requests; ``switch_pairs``: include switch-to-switch traffic.
+    Parameters
+    ----------
+    fabric, routing
+        The fabric and its tables.
+    replies
+        Whether to include the replies to all requests.
+    switch_pairs
+        Whether to include switch-to-switch traffic.
+    threads
+        Worker threads.
 
     Raises
     ------
@@ -52,7 +61,7 @@ def trace_cdg(
     switch_pairs: bool,
     threads: int,
 ) -> Cdg:
-    """Follow every route of tables that do not change VLs, and return the CDG.
+    """Follow every route, and return the CDG; packets must keep their VL along a path.
 
     Parameters
     ----------
@@ -78,9 +87,9 @@ def trace_cdg(
 def trace_acyclic_cdg(
     fabric: Fabric, routing: Routing, certificate: Certificate, vl_bit: npt.NDArray[np.uint16], *, threads: int
 ) -> AcyclicCdg | None:
-    """Return the CDG of tables for the traffic of a certificate, on as many VLs; None if it has a cycle.
+    """Return the CDG of the traffic that a certificate covers, with a topological order; None if it has a cycle.
 
-    For the other arguments see :func:`trace_cdg`.
+    The order has as many VLs as the certificate.  For the other arguments see :func:`trace_cdg`.
     """
     found = trace_cdg(
         fabric,
@@ -94,12 +103,12 @@ def trace_acyclic_cdg(
 
 
 def vl_masks(dep: npt.NDArray[np.uint32], *, replies: bool) -> npt.NDArray[np.uint16]:
-    """Return uint16[edges], the VLs of each edge in a trace (uint32[edges]), with or without replies."""
+    """Extract from a trace (uint32[edges]) the VLs on which each CDG edge is used, with or without replies."""
     return (dep >> np.uint32(REPLIES if replies else 0)).astype(np.uint16)
 
 
 def uniform_sl2vl(routing: Routing) -> npt.NDArray[np.uint8] | None:
-    """Return uint8[16], the VL of each SL if it is equal at all ports of all switches, else None."""
+    """Return uint8[16], the VL of each SL, if it is equal at all ports of all switches; else None."""
     table = routing.sl2vl
     if table.ndim == 1:
         return table
@@ -108,5 +117,5 @@ def uniform_sl2vl(routing: Routing) -> npt.NDArray[np.uint8] | None:
 
 
 def vl_bits(row: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint16]:
-    """Return uint16[16], 1 << VL of each SL, 0 for dropped SLs."""
+    """Return uint16[16], 1 << VL of each SL, 0 for dropped SLs, from a row of 16 VLs."""
     return np.where(row < DATA_VLS, 1 << row.astype(np.int64), 0).astype(np.uint16)

@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, str] = {
     "diff": "What differs between two sets of tables.",
     "sweep": "Engines x fabrics x faults x seeds, with a ledger.",
     "simulate": "Packets and credits: does a credit loop lock, and what helps?",
+    "advise": "Compare all engines on a fabric, and recommend one.",
     "whatif": "Break links and switches, repair the tables, report the cost.",
     "transition": "May one set of tables be replaced by another while traffic runs?",
     "lab": "A real OpenSM with the plugin on a simulated fabric, live.",

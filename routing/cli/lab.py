@@ -37,13 +37,13 @@ OPTIONS = {
     "opensm_engine": "--opensm-engine",
     "engine_name": "--engine",
     "fabric": "a FABRIC",
-    "deeds": "--do",
+    "actions": "--do",
     "policies": "--policies",
 }
 """Parameters of the command as the user types them."""
 UNUSED_WITH = {
-    "demo": {"fabric", "deeds", "soak_length"},
-    "soak_length": {"deeds", "policies"},
+    "demo": {"fabric", "actions", "soak_length"},
+    "soak_length": {"actions", "policies"},
     "opensm_engine": {"engine_name"},
 }
 """For each option, the parameters that would have no effect together with it."""
@@ -53,7 +53,7 @@ UNUSED_WITH = {
 @click.argument("fabric", required=False, shell_complete=fabric_argument.complete)
 @engine_options.engine_option("The engine that OpenSM asks, through the plugin.")
 @click.option("--opensm-engine", metavar="ENGINE", help="An engine of OpenSM's own instead, such as dfsssp.")
-@click.option("--do", "deeds", multiple=True, metavar="ACTION",
+@click.option("--do", "actions", multiple=True, metavar="ACTION",
               help="Actions, in this order, instead of those on standard input: 'unlink sw1 2'.")  # fmt: skip
 @click.option(
     "--demo", is_flag=True, help="A tour: a torus, OpenSM's own engine, then ours, a cable pulled and put back."
@@ -72,7 +72,7 @@ def lab(
     fabric: str | None,
     engine_name: str,
     opensm_engine: str | None,
-    deeds: tuple[str, ...],
+    actions: tuple[str, ...],
     demo: bool,
     policies: Path | None,
     soak_length: str | None,
@@ -104,7 +104,7 @@ def lab(
         from routing.cli.soak import soak
 
         return soak(subnet, engine_name, opensm_engine, text=soak_length, seed=seed, ledger=ledger, as_json=as_json)
-    todo = deeds or (DEMO_ACTIONS if demo else ())
+    todo = actions or (DEMO_ACTIONS if demo else ())
     for action in todo:
         validate(action, subnet)
     if policies is not None:

@@ -60,7 +60,7 @@ class LabState:
     def as_object(self) -> dict[str, Any]:
         """Return the state for ``--json``."""
         return {
-            "deed": self.action,
+            "action": self.action,
             "engine": self.sweep.engine,
             "routing_seconds": self.sweep.routing_seconds,
             "sweep_seconds": self.sweep.seconds,

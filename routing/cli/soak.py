@@ -110,7 +110,7 @@ def soak(
 
 def line(outcome: Outcome) -> str:
     """Return an event as one line of text."""
-    action = " ".join(filter(None, [outcome.deed, outcome.fault]))
+    action = " ".join(filter(None, [outcome.action, outcome.fault]))
     size = f"{count_noun(outcome.switches, 'switch')}, {count_noun(outcome.endports, 'end port')}"
     took = "kept its tables" if outcome.routing_ms is None else f"routed in {outcome.routing_ms:.0f} ms"
     changed = f"{count_noun(outcome.changed, 'entry')} changed"

@@ -162,5 +162,5 @@ def as_object(fabric: Fabric, suspects: SuspectTurns, unclassified: Sequence[int
         {"suspected": list(suspect.suspected), "turns": [turn.as_object() for turn in suspect.loop.turns]}
         for suspect in suspects.loops
     ]
-    others = {"elsewhere": suspects.elsewhere, "unjudged": unclassified}
+    others = {"elsewhere": suspects.elsewhere, "unclassified": unclassified}
     return {"loops": loops, **{what: [channel_name(fabric, number) for number in of] for what, of in others.items()}}

@@ -1,1 +1,1 @@
-"""Credit loops: proof of tables, witness of a loop, transitions between tables, diagnosis at run time."""
+"""Credit loops: proof that tables have none, description of a loop, transitions between tables, run-time diagnosis."""

@@ -1,8 +1,7 @@
-"""Search for the credit loops that counters of switches indicate.
+"""Find the credit loops that may have caused the errors in switch port counters.
 
-A deadlock appears in the counters of switches: ports drop packets that have waited too long at the head of a queue, or
-have packets to send and do not send.  Congestion has the same symptoms, but only a deadlock has them on every channel
-of a credit loop.
+In a deadlock, ports drop packets that waited too long at the head of a queue, or have packets to send and do not send.
+Congestion has the same symptoms, but only a deadlock has them on every channel of a credit loop.
 """
 
 from __future__ import annotations
@@ -22,20 +21,22 @@ from routing.numerals import count_noun
 from routing.tables import Routing
 
 _FOLLOWED, _OTHER = 1.0, 1000.0
-"""Search cost of a suspected channel and of any other: loops with few others come first, then short loops."""
+"""Search cost of a suspected channel, and of any other channel.  So a search prefers loops with few other channels,
+then short loops.
+"""
 _LOOPS = 8
 
 
 @dataclass(frozen=True)
 class SuspectLoop:
-    """A credit loop with suspected channels.
+    """A credit loop, and which of its channels the port counters suspect.
 
     Attributes
     ----------
     loop
         The loop, with traffic for each dependency.
     suspected
-        Whether each of its channels is suspected.
+        For each channel of the loop, whether its counters are as in a deadlock.
     """
 
     loop: CreditLoop
@@ -43,11 +44,11 @@ class SuspectLoop:
 
     @property
     def complete(self) -> bool:
-        """Whether all channels of the loop are suspected, as in a deadlock."""
+        """Return whether all channels of the loop are suspected, as they would be in a deadlock."""
         return all(self.suspected)
 
     def describe(self) -> list[str]:
-        """Return lines to print: a summary, then one line per channel, with a star for suspected ones."""
+        """Return lines to print: a summary, then one line for each channel, with a star at suspected channels."""
         head, *turns = self.loop.describe()
         share = f"{sum(self.suspected)} of {count_noun(len(self.suspected), 'channel')} suspected"
         stars = ("*" if suspected else " " for suspected in self.suspected)
@@ -56,14 +57,14 @@ class SuspectLoop:
 
 @dataclass(frozen=True)
 class SuspectTurns:
-    """Credit loops that suspected channels indicate.
+    """Credit loops that pass channels whose counters are as in a deadlock.
 
     Attributes
     ----------
     loops
         The loops, the most certain ones first.
     elsewhere
-        Suspected channels that are not on a credit loop: congestion, or traffic blocked by a deadlock elsewhere.
+        Suspected channels that are not on any credit loop: congestion, or traffic blocked by a deadlock elsewhere.
     """
 
     loops: tuple[SuspectLoop, ...]
@@ -73,10 +74,10 @@ class SuspectTurns:
 def suspect_loops(
     fabric: Fabric, routing: Routing, suspected: npt.NDArray[np.int32], *, threads: int = 2
 ) -> SuspectTurns:
-    """Find credit loops through suspected channels, if there are any.
+    """Find credit loops through suspected channels (channels whose counters are as in a deadlock).
 
-    Loops of suspected channels only come first.  Then, for each suspected channel left, follows the loop through it
-    with the fewest unsuspected channels, and among these the shortest.
+    Loops of suspected channels only come first.  Then, for each other suspected channel, the result has the loop
+    through it with the fewest unsuspected channels, and among these the shortest.
 
     Notes
     -----
@@ -104,7 +105,7 @@ def suspect_loops(
 
 
 def _complete_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[list[int]]:
-    """Return shortest loops of suspected channels, no two of which share a channel."""
+    """Return the shortest loops that consist of suspected channels only; no two loops share a channel."""
     found: list[list[int]] = []
     free = hit.copy()
     while len(found) < _LOOPS:
@@ -117,7 +118,7 @@ def _complete_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[
 
 
 def _same_channels(graph: DependencyGraph, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the numbers of these channels on every VL: a port's counters do not distinguish VLs."""
+    """Return the numbers of these channels on every VL, because the counters of a port do not distinguish VLs."""
     channels = np.unique(np.array(numbers) % graph.channels)
     return (channels[:, None] + graph.channels * np.arange(graph.vls)).ravel()
 

@@ -1,4 +1,4 @@
-"""Undelivered traffic: pairs of switch and LID that tables do not connect, and the reasons."""
+"""List undelivered traffic: pairs of a switch and a LID that the tables do not connect, and the reasons."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from routing.numerals import count_noun
 from routing.tables import Routing
 
 NAMED = 5
-"""Most undelivered pairs that are named."""
+"""Largest number of undelivered pairs that a report lists by name."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A switch whose packets for a LID are not delivered.
+    """A pair of a switch and a LID for which the tables do not deliver packets.
 
     Attributes
     ----------
-    source, destination, lid
-        Name of the switch that injects the traffic; name and LID of the receiver.
+    source
+        Name of the switch at which the packets enter.
+    destination, lid
+        Name and LID of the receiver.
     reason
         Why the packets are not delivered.
     """
@@ -39,24 +41,24 @@ class Pair:
 
 @dataclass(frozen=True)
 class Unreachable:
-    """Undelivered traffic, counted in pairs of a switch that injects traffic and a LID.
+    """Undelivered traffic, counted in pairs of a switch at which packets enter and a LID.
 
     Attributes
     ----------
     pairs
-        Undelivered pairs within one connected component.
+        Undelivered pairs within one connected component of the fabric.
     first
-        The first few of these by name.
+        The first few of these pairs, with names.
     circling
-        Pairs (in one component or not) whose route ends in a forwarding loop.
+        Pairs (within a component or not) whose route ends in a forwarding loop.
     dropped
-        Pairs with a complete route whose SL is dropped by the SL2VL tables (VL 15).
+        Pairs with a complete route on which the SL2VL tables drop the SL in use (VL 15).
     expected
-        Pairs in different components, which cannot be delivered.
+        Pairs in different components, which no tables can connect.
     first_expected
-        The first few of these pairs by name.
+        The first few pairs in different components, with names.
     unattached
-        LIDs of CAs and routers that are cabled to no switch.
+        LIDs of CAs and routers that are not cabled to a switch.
     """
 
     pairs: int = 0
@@ -68,7 +70,7 @@ class Unreachable:
     unattached: tuple[int, ...] = ()
 
     def describe(self) -> list[str]:
-        """Return lines to print; none if everything is delivered."""
+        """Return lines to print that describe the undelivered traffic; no lines if everything is delivered."""
         lines = []
         if self.pairs:
             text = count_noun(self.pairs, "pair of switch and LID is", "pairs of switch and LID are")
@@ -79,14 +81,14 @@ class Unreachable:
             lines.append(f"{count_noun(self.dropped, 'pair is', 'pairs are')} sent on an SL that is dropped (VL 15)")
         if self.expected:
             text = f"{count_noun(self.expected, 'pair lies', 'pairs lie')} in different parts of the fabric"
-            lines += [f"{text}, which is no fault of the tables:", *(f"  {pair}" for pair in self.first_expected)]
+            lines += [f"{text}, which is not a fault of the tables:", *(f"  {pair}" for pair in self.first_expected)]
         if self.unattached:
             lines.append(f"{count_noun(len(self.unattached), 'LID is', 'LIDs are')} cabled to no switch")
         return lines
 
 
 def unreachable(fabric: Fabric, routing: Routing, found: Findings) -> Unreachable:
-    """Name the undelivered pairs that the analysis counted.  Cost: O(S L) if there are any, else none."""
+    """Name the first few undelivered pairs that the analysis counted.  Cost: O(S L) if there are any, else none."""
     nowhere = np.flatnonzero((fabric.lids.endport >= 0) & (fabric.lids.switch < 0))
     return Unreachable(
         pairs=found.undelivered,
@@ -100,7 +102,7 @@ def unreachable(fabric: Fabric, routing: Routing, found: Findings) -> Unreachabl
 
 
 def _name_pairs(fabric: Fabric, routing: Routing, found: Findings, *, same_part: bool) -> tuple[Pair, ...]:
-    """Return the first few undelivered pairs, sorted by LID, then by switch."""
+    """Return the first few undelivered pairs, either within a connected component or between components."""
     lids = fabric.lids
     pairs: list[Pair] = []
     for lid in np.flatnonzero(lids.switch >= 0).tolist():

@@ -1,10 +1,12 @@
 """Double Scheme: install new tables without stopping all traffic, adapted to InfiniBand.
 
-The destinations are split into two sets.  While one set is drained and gets its new routes, the other carries all
-traffic, on VLs of its own.  Source: Pinkston, Pang and Duato (2003), the enhanced basic scheme in five steps.  There,
-each switch has a routing function for each of two sets of VLs.  An InfiniBand switch has one forwarding table for all
-VLs, so the two sets are sets of LIDs.  With LMC each end port has LIDs in both sets and can be reached at any time.
-Without LMC traffic to an end port has to wait while packets are sent to the other set only.
+The destination LIDs are split into two sets.  While no packets are sent to one set and its new routes are written, the
+other set carries all traffic, on VLs of its own.
+
+Source: Pinkston, Pang and Duato (2003), the enhanced basic scheme in five steps.  There, each switch has a routing
+function for each of two sets of VLs.  An InfiniBand switch has one forwarding table for all VLs.  So here the two sets
+are sets of LIDs.  With LMC > 0 each end port has LIDs in both sets, and can be reached at any time.  With LMC 0,
+traffic to an end port has to wait while packets are sent to the other set only.
 """
 
 from __future__ import annotations
@@ -32,27 +34,27 @@ class Flow:
     Attributes
     ----------
     routing
-        The tables.
+        The tables by which the packets are forwarded.
     lids
-        bool[L], the LIDs.
+        bool[L], the LIDs to which the packets are sent.
     """
 
     routing: Routing
     lids: Lids
 
     def masked(self) -> Routing:
-        """Return the tables without the columns of other LIDs."""
+        """Return the tables with entries for the LIDs of this flow only; all other entries are 255."""
         return replace(self.routing, lft=np.where(self.lids, self.routing.lft, np.uint8(NO_PORT)))
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of the scheme, with its proof.
+    """One of the five steps of the Double Scheme, with its proof.
 
     Attributes
     ----------
     number, title
-        1 to 5; the action, for printing.
+        Number of the step, 1 to 5, and its action for printing.
     tables
         Tables in the switches and senders in this step: forwarding tables, SLs, SL2VL.
     inject
@@ -62,13 +64,13 @@ class Step:
     flows
         All traffic that may be in the fabric during the step.
     wait
-        Condition to wait for before the next step ("": none).
+        Condition to wait for before the next step; "" if there is none.
     order
-        int32[V, C], a topological order of the dependencies of all flows; None if there is a cycle.
+        int32[V, C], a topological order of the dependencies of all flows; None if these have a cycle.
     cycle
-        (channel, VL) of each member of a shortest cycle, empty if there is an order.
+        (channel, VL) of each member of a shortest cycle; empty if there is no cycle.
     lost
-        Number of entries used by the flows that drop packets.
+        Number of entries that the flows use and that drop packets.
     """
 
     number: int
@@ -84,22 +86,23 @@ class Step:
 
     @property
     def safe(self) -> bool:
-        """Whether the flows of the step cannot form a credit loop."""
+        """Return whether the flows of the step cannot form a credit loop."""
         return self.order is not None
 
 
 @dataclass(frozen=True, eq=False)
 class DoubleScheme:
-    """Five steps from the old tables to the new ones.
+    """Five steps from the old tables to the new ones, which drain one half of the LIDs at a time.
 
     Attributes
     ----------
     steps
         The steps in order.
     first, second
-        bool[L] each, the two sets of LIDs: the first gets its new routes first.
+        bool[L] each, the two sets of LIDs.  The first set gets its new routes first.
     shifted
-        Substitute SL on the second set's own VLs, by SL of the old tables; empty: both sets use the same VLs.
+        Substitute SL of each SL of the old tables, by which packets to the second set use VLs of their own.  Empty if
+        both sets use the same VLs.
     above
         Difference between the VL of a substitute SL and the VL of the SL that it replaces.
     gapless
@@ -115,12 +118,12 @@ class DoubleScheme:
 
     @property
     def safe(self) -> bool:
-        """Whether every step is safe and some LID receives packets in each step."""
+        """Return whether no step can form a credit loop, and packets are sent to some LID in each step."""
         return all(step.safe and step.inject.any() for step in self.steps)
 
     @property
     def lossless(self) -> bool:
-        """Whether no step has an entry that drops packets."""
+        """Return whether no step has an entry that drops packets."""
         return all(step.lost == 0 for step in self.steps)
 
 
@@ -134,27 +137,27 @@ def double_scheme(
     max_vls: int = 8,
     threads: int = 2,
 ) -> DoubleScheme | None:
-    """Compute the five steps, and check each: the dependencies of all traffic in the fabric must be acyclic.
+    """Compute the five steps of the Double Scheme, and check that the CDG of all traffic in each step is acyclic.
 
     Parameters
     ----------
     fabric, old, new
-        The fabric and its tables.
+        The fabric and its old and new tables.
     lost
         Former owners of the LIDs that are gone, if known.  These LIDs are in the first set, and no packets are sent to
         them.
     replies
         Whether reply traffic is included.
     max_vls
-        Data VLs that every port has.
+        Number of data VLs that every port has.
     threads
         Worker threads.
 
     Returns
     -------
     DoubleScheme or None
-        The steps, safe or not.  None if there are not two LIDs to split, or if the SL2VL tables differ and there are no
-        free SLs and VLs that can separate the two sets.
+        The steps, safe or not.  None if there are not two LIDs to split.  Also None if the SL2VL tables differ and
+        there are not enough free SLs and VLs to separate the two sets.
 
     Notes
     -----
@@ -181,9 +184,9 @@ def double_scheme(
 def split_lids(fabric: Fabric, old: Routing, new: Routing, gone: npt.NDArray[np.int64]) -> tuple[Lids, Lids]:
     """Split the LIDs into two sets, bool[L] each.
 
-    The LIDs of an end port with several are halved.  Of the other LIDs whose columns change, every second one is in the
-    first set; all others are in the second.  LIDs that are gone but still have entries (``gone``: int64[K]) are in the
-    first set.  Cost: O(S L).
+    The LIDs of an end port with several LIDs are halved.  The other LIDs are in the second set, except every second one
+    of those whose columns change.  LIDs that are gone but still have entries (``gone``: int64[K]) are in the first set.
+    Cost: O(S L).
     """
     lids = fabric.lids
     delivered = lids.switch >= 0
@@ -214,7 +217,10 @@ def _same_vls(old: Routing, new: Routing) -> bool:
 def _shift(
     fabric: Fabric, old: Routing, new: Routing, max_vls: int, gone: npt.NDArray[np.int64]
 ) -> dict[int, int] | None:
-    """Return an unused SL for each SL of the old tables; None if there are not enough SLs or VLs."""
+    """Choose a free SL as a substitute for each SL of the old tables, so that packets to the second set use other VLs.
+
+    Returns None if there are not enough free SLs, or not enough VLs for them.
+    """
     mine, theirs = (_used(fabric, routing, gone) for routing in (old, new))
     free = [sl for sl in range(16) if sl not in {*mine, *theirs}]
     vls = [_vls_over(routing, sls) for routing, sls in ((old, mine), (new, theirs))]
@@ -224,13 +230,13 @@ def _shift(
 
 
 def _vls_over(routing: Routing, sls: Sequence[int]) -> int:
-    """Return the highest VL that these SLs use + 1."""
+    """Return the highest data VL, plus 1, to which any of the given SLs is mapped."""
     table = routing.sl2vl[..., list(sls)]
     return 1 + int(table[table < DATA_VLS].max(initial=0))
 
 
 def _above(fabric: Fabric, old: Routing, new: Routing, gone: npt.NDArray[np.int64]) -> int:
-    """Return the first VL above all VLs of both tables."""
+    """Return the lowest VL above all VLs that the old and the new tables use."""
     return max(_vls_over(routing, _used(fabric, routing, gone)) for routing in (old, new))
 
 
@@ -270,13 +276,17 @@ class _Scheme:
         )
 
     def _apart(self, old: Routing, new: Routing, shift: dict[int, int]) -> Routing:
-        """Return the old tables with the substitute SLs on VLs of their own."""
+        """Return the old tables with a substitute for each SL, so that packets use VLs that no other packets use."""
         sl = np.arange(16, dtype=np.uint8)
         sl[list(shift)] = list(shift.values())
         return replace(old, sl=sl[old.sl], sl2vl=self._sl2vl(old, old, new, shift))
 
     def _sls(self, new: Routing, apart: Routing) -> npt.NDArray[np.uint8]:
-        """Return new SLs for the first set and substitute SLs for the second, in the table shape with more rows."""
+        """Return an SL table for the steps in which only the first set of LIDs has its new routes.
+
+        It holds the new SLs for the first set, and substitute SLs for the second set.  If one of the two SL tables has
+        rows for senders, the result has these rows too.
+        """
         shapes = {new.sl.shape, apart.sl.shape}
         rows = max((shape[0] for shape in shapes if len(shape) == 2), default=0)
         if not rows:
@@ -289,7 +299,7 @@ class _Scheme:
         return np.broadcast_to(sl, (rows, sl.shape[-1]))
 
     def _sl2vl(self, base: Routing, old: Routing, new: Routing, shift: dict[int, int]) -> npt.NDArray[np.uint8]:
-        """Return the SL2VL tables of ``base`` with the substitute SLs added."""
+        """Return the SL2VL tables of ``base`` with the substitute SLs added; these use VLs that no other SL uses."""
         if not shift:
             return base.sl2vl
         above = _above(self._fabric, old, new, self._gone)
@@ -319,12 +329,12 @@ class _Scheme:
         return Step(number, title, tables, inject, drained, flows, wait, order, cycle, lost)
 
     def _lost(self, flow: Flow) -> int:
-        """Count the entries of a flow that drop packets."""
+        """Return the number of entries by which a flow would lose packets."""
         switches, lids = np.nonzero(np.broadcast_to(flow.lids, flow.routing.lft.shape))
         return int(black_holes(self._fabric, flow.routing.lft, switches, lids).sum())
 
     def _graph_of(self, tables: Routing) -> DependencyGraph:
-        """Return the dependency graph of tables, including entries whose LID is gone."""
+        """Return the dependency graph of the tables, including the entries for LIDs that no port has any more."""
         mixture = Mixture.of(self._fabric, tables, tables, self._lost_lids)
         graphs = MixedGraphs(mixture, threads=self._threads)
         return graphs.graph(replies=self._replies, switch_pairs=False)

@@ -1,4 +1,7 @@
-"""LIDs that no port has any more; switches may still have entries for them and senders may still send to them."""
+"""Data about LIDs that no port has any more.
+
+Switches may still have entries for them, and senders may still send to them.  So their traffic counts in a transition.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class LostLids:
-    """Former owners of the LIDs, as far as needed for traffic that still flows by the old tables.
+    """Former owners of the LIDs, as far as needed for traffic that still follows the old tables.
 
     Attributes
     ----------
     of_switch
-        bool[L], whether a switch had the LID.
+        bool[L], whether a switch (not an end port) had the LID.
     switch
         int32[L], row in ``sl`` of the switch that delivered the LID, -1 if unknown.  Used only if SLs depend on the
-        switch.
+        sender's switch.
     sl
         The old SL table: uint8[L], uint8[S', L] for the S' switches of that time, or uint8[L, L].
     known
@@ -40,17 +43,22 @@ class LostLids:
 
     @classmethod
     def unknown(cls, fabric: Fabric, sl: Bytes) -> LostLids:
-        """Return the record of LIDs without an owner if only an SL table in the rows of the fabric is known."""
+        """Return a record without the former owners of LIDs, if only their SL table (in the rows of the fabric) is
+        known.
+        """
         count = len(fabric.lids)
         return cls(np.zeros(count, bool), np.full(count, -1, np.int32), sl, np.ones(count, bool), {})
 
     @property
     def by_switch(self) -> bool:
-        """Whether the SL depends on the switch of the sender."""
+        """Return whether the SL depends on the switch of the sender."""
         return self.sl.ndim == 2 and self.sl.shape[0] != self.sl.shape[1]
 
     def replies(self, lids: npt.NDArray[np.int64], senders: InjectionPoints, bit: Masks) -> Masks:
-        """Return uint16[K, N], bits of the SLs of each injection point's replies to requests from these LIDs.
+        """Return the SLs of the replies that are still sent to LIDs that no port has any more.
+
+        A reply uses the SL of its request, so it uses the SL from the former owner of the LID to the sender of the
+        reply.
 
         Parameters
         ----------
@@ -60,6 +68,11 @@ class LostLids:
             The injection points that send replies, with their LIDs.
         bit
             uint16[16], the bits that stand for each SL.
+
+        Returns
+        -------
+        uint16[K, N]
+            Bits of the SLs of the replies from each injection point to each of ``lids``.
         """
         to, asked = senders.lid, self.known[senders.lid]
         masks = np.zeros((len(lids), len(to)), np.uint16)
@@ -68,14 +81,14 @@ class LostLids:
         elif self.by_switch:
             rows = self.switch[lids]
             masks[rows >= 0] = bit[self.sl[rows[rows >= 0]][:, to]]
-            if (rows < 0).any():  # the owner may have been at any switch
+            if (rows < 0).any():  # The former owner may have been at any switch, so the SLs of all switches count.
                 masks[rows < 0] = np.bitwise_or.reduce(bit[self.sl[:, to]], axis=0)
         else:
             masks[:] = bit[self.sl[lids][:, to]]
         return senders.any_of(np.where(asked, masks, np.uint16(0)))
 
     def reply_sls(self, lid: int, sender: int) -> set[int]:
-        """Return the SLs of replies from the owner of LID ``sender`` to requests from a LID that is gone."""
+        """Return the SLs of replies that the owner of LID ``sender`` sends to a LID that is gone (``lid``)."""
         if not self.known[sender]:
             return set()
         if self.sl.ndim == 1:

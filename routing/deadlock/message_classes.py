@@ -1,21 +1,20 @@
-"""Virtual channels for message types that depend on one another: how many are needed, and how many are usable.
+"""Compute how many virtual channels a link needs if messages of one type wait for messages of another type.
 
 A node that answers requests accepts no further requests while its replies cannot leave.  So if replies wait behind
-requests in the same buffers, messages deadlock although the routes are free of credit loops.  Every type of a chain
-(request before reply, and so on) therefore gets escape channels of its own, as many as the routes need to be free of
-credit loops.  The two kinds of avoidance differ in the use of the other channels of a link, on which routing is fully
-adaptive:
+requests in the same buffers, messages deadlock although the routes are free of credit loops.  Therefore every type of a
+chain (request before reply, and so on) gets escape channels of its own, as many as the routes need to be free of credit
+loops.  Messages are routed fully adaptively on the other channels of a link, which can be used in two ways:
 
 - ``strict``: each type has its share of them.  The types use separate virtual networks.
 - ``wide``: all types share them.  A message that is blocked there still has the escape channels of its type.
 
-At each hop the routing function offers a message one of its type's escape channels, and all other channels that it may
-use.
+At each hop the routing function offers a message one of its type's escape channels, and all other channels that the
+type may use.
 
 Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section on
 message-induced deadlock avoidance: 1 + (C/L - E_r) and 1 + (C - E_m), with C channels, a chain of L types, E_r channels
-to escape routing-induced deadlock and E_m = L x E_r.  There, every type has the same E_r, and C/L may be a fraction;
-here each type has an E_r of its own, and channels are whole.
+to escape routing-induced deadlock and E_m = L x E_r.  There, every type has the same E_r, and C/L may be a fraction.
+Here each type has an E_r of its own, and channels are whole.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ AVOIDANCES: tuple[Avoidance, ...] = ("strict", "wide")
 
 @dataclass(frozen=True)
 class ChannelBudget:
-    """Virtual channels of a link, by message type.
+    """Virtual channels of a link, divided among the message types of a chain (request, reply, and so on).
 
     Attributes
     ----------
     avoidance
-        ``strict`` or ``wide``.
+        ``strict``: the types do not share channels; ``wide``: they share all but their escape channels.
     channels
         Virtual channels of the link (C).
     escape
@@ -57,34 +56,39 @@ class ChannelBudget:
 
     @property
     def needed(self) -> int:
-        """Escape channels of all types together: the fewest channels that avoid message-induced deadlock (E_m)."""
+        """Return the number of escape channels of all types: the fewest channels that avoid message-induced deadlock
+        (E_m).
+        """
         return sum(self.escape)
 
     @property
     def usable(self) -> tuple[int, ...]:
-        """Number of channels that a message of each type may choose from at any hop."""
+        """Return for each message type the number of channels that a message may choose from at any hop."""
         return tuple(1 + own + self.shared for own in self.own)
 
     @property
     def mean(self) -> Fraction:
-        """Mean of :attr:`usable`; the source's formula, if all types have the same number of escape channels."""
+        """Return the mean, over the message types, of the number of channels that a message may choose from.
+
+        It equals the formula of the source if all types have the same number of escape channels.
+        """
         return Fraction(sum(self.usable), len(self.usable))
 
 
 def channel_budget(channels: int, escape: Sequence[int], avoidance: Avoidance) -> ChannelBudget:
-    """Compute how many channels messages of each type may choose from.
+    """Divide the virtual channels of a link among message types, so that every type may choose from some at each hop.
 
-    If ``strict``, channels beyond the escape channels are distributed round-robin, beginning with the first type of the
-    chain.
+    If ``strict``, the channels beyond the escape channels are distributed round-robin, beginning with the first type of
+    the chain.
 
     Parameters
     ----------
     channels
-        Virtual channels of a link.
+        Number of virtual channels of a link.
     escape
-        Escape channels of each type: as many as its routes need to be free of credit loops.
+        Number of escape channels of each type: as many as its routes need to be free of credit loops.
     avoidance
-        ``strict`` or ``wide``.
+        ``strict`` (the types share no channels) or ``wide`` (they share all but escape channels).
 
     Raises
     ------
@@ -104,7 +108,8 @@ def channel_budget(channels: int, escape: Sequence[int], avoidance: Avoidance) -
 
 
 def channels_needed(escape: Sequence[int], avoidance: Avoidance, usable: int = 1) -> int:
-    """Return the fewest virtual channels with which messages of every type may choose from ``usable`` channels.
+    """Return the fewest virtual channels with which messages of every type may choose from ``usable`` channels at each
+    hop.
 
     Raises
     ------

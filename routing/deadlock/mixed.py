@@ -1,9 +1,9 @@
-"""The dependency graph of mixed tables, while a fabric goes from one set of tables to another.
+"""Build the dependency graph of mixed tables, while a fabric changes from one set of tables to another.
 
-A packet has no fixed route: each switch forwards it by the entry that is installed at that moment.  So on its path to a
-LID a packet may meet old and new entries in any order.  Every channel on which it can reach a switch by any such
-mixture can depend on the channels of both entries of that switch.  These are more dependencies than those of the old
-and of the new tables together (the "ghost dependencies" of Pinkston, Pang and Duato, 2003).
+During the change a packet has no fixed route: each switch forwards it by the entry that is installed at that moment. So
+on its path to a LID a packet may meet old and new entries in any order.  A channel over which the packet can reach a
+switch may depend on the channels of both entries of that switch.  These are more dependencies than those of the old
+tables and of the new tables together (the "ghost dependencies" of Pinkston, Pang and Duato, 2003).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Provenance, Routing
 
 CELLS = 1 << 22
-"""Masks of injected traffic that are held in memory at once."""
+"""Largest number of traffic masks in memory at once.  LFT columns are followed in chunks to stay below it."""
 
 Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Mixed tables: any entry may be the old or the new one at any moment.
+    """Mixed tables: at any moment each switch may have the old or the new entry for each LID.
 
     Attributes
     ----------
@@ -47,11 +47,12 @@ class Mixture:
     before, after
         uint8[S, L], old and new forwarding tables.
     sl
-        One or two SL tables: a packet may have the SL of either.
+        One or two SL tables.  With two, a packet may have the SL of either table.
     sl2vl
-        One or two SL2VL tables: every switch may use either.
+        One or two SL2VL tables.  With two, every switch may use either table.
     lost
-        Former owners of the LIDs that no port has any more.  Senders keep sending to these with SLs of the first table.
+        Former owners of the LIDs that no port has any more.  Senders still send to these LIDs, with SLs of the first
+        table.
     """
 
     fabric: Fabric
@@ -63,7 +64,14 @@ class Mixture:
 
     @classmethod
     def of(cls, fabric: Fabric, old: Routing, new: Routing, lost: LostLids | None = None) -> Mixture:
-        """Build the mixture of two routings; ``lost``: former owners of the LIDs that are gone, if known.
+        """Build the mixed tables of two routings.
+
+        Parameters
+        ----------
+        fabric, old, new
+            The fabric, and its old and new tables.
+        lost
+            Former owners of the LIDs that are gone, if known.
 
         Raises
         ------
@@ -77,19 +85,20 @@ class Mixture:
         return cls(fabric, old.lft, new.lft, sl, sl2vl, lost)
 
     def between(self, before: Bytes, after: Bytes) -> Mixture:
-        """Return a mixture of other forwarding tables with the same SL and SL2VL tables."""
+        """Return mixed tables of two other forwarding tables, with the same SL and SL2VL tables."""
         return Mixture(self.fabric, before, after, self.sl, self.sl2vl, self.lost)
 
     @cached_property
     def changed(self) -> npt.NDArray[np.int64]:
-        """int64[K], LIDs for which some switch changes its entry, including LIDs that no port has any more."""
+        """Return int64[K], LIDs for which some switch changes its entry, including LIDs that no port has any more."""
         return np.flatnonzero((self.before != self.after).any(axis=0))
 
     @cached_property
     def misdirected(self) -> npt.NDArray[np.int64]:
-        """int64[K], LIDs that no port has but for which some entry still leads to another switch.
+        """Return int64[K], LIDs that no port has but for which some entry still leads to another switch.
 
-        A trace of the tables does not follow these.  Cost: O(S) for each LID without an owner.
+        A trace of the tables starts at LIDs with an owner and does not follow these.  Cost: O(S) for each LID without
+        an owner.
         """
         gone, rows = np.flatnonzero(self.fabric.lids.switch < 0), np.arange(self.fabric.switches)[:, None]
         found = []
@@ -100,30 +109,30 @@ class Mixture:
 
     @cached_property
     def of_switch(self) -> npt.NDArray[np.bool_]:
-        """bool[L], whether a switch has the LID, or had it if no port has it any more."""
+        """Return bool[L], whether a switch has the LID, or had it last if no port has the LID any more."""
         lids = self.fabric.lids
         return np.asarray((lids.port == 0) | (self.lost.of_switch & (lids.switch < 0)))
 
     def removed(self, switch: npt.NDArray[np.int64], lid: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return bool[N]: which of N entries the new tables remove because their LID is gone or unreachable.
+        """Return bool[N], which of N entries the new tables only remove, because their LID is gone or unreachable.
 
-        Removing an entry leaves a part of the old routes, which has no new dependencies.  So it is safe at any time.
+        Removing an entry adds no dependencies: a part of the old routes remains.  So it is safe at any time.
         """
         target, part = self.fabric.lids.switch[lid], self.fabric.component
         apart = (target < 0) | (part[switch] != part[target])
         return np.asarray(apart & (self.after[switch, lid] == NO_PORT) & (self.before[switch, lid] != NO_PORT))
 
     def name_of(self, lid: int) -> str:
-        """Return the name of a LID's owner, or of its former owner if the LID is gone; "" if unknown."""
+        """Return the name of the port that has a LID, or had it last; "" if unknown."""
         return lid_name(self.fabric, lid) if self.fabric.lids.switch[lid] >= 0 else self.lost.name.get(lid, "")
 
     def injected_traffic(
         self, positions: InjectionPoints, bit: Masks, lids: npt.NDArray[np.int64], *, switch_pairs: bool
     ) -> tuple[Masks, Masks]:
-        """Return the traffic of each injection point to some LIDs, see :func:`~routing.cdg.injection.injected_traffic`.
+        """Return which SLs enter at each injection point towards some LIDs, as requests and as replies.
 
-        Traffic to a LID that is gone or unreachable has no SL of the new tables: the subnet manager returns an SL only
-        for an existing path.
+        See :func:`~routing.cdg.injection.injected_traffic` for arguments and result.  Traffic to a LID that is gone or
+        unreachable has only SLs of the old tables: the subnet manager returns a new SL only for an existing path.
         """
         fabric = self.fabric
         target, where = fabric.lids.switch[lids], {"switch_pairs": switch_pairs}
@@ -141,10 +150,10 @@ class Mixture:
         return requests, replies
 
     def injected_vls(self, lids: npt.NDArray[np.int64], *, replies: bool) -> npt.NDArray[np.uint32]:
-        """Return uint32[K, S], mask of the VLs of traffic injected at each switch towards each of some LIDs.
+        """Return uint32[K, S], mask of the VLs of packets that enter at each switch towards each of some LIDs.
 
-        Covers traffic from or to CAs and routers; packets must not change their VLs.  Cost: O(K S), for SLs by pair
-        O(K L).
+        This includes traffic from or to CAs and routers.  Packets must not change their VLs along a path.  Cost: O(K
+        S), for SLs by pair O(K L).
         """
         points, bits = InjectionPoints.by_switch(self.fabric), vl_bits(self.sl2vl[0])
         enter = np.empty((len(lids), self.fabric.switches), np.uint32)
@@ -156,11 +165,11 @@ class Mixture:
         return enter
 
     def plain(self) -> Routing:
-        """Return the old forwarding tables with the first SL and SL2VL tables."""
+        """Return the old forwarding tables, with the first SL and SL2VL tables, as one routing."""
         return Routing(self.before, self.sl[0], self.sl2vl[0], 1, 1, Provenance("before"))
 
     def without(self, lids: npt.NDArray[np.int64]) -> Mixture:
-        """Return the mixture with old entries kept for some LIDs."""
+        """Return mixed tables in which the columns of some LIDs do not change: they keep their old entries."""
         after = self.after.copy()
         after[:, lids] = self.before[:, lids]
         return self.between(self.before, after)
@@ -173,7 +182,7 @@ class Mixture:
 def leads_nowhere(
     fabric: Fabric, lft: Bytes, switches: npt.NDArray[np.int64], lids: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """Return bool[N]: which of N entries neither deliver their LID nor lead to a switch.
+    """Return bool[N], which of N entries neither deliver their LID nor lead to a switch.
 
     Such entries hold 255, a port without a cable, or the port of a CA that does not have the LID.  ``switches`` and
     ``lids`` name the entries, int64[N] each.  Cost: O(N).
@@ -193,7 +202,7 @@ def _distinct(a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
 
 
 def _distinct_sls(fabric: Fabric, a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
-    """Return the distinct SL tables; only the first if they differ only for LIDs that no port has."""
+    """Return both SL tables, or only the first one if they agree for all LIDs that a port has."""
     found = _distinct(a, b)
     if len(found) == 1 or a.shape != b.shape:
         return found
@@ -205,7 +214,10 @@ def _distinct_sls(fabric: Fabric, a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
 
 
 def _distinct_sl2vl(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, ...]:
-    """Return the distinct SL2VL tables, or a single row if all ports have the same row for the SLs in use."""
+    """Return the old and the new SL2VL tables, or a single one if both are equal.
+
+    If both use the same VL at all ports, for every SL in use, a single row of 16 VLs is returned.
+    """
     rows = uniform_sl2vl(old), uniform_sl2vl(new)
     if rows[0] is not None and rows[1] is not None:
         differ = np.flatnonzero(rows[0] != rows[1]).tolist()
@@ -220,10 +232,10 @@ def _distinct_sl2vl(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, 
 
 
 class MixedGraphs:
-    """Dependency graphs of a mixture, with or without replies, with or without switch-to-switch traffic.
+    """Dependency graphs of mixed tables, with or without replies, with or without switch-to-switch traffic.
 
-    Only the columns of LIDs that change are followed over the mixture; one trace of the old tables covers the others.
-    (If SLs or SL2VL tables differ, all columns are followed.)
+    A mixture is followed only in the LFT columns that change; one trace of the old tables covers the other columns.  If
+    SLs or SL2VL tables differ, all columns are followed.
     """
 
     def __init__(self, mixture: Mixture, *, threads: int = 2) -> None:
@@ -243,7 +255,7 @@ class MixedGraphs:
         self._graphs: dict[tuple[bool, bool], DependencyGraph] = {}
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
-        """Return int32[V, C], a topological order; None if there is a cycle."""
+        """Return int32[V, C], a topological order of the dependencies of mixed tables; None if these have a cycle."""
         if not self._fixed:
             return self.graph(replies=replies, switch_pairs=switch_pairs).order()
         dependencies = self._dependencies(replies, switch_pairs)
@@ -251,32 +263,35 @@ class MixedGraphs:
         return self._topological_order(dependencies, max(1, used))
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """Return a shortest cycle; there must be one."""
+        """Return a shortest cycle of the dependencies of the mixed tables; there must be one."""
         return self.graph(replies=replies, switch_pairs=switch_pairs).shortest_cycle(self._mixture.fabric)
 
     def circling(self) -> npt.NDArray[np.int64]:
-        """Return the LIDs, among the followed columns, whose mixed entries can form a forwarding loop."""
+        """Return the LIDs whose old and new entries together can form a forwarding loop."""
         if not self._parts:
             self._dep(False, False)
         return np.array(sorted(self._circling), np.int64)
 
     def graph(self, *, replies: bool, switch_pairs: bool) -> DependencyGraph:
-        """Return the dependency graph of the mixture; each is built once."""
+        """Return the dependency graph of the mixed tables; it is built at the first call for these arguments."""
         if (replies, switch_pairs) not in self._graphs:
             self._graphs[replies, switch_pairs] = self._make(replies, switch_pairs)
         return self._graphs[replies, switch_pairs]
 
     @property
     def fixed(self) -> bool:
-        """Whether no packet changes its VL."""
+        """Return whether every packet keeps its VL along its path."""
         return self._fixed
 
     def admit(
         self, before: Bytes, after: Bytes, lids: npt.NDArray[np.int64], *, replies: bool
     ) -> npt.NDArray[np.bool_]:
-        """Return bool[K]: the LIDs whose mixture closes no cycle with existing dependencies and LIDs admitted before.
+        """Return bool[K], the LIDs whose columns can change now without a cycle in the CDG.
 
-        Covers traffic from or to CAs and routers; packets must not change their VLs.  ``before`` and ``after`` are the
+        LIDs are checked one after the other.  A LID is admitted if its mixed entries close no cycle with the
+        dependencies that exist already and those of the LIDs admitted before.
+
+        Traffic from or to CAs and routers counts; packets must not change their VLs.  ``before`` and ``after`` are the
         tables to mix, uint8[S, L] each.
 
         Raises
@@ -295,14 +310,19 @@ class MixedGraphs:
         )
 
     def _dependencies(self, replies: bool, switch_pairs: bool) -> npt.NDArray[np.uint32]:
-        """Return uint32[edges], mask of the VLs of each dependency, if no packet changes its VL."""
+        """Return uint32[edges], the VLs on which each CDG edge is used, as bits; packets must keep their VL along a
+        path.
+        """
         return vl_masks(self._dep(False, switch_pairs), replies=replies).astype(np.uint32)
 
     def _topological_order(self, dependencies: npt.NDArray[np.uint32], vls: int) -> npt.NDArray[np.int32] | None:
         return topological_order(self._mixture.fabric.channels, dependencies, vls, threads=self._threads)
 
     def _enter(self, lids: npt.NDArray[np.int64], *, switch_pairs: bool) -> npt.NDArray[np.uint32]:
-        """Return uint32[K, S], mask of the VLs of injected traffic at each switch; the high half includes replies."""
+        """Return uint32[K, S], the VLs of packets that enter at each switch towards each LID, as bits.
+
+        The low 16 bits are for requests, the high 16 bits for requests and replies.
+        """
         fabric, bit = self._mixture.fabric, vl_bits(self._mixture.sl2vl[0])
         entries = InjectionPoints.by_switch(fabric)
         requests, replies = self._mixture.injected_traffic(entries, bit, lids, switch_pairs=switch_pairs)
@@ -315,9 +335,10 @@ class MixedGraphs:
         return DependencyGraph.of_masks(channels, vl_masks(self._dep(False, switch_pairs), replies=replies))
 
     def _dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the dependencies of all traffic.
+        """Return the VLs on which each CDG edge is used by any traffic, computed once.
 
-        uint32[edges] with replies included in the high half; if VLs change, uint16[edges, V] with or without replies.
+        The result is uint32[edges] with replies included in the high half.  If packets change their VL, it is
+        uint16[edges, V], the next VLs of each edge by its first VL, with or without replies.
         """
         if (replies, switch_pairs) not in self._deps:
             dep = self._part(replies, False, True) | self._part(replies, True, switch_pairs)
@@ -326,7 +347,7 @@ class MixedGraphs:
         return self._deps[replies, switch_pairs]
 
     def _plain_dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the dependencies of the old tables."""
+        """Return the VLs on which the old tables use each CDG edge."""
         assert self._plain is not None
         where, threads = (self._mixture.fabric, self._plain, self._slots), self._threads
         if self._fixed:
@@ -341,9 +362,10 @@ class MixedGraphs:
         return vls.dep if switch_pairs else trace_vls_endports(*where, vls, replies=replies, threads=threads)
 
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the dependencies of the followed columns, either of switch LIDs or of all others.
+        """Return the VLs on which packets that can meet mixed entries use each CDG edge.
 
-        uint32[edges] with replies included in the high half, or uint16[edges, V].
+        These are packets to LIDs of switches, or to all other LIDs.  The result is uint32[edges] with replies included
+        in the high half, or uint16[edges, V] if packets change their VL.
         """
         key = replies, switches, switch_pairs
         if key not in self._parts:

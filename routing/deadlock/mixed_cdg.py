@@ -1,4 +1,4 @@
-"""Dependencies of mixed LFT columns, for traffic from or to CAs and routers whose VL does not change."""
+"""Compute the CDG edges of mixed LFT columns, for traffic from or to CAs and routers that keeps its VL along a path."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Orders = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class LidColumns:
-    """Old and new LFT columns of some LIDs.
+    """Old and new LFT columns of some LIDs, and the traffic towards them.
 
     Attributes
     ----------
     lids
         int64[K], the LIDs.
     next_channels
-        Old and new entries, uint8[K, S] each.
+        Old and new entries, uint8[K, S] each: the out-port of each switch towards each LID.
     enter
-        uint32[K, S], mask of the VLs of traffic injected at each switch towards each LID.
+        uint32[K, S], VLs of the packets that enter at each switch towards each LID, as bits.
     """
 
     lids: npt.NDArray[np.int64]
@@ -41,22 +41,22 @@ class LidColumns:
         return len(self.lids)
 
     def subset(self, which: npt.NDArray[np.int64]) -> LidColumns:
-        """Return the columns with these indices, in the order given."""
+        """Return the LFT columns with these indices, in the order given."""
         before, after = self.next_channels
         return LidColumns(self.lids[which], (before[which], after[which]), self.enter[which])
 
     def between(self, before: Bytes, after: Bytes) -> LidColumns:
-        """Return columns of the same LIDs with other old and new entries."""
+        """Return LFT columns of the same LIDs with other old and new entries."""
         return LidColumns(self.lids, (before, after), self.enter)
 
 
 class MixedDependencies:
-    """Dependencies of a mixture of tables.
+    """Computes the CDG of mixed old and new tables, for traffic from or to CAs and routers.
 
     Parameters
     ----------
     mixture
-        The mixture, in which no packet changes its VL.
+        The old and new tables, in which no packet changes its VL along a path.
     replies
         Whether reply traffic is included.
     threads
@@ -69,28 +69,36 @@ class MixedDependencies:
         self.bits = vl_bits(mixture.sl2vl[0])
 
     def columns(self, lids: npt.NDArray[np.int64]) -> LidColumns:
-        """Return the columns of some LIDs with the traffic towards them (:meth:`Mixture.injected_vls`)."""
+        """Return the LFT columns of some LIDs with the traffic towards them (:meth:`Mixture.injected_vls`)."""
         return LidColumns(lids, self.mixture.columns(lids), self.mixture.injected_vls(lids, replies=self.replies))
 
     def trace(self, columns: LidColumns, dependencies: Masks) -> bool:
-        """Add all dependencies of mixed entries to ``dependencies``; return whether entries can form a forwarding
-        loop.
+        """Add the CDG edges of mixed old and new entries to ``dependencies`` (uint32[edges], VLs as bits).
+
+        Returns
+        -------
+        bool
+            Whether old and new entries together can form a forwarding loop.
         """
         return bool(
             trace_mixed(self.slots, columns.next_channels, columns.enter, dependencies, threads=self.threads).any()
         )
 
     def union(self, columns: LidColumns, dependencies: Masks) -> Masks:
-        """Return a copy of ``dependencies`` with the dependencies of old and of new columns added, without mixtures."""
+        """Return a copy of ``dependencies`` to which the CDG edges of the old columns and of the new columns are added.
+
+        Edges that only a path over old and new entries would have are not added.
+        """
         dependencies = dependencies.copy()
         for path in columns.next_channels:
             self.trace(columns.between(path, path), dependencies)
         return dependencies
 
     def unchanged(self, lids: npt.NDArray[np.int64]) -> Masks:
-        """Return uint32[edges], the dependencies of all columns except those of ``lids``.  Cost: that of a proof.
+        """Return uint32[edges], the CDG edges of all LFT columns except those of ``lids``.  Cost: that of a proof.
 
-        LIDs that no port has are left out in any case, so ``lids`` must contain those of :attr:`Mixture.stray`.
+        Columns of LIDs that no port has are never traced, so ``lids`` must contain those of
+        :attr:`Mixture.misdirected`.
         """
         lft, fabric, plain = self.mixture.before.copy(), self.mixture.fabric, self.mixture.plain()
         lft[:, lids] = NO_PORT
@@ -99,9 +107,9 @@ class MixedDependencies:
         return trace_cdg(fabric, rest, self.bits, **traffic, threads=self.threads).masks.astype(np.uint32)
 
     def order(self, dependencies: Masks, columns: LidColumns) -> Orders | None:
-        """Return int32[V, C], a topological order of ``dependencies`` for each VL in use; None if there is a cycle.
+        """Return int32[V, C], a topological order of ``dependencies`` for each VL in use; None if these have a cycle.
 
-        VLs are in use if ``dependencies`` or the columns' traffic has them.
+        A VL is in use if ``dependencies`` or the traffic towards ``columns`` use it.
         """
         channels = self.mixture.fabric.channels
         used = np.bitwise_or.reduce(dependencies, initial=0) | np.bitwise_or.reduce(columns.enter, axis=None, initial=0)
@@ -110,8 +118,19 @@ class MixedDependencies:
     def admit(
         self, columns: LidColumns, dependencies: Masks, order: Orders, rounds: Bytes | None = None
     ) -> npt.NDArray[np.bool_]:
-        """Return bool[K]: the columns that close no cycle with ``dependencies`` and the columns admitted before
-        them.
+        """Return bool[K], the columns that can be written without a cycle in the CDG.
+
+        Columns are checked one after the other.  A column is admitted if its mixed entries close no cycle with
+        ``dependencies`` and the columns admitted before.
+
+        Parameters
+        ----------
+        columns
+            The columns to check.
+        dependencies, order
+            CDG edges that exist already, and a topological order of them.
+        rounds
+            uint8[K, S], round in which each entry is written; None: all entries in one round.
         """
         next_channels = columns.next_channels
         return admit_mixed(

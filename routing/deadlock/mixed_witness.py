@@ -1,4 +1,4 @@
-"""Readable descriptions of faults of mixed tables: credit loops, forwarding loops, dropped packets."""
+"""Describe faults of mixed tables in readable form: credit loops, forwarding loops, dropped packets."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from routing.numerals import count_noun
 from routing.tables import Provenance, Routing
 
 Table = Literal["old", "new", "both"]
-"""Tables that contain an entry."""
+"""Name of the tables that contain an entry: the old ones, the new ones, or both."""
 At = tuple[int, int]
-"""(channel, VL)."""
+"""A virtual channel: (channel, VL)."""
 
 
 @dataclass(frozen=True)
 class MixedTurn:
-    """A channel of a credit loop over mixed tables, and traffic that uses it and the next one.
+    """A channel of a credit loop over mixed tables, and traffic that uses this channel and the next one of the loop.
 
     Attributes
     ----------
     turn
         The channel, and the traffic.
     entry
-        Tables whose entry, at the channel's source switch, sends that traffic over the channel.
+        Tables with the entry that sends the traffic over the channel, at the switch where the channel begins.
     following
-        Tables whose entry, at the channel's far switch, sends it on to the next channel of the loop.
+        Tables with the entry that sends the traffic on to the loop's next channel, at the switch where this channel
+        ends.
     """
 
     turn: Turn
@@ -51,7 +52,7 @@ class MixedTurn:
 
 @dataclass(frozen=True)
 class MixedLoop:
-    """Credit loop that can form while tables are mixed.
+    """A credit loop that can form while some switches have old entries and others have new ones.
 
     Attributes
     ----------
@@ -62,7 +63,7 @@ class MixedLoop:
     scope
         "endports" or "all", see :class:`~routing.deadlock.witness.CreditLoop`.
     circling
-        True if the loop forms only with packets that are in a transient forwarding loop.
+        Whether the loop can form only with packets that are in a transient forwarding loop.
     """
 
     turns: tuple[MixedTurn, ...]
@@ -86,7 +87,7 @@ class MixedLoop:
 
 @dataclass(frozen=True)
 class ForwardingLoop:
-    """Forwarding loop for a LID that can form while tables are mixed.
+    """A forwarding loop that packets for a LID can enter while some entries are old and others new.
 
     Attributes
     ----------
@@ -110,7 +111,9 @@ def _words(table: Table) -> str:
 
 
 def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: Scope, circling: bool) -> MixedLoop:
-    """Name the channels of a cycle and find traffic of the scope for each of its dependencies.
+    """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
+
+    ``replies`` and ``scope`` state which traffic may be used: that of the check that found the cycle.
 
     Raises
     ------
@@ -124,7 +127,10 @@ def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: S
 
 
 def find_forwarding_loop(mixture: Mixture, lid: int) -> ForwardingLoop | None:
-    """Return a forwarding loop that mixed entries for a LID can form; None if there is none.  Cost: O(S)."""
+    """Return a forwarding loop that old and new entries for a LID can form together; None if there is none.
+
+    Cost: O(S).
+    """
     fabric, next_channels = mixture.fabric, _next_channels(mixture, lid)
     state = np.zeros(fabric.switches, np.int8)
     for start in range(fabric.switches):
@@ -148,7 +154,10 @@ def find_forwarding_loop(mixture: Mixture, lid: int) -> ForwardingLoop | None:
 
 
 def _next_channels(mixture: Mixture, lid: int) -> list[list[int]]:
-    """Return the next hops of each switch for a LID by either table; a loop-back cable leads to the switch itself."""
+    """Return for each switch its next hops towards a LID, by the old and the new entry.
+
+    An entry over a loop-back cable leads to the switch itself.
+    """
     fabric = mixture.fabric
     rows = np.arange(fabric.switches)
     next_channels: list[list[int]] = [[] for _ in range(fabric.switches)]
@@ -166,7 +175,7 @@ def _next_channels(mixture: Mixture, lid: int) -> list[list[int]]:
 
 
 class _Finder:
-    """Search for traffic that has a given dependency."""
+    """Search for traffic that has a given dependency: it uses one virtual channel and then another."""
 
     def __init__(self, mixture: Mixture, *, replies: bool, scope: Scope) -> None:
         self._mixture, self._replies, self._scope = mixture, replies, scope
@@ -188,7 +197,10 @@ class _Finder:
         return "both" if old and new else "old" if old else "new"
 
     def _traffic(self, here: At, then: At) -> Traffic:
-        """Find traffic with a dependency: requests from CA to CA first, then other requests, then replies."""
+        """Find traffic that uses the virtual channel ``here`` and then ``then``.
+
+        Requests from CA to CA are tried first, then other requests, then replies.
+        """
         for reply in (False, True) if self._replies else (False,):
             for endports in (2, 0 if self._scope == "all" else 1):
                 for lid in self._lids(here[0], then[0], only_endports=endports == 2):
@@ -197,7 +209,7 @@ class _Finder:
         raise LookupError(f"no traffic takes the turn {here} to {then}")
 
     def _lids(self, first: int, second: int, *, only_endports: bool) -> list[int]:
-        """Return the LIDs for which an entry of either table leads over both channels."""
+        """Return the LIDs for which an old or new entry leads over each of the two channels."""
         mixture = self._mixture
         takes = ~mixture.of_switch if only_endports else np.ones(len(mixture.of_switch), bool)
         for channel in (first, second):
@@ -217,7 +229,7 @@ class _Finder:
                         yield Traffic(sender.name, sender.lid, name, lid, sl, reply, gone)
 
     def _upstream(self, lid: int, switch: int) -> list[int]:
-        """Return the switches whose packets for a LID may pass a switch, nearest first."""
+        """Return the switches whose packets for a LID may pass through a given switch, nearest first."""
         into: dict[int, list[int]] = {}
         for source, targets in enumerate(_next_channels(self._mixture, lid)):
             for target in targets:
@@ -244,11 +256,11 @@ class _Finder:
         return sorted(sls)
 
     def _uses_vl(self, sl: int, vl: int) -> bool:
-        """Return whether an SL may use a VL; always True if VLs change from hop to hop."""
+        """Return whether packets with an SL may use a VL; always True if VLs change along a path."""
         return any(table.ndim > 1 or int(table[sl]) == vl for table in self._mixture.sl2vl)
 
     def _takes(self, sender: Sender, sl: int, lid: int, here: At, then: At) -> bool:
-        """Return whether a packet, over some mixture, goes from one channel to the other."""
+        """Return whether a packet can use channel ``here`` and then ``then``, by some choice of old and new entries."""
         begin = list(self._steps(sender.switch, sender.port, sl, lid))
         seen, left = set(begin), list(begin)
         while left:
@@ -263,7 +275,7 @@ class _Finder:
         return False
 
     def _steps(self, switch: int, in_port: int, sl: int, lid: int) -> Iterator[At]:
-        """Yield the channels and VLs on which a switch may forward a packet."""
+        """Yield the channels and VLs on which a switch may forward a packet by its old or new entry."""
         for lft in (self._mixture.before, self._mixture.after):
             port = int(lft[switch, lid])
             channel = int(self._channels.at_port[switch, port])
@@ -276,7 +288,8 @@ class _Finder:
 def black_holes(
     fabric: Fabric, lft: Bytes, switches: npt.NDArray[np.int64], lids: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """Return bool[N]: which of N entries drop packets for a LID of the same connected component.
+    """Return bool[N], which of N entries drop packets although a switch of the same connected component delivers the
+    LID.
 
     ``switches`` and ``lids`` name the entries, int64[N] each.  Cost: O(N).
     """

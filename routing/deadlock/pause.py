@@ -1,4 +1,4 @@
-"""Fluid analysis of pause-regulated links: which links pause, how often, and whether the rates sink to zero.
+"""Analyse links with pause flow control as fluid flows: which links pause, how often, and whether rates sink to zero.
 
 The analysis takes given flows on lossless links and models neither buffers nor packets.  So it shows a tendency; the
 actual outcome also depends on arbitration.
@@ -6,12 +6,12 @@ actual outcome also depends on arbitration.
 Source: "RDMA Deadlock" (a draft without date), section 1.2.  The draft leaves some points open.  The interpretation
 here reproduces both of its tables, entry by entry, and does not depend on the order of links or flows:
 
-- Stage 1 processes all bottlenecks of a round at once, from the rates before the round.  Every iteration begins with
-  the offered rates.
+- Stage 1 computes fair rates at the bottlenecks.  It processes all bottlenecks of a round at once, from the rates
+  before the round.  Every iteration begins with the offered rates.
 - After stage 1 the rate of a flow never rises downstream, so stage 2 ends with every flow at the rate of its last link.
 - The probability that link k pauses for link i is 1 - (sum of the flows' last rates) / (sum of their stage-1 rates on
   k).  Every link that feeds i gets the largest of these probabilities (the draft names i there, but means k).
-- Probabilities compound: stage 3 multiplies the remaining capacity of a link.
+- Probabilities compound: stage 3 multiplies the remaining capacity of a link by (1 - probability).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BITS = 512
 
 @dataclass(frozen=True)
 class Flow:
-    """Traffic along a path.
+    """Traffic at an offered rate along a fixed path of links.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Flows:
-    """Flows on links.
+    """Flows, and the links that they use.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Flows:
     capacity
         Capacity of each link.
     cable
-        Number of the cable of each link: links of one cable (its VLs) share its capacity.
+        Number of the cable of each link.  A link is one VL of a cable; links of one cable share its capacity.
     """
 
     names: tuple[str, ...]
@@ -75,9 +75,9 @@ class Flows:
 
     @classmethod
     def of(cls, paths: Mapping[str, Sequence[str]]) -> Flows:
-        """Build flows from paths (lists of link names) by flow name, with capacity 1 and rate 1 throughout.
+        """Build flows from their paths, with capacity 1 for every link and rate 1 for every flow.
 
-        Links are numbered in the order in which they appear.
+        ``paths`` holds a list of link names for each flow name.  Links are numbered in the order in which they appear.
 
         Raises
         ------
@@ -101,9 +101,10 @@ class Flows:
 
     @cached_property
     def limits(self) -> tuple[tuple[int | None, tuple[tuple[int, int], ...]], ...]:
-        """Flows that share a capacity: a link (None: a whole cable), and (flow, index in its path) of each user.
+        """Return groups of flows that share a capacity, as (link, users).
 
-        A cable is listed only if more than one of its links is in use; it is that of the first user's link.
+        Each user is (flow, index of the link in its path).  A cable with several links in use is a further group; its
+        link is None, and its capacity is that of the first user's link.
         """
         users: list[list[tuple[int, int]]] = [[] for _ in self.names]
         for number, flow in enumerate(self.flows):
@@ -120,7 +121,7 @@ class Flows:
 
     @cached_property
     def dependencies(self) -> dict[tuple[int, int], tuple[int, ...]]:
-        """Dependencies (k, i) of link k on link i, with the flows that go from k to i."""
+        """Return the dependencies between links: for each (k, i), the flows that go from link k to link i."""
         found: dict[tuple[int, int], list[int]] = {}
         for number, flow in enumerate(self.flows):
             for here, following in zip(flow.links, flow.links[1:], strict=False):
@@ -130,7 +131,7 @@ class Flows:
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration of the three stages: fair rates, flow rates, link capacities.
+    """Result of one iteration of the three stages: fair rates, flow rates, link capacities.
 
     Attributes
     ----------
@@ -139,7 +140,7 @@ class Iteration:
     rates
         Rates after stage 2, by flow; the rate of a flow is equal on all its links.
     capacity
-        Capacity of each link after stage 3.
+        Capacity of each link after stage 3, reduced by pauses.
     fits
         Whether the rates fit into these capacities, so that further iterations change nothing.
     """
@@ -152,18 +153,18 @@ class Iteration:
 
 @dataclass(frozen=True)
 class PauseAnalysis:
-    """Result of the iteration.
+    """Result of the analysis of flows on links with pause flow control.
 
     Attributes
     ----------
     verdict
-        "free": there is no cycle of pause-regulated links, which a deadlock requires.  "settles": there is one, and the
-        rates settle above zero (exactly if the last iteration fits, else in the limit).  "deadlock": there is one, and
-        the rates sink towards zero.
+        "free": there is no cycle of pausing links, which a deadlock requires.  "settles": there is such a cycle, and
+        the rates settle above zero (exactly if the last iteration fits, else in the limit).  "deadlock": there is such
+        a cycle, and the rates sink towards zero.
     iterations
-        All of them, in order.
+        All iterations, in order.
     cycle
-        A shortest cycle of pause-regulated links, each depending on the next; empty if there is none.
+        A shortest cycle of pausing links, each depending on the next; empty if there is none.
     flows
         The analysed flows.
     """
@@ -175,12 +176,12 @@ class PauseAnalysis:
 
     @property
     def rates(self) -> tuple[Fraction, ...]:
-        """Final rate of each flow in this analysis; rates in a real network may be higher."""
+        """Return the final rate of each flow in this analysis; rates in a real network may be higher."""
         return self.iterations[-1].rates
 
     @cached_property
     def pause(self) -> tuple[Fraction, ...]:
-        """Final probability that each link is paused."""
+        """Return the final probability that each link is paused."""
         return pauses(self.flows, self.iterations[-1])
 
 
@@ -192,7 +193,7 @@ def pauses(flows: Flows, iteration: Iteration) -> tuple[Fraction, ...]:
 def analyse_pauses(
     flows: Flows, *, floor: Fraction = Fraction(1, 1000), still: Fraction = Fraction(1, 10**9), most: int = 1000
 ) -> PauseAnalysis:
-    """Iterate until the rates fit or converge, or until a rate has sunk too low.
+    """Compute fair rates and pauses in iterations, until the rates fit or converge, or until a rate has sunk too low.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ def analyse_pauses(
         Rates have converged to a limit above zero if none lost more than this share in an iteration.  Rates that sink
         towards zero lose a constant share in each iteration.
     most
-        Most iterations.
+        Maximum number of iterations.
 
     Raises
     ------
@@ -245,7 +246,7 @@ def _iterate(flows: Flows, capacity: tuple[Fraction, ...]) -> Iteration:
 
 
 def _short(value: Fraction) -> Fraction:
-    """Return the value, rounded up to a denominator of 512 bits if its own is longer."""
+    """Return a fraction unchanged if its denominator has at most 512 bits; else round it up to such a denominator."""
     if value.denominator.bit_length() <= _BITS:
         return value
     return Fraction(-(-(value.numerator << _BITS) // value.denominator), 1 << _BITS)
@@ -261,7 +262,11 @@ def _capacity(
 
 
 def _fair_rates(flows: Flows, capacity: tuple[Fraction, ...]) -> list[list[Fraction]]:
-    """Run stage 1: lower the rates to max-min shares at each bottleneck and downstream of it, until none is left."""
+    """Run stage 1: reduce rates to max-min fair shares at each bottleneck and downstream of it, until none is
+    overloaded.
+
+    Returns the rate of each flow on each link of its path.
+    """
     rates = [[flow.rate] * len(flow.links) for flow in flows.flows]
     waiting = [(users, _capacity(flows, capacity, link, users)) for link, users in flows.limits]
     while True:
@@ -290,9 +295,9 @@ def max_min(demands: Sequence[Fraction], room: Fraction) -> list[Fraction]:
 
 
 def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fraction]) -> dict[int, Fraction]:
-    """Run stage 2: return the probability that each link pauses, for links that are regulated.
+    """Run stage 2: return the probability that each link pauses; links that never pause are left out.
 
-    The largest probability of a link that feeds link i applies to all links that feed i.
+    All links that feed link i get the largest probability of any of them.
     """
     position = [{link: at for at, link in enumerate(flow.links)} for flow in flows.flows]
     worst: dict[int, Fraction] = {}
@@ -309,7 +314,7 @@ def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fra
 
 
 def _cycle(flows: Flows, capacity: Sequence[Fraction]) -> tuple[int, ...]:
-    """Return a shortest cycle among the links that have lost capacity."""
+    """Return a shortest cycle among the links whose capacity pauses have reduced; empty if there is none."""
     regulated = [left < whole for left, whole in zip(capacity, flows.capacity, strict=True)]
     pairs = [(here, following) for here, following in flows.dependencies if regulated[here] and regulated[following]]
     ends = np.array(pairs, np.int64).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Conversion of demands to flows along the routes of tables, for :mod:`routing.deadlock.pause`."""
+"""Convert traffic demands to flows along the routes of tables, for :mod:`routing.deadlock.pause`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Routing
 
 _FINENESS = 10_000
-"""Largest denominator of a link's rate relative to the fastest link; keeps fractions of odd data rates short."""
+"""Largest denominator of a link's rate relative to the fastest link.  It keeps the fractions of odd data rates short.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Demand:
 
 @dataclass
 class _Links:
-    """Links, numbered in the order in which the paths use them."""
+    """Links that the paths of flows use, numbered in the order of their first use."""
 
     number: dict[tuple[int, int, int], int] = field(default_factory=dict)
     first: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -46,7 +47,7 @@ class _Links:
     cable: list[int] = field(default_factory=list)
 
     def of(self, key: tuple[int, int, int], name: str, capacity: Fraction) -> int:
-        """Return the number of a link, whose key is (sending device, its port, VL)."""
+        """Return the number of a link; the key is (sending device, its port, VL), and a new key gets a new number."""
         if key not in self.number:
             self.number[key] = len(self.name)
             self.name.append(name)
@@ -56,9 +57,9 @@ class _Links:
 
 
 def flows_along(fabric: Fabric, routing: Routing, demands: Iterable[Demand]) -> Flows:
-    """Return the flow of each demand: the link of its CA, the channels, the link to its receiver.
+    """Return a flow for each demand, along the link from its CA, the channels, and the link to its receiver.
 
-    A link here is a direction of a cable on a VL; the VLs of a direction share its rate.  The fastest cable of the
+    A link here is one direction of a cable on one VL; the VLs of a direction share its rate.  The fastest cable of the
     fabric has capacity 1.
 
     Raises

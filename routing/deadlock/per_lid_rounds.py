@@ -1,9 +1,9 @@
-"""Update rounds per LID that add no cycle to the dependencies of the old and the new tables.
+"""Find rounds in which the entries of each LID can be written, so that mixed entries add no cycle to the CDG.
 
-The graph contains the dependencies of old and new tables from the beginning.  So only mixtures of old and new entries
-need a check, and only a few LIDs have any.  A LID with one changed entry has none: a packet's whole route is that of
-the old table or that of the new one.  If all mixtures of a LID close cycles, its old entries are removed before the new
-ones are written.
+The dependencies of the old and of the new tables are in the graph from the beginning.  So only paths that mix old and
+new entries need a check, and only few LIDs have such paths.  If one entry of a LID changes, there is no such path: a
+packet's whole route is that of the old table or that of the new one.  If all mixtures of a LID close cycles, its old
+entries are removed before the new ones are written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Ord
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 
 MOST_FOLLOWED = 1 << 21
-"""Most entries of the columns that are checked."""
+"""Largest number of entries (switches times LIDs) that are checked for loops; further LIDs are drained."""
 DRAINED = 64
 """At most one in this many entries may be removed for some rounds, or as many as are broken in the old tables."""
 
@@ -29,16 +29,16 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """LFT entries that change.
+    """LFT entries in which the old and the new tables differ.
 
     Attributes
     ----------
     switch, lid
-        int64[N] each, sorted by LID, then by switch.
+        int64[N] each, switch and LID of each entry, sorted by LID, then by switch.
     old_was_routed
         bool[N], whether the old entry leads to a switch or delivers its LID.
     removed
-        bool[N], whether the new tables remove the entry because its LID is gone or unreachable.
+        bool[N], whether the new tables only remove the entry, because its LID is gone or unreachable.
     """
 
     switch: npt.NDArray[np.int64]
@@ -58,22 +58,25 @@ class Changes:
 
     @cached_property
     def mixed_lids(self) -> npt.NDArray[np.int64]:
-        """int64[K], LIDs of which more than one entry changes, not counting entries that are only removed."""
+        """Return int64[K], LIDs of which more than one entry changes, so that a path can mix old and new entries.
+
+        Entries that are only removed do not count.
+        """
         lids, count = np.unique(self.lid[~self.removed], return_counts=True)
         return lids[count > 1]
 
 
 def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | None:
-    """Find update rounds that add no cycle to the dependencies of the old and the new tables.
+    """Find rounds in which new entries can be written, so that no cycle is added to the CDG of the old and new tables.
 
-    The first rounds are for LIDs that need acknowledgements only.  LIDs whose rounds have to wait until packets have
-    left the fabric follow.  Last come LIDs that are drained: their old entries are removed, packets leave, the new
-    entries are written.
+    The first rounds are for LIDs whose next round may begin as soon as the switches have acknowledged the last one.
+    LIDs follow whose rounds have to wait until packets have left the fabric.  Last come LIDs that are drained: their
+    old entries are removed, packets leave, and the new entries are written.
 
     Parameters
     ----------
     waiting
-        Both tables.
+        The mixed tables.
     base
         uint32[edges], the dependencies of the old entries alone and of the new ones alone, with every SL in use.
 
@@ -108,7 +111,8 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
 def _rounds_without_drain(
     waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders
 ) -> tuple[Bytes, Mask]:
-    """Find rounds with acknowledgements between them.
+    """Find rounds that begin when the switches have acknowledged the round before, without waiting for packets to
+    leave.
 
     Returns
     -------
@@ -118,7 +122,8 @@ def _rounds_without_drain(
         LIDs for which these rounds are safe.
     """
     rounds, last = write_rounds(waiting.slots, columns.next_channels, outward=False)
-    if last.max(initial=1) == 1:  # the usual case, and much faster
+    # Usually one round suffices.  A single check of all LIDs together is much faster than admitting them one by one.
+    if last.max(initial=1) == 1:
         dependencies = base.copy()
         if not waiting.trace(columns, dependencies) and waiting.order(dependencies, columns) is not None:
             return rounds, np.ones(len(columns), bool)
@@ -127,7 +132,7 @@ def _rounds_without_drain(
         return rounds, taken
     strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=True)
     rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
-    # LIDs admitted before come first and so are admitted again; the others are checked against them.
+    # The last check admits the LIDs one after the other.  LIDs admitted above come first, so they are admitted again.
     position = np.argsort(~taken, kind="stable")
     return rounds, _admitted(waiting, columns, base, order, rounds, position[last[position] <= MOST_ROUNDS])
 
@@ -148,7 +153,7 @@ def _admitted(  # noqa: PLR0917
 def _rounds_with_drain(
     waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders
 ) -> tuple[Bytes, Mask]:
-    """Find rounds that wait until packets have left; only tables of adjacent rounds mix then.
+    """Find rounds that wait until packets have left the fabric, so that only tables of adjacent rounds mix.
 
     Returns
     -------
@@ -169,10 +174,11 @@ def _rounds_with_drain(
 
 
 def _combine_rounds(changes: Changes, lids: npt.NDArray[np.int64], rounds: Bytes, first: int) -> UpdateSchedule:
-    """Combine the rounds of all LIDs into one schedule.
+    """Combine the rounds of all LIDs into one update schedule.
 
     LIDs in ``lids`` keep their rounds.  LIDs with one changed entry, and entries that are only removed, are in the
-    first round.  All other LIDs are drained after round ``first``.
+    first round.  All other LIDs are drained after round ``first``: their old entries are removed before the new ones
+    are written.
     """
     row = np.searchsorted(lids, changes.lid) if len(lids) else np.zeros(len(changes.lid), np.int64)
     position = np.minimum(row, max(0, len(lids) - 1))

@@ -1,7 +1,7 @@
-"""Proof of tables, from the tables alone: all traffic is delivered, and there is no credit loop.
+"""Prove from tables alone that all traffic is delivered and that there is no credit loop.
 
-Method: Dally and Seitz (1987): routes are free of deadlock if their channel dependency graph is acyclic.  Dependencies
-are taken from LFT, SL and SL2VL as written, per VL, for requests alone and for requests with their replies.
+Method of Dally and Seitz (1987): routes are free of deadlock if their channel dependency graph is acyclic.  The
+dependencies of each VL are taken from LFT, SL and SL2VL as written, for requests alone and for requests with replies.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ __all__ = ["CreditLoop", "Pair", "Proof", "Unreachable", "prove"]
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Result of the proof of a routing.
+    """Result of checking the tables of a fabric: delivery, and freedom from credit loops.
 
     Attributes
     ----------
     certificate
-        Certificate that there is no credit loop; None if there is one.
+        Topological order of the CDG, which proves that there is no credit loop; None if there is a credit loop.
     strength, scope
-        Strength and scope of the certificate.
+        Whether the certificate covers replies, and whether it covers switch-to-switch traffic; None without
+        certificate.
     credit_loop
         A shortest loop of requests from or to CAs and routers; None if there is none.
     reversible_loop
-        A shortest loop of these requests and their replies; None if there is none, or without ``explain``.
+        A shortest loop of these requests and their replies.  None if there is none, or without ``explain``.
     switch_loop
-        A shortest loop that forms only with switch-to-switch traffic, because of which the scope is not "all".  None
+        A shortest loop that forms only with switch-to-switch traffic, which the certificate then does not cover.  None
         if the scope is "all", if there is no certificate, or without ``explain``.
     unreachable
         Undelivered traffic.
@@ -52,8 +53,8 @@ class Proof:
     seconds
         Wall-clock time of the proof.
     cdg
-        Channel dependency graph with every dependency that the certificate's traffic may have, and the certificate's
-        order.  None if there is no certificate, or if VLs change from hop to hop.
+        Every dependency that the certificate's traffic may have, with the certificate's topological order.  None if
+        there is no certificate, or if VLs change from hop to hop.
     """
 
     certificate: Certificate | None
@@ -71,20 +72,20 @@ class Proof:
 
     @property
     def certified(self) -> bool:
-        """Whether the tables are complete within the connected components, and free of credit loops.
+        """Return whether the tables are complete within the connected components, and free of credit loops.
 
-        This covers at least requests from or to CAs and routers; :attr:`strength` and :attr:`scope` name further
+        This covers at least requests from or to CAs and routers.  :attr:`strength` and :attr:`scope` name further
         traffic that is covered.
         """
         return self.complete and self.certificate is not None
 
 
 def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool = True) -> Proof:
-    """Check delivery and freedom from credit loops of a routing.
+    """Check whether tables deliver all traffic and have no credit loop.
 
-    Senders are all CAs, routers and switches; receivers are all LIDs that a switch delivers.  Credit loops that need
-    switch-to-switch traffic are reported but do not prevent a certificate: switches send no data to each other, and
-    the managers run on CAs.
+    Senders are all CAs, routers and switches.  Receivers are all LIDs that a switch delivers.  Credit loops that need
+    switch-to-switch traffic are reported but do not prevent a certificate, because switches send no data to each other,
+    and managers run on CAs.
 
     Parameters
     ----------
@@ -93,8 +94,8 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool =
     threads
         Worker threads of the kernels; the result is the same with any number.
     explain
-        Whether to search for loops that do not prevent a certificate.  Without, ``reversible_loop`` and
-        ``switch_loop`` are None whatever strength and scope are; the verdict is the same.
+        Whether to search for loops that do not prevent a certificate.  If False, ``reversible_loop`` and
+        ``switch_loop`` are None; the verdict is the same.
 
     Raises
     ------

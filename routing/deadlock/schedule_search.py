@@ -1,9 +1,9 @@
-"""Search for an update schedule: rounds in which new tables can be written, if possible with acknowledgements only.
+"""Search for an update schedule: rounds in which new tables can be written without a credit loop.
 
-A packet reaches a switch either before or after the switch is written.  So if a switch is written only after other
-switches have acknowledged their new entries, packets that use its new entry meet the new entries of these switches.
-The rounds do not wait until packets in flight have left: in all later rounds these packets may still occupy every
-channel that they may have reached.
+Rounds that only wait for acknowledgements of the switches are preferred.  A packet reaches a switch either before or
+after the switch is written.  So if a switch is written only after other switches have acknowledged their new entries,
+packets that use its new entry meet only new entries at these switches.  Such rounds do not wait until packets in flight
+have left.  So in all later rounds these packets may still occupy every channel that they may have reached.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 MOST_SEARCHED = 1 << 18
-"""Most LFT entries for which all searches are tried; a sweep of the subnet manager waits for the result."""
+"""Largest number of LFT entries for which all searches are tried; a sweep of the subnet manager waits for the result.
+"""
 NO_HOPS = 254
-"""Hops from which on a LID counts as not reached."""
+"""Number of hops from which on a packet counts as not delivered."""
 
 
 def find_schedule(
@@ -39,13 +40,13 @@ def find_schedule(
     replies: bool = False,
     threads: int = 2,
 ) -> UpdateSchedule | None:
-    """Find rounds in which tables can be replaced without a credit loop, for traffic from or to CAs and routers.
+    """Find rounds in which tables can be replaced without a credit loop of traffic from or to CAs and routers.
 
     Parameters
     ----------
     fabric, old, new
         A fabric, and tables in its rows and columns.  The old tables have all entries that are in the switches: entries
-        with unconnected ports drop packets, entries for LIDs that no port has any more still carry traffic.
+        with unconnected ports drop packets, and entries for LIDs that no port has any more still carry traffic.
     known
         Union of the CDGs of the old tables alone and of the new tables alone, including traffic to LIDs that are gone.
         If given, unchanged columns need not be traced.
@@ -59,9 +60,9 @@ def find_schedule(
     Returns
     -------
     UpdateSchedule or None
-        A single round: any order is safe.  None if no rounds were found, although some may exist: for example if VLs
-        change from hop to hop, if changed SLs form a loop on the old or the new routes, or if nearly everything
-        changes.
+        The rounds; a single round means that any order of writing is safe.  None if no rounds were found, although some
+        may exist.  Examples: VLs change from hop to hop, changed SLs form a loop on the old or the new routes, or
+        nearly all entries change.
 
     Raises
     ------
@@ -71,8 +72,8 @@ def find_schedule(
     Notes
     -----
     Packets may have the old or the new SL at all times.  A switch is assumed to forward by its new table once it has
-    acknowledged it.  Cost: that of :func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`; for small tables also a
-    pass over all tables if that finds no rounds without waiting for packets to leave.
+    acknowledged it.  Cost: that of :func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`.  For small tables a pass
+    over all tables is added if no rounds without waiting for packets to leave are found.
     """
     mixture = Mixture.of(fabric, old, new, lost)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
@@ -86,13 +87,16 @@ def find_schedule(
 
 
 def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
-    """Return the dependencies of each of the tables alone, with any SL; None if nearly all of large tables changes."""
+    """Return uint32[edges], the dependencies of the old tables alone and of the new tables alone, with any SL in use.
+
+    Returns None if the tables are large and nearly all of their columns change, because a trace would take too long.
+    """
     if known is not None and len(waiting.mixture.sl) == 1:
         return known.masks.astype(np.uint32)
     mixture, rest = waiting.mixture, None if known is None else known.masks.astype(np.uint32)
     if rest is None:
         lids = _followed(mixture, replies=waiting.replies)
-    else:  # removed entries are old ones with old SLs, whose dependencies are known
+    else:  # An entry that is only removed is an old entry with old SLs, so its dependencies are in `known` already.
         changes = Changes.of(mixture)
         lids = np.union1d(changes.lid[~changes.removed], _with_other_sls(mixture, replies=waiting.replies))
     if len(lids) * mixture.fabric.switches > MOST_FOLLOWED:
@@ -108,18 +112,20 @@ def _followed(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
 
 
 def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
-    """Return int64[K], LIDs of ports for which SLs change."""
+    """Return int64[K], LIDs towards which packets change their SL."""
     if len(mixture.sl) == 1:
         return np.zeros(0, np.int64)
     there, (one, other) = mixture.fabric.lids.switch >= 0, mixture.sl
     if replies or one.shape[-1] != other.shape[-1] or (one.ndim == other.ndim == 2 and len(one) != len(other)):
-        return np.flatnonzero(there)  # a reply has the SL of its request, which went to another LID
+        # A reply has the SL of its request, which went to another LID.  So a change of one SL can affect packets to
+        # any LID.
+        return np.flatnonzero(there)
     sls = one != other
     return np.flatnonzero(there & (sls if sls.ndim == 1 else sls.any(axis=0)))
 
 
 def _searched(waiting: MixedDependencies, new: Routing) -> UpdateSchedule | None:
-    """Find rounds that close no cycle with the dependencies in use; this takes a pass over all tables."""
+    """Find rounds that close no cycle with the dependencies of unchanged columns; this takes a pass over all tables."""
     lids = _followed(waiting.mixture, replies=waiting.replies)
     if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED:
         return None
@@ -128,14 +134,20 @@ def _searched(waiting: MixedDependencies, new: Routing) -> UpdateSchedule | None
 
 
 class _ScheduleSearch:
-    """Search for rounds for all LIDs that change, or for none of them."""
+    """Search for update rounds that are safe for all changed LIDs together.
+
+    If this fails for one LID, there is no result.
+    """
 
     def __init__(self, waiting: MixedDependencies, columns: LidColumns) -> None:
         self._waiting, self._columns = waiting, columns
         self._rounds, self._last = write_rounds(waiting.slots, columns.next_channels, outward=False)
 
     def at_once(self, base: Masks) -> UpdateSchedule | None:
-        """Find rounds with acknowledgements only; None if they close a cycle with the dependencies of ``base``."""
+        """Find rounds that wait only for acknowledgements.
+
+        Returns None if their dependencies close a cycle with those in ``base`` (uint32[edges]).
+        """
         waiting, columns = self._waiting, self._columns
         if self._last.max(initial=1) == 1:
             dependencies = base.copy()
@@ -145,7 +157,11 @@ class _ScheduleSearch:
         return None if order is None else self._one_by_one(base, order)
 
     def _one_by_one(self, base: Masks, order: Orders) -> UpdateSchedule | None:
-        """Admit all LIDs one by one, with switches nearest to the LID first on possible loops, else everywhere."""
+        """Find rounds by a check of one LID after the other; None if a LID closes a cycle with the LIDs before it.
+
+        At first, switches are written nearest to the LID first only where a forwarding loop is possible.  LIDs that
+        fail are tried again with this order everywhere.
+        """
         rounds, last = self._rounds, self._last
         for outward in (False, True):
             if last.max(initial=1) > MOST_ROUNDS:
@@ -160,7 +176,7 @@ class _ScheduleSearch:
         return None
 
     def with_drain(self, unchanged: Masks) -> UpdateSchedule | None:
-        """Find rounds for all LIDs together that wait until packets have left; None if one of them is not safe."""
+        """Find rounds for all LIDs together that wait until packets have left the fabric; None if one is unsafe."""
         most = int(self._last.max(initial=1))
         if not 1 < most <= MOST_ROUNDS:
             return None
@@ -173,7 +189,9 @@ class _ScheduleSearch:
         return self._schedule(self._rounds, dependencies=True)
 
     def searched(self, unchanged: Masks, new: Routing) -> UpdateSchedule | None:
-        """Find rounds with :func:`~routing.deadlock.update_plan.find_plan` that wait until packets have left."""
+        """Search with :func:`~routing.deadlock.update_plan.find_plan` for rounds that wait until packets have left the
+        fabric.
+        """
         waiting, columns = self._waiting, self._columns
         mixture, dependencies = waiting.mixture, unchanged.copy()
         before = columns.next_channels[0]
@@ -198,13 +216,14 @@ class _ScheduleSearch:
         return self._schedule(rounds[columns.lids], dependencies=True)
 
     def _hops(self, lft: Bytes) -> Bytes:
-        """Return uint8[S, L], hops between switches, 255 where the packet is not delivered."""
+        """Return uint8[S, L], hops between switches by these LFTs, 255 where a packet is not delivered."""
         waiting = self._waiting
         plain = waiting.mixture.plain()
         tables = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)
         return trace(waiting.mixture.fabric, tables, waiting.slots, waiting.bits, threads=waiting.threads).hops
 
     def _schedule(self, rounds: Bytes, *, dependencies: bool) -> UpdateSchedule:
-        column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])  # much faster than nonzero of both
+        # A division of flat indices is much faster than a call of nonzero on both dimensions.
+        column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])
         off = np.zeros(len(column), np.uint8)
         return UpdateSchedule(switch, self._columns.lids[column], rounds[column, switch], off, 2 if dependencies else 0)

@@ -1,4 +1,4 @@
-"""Senders of traffic: the ports that inject packets into a fabric, the SLs of the packets, and their routes."""
+"""Find the senders of traffic: ports at which packets enter a fabric, the SLs of the packets, and their routes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routing.tables import Routing
 
 @dataclass(frozen=True)
 class Sender:
-    """A port that injects traffic.
+    """A port at which packets enter the fabric.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Sender:
 
 
 def senders_at(fabric: Fabric, switch: int) -> Iterator[Sender]:
-    """Yield the CAs and routers at a switch, once for each of their LIDs, by port; then the switch itself."""
+    """Yield the senders at a switch: CAs and routers by port, once for each of their LIDs, then the switch itself."""
     here = np.flatnonzero(fabric.endport_switch == switch)
     for e in here[np.argsort(fabric.endport_switch_port[here], kind="stable")].tolist():
         base, count = int(fabric.endport_lid[e]), 1 << int(fabric.endport_lmc[e])
@@ -60,14 +60,17 @@ def service_level(fabric: Fabric, routing: Routing, sender: Sender, lid: int) ->
 
 
 def vl_of_hop(routing: Routing, switch: int, in_port: int, out_port: int, sl: int) -> int:
-    """Return the VL on which a switch forwards a packet of an SL from an in-port (15: the packet is dropped)."""
+    """Return the VL on which a switch forwards packets with an SL from an in-port to an out-port (15: dropped)."""
     if routing.sl2vl.ndim == 1:
         return int(routing.sl2vl[sl])
     return int(routing.sl2vl[switch, in_port, out_port, sl])
 
 
 def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) -> list[tuple[int, int]]:
-    """Return (channel, VL) of every hop of a packet, as far as it gets (a forwarding loop is walked once)."""
+    """Follow a packet, and return (channel, VL) of every hop until it is delivered or dropped.
+
+    In a forwarding loop, the hops end when the packet comes back to a virtual channel.
+    """
     channels, switch, in_port = fabric.channels, sender.switch, sender.port
     path: list[tuple[int, int]] = []
     seen: set[tuple[int, int] | None] = set()
@@ -86,7 +89,7 @@ def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) ->
 
 
 def senders_using(fabric: Fabric, routing: Routing, lid: int, switch: int) -> Iterator[int]:
-    """Yield the switches whose route to a LID leads through ``switch``: the switch itself, then nearer ones first.
+    """Yield the switches whose route to a LID leads through ``switch``: the switch itself first, then by distance.
 
     Cost: O(S) for each hop of distance that the caller consumes.
     """

@@ -1,8 +1,9 @@
-"""Proof of a transition from old to new tables: in any order of writing, in a given order, or only with a drain.
+"""Prove that new tables can replace old ones: in any order of writing, in a given order, or only with a drain.
 
-Old and new tables that are each free of credit loops can form one together: while switches are written one by one,
-packets meet old and new entries on one path.  This module checks the mixed tables (see :mod:`routing.deadlock.mixed`).
-If these have a loop, it searches for an order of writing and for a Double Scheme.
+Old tables and new tables that are each free of credit loops can form a loop together: while switches are written one by
+one, packets meet old and new entries on one path.  This module checks the mixed tables (see
+:mod:`routing.deadlock.mixed`). If these have a loop, it searches for an order of writing, and for a Double Scheme
+(drain one half of the LIDs at a time).
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ from routing.tables import Routing
 
 Verdict = Literal["any-order", "ordered", "drained", "unsafe"]
 NAMED = 5
-"""Most forwarding loops and dropping entries that are named; the others are counted."""
+"""Largest number of forwarding loops, and of dropping entries, that a report describes; the others are only counted."""
 
 
 @dataclass(frozen=True)
 class Drops:
-    """Entries that drop packets for a LID of the same connected component (black holes).
+    """Changed entries that drop packets for a LID of the same connected component (black holes).
 
     Attributes
     ----------
     old, new
-        Number of changed entries that drop packets: by the old tables (until they are written), and by the new tables.
+        Number of changed entries whose old entry drops packets (until it is replaced), and whose new entry drops
+        packets.
     first
-        Descriptions of the first few.
+        Descriptions of the first few entries.
     """
 
     old: int
@@ -58,31 +60,32 @@ class Transition:
     Attributes
     ----------
     verdict
-        "any-order": no mixture of the tables has a credit loop.  "ordered": some mixture has, but each round of
+        "any-order": no mixture of the tables has a credit loop.  "ordered": some mixture has one, but each round of
         :attr:`plan` is free of loops.  "drained": no order was found, but each step of :attr:`drain` is free of loops.
         "unsafe": none of these.
     certificate
-        Proves that no mixture has a credit loop; None unless the verdict is "any-order" (or more strength was
-        required).
+        Topological order, which proves that no mixture has a credit loop.  It is None if a mixture has one.  If the
+        verdict is not "any-order", it may cover less traffic than required.
     strength, scope
         Strength and scope of the certificate.
     loop
         A shortest credit loop of the mixture, because of which the verdict is not "any-order".
-    circling, forwarding_loops
-        Number of LIDs, among those whose entries change, for which mixed entries can form a forwarding loop; the first
-        few of these loops.
+    circling
+        Number of LIDs whose old and new entries together can form a forwarding loop.
+    forwarding_loops
+        The first few of these forwarding loops.
     drops
         Entries that drop packets.
     entries, lids, blocks
-        Number of entries that differ, of LIDs that these belong to, and of blocks of 64 LIDs of a switch.
+        Number of entries that differ, of LIDs with such entries, and of blocks (64 LIDs of a switch) with such entries.
     removed
-        Number of these entries that are only removed, because their LID is gone or unreachable.
+        Number of entries that are only removed, because their LID is gone or unreachable.
     sls_differ, sl2vl_differ
         Whether SL tables differ; whether SL2VL tables differ.
     plan
-        An order of writing; one round if any order is safe.
+        A safe order of writing, as rounds; one round if any order is safe.
     drain
-        The Double Scheme, if one was searched for.
+        The Double Scheme (drain one half of the LIDs at a time), if one was searched for.
     reason
         The reason of the verdict, in one line.
     seconds
@@ -110,7 +113,7 @@ class Transition:
 
     @property
     def safe(self) -> bool:
-        """Whether the tables may be written in any order, or in that of the plan, without stopping traffic."""
+        """Return whether the tables may be written in any order, or in that of the plan, without stopping traffic."""
         return self.verdict in {"any-order", "ordered"}
 
     def describe(self) -> list[str]:
@@ -127,7 +130,7 @@ class Transition:
 
 
 def extent(entries: int, lids: int, blocks: int) -> str:
-    """Return a description of how much a transition changes."""
+    """Describe how much a transition changes: the number of entries, LIDs and blocks of 64 LIDs."""
     return f"{count_noun(entries, 'entry')} of {count_noun(lids, 'LID')} in {count_noun(blocks, 'block')}"
 
 
@@ -143,7 +146,7 @@ def prove_transition(
     drain: bool = True,
     threads: int = 2,
 ) -> Transition:
-    """Find out how old tables can be replaced by new ones without a credit loop.
+    """Check how old tables can be replaced by new ones without a credit loop.
 
     Parameters
     ----------
@@ -156,9 +159,9 @@ def prove_transition(
     require
         Traffic that must be safe: "forward", requests from or to CAs and routers; "reversible", their replies too.
     rounds
-        Most rounds of a plan; 0: search for no order.
+        Maximum number of rounds of a plan; 0: do not search for an order.
     max_vls
-        Data VLs that every port has, for the Double Scheme.
+        Number of data VLs that every port has, for the Double Scheme.
     drain
         Whether to search for a Double Scheme if no order is found; this takes longer than everything else.
     threads
@@ -222,7 +225,7 @@ class _Outcome:
 
 @dataclass(frozen=True, eq=False)
 class _TransitionSearch:
-    """A search for a safe transition between two tables."""
+    """A search for a safe transition between old and new tables."""
 
     mixture: Mixture
     old: Routing
@@ -231,7 +234,10 @@ class _TransitionSearch:
     threads: int
 
     def find_order(self, *, rounds: int, max_vls: int) -> _Outcome:
-        """Search for an order of writing, then for a Double Scheme (not with 0 VLs), if not every order is safe."""
+        """Search for a safe order of writing, then for a Double Scheme (unless ``max_vls`` is 0).
+
+        This is called if not every order of writing is safe.
+        """
         for routing, name in ((self.new, "new"), (self.old, "old")):
             if not self._free(Mixture.of(self.mixture.fabric, routing, routing, self.mixture.lost)):
                 return _Outcome("unsafe", None, None, f"the {name} tables have a credit loop by themselves")
@@ -252,7 +258,10 @@ class _TransitionSearch:
         return _Outcome("unsafe", None, drain, f"{why}, nor a Double Scheme: {lacking}")
 
     def _incompatible_sl_vl(self) -> str:
-        """Return why no order can be safe: one table's SLs or SL2VL form a loop on the other's routes; else ""."""
+        """Return why no order of writing can be safe: the SLs or SL2VL of one table form a loop on the other's routes.
+
+        Returns "" if there is no such obstacle.
+        """
         mixture = self.mixture
         if len(mixture.sl) == len(mixture.sl2vl) == 1:
             return ""
@@ -272,7 +281,10 @@ class _TransitionSearch:
         return graphs.order(replies=self.replies, switch_pairs=False) is not None
 
     def loop(self, cycle: Cycle | None, reply_cycle: Cycle | None, circling: npt.NDArray[np.int64]) -> MixedLoop:
-        """Return the credit loop with names; a loop that needs no packets in forwarding loops is preferred."""
+        """Describe the credit loop of the mixed tables.
+
+        A loop that forms without packets in forwarding loops is preferred.
+        """
         replies = cycle is None
         found = reply_cycle if cycle is None else cycle
         assert found is not None
@@ -294,7 +306,7 @@ def _drops(mixture: Mixture, whole: Round) -> Drops:
 def _name_drops(
     mixture: Mixture, whole: Round, old: npt.NDArray[np.bool_], new: npt.NDArray[np.bool_]
 ) -> Iterator[str]:
-    """Yield descriptions of the first few dropping entries, those of the new tables first."""
+    """Yield descriptions of the first few entries that drop packets, those of the new tables first."""
     fabric, left = mixture.fabric, NAMED
     for lft, where, which in ((mixture.after, new, "new"), (mixture.before, old, "old")):
         for k in np.flatnonzero(where)[:left].tolist():

@@ -1,8 +1,9 @@
 """Search for an order in which forwarding tables can be written without a credit loop.
 
-A plan is a list of rounds.  Within a round entries are written in any order.  Between rounds the subnet manager waits
-until every packet that was in the fabric has left it (its lifetime in each switch is bounded).  Then the dependencies
-of a round are those of the mixture of the tables before it and after it.  Each of these mixtures must be acyclic.
+A plan is a list of rounds.  Within a round, entries are written in any order.  Between rounds, the subnet manager waits
+until every packet that was in the fabric has left it (its lifetime in each switch is bounded).  So the dependencies of
+a round are those of the tables before it mixed with the tables after it.  The dependencies of each round must be
+acyclic.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ import numpy.typing as npt
 from routing.deadlock.mixed import Bytes, MixedGraphs, Mixture
 
 BLOCK = 64
-"""LIDs in a block of a forwarding table; a subnet manager writes whole blocks."""
+"""Number of LIDs in a block of a forwarding table; a subnet manager writes whole blocks."""
 ROUNDS = 64
-"""Most rounds of a plan by default."""
+"""Maximum number of rounds of a plan, by default."""
 CHECKS = 100
-"""Most mixtures that a search tries if VLs change from hop to hop."""
+"""Maximum number of mixed tables that a search checks if VLs change from hop to hop."""
 
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """Entries that are written in any order.
+    """A round of an update plan: entries that may be written in any order.
 
     Attributes
     ----------
     switch, lid
-        int64[N] each, the entries, sorted by switch, then by LID.
+        int64[N] each, switch and LID of each entry, sorted by switch, then by LID.
     """
 
     switch: npt.NDArray[np.int64]
@@ -43,19 +44,20 @@ class Round:
 
     @property
     def blocks(self) -> list[tuple[int, int]]:
-        """(switch, number of the block) of every block of 64 LIDs to write."""
+        """Return (switch, number of the block) of every block of 64 LIDs to write."""
         pairs = np.unique(np.column_stack([self.switch, self.lid // BLOCK]), axis=0)
         return [(int(switch), int(block)) for switch, block in pairs]
 
 
 @dataclass(frozen=True, eq=False)
 class UpdatePlan:
-    """Rounds that lead from the old tables to the new ones.
+    """Rounds of writing that lead from the old tables to the new ones.
 
     Attributes
     ----------
     rounds
-        The rounds in order.  After each, all packets must leave that were in flight before its last write.
+        The rounds in order.  After each round, the subnet manager waits until all packets have left that were in flight
+        before its last write.
     """
 
     rounds: tuple[Round, ...]
@@ -64,7 +66,7 @@ class UpdatePlan:
         return len(self.rounds)
 
     def states(self, old: Bytes, new: Bytes) -> Iterator[Bytes]:
-        """Yield the forwarding tables after each round, uint8[S, L]."""
+        """Yield the forwarding tables (uint8[S, L]) as they are after each round of writing."""
         state = old.copy()
         for part in self.rounds:
             state[part.switch, part.lid] = new[part.switch, part.lid]
@@ -72,7 +74,7 @@ class UpdatePlan:
 
 
 def one_round(mixture: Mixture) -> UpdatePlan:
-    """Return the plan that writes all entries in one round, for use if any order is safe."""
+    """Return the plan that writes all entries in one round; it is used if any order is safe."""
     return UpdatePlan((_round(mixture.before != mixture.after),))
 
 
@@ -81,22 +83,22 @@ def find_plan(
 ) -> UpdatePlan | None:
     """Search for a safe order of writing.
 
-    Entries whose LID is gone or unreachable are removed in the first round.
-    Each round admits, LID by LID, every column whose mixture closes no cycle with the existing dependencies and those
-    of columns admitted before.  If no whole column is admitted, parts are tried: the switches with equal hops to each
-    LID on the new routes, nearest first, so that packets that use a new entry meet new entries only.
+    Entries whose LID is gone or unreachable are removed in the first round.  Each round goes through the LIDs, and
+    admits every LFT column whose mixed entries close no cycle with the existing dependencies and those of columns
+    admitted before.  If no whole column is admitted, parts of columns are tried: the switches with an equal number of
+    hops to each LID on the new routes, nearest first.  Then packets that use a new entry meet only new entries.
 
     Parameters
     ----------
     mixture
-        Mixture of the old and the new tables.  In every round each packet may have either SL and each switch may use
-        either SL2VL table.
+        The mixed old and new tables.  In every round each packet may have either SL, and each switch may use either
+        SL2VL table.
     hops
-        uint8[S, L], hops of the new tables.
+        uint8[S, L], hops from each switch to each LID by the new tables.
     replies
         Whether reply traffic is included.
     rounds
-        Most rounds of a plan.
+        Maximum number of rounds of a plan.
     threads
         Worker threads.
 
@@ -107,7 +109,8 @@ def find_plan(
 
     Notes
     -----
-    Cost: that of a mixed graph for each round; if VLs change from hop to hop, for up to :data:`CHECKS` mixtures.
+    Cost: that of a graph of mixed tables for each round; if VLs change from hop to hop, for up to :data:`CHECKS`
+    mixtures.
     """
     return _Planner(mixture, replies=replies, threads=threads).plan(hops, rounds)
 
@@ -131,18 +134,18 @@ class _Planner:
         return UpdatePlan(tuple(rounds))
 
     def _missing(self) -> Mask:
-        """Return bool[S, L], the entries that are still old."""
+        """Return bool[S, L], the entries that are not yet written."""
         return np.asarray(self._state != self._mixture.after)
 
     def _removed(self, missing: Mask) -> Mask:
-        """Return bool[S, L], the entries that are only removed."""
+        """Return bool[S, L], the entries that the new tables only remove."""
         switch, lid = np.nonzero(missing)
         which, removed = self._mixture.removed(switch, lid), np.zeros_like(missing)
         removed[switch[which], lid[which]] = True
         return removed
 
     def _take(self, missing: Mask, hops: npt.NDArray[np.uint8]) -> Mask:
-        """Return the entries of the next round; none if no entry can be written safely."""
+        """Return bool[S, L], the entries of the next round; all False if no entry can be written safely."""
         graphs = MixedGraphs(self._mixture.between(self._state, self._state), threads=self._threads)
         taken = self._admit(graphs, missing)
         for far in np.unique(hops[missing]) if not taken.any() else ():
@@ -152,7 +155,7 @@ class _Planner:
         return taken
 
     def _admit(self, graphs: MixedGraphs, offered: Mask) -> Mask:
-        """Return those offered entries whose columns can be written together."""
+        """Return those of the offered entries (bool[S, L]) that can be written in one round without a credit loop."""
         lids = np.flatnonzero(offered.any(axis=0))
         if graphs.fixed:
             after = np.where(offered, self._mixture.after, self._state)
@@ -164,7 +167,10 @@ class _Planner:
         return taken
 
     def _bisect(self, offered: Mask, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return LIDs that can be written together, found by bisection: sets of LIDs that close a cycle are halved."""
+        """Return LIDs whose entries can be written in one round, if VLs change along a path.
+
+        The LIDs are found by bisection: a set of LIDs that closes a cycle is halved, and both halves are tried.
+        """
         taken = np.zeros(offered.shape[1], bool)
         left = [lids]
         while left and self._checks < CHECKS:

@@ -1,4 +1,4 @@
-"""Update schedule of LFT changes: the round in which each new entry is written."""
+"""Update schedule: the round in which each changed LFT entry is written."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from routing.fabric import NO_PORT
 
 Bytes = npt.NDArray[np.uint8]
 MOST_ROUNDS = 8
-"""Most rounds per LID."""
+"""Maximum number of rounds for the entries of one LID."""
 
 
 @dataclass(frozen=True, eq=False)
 class UpdateSchedule:
-    """Update schedule: the round of each entry that changes.
+    """The round in which each changed LFT entry is written.
 
     Attributes
     ----------
     switch, lid
-        int64[N] each, the entries that change, sorted by LID, then by switch.
+        int64[N] each, switch and LID of each changed entry, sorted by LID, then by switch.
     round
         uint8[N], round in which the new entry is written, from 1 on.  Each round begins when every switch has
         acknowledged the round before.
     removed_in_round
-        uint8[N], round in which the old entry is removed, so that packets are dropped until the new one is written; 0:
+        uint8[N], round in which the old entry is removed, so that packets are dropped until the new one is written.  0:
         the old entry stays until then.
     first_draining_round
-        From this round on, each round also begins only after all packets that were in the fabric at the last
-        acknowledgement have left; 0: no round waits for that.
+        First round that also waits until all packets have left that were in the fabric when the round before was
+        acknowledged.  All later rounds wait too.  0: no round waits for packets to leave.
     """
 
     switch: npt.NDArray[np.int64]
@@ -45,11 +45,13 @@ class UpdateSchedule:
 
     @property
     def drained(self) -> int:
-        """Number of entries that are removed for some rounds although the old entry was in use."""
+        """Return the number of entries that were in use and are removed for some rounds before the new entry is
+        written.
+        """
         return int(np.count_nonzero(self.removed_in_round))
 
     def states(self, old: Bytes, new: Bytes) -> Iterator[Bytes]:
-        """Yield the forwarding tables after each round, uint8[S, L]."""
+        """Yield the forwarding tables (uint8[S, L]) as they are after each round of writing."""
         state = new.copy()
         state[self.switch, self.lid] = old[self.switch, self.lid]
         for number in range(1, len(self) + 1):

@@ -1,8 +1,8 @@
-"""The verdict on tables whose files do not state everything: no loop, a loop, or not decidable.
+"""Decide whether tables have a credit loop if their files leave SLs or VLs open: no loop, a loop, or unknown.
 
 The verdict must not depend on unknown values.  If all packets shared one VL, every dependency of the real tables would
-be among those of that VL.  So if these are acyclic, the tables are free of credit loops whatever the SLs and VLs are.
-A loop among these dependencies is certain only if all packets do share one VL.
+be among those of that VL.  So if these are acyclic, the tables are free of credit loops whatever the SLs and VLs are. A
+loop among these dependencies is certain only if all packets do share one VL.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, Unknown, identity_sl2vl
 
 Answer = Literal["none", "yes", "unknown"]
-"""Whether there is a credit loop."""
+"""Whether there is a credit loop: "none", "yes", or "unknown"."""
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The certain and the uncertain findings about tables.
+    """Findings about tables of which some values may be unknown.
 
     Attributes
     ----------
@@ -32,14 +32,14 @@ class Verdict:
         Whether there are credit loops of requests from or to CAs and routers.
     proof
         The proof of the tables as known.  If ``any_sl``, the proof of the tables with all packets on one VL.  If
-        ``loops`` is "unknown", the proof of the tables with the assumed values, which then proves nothing.
+        ``loops`` is "unknown", the check of the tables with assumed values, which then proves nothing.
     any_sl
-        Whether the proof takes all packets to share one VL, because SLs or SL2VL tables are unknown.  It is valid
-        whatever these are.
+        Whether the proof takes all packets to share one VL, because SLs or SL2VL tables are unknown.  Then it is valid
+        for any SLs and SL2VL tables.
     possible_loop
         If ``loops`` is "unknown", a credit loop that may exist.
     assumed
-        Assumed values in a proof that proves nothing, by unknown item; empty if nothing was assumed.
+        If ``loops`` is "unknown", the assumed value of each unknown item; else empty.
     """
 
     loops: Answer
@@ -50,17 +50,17 @@ class Verdict:
 
     @property
     def certified(self) -> bool:
-        """Whether the tables are complete and certainly free of credit loops."""
+        """Return whether the tables are complete and certainly free of credit loops."""
         return self.proof.complete and self.loops == "none"
 
     @property
     def vls(self) -> int | None:
-        """Highest VL in use + 1; None if unknown."""
+        """Return the highest VL in use + 1; None if unknown."""
         return None if self.any_sl or self.loops == "unknown" else self.proof.vls
 
 
 def decide(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool = True) -> Verdict:
-    """Return the verdict on tables, given their known and assumed parts.
+    """Return the verdict on tables of which some values may be assumed.
 
     Parameters
     ----------
@@ -89,13 +89,16 @@ def decide(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool 
 
 
 def is_known(routing: Routing) -> bool:
-    """Return whether the VL of every packet is known: nothing was assumed, or SLs where every SL uses the same VL."""
+    """Return whether the VL of every packet is known.
+
+    This is the case if nothing was assumed, or if only SLs were assumed and every SL uses the same VL.
+    """
     assumed = routing.provenance.assumptions
     return not assumed or (set(assumed) == {"SL"} and _is_one_vl(routing))
 
 
 def worst_case(routing: Routing) -> Routing:
-    """Return the tables, with all packets on one VL if their VLs are not known.
+    """Return the tables as they are if the VLs of all packets are known; else with all packets on one VL.
 
     If the returned tables are free of credit loops, the tables are free of them whatever the SLs and VLs are.
     """
@@ -103,7 +106,7 @@ def worst_case(routing: Routing) -> Routing:
 
 
 def on_one_vl(routing: Routing) -> Routing:
-    """Return the tables with SL 0 for every path and every SL on VL 0."""
+    """Return the tables with SL 0 for every path and VL 0 for every SL."""
     sl = np.zeros(routing.lft.shape[1], np.uint8)
     return replace(routing, sl=sl, sl2vl=identity_sl2vl(1), vls=1, vls_needed=1)
 

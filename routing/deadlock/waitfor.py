@@ -1,9 +1,10 @@
 """Wait-for graph of one moment, and its deadlocks.
 
-A credit loop shows that a deadlock is possible; a *knot* shows that there is one.  A resource (a channel's buffer on a
-VL, a queue of a CA) may have packets that wait for any of several other resources.  It is stuck only if none of these,
-and none of those that they wait for, can move.  So a cycle with an edge that leaves it need not be a deadlock.  A knot
-is a strongly connected set without an edge that leaves it; it is a deadlock if no member can move.
+A credit loop shows that a deadlock is possible; a *knot* shows that there is one.  A resource is a channel's buffer on
+a VL, or a queue of a CA.  It may have packets that wait for any of several other resources.  It is stuck only if none
+of the resources that it waits for, directly or through others, can move.  So a cycle with an edge that leaves it need
+not be a deadlock.  A knot is a strongly connected set without an edge that leaves it; it is a deadlock if no member can
+move.
 
 Source: Pinkston, "Deadlock characterization and resolution in interconnection networks", 13.2; Warnakulasuriya and
 Pinkston (1999).  There a knot is a property of the graph alone, and deadlock also requires that its resources are full.
@@ -28,14 +29,14 @@ Verdict = Literal["acyclic", "cyclic", "deadlocked"]
 
 @dataclass(frozen=True)
 class Knot:
-    """Knot: vertices that all reach one another, and no other vertex.
+    """Knot: vertices that all reach one another, and reach no other vertex.
 
     Attributes
     ----------
     members
         Vertices, ascending.
     movable
-        Members that can move now, ascending; the knot is a deadlock only if there are none.
+        Members that can move now, ascending.  The knot is a deadlock only if there are none.
     """
 
     members: tuple[int, ...]
@@ -43,21 +44,22 @@ class Knot:
 
     @property
     def deadlocked(self) -> bool:
-        """Whether no member can move."""
+        """Return whether no member of the knot can move, so that it is a deadlock."""
         return not self.movable
 
 
 @dataclass(frozen=True, eq=False)
 class WaitFor:
-    """Snapshot of a wait-for graph.
+    """Snapshot of a wait-for graph at run time.
 
     Attributes
     ----------
     waiter, awaited
-        int32[N]: ``waiter[k]`` waits for ``awaited[k]``.  A vertex can move as soon as one of the vertices that it
-        waits for has room.  A pair may occur more than once.
+        int32[N]: vertex ``waiter[k]`` waits for vertex ``awaited[k]``.  A vertex can move as soon as one of the
+        vertices that it waits for has room.  A pair may occur more than once.
     can_move
-        bool[n], vertices that can move now, whatever they wait for.  A vertex that waits for no other always can move.
+        bool[n], vertices that can move now, whatever they wait for.  A vertex that waits for no other vertex always can
+        move.
     """
 
     waiter: npt.NDArray[np.int32]
@@ -73,16 +75,16 @@ class WaitFor:
         *,
         can_move: npt.ArrayLike | None = None,
     ) -> WaitFor:
-        """Check the arrays and build a snapshot from them.
+        """Build a snapshot from arrays, after a check of their lengths and numbers.
 
         Parameters
         ----------
         waiter, awaited
-            int[N], numbers from 0 to ``vertices - 1``.
+            int[N], numbers from 0 to ``vertices - 1``: vertex ``waiter[k]`` waits for vertex ``awaited[k]``.
         vertices
             Number of vertices (n).
         can_move
-            bool[n]; None: no vertex that waits can move.
+            bool[n], vertices that can move now; None: no vertex that waits can move.
 
         Raises
         ------
@@ -101,9 +103,9 @@ class WaitFor:
 
     @classmethod
     def of_dependencies(cls, graph: DependencyGraph) -> WaitFor:
-        """Build the snapshot of a channel dependency graph: one with all waits that are possible.
+        """Build the snapshot in which every dependency of a channel dependency graph is a wait.
 
-        If tables determine the routes, each wait of a real snapshot is one of these.
+        If tables determine the routes, the waits of any real snapshot are among these.
         """
         return cls.of(graph.source.astype(np.int32), graph.to, len(graph.first) - 1)
 
@@ -112,30 +114,36 @@ class WaitFor:
 
     @cached_property
     def graph(self) -> igraph.Graph:
-        """Directed igraph graph of the waits."""
+        """Return the waits as a directed igraph graph."""
         pairs = np.column_stack([self.waiter, self.awaited])
         return igraph.Graph(n=len(self), edges=pairs, directed=True)
 
     @cached_property
     def component(self) -> npt.NDArray[np.int32]:
-        """int32[n], number of the strongly connected component of each vertex.  Cost: O(n + N)."""
+        """Return int32[n], the number of the strongly connected component of each vertex.  Cost: O(n + N)."""
         return np.asarray(self.graph.connected_components(mode="strong").membership, np.int32)
 
     @cached_property
     def on_cycle(self) -> npt.NDArray[np.bool_]:
-        """bool[n], vertices on a cycle of waits."""
+        """Return bool[n], the vertices on a cycle of waits."""
         return self._holding[self.component] if len(self) else np.zeros(0, bool)
 
     @cached_property
     def _holding(self) -> npt.NDArray[np.bool_]:
-        """For each component, whether it has an inner wait (else it is a single vertex that is not on a cycle)."""
+        """Return for each strongly connected component whether it contains a cycle.
+
+        A component without one is a single vertex that does not wait for itself.
+        """
         inside = self.component[self.waiter] == self.component[self.awaited]
         count = 1 + int(self.component.max(initial=-1))
         return np.bincount(self.component[self.waiter[inside]], minlength=count) > 0
 
     @cached_property
     def knots(self) -> tuple[Knot, ...]:
-        """All knots, by their first member, including knots with a member that can still move.  Cost: O(n + N)."""
+        """Return all knots, sorted by their first member, including knots with a member that can still move.
+
+        Cost: O(n + N).
+        """
         leaving = self.component[self.waiter] != self.component[self.awaited]
         closed = self._holding.copy()
         closed[self.component[self.waiter[leaving]]] = False
@@ -148,12 +156,13 @@ class WaitFor:
 
     @cached_property
     def deadlocks(self) -> tuple[Knot, ...]:
-        """Knots in which no member can move."""
+        """Return the knots in which no member can move."""
         return tuple(knot for knot in self.knots if knot.deadlocked)
 
     @cached_property
     def stuck(self) -> npt.NDArray[np.bool_]:
-        """bool[n], vertices that will never move: members of deadlocked knots, and vertices that wait only for those.
+        """Return bool[n], vertices that will never move: members of deadlocked knots, and vertices that wait only for
+        these.
 
         Cost: O(n + N).
         """
@@ -169,13 +178,13 @@ class WaitFor:
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict: "deadlocked" if some vertex never moves, "cyclic" if there are cycles but no deadlock."""
+        """Return "deadlocked" if a vertex never moves, "cyclic" if there are cycles but no deadlock, else "acyclic"."""
         if self.deadlocks:
             return "deadlocked"
         return "cyclic" if bool(self.on_cycle.any()) else "acyclic"
 
     def reach(self, vertex: int) -> tuple[int, ...]:
-        """Return the vertices, ascending, that a vertex waits for directly or over any number of others.
+        """Return the vertices, ascending, that a vertex waits for directly or through other vertices.
 
         The vertex itself is included only if it is on a cycle.  Cost: O(n + N).
 

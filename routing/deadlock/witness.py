@@ -1,4 +1,4 @@
-"""Witness of a credit loop: its channels and VLs, and traffic for each of its dependencies."""
+"""Describe a credit loop: its channels and VLs, and traffic for each of its dependencies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from routing.tables import Routing
 
 @dataclass(frozen=True)
 class Traffic:
-    """Traffic from a sender to a receiver.
+    """Traffic from a sender to a receiver, which causes a dependency of a credit loop.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class Traffic:
     sl
         Service level.
     reply
-        Whether the traffic is replies to requests of the other direction, on the SL of these requests.
+        Whether the packets are replies to requests in the other direction; they use the SL of these requests.
     gone
-        Whether no port has the receiver's LID any more; the label is then that of its last owner, "" if unknown.
+        Whether no port has the receiver's LID any more.  Then the label is that of its last owner, "" if unknown.
     """
 
     source: str
@@ -54,14 +54,14 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Device:
-    """A switch of a loop.
+    """A switch on a credit loop, as named in reports.
 
     Attributes
     ----------
     guid, name
         Its node GUID, and its name in the fabric, which may be empty or not unique.
     label
-        Its name in reports (:attr:`routing.fabric.Fabric.labels`).
+        Its unique name in reports (:attr:`routing.fabric.Fabric.labels`).
     """
 
     guid: int
@@ -70,7 +70,7 @@ class Device:
 
     @classmethod
     def of(cls, fabric: Fabric, switch: int) -> Device:
-        """Return the switch with a row number."""
+        """Return the description of the switch with this row number in the fabric."""
         return cls(int(fabric.switch_guid[switch]), fabric.switch_name[switch], fabric.labels[switch])
 
     def __str__(self) -> str:
@@ -79,16 +79,16 @@ class Device:
 
 @dataclass(frozen=True)
 class Turn:
-    """A channel of a credit loop, and traffic that goes on to the next channel of the loop.
+    """A channel of a credit loop, and traffic that uses this channel and then the next one of the loop.
 
     Attributes
     ----------
     channel
         Number of the channel in :attr:`~routing.fabric.Fabric.channels`.
     switch, port
-        The switch that the channel leaves, and its out-port.
+        The switch where the channel begins, and its out-port.
     peer, peer_port
-        The switch that it leads to, and the port there.
+        The switch where the channel ends, and its in-port.
     vl
         Virtual lane.
     traffic
@@ -109,7 +109,7 @@ class Turn:
 
     @classmethod
     def of(cls, fabric: Fabric, channel: int, vl: int, traffic: Traffic) -> Turn:
-        """Return a channel, on a VL, with traffic that goes on to the next channel."""
+        """Return the description of a channel and VL, with traffic that goes on to the next channel of the loop."""
         channels = fabric.channels
         return cls(
             channel=channel,
@@ -122,7 +122,7 @@ class Turn:
         )
 
     def as_object(self) -> dict[str, Any]:
-        """Return the turn for JSON, with name and GUID of both switches."""
+        """Return the channel and its traffic for JSON, with name and GUID of both switches."""
         return {
             "channel": self.channel,
             "switch_guid": guid_text(self.switch.guid),
@@ -171,7 +171,9 @@ class CreditLoop:
 def credit_loop(
     fabric: Fabric, routing: Routing, cycle: Sequence[tuple[int, int]], *, replies: bool, scope: Scope
 ) -> CreditLoop:
-    """Name the channels of a cycle of (channel, VL) and find traffic of the scope for each of its dependencies.
+    """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
+
+    ``replies`` and ``scope`` state which traffic may be used: that of the check that found the cycle.
 
     Raises
     ------
@@ -194,7 +196,10 @@ def _find_traffic(
     replies: bool,
     scope: Scope,
 ) -> Traffic:
-    """Find traffic with a dependency: requests from CA to CA first, then other requests, then replies."""
+    """Find traffic that uses the virtual channel ``here`` and then ``following``.
+
+    Requests from CA to CA are tried first, then other requests, then replies.
+    """
     for reply in (False, True) if replies else (False,):
         for endports in (2, 0 if scope == "all" else 1):
             for traffic in _candidates(fabric, routing, here, following, reply=reply, endports=endports):
@@ -211,7 +216,10 @@ def _candidates(
     reply: bool,
     endports: int,
 ) -> Iterator[Traffic]:
-    """Yield traffic that has a dependency, with at least ``endports`` CAs or routers among sender and receiver."""
+    """Yield traffic that uses the virtual channel ``here`` and then ``following``.
+
+    At least ``endports`` of sender and receiver are CAs or routers.
+    """
     channels, lids = fabric.channels, fabric.lids
     first, second = here[0], following[0]
     rows = channels.src[first], channels.src[second]
@@ -234,7 +242,7 @@ def _candidates(
 
 
 def _able(fabric: Fabric, routing: Routing, lid: int, vl: int, *, reply: bool) -> npt.NDArray[np.bool_]:
-    """Return bool[S]: switches at which traffic to a LID may use a VL; all of them if VLs change from hop to hop."""
+    """Return bool[S], switches at which traffic to a LID may use a VL; all switches if VLs change from hop to hop."""
     sl, target = routing.sl, fabric.lids.switch
     if routing.sl2vl.ndim > 1:
         return np.ones(fabric.switches, bool)
@@ -250,7 +258,7 @@ def _able(fabric: Fabric, routing: Routing, lid: int, vl: int, *, reply: bool) -
 
 
 def _levels(fabric: Fabric, routing: Routing, sender: Sender, lid: int, *, reply: bool) -> Iterator[int]:
-    """Yield the SL of a sender's packets to a LID: of its request, or of its replies to the LID's owner."""
+    """Yield the SL of a sender's packets to a LID: of its requests, or of its replies to the LID's owner."""
     if not reply:
         sl = service_level(fabric, routing, sender, lid)
         if sl is not None:

@@ -126,7 +126,7 @@ class EngineOptions:
         for name, option in OPTIONS.items():
             option.check(getattr(self, name))
         if not all(weight > 0 for *_, weight in self.link_weights):
-            raise OptionError(f"{self.link_weights!r} is no weights of links", remedy="use positive ones")
+            raise OptionError(f"{self.link_weights!r} are not weights of links", remedy="use positive ones")
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **more: Any) -> EngineOptions:

@@ -24,7 +24,8 @@ class Destinations:
     lmc_group_first
         int32[F+1]: the LIDs of port ``f`` are at ``family_first[f]:family_first[f+1]``.
     share
-        float64[D]: fraction of the flow towards the port that is sent to this LID: 1 / 2^LMC; 0 for a switch.
+        float64[D]: fraction of the flow towards the port that is sent to this LID: 1 / 2^LMC; 0 for a switch or an
+        aggregation node.
     """
 
     lid: npt.NDArray[np.int32]
@@ -44,11 +45,12 @@ class Destinations:
         sizes = np.diff(starts, append=len(own))
         switches = np.flatnonzero(lids.port == 0)
         lid = np.concatenate([own, switches])
+        share = np.where(fabric.aggregation[lids.endport[own]], 0.0, np.repeat(1.0 / sizes, sizes))
         return cls(
             lid=lid.astype(np.int32),
             root=lids.switch[lid],
             lmc_group_first=np.concatenate([starts, np.arange(len(own), len(lid) + 1)]).astype(np.int32),
-            share=np.concatenate([np.repeat(1.0 / sizes, sizes), np.zeros(len(switches))]),
+            share=np.concatenate([share, np.zeros(len(switches))]),
         )
 
     def targets(self, layer: npt.NDArray[np.int32] | None = None) -> Targets:

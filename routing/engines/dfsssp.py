@@ -35,7 +35,7 @@ def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, m
     layers = best.layers
     sl = np.zeros((fabric.switches, len(fabric.lids)), np.uint8)
     sl[:, destinations.lid] = layers.layer[:, destinations.root] if mutual else layers.layer.T
-    found = {"ways": best.paths, "left_to_chance": layers.left_uncounted}
+    found = {"paths": best.paths, "left_to_chance": layers.left_uncounted}
     return Routing(
         lft=forwarding_tables(
             fabric, destinations, Balanced(layers.next_channel, layers.load, np.array([best.max_utilisation]))

@@ -42,7 +42,7 @@ class MinHop:
         trees = balance(
             fabric.channels,
             inverse_capacity(fabric, options.link_weights),
-            fabric.terminals_at.astype(np.float64),
+            fabric.senders_at.astype(np.float64),
             destinations.targets(),
             passes=refinement_passes(fabric, options),
             seed=options.seed,

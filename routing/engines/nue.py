@@ -105,7 +105,7 @@ ENGINE = Nue()
 def _layers(fabric: Fabric, destinations: Destinations, layers: int, options: EngineOptions) -> npt.NDArray[np.int32]:
     """Return int32[D], the layer of each destination: the region of its switch, or without regions round robin."""
     if options.partition == "none":
-        turn = np.argsort(np.argsort(fabric.terminals_at == 0, kind="stable"))
+        turn = np.argsort(np.argsort(fabric.senders_at == 0, kind="stable"))
         return np.asarray(turn[destinations.root] % layers, np.int32)
     return regions(fabric, layers, seed=options.seed)[destinations.root]
 
@@ -129,7 +129,7 @@ def tree_tops(fabric: Fabric) -> list[int]:
     level = np.asarray(fabric.graph.distances(source=tops, mode="out"), float).min(axis=0)
     reached = np.isfinite(level[src])
     step = level[dst[reached]] - level[src[reached]]
-    from_leaves = fabric.terminals_at[src[reached]] > 0
+    from_leaves = fabric.senders_at[src[reached]] > 0
     return [] if (np.abs(step) != 1).any() or (step[from_leaves] > 0).any() else tops
 
 
@@ -224,7 +224,7 @@ class _Job:
         return (
             self.fabric.channels,
             inverse_capacity(self.fabric, self.options.link_weights),
-            self.fabric.terminals_at.astype(np.float64),
+            self.fabric.senders_at.astype(np.float64),
             self.destinations.targets(self.layer),
         )
 

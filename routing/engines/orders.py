@@ -95,7 +95,7 @@ def top_switches(fabric: Fabric) -> list[int]:
 
     The list is empty if two of them are neighbours, or if either all switches or none have end ports.
     """
-    leaves = np.flatnonzero(fabric.terminals_at)
+    leaves = np.flatnonzero(fabric.senders_at)
     if len(leaves) in (0, fabric.switches):
         return []
     height = _distance_to_nearest(fabric, leaves)
@@ -235,7 +235,7 @@ class OrderSearch:
         trees = balance(
             self.fabric.channels,
             inverse_capacity(self.fabric),
-            self.fabric.terminals_at.astype(np.float64),
+            self.fabric.senders_at.astype(np.float64),
             targets,
             position=np.ascontiguousarray(np.atleast_2d(position)),
             passes=passes,

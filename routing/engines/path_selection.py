@@ -75,7 +75,7 @@ class PathSelector:
     @cached_property
     def sources(self) -> npt.NDArray[np.float64]:
         """Number of end ports at each switch, float64[S]."""
-        return self.fabric.terminals_at.astype(np.float64)
+        return self.fabric.senders_at.astype(np.float64)
 
     @cached_property
     def any_shortest(self) -> PathSet:

@@ -65,7 +65,7 @@ class UpDown:
         trees = balance(
             fabric.channels,
             inverse_capacity(fabric, options.link_weights),
-            fabric.terminals_at.astype(np.float64),
+            fabric.senders_at.astype(np.float64),
             destinations.targets(layer),
             position=position,
             passes=refinement_passes(fabric, options),

@@ -74,7 +74,7 @@ def port_facts(fabric: Fabric, on_loop: npt.NDArray[np.bool_] | None = None) -> 
     loop, channels = np.zeros(shape, bool), fabric.channels
     if on_loop is not None:
         loop[channels.src[on_loop], channels.port[on_loop]] = True
-    leaf = cabled & (fabric.terminals_at > 0)[:, None]
+    leaf = cabled & (fabric.senders_at > 0)[:, None]
     role: dict[Role, npt.NDArray[np.bool_]] = {
         "leaf": leaf,
         "core": cabled & ~leaf,

@@ -1,4 +1,4 @@
-"""Stable re-routing: keep valid entries, repair the others, and prove the result again."""
+"""Stable re-routing after a fault: keep the valid LFT entries, repair the others, and prove the new tables."""
 
 from routing.reroute.precomputed import Precomputed, precompute
 from routing.reroute.run import reroute, spread

@@ -1,4 +1,4 @@
-"""Map the present fabric onto an earlier one, so that channel and CDG edge numbers stay the same across faults."""
+"""Number switches and channels as an earlier fabric does, so that CDG edges keep their numbers across faults."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ Number = TypeVar("Number", np.uint8, np.int32, np.int64)
 
 @dataclass(frozen=True, eq=False)
 class BaseNumbering:
-    """The present fabric in the numbers of a base fabric, which has all its switches and channels.
+    """The present fabric in the numbers of an earlier fabric, the *base*, which has all its switches and channels.
 
-    A switch or channel that is lost for the moment keeps its number, and so its position in the topological order.
+    A switch or channel that a fault has removed keeps its number in the base.  So topological orders of channels that
+    were computed before the fault still apply.
 
     Attributes
     ----------
     base
-        The fabric that gives the numbers.
+        The earlier fabric whose switch rows and channel numbers are used.
     fabric
         The present fabric.
     row
@@ -47,7 +48,11 @@ class BaseNumbering:
 
     @classmethod
     def of(cls, fabric: Fabric, earlier: Sequence[Fabric]) -> BaseNumbering:
-        """Return the numbering by the first earlier fabric that has all present devices, else by the fabric itself."""
+        """Return the present fabric with switches and channels numbered as in an earlier fabric.
+
+        The first of the ``earlier`` fabrics that has all present switches and channels becomes the base.  If there is
+        none, the present fabric is its own base.
+        """
         for base in earlier:
             row, channel = old_rows(base, fabric), channel_numbers(fabric, base)
             if (row >= 0).all() and (channel >= 0).all():
@@ -57,12 +62,14 @@ class BaseNumbering:
 
     @cached_property
     def whole(self) -> bool:
-        """Return whether the present fabric has all switches of the base."""
+        """Return whether every switch of the base (the earlier fabric that gives the numbers) is still present."""
         return len(self.row) == self.base.switches
 
     @cached_property
     def repair_fabric(self) -> RepairFabric:
-        """Return the present fabric in base numbers, as the repair kernel takes it."""
+        """Return the data of the present fabric that the repair kernel needs, in switch and channel numbers of the
+        base.
+        """
         fabric, channels = self.fabric, self.base.channels
         alive = np.zeros(len(channels), np.uint8)
         alive[self.channel] = 1
@@ -78,12 +85,17 @@ class BaseNumbering:
             lid_port=lids.port,
             has_endport=self.spread((fabric.terminals_at > 0).astype(np.uint8), 0),
             inverse_capacity=inverse_capacity_of_base(channels),
-            sources=self.spread(fabric.terminals_at, 0),
+            sources=self.spread(fabric.senders_at, 0),
             weight=lid_weights(fabric),
         )
 
     def spread(self, rows: npt.NDArray[Number], missing: int) -> npt.NDArray[Number]:
-        """Return an array by present switch as an array by base switch, filled with ``missing``."""
+        """Convert an array with a row for each present switch to an array with a row for each switch of the base
+        fabric.
+
+        The base is the earlier fabric whose numbers are used.  Rows of switches that are lost are filled with
+        ``missing``.
+        """
         if self.whole:
             return rows
         out: npt.NDArray[Number] = np.full((self.base.switches, *rows.shape[1:]), missing, rows.dtype)
@@ -91,19 +103,26 @@ class BaseNumbering:
         return out
 
     def gathered(self, rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """Return the rows of the present switches from an array by base switch."""
+        """Convert an array with a row for each switch of the base fabric to one with a row for each present switch.
+
+        The base is the earlier fabric whose numbers are used.
+        """
         return rows if self.whole else np.ascontiguousarray(rows[self.row])
 
     def in_base_rows(self, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """Return LFTs with a row for each switch of the base; rows of lost switches have no entries."""
+        """Return LFTs with a row for each switch of the base fabric (the earlier fabric whose numbers are used).
+
+        The row of a switch that is lost has no entries (255).
+        """
         return lft if self.whole else self.spread(lft, NO_PORT)
 
 
 def union_of_proven_dependencies(base: Fabric, tables: Sequence[Published], *, threads: int) -> AcyclicCdg | None:
-    """Return the union of the CDGs of all these tables, in the numbers of ``base``; None if it has a cycle.
+    """Return the union of the CDGs of several sets of tables, in the channel numbers of ``base``; None if it has a
+    cycle.
 
-    Any mixture of the tables is then safe.  For Up*/Down* tables the order admits every dependency from up to down, if
-    the switches have such an order.
+    An acyclic union proves that any mixture of these tables is free of credit loops.  If all tables are Up*/Down*
+    tables with a common order of the switches, every dependency that this order allows is added.
     """
     cdgs = [table.proof.cdg for table in tables if table.proof.cdg is not None]
     if len(cdgs) == 1 and cdgs[0].fabric is base:
@@ -112,6 +131,6 @@ def union_of_proven_dependencies(base: Fabric, tables: Sequence[Published], *, t
         union = functools.reduce(operator.or_, (cdg.onto(base) for cdg in cdgs))
         found = union.sorted(max(len(cdg.order) for cdg in cdgs), threads=threads)
     if found is None or not all("first_switches" in table.routing.provenance.options for table in tables):
-        return found  # tables of an Up*/Down* order name its first switches
+        return found  # The options of tables that follow an Up*/Down* order name the first switches of that order.
     position = found.switch_order()
     return found if position is None else found.along(position)

@@ -1,4 +1,4 @@
-"""Return to the baseline: restore LFT columns of the fault-free fabric as soon as they are valid again."""
+"""Restore LFT columns of the baseline tables (those of the fault-free fabric) as soon as they are valid again."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from routing.tables import Routing
 def restore_baseline_entries(
     routing: Routing, baseline: Published, fabric: Fabric, differing_lids: npt.NDArray[np.intp] | None = None
 ) -> tuple[Routing, int]:
-    """Replace LFT columns by those of the baseline wherever the baseline's column is valid as a whole.
+    """Replace LFT columns by those of the baseline tables wherever every entry of the baseline's column is valid.
 
     Parameters
     ----------
     routing
-        Tables in the rows and columns of ``fabric``.
+        Present tables, in the rows and columns of ``fabric``.
     baseline
-        The baseline: tables of the fault-free fabric.
+        The tables of the fault-free fabric.
     fabric
         The present fabric.
     differing_lids
-        The only LIDs in which tables and baseline differ, if both have the same devices; None: not known.
+        The LIDs whose entries or SLs differ between ``routing`` and the baseline, if both have the same devices.  None
+        if they are not known: then all LIDs are compared.
 
     Returns
     -------
     routing : Routing
-        The tables; the SLs of a restored column come with it.
+        The tables with the restored columns and their SLs.
     count : int
-        Entries that changed.
+        Number of LFT entries that changed.
     """
     lids, parts = fabric.lids, fabric.component
     lft, sl, lid = _baseline_now(baseline, fabric, differing_lids)
@@ -58,7 +59,7 @@ def restore_baseline_entries(
 def _baseline_now(
     baseline: Published, fabric: Fabric, differing_lids: npt.NDArray[np.intp] | None
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.intp]]:
-    """Return the valid entries of the baseline's columns (255: not valid), their SLs and their LIDs."""
+    """Return the baseline's LFT columns in the rows of the present fabric (255: invalid), their SLs and their LIDs."""
     if differing_lids is None:
         then = translate_tables(baseline.routing, baseline.fabric, fabric).routing
         return then.lft, then.sl, np.arange(then.lft.shape[1])
@@ -68,7 +69,7 @@ def _baseline_now(
 
 
 def is_same(one: Fabric, other: Fabric) -> bool:
-    """Return whether two fabrics have the same switches, cables and LIDs, delivered at the same ports."""
+    """Return whether two fabrics have the same switches, cables and LIDs, and deliver each LID at the same port."""
     if one is other:
         return True
     mine, theirs = one.channels, other.channels

@@ -1,4 +1,4 @@
-"""Limits of the strategies of a re-route."""
+"""Limits of the strategies by which a re-route looks for new tables."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Budget:
-    """How much the strategies of a re-route may change and search.  Every limit is a counted number, never a time.
+    """Limits of how much the strategies of a re-route may change and search.
+
+    Each limit is a counted number and never a time, so that the result is the same on every machine.
 
     Attributes
     ----------
     changes
-        Changed entries for each missing one above which further strategies are tried; moves for balance may take up
-        what the repair has left of them.
+        Changed entries for each missing entry.  If a strategy changes more, further strategies are tried.  Moves for
+        better balance may use up what the repair has left of this limit.
     rebuilt_lids
-        LIDs whose columns may be rebuilt; for more LIDs routing from scratch is faster.
+        Number of LIDs whose columns may be rebuilt; for more LIDs, it is faster to route from scratch.
     missing_entries
-        Missing entries up to which the fewest changes are searched for; with more of them VL assignment takes too long.
+        Number of missing entries up to which the fewest changes are searched for; beyond, VL assignment takes too long.
     vl_paths
-        Paths that may look for a VL once other paths are evicted from theirs.
+        Number of paths that may be assigned a VL again once unchanged paths lose theirs to make room.
     vl_visits
-        Channels that all searches for cycles of a VL assignment may visit, about a second of CPU time.
+        Channels that all cycle searches of a VL assignment may visit: about a second of CPU time.
     """
 
     changes: int = 3

@@ -1,4 +1,4 @@
-"""Choose among the strategies: :data:`STEPS` says in which order they are tried, and when."""
+"""Choose among the strategies of a re-route.  The table :data:`STEPS` holds their order and when each one is tried."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from routing.reroute.strategies.repair import (
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What the strategies tried so far have found.
+    """Result of the strategies that were tried so far.
 
     Attributes
     ----------
     best
-        The best candidate so far.
+        The best proven tables so far; None if there are none.
     refusal
-        The first refusal.
+        The first reason why a strategy found no tables; None if there is none.
     splits
-        Whether a strategy moved subtrees to other VLs part by part.
+        Whether a strategy split a subtree and moved its parts to several VLs.
     """
 
     best: Candidate | None = None
@@ -37,27 +37,29 @@ class Choice:
     splits: bool = False
 
     def after(self, outcome: Candidate | Refusal) -> Choice:
-        """Return the choice after one more strategy: of two candidates the better one stays."""
+        """Add the outcome of one more strategy; of two sets of tables, keep the better one."""
         if isinstance(outcome, Refusal):
             return replace(self, refusal=self.refusal or outcome, splits=self.splits or outcome.splits)
         best = outcome if self.best is None else self.best.better_of(outcome)
         return replace(self, best=best, splits=self.splits or outcome.splits)
 
     def changes_too_many(self, budget: Budget) -> bool:
-        """Return whether there is no candidate, or the best one changes too many entries."""
+        """Return whether no tables were found, or the best ones change more entries than the budget allows."""
         return self.best is None or self.best.changes_too_many(budget)
 
 
 @dataclass(frozen=True)
 class Step:
-    """A strategy, and whether it is tried after those before it."""
+    """A strategy, and the condition under which it is tried after the strategies before it."""
 
     strategy: Callable[[RerouteContext, Budget], Candidate | Refusal]
     when: Callable[[RerouteContext, Choice, Budget], bool]
 
 
 def choose(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
-    """Return the best candidate of the strategies that are needed; the first refusal if there is none."""
+    """Try the strategies in order and return the best tables; if none finds tables, return the first refusal (a
+    reason).
+    """
     choice = Choice()
     for step in STEPS:
         if step.when(context, choice, budget):

@@ -1,4 +1,4 @@
-"""The context of a re-route: computed once for a fault, and taken by every strategy."""
+"""Data that every strategy of a re-route starts from, computed once for each fault."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from routing.reroute.values import Published, Stability
 from routing.tables import Routing
 
 NO_VLS = np.zeros(16, np.uint16)
-"""The VLs of each SL where no VL is told from another."""
+"""Mask of the VLs of each SL (uint16[16]) if credit loops are allowed: all 0, because no CDG is kept."""
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """The question: tables in force, and the fabric for which they are to be re-routed.
+    """Request for a re-route: the tables in force, and the fabric for which they are to be re-routed.
 
     Attributes
     ----------
     engine, options, before, fabric, stability, baseline
         The arguments of :func:`routing.reroute.run.reroute`.
     translated
-        The previous tables in present rows and columns, without the entries that are no longer valid.
+        The previous tables in present rows and columns, with 255 for entries that are no longer valid.
     """
 
     engine: Engine
@@ -48,12 +48,12 @@ class Request:
 
     @property
     def sl_is_per_source_lid(self) -> bool:
-        """Return whether the previous SLs are by the LID of the sender."""
+        """Return whether the SLs of the previous tables depend on the LID of the sender, not only on its switch."""
         sl = self.before.routing.sl
         return sl.ndim == 2 and len(sl) != self.before.fabric.switches
 
     def refusal(self) -> Refusal | None:
-        """Return why the previous tables cannot be repaired; None if they can."""
+        """Return the reason why the previous tables cannot be repaired; None if they can."""
         certificate, row = self.before.proof.certificate, uniform_sl2vl(self.before.routing)
         if certificate is None:
             promised = self.engine.promise is Promise.DEADLOCK_FREE
@@ -65,32 +65,33 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class RerouteContext:
-    """What every strategy starts from.
+    """Data that every strategy of a re-route starts from.
 
     Attributes
     ----------
     request
-        The question.
+        The tables in force, the present fabric, and the options.
     precomputed
-        What was computed from the previous tables and the baseline alone.
+        Data computed before the fault, from the previous and the baseline tables alone.
     numbering
-        The present fabric in base numbers.
+        The present fabric in the switch and channel numbers of an earlier fabric.
     certificate
-        The certificate that the tables have to keep; None: credit loops are allowed.
+        The certificate of the previous tables, which the new ones have to keep; None: credit loops are allowed.
     vl_bit
         uint16[16], 1 << VL of each SL.
     dependencies
-        Dependencies that the new tables may use.
+        CDG edges that the new tables may use, with a topological order.
     with_baseline
-        Whether the dependencies of the baseline are included.
+        Whether ``dependencies`` include those of the baseline tables (the tables of the fault-free fabric).
     start
-        The previous entries that are still valid, with baseline columns restored where allowed and valid.
+        The previous entries that are still valid, with baseline columns restored where they are valid and allowed.
     restored
-        Number of entries restored from the baseline; None if none was looked for.
+        Number of entries restored from the baseline; None if no restoration was tried.
     reconnected
-        Dependencies after a repair of the Up*/Down* order; None if that order needs or allows no repair.
+        ``dependencies`` after a repair of the Up*/Down* order of the switches; None if the order needs no repair, or
+        none is possible.
     by_parts
-        Whether each part of a subtree may change its SL on its own.
+        Whether parts of a subtree may take different SLs.
     """
 
     request: Request
@@ -107,7 +108,10 @@ class RerouteContext:
 
     @classmethod
     def of(cls, request: Request, precomputed: Precomputed) -> RerouteContext:
-        """Compute the context of a request that nothing refuses (:meth:`Request.refusal`), without restored entries."""
+        """Compute the data from which all strategies start, before any entry is restored from the baseline tables.
+
+        The request must be repairable: :meth:`Request.refusal` returns None.
+        """
         earlier = [tables.fabric for tables in (request.baseline, request.before) if tables is not None]
         numbering = BaseNumbering.of(request.fabric, earlier)
         certificate, row = request.before.proof.certificate, uniform_sl2vl(request.before.routing)
@@ -121,18 +125,25 @@ class RerouteContext:
         return cls(request, precomputed, numbering, certificate, vl_bit, dependencies, with_baseline, start)
 
     def prepared(self) -> RerouteContext:
-        """Return the context with the baseline columns that are valid again, and a repaired Up*/Down* order."""
+        """Return the data of the re-route after two preparations.
+
+        LFT columns of the baseline tables are restored where they are valid, and the Up*/Down* order of the switches is
+        repaired.
+        """
         joined = reconnect_order(self.numbering, self.dependencies)
         return replace(self._restored(), reconnected=None if joined is self.dependencies else joined)
 
     def without_certificate(self) -> RerouteContext:
-        """Return the context of a repair that may close credit loops."""
+        """Return the data of the re-route for a repair that needs no certificate and may close credit loops."""
         free = AcyclicCdg.unchecked(self.numbering.base)
         found = replace(self, certificate=None, vl_bit=NO_VLS, dependencies=free, with_baseline=True, reconnected=None)
         return found._restored()
 
     def _restored(self) -> RerouteContext:
-        """Return the context with baseline columns restored where the dependencies include them and they are valid."""
+        """Return the data of the re-route with LFT columns restored from the baseline tables.
+
+        A column is restored if it is valid and if the allowed dependencies include those of the baseline tables.
+        """
         request, baseline = self.request, self.request.baseline
         start = set_delivery_entries(request.translated.routing, request.fabric)
         if baseline is None or baseline is request.before or not self.with_baseline:
@@ -145,7 +156,10 @@ class RerouteContext:
     def service_levels(
         self, numbering: BaseNumbering, certificate: Certificate | None, tables: Routing
     ) -> ServiceLevelRules:
-        """Return on which VLs packets of these tables travel, and whose packets count."""
+        """Return the VLs that packets of these tables use, and the traffic that the certificate covers.
+
+        The repair kernel takes this to know which CDG edges a path adds.
+        """
         request = self.request
         if request.sl_is_per_source_lid:
             sl = np.zeros(tables.lft.shape[1], np.uint8)
@@ -157,14 +171,15 @@ class RerouteContext:
             replies=certificate is not None and certificate.strength == "reversible",
             endports_only=certificate is not None and certificate.scope == "endports",
             sl_of_vl=self.precomputed.sl_of_vl if certificate is not None else np.zeros(0, np.uint8),
-            by_parts=self.by_parts and request.before.routing.sl.ndim == 2,  # where SLs went by source before
+            # Parts of a subtree can take different SLs only if the previous SLs depend on the source.
+            by_parts=self.by_parts and request.before.routing.sl.ndim == 2,
         )
 
 
 def _dependencies(
     request: Request, precomputed: Precomputed, numbering: BaseNumbering
 ) -> tuple[AcyclicCdg | None, bool]:
-    """Return the dependencies that may be used, and whether those of the baseline are included."""
+    """Return the dependencies that new tables may use, and whether those of the baseline tables are included."""
     if numbering.base is precomputed.base:
         return precomputed.dependencies, precomputed.with_baseline
     return allowed_dependencies(numbering.base, request.before, request.baseline, threads=request.options.threads)

@@ -1,4 +1,4 @@
-"""Flow on each channel when every end port sends to every other: the measure of balance."""
+"""Compute the flow on each channel when every end port sends to every other: the measure of balance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from routing.tables import Routing
 def flow_towards(
     fabric: Fabric, routing: Routing, lids: npt.NDArray[np.bool_] | None = None, *, threads: int
 ) -> npt.NDArray[np.int64]:
-    """Return int64[C], the flow on each channel when every end port sends ``WHOLE`` to every other (to these LIDs).
+    """Return int64[C], the flow on each channel when every end port sends to every other end port.
+
+    Each pair exchanges :data:`WHOLE` units.  If ``lids`` (bool[L]) is given, only traffic towards these LIDs counts.
 
     Cost: O(S) for each LID that counts.
     """
@@ -21,19 +23,26 @@ def flow_towards(
     if lids is not None:
         weight = np.where(lids, weight, 0)
     routes = routes_of(fabric, np.ascontiguousarray(routing.lft))
-    return all_to_all(routes, weight, fabric.terminals_at, threads, hops=False)[0]
+    return all_to_all(routes, weight, fabric.senders_at, threads, hops=False)[0]
 
 
 def lid_weights(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return int64[L], what each source sends to a LID: its share of :data:`WHOLE`; 0 for LIDs of switches."""
+    """Return int64[L], the units that each source sends to each LID.
+
+    The LIDs of an end port share :data:`WHOLE` units equally.  LIDs of switches
+    and aggregation nodes receive nothing.
+    """
     lids, weight = fabric.lids, np.zeros(len(fabric.lids), np.int64)
     owned = lids.endport >= 0
+    owned[owned] = ~fabric.aggregation[lids.endport[owned]]
     weight[owned] = WHOLE >> fabric.endport_lmc[lids.endport[owned]].astype(np.int64)
     return weight
 
 
 def inverse_capacity_of_base(channels: Channels) -> npt.NDArray[np.int64]:
-    """Return int64[C], the inverse capacity of each channel: 100 on the fastest kind of link, more on slower ones."""
+    """Return int64[C], the inverse capacity of each channel: 100 for the fastest links, proportionally more for slower
+    ones.
+    """
     capacity = channels.capacity
     weight: npt.NDArray[np.int64] = np.rint(100 * capacity.max(initial=0.0) / capacity).astype(np.int64)
     return weight

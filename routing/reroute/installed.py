@@ -1,4 +1,4 @@
-"""Old tables as the switches still hold them, in the rows and columns of the new ones."""
+"""Bring the tables that the switches still hold into the rows and columns of the new tables."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Numbers = npt.NDArray[np.signedinteger]
 
 @dataclass(frozen=True, eq=False)
 class Installed:
-    """The two sides of a transition, in the rows and columns of one fabric.
+    """The old and the new tables of a transition, in the rows and columns of one fabric.
 
     Attributes
     ----------
     fabric
-        The present fabric, with LIDs up to the highest one that either side has entries for.
+        The present fabric, with LIDs up to the highest one that the old or new tables have entries for.
     old
-        The tables in the switches, and the SLs that senders use.  They include entries over ports without a link and
-        towards LIDs that are gone.
+        The tables in the switches, and the SLs that senders still use.  They include entries over ports without a link
+        and towards LIDs that are gone.
     new
-        The tables to write; 255 towards LIDs that are gone.
+        The tables to write, with 255 towards LIDs that are gone.
     lost
         The earlier owners of the LIDs that are gone.
     rewired
         Whether an old entry leads to a switch over a port that led elsewhere when the old tables were made.  Then the
-        proof of the old tables does not bound the dependencies of these entries.
+        proof of the old tables does not cover the dependencies of such entries.
     """
 
     fabric: Fabric
@@ -48,22 +48,22 @@ class Installed:
 def installed(
     old: Routing, old_fabric: Fabric, new: Routing, fabric: Fabric, *, present: Bytes | None = None
 ) -> Installed:
-    """Return old and new tables in the same rows and columns, for the proof of a transition.
+    """Return the old and the new tables in the same rows and columns, for the proof of a transition.
 
-    A switch stores ports and LID numbers.  So an old entry keeps its LID, even if another device has that LID now, and
-    its port, wherever the port leads now.  Only new switches have 255 everywhere.  Senders keep their SLs: rows follow
-    the GUID of the port, columns the number of the LID.
+    A switch stores ports and LID numbers.  So an old entry keeps its LID number, even if another device has that LID
+    now.  It also keeps its port, wherever the port leads now.  Only new switches have 255 everywhere.  Senders keep
+    their SLs: rows follow the GUID of the sender's port, and columns follow the LID number.
 
     Parameters
     ----------
     old, old_fabric
-        The tables that were written last, and their fabric.  If ``present`` is given, only their SLs, SL2VL tables and
-        the owners of their LIDs count.
+        The tables that were written last, and their fabric.  If ``present`` is given, only their SLs, their SL2VL
+        tables and the owners of their LIDs are used.
     new, fabric
         The tables to write, and the present fabric.
     present
-        uint8[S, M], the forwarding tables in the switches of ``fabric``, if they may differ from those of ``old``:
-        out-port towards each LID, 255 where there is none.  M may be more or less than the LIDs in use.
+        uint8[S, M], the LFTs that the switches of ``fabric`` hold, if they may differ from those of ``old``: out-port
+        towards each LID, 255 where there is none.  M may be more or less than the number of LIDs in use.
 
     Returns
     -------
@@ -95,7 +95,9 @@ def installed(
 
 
 def widened(routing: Routing, fabric: Fabric, wide: Fabric) -> Routing:
-    """Return tables for the same fabric with more LIDs, to which they have no route."""
+    """Return the tables with columns for the additional LIDs of the fabric ``wide``; the added columns have no entries
+    (255).
+    """
     count, more = len(fabric.lids), len(wide.lids) - len(fabric.lids)
     if not more:
         return routing
@@ -107,20 +109,20 @@ def widened(routing: Routing, fabric: Fabric, wide: Fabric) -> Routing:
 
 
 def _used(lft: Bytes, least: int) -> int:
-    """Return the number of columns up to the last one with an entry, at least ``least``."""
+    """Return the number of LFT columns up to the last column with an entry, but at least ``least``."""
     named = np.flatnonzero((lft[:, least:] != NO_PORT).any(axis=0))
     return least + 1 + int(named[-1]) if len(named) else least
 
 
 def _of_width(lft: Bytes, count: int) -> Bytes:
-    """Return LFTs with ``count`` columns; added columns have no entries."""
+    """Cut or extend LFTs to ``count`` columns; added columns have no entries (255)."""
     if lft.shape[1] >= count:
         return lft if lft.shape[1] == count else np.ascontiguousarray(lft[:, :count])
     return np.pad(lft, ((0, 0), (0, count - lft.shape[1])), constant_values=NO_PORT)
 
 
 def _sl2vl(old: Routing, new: Routing, fabric: Fabric, row: Numbers) -> Bytes:
-    """Return the old SL2VL tables; a new switch has those of the new tables."""
+    """Return the old SL2VL tables with a row for each present switch; a new switch takes that of the new tables."""
     table, fresh = take_sl2vl(old, fabric, row), row < 0
     if table.ndim > 1 and fresh.any():
         table = table.copy()
@@ -129,7 +131,7 @@ def _sl2vl(old: Routing, new: Routing, fabric: Fabric, row: Numbers) -> Bytes:
 
 
 def _is_rewired(lft: Bytes, row: Numbers, old_fabric: Fabric, fabric: Fabric) -> bool:
-    """Return whether an entry uses a channel that did not exist in the old fabric."""
+    """Return whether an entry uses a channel of the present fabric that did not exist in the old fabric."""
     now, was = fabric.channels, old_fabric.channels
     known = np.flatnonzero((row[now.src] >= 0) & (row[now.dst] >= 0))
     before = was.at_port[row[now.src[known]], now.port[known]]

@@ -1,4 +1,4 @@
-"""Flow on each channel before and after a repair, computed from the columns that differ."""
+"""Compute the flow on each channel before and after a repair, from the LFT columns that differ."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from routing.tables import Routing
 
 
 def load_before(context: RerouteContext) -> npt.NDArray[np.int64]:
-    """Return int64[C], the flow by the previous tables, but by the baseline in columns restored from it."""
+    """Return int64[C], the flow on each channel by the tables with which a repair starts.
+
+    These are the previous tables, with some columns restored from the baseline tables (those of the fault-free fabric).
+    """
     request, numbering, start = context.request, context.numbering, context.start
     if not context.restored or not request.translated.in_place:
         return in_frame(numbering, request.before.fabric, request.before.load)
@@ -23,7 +26,7 @@ def load_before(context: RerouteContext) -> npt.NDArray[np.int64]:
 
 
 def load_after(context: RerouteContext, numbering: BaseNumbering, tables: Routing) -> npt.NDArray[np.int64]:
-    """Return int64[C], the exact flow on each channel by complete tables."""
+    """Return int64[C], the exact flow on each channel by repaired tables, which have no missing entries."""
     request = context.request
     if not request.translated.in_place:
         flow = flow_towards(request.fabric, tables, threads=request.options.threads)
@@ -34,7 +37,10 @@ def load_after(context: RerouteContext, numbering: BaseNumbering, tables: Routin
 def _load_of_columns(
     context: RerouteContext, numbering: BaseNumbering, tables: Routing, lids: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
-    """Return the flow by the previous tables, but by other tables towards these LIDs (bool[L])."""
+    """Return the flow by tables that differ from the previous ones only towards some LIDs (bool[L]).
+
+    Only these columns are traced, for the old and the new tables; the known flow of the previous tables gives the rest.
+    """
     fabric, before, threads = context.request.fabric, context.request.before, context.request.options.threads
     old = before.load - flow_towards(before.fabric, before.routing, lids, threads=threads)
     new = flow_towards(fabric, tables, lids, threads=threads)

@@ -1,4 +1,4 @@
-"""Fill missing LFT entries and change as few others as possible; VLs are assigned afterwards."""
+"""Fill missing LFT entries and change as few other entries as possible; VLs are assigned afterwards."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from routing.fabric import NO_PORT, Fabric
 def fill_with_fewest_changes(fabric: Fabric, valid: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Return the LFTs (uint8[S, L]) with every missing entry filled and as few other entries changed as possible.
 
-    An entry is missing where ``valid`` (uint8[S, L]) is 255 although the LID is in the same part of the fabric.  A
-    switch without a path takes the path that changes the fewest entries, and among those the one with the fewest hops.
-    For one missing entry in a column this is the minimum; several are filled one after the other, the nearest switch
-    first.  A forwarding loop stays as it is where no missing entry needs its switches.
+    An entry is missing where ``valid`` (uint8[S, L]) is 255 although the switch can reach the LID.  The switch then
+    takes the path that changes the fewest entries, and among those the path with the fewest hops.  This is the minimum
+    if a column has one missing entry.  Several missing entries of a column are filled one after the other, the switch
+    nearest to the LID first.  A forwarding loop in ``valid`` stays unless a missing entry needs a switch of the loop.
 
     Notes
     -----
@@ -29,7 +29,7 @@ def fill_with_fewest_changes(fabric: Fabric, valid: npt.NDArray[np.uint8]) -> np
 
 
 def remote_pairs(fabric: Fabric) -> npt.NDArray[np.bool_]:
-    """Return bool[S, L], whether a switch can reach the LID and another switch delivers that LID."""
+    """Return bool[S, L], whether a switch can reach a LID that another switch delivers."""
     lids, parts = fabric.lids, fabric.component
     elsewhere = lids.switch != np.arange(fabric.switches)[:, None]
     found: npt.NDArray[np.bool_] = (lids.switch >= 0) & elsewhere & (parts[:, None] == parts[lids.switch])

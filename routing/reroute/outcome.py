@@ -1,4 +1,4 @@
-"""Outcomes of a strategy: a candidate, or a refusal with its reason."""
+"""Outcomes of a re-route strategy: either proven tables (a candidate), or the reason why it found none (a refusal)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ from routing.reroute.values import Published, Rerouted
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Proven tables that a strategy found.
+    """Proven tables that a re-route strategy found; the best candidate becomes the result.
 
     Attributes
     ----------
     found
-        The tables.
-    missing, restored, balanced
-        Entries that were missing, that were restored from the baseline, and that moved for balance alone.
+        The tables with their proof.
+    missing
+        Number of entries that were missing before the repair.
+    restored
+        Number of entries restored from the baseline tables (those of the fault-free fabric).
+    balanced
+        Number of entries that changed only for better balance.
     splits
-        Whether the strategy moved subtrees to other VLs part by part.
+        Whether the strategy split a subtree and moved its parts to several VLs.
     """
 
     found: Rerouted
@@ -29,25 +33,28 @@ class Candidate:
     splits: bool = False
 
     def changes_too_many(self, budget: Budget) -> bool:
-        """Return whether a search for fewer changes is worth its time; entries that moved for balance do not count."""
+        """Return whether the tables change so many entries that further strategies should be tried.
+
+        The limit is a number of changes for each missing entry.  Restored entries and moves for balance do not count.
+        """
         missing = max(self.found.broken, self.missing)
         return self.found.changed - self.restored - self.balanced > budget.changes * missing
 
     def better_of(self, other: Candidate) -> Candidate:
-        """Return the candidate whose proof covers more traffic; of equals, the one with fewer changes."""
+        """Return the better one of two sets of tables: its proof covers more traffic, or it has fewer changes."""
         return min(self, other, key=lambda one: (lacks_switch_traffic(one.found), one.found.changed))
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The end of a strategy that found no tables.
+    """Result of a re-route strategy that found no tables.
 
     Attributes
     ----------
     reason
-        Why there are none, in a few words.
+        Why the strategy found no tables, in a few words.
     splits
-        As for :class:`Candidate`.
+        Whether the strategy split a subtree and moved its parts to several VLs.
     """
 
     reason: str
@@ -55,5 +62,5 @@ class Refusal:
 
 
 def lacks_switch_traffic(tables: Rerouted | Published) -> bool:
-    """Return whether the proof leaves out traffic between switches."""
+    """Return whether the proof of these tables leaves out traffic between switches."""
     return tables.proof.scope != "all"

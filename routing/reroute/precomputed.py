@@ -1,4 +1,4 @@
-"""The part of a re-route that depends on the tables in force alone: computed once, before the fault is known."""
+"""Compute the part of a re-route that depends only on the tables in force, before a fault is known."""
 
 from __future__ import annotations
 
@@ -19,24 +19,27 @@ from routing.tables import Routing
 
 @dataclass(frozen=True, eq=False)
 class Precomputed:
-    """What a re-route needs of the tables in force and of the baseline tables, whatever the fault.
+    """Data that a re-route from the tables in force needs, whatever the fault.
 
     Attributes
     ----------
     before, baseline
-        The tables in force, and the baseline tables if there are any.
+        The tables in force, and the tables of the fault-free fabric if there are any.
     base
-        The fabric whose channels number the dependencies: that of the baseline, or that of the tables without one.
+        The fabric that numbers the channels of ``dependencies``: that of the baseline tables, or else that of
+        ``before``.
     dependencies
         The CDG edges that any mixture of these tables may use; None if packets change their VL along a path.
     with_baseline
-        Whether the dependencies of the baseline tables are included.
+        Whether ``dependencies`` include those of the baseline tables.
     ordered
-        Whether every dependency of the proof was seen to follow the topological order of ``dependencies``.
+        Whether every dependency in the proof of ``before`` was seen to follow the topological order of
+        ``dependencies``.
     sl_of_vl
         uint8[V], the lowest SL in use on each VL of the certificate, 255 where no SL uses it.
     differing_lids
-        int64[N], LIDs whose entries or SLs differ from the baseline's; None if the baseline has other devices.
+        int64[N], LIDs whose entries or SLs differ between ``before`` and the baseline; None if the baseline has other
+        devices.
     """
 
     before: Published
@@ -49,24 +52,24 @@ class Precomputed:
     differing_lids: npt.NDArray[np.intp] | None
 
     def is_for(self, before: Published, baseline: Published | None) -> bool:
-        """Return whether this was computed from these tables and this baseline."""
+        """Return whether this data was computed from the given tables and the given baseline."""
         known, asked = (None if there is None else there.proof for there in (self.baseline, baseline))
         return self.before.proof is before.proof and known is asked
 
 
 def precompute(before: Published, baseline: Published | None = None, *, threads: int = 2) -> Precomputed:
-    """Compute what :func:`routing.reroute.reroute` from these tables needs before it knows the fault.
+    """Compute the data that :func:`routing.reroute.reroute` needs and that does not depend on the fault.
 
     Notes
     -----
-    Cost: a topological order of the dependencies of both sets of tables, and a pass over both.  For 768 switches and
-    4864 LIDs: 5 ms if the baseline is in force, else 40 ms; and 30 ms for the load.
+    Cost: a topological order of the dependencies of both sets of tables, and a pass over both sets.  For 768 switches
+    and 4864 LIDs: 5 ms if the baseline is in force, else 40 ms; and 30 ms for the load.
     """
     base = before.fabric if baseline is None else baseline.fabric
     dependencies, with_baseline = allowed_dependencies(base, before, baseline, threads=threads)
     for tables in (before, baseline):
         if tables is not None:
-            _ = tables.load  # every re-route from these tables reads it
+            _ = tables.load  # Compute and cache the load now, because every re-route from these tables reads it.
     return Precomputed(
         before=before,
         baseline=baseline,
@@ -82,15 +85,15 @@ def precompute(before: Published, baseline: Published | None = None, *, threads:
 def allowed_dependencies(
     base: Fabric, before: Published, baseline: Published | None, *, threads: int
 ) -> tuple[AcyclicCdg | None, bool]:
-    """Return the dependencies that a re-route may use.
+    """Return the CDG edges that new tables may use after a fault.
 
     Returns
     -------
     dependencies : AcyclicCdg or None
-        Those of the tables in force and, where both fit one order, of the baseline; in the channels of ``base``.
-        None if packets change their VL along a path.
+        The CDG edges of the tables in force, in the channel numbers of ``base``.  Those of the baseline tables are
+        included if both sets together have no cycle.  None if packets change their VL along a path.
     with_baseline : bool
-        Whether the dependencies of the baseline are included.
+        Whether the edges of the baseline tables are included.
     """
     proof = before.proof
     if proof.certificate is None:

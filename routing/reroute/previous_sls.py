@@ -1,4 +1,8 @@
-"""SLs that senders still use from earlier tables: rows follow the GUID of the port, columns the number of the LID."""
+"""Find the SLs that senders still use from earlier tables, after switches, ports or LIDs have changed.
+
+A sender keeps the SL that it got for a LID number.  So senders are identified by the GUID of their port, and
+destinations by their LID number.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +26,18 @@ Scalar = TypeVar("Scalar", np.int32, np.bool_)
 
 @dataclass(frozen=True, eq=False)
 class PreviousSls:
-    """An earlier SL table, and its rows and columns in the present fabric.
+    """An earlier SL table, and how its rows and columns map to the present fabric.
 
     Attributes
     ----------
     old, old_fabric
-        The earlier table and its fabric.
+        The earlier SL table and its fabric.
     new, fabric
-        The new table and its fabric, with a column for each LID towards which there are entries.
+        The new SL table and the present fabric, with a column for each LID towards which there are LFT entries.
     row
-        int32[S], earlier row of each switch, -1 for a new one.
+        int32[S], earlier row of each switch, -1 for a new switch.
     sender
-        int64[L], the earlier LID of the port that has each LID now; the LID itself where it is gone; -1 for a new port.
+        int64[L], earlier LID of the port that has each LID now; -1 for a new port.  A LID that is gone maps to itself.
     """
 
     old: Bytes
@@ -47,7 +51,7 @@ class PreviousSls:
     def of(
         cls, old: Routing, old_fabric: Fabric, new: Routing, fabric: Fabric, row: npt.NDArray[np.int32]
     ) -> PreviousSls:
-        """Return the earlier SLs, with the owners of LIDs identified by GUID."""
+        """Return the earlier SLs; the present LID of each sender is found by the GUID of its port."""
         if same_devices(old_fabric, fabric):
             return cls(old.sl, old_fabric, new.sl, fabric, row, np.arange(len(fabric.lids)))
         owner, now = lid_owner(old_fabric), lid_owner(fabric)
@@ -61,7 +65,9 @@ class PreviousSls:
 
     @cached_property
     def _had(self) -> npt.NDArray[np.int32]:
-        """Return int32[L], earlier row of the switch that delivered each LID, -1 where none did."""
+        """Return int32[L], the switch that delivered each LID before (a row of the earlier fabric); -1 where there was
+        none.
+        """
         return self._now(self.old_fabric.lids.switch, np.int32(-1))
 
     @property
@@ -69,14 +75,14 @@ class PreviousSls:
         return self.old.ndim == 2 and len(self.old) == self.old_fabric.switches
 
     def _now(self, column: npt.NDArray[Scalar], filler: Scalar) -> npt.NDArray[Scalar]:
-        """Return an array by earlier LID as an array by present LID, filled with ``filler``."""
+        """Return an array with a value for each present LID: that of the same LID number earlier, else ``filler``."""
         found = np.full(len(self.fabric.lids), filler)
         count = min(len(found), len(column))
         found[:count] = column[:count]
         return found
 
     def lost(self) -> LostLids:
-        """Return the earlier owners of the LIDs that are gone."""
+        """Return the earlier owners of the LIDs that no device has now."""
         of_switch = self._now(self.old_fabric.lids.port == 0, np.False_)
         gone = np.flatnonzero((self.fabric.lids.switch < 0) & (self._had >= 0))
         names = {lid: lid_name(self.old_fabric, lid) for lid in gone.tolist()}
@@ -84,9 +90,10 @@ class PreviousSls:
         return LostLids(of_switch, self._had, sl, self._had >= 0, names)
 
     def table(self) -> Bytes:
-        """Return the table in present rows and columns, completed from the new table, or else with SL 0.
+        """Return the earlier SLs with rows and columns for the present switches and LIDs.
 
-        SLs by source switch become SLs by source LID if a port now sends from another switch.
+        Missing rows and columns are taken from the new SL table, or else hold SL 0.  SLs by source switch become SLs by
+        source LID if a port has moved to another switch, because senders keep their SLs.
         """
         if self.old.ndim == 1:
             return self._filled(self._by_number(), np.zeros(0, np.int64), self.new if self.new.ndim == 1 else None)
@@ -98,11 +105,13 @@ class PreviousSls:
         return self._with_rows(at, by_switch=False)
 
     def _switch_of_sender(self) -> npt.NDArray[np.int32]:
-        """Return int32[L], the earlier row of the switch of the port that has each LID now, -1 for a new port."""
+        """Return int32[L], the switch that the owner of each LID was at before (a row of the earlier fabric); -1: new
+        port.
+        """
         return np.where(self.sender >= 0, self._had[self.sender], -1).astype(np.int32)
 
     def _by_number(self) -> Bytes:
-        """Return the table with a column for each present LID, by the number of the LID."""
+        """Return the earlier SL table with a column for each present LID number, whichever port has that LID."""
         columns = np.arange(len(self._had))
         columns[self.old.shape[-1] :] = -1
         return reindex(self.old, columns, self.old.ndim - 1, 0)
@@ -118,7 +127,9 @@ class PreviousSls:
         return self._filled(reindex(self._by_number(), rows, 0, 0), np.flatnonzero(rows < 0), filler)
 
     def _filled(self, table: Bytes, rows: npt.NDArray[np.int64], filler: Bytes | None) -> Bytes:
-        """Return the table with these rows, and the columns of new LIDs, taken from ``filler``."""
+        """Return an SL table in which the given rows, and the columns of new LIDs, are taken from the new SL table
+        (``filler``).
+        """
         fresh = np.flatnonzero((self.fabric.lids.switch >= 0) & (self._had < 0))
         if filler is None or not (len(rows) or len(fresh)):
             return table

@@ -1,4 +1,4 @@
-"""Prove re-routed tables by walking only the paths that changed."""
+"""Prove re-routed tables by tracing only the paths that changed."""
 
 from __future__ import annotations
 
@@ -30,14 +30,20 @@ def prove_changes(
     *,
     increasing: bool = False,
 ) -> Proof | None:
-    """Return a proof by a claimed topological order (int32[V, C]); None if the order does not prove the tables.
+    """Prove the tables by a claimed topological order of the channels (int32[V, C]).
 
-    Packets with unchanged path and VL arrived before, and used only dependencies of the previous proof.  So it is
-    enough to walk all other paths hop by hop, and to check the previous dependencies against the new order, unless
-    that was checked before (``increasing``).  Nothing is taken from the repair without a check.
+    A packet whose path and VL are unchanged arrived before the re-route, and used only dependencies of the previous
+    proof.  So only the other paths are followed hop by hop.  The previous dependencies are checked against the order,
+    unless ``increasing`` states that the caller has checked them.  No result of the repair is taken without a check.
 
-    The fabric must be connected, and all its switches and LIDs must have been there before, with the same numbers.  The
-    certificate has the strength and scope of the previous one.  Devices that are gone neither send nor receive.
+    The fabric must be connected.  Its switches and LIDs must all have been in the previous fabric, with the same
+    numbers. Devices that are gone neither send nor receive.
+
+    Returns
+    -------
+    Proof or None
+        A proof of the strength and scope of the previous one.  None if the order does not prove the tables, or a
+        condition above is not met; then a full proof is needed.
     """
     start = time.perf_counter()
     certificate, cdg = before.proof.certificate, before.proof.cdg
@@ -88,7 +94,9 @@ def _is_plain(fabric: Fabric, before: Published, translated: TranslatedTables) -
 
 
 def _hops(fabric: Fabric, before: Published, translated: TranslatedTables) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, L], the previous hops in present rows and columns; 255 to LIDs that no switch delivers."""
+    """Return uint8[S, L], the hops of the previous paths in present rows and columns; 255 for LIDs that no switch
+    delivers.
+    """
     hops = before.proof.hops
     if translated.in_place:
         return hops

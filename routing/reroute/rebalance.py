@@ -1,4 +1,4 @@
-"""Rebalancing after a repair: moves entries off the most loaded channels, with the same acyclic dependencies."""
+"""Rebalance repaired tables: move entries off the most loaded channels, and keep the CDG acyclic."""
 
 from __future__ import annotations
 
@@ -22,33 +22,34 @@ from routing.reroute.values import Published
 from routing.tables import Routing
 
 FURTHER_CHANGES = 6
-"""Number of changed entries per missing entry if those of the budget leave the utilisation too far above the goal."""
+"""Limit of changed entries per missing entry, if the first moves leave the highest utilisation too high."""
 MOST_OF_TABLE = 100
-"""At most one of so many table entries is moved in addition to missing ones, but always up to :data:`FEW_ENTRIES`."""
+"""Divisor that limits moves: at most 1 % of all table entries, or :data:`FEW_ENTRIES` if that is more, may move."""
 FEW_ENTRIES = 256
 TOLERANCE, FURTHER_TOLERANCE = 0.0075, 0.01
-"""Fractions by which the highest utilisation may exceed the goal; a smaller excess is not worth a change."""
+"""Fractions by which the highest utilisation may exceed its goal.  A smaller excess is not worth a change of entries.
+"""
 FURTHER_GAIN = 0.005
-"""Fraction by which :data:`FURTHER_CHANGES` must lower the highest utilisation."""
+"""Fraction by which a second search must lower the highest utilisation; else its moves are discarded."""
 LEAST_GAIN = 0.01
-"""Fraction by which the all-to-all rate must grow before entries move while no entry is broken."""
+"""Fraction by which the all-to-all rate must grow before entries move in a fabric without broken entries."""
 LEAST_WORK, MOST_WORK = 4_000_000, 20_000_000
-"""Bounds of the work limit in steps along paths; on large tables, it is at least one step per entry."""
+"""Bounds of the work limit, in hops that the search follows.  On large tables the limit is at least a hop per entry."""
 WORK_FOR_ENTRY = 3000
-"""Steps per missing entry, up to :data:`MOST_WORK`."""
+"""Hops that the search may follow per missing entry, up to :data:`MOST_WORK`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Utilisation:
-    """Flow on the channels of a frame if every end port sends to every other.
+    """Flow on the channels if every end port sends to every other, and the goal of a rebalancing.
 
     Attributes
     ----------
     load
-        int64[C], flow on each channel of the frame's base.
+        int64[C], flow on each channel, in the channel numbers of the repair (see ``BaseNumbering``).
     goal
-        Lowest utilisation that the most loaded channel can have: that of the baseline tables, or the load that the
-        channels of a single switch must carry together.  Unit: load times inverse capacity of the kernel.
+        Utilisation of the most loaded channel at which no further improvement is sought.  It is that of the baseline
+        tables, or a lower bound from the links of one switch.  Unit: load times the kernel's inverse capacity.
     """
 
     load: npt.NDArray[np.int64]
@@ -56,7 +57,10 @@ class Utilisation:
 
 
 def in_frame(frame: BaseNumbering, fabric: Fabric, flow: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the flow on a fabric's channels as int64[C] by the frame's channels, without channels not in the frame."""
+    """Convert the flow on a fabric's channels to the channel numbers of a repair (``frame``), as int64[C].
+
+    Channels that the repair does not number are left out.
+    """
     load = np.zeros(len(frame.base.channels), np.int64)
     number = frame.channel if fabric is frame.fabric else channel_numbers(fabric, frame.base)
     load[number[number >= 0]] = flow[number >= 0]
@@ -64,12 +68,12 @@ def in_frame(frame: BaseNumbering, fabric: Fabric, flow: npt.NDArray[np.int64]) 
 
 
 def fullest(channels: Channels, flow: npt.NDArray[np.int64]) -> float:
-    """Return the highest utilisation of a channel: flow (int64[C]) over capacity."""
+    """Return the highest utilisation of any channel: flow (int64[C]) divided by capacity."""
     return float((flow / channels.capacity).max(initial=0.0))
 
 
 def kept_share(before: Published, channels: Channels, flow: npt.NDArray[np.int64]) -> float | None:
-    """Return the all-to-all rate of an end port with the new tables, relative to its rate with the previous tables.
+    """Return the all-to-all rate of an end port with the new tables, divided by its rate with the previous tables.
 
     Parameters
     ----------
@@ -81,22 +85,22 @@ def kept_share(before: Published, channels: Channels, flow: npt.NDArray[np.int64
     Returns
     -------
     float or None
-        None if no flow crosses a channel, with the previous or the new tables.
+        None if the previous or the new tables send no flow over any channel.
     """
     was, now = fullest(before.fabric.channels, before.load), fullest(channels, flow)
     return was / now if was and now else None
 
 
 def peak_in(frame: BaseNumbering, highest: float) -> int:
-    """Convert a utilisation to the unit of the kernel (load times inverse capacity) for the channels of a frame."""
+    """Convert a utilisation to the unit of the repair kernel: load times inverse capacity."""
     return int(100 * highest * frame.base.channels.capacity.max(initial=0.0))
 
 
 def cut_bound(repair_fabric: RepairFabric) -> int:
-    """Return a lower bound of the highest utilisation (load times inverse capacity) of any tables.
+    """Return a lower bound of the highest utilisation that any tables can reach, as load times inverse capacity.
 
-    All traffic between the end ports of a switch and other switches crosses the channels of this switch.  Their total
-    capacity gives a bound for each switch and direction.  Cost: O(S + C + L).
+    All traffic between the end ports of a switch and other switches crosses the channels of this switch.  So this
+    traffic divided by their total capacity is a bound, for each switch and direction.  Cost: O(S + C + L).
     """
     channels, alive = repair_fabric.channels, repair_fabric.alive > 0
     switches = len(repair_fabric.part)
@@ -118,14 +122,14 @@ def cut_bound(repair_fabric: RepairFabric) -> int:
 
 @dataclass(frozen=True)
 class Repaired:
-    """Extent of the repair that the moves follow.
+    """Number of entries that a repair filled and changed, which limits the moves for balance after it.
 
     Attributes
     ----------
     missing
         Number of entries that were missing before the repair.
     changed
-        Number of entries that differ from the previous tables, without those that returned to the baseline.
+        Number of entries that differ from the previous tables, without those restored from the baseline tables.
     """
 
     missing: int
@@ -143,27 +147,28 @@ def balance_repaired(
     repaired: Repaired,
     changes: int,
 ) -> tuple[Routing, Rebalanced]:
-    """Move entries of repaired tables off the most loaded channels; more of them if the first ones do not suffice.
+    """Move entries of repaired tables off the most loaded channels.
 
-    The first moves may bring the changed entries to ``changes`` per missing entry.  If these are used up and the loss
-    is still above a point, further moves follow, up to :data:`FURTHER_CHANGES`.  Where a link had few entries
-    with much flow, up to :data:`FEW_ENTRIES` may change.
+    The first search may raise the number of changed entries to ``changes`` per missing entry.  A second search with the
+    higher limit :data:`FURTHER_CHANGES` follows if the first one used up its limit and the highest utilisation is still
+    more than 1 % above the goal.  In this search, up to :data:`FEW_ENTRIES` may change even if few entries are missing,
+    because a few entries can carry much flow.
 
     Parameters
     ----------
     frame, traffic, translated, earlier, dependencies, now
         See :func:`move_entries`.
     repaired
-        Extent of the repair.
+        Number of entries that were missing, and that the repair changed.
     changes
-        Changed entries per missing one; 0: only entries that the repair has changed may move.
+        Changed entries per missing entry; 0: only entries that the repair has changed may move.
 
     Returns
     -------
     tables : Routing
         The tables with the moves.
     found : Rebalanced
-        Result of the kernel, over all moves.
+        Result of the kernel, over both searches.
     """
     size, missing = translated.lft.size, repaired.missing
     work = max(LEAST_WORK, size, min(WORK_FOR_ENTRY * missing, MOST_WORK))
@@ -204,24 +209,35 @@ def move_entries(
     tolerance: float = TOLERANCE,
     work: int = LEAST_WORK,
 ) -> tuple[Routing, Rebalanced]:
-    """Move entries off the most loaded channels, and return the tables and the result of the kernel.
+    """Move entries off the most loaded channels by a local search, without a cycle in the CDG.
 
     Parameters
     ----------
-    frame, traffic, dependencies
-        Numbering and SL rules of the repair, and the allowed dependencies.
+    frame
+        The switch and channel numbers of the repair.
+    traffic
+        SL and VL rules: the CDG edges that a path adds.
     translated
-        Complete tables, in the rows of the frame's fabric.
+        Tables without missing entries, in the rows of the present fabric.
     earlier
         uint8[S, L], LFTs of the previous tables in the same rows; 255 where they have no entry.
+    dependencies
+        The CDG edges in use, with a topological order.
     now
-        The exact load of ``translated``, and the goal.
+        The exact load of ``translated``, and the utilisation to reach.
     budget
-        Maximum number of moved entries, not counting entries that have changed already.
+        Maximum number of moved entries, not counting entries that differ from ``earlier`` already.
     tolerance
         Fraction by which the highest utilisation may exceed the goal.
     work
-        Work limit in steps along paths.
+        Work limit in hops that the search follows.
+
+    Returns
+    -------
+    tables : Routing
+        The tables with the moved entries.
+    found : Rebalanced
+        Result of the kernel.
     """
     found = rebalance(
         frame.repair_fabric,

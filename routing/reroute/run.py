@@ -1,4 +1,4 @@
-"""Re-route after a fault: try the smallest change first, and the engine from scratch last."""
+"""Re-route after a fault: try the smallest change first, and run the engine from scratch last."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def reroute(
 ) -> Rerouted:
     """Return proven tables for a changed fabric, as close to the previous ones as ``stability`` asks for.
 
-    The certificate is at least as strong as the previous one (forward, reversible), unless the engine has to route from
-    scratch: then the tables keep the engine's promise.
+    The new certificate covers at least what the previous one covers (requests, or requests and replies).  If the engine
+    has to route from scratch, the certificate covers what the engine promises.
 
     Parameters
     ----------
     engine, options
-        The engine that made the previous tables.  It routes from scratch where no smaller change is found, with those
-        of the named roots that are still there.
+        The engine that made the previous tables.  It routes from scratch if no smaller change is found, with those of
+        the named root switches that are still present.
     before
         The tables in the switches.
     fabric
@@ -51,11 +51,11 @@ def reroute(
     stability
         How much may change beyond what the fault broke.
     baseline
-        The baseline: the tables of the fault-free fabric.  Columns return to it as soon as they are valid again.  Its
-        dependencies stay reserved, so that they can.
+        The tables of the fault-free fabric.  LFT columns return to the baseline as soon as they are valid again.  The
+        dependencies of the baseline stay reserved for this.
     precomputed
-        The result of :func:`routing.reroute.precomputed.precompute`, if it is at hand.  It is computed if it is missing
-        or belongs to other tables.
+        The result of :func:`routing.reroute.precomputed.precompute` for these tables.  It is computed here if it is
+        None or belongs to other tables.
 
     Raises
     ------
@@ -81,30 +81,31 @@ def spread(
 ) -> Rerouted | None:
     """Move entries of the tables in force off the channels with the highest utilisation.
 
-    A re-route loses balance, and leaves new links unused.  In quiet times this function restores the balance, a few
-    entries at a time.  The moves stay inside the acyclic CDG of the tables, and the result is proven like any other.
+    Re-routes after faults worsen the balance, and leave new links unused.  While there is no fault to repair, this
+    function restores the balance, a few entries at a time.  The moves keep the CDG of the tables acyclic, and the
+    result is proven like any other.
 
     Parameters
     ----------
     engine, options
         The engine that made the tables.
     before
-        The tables in the switches, complete.
+        The tables in the switches, without missing entries.
     most
-        Entries that may move.
+        Maximum number of entries that may move.
     baseline
-        The baseline, whose balance is enough.
+        The tables of the fault-free fabric.  Their highest utilisation is the goal.
     precomputed
-        As for :func:`reroute`.
+        The result of :func:`routing.reroute.precomputed.precompute`, computed here if it is None.
 
     Returns
     -------
     Rerouted or None
-        None where the all-to-all rate would grow by less than a hundredth.
+        None if the all-to-all rate would grow by less than 1 %.
 
     Notes
     -----
-    Cost: at most two searches of as many steps as the table has entries, and the proof of the changes.
+    Cost: at most two searches, each of as many steps as the table has entries, and the proof of the changes.
     """
     tables = translate_tables(before.routing, before.fabric, before.fabric)
     request = Request(engine, options, before, before.fabric, Stability.BALANCED, baseline, tables)
@@ -115,7 +116,7 @@ def spread(
 
 
 def _rerouted(request: Request, precomputed: Precomputed | None) -> Rerouted:
-    """Return the settled tables, the best candidate of the strategies, or tables from scratch: the first there is."""
+    """Return unchanged tables or the baseline tables if they fit, else repaired tables, else tables from scratch."""
     if request.stability is Stability.FRESH:
         return _route_from_scratch(request, "asked for")
     settled = _unchanged_or_baseline(request)
@@ -132,7 +133,10 @@ def _context(request: Request, precomputed: Precomputed | None) -> RerouteContex
 
 
 def _kept(found: Rerouted, request: Request) -> float | None:
-    """Return the share of the previous all-to-all rate that is left, for tables whose repair has not computed it."""
+    """Return the all-to-all rate by the new tables divided by the rate by the previous tables.
+
+    This is for tables whose repair has not computed the rate.
+    """
     before, fabric = request.before, request.fabric
     for there in (before, request.baseline):
         if there is not None and found.routing is there.routing:
@@ -142,7 +146,11 @@ def _kept(found: Rerouted, request: Request) -> float | None:
 
 
 def _unchanged_or_baseline(request: Request) -> Rerouted | None:
-    """Return the baseline if the fabric is the fault-free one, or the previous tables if nothing has changed."""
+    """Return tables that need no repair, or None if a repair is needed.
+
+    These are the baseline tables if the fabric is free of faults again.  Without a baseline, they are the previous
+    tables if no cable and no entry has changed.
+    """
     before, baseline, tables = request.before, request.baseline, request.translated
     there = before if baseline is None else baseline
     found = admit(request.fabric, there.routing, there.proof, promised(request.engine))
@@ -158,7 +166,7 @@ def _unchanged_or_baseline(request: Request) -> Rerouted | None:
 
 
 def _route_from_scratch(request: Request, reason: str) -> Rerouted:
-    """Return the tables of the engine, with those of the named roots that are still there."""
+    """Run the engine from scratch, with those of the named root switches that are still present."""
     engine, options, fabric, tables = request.engine, request.options, request.fabric, request.translated
     earlier = [there.fabric for there in (request.before, request.baseline) if there is not None]
     routing = engine.route(fabric, roots_left(fabric, options, earlier))

@@ -1,4 +1,4 @@
-"""Assign SLs to the paths that changed, so that the tables keep the strength and scope of the old certificate."""
+"""Assign SLs to the paths that changed, so that the new certificate covers the same traffic as the old one."""
 
 from __future__ import annotations
 
@@ -31,32 +31,35 @@ def reassign_sls(
     threads: int,
     budget: Budget,
 ) -> tuple[Routing, npt.NDArray[np.int32]] | None:
-    """Reassign SLs so that the tables are as safe as the earlier ones; None if the VLs do not suffice.
+    """Reassign SLs so that the new tables have a certificate like that of the earlier ones.
 
-    Unchanged paths keep their SLs.  Each changed path, the longest first, takes the first VL from its own on that
-    closes no cycle with the dependencies that are there.  If replies count, its reply paths move with it, as they use
-    the same SL.  Where that fails, the unchanged paths are evicted from the VL with the fewest of them; then from the
-    next VL, until one is left.
+    Unchanged paths keep their SLs.  Each changed path, the longest first, takes the first VL on which it closes no
+    cycle with the dependencies of the paths placed before.  The search starts at its present VL.  If the certificate
+    covers replies, the reply paths move with it, because a reply uses the SL of its request.
+
+    If a path finds no VL, unchanged paths lose their VLs to make room.  First the VL with the fewest unchanged paths is
+    vacated, then the next one, until one VL is left.
 
     Parameters
     ----------
     fabric, routing
-        Complete tables with one SL2VL row everywhere, SLs by LID or by source switch and LID.
+        Complete tables with one SL2VL row everywhere, and SLs by LID or by source switch and LID.
     earlier, certificate
-        Tables in the same rows and columns, 255 where an entry is no longer valid, and their certificate.
-    vl_bit, sl_of_vl
-        uint16[16], 1 << VL of each SL; uint8[V], an SL for each VL of the certificate, 255 for a VL not to be used.
+        The earlier tables in the same rows and columns, 255 where an entry is no longer valid; and their certificate.
+    vl_bit
+        uint16[16], 1 << VL of each SL.
+    sl_of_vl
+        uint8[V], an SL for each VL of the certificate, 255 for a VL not to be used.
     threads
         Threads of the trace.
     budget
-        Limits of the paths that look for a VL, and of the visits of their searches.
+        Limits of the number of paths that are assigned, and of the visits of the cycle searches.
 
     Returns
     -------
-    routing : Routing
-        The tables with their new SLs.
-    order : int32[V, C]
-        A topological order of all their dependencies.
+    (routing, order) or None
+        The tables with their new SLs, and a topological order of all their dependencies (int32[V, C]).  None if the VLs
+        do not suffice.
 
     Notes
     -----
@@ -72,14 +75,14 @@ def reassign_sls(
 
 @dataclass(frozen=True, eq=False)
 class _VlSearch:
-    """A search for VLs.
+    """A search for a VL for every changed path, such that the CDG of each VL stays acyclic.
 
     Attributes
     ----------
     vl
-        uint8[S, L], the VL of each path before the search.
+        uint8[S, L], the VL of each path (from a switch to a LID) before the search.
     changed
-        bool[S, L], whether a path has to find a VL.
+        bool[S, L], whether a path has changed, so that it needs a VL.
     fabric, routing, certificate, vl_bit, sl_of_vl, threads
         As for :func:`reassign_sls`.
     """
@@ -94,7 +97,7 @@ class _VlSearch:
     threads: int
 
     def run(self, unchanged: npt.NDArray[np.bool_], budget: Budget) -> tuple[Routing, npt.NDArray[np.int32]] | None:
-        """Find a VL for every changed path, and evict unchanged paths (bool[S, L]) from more and more VLs for it."""
+        """Find a VL for every changed path; to make room, remove unchanged paths (bool[S, L]) from ever more VLs."""
         given_away = np.flatnonzero(self.sl_of_vl != NO_VL)
         busy = np.bincount(self.vl[unchanged], minlength=SLS)[given_away]
         emptiest = given_away[np.argsort(busy, kind="stable")]
@@ -112,10 +115,11 @@ class _VlSearch:
     def assign(
         self, evicted: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_], emptiest: int, visits: int
     ) -> tuple[tuple[Routing, npt.NDArray[np.int32]] | None, npt.NDArray[np.bool_], int]:
-        """Find a VL for every changed or evicted path.
+        """Find a VL for every changed path and every evicted path (an unchanged path that gave up its VL).
 
-        Paths of ``first`` go first, starting at the emptiest VL.  Then the other evicted paths, which return to their
-        own VL only if no other VL takes them; then the rest.
+        Paths of ``first`` are assigned first, and start their search at the emptiest VL.  The other evicted paths
+        follow; they return to their previous VL only if no other VL takes them.  The other changed paths are last, and
+        start at their present VL.
 
         Returns
         -------
@@ -124,7 +128,7 @@ class _VlSearch:
         left : bool[S, L]
             Paths that found no VL.
         visits : int
-            Visits that are left.
+            Number of visits that the limit still allows.
         """
         sl, left = np.broadcast_to(self.routing.sl, self.routing.lft.shape), np.zeros_like(self.changed)
         dependencies = self.dependencies(sl, self.changed | evicted)
@@ -156,7 +160,11 @@ class _VlSearch:
         return (replace(self.routing, sl=new, vls_needed=self.routing.vls), order), left, visits
 
     def groups(self, at: npt.NDArray[np.int32], lid: npt.NDArray[np.int32], start: npt.NDArray[np.uint8]) -> PathGroups:
-        """Return a group for each path; if replies count, with the paths from its LID's switch back to its source."""
+        """Return the groups of paths that must use the same VL.
+
+        Each group has a path from a switch to a LID.  If the certificate covers replies, it also has the paths from the
+        LID's switch to each LID of the source switch.
+        """
         if self.certificate.strength == "forward":
             return PathGroups(np.arange(len(at) + 1, dtype=np.int32), at, lid, start)
         lid_switch = self.fabric.lids.switch
@@ -170,7 +178,10 @@ class _VlSearch:
         return PathGroups(np.append(0, end).astype(np.int32), source, to, start)
 
     def dependencies(self, sl: npt.NDArray[np.uint8], without: npt.NDArray[np.bool_]) -> AcyclicCdg | None:
-        """Return the dependencies of all other paths; None if no SL is free to mark the excluded paths."""
+        """Return the dependencies of all paths that are not in ``without`` (bool[S, L]).
+
+        The excluded paths are marked by an SL that no path uses.  Returns None if every SL is in use.
+        """
         unused = np.flatnonzero(np.bincount(sl.ravel(), minlength=SLS) == 0)
         if not len(unused):
             return None
@@ -181,7 +192,7 @@ class _VlSearch:
 
 
 def _changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies: bool) -> npt.NDArray[np.bool_]:
-    """Return bool[S, L], whether the path from a switch to a LID, its SL, or a reply path has changed."""
+    """Return bool[S, L], whether a path from a switch to a LID has changed: an entry, its SL, or a reply path."""
     channels, lids = fabric.channels, fabric.lids
     changed: npt.NDArray[np.bool_] = (routing.lft != earlier.lft) | (routing.sl != earlier.sl)
     columns = np.flatnonzero((routing.lft != earlier.lft).any(axis=0))
@@ -193,14 +204,15 @@ def _changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replie
     changed[:, columns] = through
     here = np.flatnonzero(lids.switch >= 0)
     if replies:
-        back = np.zeros((fabric.switches, fabric.switches), bool)  # from each switch to any LID at another
+        # back[s, t]: whether a path from switch s to any LID of switch t has changed.
+        back = np.zeros((fabric.switches, fabric.switches), bool)
         np.logical_or.at(back.T, lids.switch[here], changed[:, here].T)
         changed[:, here] |= back[lids.switch[here]].T
     return changed & remote_pairs(fabric)
 
 
 def _counted(fabric: Fabric, certificate: Certificate) -> npt.NDArray[np.bool_]:
-    """Return bool[S, L], whether the certificate covers traffic to the LID from a switch and its end ports."""
+    """Return bool[S, L], whether the certificate covers packets from a switch or its end ports to a LID."""
     everything = certificate.scope == "all"
     return everything | (fabric.terminals_at > 0)[:, None] | (fabric.lids.port > 0)
 
@@ -208,7 +220,7 @@ def _counted(fabric: Fabric, certificate: Certificate) -> npt.NDArray[np.bool_]:
 def _longest_first(
     fabric: Fabric, routing: Routing, which: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return source switch and LID of each of these paths, those with the most hops first."""
+    """Return the source switch and the LID of each selected path, the paths with the most hops first."""
     columns = np.flatnonzero(which.any(axis=0))
     nth, at = np.nonzero(which[:, columns].T)
     lid = columns[nth]

@@ -1,4 +1,4 @@
-"""Statistics of a re-route: reported, and never read by the algorithm."""
+"""Statistics of a re-route.  They are reported; no algorithm reads them."""
 
 from __future__ import annotations
 
@@ -28,43 +28,43 @@ KEYS: Mapping[str, str] = MappingProxyType(
         "moved_afterwards": "spread",
     }
 )
-"""The key of each figure in reports."""
+"""Name of each statistic in reports."""
 
 
 @dataclass(frozen=True)
 class RerouteStatistics:
-    """Figures of a re-route; None: the step that counts them did not run.
+    """Statistics of a re-route.  A value is None if the step that counts it did not run.
 
     Attributes
     ----------
     restored
-        Entries restored from the baseline.
+        Entries restored from the baseline tables (those of the fault-free fabric).
     order_changed
         Whether a switch was moved in the Up*/Down* order.
     missing, repaired
-        Entries that were missing, and that the repair filled.
+        Entries that were missing, and entries that the repair filled.
     displaced
-        Valid entries that were replaced for the sake of another entry.
+        Valid entries that were replaced to make room for another path.
     visits
-        Channels that searches for cycles visited.
+        Channels that searches for CDG cycles visited.
     copied_lids
-        LIDs that took the paths of another LID.
+        LIDs whose column was copied from another LID.
     split_subtrees
-        Subtrees whose parts moved to several VLs.
+        Subtrees whose parts were moved to several VLs.
     sls_by_source
         Whether SLs by LID became SLs by source switch and LID.
     pruned_lids
-        LIDs for which unused dependencies were dropped.
+        LIDs for which unused dependencies were dropped before the repair.
     traces
-        Repairs against the dependencies in use alone, which a trace of the tables finds.
+        Repairs that respected only the dependencies that a trace of the current tables found.
     changed_sls
         SLs that changed.
     balance_moves, moved_for_balance
-        Moves of the local search, and moved entries that had not changed before.
+        Moves of the local search for balance, and entries that only these moves changed.
     proven_by_changes
-        Whether the changed paths alone were proven.
+        Whether the proof followed only the changed paths.
     fewest
-        Whether the fewest entries changed.
+        Whether the tables come from the strategy that changes the fewest entries.
     moved_afterwards
         Entries moved for balance after the re-route.
     """
@@ -88,11 +88,11 @@ class RerouteStatistics:
     moved_afterwards: int | None = None
 
     def plus(self, **numbers: int) -> RerouteStatistics:
-        """Return the statistics with these numbers added to the figures of the same names."""
+        """Return the statistics with each given number added to the value of the same name."""
         sums: dict[str, Any] = {name: (getattr(self, name) or 0) + number for name, number in numbers.items()}
         return replace(self, **sums)
 
     def counts(self) -> dict[str, int]:
-        """Return the figures that were counted by their keys in reports."""
+        """Return the values that were counted, by their names in reports."""
         figures = {key: getattr(self, name) for name, key in KEYS.items()}
         return {key: int(figure) for key, figure in figures.items() if figure is not None}

@@ -1,4 +1,4 @@
-"""Translate earlier tables to the present fabric: rows by switch GUID, columns by the GUID of each LID's owner."""
+"""Translate earlier tables to the present fabric: rows follow the switch GUID, columns the GUID of the LID's owner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TranslatedTables:
     routing
         The entries that are still valid; 255 elsewhere.
     earlier
-        uint8[S, L], all earlier entries; 255 for new switches and LIDs.
+        uint8[S, L], all earlier entries, valid or not; 255 for new switches and LIDs.
     row
         int32[S], the earlier row of each switch, -1 for a new switch.
     column
@@ -30,9 +30,10 @@ class TranslatedTables:
     broken
         Number of earlier entries that are no longer valid.
     in_place
-        Whether switches, LIDs and the ports that deliver them are the same as before.
+        Whether switches, LIDs and the ports that deliver them are the same as before, so that rows and columns agree.
     nothing_new
-        Whether no switch and no delivered LID is new, and each is at its earlier port.  Others may be gone.
+        Whether no switch and no delivered LID is new, and every LID is delivered at its earlier port.  Others may be
+        gone.
     """
 
     routing: Routing
@@ -48,8 +49,9 @@ def translate(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Routing:
     """Return the tables of ``old_fabric`` in the rows and columns of ``fabric``, with 255 for invalid entries.
 
     An entry is valid if its port still leads to the same port of the same neighbour, or still delivers the LID.  If
-    another switch delivers a LID now, its whole column is invalid; so are entries towards other parts of a split
-    fabric.  SLs are translated too.  A new switch takes those of a neighbour, a new LID those of a LID at its switch.
+    another switch delivers a LID now, the whole column is invalid.  In a split fabric, entries towards LIDs in other
+    connected parts are invalid too.  SLs are translated as well: a new switch takes those of a neighbour, and a new LID
+    takes those of another LID at its switch.
 
     Raises
     ------
@@ -64,7 +66,7 @@ def translate(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Routing:
 
 
 def translate_tables(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> TranslatedTables:
-    """Translate tables as :func:`translate` does, and return what a re-route needs besides."""
+    """Translate tables as :func:`translate` does, and also return row and column numbers and counts for a re-route."""
     routing.check_shapes(old_fabric)
     if same_devices(old_fabric, fabric):
         return _in_place(routing, old_fabric, fabric)
@@ -85,7 +87,10 @@ def translate_tables(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Tr
 
 
 def same_devices(one: Fabric, other: Fabric) -> bool:
-    """Return whether rows and columns of tables mean the same in both fabrics: switches, LIDs and delivering ports."""
+    """Return whether two fabrics have the same switches and LIDs, delivered at the same ports.
+
+    Then the rows and columns of their tables mean the same.  Cables may differ.
+    """
     if one is other:
         return True
     mine, theirs = one.lids, other.lids
@@ -105,7 +110,7 @@ def same_devices(one: Fabric, other: Fabric) -> bool:
 
 
 def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> TranslatedTables:
-    """Translate tables between fabrics with the same devices: a copy, without the lost entries."""
+    """Translate tables between fabrics with the same devices: copy them, and set invalid entries to 255."""
     valid, nowhere = routing.lft.copy(), np.flatnonzero(fabric.lids.switch < 0)
     row, column = np.arange(fabric.switches, dtype=np.int32), np.arange(len(fabric.lids))
     broken = int(np.count_nonzero(valid[:, nowhere] != NO_PORT))
@@ -119,9 +124,10 @@ def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Translate
 def invalidate_lost_entries(
     valid: npt.NDArray[np.uint8], old_fabric: Fabric, fabric: Fabric, lid: npt.NDArray[np.intp]
 ) -> int:
-    """Set entries (uint8[S, N], towards these LIDs) over lost channels or into other parts of the fabric to 255.
+    """Set entries (uint8[S, N], towards the LIDs ``lid``) that are no longer valid to 255.
 
-    Both fabrics have the same devices.
+    These are entries over lost channels, and entries into other connected parts of the fabric.  Both fabrics must have
+    the same switches and LIDs.
 
     Returns
     -------
@@ -137,7 +143,7 @@ def invalidate_lost_entries(
 
 
 def _invalidate_unreachable(valid: npt.NDArray[np.uint8], fabric: Fabric, lid: npt.NDArray[np.intp]) -> None:
-    """Set entries towards LIDs in other parts of a split fabric to 255."""
+    """Set entries towards LIDs in other connected parts of a split fabric to 255."""
     parts, target = fabric.component, fabric.lids.switch[lid]
     valid[(parts[:, None] != parts[target]) & (target >= 0)] = NO_PORT
 
@@ -149,7 +155,10 @@ def _is_identity(numbers: npt.NDArray[np.signedinteger], count: int) -> bool:
 def reindex(
     table: npt.NDArray[np.uint8], number: npt.NDArray[np.signedinteger], axis: int, missing: int
 ) -> npt.NDArray[np.uint8]:
-    """Return the rows or columns with these earlier numbers; filled with ``missing`` where the number is -1."""
+    """Return a table whose rows or columns (by ``axis``) are picked by their earlier numbers.
+
+    Where the number is -1, the row or column is filled with ``missing``.
+    """
     if _is_identity(number, table.shape[axis]):
         return table
     if table.shape[axis] == 0:
@@ -165,7 +174,7 @@ def reindex(
 def _drop_lost_channels(
     valid: npt.NDArray[np.uint8], row: npt.NDArray[np.int32], old_fabric: Fabric, fabric: Fabric
 ) -> int:
-    """Set entries over lost or re-cabled channels to 255, and return their number."""
+    """Set entries over lost or re-cabled channels to 255, and return the number of these entries."""
     count = 0
     for switch, port in zip(*lost_ports(row, old_fabric, fabric), strict=True):
         entries = valid[switch]
@@ -178,7 +187,7 @@ def _drop_lost_channels(
 def lost_ports(
     row: npt.NDArray[np.int32], old_fabric: Fabric, fabric: Fabric
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Return switch (present row) and port of each earlier channel that is gone or leads elsewhere."""
+    """Return the switch (present row) and the port of each earlier channel that is gone or leads elsewhere now."""
     old, now = old_fabric.channels, fabric.channels
     to_now = np.full(old_fabric.switches, -1, np.int32)
     to_now[row[row >= 0]] = np.flatnonzero(row >= 0)
@@ -199,14 +208,14 @@ def _drop_moved_lids(
     old_fabric: Fabric,
     fabric: Fabric,
 ) -> tuple[bool, bool]:
-    """Set the columns of LIDs that moved to another switch to 255, and delivering entries that name another port.
+    """Set to 255 the columns of LIDs that moved to another switch, and delivery entries that name another port.
 
     Returns
     -------
     same : bool
-        Whether every LID is delivered where it was.
+        Whether every LID is delivered at the switch and port where it was.
     none_new : bool
-        Whether every LID that is delivered now was delivered there before.
+        Whether every LID that is delivered now was delivered at the same switch and port before.
     """
     old, now = old_fabric.lids, fabric.lids
     known = column >= 0
@@ -240,7 +249,10 @@ def _sls(
 
 
 def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the earlier columns, where a new LID takes that of the lowest known LID at its switch."""
+    """Return for each LID its column in the earlier tables.
+
+    A new LID takes the column of the lowest known LID at its switch.
+    """
     now = fabric.lids
     fresh = np.flatnonzero((column < 0) & (now.switch >= 0))
     if not len(fresh):
@@ -254,7 +266,7 @@ def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray
 
 
 def _with_neighbours(fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return the earlier rows, where a new switch takes that of its first known neighbour."""
+    """Return for each switch its row in the earlier tables; a new switch takes the row of its first known neighbour."""
     row = row.copy()
     channels = fabric.channels
     for switch in np.flatnonzero(row < 0).tolist():
@@ -265,7 +277,10 @@ def _with_neighbours(fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[
 
 
 def take_sl2vl(routing: Routing, fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
-    """Return the SL2VL tables by earlier row (the first where it is -1), as wide as the present fabric needs."""
+    """Return the SL2VL tables with a row for each present switch, and as many ports as the present fabric needs.
+
+    A new switch (row -1) takes the table of the first earlier switch.
+    """
     table = routing.sl2vl
     if table.ndim == 1:
         return table

@@ -1,4 +1,4 @@
-"""Repair the Up*/Down* order after faults, so that every switch has an upward path to the root again."""
+"""Repair the Up*/Down* order of the switches after faults: give every switch an upward path to the root again."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ MOST_TRIALS = 16
 
 
 def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCdg | None:
-    """Return the dependencies with an order of the switches in which each part of the fabric has one root.
+    """Repair the Up*/Down* order of the switches, so that each connected part of the fabric has one root.
 
-    A switch that lost all its upward links is an orphan root: paths between its subtree and the rest would go down and
-    up again.  A neighbour that has another upward path is moved before it; if hardly any path uses that neighbour, no
-    dependency in use is lost.  Where no neighbour has an upward path, all switches that are cut off are above switches
-    that are not (above a lost switch of a tree, say): one of those is moved before all of them.  Dependencies over lost
-    channels are dropped where they conflict with the new order.
+    An orphan root is a switch that lost all its upward links.  It and the switches below it are cut off: they have no
+    upward path to the root of their part, so that paths to other switches would have to go down and up again.
+
+    The repair moves a neighbour of the orphan root that is not cut off above it.  If hardly any path uses this
+    neighbour, no dependency in use is lost.  If no such neighbour exists, the cut-off switches are above switches that
+    are not cut off (for example, above a lost switch of a tree).  Then one of these lower switches is moved above all
+    cut-off ones.  Dependencies over lost channels are dropped where they conflict with the new order.
 
     Returns
     -------
     AcyclicCdg or None
-        The argument where there is no orphan root; None where no move removes one.
+        The dependencies with the new order; ``dependencies`` itself if there is no orphan root; None if no move removes
+        an orphan root.
 
     Notes
     -----
@@ -43,7 +46,7 @@ def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCd
 
 
 def orphan_roots(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
-    """Return the switches without an upward link that are not the root of their part, in the order."""
+    """Return the switches without an upward link that are not the root of their connected part, in Up*/Down* order."""
     channels = repair_fabric.channels
     up = (repair_fabric.alive != 0) & (position[channels.dst] < position[channels.src])
     is_top = repair_fabric.part >= 0
@@ -56,7 +59,10 @@ def orphan_roots(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -
 def _attach_via_neighbour(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, top: int, tops: int
 ) -> npt.NDArray[np.int32] | None:
-    """Return the order with a neighbour that has another upward path before an orphan root; None if none is valid."""
+    """Move a neighbour that has another upward path above switch ``top``, which has no upward link.
+
+    Returns the new position of each switch in the Up*/Down* order, or None if no such move is valid.
+    """
     near = _neighbours(repair_fabric, top)
     joining = near[~cut_off(repair_fabric, position)[near]]
     for x in joining[np.argsort(-position[joining])][:MOST_TRIALS].tolist():
@@ -69,11 +75,15 @@ def _attach_via_neighbour(
 def _attach_via_child(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int
 ) -> npt.NDArray[np.int32] | None:
-    """Return the order with all cut-off switches right after a switch below them; None if no such order is valid."""
+    """Move all switches without an upward path right after a switch below them that has one.
+
+    Returns the new position of each switch in the Up*/Down* order, or None if no such move is valid.
+    """
     channels, is_cut_off = repair_fabric.channels, cut_off(repair_fabric, position)
     alive = repair_fabric.alive != 0
     into = np.flatnonzero(alive & is_cut_off[channels.src] & ~is_cut_off[channels.dst])
-    # The earliest position that a switch may take: right after the last switch above it.
+    # A switch must stay after all switches above it in the Up*/Down* order.  So its earliest position is right after
+    # the last of them.
     above = np.full(len(position), -1, np.int32)
     up = alive & ~is_cut_off[channels.dst] & (position[channels.dst] < position[channels.src])
     np.maximum.at(above, channels.src[up], position[channels.dst[up]])
@@ -87,7 +97,7 @@ def _attach_via_child(
 
 
 def cut_off(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], whether a switch has no path of upward links to the root of its part."""
+    """Return bool[S], whether a switch has no path of upward links to the root of its connected part."""
     channels = repair_fabric.channels
     up = np.flatnonzero((repair_fabric.alive != 0) & (position[channels.dst] < position[channels.src]))
     there = repair_fabric.part < 0
@@ -102,7 +112,10 @@ def cut_off(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -> npt
 def _inverted(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], is_cut_off: npt.NDArray[np.bool_], x: int
 ) -> npt.NDArray[np.intp]:
-    """Return the cut-off switches in a new order: ``x``, the switches from ``x`` up to an orphan root, the rest."""
+    """Return the switches without an upward path in their new order.
+
+    ``x`` comes first, then the switches on the upward path from ``x``, then the rest in their old order.
+    """
     path = [x]
     while True:
         near = _neighbours(repair_fabric, path[-1])
@@ -119,7 +132,11 @@ def _inverted(
 def _move_after(
     position: npt.NDArray[np.int32], gate: int, above: npt.NDArray[np.int32], members: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.int32]:
-    """Return the order with ``gate`` right after the switches above it, and the members right after ``gate``."""
+    """Return a new Up*/Down* order of the switches, in which ``gate`` is above all switches without an upward path.
+
+    Switch ``gate`` comes right after the switches above it.  The switches without an upward path (``members``) come
+    right after ``gate``.
+    """
     key = position.astype(np.float64)
     key[gate] = above[gate] + 0.25
     key[members] = above[gate] + 0.5 + 0.25 * np.arange(len(members)) / len(members)
@@ -127,7 +144,11 @@ def _move_after(
 
 
 def _is_better(repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int) -> bool:
-    """Return whether an order has fewer orphan roots, and no dependency in use goes down, then up."""
+    """Return whether a new Up*/Down* order is better: fewer orphan roots (switches without an upward link) than
+    ``tops``.
+
+    No dependency in use may lead down and then up in the new order.
+    """
     return len(orphan_roots(repair_fabric, position)) < tops and kept.follows_switches(position)
 
 
@@ -139,7 +160,11 @@ def _neighbours(repair_fabric: RepairFabric, s: int) -> npt.NDArray[np.int32]:
 def _moved_within_order(
     position: npt.NDArray[np.int32], top: int, x: int, others: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Return the order with ``x`` right before an orphan root, and both as late as its other neighbours allow."""
+    """Return a new Up*/Down* order in which switch ``x`` is right above switch ``top``, which has no upward link so
+    far.
+
+    Both are placed as late as the other neighbours of ``top`` allow.
+    """
     key = position.astype(np.float64)
     key[top] = position[others].min(initial=len(position)) - 0.25
     key[x] = key[top] - 0.25

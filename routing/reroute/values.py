@@ -1,4 +1,4 @@
-"""Arguments and results of a re-route."""
+"""Arguments and results of a re-route after a fault."""
 
 from __future__ import annotations
 
@@ -18,18 +18,25 @@ from routing.reroute.statistics import RerouteStatistics
 from routing.tables import Routing
 
 RerouteMethod = Literal["unchanged", "baseline", "repaired", "rebalanced", "fresh"]
-"""How tables were found: unchanged, the baseline, single entries repaired, moved for balance, routed from scratch."""
+"""Method by which tables were found.
+
+- ``unchanged``: the previous tables;
+- ``baseline``: the tables of the fault-free fabric;
+- ``repaired``: single entries replaced;
+- ``rebalanced``: entries moved for better balance;
+- ``fresh``: routed from scratch.
+"""
 
 
 class Stability(enum.Enum):
-    """How much a re-route may change beyond what the fault broke."""
+    """Limit of how much a re-route may change beyond what the fault broke."""
 
     FULL = "full"
-    """Only entries that are no longer valid, and those that have to give way for the proof."""
+    """Change only entries that are no longer valid, and entries that must change to avoid a credit loop."""
     BALANCED = "balanced"
-    """Further entries, within limits, so that the loss of capacity stays small (:mod:`routing.reroute.rebalance`)."""
+    """Change further entries, within limits, to keep the loss of capacity small (:mod:`routing.reroute.rebalance`)."""
     FRESH = "fresh"
-    """The engine computes all tables from scratch on the present fabric."""
+    """Let the engine compute all tables from scratch on the present fabric."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +55,7 @@ class Published:
 
 @dataclass(frozen=True, eq=False)
 class Rerouted:
-    """Proven tables of a re-route, and what they change.
+    """Proven tables of a re-route, and the number of entries that they change.
 
     Attributes
     ----------
@@ -57,15 +64,15 @@ class Rerouted:
     broken
         Entries of the old tables that are no longer valid: the link is gone or leads elsewhere, or the LID has moved.
     changed
-        Entries that differ from the old tables, those of new switches and LIDs included.
+        Entries that differ from the old tables, including those of new switches and LIDs.
     how
-        How the tables were found.
+        Method by which the tables were found.
     reason
-        Why they were found that way, in one line.
+        Why this method was used, in one line.
     kept
-        Share of an end port's all-to-all rate by the old tables that the new ones leave; None: no such traffic.
+        All-to-all rate of an end port divided by its rate with the old tables; None: no such traffic crosses a channel.
     statistics
-        How many entries and SLs each step changed, and how much it searched.
+        Number of entries and SLs that each step changed, and the work of its searches.
     """
 
     tables: VerifiedTables
@@ -78,10 +85,10 @@ class Rerouted:
 
     @property
     def routing(self) -> Routing:
-        """Return the tables."""
+        """Return the LFTs, SLs and SL2VL tables."""
         return self.tables.routing
 
     @property
     def proof(self) -> Proof:
-        """Return the proof of the tables."""
+        """Return the proof that the tables are complete, with their certificate if they are deadlock-free."""
         return self.tables.proof

@@ -1,4 +1,6 @@
-"""Prove the tables of a strategy, and compare their certificate with the previous one."""
+"""Prove the tables that a re-route strategy found, and refuse them if their certificate is weaker than the previous
+one.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ _REASONS: Mapping[RerouteMethod, str] = {
 
 
 def verify(context: RerouteContext, progress: Progress, how: RerouteMethod, kept: float | None) -> Candidate | Refusal:
-    """Prove repaired tables; refuse them if they are weaker than the previous ones."""
+    """Prove repaired tables, and refuse them if their certificate is weaker than the previous one."""
     certificate, precomputed = context.request.before.proof.certificate, context.precomputed
     order, same_order = None, False
     if progress.certificate is not None and not progress.is_traced:
@@ -56,7 +58,9 @@ def verify_minimal_change(
     missing: int,
     statistics: RerouteStatistics,
 ) -> Candidate | Refusal:
-    """Prove tables with the fewest changes; refuse them if they are weaker than the previous ones, or cover less."""
+    """Prove the tables with the fewest changes; refuse them if the certificate is weaker or covers less traffic than
+    before.
+    """
     certificate, weaker_tables = context.certificate, "the tables with the fewest changes are not as safe as before"
     if certificate is None:
         return Refusal(weaker_tables)
@@ -76,7 +80,11 @@ def _proven(
     *,
     increasing: bool = False,
 ) -> tuple[Routing, Proof, RerouteStatistics]:
-    """Prove the tables, where possible by a topological order (int32[V, C]) of the changed paths only."""
+    """Prove the tables.
+
+    If ``order``, a topological order (int32[V, C]), is given, a proof that follows only the changed paths is tried
+    first. If that fails, all paths are traced.
+    """
     request, routing, proof = context.request, replace(tables, provenance=_provenance(context)), None
     if order is not None:
         proof = prove_changes(request.fabric, routing, request.before, request.translated, order, increasing=increasing)
@@ -89,7 +97,7 @@ def _proven(
 def _result(
     context: RerouteContext, tables: VerifiedTables, how: RerouteMethod, statistics: RerouteStatistics
 ) -> Rerouted:
-    """Return the result of the re-route."""
+    """Return the result of the re-route, with its counts and its reason."""
     translated = context.request.translated
     changed = int(np.count_nonzero(tables.routing.lft != translated.earlier))
     reason = _reason(context, how, tables.proof, statistics)
@@ -97,7 +105,7 @@ def _result(
 
 
 def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistics: RerouteStatistics) -> str:
-    """Return how the tables were found, in one line."""
+    """Return in one line how the tables were found and in what their proof is weaker than the previous one."""
     before, cut_off = context.request.before.proof, how == "unchanged" and context.request.translated.broken > 0
     took = ["entries towards cut-off devices were removed, all others are valid" if cut_off else _REASONS[how]]
     if statistics.fewest:
@@ -111,7 +119,10 @@ def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistic
 
 
 def _provenance(context: RerouteContext) -> Provenance:
-    """Return the previous provenance with the present fabric, and the fabric of the first re-route."""
+    """Return the provenance of the tables.
+
+    It is that of the previous tables, with the present fabric, the stability, and the fabric before the first re-route.
+    """
     made = context.request.before.routing.provenance
     options: Mapping[str, object] = {
         **made.options,

@@ -157,9 +157,9 @@ def run_dependencies(scenario: Scenario, case: Case) -> CaseOutput:
         "credit_loop": bool(loop),
         "loop": [network.vc_name(vc) for vc in loop],
         "ring": _ring(waits, network),
-        "lanes_on_loops": len(loop),
+        "virtual_channels_on_loops": len(loop),
         "components": sorted((int(n) for n in np.bincount(waits.component[loop]) if n), reverse=True) if loop else [],
-        "lanes": len({vc for pair in ordered for vc in pair}),
+        "virtual_channels": len({vc for pair in ordered for vc in pair}),
         "dependencies": len(ordered),
     }
     return CaseOutput(found, tables_stated(network.routing) | ({"of": which} if which != "old" else {}))
@@ -215,7 +215,9 @@ def run_case(scenario: Scenario, case: Case) -> Result:
         )
     outcome = case.expect.get("outcome", OUTCOMES[0])
     if outcome not in OUTCOMES:
-        raise scenario.error(f"{outcome!r} is no outcome", *case.where, "expect", remedy=f"use {', '.join(OUTCOMES)}")
+        raise scenario.error(
+            f"{outcome!r} is not an outcome", *case.where, "expect", remedy=f"use {', '.join(OUTCOMES)}"
+        )
     wrong = compare_with_expected(output.found, case.expect)
     return Result(
         scenario.name, case.name, output.stated, output.found, case.expect, wrong, output.series, output.events

@@ -85,7 +85,7 @@ class _Part(NamedTuple):
 
 def both_directions(flows: FlowTables) -> dict[str, list[FlowTables]]:
     """Return the flows on their old paths (``old``), on their new paths (``new``), and both lists (``both``)."""
-    new = [dict(flow, way=flow.get("then", flow.get("way"))) if "way" in flow else flow for flow in flows]
+    new = [dict(flow, path=flow.get("then", flow.get("path"))) if "path" in flow else flow for flow in flows]
     return {"old": [flows], "new": [new], "both": [flows, new]}
 
 
@@ -123,17 +123,19 @@ def _tables(routing: Routing) -> Do:
 
 
 class _Change:
-    """Table change of a case, from the old paths of its flows (``way``) to their new paths (``then``)."""
+    """Table change of a case, from the old paths of its flows (``path``) to their new paths (``then``)."""
 
     def __init__(self, scenario: Scenario, case: Case, flows: FlowTables) -> None:
         self._scenario, self._case, self._flows = scenario, case, flows
-        if scenario.tables["traffic"] or not all("way" in flow for flow in flows):
-            raise scenario.error(f"case {case.name!r} changes tables, so every flow needs a way", *case.where, "change")
+        if scenario.tables["traffic"] or not all("path" in flow for flow in flows):
+            raise scenario.error(
+                f"case {case.name!r} changes tables, so every flow needs a path", *case.where, "change"
+            )
         made = made_by(scenario.tables["routing"], case.table)
         if made is not None:
             message = {"engine": "the engine", "rule": "the rule", "tables": "files"}[made]
             raise scenario.error(
-                f"case {case.name!r} changes tables from way to then, and they are those of {message}",
+                f"case {case.name!r} changes tables from path to then, and they are those of {message}",
                 *case.where,
                 "change",
                 remedy=f"leave {made} out",
@@ -147,7 +149,7 @@ class _Change:
         self._every = round(float(table.get("every", 0)) * packet)
         self._order = table.get("order", list(self._fabric.labels[: self._fabric.switches]))
         self._how = scenario.choice(
-            "way to change tables", table["how"],
+            "method to change tables", table["how"],
             {"at once": self._at_once, "one by one": self._one_by_one, "drained": self._drained,
              "double scheme": self._double_scheme},
         )  # fmt: skip
@@ -156,7 +158,7 @@ class _Change:
         """Return the plan of the change by the method of the case."""
         plan = self._how(tuple(names))
         if np.array_equal(self._old.lft, self._new.lft):
-            raise self._error("changes tables, and they stay as they are", remedy="give a flow another way with then")
+            raise self._error("changes tables, and they stay as they are", remedy="give a flow another path with then")
         _, end = measurement_window(self._scenario, self._case)
         if plan.actions[-1].tick >= end:
             packet = packet_ticks(self._scenario)
@@ -220,7 +222,7 @@ class _Change:
         parts = [
             _Part(n, replace(flow, destinations=(lid,)), periods[bool(scheme.first[lid])])
             for n, (flow, table) in enumerate(zip(plan.traffic.flows, self._flows, strict=True))
-            for lid in lids_of(self._fabric, str(table["way"][-1]))
+            for lid in lids_of(self._fabric, str(table["path"][-1]))
         ]
         return self._split(plan, parts, actions)
 

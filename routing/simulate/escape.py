@@ -124,18 +124,18 @@ def _next_step(network: Network, step: _Step, adaptive_vls: int, *, stay: bool) 
     lost = (out < 0) | (arrays.dst[out] >= fabric.switches)
     if lost.any():
         switch = fabric.labels[int(step.at[lost][0])]
-        raise OptionError(f"an escape way to LID {int(step.lid[lost][0])} ends at {switch}", remedy="use whole tables")
+        raise OptionError(f"an escape path to LID {int(step.lid[lost][0])} ends at {switch}", remedy="use whole tables")
     goal, to = arrays.lid_switch[step.lid], arrays.dst[out].astype(np.int64)
     if not stay and (arrays.distance[to, goal].astype(int) + 1 != arrays.distance[step.at, goal]).any():
         raise OptionError(
             "not all escape paths are shortest, and a packet that leaves and enters them might circle for ever",
-            remedy="let packets stay on the escape VLs, or take shortest ways",
+            remedy="let packets stay on the escape VLs, or take shortest paths",
         )
     flat = arrays.sl2vl.ndim == 1
     vl = arrays.sl2vl[step.sl] if flat else arrays.sl2vl[step.at, step.in_port, port, step.sl]
     dropped = np.flatnonzero(vl >= network.vls - adaptive_vls)
     if len(dropped):
         switch, lid = fabric.labels[int(step.at[dropped[0]])], int(step.lid[dropped[0]])
-        message = f"an escape way to LID {lid} ends at {switch}, by a VL that is none"
+        message = f"an escape path to LID {lid} ends at {switch}, by a VL that is none"
         raise OptionError(message, remedy="use whole tables")
     return _Step(to, step.lid, arrays.dst_port[out].astype(np.int64), step.sl, out * network.vls + adaptive_vls + vl)

@@ -69,7 +69,7 @@ def _chains(scenario: Scenario, chains: list[Any]) -> Iterator[Wait]:
     for chain in chains:
         names = [name.strip() for name in chain.split(">")] if isinstance(chain, str) else []
         if len(names) < 2 or not all(names):
-            raise scenario.error(f"{chain!r} is no chain of waits", remedy='write "a > b > c"')
+            raise scenario.error(f"{chain!r} is not a chain of dependencies", remedy='write "a > b > c"')
         yield from pairwise(names)
 
 
@@ -77,10 +77,10 @@ def _grid(scenario: Scenario, table: Mapping[str, Any]) -> tuple[set[Wait], set[
     """Return the edges and vertices of the grid of a case."""
     size, turns = table["grid"], tuple(table.get("turns", TURNS))
     if len(size) != 2 or not all(isinstance(side, int) and 2 <= side <= 9 for side in size):
-        raise scenario.error(f"{size!r} is no grid", remedy="give two sides of 2 to 9")
+        raise scenario.error(f"{size!r} is not a grid", remedy="give two sides of 2 to 9")
     for turn in turns:
         if turn not in TURNS:
-            raise scenario.error(f"{turn!r} is no turn", remedy=f"use {', '.join(TURNS)}")
+            raise scenario.error(f"{turn!r} is not a turn", remedy=f"use {', '.join(TURNS)}")
     return grid_dependencies(
         (size[0], size[1]), turns, around=table.get("around", False), directed=table.get("one_way", False)
     )
@@ -90,7 +90,7 @@ def run_graph(scenario: Scenario, case: Case) -> CaseOutput:
     """Analyse a wait-for graph that is listed in the case, or that of a grid."""
     table = case.table.get("graph", {})
     pairs, names = _grid(scenario, table) if "grid" in table else (set[Wait](), set[str]())
-    pairs |= set(_chains(scenario, table.get("waits", [])))
+    pairs |= set(_chains(scenario, table.get("dependencies", [])))
     movable = table.get("movable", [])
     names |= {name for pair in pairs for name in pair}
     if not names or not names.issuperset(movable):
@@ -103,7 +103,7 @@ def run_graph(scenario: Scenario, case: Case) -> CaseOutput:
         len(order),
         can_move=[name in movable for name in order],
     )
-    return CaseOutput(describe(waits, order, len(pairs)), {"graph": "grid" if "grid" in table else "waits"})
+    return CaseOutput(describe(waits, order, len(pairs)), {"graph": "grid" if "grid" in table else "dependencies"})
 
 
 def describe(waits: WaitFor, names: list[str], count: int) -> dict[str, Any]:

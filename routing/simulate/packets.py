@@ -278,7 +278,7 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
 
 def _shown(scenario: Scenario, plan: Plan) -> list[int]:
     """Return the channels of the chart: those on listed paths, else those on the paths of flows, else any."""
-    paths = [flow[key] for flow in scenario.flows for key in ("way", "then") if key in flow]
+    paths = [flow[key] for flow in scenario.flows for key in ("path", "then") if key in flow]
     if paths or scenario.tables["traffic"]:
         return channels_of_paths(plan.network, paths)[:MOST_CHANNELS]
     network, found = plan.network, dict[int, None]()
@@ -325,7 +325,7 @@ def run_seeds(scenario: Scenario, case: Case) -> CaseOutput:
     """Run a case with seeds 1, 2, ..., and count the outcomes."""
     count = int(case.table.get("seeds", 100))
     if count < 1:
-        raise scenario.error(f"{count} is no number of seeds", *case.where, "seeds", remedy="use 1 or more")
+        raise scenario.error(f"{count} is not a number of seeds", *case.where, "seeds", remedy="use 1 or more")
     plan = plan_of(scenario, case)
     every = [_at_standstill(scenario, replace(case, table={**case.table, "seed": n + 1}), plan) for n in range(count)]
     found: Found = {

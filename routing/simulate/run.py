@@ -78,7 +78,8 @@ class Simulation(SimulationBase):
         lost = totals["injected"] - totals["delivered"] - totals["dropped"] - totals["in_flight"]
         if lost or totals["broken_lanes"] or totals["misplaced_blocks"]:
             raise KernelError(
-                f"the simulation lost count at tick {totals['now']}: {lost} packets, {totals['broken_lanes']} lanes,"
+                f"the simulation lost count at tick {totals['now']}: {lost} packets,"
+                f" {totals['broken_lanes']} virtual channels,"
                 f" {totals['misplaced_blocks']} blocks"
             )
 

@@ -92,19 +92,19 @@ def _check_names(scenario: Scenario, switches: Sequence[object], cas: Mapping[st
     seen = set(cas)
     for name in switches:
         if not isinstance(name, str):
-            raise scenario.error(f"{name!r} is no name of a switch", "fabric", "switches")
+            raise scenario.error(f"{name!r} is not a name of a switch", "fabric", "switches")
         if name in seen:
             raise scenario.error(f"two devices are called {name!r}", "fabric", "switches")
         seen.add(name)
     for ca, switch in cas.items():
         if switch not in switches:
-            raise scenario.error(f"CA {ca!r} is at {switch!r}, and that is no switch", "fabric", "cas")
+            raise scenario.error(f"CA {ca!r} is at {switch!r}, and that is not a switch", "fabric", "cas")
 
 
 def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str]:
     """Return the names of a cable's two ends; raise ParseError if ``cable`` is not a list of two strings."""
     if not isinstance(cable, list) or len(cable) != 2 or not all(isinstance(end, str) for end in cable):
-        raise scenario.error(f"{cable!r} is no cable", *where, remedy='write ["sw1", "sw2"]')
+        raise scenario.error(f"{cable!r} is not a cable", *where, remedy='write ["sw1", "sw2"]')
     return cable[0], cable[1]
 
 
@@ -189,9 +189,9 @@ def scenario_routing(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequ
             return scenario.choice("rule for tables", table["rule"], RULES)(fabric)
     vls = table.get("vls", 1)
     if not isinstance(vls, int) or not 1 <= vls <= DATA_VLS:
-        raise scenario.error(f"{vls!r} is no number of VLs for ways", *stated("vls"))
-    paths = _literal_paths(scenario, fabric, flows, table.get("ways", []))
-    sl = {(flow["way"][0], flow["way"][-1]): flow.get("sl", 0) for flow in flows if "way" in flow}
+        raise scenario.error(f"{vls!r} is not a number of VLs for paths", *stated("vls"))
+    paths = _literal_paths(scenario, fabric, flows, table.get("paths", []))
+    sl = {(flow["path"][0], flow["path"][-1]): flow.get("sl", 0) for flow in flows if "path" in flow}
     return tables_from_paths(fabric, paths, vls=vls, sl=sl, fill=table.get("fill", not paths))
 
 
@@ -231,8 +231,8 @@ def _literal_paths(
     scenario: Scenario, fabric: Fabric, flows: Sequence[Mapping[str, Any]], more: Sequence[Sequence[str]]
 ) -> list[Sequence[str]]:
     """Return the paths that the tables must contain; raise ParseError if a device or cable does not exist."""
-    placed = [(flow["way"], scenario.flow_at(flow, "way")) for flow in flows if "way" in flow]
-    placed += [(path, ("routing", "ways", number)) for number, path in enumerate(more)]
+    placed = [(flow["path"], scenario.flow_at(flow, "path")) for flow in flows if "path" in flow]
+    placed += [(path, ("routing", "paths", number)) for number, path in enumerate(more)]
     for path, where in placed:
         check_length(scenario, path, *where)
         with scenario.placed(*where):
@@ -243,4 +243,4 @@ def _literal_paths(
 def check_length(scenario: Scenario, path: Sequence[str], *where: str | int) -> None:
     """Raise ParseError unless a path has two ends and at least one switch between them."""
     if len(path) < 3:
-        raise scenario.error("a way goes from a CA over switches to a CA, all by name", *where)
+        raise scenario.error("a path goes from a CA over switches to a CA, all by name", *where)

@@ -108,7 +108,7 @@ def _check_fabric(file: Toml, fabric: Table) -> None:
 def _check_routing(file: Toml, routing: Table, engine_later: bool) -> None:
     """Check ``[routing]``; ``engine_later``: a case has an engine, which replaces a rule, files or paths."""
     leading = next((key for key in ("engine", "tables", "rule") if key in routing), None)
-    for key in ("tables", "rule", "fill", "ways"):
+    for key in ("tables", "rule", "fill", "paths"):
         if key in routing and leading not in (None, key):
             raise _unused(file, "routing", key, why=f"beside {leading}", remedy="leave one of the two out")
     if "seed" in routing and "engine" not in routing and not engine_later:
@@ -146,11 +146,11 @@ def _check_flow(file: Toml, flow: Table, number: int) -> None:
             if key in SENDING:
                 raise _unused(file, *where, key, why="beside [traffic]", remedy="leave one of the two out")
     for key in ("from", "to"):
-        if key in flow and "way" in flow:
-            raise _unused(file, *where, key, why="beside way", remedy="leave one of the two out")
+        if key in flow and "path" in flow:
+            raise _unused(file, *where, key, why="beside path", remedy="leave one of the two out")
     for key in ("then", "sl"):
-        if key in flow and "way" not in flow:
-            raise _unused(file, *where, key, why="without a way", remedy="give the flow a way")
+        if key in flow and "path" not in flow:
+            raise _unused(file, *where, key, why="without a path", remedy="give the flow a path")
     for key in ("engine", "tables", "rule"):
         if "sl" in flow and key in document.get("routing", {}):
             raise _unused(file, *where, "sl", why=f"beside {key} of [routing]")
@@ -163,13 +163,13 @@ def _check_flow(file: Toml, flow: Table, number: int) -> None:
 
 def _check_then(file: Toml, flow: Table, number: int) -> None:
     """Raise ParseError unless the new path of a flow has the same ends as its old path."""
-    path, then = flow.get("way"), flow.get("then")
+    path, then = flow.get("path"), flow.get("then")
     if not path or then is None:
         return
     if not then or (path[0], path[-1]) != (then[0], then[-1]):
         message = f"from {then[0]} to {then[-1]}" if then else "nowhere"
         raise file.error(
-            f"way goes from {path[0]} to {path[-1]}, then {message}",
+            f"path goes from {path[0]} to {path[-1]}, then {message}",
             "flow",
             number,
             "then",
@@ -212,9 +212,9 @@ def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
     """Raise ParseError if the tables of a case are the same for old and new paths."""
     made = made_by(file.table.get("routing", {}), case)
     if made is not None:
-        raise _unused(file, *where, why=f"beside {made}, which takes no ways", remedy="leave one of the two out")
+        raise _unused(file, *where, why=f"beside {made}, which takes no paths", remedy="leave one of the two out")
     if not any("then" in flow for flow in file.table.get("flow", [])):
-        raise _unused(file, *where, why="where no flow has another way", remedy="give one a way with then")
+        raise _unused(file, *where, why="where no flow has another path", remedy="give one a path with then")
 
 
 def _listens_to_load(document: Table, case: Table) -> bool:

@@ -65,12 +65,12 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
         "cas": Key(TABLE), "failed": Key(LIST), "faults": NAMES, "lmc": Key(INTEGER, least=0, most=7),
     },
     "routing": {
-        "engine": Key(TEXT), "tables": Key(TEXT), "vls": VLS, "fill": Key(FLAG), "ways": Key(LIST, item=NAMES),
+        "engine": Key(TEXT), "tables": Key(TEXT), "vls": VLS, "fill": Key(FLAG), "paths": Key(LIST, item=NAMES),
         "seed": SEED, "rule": Key(TEXT),
     },
     "timing": {"packet": Key(INTEGER, least=1, most=0xFFFF), "wire": WIRE, "switch": DELAY, "buffer": ROOM},
     "flow": {
-        "name": Key(TEXT), "way": NAMES, "then": NAMES, "from": Key(TEXT), "to": Key((str, list), item=Key(TEXT)),
+        "name": Key(TEXT), "path": NAMES, "then": NAMES, "from": Key(TEXT), "to": Key((str, list), item=Key(TEXT)),
         "sl": Key(INTEGER, least=0, most=15), "process": Key(TEXT), "pattern": Key(TEXT), "load": LOAD,
         "burst": Key(NUMBER, least=1, most=10**4), "message": BYTES, "messages": Key(INTEGER, least=1, most=10**15),
         "window": WINDOW, "start": TIME, "stop": TIME,
@@ -99,7 +99,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
     "pauses": {"xoff": NEEDED_ROOM, "xon": NEEDED_ROOM},
     "fault": {"cable": Key(LIST, True), "at": NEEDED_TIME, "until": TIME, "reroute": Key(LIST, item=TIME)},
     "graph": {
-        "waits": Key(LIST), "movable": NAMES, "grid": Key(LIST), "around": Key(FLAG), "one_way": Key(FLAG),
+        "dependencies": Key(LIST), "movable": NAMES, "grid": Key(LIST), "around": Key(FLAG), "one_way": Key(FLAG),
         "turns": NAMES,
     },
     "chain": {
@@ -116,6 +116,9 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
 }  # fmt: skip
 """Schema of every table of the format, except ``expect``, whose keys depend on the ``what`` of a case (see
 :mod:`routing.simulate.case_runners`)."""
+
+RENAMED: Mapping[str, str] = {"way": "path", "ways": "paths", "waits": "dependencies"}
+"""Keys of earlier versions of the format, and their present names."""
 
 EXPECTED = Key(NUMBER, least=-1e18, most=1e18)
 """Schema of a number in ``expect``."""
@@ -142,6 +145,9 @@ def check_table(file: Toml, table: Mapping[str, Any], kind: str, message: str, *
     known = TABLES[kind]
     for name, value in table.items():
         if name not in known:
+            now = RENAMED.get(name)
+            if now in known:
+                raise file.error(f"{message}: the key {name!r} has the name {now!r} now", *where, name)
             raise file.error(f"{message}: there is no {name!r}; there are {', '.join(known)}", *where, name)
         check_value(file, value, known[name], f"{message}: {name}", *where, name)
     for name, key in known.items():

@@ -68,7 +68,9 @@ def measurement_window(scenario: Scenario, case: Case) -> tuple[int, int]:
 
     (until, end_reported), (start, start_reported) = stated("until", UNTIL), stated("from", 0)
     if not 1 <= until * packet <= LONGEST:
-        raise scenario.error(f"until {until:g} is no end of a run", *end_reported, remedy="give packet times, over 0")
+        raise scenario.error(
+            f"until {until:g} is not an end of a run", *end_reported, remedy="give packet times, over 0"
+        )
     if not 0 <= start < until:
         raise scenario.error(
             f"figures from {start:g} on are none of a run until {until:g}",
@@ -128,14 +130,14 @@ def flow_endpoints(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) 
     ParseError
         An end is not given, or the fabric does not have it.
     """
-    if "way" in flow:
-        check_length(scenario, flow["way"], *scenario.flow_at(flow, "way"))
-        near, far, source, targets = "way", "way", flow["way"][0], flow["way"][-1:]
+    if "path" in flow:
+        check_length(scenario, flow["path"], *scenario.flow_at(flow, "path"))
+        near, far, source, targets = "path", "path", flow["path"][0], flow["path"][-1:]
     elif "from" in flow and "to" in flow:
         near, far, source = "from", "to", flow["from"]
         targets = [flow["to"]] if isinstance(flow["to"], str) else flow["to"]
     else:
-        raise scenario.error(f"flow {flow['name']!r} needs a way, or from and to", *scenario.flow_at(flow, "name"))
+        raise scenario.error(f"flow {flow['name']!r} needs a path, or from and to", *scenario.flow_at(flow, "name"))
     with scenario.placed(*scenario.flow_at(flow, near)):
         row = endport_of(fabric, source)
     with scenario.placed(*scenario.flow_at(flow, far)):
@@ -150,7 +152,7 @@ def _flow(scenario: Scenario, network: Network, table: Mapping[str, Any], load: 
     process = scenario.choice("process", table.get("process", "persistent"), PROCESSES)
     share = float(load if load is not None else table.get("load", 1.0))
     if not 0 < share <= 1:
-        raise scenario.error(f"{share} is no load of flow {table['name']!r}", remedy="use a share of a link")
+        raise scenario.error(f"{share} is not a load of flow {table['name']!r}", remedy="use a share of a link")
     length, burst = message_interval(network, source, 1.0, size), float(table.get("burst", 1.0))
     bursty = process is Process.BURSTY
     return Flow(

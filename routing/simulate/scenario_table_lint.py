@@ -13,7 +13,7 @@ Table = Mapping[str, Any]
 
 _TIMING, _TRAFFIC = frozenset(TABLES["timing"]), frozenset(TABLES["traffic"])
 _ENDS = frozenset({"from", "to"})
-_SENT = frozenset(TABLES["flow"]) - {"name", "way", "then", "sl"}
+_SENT = frozenset(TABLES["flow"]) - {"name", "path", "then", "sl"}
 READ_OF: Mapping[str, Mapping[str, Collection[str]]] = {
     "packets": {"timing": _TIMING, "run": TABLES["run"], "traffic": _TRAFFIC, "flow": _SENT},
     "lock-times": {"timing": _TIMING - {"buffer"}, "run": ("until", "seed"), "traffic": _TRAFFIC, "flow": _SENT},
@@ -87,7 +87,7 @@ def _inspects(document: Table, case: Table, flow: Table) -> bool:
     what, routing = case["what"], document.get("routing", {})
     if "flow" in READ_OF.get(what, {"flow": ()}) and not (document.get("traffic") and what != "pauses"):
         return True
-    return "way" in flow and what not in BARE and made_by(routing, case) is None
+    return "path" in flow and what not in BARE and made_by(routing, case) is None
 
 
 def _check_keys(file: Toml, cases: Collection[Table], table: Table, *where: str | int) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.topologies.cascade import cascade
+from routing.topologies.clusters import cluster
 from routing.topologies.grids import full_mesh, hypercube, hyperx, mesh, ring, torus
 from routing.topologies.low_diameter import dragonfly, kautz, slimfly
 from routing.topologies.options import DEFAULTS, TopologyOptions
@@ -28,6 +29,7 @@ __all__ = [
     "Topology",
     "TopologyOptions",
     "cascade",
+    "cluster",
     "dragonfly",
     "from_words",
     "full_mesh",
@@ -109,6 +111,15 @@ _ALL = (
         "an extended generalised fat tree: children and parents by level, CAs are level 0",
         ("4x4x8", "1x4x4"),
         _lists(xgft),
+        (2,),
+        lists=True,
+    ),
+    Topology(
+        "cluster",
+        "PxLxN SxT",
+        "pods of leaves and spines, T tops a plane, small pods, a management leaf, narrow storage ports",
+        ("4x4x4", "4x2"),
+        _lists(cluster),
         (2,),
         lists=True,
     ),
@@ -215,7 +226,7 @@ def _number_or_text(value: str) -> int | float | str:
 def _parse(arg: str, topology: Topology) -> list[int]:
     parts = re.split("[x,]", arg.strip())
     if not all(re.fullmatch("[0-9]+", part, re.ASCII) for part in parts):
-        raise _usage(topology, f"{arg!r} is no list of whole numbers")
+        raise _usage(topology, f"{arg!r} is not a list of whole numbers")
     numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]  # Nine digits exceed the limit below in any case.
     if max(numbers) > LARGEST_ARGUMENT:
         raise _usage(topology, f"{max(numbers)} is more than any subnet holds")

@@ -28,6 +28,8 @@ class TopologyOptions:
         LMC of the CAs' ports, 0 to 7.
     seed
         Seed of random topologies; other topologies ignore it.
+    aggregation
+        Whether each switch has an aggregation node (SHARP) on a port after the others: 0 or 1.
     name
         Name of the fabric; None: derived from the topology and its arguments.
 
@@ -43,6 +45,7 @@ class TopologyOptions:
     speed: float | str = "SDR"
     lmc: int = 0
     seed: int = 1
+    aggregation: int = 0
     name: str | None = None
 
     def __post_init__(self) -> None:
@@ -53,6 +56,8 @@ class TopologyOptions:
             raise OptionError(f"a redundancy of {self.redundancy}", remedy="choose 1 (single links) to 254")
         if self.width not in WIDTHS:
             raise OptionError(f"no link is {self.width} lanes wide", remedy="choose 1, 2, 4, 8 or 12")
+        if self.aggregation not in (0, 1):
+            raise OptionError(f"{self.aggregation} aggregation nodes on a switch", remedy="choose 0 or 1")
         if not 0 <= self.lmc <= 7:
             raise OptionError(f"LMC {self.lmc} is out of range", remedy="choose 0 to 7")
         if _rate(self.speed) is None:
@@ -61,7 +66,7 @@ class TopologyOptions:
 
     def _check_types(self) -> None:
         """Check the types of the options, as options from a command line have none."""
-        for option in ("cas", "redundancy", "width", "lmc", "seed"):
+        for option in ("cas", "redundancy", "width", "lmc", "seed", "aggregation"):
             value = getattr(self, option)
             if not (type(value) is int or (option == "cas" and value is None)):
                 raise OptionError(f"{option} is {value!r}", remedy=f"{option} is a whole number")

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from routing.errors import OptionError
-from routing.fabric import MAX_UNICAST_LID, Fabric, NodeKind
+from routing.fabric import AGGREGATION_NODE, MAX_UNICAST_LID, Fabric, NodeKind
 from routing.fabric_builder import MAX_SWITCH_PORTS, FabricBuilder
 from routing.numerals import count_noun
 from routing.topologies.options import TopologyOptions
@@ -65,7 +65,7 @@ def check_size(switches: int, cas: int, options: TopologyOptions, *, ca_ports: i
     OptionError
         More LIDs are needed than exist.
     """
-    lids = switches + cas * ca_ports * (1 << options.lmc)
+    lids = switches + (cas * ca_ports + switches * options.aggregation) * (1 << options.lmc)
     if lids > MAX_UNICAST_LID:
         raise OptionError(
             f"{count_noun(switches, 'switch')} and {count_noun(cas, 'CA')} with LMC {options.lmc}"
@@ -88,6 +88,7 @@ def build_fabric(plan: Plan, options: TopologyOptions) -> Fabric:
     """
     check_size(len(plan.labels), len(plan.shared) or sum(plan.cas), options)
     ports = [cas + slots * options.redundancy for cas, slots in zip(plan.cas, plan.slots, strict=True)]
+    ports = [number + options.aggregation for number in ports]
     if max(ports) > MAX_SWITCH_PORTS:
         raise OptionError(
             f"a switch would need {max(ports)} ports, and {MAX_SWITCH_PORTS} is the most that InfiniBand has",
@@ -98,7 +99,9 @@ def build_fabric(plan: Plan, options: TopologyOptions) -> Fabric:
         builder.add_device(NodeKind.SWITCH, FIRST_SWITCH_GUID + row, _name("sw", label), max(1, ports[row]))
         for row, label in enumerate(plan.labels)
     ]
-    (_add_shared_cas if plan.shared else _add_own_cas)(builder, plan, handles, options)
+    guid = (_add_shared_cas if plan.shared else _add_own_cas)(builder, plan, handles, options)
+    if options.aggregation:
+        add_aggregation_nodes(builder, handles, ports, guid, options)
     for a, slot_a, b, slot_b in plan.cables:
         port_a, port_b = 1 + plan.cas[a] + slot_a * options.redundancy, 1 + plan.cas[b] + slot_b * options.redundancy
         for more in range(options.redundancy):
@@ -112,16 +115,28 @@ def _name(prefix: str, label: Label) -> str:
     return prefix + ".".join(map(str, label))
 
 
-def _add_own_cas(builder: FabricBuilder, plan: Plan, handles: Sequence[int], options: TopologyOptions) -> None:
+def add_aggregation_nodes(
+    builder: FabricBuilder, switches: Sequence[int], ports: Sequence[int], guid: int, options: TopologyOptions
+) -> None:
+    """Add an aggregation node to a port of each switch; GUIDs count up from ``guid``."""
+    for number, (switch, port) in enumerate(zip(switches, ports, strict=True)):
+        node = builder.add_device(NodeKind.CA, guid + 2 * number, f"Mellanox Technologies {AGGREGATION_NODE}", 1)
+        builder.connect(node, 1, switch, port, width=options.width, speed=options.rate)
+
+
+def _add_own_cas(builder: FabricBuilder, plan: Plan, handles: Sequence[int], options: TopologyOptions) -> int:
+    """Add a CA for each CA port, and return the next free GUID."""
     guid = FIRST_CA_GUID
     for row, label in enumerate(plan.labels):
         for port in range(plan.cas[row]):
             ca = builder.add_device(NodeKind.CA, guid, _name("ca", (*label, port)), 1)
             builder.connect(ca, 1, handles[row], port + 1, width=options.width, speed=options.rate)
             guid += 2
+    return guid
 
 
-def _add_shared_cas(builder: FabricBuilder, plan: Plan, handles: Sequence[int], options: TopologyOptions) -> None:
+def _add_shared_cas(builder: FabricBuilder, plan: Plan, handles: Sequence[int], options: TopologyOptions) -> int:
+    """Add CAs with several ports, and return the next free GUID."""
     guid, used = FIRST_CA_GUID, [0] * len(plan.labels)
     for number, rows in enumerate(plan.shared):
         ca = builder.add_device(NodeKind.CA, guid, _name("ca", (number,)), len(rows))
@@ -129,3 +144,4 @@ def _add_shared_cas(builder: FabricBuilder, plan: Plan, handles: Sequence[int], 
             used[row] += 1
             builder.connect(ca, port + 1, handles[row], used[row], width=options.width, speed=options.rate)
         guid += len(rows) + 1
+    return guid

@@ -33,7 +33,7 @@ def test_the_same_seed_gives_the_same_events_and_another_one_others(torus):
     host = int(torus.terminal_guid[0])
 
     def first(seed):
-        return [(step.deed, step.fault.name) for step in itertools.islice(steps(torus, seed=seed, host=host), 200)]
+        return [(step.action, step.fault.name) for step in itertools.islice(steps(torus, seed=seed, host=host), 200)]
 
     assert first(1) == first(1) != first(2)
 
@@ -43,7 +43,7 @@ def test_events_pull_what_is_there_and_restore_what_is_gone_and_leave_the_host_a
     lasting = []
     kinds = set()
     for step in itertools.islice(steps(torus, seed=3, host=host, most=2), 300):
-        if step.deed == "pull":
+        if step.action == "pull":
             assert step.fault not in lasting
             lasting.append(step.fault)
             kinds.add(step.fault.kind.value)
@@ -100,7 +100,7 @@ def test_sl2vl_rows_of_ports_without_a_cable_are_not_compared(torus):
 
 
 GOOD = Outcome(
-    number=1, deed="pull", fault="x", active=1, switches=4, endports=4, links=8, engine="ibnue-nue", routing_ms=3.0,
+    number=1, action="pull", fault="x", active=1, switches=4, endports=4, links=8, engine="ibnue-nue", routing_ms=3.0,
     sweep_ms=5.0, as_cabled=True, as_dumped=True, as_planned=True, complete=True, certified=True, strength="forward",
     scope="all", changed=7, opensm_kb=1000, worker_kb=2000,
 )  # fmt: skip
@@ -114,7 +114,7 @@ def test_nothing_bad_is_good(flaw):
 
 
 def test_the_summary_counts_events_and_holds_early_memory_against_late():
-    outcomes = [replace(GOOD, number=n, deed="pull" if n else "start", opensm_kb=1000 + n) for n in range(11)]
+    outcomes = [replace(GOOD, number=n, action="pull" if n else "start", opensm_kb=1000 + n) for n in range(11)]
     outcomes[4] = replace(outcomes[4], certified=False)
     found = summary(outcomes)
     assert (found.events, found.good, found.routing_ms, found.changed) == (10, 9, 3.0, 7.0)
@@ -142,7 +142,7 @@ def test_a_short_soak(plugin):
     outcomes = soaked("torus-3x3", "nue", plugin, 8, seed=2)
     assert [outcome.number for outcome in outcomes] == list(range(9))
     assert [outcome for outcome in outcomes if not outcome.good] == []
-    assert {outcome.deed for outcome in outcomes} == {"start", "pull", "restore"}
+    assert {outcome.action for outcome in outcomes} == {"start", "pull", "restore"}
     assert min(outcome.worker_kb for outcome in outcomes) > 0
     json.dumps([outcome.as_object() for outcome in outcomes])
 

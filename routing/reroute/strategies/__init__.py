@@ -1,1 +1,1 @@
-"""Strategies of a re-route: each takes a context and a budget, and returns a candidate or a refusal with its reason."""
+"""Strategies of a re-route: each takes the data of the fault and limits, and returns proven tables or a refusal."""

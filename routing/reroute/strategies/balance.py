@@ -1,4 +1,4 @@
-"""Move entries off the channels with the highest utilisation: after a repair, or of complete tables."""
+"""Move entries off the channels with the highest utilisation, after a repair or in tables that are in force."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from routing.reroute.verify import verify
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """A repair after the local search.
+    """Repaired tables after the local search for better balance.
 
     Attributes
     ----------
     progress
         The tables with the moves, and their dependencies.
     moves, moved_entries
-        Number of moves, and of moved entries that had not changed before.
+        Number of moves, and number of entries that only these moves changed.
     kept
-        Share of the all-to-all rate of before that is left; None where nothing was repaired.
+        All-to-all rate divided by that of the previous tables; None if no search ran.
     """
 
     progress: Progress
@@ -50,11 +50,15 @@ class Balanced:
 
 
 def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Balanced:
-    """Move entries off the fullest channels: those that changed anyway, and others as far as stability allows."""
+    """Move entries of repaired tables off the most loaded channels.
+
+    Entries that the repair changed may always move.  Other entries may move as far as the requested stability allows.
+    """
     request, numbering, tables = context.request, progress.numbering, progress.tables
     missing, restored = max(request.translated.broken, progress.missing), context.restored or 0
     may_move = request.stability is Stability.BALANCED
-    # Columns that go back to the tables without faults undo moves that balance what other faults have left.
+    # A column restored from the baseline undoes earlier moves, which balanced the load for faults that remain.  So the
+    # tables are balanced again after a restoration too.
     if not (missing or (restored and may_move)) or request.sl_is_per_source_lid:
         return Balanced(progress, 0, 0, None)
     changed = int(np.count_nonzero(tables.lft != request.translated.earlier)) - restored
@@ -76,9 +80,9 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
 
 
 def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
-    """Move at most so many entries of complete tables off the fullest channels.
+    """Move at most ``most`` entries off the most loaded channels, in tables without missing entries.
 
-    Nothing is broken here.  First a search without a limit shows what there is to gain.
+    A first search without this limit finds whether the gain is worth any change.
     """
     request, numbering, progress = context.request, context.numbering, Progress.of(context)
     start, earlier = progress.tables, request.translated.earlier
@@ -101,14 +105,22 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
 
 
 def _goal(context: RerouteContext, numbering: BaseNumbering) -> int:
-    """Return the highest utilisation at best: by the tables without faults, or by the links of a single switch."""
+    """Return the utilisation of the most loaded channel that a search should reach.
+
+    This is that of the baseline tables (or of the previous tables without a baseline).  If the links of one switch
+    force a higher utilisation, this one is returned.
+    """
     request = context.request
     best = request.before if request.baseline is None else request.baseline
     return max(peak_in(numbering, fullest(best.fabric.channels, best.load)), cut_bound(numbering.repair_fabric))
 
 
 def _goal_without_faults(context: RerouteContext) -> int:
-    """Return the highest utilisation worth reaching for complete tables, which may have no baseline."""
+    """Return the goal of a search for better balance in tables without missing entries.
+
+    It is a utilisation of the most loaded channel.  Without other baseline tables, it is a lower bound from the links
+    of a single switch.
+    """
     baseline = context.request.baseline
     if baseline is None or baseline.routing is context.request.before.routing:
         return cut_bound(context.numbering.repair_fabric)

@@ -1,4 +1,4 @@
-"""Repair the columns with missing entries by the kernel, and keep what was reached for the next step."""
+"""Repair LFT columns with missing entries by the repair kernel, and carry the state from one step to the next."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from routing.tables import Routing
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """What the steps of a repair have reached so far.
+    """State of a repair after some of its steps.
 
     Attributes
     ----------
     tables
-        The tables with the repaired columns.
+        The tables with the columns that are repaired so far.
     failed
         int64[N], LIDs whose columns could not be repaired.
     numbering
-        The present fabric in the numbers of ``dependencies``.
+        The present fabric in the switch and channel numbers of ``dependencies``.
     dependencies
-        Dependencies that the repaired tables may use, with those of the repaired columns.
+        CDG edges that repaired tables may use, including those that the repaired columns added.
     certificate
         The certificate that the tables have to keep; None: credit loops are allowed.
     load
-        int64[C], flow on each channel with all entries placed so far; None before the first step.
+        int64[C], flow on each channel by all entries set so far; None before the first step.
     missing
-        Entries that were missing at first.
+        Number of entries that were missing before the first step.
     splits
-        Whether a step moved parts of a subtree to several VLs.
+        Whether a step split a subtree and moved its parts to several VLs.
     is_traced
-        Whether a trace of the tables gave the dependencies, so that their order is not that of the previous tables.
+        Whether ``dependencies`` come from a trace of the tables.  Then their order is not that of the previous tables.
     statistics
-        Figures of all steps, those of rejected steps included.
+        Statistics of all steps, including steps whose tables were rejected.
     """
 
     tables: Routing
@@ -58,7 +58,7 @@ class Progress:
 
     @classmethod
     def of(cls, context: RerouteContext) -> Progress:
-        """Return the progress before the first step: the Up*/Down* order is repaired, and nothing else."""
+        """Return the state before the first step: no entry is repaired, but the Up*/Down* order may be."""
         joined = context.reconnected
         return cls(
             tables=context.start,
@@ -70,12 +70,16 @@ class Progress:
         )
 
     def rejected(self, step: Progress) -> Progress:
-        """Return this progress after a step whose tables are not taken."""
+        """Return this state after a step whose tables are rejected: only the statistics of the step are added."""
         return replace(self, splits=self.splits or step.splits, statistics=step.statistics)
 
 
 def repair_columns(context: RerouteContext, progress: Progress, treatment: int = KEEP_VALID_ENTRIES) -> Progress:
-    """Repair as many columns as possible; those that failed before get a treatment of their own."""
+    """Repair as many columns with missing entries as possible.
+
+    Columns that failed in an earlier step get ``treatment`` (see :func:`routing._kernels.repair.repair`).  All other
+    columns keep their valid entries.
+    """
     request, numbering, start = context.request, progress.numbering, progress.tables
     treatments = np.full(start.lft.shape[1], KEEP_VALID_ENTRIES, np.uint8)
     treatments[progress.failed] = treatment
@@ -108,7 +112,7 @@ def repair_columns(context: RerouteContext, progress: Progress, treatment: int =
 
 
 def _with_figures(progress: Progress, repaired: Repaired) -> RerouteStatistics:
-    """Return the statistics with the figures of one more step."""
+    """Return the statistics with the counts of one more run of the repair kernel added."""
     figures = progress.statistics.plus(
         repaired=repaired.filled,
         displaced=repaired.moved,

@@ -1,6 +1,6 @@
-"""Steps for LIDs whose paths would close a cycle with the dependencies of the previous or the baseline tables.
+"""Fallback steps for LIDs whose repaired paths would close a cycle with the allowed dependencies.
 
-:data:`FALLBACKS` says in which order they are tried, when, and what is kept of them.
+The table :data:`FALLBACKS` holds the order of the steps, when each is tried, and whether a partial success is kept.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from routing.reroute.translate import set_delivery_entries
 
 @dataclass(frozen=True)
 class Fallback:
-    """A row of :data:`FALLBACKS`.
+    """A fallback step of a repair, and when it is tried.
 
     Attributes
     ----------
     step
-        Tries to repair the columns that failed.
+        Function that tries to repair the columns that failed before.
     when
-        Whether the step is tried, while columns fail.
+        Function that returns whether to try the step while columns fail.
     keeps_part
         Whether the columns that the step repaired are kept even if others still fail.
     """
@@ -41,7 +41,7 @@ class Fallback:
 
 
 def with_fallbacks(context: RerouteContext, progress: Progress, certificate: Certificate, budget: Budget) -> Progress:
-    """Try the fallback steps in their order until no column fails, and return the progress after the last step."""
+    """Try the fallback steps in their order until no column fails, and return the state after the last step."""
     for fallback in FALLBACKS:
         if not len(progress.failed):
             break
@@ -52,7 +52,7 @@ def with_fallbacks(context: RerouteContext, progress: Progress, certificate: Cer
 
 
 def use_sls_by_source(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair with SLs by source switch and LID instead of by LID."""
+    """Repair with SLs by source switch and LID, so that the paths to one LID can use several VLs."""
     tables = progress.tables
     sl = np.broadcast_to(tables.sl, tables.lft.shape).copy()
     done = repair_columns(context, replace(progress, tables=replace(tables, sl=sl)))
@@ -65,7 +65,10 @@ def _by_source_helps(progress: Progress, certificate: Certificate, _: Budget) ->
 
 
 def prune_dependencies(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair on VLs without their unused dependencies, or rebuild the columns, preferring the previous entries."""
+    """Repair the columns that failed, on VLs whose unused CDG edges were removed first.
+
+    If this fails too, rebuild the columns, and prefer the previous entries.
+    """
     done = repair_columns(context, progress, PRUNE_THEN_REPAIR)
     return replace(done, statistics=replace(done.statistics, pruned_lids=len(progress.failed)))
 
@@ -75,17 +78,23 @@ def _may_rebuild(progress: Progress, _: Certificate, budget: Budget) -> bool:
 
 
 def trace_dependencies(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair against only the dependencies that the current entries use."""
+    """Repair the columns that failed, and respect only the CDG edges that the current entries use.
+
+    Earlier steps also respect edges that are reserved for the baseline tables or that no path uses any more.
+    """
     return _traced(context, progress, "all")
 
 
 def trace_endports(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair against the dependencies that the current entries use, without traffic between switches."""
+    """Repair the columns that failed, and respect only the CDG edges in use by traffic from or to end ports.
+
+    The new certificate then leaves out traffic between switches.
+    """
     return _traced(context, progress, "endports")
 
 
 def trace_without_failed(context: RerouteContext, progress: Progress) -> Progress:
-    """Remove the columns that failed, then repair against the dependencies of all others."""
+    """Empty the columns that failed, then rebuild them against the CDG edges of all other columns."""
     lft = progress.tables.lft.copy()
     lft[:, progress.failed] = NO_PORT
     tables = set_delivery_entries(replace(progress.tables, lft=lft), context.request.fabric)

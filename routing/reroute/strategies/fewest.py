@@ -1,4 +1,4 @@
-"""Strategy that changes the fewest entries, whatever dependencies that creates, and assigns SLs afterwards."""
+"""Strategy that changes the fewest entries, whatever CDG edges these add, and assigns SLs afterwards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from routing.reroute.verify import verify_minimal_change
 
 
 def change_fewest_entries(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
-    """Fill the missing entries with the fewest changes, and choose SLs for the paths that changed."""
+    """Fill the missing entries with the fewest changes, and choose SLs for the paths that changed.
+
+    Refuse if too many entries are missing, or if the VLs do not suffice to avoid CDG cycles.
+    """
     request, start, certificate = context.request, context.start, context.certificate
     if certificate is None:
         return Refusal("the previous tables had a credit loop")

@@ -1,4 +1,4 @@
-"""Strategies that keep the valid entries, fill the missing ones, balance and prove the result."""
+"""Strategies that keep the valid entries and fill the missing ones, then balance and prove the tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from routing.reroute.verify import verify
 
 
 def repair_tables(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
-    """Keep the valid entries and fill the missing ones, under a certificate like the previous one."""
+    """Keep the valid entries and fill the missing ones, such that the tables keep the previous certificate's
+    guarantees.
+    """
     progress = repair_columns(context, Progress.of(context))
     if context.certificate is not None:
         progress = with_fallbacks(context, progress, context.certificate, budget)
@@ -34,17 +36,20 @@ def repair_tables(context: RerouteContext, budget: Budget) -> Candidate | Refusa
 
 
 def repair_without_certificate(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
-    """Keep the valid entries and fill the missing ones, whatever credit loops that closes."""
+    """Keep the valid entries and fill the missing ones, even if that closes credit loops."""
     return repair_tables(context.without_certificate(), budget)
 
 
 def repair_in_previous_order(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
-    """Repair as :func:`repair_tables` does, with the Up*/Down* order as it was."""
+    """Repair as :func:`repair_tables` does, with the Up*/Down* order from before the fault.
+
+    This is tried if repairing the order of the switches leads to too many changes.
+    """
     return repair_tables(replace(context, reconnected=None), budget)
 
 
 def repair_whole_subtrees(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
-    """Repair as :func:`repair_tables` does; the paths of a subtree on one VL change their SL together."""
+    """Repair as :func:`repair_tables` does, but never split the paths of a subtree that use one VL over several VLs."""
     return repair_tables(replace(context, by_parts=False), budget)
 
 

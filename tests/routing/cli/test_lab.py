@@ -60,7 +60,7 @@ def test_the_credit_loop_of_opensm_itself_is_found():
 def test_a_list_of_actions_ends_with_quit():
     result = run("lab", "ring:4", "--do", "show", "--do", "quit", "--do", "unlink sw0 2", "--json")
     assert result.exit_code == 0, result.output
-    assert [state["deed"] for state in json.loads(result.stdout)["states"]] == ["start", "show"]
+    assert [state["action"] for state in json.loads(result.stdout)["states"]] == ["start", "show"]
 
 
 @pytest.mark.lab

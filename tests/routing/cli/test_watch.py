@@ -82,7 +82,7 @@ def test_only_what_is_added_while_watching_counts(watched):
     quiet = start("--rounds", 2, "--interval", "0.05", "--json")
     output, problem = quiet.communicate()
     assert (quiet.returncode, problem) == (0, "")
-    assert json.loads(output) == {"loops": [], "elsewhere": [], "unjudged": [], "assumed": ASSUMED}
+    assert json.loads(output) == {"loops": [], "elsewhere": [], "unclassified": [], "assumed": ASSUMED}
     watch = start("--interval", "0.05", "--json")
     value = itertools.cycle(range(8, 0xFFFF))
 
@@ -117,14 +117,14 @@ def test_a_loop_in_any_round_counts(monkeypatch, tmp_path, rounds, status):
 
 @pytest.mark.lab
 def test_full_counters_are_reported_and_emptied(watched, tmp_path):
-    """Words sent have 64 bits, so that a full counter of 32 is no standstill; ticks of waiting have not."""
+    """Words sent have 64 bits, so that a full counter of 32 is not a standstill; ticks of waiting have not."""
     ibsim, start = watched
     count(ibsim, "sw1", 2, DATA, 0xFFFFFFFF)
     count(ibsim, "sw1", 2, WIDE_DATA, 1 << 40)
     count(ibsim, "sw1", 2, WAIT, 1 << 30)
     output, problem = (watch := start("--once", "--json")).communicate()
     assert (watch.returncode, problem) == (0, "")
-    assert json.loads(output) == {"loops": [], "elsewhere": [], "unjudged": [], "assumed": ASSUMED}
+    assert json.loads(output) == {"loops": [], "elsewhere": [], "unclassified": [], "assumed": ASSUMED}
     for switch in range(5):
         count(ibsim, f"sw{switch}", 3, WAIT, 0xFFFFFFFF)
     output, problem = (watch := start("--rounds", 1, "--interval", "0.05")).communicate()

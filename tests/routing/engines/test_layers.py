@@ -173,7 +173,7 @@ def test_regions_of_destinations_prefer_layers(engine, options):
 def test_a_torus_with_a_missing_switch_keeps_its_directions(engine, options):
     whole = generate("torus", ["5x5"], cas=2)
     routing = ENGINES[engine].route(whole, EngineOptions(vls="min", **options))
-    assert routing.provenance.options["ways"] == "directed"
+    assert routing.provenance.options["paths"] == "directed"
 
 
 def test_the_published_rule_takes_longer_paths_where_channels_are_full():

@@ -181,7 +181,7 @@ def test_vls_below_the_first_are_kept_free(engine):
 def test_a_first_vl_that_leaves_too_few():
     with pytest.raises(OptionError, match=r"no 8 data VLs from VL 8 on \(use at most 7\)"):
         ENGINES["nue"].route(ring_fabric(4), EngineOptions(vls=8, first_vl=8))
-    with pytest.raises(OptionError, match=r"15 is no first VL \(use 0 to 14\)"):
+    with pytest.raises(OptionError, match=r"15 is not a valid first VL \(use 0 to 14\)"):
         EngineOptions(first_vl=15)
     assert ENGINES["nue"].route(ring_fabric(4), EngineOptions(first_vl=6)).sl.max() <= 7
 

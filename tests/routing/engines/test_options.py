@@ -14,7 +14,7 @@ FABRIC = random_fabric(1)
 
 @pytest.mark.parametrize("vls", [0, 16, 99, -1, "many", 2.0, True, None])
 def test_a_wrong_number_of_vls_makes_no_options(vls):
-    with pytest.raises(OptionError, match=r"no number of data VLs \(use 1 to 15, min or auto\)"):
+    with pytest.raises(OptionError, match=r"not a valid number of data VLs \(use 1 to 15, min or auto\)"):
         EngineOptions(vls=vls)
 
 
@@ -31,7 +31,7 @@ def test_a_wrong_number_of_vls_makes_no_options(vls):
 )
 def test_a_value_out_of_range_makes_no_options(option, values):
     for value in values:
-        with pytest.raises(OptionError, match=r"^\S+ is no .*\(use [^()]*\)$"):
+        with pytest.raises(OptionError, match=r"^\S+ is not a valid .*\(use [^()]*\)$"):
             EngineOptions(**{option: value})
 
 

@@ -77,9 +77,9 @@ def test_fractions_out_of_bounds(tmp_path, position, key, value):
         ("case", 'fault = [{ cable = ["a", "b"], at = 1, reroute = ["soon"] }]'),
         ("case", 'fault = [{ cable = ["a", "b"], at = 1, reroute = [inf] }]'),
         ("case", 'change = { how = "one by one", at = 1, order = ["a", 2] }'),
-        ("case", 'what = "graph"\ngraph = { waits = ["a > b"], movable = [["a"]] }'),
-        ("routing", 'ways = [["x", 3, "y"]]'),
-        ("routing", "ways = [3]"),
+        ("case", 'what = "graph"\ngraph = { dependencies = ["a > b"], movable = [["a"]] }'),
+        ("routing", 'paths = [["x", 3, "y"]]'),
+        ("routing", "paths = [3]"),
     ],
 )
 def test_lists_with_what_cannot_be(tmp_path, position, line):

@@ -101,7 +101,7 @@ switches = ["a", "b", "c"]
 cables = [["a", "b"], ["b", "c"], ["a", "c"]]
 cas = { x = "a", y = "b" }
 [[flow]]
-way = ["x", "a", "b", "y"]
+path = ["x", "a", "b", "y"]
 then = ["x", "a", "c", "b", "y"]
 [[case]]
 name = "c"

@@ -175,7 +175,7 @@ def test_paths_go_by_guid_and_to_the_port_that_is_meant(tmp_path):
     fabric = hosts([10.0, 10.0])
     write_fabric(fabric, tmp_path / "fabric.json")
     last = f"0x{int(fabric.endport_guid[3]):x}"
-    flow = f'way = ["0x{int(fabric.endport_guid[0]):x}", "0x10", "{last}"]'
+    flow = f'path = ["0x{int(fabric.endport_guid[0]):x}", "0x10", "{last}"]'
     text = FLOWS.replace('from = "@from"\nto = "@to"', flow).replace('engine = "updn"', "")
     assert found(tmp_path, text).found["throughput"]["f0"] == pytest.approx(1.0, abs=0.01)
 
@@ -231,10 +231,10 @@ def test_what_opensm_dumps(tmp_path, folder, lmc):
         ('file = "fabric.net"', 'tables = "tables"\nengine = "updn"', "tables does nothing beside engine", 6),
         ('file = "fabric.net"', 'tables = "tables"\nrule = "d-mod-k"', "rule does nothing beside tables", 7),
         ('file = "fabric.net"', 'tables = "tables"\nfill = true', "fill does nothing beside tables", 7),
-        ('file = "fabric.net"', 'tables = "tables"\nways = []', "ways does nothing beside tables", 7),
+        ('file = "fabric.net"', 'tables = "tables"\npaths = []', "paths does nothing beside tables", 7),
         ('file = "fabric.net"', 'tables = "tables"\nvls = 2', "vls does nothing beside tables", 7),
         ('file = "fabric.net"', 'tables = "tables"\nseed = 2', "seed does nothing without an engine", 7),
-        ('file = "fabric.net"', 'rule = "d-mod-k"', "this is no tree", 6),
+        ('file = "fabric.net"', 'rule = "d-mod-k"', "this is not a tree", 6),
     ],
 )  # fmt: skip
 def test_files_that_cannot_be(tmp_path, fabric, routing, expected, line):
@@ -261,7 +261,7 @@ def test_a_line_of_the_tables_is_named(tmp_path):
     assert caught.value.line == 1
 
 
-FLOW = 'way = ["x", "a", "b", "y"]'
+FLOW = 'path = ["x", "a", "b", "y"]'
 CASE = '[[case]]\nname = "c"\nexpect = { outcome = "progress" }\n'
 
 
@@ -274,11 +274,11 @@ CASE = '[[case]]\nname = "c"\nexpect = { outcome = "progress" }\n'
         ('from = "x"\nto = ["y", "z"]', "no CA or router is called 'z'", 9),
         ('from = "a"\nto = "y"', "no CA or router is called 'a'", 8),
         ('from = "99"\nto = "y"', "no CA or router has LID 99", 8),
-        ('sl = 0\nway = ["z", "a", "b", "y"]', "'z'", 9),
-        ('sl = 0\nway = ["x", "a", "b", "z"]', "'z'", 9),
-        ('way = ["x", "y"]', "a way goes from a CA over switches to a CA", 8),
-        ("way = []", "a way goes from a CA over switches to a CA", 8),
-        ('name = "q"', "needs a way, or from and to", 8),
+        ('sl = 0\npath = ["z", "a", "b", "y"]', "'z'", 9),
+        ('sl = 0\npath = ["x", "a", "b", "z"]', "'z'", 9),
+        ('path = ["x", "y"]', "a path goes from a CA over switches to a CA", 8),
+        ("path = []", "a path goes from a CA over switches to a CA", 8),
+        ('name = "q"', "needs a path, or from and to", 8),
     ],
 )
 def test_ends_of_flows_that_are_not_there(tmp_path, routing, flow, expected, line):
@@ -297,7 +297,7 @@ cas = { x = "a", y = "b" }
 [routing]
 engine = "minhop"
 [[flow]]
-way = ["x", "a", "c", "b", "y"]
+path = ["x", "a", "c", "b", "y"]
 [[case]]
 name = "c"
 what = "pauses"
@@ -306,6 +306,6 @@ expect = { verdict = "free" }
     result = found(tmp_path, text)
     assert result.right
     assert list(result.found["pauses"]["1"]) == ["x > a", "a > b", "b > y"]
-    same = found(tmp_path, text.replace('way = ["x", "a", "c", "b", "y"]', 'from = "x"\nto = "y"'))
+    same = found(tmp_path, text.replace('path = ["x", "a", "c", "b", "y"]', 'from = "x"\nto = "y"'))
     assert same.found == result.found
-    refusal(tmp_path, text.replace('way = ["x", "a", "c", "b", "y"]', 'from = "x"\nto = ["y", "x"]'), "goes to 2 CAs")
+    refusal(tmp_path, text.replace('path = ["x", "a", "c", "b", "y"]', 'from = "x"\nto = ["y", "x"]'), "goes to 2 CAs")

@@ -22,7 +22,7 @@ cables = [["a", "b"]]
 cas = { x = "a", y = "b" }
 faults = ["swap a/2 b/2"]
 [[flow]]
-way = ["x", "b", "a", "y"]
+path = ["x", "b", "a", "y"]
 [[case]]
 name = "c"
 expect = { outcome = "progress" }
@@ -69,7 +69,7 @@ def test_d_mod_k_gives_every_channel_of_a_shift_to_one_pair(size):
 
 
 def test_d_mod_k_is_for_trees():
-    with pytest.raises(OptionError, match="no tree"):
+    with pytest.raises(OptionError, match="not a tree"):
         d_mod_k(generate("ring", ["5"], cas=1))
 
 
@@ -87,7 +87,7 @@ def test_the_flows_of_the_tree_with_swapped_cables_take_shortest_paths():
     fabric = scenario_fabric(scenario)
     hops, row = distances(fabric), {name: n for n, name in enumerate(fabric.switch_name)}
     for flow in scenario.flows:
-        path = flow["way"]
+        path = flow["path"]
         assert hops[row[path[1]], row[path[-2]]] == len(path) - 3
         source, target = (fabric.endport_name.index(path[end]) + 1 for end in (0, -1))
         assert flow["name"] == f"{source} to {target}"

@@ -15,7 +15,7 @@ switches = ["a", "b", "c"]
 cables = [["a", "b"], ["b", "c"], ["a", "c"]]
 cas = { x = "a", y = "b" }
 [[flow]]
-way = ["x", "a", "b", "y"]
+path = ["x", "a", "b", "y"]
 [routing]
 [run]
 until = 300
@@ -24,7 +24,7 @@ name = "c"
 expect = { outcome = "progress" }
 """
 VALUES = {
-    "buffers": "[4, 8]", "loads": "[0.5]", "seeds": "3", "tables": '"new"', "graph": '{ waits = ["a > b"] }',
+    "buffers": "[4, 8]", "loads": "[0.5]", "seeds": "3", "tables": '"new"', "graph": '{ dependencies = ["a > b"] }',
     "chain": "{ channels = 3, escape = [1] }", "adaptive": '{ schemes = ["none"] }', "load": "0.5", "seed": "2",
     "from": "1", "until": "9", "remedy": "{ hoq = 100 }", "change": '{ how = "at once", at = 10 }', "wire": "2",
     "fault": '[{ cable = ["a", "b"], at = 10 }]', "arbitration": '"random"', "inputs": '"fifo"', "buffer": "9",
@@ -49,7 +49,22 @@ def test_keys_of_other_kinds_of_cases(tmp_path, what, key):
 
 
 WRITTEN = '["a", "b", "c"]\ncables = [["a", "b"], ["b", "c"], ["a", "c"]]\ncas = { x = "a", y = "b" }'
-FLOW = 'way = ["x", "a", "b", "y"]'
+FLOW = 'path = ["x", "a", "b", "y"]'
+
+
+GRAPH = 'name = "c"\nwhat = "graph"\ngraph = { waits = ["a > b"] }'
+
+
+@pytest.mark.parametrize(
+    ("old", "text", "new"),
+    [
+        (FLOW, FLOW.replace("path", "way"), "'way' has the name 'path' now"),
+        ("[routing]", "[routing]\nways = []", "'ways' has the name 'paths' now"),
+        ('name = "c"', GRAPH, "'waits' has the name 'dependencies' now"),
+    ],
+)
+def test_keys_of_earlier_versions_are_named_with_their_new_names(tmp_path, old, text, new):
+    refusal(tmp_path, FILE.replace(old, text), new)
 
 
 @pytest.mark.parametrize(
@@ -60,15 +75,19 @@ FLOW = 'way = ["x", "a", "b", "y"]'
         (f"switches = {WRITTEN}", 'generator = "torus:3x3,cas=1"\ncas = {}', "cas does nothing beside a generator"),
         ("[routing]", '[routing]\nengine = "updn"\nrule = "d-mod-k"', "rule does nothing beside engine"),
         ("[routing]", '[routing]\nengine = "updn"\nfill = true', "fill does nothing beside engine"),
-        ("[routing]", '[routing]\nrule = "d-mod-k"\nways = []', "ways does nothing beside rule"),
+        ("[routing]", '[routing]\nrule = "d-mod-k"\npaths = []', "paths does nothing beside rule"),
         ("[routing]", '[routing]\nrule = "d-mod-k"\nvls = 2', "vls does nothing beside rule"),
         ("[routing]", "[routing]\nseed = 2", "seed does nothing without an engine"),
         (FLOW, f"{FLOW}\nload = 0.5", "load does nothing where all is sent as fast as it can be"),
         (FLOW, f"{FLOW}\nburst = 3", "burst does nothing for this process"),
-        (FLOW, f'{FLOW}\nfrom = "x"', "from does nothing beside way"),
-        (FLOW, 'from = "x"\nto = "y"\nsl = 1', "sl does nothing without a way"),
-        (FLOW, 'from = "x"\nto = "y"\nthen = ["x", "a", "b", "y"]', "then does nothing without a way"),
-        ("[routing]", '[routing]\nengine = "updn"\n[[flow]]\nway = ["y", "b", "a", "x"]\nsl = 1', "sl does nothing be"),
+        (FLOW, f'{FLOW}\nfrom = "x"', "from does nothing beside path"),
+        (FLOW, 'from = "x"\nto = "y"\nsl = 1', "sl does nothing without a path"),
+        (FLOW, 'from = "x"\nto = "y"\nthen = ["x", "a", "b", "y"]', "then does nothing without a path"),
+        (
+            "[routing]",
+            '[routing]\nengine = "updn"\n[[flow]]\npath = ["y", "b", "a", "x"]\nsl = 1',
+            "sl does nothing be",
+        ),
         ("[run]", '[traffic]\npattern = "uniform"\nload = 0.5\n[run]', "load does nothing where all is sent"),
         ("[run]", '[traffic]\npattern = "shift"\nrounds = 2\n[run]', "rounds does nothing for shift"),
         ("[run]", '[traffic]\npattern = "all-to-all"\nload = 0.5\n[run]', "load does nothing for all-to-all"),
@@ -93,7 +112,7 @@ FLOW = 'way = ["x", "a", "b", "y"]'
         ('name = "c"', 'name = "c"\nwhat = "adaptive"\nadaptive = { schemes = ["token"], hold = 9 }', "hold does noth"),
         (
             'name = "c"',
-            'name = "c"\nwhat = "graph"\ngraph = { waits = ["a > b"], around = true }',
+            'name = "c"\nwhat = "graph"\ngraph = { dependencies = ["a > b"], around = true }',
             "around does",
         ),
     ],
@@ -113,7 +132,7 @@ def test_keys_that_another_key_replaces(tmp_path, old, new, expected):
 )
 def test_the_path_after_a_change_has_the_same_ends(tmp_path, then, expected):
     text = FILE.replace(FLOW, f"{FLOW}\nthen = {then}")
-    error = refusal(tmp_path, text, f"way goes from x to y, {expected}")
+    error = refusal(tmp_path, text, f"path goes from x to y, {expected}")
     assert error.line == text.split("\n").index(f"then = {then}") + 1
 
 
@@ -122,7 +141,7 @@ def test_the_path_after_a_change_has_the_same_ends(tmp_path, then, expected):
     [('["y", "a", "b", "y"]', "no cable between y and a"), ('["x", "a", "x", "a", "b", "y"]', "passes 'x'")],
 )
 def test_paths_begin_at_the_switch_of_their_ca_and_pass_no_other(tmp_path, path, expected):
-    refusal(tmp_path, FILE.replace(FLOW, f"way = {path}"), expected)
+    refusal(tmp_path, FILE.replace(FLOW, f"path = {path}"), expected)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +182,7 @@ def test_a_change_of_tables_that_changes_none(tmp_path):
 
 
 def test_a_load_of_a_case_is_for_any_flow_that_goes_by_it(tmp_path):
-    other = 'process = "poisson"\n[[flow]]\nname = "back"\nway = ["y", "b", "a", "x"]'
+    other = 'process = "poisson"\n[[flow]]\nname = "back"\npath = ["y", "b", "a", "x"]'
     text = FILE.replace(FLOW, f"{FLOW}\n{other}").replace('name = "c"', 'name = "c"\nload = 0.5')
     (tmp_path / "right.toml").write_text(text)
     scenario = read_scenario(tmp_path / "right.toml")

@@ -8,7 +8,7 @@ from routing.simulate.scenario import read_scenario
 from routing.simulate.scenario_schema import TABLES
 from routing.simulate.scenario_table_lint import BARE, READ_OF
 
-WAY = 'way = ["x", "a", "b", "y"]'
+WAY = 'path = ["x", "a", "b", "y"]'
 THEN = 'then = ["x", "a", "c", "b", "y"]'
 FABRIC = """[fabric]
 switches = ["a", "b", "c"]
@@ -25,7 +25,7 @@ CASES = {
     "pauses": 'what = "pauses"\nexpect = { verdict = "free" }',
     "dependencies": 'what = "dependencies"\nexpect = { credit_loop = false }',
     "tables": 'what = "tables"\nexpect = { credit_loop = false }',
-    "graph": 'what = "graph"\ngraph = { waits = ["a > b"] }\nexpect = { edges = 1 }',
+    "graph": 'what = "graph"\ngraph = { dependencies = ["a > b"] }\nexpect = { edges = 1 }',
     "message-types": 'what = "message-types"\nchain = { channels = 3, escape = [1] }\nexpect = { enough = true }',
 }
 VALUES = {
@@ -110,7 +110,7 @@ def test_flows_where_they_are_neither_sent_nor_in_the_tables(tmp_path, what):
 
 
 def test_flows_that_every_case_goes_without(tmp_path):
-    other = 'name = "back"\nway = ["y", "b", "a", "x"]'
+    other = 'name = "back"\npath = ["y", "b", "a", "x"]'
     text = scenario_text(FABRIC, FLOW, f"[[flow]]\n{other}", case("packets", more='without = ["back"]'))
     error = refusal(tmp_path, text, "flow does nothing where every case goes without it")
     assert text.split("\n")[error.line : error.line + 2] == other.split("\n")
@@ -163,7 +163,7 @@ def test_a_load_where_adaptive_cases_have_theirs(tmp_path):
     ],
 )
 def test_another_path_without_a_change(tmp_path, more, idle):
-    other = '[[flow]]\nname = "back"\nway = ["y", "b", "a", "x"]\n'
+    other = '[[flow]]\nname = "back"\npath = ["y", "b", "a", "x"]\n'
     text = scenario_text(FABRIC, FLOW + THEN, other, case("packets", more=more))
     if idle and "without" not in more:
         refused_at(tmp_path, text, "then does nothing without a change", THEN)
@@ -177,7 +177,7 @@ def test_another_path_without_a_change(tmp_path, more, idle):
 @pytest.mark.parametrize(
     ("flow", "routing", "expected"),
     [
-        (FLOW, "", "tables does nothing where no flow has another way"),
+        (FLOW, "", "tables does nothing where no flow has another path"),
         (FLOW + THEN, '[routing]\nengine = "updn"', "tables does nothing beside engine"),
     ],
 )

@@ -48,43 +48,47 @@ expect = { outcome = "progress" }
     [
         ("title", "titel", "there is no 'titel'"),
         ('title = "t"', "title = 1", "title has to be str"),
-        ("[[case]]", "[[case", "no TOML"),
+        ("[[case]]", "[[case", "not TOML"),
         ('["a", "b"]]', '["a", "z"]]', "there is no device 'z'"),
         ('"b", "y"]', '"y"]', "there is no cable between a and y"),
-        ('way = ["x", "a", "b", "y"]', 'from = "x"', "needs a way, or from and to"),
-        ('way = ["x", "a", "b", "y"]', 'from = "x"\nto = "x"', "it has no destination"),
+        ('path = ["x", "a", "b", "y"]', 'from = "x"', "needs a path, or from and to"),
+        ('path = ["x", "a", "b", "y"]', 'from = "x"\nto = "x"', "it has no destination"),
         ("[[case]]", "[timing]\nbuffer = 0.5\n[[case]]", "cannot hold 0.5 packets .*[(]use 1 to 64"),
         ("[[case]]", "[timing]\nbuffer = 100\n[[case]]", "cannot hold 100 packets .*[(]use 1 to 64"),
         ("[[case]]", "[timing]\npacket = 65535\n[[case]]", "cannot hold 8 packets of 65535 bytes .*[(]use 1 to 2"),
         ("[[case]]", "[timing]\nwire = 0\n[[case]]", "wire cannot be 0"),
         ("[[case]]", '[routing]\nengine = "best"\n[[case]]', "there is no engine 'best'"),
-        ('name = "c"', 'name = "c"\narbitration = "fair"', "'fair' is no arbitration"),
+        ('name = "c"', 'name = "c"\narbitration = "fair"', "'fair' is not a valid arbitration"),
         ('name = "c"', 'name = "c"\nwithout = ["q"]', "there is no such flow"),
         ("outcome", "luck", "expects 'luck'"),
         ('name = "c"', 'name = "c"\nwhat = "lock-times"\nbuffers = [4]', "two sizes of buffers"),
         ('name = "c"', 'name = "c"\nwhat = "lock-times"\nbuffers = [4, 4]', "two sizes of buffers"),
-        ('name = "c"', 'name = "c"\nchange = { how = "soon", at = 1 }', "'soon' is no way to change tables"),
+        (
+            'name = "c"',
+            'name = "c"\nchange = { how = "soon", at = 1 }',
+            "'soon' is not a valid method to change tables",
+        ),
         ('name = "c"', 'name = "c"\nchange = { how = "at once" }', "at is missing"),
         ('name = "c"', 'name = "c"\nchange = { how = "one by one", at = 1, order = ["a"] }', "name every switch once"),
-        ('name = "c"', 'name = "c"\nwhat = "dependencies"\ntables = "newer"', "'newer' is no set of tables"),
-        ("[[case]]", '[routing]\nrule = "none"\n[[case]]', "'none' is no rule for tables"),
+        ('name = "c"', 'name = "c"\nwhat = "dependencies"\ntables = "newer"', "'newer' is not a valid set of tables"),
+        ("[[case]]", '[routing]\nrule = "none"\n[[case]]', "'none' is not a valid rule for tables"),
         ('cas = { x = "a", y = "b" }', 'cas = { x = "a", y = "b" }\nfaults = ["swap q/1 a/1"]', "q"),
         ('[fabric]\nswitches = ["a", "b"]', "[fabric]", "needs a file, a generator, or switches"),
         ('switches = ["a", "b"]', 'switches = ["a", "a", "b"]', "two devices are called 'a'"),
         ('switches = ["a", "b"]', 'switches = ["a", "b", "x"]', "two devices are called 'x'"),
-        ('switches = ["a", "b"]', 'switches = ["a", 3, "b"]', "3 is no name of a switch"),
+        ('switches = ["a", "b"]', 'switches = ["a", 3, "b"]', "3 is not a name of a switch"),
         ('y = "b" }', 'y = ["b"] }', "CA 'y' is at"),
-        ("[[case]]", '[[flow]]\nname = "f0"\nway = ["y", "b", "a", "x"]\n[[case]]', "two flows are called 'f0'"),
+        ("[[case]]", '[[flow]]\nname = "f0"\npath = ["y", "b", "a", "x"]\n[[case]]', "two flows are called 'f0'"),
         ('name = "c"', 'name = "c"\nuntil = -3', "until cannot be -3"),
         ('name = "c"', 'name = "c"\nuntil = 1e300', "until cannot be 1e[+]300"),
         ('name = "c"', 'name = "c"\nfrom = 9000', "figures from 9000 on are none of a run until 4000"),
         ('name = "c"', 'name = "c"\nbuffer = inf', "buffer has to be a number, it is inf"),
         ('name = "c"', 'name = "c"\nload = nan', "load has to be a number, it is nan"),
         ("[[case]]", "[run]\nsample = 0\n[[case]]", "cannot be 0 packet times apart"),
-        ('"progress"', '"progres"', "'progres' is no outcome"),
+        ('"progress"', '"progres"', "'progres' is not an outcome"),
         ('outcome = "progress"', 'at_least_total = "x"', "at_least_total of case 'c' has to be a number"),
         ('outcome = "progress"', 'tolerance = "x"', "tolerance of case 'c' has to be a number"),
-        ('name = "c"', 'name = "c"\nwhat = "seeds"\nseeds = 0', "0 is no number of seeds"),
+        ('name = "c"', 'name = "c"\nwhat = "seeds"\nseeds = 0', "0 is not a number of seeds"),
     ],
 )
 def test_a_scenario_that_cannot_be_is_refused(tmp_path, old, new, expected):
@@ -101,7 +105,7 @@ def test_a_buffer_that_cannot_be_is_reported_where_it_stands(tmp_path, old, new)
 @pytest.mark.parametrize("name", ["hoq", "lifetime"])
 def test_a_lifetime_of_less_than_a_tick_is_not_for_ever(tmp_path, name):
     text = RING.replace('x = "a"', 'x = "a", z = "a"').replace(
-        "[[case]]", '[[flow]]\nway = ["z", "a", "b", "y"]\n[[case]]'
+        "[[case]]", '[[flow]]\npath = ["z", "a", "b", "y"]\n[[case]]'
     )
     text = text.replace('name = "c"', f'name = "c"\nremedy = {{ {name} = 0.001 }}')
     (tmp_path / "mine.toml").write_text(text.replace('outcome = "progress"', "at_least_dropped = 1"))
@@ -122,10 +126,10 @@ expect = { edges = 1 }
     ("case", "expected"),
     [
         ('what = "graph"', "needs a graph"),
-        ('what = "graph"\ngraph = { waits = ["a"] }', "is no chain of waits"),
-        ('what = "graph"\ngraph = { waits = ["a > b"], movable = ["c"] }', "has to be in it"),
-        ('what = "graph"\ngraph = { grid = [3] }', "is no grid"),
-        ('what = "graph"\ngraph = { grid = [3, 3], turns = ["NN"] }', "is no turn"),
+        ('what = "graph"\ngraph = { dependencies = ["a"] }', "is not a chain of dependencies"),
+        ('what = "graph"\ngraph = { dependencies = ["a > b"], movable = ["c"] }', "has to be in it"),
+        ('what = "graph"\ngraph = { grid = [3] }', "is not a grid"),
+        ('what = "graph"\ngraph = { grid = [3, 3], turns = ["NN"] }', "is not a turn"),
         ('what = "graph"\ngraph = { grids = [3, 3] }', "there is no 'grids'"),
         ('what = "message-types"', "needs a chain"),
         ('what = "message-types"\nchain = { channels = 3 }', "escape is missing"),
@@ -182,11 +186,11 @@ def _write(path, text):
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('"shift"', '"sideways"', "no pattern of traffic"),
+        ('"shift"', '"sideways"', "not a valid pattern of traffic"),
         ('"shift"', '"uniform"\nload = 2.0', "load cannot be 2.0"),
         ('engine = "updn"', 'engine = "updn"\nvls = 99', "99"),
         ("kary-ntree:2,2", "klein-bottle:2,2", "no topology"),
-        ('name = "c"', 'name = "c"\nwhat = "wonder"', "no thing to do"),
+        ('name = "c"', 'name = "c"\nwhat = "wonder"', "not a valid thing to do"),
         ('name = "c"', 'name = "c"\n[case.remedy]\nbreaker = "deadlock"', "breaker needs a time"),
         ('name = "c"', 'name = "c"\n[case.remedy]\nhoq = -3', "hoq cannot be -3"),
     ],
@@ -231,7 +235,7 @@ def test_an_engine_that_needs_more_vls(tmp_path, what, vls, case, line):
         text = text.replace("expect", 'adaptive = { schemes = ["none"] }\nexpect')
     text += beside  # which looks at the traffic, and at the VLs of [routing]
     if what == "pauses":
-        text = text.replace("[traffic]", '[[flow]]\nway = ["ca0.0", "sw0", "sw1", "ca1.0"]\n[traffic]')
+        text = text.replace("[traffic]", '[[flow]]\npath = ["ca0.0", "sw0", "sw1", "ca1.0"]\n[traffic]')
     error = refusal(tmp_path, text, "2 VLs are needed, 1 may be used .let vls be 2, or use an engine that needs fewer.")
     lines = text.split("\n")
     assert error.line == 1 + (lines.index(line, lines.index("[[case]]")) if case else lines.index(line))

@@ -12,8 +12,9 @@ typedef struct {
     int32_t *fault;
 } job;
 
-/* Return whether a packet uses channels in strictly increasing order; if not, describe the violation in `fault`.  The
- * walk also ends on a forwarding loop, because positions cannot increase for ever. */
+/* Follow a packet, and return whether it uses channels in strictly increasing order.  If not, `fault` receives LID,
+ * SL, channel and VL of the violation.  The walk ends on a forwarding loop too, because positions cannot increase
+ * for ever. */
 static bool climbs(const certificate_tables *t, int32_t s, int32_t in, int32_t lid, int32_t sl, int32_t *fault)
 {
     int64_t last = INT64_MIN;

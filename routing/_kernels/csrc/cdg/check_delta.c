@@ -1,4 +1,5 @@
-/* Prove tables by checking only their changes: see check_delta.h.  Shares no code with the repair of tables. */
+/* Prove changed tables by checking only their changes: see check_delta.h.  This shares no code with the repair of
+ * tables. */
 #include "cdg/check_delta.h"
 
 #include <stdbool.h>
@@ -6,11 +7,11 @@
 #include <string.h>
 
 enum { OK, NO_MEMORY };
-enum { WALKED, LOST, NOT_CLIMBING, COUNTS }; /* indices of the counts, see check_delta.h */
+enum { WALKED, LOST, NOT_CLIMBING, COUNTS }; /* indices of `counts`, see ibn_cdg_check_delta */
 enum { BLOCK = 64, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
-    int32_t at, moved; /* switch; whether its LFT entry has changed, not only its SL */
+    int32_t at, moved; /* switch; whether its LFT entry has changed (else only its SL has) */
 } change;
 
 typedef struct {
@@ -18,11 +19,12 @@ typedef struct {
     uint16_t *dependencies;
     uint8_t *hops;
     int64_t *counts;
-    int32_t *queue, *seen; /* [S] switches to walk from; [S] last column or search that visited each switch */
-    int32_t stamp;         /* number of the current column or search */
+    /* [S] switches whose packets are to be followed; [S] last column or search that visited each switch */
+    int32_t *queue, *seen;
+    int32_t stamp; /* number of the current column or search */
 } job_t;
 
-/* Return the mask of the VLs of packets injected at a switch for a LID. */
+/* Return the VLs of the packets that enter at a switch towards a LID, as bits. */
 static uint32_t lanes_of(const delta_tables *t, int32_t s, int32_t lid)
 {
     const bool to_switch = t->endports_only && t->lid_port[lid] == 0;
@@ -38,8 +40,8 @@ static uint32_t lanes_of(const delta_tables *t, int32_t s, int32_t lid)
     return lanes;
 }
 
-/* Add the dependency of channel `before` (-1: none) on channel c, and return whether c comes later in the order of
- * every VL in `vls`. */
+/* Record the dependency of channel `before` (-1: none) on channel c.  Returns whether c comes later than `before` in
+ * the topological order of every VL in `lanes` (bits). */
 static bool climbs(job_t *job, uint32_t lanes, int32_t before, int32_t c)
 {
     const delta_tables *t = job->t;
@@ -56,7 +58,8 @@ static bool climbs(job_t *job, uint32_t lanes, int32_t before, int32_t c)
     return true;
 }
 
-/* Check the route of the packets from a switch to a LID: they must arrive and follow the order.  Updates their hops. */
+/* Follow the packets from a switch to a LID, and check that they arrive and use channels in topological order.
+ * Records their hops, or counts them as lost. */
 static void walk(job_t *job, int32_t s, int32_t lid)
 {
     const delta_tables *t = job->t;
@@ -76,8 +79,8 @@ static void walk(job_t *job, int32_t s, int32_t lid)
     job->hops[(int64_t)s * t->lids + lid] = (uint8_t)(!good ? 255 : hops > MOST_HOPS ? MOST_HOPS : hops);
 }
 
-/* Queue a switch and all switches whose routes lead through it, unless they are queued already.  Returns the new
- * tail. */
+/* Append to the queue a switch and all switches whose routes to the LID lead through it, unless they are in it
+ * already. Returns the new tail of the queue. */
 static int32_t queue_behind(job_t *job, int32_t s, int32_t lid, int32_t tail)
 {
     const delta_tables *t = job->t;
@@ -98,7 +101,8 @@ static int32_t queue_behind(job_t *job, int32_t s, int32_t lid, int32_t tail)
     return tail;
 }
 
-/* Check all packets to a LID whose route leads through a changed entry, and those whose SL alone has changed. */
+/* Check all packets to a LID whose route leads through a changed entry, and packets of which only the SL has
+ * changed. */
 static void check_column(job_t *job, int32_t lid, const change *changes, int32_t count)
 {
     int32_t tail = 0;
@@ -115,14 +119,15 @@ static void check_column(job_t *job, int32_t lid, const change *changes, int32_t
         walk(job, job->queue[i], lid);
 }
 
-/* Return whether an entry has changed.  A missing entry always counts as changed. */
+/* Return whether an entry has changed.  A missing entry counts as changed, so that its packets are followed and
+ * found lost. */
 static bool has_moved(const delta_tables *t, int64_t at)
 {
     return t->lft[at] != t->was[at] || t->lft[at] == NO_PORT;
 }
 
-/* Add the differences between two LFT rows to the per-LID lists: the first pass (changes = NULL) counts them, the
- * second stores them.  Returns whether the rows differ. */
+/* Compare the new and the old LFT row of a switch.  The first pass (changes = NULL) counts the changes of each LID,
+ * the second pass stores them.  Returns whether the rows differ. */
 static bool compare_rows(const delta_tables *t, int32_t s, int32_t *first, change *changes)
 {
     const int64_t row = (int64_t)s * t->lids, sl_row = t->sl_by_switch ? row : 0;
@@ -146,8 +151,8 @@ static bool compare_rows(const delta_tables *t, int32_t s, int32_t *first, chang
     return differs;
 }
 
-/* Return the changes sorted by LID, or NULL (out of memory). first: [L + 2], zeroed by the caller, receives the index
- * of each LID's first change. seen: [S], scratch that is zero afterwards. */
+/* Return the changed entries and SLs sorted by LID, or NULL (out of memory).  first: [L + 2], zeroed by the caller,
+ * receives the index of each LID's first change.  seen: [S], scratch, zero afterwards. */
 static change *find_changes(const delta_tables *t, int32_t *first, int32_t *seen)
 {
     for (int32_t s = 0; s < t->switches; s++)
@@ -181,7 +186,7 @@ int64_t ibn_cdg_dependencies_against(int32_t channels, int32_t vls, const int32_
     return count;
 }
 
-/* Return whether a packet to a LID passes a switch on a VL. */
+/* Return whether packets to a LID use a VL at a switch: those that enter there, or those that pass it. */
 static bool rides(job_t *job, int32_t s, int32_t lid, int32_t lane)
 {
     job->stamp++;
@@ -192,7 +197,7 @@ static bool rides(job_t *job, int32_t s, int32_t lid, int32_t lane)
     return false;
 }
 
-/* Return whether any packet uses channel c and then channel `next` on a VL, by the LFT rows of both switches. */
+/* Return whether any packet uses channel c and then channel `next` on a VL. */
 static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t lane)
 {
     const delta_tables *t = job->t;
@@ -204,8 +209,8 @@ static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t lane)
     return false;
 }
 
-/* Check the dependencies that violate the order: count those still in use, and clear those that no packet has any
- * more. */
+/* Go through the recorded dependencies that violate the topological order.  Those that some packet still has are
+ * counted; those that no packet has any more are removed. */
 static void recheck_turns(job_t *job)
 {
     const delta_tables *t = job->t;

@@ -24,7 +24,7 @@ int ibn_forest_prepare(cdg_forest *f, const cdg_tables *tables)
     size_t size = (size_t)tables->switches + 2;
     memset(f, 0, sizeof *f);
     f->t = tables;
-    /* An odd number of cache lines keeps the rows of a block from mapping to the same few sets of the cache. */
+    /* An odd number of cache lines for each row spreads the rows of a block over all sets of the cache. */
     f->stride = (int64_t)(((size + 63) / 64 | 1) * 64);
     f->number = malloc(BLOCK * f->stride);
     f->far = malloc(BLOCK * f->stride);
@@ -45,7 +45,7 @@ void ibn_forest_dispose(cdg_forest *f)
     free(f->hop);
 }
 
-/* Read the routes towards `count` LIDs (64 at most) from `lid` on. */
+/* Read the LFT entries towards `count` LIDs (64 at most), the first of which is `lid`, into a row for each LID. */
 void ibn_forest_load(cdg_forest *f, int32_t lid, int32_t count)
 {
     const cdg_tables *t = f->t;
@@ -58,7 +58,7 @@ void ibn_forest_load(cdg_forest *f, int32_t lid, int32_t count)
     }
 }
 
-/* Count the switches whose packets for a LID are not delivered. */
+/* Count the switches from which packets to a LID are not delivered, separately for each reason. */
 static void count_lost(cdg_forest *f, int32_t lid)
 {
     const cdg_tables *t = f->t;
@@ -69,8 +69,8 @@ static void count_lost(cdg_forest *f, int32_t lid)
     }
 }
 
-/* Count the hops of every switch to the target.  The queue is walked backwards, so that the next switch's hops are
- * known first. */
+/* Count the hops from every switch to the LID.  Switches are processed from the LID outwards, so that the hops of
+ * the next switch are known first. */
 static void count_hops(cdg_forest *f, int32_t lid, int32_t i)
 {
     const int32_t switches = f->t->switches;
@@ -95,10 +95,8 @@ static void count_hops(cdg_forest *f, int32_t lid, int32_t i)
         count_lost(f, lid);
 }
 
-/*
- * Build the forest of one LID, number i of its block.  Switches are queued from the leaves on (Kahn's algorithm), each
- * after all switches upstream of it.  Switches on a forwarding loop are never queued.
- */
+/* Find the routes to one LID, the i-th of its block.  The queue gets each switch after all switches upstream of it
+ * (Kahn's algorithm, from the leaves on).  Switches on a forwarding loop are never queued. */
 void ibn_forest_grow(cdg_forest *f, int32_t lid, int32_t i)
 {
     const cdg_tables *t = f->t;
@@ -132,7 +130,7 @@ void ibn_forest_grow(cdg_forest *f, int32_t lid, int32_t i)
     count_hops(f, lid, i);
 }
 
-/* Write the hops of a block into rows of one switch each. */
+/* Copy the hops of a block of LIDs to the table with a row for each switch. */
 void ibn_forest_store(cdg_forest *f, int32_t lid, int32_t count, uint8_t *hops)
 {
     for (int32_t s = 0; s < f->t->switches; s++) {

@@ -14,8 +14,9 @@ typedef struct {
     atomic_int failed;
 } job;
 
-/* Sort the channels topologically by one bit's dependencies (Kahn's algorithm) and return how many have a position.
- * The queue makes the order depend on the graph alone. */
+/* Sort the channels topologically by the dependencies in which a bit (a VL) is set, by Kahn's algorithm.  Returns
+ * the number of channels that got a position.  Channels are taken in the order in which they become free, so the
+ * result depends on the graph alone. */
 static int32_t sort(const cdg_dependencies *g, uint32_t bit, int32_t *order, int32_t *dependencies, int32_t *queue)
 {
     int32_t tail = 0, head = 0;

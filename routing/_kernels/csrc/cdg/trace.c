@@ -13,8 +13,9 @@ enum { BLOCK = 64, MAX_THREADS = 64 };
 
 typedef struct {
     const cdg_tables *t;
-    uint16_t *reply;     /* [S, S]: at [d, s] the VLs of replies from switch s to any LID at switch d */
-    const uint16_t *own; /* [S]: VLs of the requests to each switch's LIDs, if the SL depends on the LID alone */
+    uint16_t *reply; /* [S, S]: at [d, s] the VLs of replies from switch s to any LID at switch d, as bits */
+    /* [S]: VLs of the requests to each switch's LIDs, as bits; used if the SL depends on the LID alone */
+    const uint16_t *own;
     uint8_t *hops;
     atomic_int next_block;
 } job;
@@ -22,12 +23,12 @@ typedef struct {
 typedef struct {
     job *j;
     cdg_forest f;
-    uint32_t *deps; /* [2, slots] */
-    uint32_t *dep;  /* [slots]: the row of deps that the current LID belongs to */
-    int64_t sls;    /* mask of the SLs in use */
+    uint32_t *deps; /* [2, slots]: VLs, as bits, of the dependencies found by this thread */
+    uint32_t *dep;  /* [slots]: row of deps for the current LID */
+    int64_t sls;    /* SLs in use, as bits */
     int code;
-    uint32_t *mask; /* [BLOCK, stride]: VLs of the traffic injected at each switch, for each LID of the block */
-    uint32_t *flow; /* [S + 2]: VLs of the traffic that passes each switch */
+    uint32_t *mask; /* [BLOCK, stride]: VLs of the packets that enter at each switch, for each LID of the block */
+    uint32_t *flow; /* [S + 2]: VLs of the packets that pass each switch, as bits */
 } worker;
 
 static bool prepare(worker *w)
@@ -47,7 +48,8 @@ static void dispose(worker *w)
     free(w->flow);
 }
 
-/* Fill `mask` with the VLs of injected requests for a block of LIDs, if the SL depends on the source switch. */
+/* Fill `mask` with the VLs of the requests that enter at each switch, for a block of LIDs.  For SLs that depend on
+ * the source switch. */
 static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -64,8 +66,8 @@ static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
     w->sls |= used;
 }
 
-/* Fill `mask` with the VLs of injected requests and replies for a block of LIDs, if the SL depends on the source
- * LID. */
+/* Fill `mask` with the VLs of the requests and replies that enter at each switch, for a block of LIDs.  For SLs that
+ * depend on the source LID. */
 static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -94,7 +96,8 @@ static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
     w->sls |= used;
 }
 
-/* Fill `flow` with the VLs of all traffic injected at each switch towards a LID: requests low, with replies high. */
+/* Fill `flow` with the VLs of the packets that enter at each switch towards a LID.  Low 16 bits: requests; high 16
+ * bits: requests and replies. */
 static void enter_traffic(worker *w, int32_t lid, int32_t i)
 {
     const cdg_tables *t = w->j->t;
@@ -114,8 +117,8 @@ static void enter_traffic(worker *w, int32_t lid, int32_t i)
     w->flow[switches] = w->flow[switches + 1] = 0;
 }
 
-/* Fill `flow` with the traffic that CAs and routers inject towards the LID of a switch.  Traffic of switches is left
- * out.  Not for SLs that depend on the sender's LID. */
+/* Fill `flow` with the VLs of the packets that CAs and routers, but not switches, send towards the LID of a switch.
+ * Not for SLs that depend on the sender's LID. */
 static void enter_from_endports(worker *w, int32_t lid, int32_t i)
 {
     const cdg_tables *t = w->j->t;
@@ -134,7 +137,7 @@ static void enter_from_endports(worker *w, int32_t lid, int32_t i)
             w->flow[t->lid_switch[b]] |= (uint32_t)t->vl_bit[request[b]] << 16;
 }
 
-/* Add the dependencies of forwarding loops: traffic that enters a loop passes every channel of the loop. */
+/* Add the dependencies on forwarding loops.  Packets that enter a loop use all its channels, one after the other. */
 static void close_circles(worker *w, const uint8_t *number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;
@@ -157,8 +160,8 @@ static void close_circles(worker *w, const uint8_t *number, bool spread, uint32_
     }
 }
 
-/* Walk down the routes of one LID: traffic that passes a switch depends there on the next switch's channel, and goes on
- * to that switch. */
+/* Collect the dependencies of packets to one LID.  Switches are processed from the leaves on: packets that pass a
+ * switch depend on the channel of the next switch, and then pass that switch too. */
 static inline void collect(worker *w, const uint8_t *restrict number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;
@@ -210,8 +213,8 @@ static void run_block(worker *w, int32_t lid, int32_t count)
         ibn_forest_store(&w->f, lid, count, w->j->hops);
 }
 
-/* Process blocks of LIDs in one thread until none are left.  Results are OR-ed and summed up, so they do not depend on
- * which thread took which block. */
+/* Process blocks of LIDs in one thread until no block is left.  Results are combined by OR and by addition, so they
+ * do not depend on which thread processed which block. */
 static void run(void *workers, int32_t me)
 {
     worker *w = (worker *)workers + me;
@@ -226,7 +229,8 @@ static void run(void *workers, int32_t me)
     dispose(w);
 }
 
-/* Collect the replies to the requests of switch d: a reply is injected at the request's target, on the request's SL. */
+/* Collect the VLs of the replies to requests from switch d.  A reply enters at the target of the request, and uses
+ * the SL of the request. */
 static void run_replies(void *context, int32_t d)
 {
     const job *j = context;

@@ -15,21 +15,21 @@ typedef struct {
     const cdg_tables *t;
     const cdg_vl_assignment *l;
     uint8_t *hops;
-    const uint16_t *passes; /* [S, P, P]: mask of the SLs that are not dropped; NULL if none is dropped anywhere */
+    const uint16_t *passes; /* [S, P, P]: SLs that are not dropped, as bits; NULL if no SL is dropped anywhere */
     atomic_int next_block;
 } job;
 
 typedef struct {
     job *j;
     cdg_forest f;
-    uint16_t *deps;              /* [2, slots, V]: this thread's dependencies */
-    uint16_t *dep;               /* [slots, V]: the row of deps that the current LID belongs to */
-    int64_t lanes_used, dropped; /* mask of the VLs in use; pairs (switch, LID) whose packets are dropped */
+    uint16_t *deps;              /* [2, slots, V]: dependencies found by this thread */
+    uint16_t *dep;               /* [slots, V]: row of deps for the current LID */
+    int64_t lanes_used, dropped; /* VLs in use, as bits; pairs (switch, LID) whose packets are dropped */
     int code;
-    uint16_t *flow;    /* [S + 2, 16]: VLs, by SL, on the channel that each switch uses */
-    uint16_t *present; /* [S + 2]: SLs with any traffic on that channel */
-    uint16_t *rest;    /* [S + 2]: SLs that are not dropped from the next switch to the LID */
-    uint8_t *lost;     /* [S]: whether the packets of some sender there are dropped */
+    uint16_t *flow;    /* [S + 2, 16]: for each SL the VLs, as bits, on the channel that each switch uses */
+    uint16_t *present; /* [S + 2]: SLs of the packets on that channel, as bits */
+    uint16_t *rest;    /* [S + 2]: SLs that no switch drops from the next switch on to the LID, as bits */
+    uint8_t *lost;     /* [S]: whether the packets of some sender at the switch are dropped */
     uint8_t *sl;       /* [BLOCK, N]: SL of each sender towards each LID of the block */
 } worker;
 
@@ -62,7 +62,7 @@ static inline const uint8_t *vl_row(const worker *w, int32_t s, int32_t in, int3
     return w->j->l->sl2vl + (((size_t)s * ports + in) * ports + out) * SLS;
 }
 
-/* Set *x to the extended channel that switch s uses, and return whether it leads to a switch. */
+/* Set *x to the extended channel (see trace.h) that switch s uses, and return whether it leads to another switch. */
 static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s, int32_t *x)
 {
     const cdg_tables *t = w->j->t;
@@ -72,7 +72,8 @@ static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s,
     return t->dep_first[*x] > 0;
 }
 
-/* Add traffic of an SL that enters switch s by a port to the switch's channel, on the VL that SL2VL gives. */
+/* Record packets of an SL that enter switch s at port `in`: they use the switch's channel, on the VL that SL2VL
+ * gives. */
 static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in, uint8_t sl)
 {
     int32_t x;
@@ -85,7 +86,8 @@ static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in
     }
 }
 
-/* Return whether the CDG leaves out packets that switches send to a LID. */
+/* Return whether packets that switches send to a LID are left out: traffic between switches does not count, and the
+ * LID belongs to a switch. */
 static inline bool mutes_switches(const cdg_tables *t, int32_t lid)
 {
     return t->has_endport && !t->lid_port[lid];
@@ -116,8 +118,8 @@ static void enter_replies(worker *w, const uint8_t *number, int32_t lid)
     }
 }
 
-/* Pass traffic from switch u on to the next switch, where every SL is mapped to its VL again.  Returns whether the next
- * switch got any new traffic. */
+/* Pass packets from switch u on to the next switch, where SL2VL gives the VL of each SL again, and record the
+ * dependencies. Returns whether the next switch got packets on a new SL or VL. */
 static bool step(worker *w, const uint8_t *number, int32_t u)
 {
     const cdg_tables *t = w->j->t;
@@ -149,8 +151,8 @@ static bool step(worker *w, const uint8_t *number, int32_t u)
     return grew;
 }
 
-/* Collect the dependencies of all traffic towards a LID: along the queue first, then on forwarding loops until nothing
- * changes any more. */
+/* Collect the dependencies of all packets to a LID.  Switches are processed from the leaves on, then those on
+ * forwarding loops, again and again until nothing changes any more. */
 static void collect(worker *w, const uint8_t *number)
 {
     const cdg_forest *f = &w->f;
@@ -163,8 +165,8 @@ static void collect(worker *w, const uint8_t *number)
     }
 }
 
-/* Count the switches with a sender whose requests to the LID are dropped because of their SL.  The queue is walked
- * backwards, so that the rest of the route is known first. */
+/* Count the switches with a sender whose requests to the LID are dropped because of their SL.  Switches are
+ * processed from the LID outwards, so that the SLs that pass the rest of the route are known first. */
 static void count_dropped(worker *w, const uint8_t *number, const uint8_t *sl, int32_t lid)
 {
     const cdg_tables *t = w->j->t;
@@ -192,7 +194,7 @@ static void count_dropped(worker *w, const uint8_t *number, const uint8_t *sl, i
         w->dropped += w->lost[s];
 }
 
-/* Fill `sl` with the SL of each sender towards each LID of a block. */
+/* Fill `sl` with the SL of each sender to each LID of a block. */
 static void load_levels(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -246,7 +248,8 @@ static void run(void *workers, int32_t me)
     dispose(w);
 }
 
-/* List the SLs that pass from each in-port to each out-port; *passes stays NULL if all SLs pass everywhere. */
+/* List the SLs that are not dropped from each in-port to each out-port; *passes stays NULL if no SL is dropped
+ * anywhere. */
 static int list_passes(const cdg_tables *t, const cdg_vl_assignment *l, uint16_t **passes)
 {
     const size_t turns = (size_t)t->switches * l->ports * l->ports;

@@ -1,4 +1,4 @@
-/* See internal/acyclic.h. */
+/* Channel dependency graphs that stay acyclic while edges are added: see internal/acyclic.h. */
 #include "core/internal/acyclic.h"
 
 #include <stdlib.h>
@@ -50,8 +50,9 @@ void ibn_acyclic_dispose(acyclic *graph)
         free(graph->place[vl]);
 }
 
-/* Give all VLs up to `vl` a topological order: the first `orders` VLs one row each of `order` (int32 [orders, C]),
- * the others the channel numbers.  Returns 0 or 1 (out of memory). */
+/* Give all VLs up to `vl` a topological order of the channels.  The first `orders` VLs get one row each of `order`
+ * (int32 [orders, C]); the other VLs, which have no edges yet, get the channel numbers.  Returns 0 or 1 (out of
+ * memory). */
 int ibn_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders)
 {
     int32_t channels = graph->net->channels;
@@ -71,8 +72,8 @@ static int64_t key_of(const int32_t *place, int32_t channel)
     return (int64_t)place[channel] << 32 | channel;
 }
 
-/* Return whether one channel can reach another in a VL's CDG.  The search goes on from both ends, always on the side
- * that has visited fewer channels. */
+/* Return whether channel `from` can reach channel `goal` in a VL's CDG.  Two breadth-first searches, forward from
+ * `from` and backward from `goal`, meet in between.  The next step is taken on the side whose queue is shorter. */
 int ibn_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
@@ -105,8 +106,8 @@ int ibn_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
     return 0;
 }
 
-/* Return whether a graph of at most 64 nodes, each with the mask of its successors, has a cycle (transitive
- * closure). */
+/* Return whether a graph of at most 64 nodes has a cycle, by its transitive closure.  after[i] holds the successors
+ * of node i as bits. */
 static int has_cycle(uint64_t *after, int32_t size)
 {
     for (int32_t via = 0; via < size; via++)
@@ -119,8 +120,8 @@ static int has_cycle(uint64_t *after, int32_t size)
     return 0;
 }
 
-/* Collect in key[0] the channels reachable from `from` that come before `goal` in the order.  Returns their number, or
- * -1 if `goal` is reachable. */
+/* Collect in key[0] the channels that `from` can reach and that come before `goal` in the topological order.
+ * Returns their number, or -1 if `goal` can be reached, so that an edge from `goal` to `from` would close a cycle. */
 static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
@@ -146,7 +147,8 @@ static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal
     return found;
 }
 
-/* Collect in key[1] the channels that reach `from` and come after `limit` in the order.  Returns their number. */
+/* Collect in key[1] the channels that can reach `from` and that come after position `limit` in the topological
+ * order. Returns their number. */
 static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit)
 {
     const acyclic_net *net = graph->net;
@@ -170,8 +172,8 @@ static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit
     return found;
 }
 
-/* Reorder the collected channels: those that reach the edge (key[1]) go before those reachable from it (key[0]), in the
- * positions that both sets occupied together. */
+/* Repair the topological order for a new edge.  The channels that reach the edge (key[1]) are placed before the
+ * channels that the edge reaches (key[0]).  Both sets together keep their positions. */
 static void mend(acyclic *graph, int32_t vl, int32_t ahead, int32_t back)
 {
     int32_t *place = graph->place[vl], at = 0;
@@ -187,7 +189,7 @@ static void mend(acyclic *graph, int32_t vl, int32_t ahead, int32_t back)
         place[behind[i] & 0xFFFFFFFF] = (int32_t)(graph->both[at++] >> 32);
 }
 
-/* Add an edge unless it closes a cycle.  Returns whether it was added. */
+/* Add an edge to a VL's CDG unless it closes a cycle.  Returns whether it was added. */
 static int add(acyclic *graph, int32_t vl, acyclic_step step)
 {
     const acyclic_net *net = graph->net;
@@ -203,11 +205,11 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
     return 1;
 }
 
-/* Return whether edges of a VL, each of which closes no cycle alone, are known to close one together.  More than MASK
- * new edges are not checked (result 0); only adding them decides.
+/* Return whether new edges of a VL close a cycle together, although none of them closes a cycle alone.  With more
+ * than MASK new edges the answer is 0 (not known), and only an attempt to add them decides.
  *
- * A cycle runs from new edge to new edge: the head of one reaches the tail of the next over existing edges.  The search
- * from both ends visits far fewer channels than reordering for edges of which the last one fails. */
+ * A cycle leads from new edge to new edge: from the head of one edge, existing edges lead to the tail of the next
+ * one. This test visits far fewer channels than adding the edges and removing them when the last one fails. */
 int ibn_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
     const acyclic_net *net = graph->net;
@@ -231,8 +233,8 @@ int ibn_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int
     return has_cycle(after, size);
 }
 
-/* Add all edges to a VL, or none of them if they would close a cycle there.  Returns whether they were added.  An edge
- * is recorded as blocked only if it closes a cycle with edges that stay in the VL. */
+/* Add all edges to a VL's CDG, or none of them if they would close a cycle there.  Returns whether they were added.
+ * An edge is marked as blocked (known to close a cycle) only if the cycle needs no other edge of this call. */
 int ibn_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
     uint32_t bit = UINT32_C(1) << vl;

@@ -1,11 +1,12 @@
-/* Longest path in a set of trees. */
+/* Length of the longest path in forwarding trees. */
 #include "core/longest_path.h"
 
 #include <stdlib.h>
 
 #define NO_CHANNEL 255
 
-/* Return the hops of a tree's longest path.  Each walk stops at the first switch whose hops are known. */
+/* Return the number of hops of a tree's longest path.  From each switch, the path is followed only up to the first
+ * switch whose hops are known. */
 static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *dst, const uint8_t *next, int32_t *hops,
                        int32_t *way)
 {
@@ -23,8 +24,9 @@ static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *ds
     return most;
 }
 
-/* Set *longest to the hops of the longest path in any tree. next: uint8 [trees, S], index of each switch's channel
- * among the switch's channels, 255 where a path ends.  Takes O(trees S) time.  Returns 0 or 1 (out of memory). */
+/* Set *longest to the number of hops of the longest path in any forwarding tree.  next: uint8 [trees, S], index of
+ * each switch's next channel among its channels, 255 where a path ends.  Takes O(trees S) time.  Returns 0 or 1 (out
+ * of memory). */
 int ibn_digraph_longest_path(int32_t switches, const int32_t *first, const int32_t *dst, int32_t trees,
                              const uint8_t *next, int32_t *longest)
 {

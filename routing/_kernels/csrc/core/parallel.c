@@ -1,5 +1,5 @@
-/* Thread pool for numbered items.  Threads take items in no fixed order, so a job's result must depend on its item
- * only, never on the thread.  Then every kernel's output is the same with any number of threads. */
+/* Thread pool for numbered items of work.  Threads take items in no fixed order.  So the result of an item must
+ * depend on the item only, never on the thread.  Then every kernel's output is the same with any number of threads. */
 #include "core/internal/work_queue.h"
 #include "core/parallel.h"
 
@@ -7,9 +7,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Polls for another round before a helper thread goes to sleep: a few microseconds, as long as waking it takes. */
+/* Number of times that an idle thread looks for a new round before it sleeps: a few microseconds, as long as a
+ * wake-up takes. */
 #define LOOKS 2000
-/* Visits that justify another thread.  To start and join a thread takes about as long as 3,000 visits. */
+/* Number of array accesses that justify another thread: starting and joining a thread takes as long as some 3,000 of
+ * them. */
 #define VISITS 8192
 
 struct ibn_team {
@@ -17,10 +19,10 @@ struct ibn_team {
     pthread_cond_t more, done;
     pthread_t *helper; /* [helpers] threads besides the caller's */
     int32_t helpers;
-    int ending;       /* accessed under the lock only */
-    atomic_int round; /* number of rounds begun; written under the lock, read without it */
-    atomic_int busy;  /* helpers that have not finished this round */
-    atomic_int next;  /* the next item that no thread has taken */
+    int ending;       /* set when the threads must end; accessed under the lock only */
+    atomic_int round; /* number of rounds that have begun; written under the lock, read without it */
+    atomic_int busy;  /* helper threads that have not finished this round */
+    atomic_int next;  /* number of the next item that no thread has taken */
     int32_t items;
     ibn_job job;
     void *context;
@@ -33,7 +35,8 @@ static void drain(ibn_team *team)
         team->job(team->context, item);
 }
 
-/* Wait for another round after the first `seen` rounds.  Returns 0 when the team ends. */
+/* Wait until the next round of work begins; `seen` rounds have begun before.  Returns 0 if the threads have to end
+ * instead. */
 static int wait_for_more(ibn_team *team, int seen)
 {
     for (int i = 0; i < LOOKS && atomic_load_explicit(&team->round, memory_order_relaxed) == seen; i++)
@@ -60,16 +63,16 @@ static void *help(void *argument)
     return NULL;
 }
 
-/* Return how many of `threads` threads are worth starting for a number of visits (elements of an array read or written
- * once, some 30 ns each).  Results never depend on this number. */
+/* Return how many of `threads` threads are worth starting.  `visits` is the number of array elements that will be
+ * read or written, some 30 ns each.  Results never depend on the number of threads. */
 int32_t ibn_worthwhile(int32_t threads, int64_t visits)
 {
     const int64_t worth = 1 + visits / VISITS;
     return threads < worth ? threads : (int32_t)worth;
 }
 
-/* Start a team of up to `threads` threads, the caller's thread included.  If a thread cannot be started, the others do
- * its share.  Returns NULL if out of memory. */
+/* Start a team of up to `threads` threads, including the caller's thread.  If a thread cannot be started, the others
+ * do its work.  Returns NULL if out of memory. */
 ibn_team *ibn_team_new(int32_t threads)
 {
     ibn_team *team = calloc(1, sizeof *team);
@@ -88,7 +91,7 @@ ibn_team *ibn_team_new(int32_t threads)
     return team;
 }
 
-/* Call job(context, i) once for every i in 0..items-1, and return when all calls have returned. */
+/* Call job(context, i) once for every i from 0 to items - 1, and return when all calls have returned. */
 void ibn_team_run(ibn_team *team, int32_t items, ibn_job job, void *context)
 {
     team->job = job;
@@ -113,7 +116,7 @@ void ibn_team_run(ibn_team *team, int32_t items, ibn_job job, void *context)
     pthread_mutex_unlock(&team->lock);
 }
 
-/* End the threads of a team and free it.  Does nothing for NULL. */
+/* End the threads of a team and free its memory.  Does nothing for NULL. */
 void ibn_team_free(ibn_team *team)
 {
     if (!team)
@@ -131,7 +134,8 @@ void ibn_team_free(ibn_team *team)
     free(team);
 }
 
-/* Run one round with a team of its own.  Returns 0 or 1 (out of memory). */
+/* Call job(context, i) for every i from 0 to items - 1, with threads started for this purpose.  Returns 0 or 1 (out
+ * of memory). */
 int ibn_parallel(int32_t threads, int32_t items, ibn_job job, void *context)
 {
     ibn_team *team = ibn_team_new(threads < items ? threads : items);

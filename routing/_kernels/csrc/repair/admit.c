@@ -1,10 +1,13 @@
-/* Test whether a switch and its subtree may use a channel, on the VLs that its paths use or on others. */
+/* Test whether a disconnected switch can take a given channel, together with all switches whose paths lead through
+ * it.  Their packets stay on their VLs, or move to other VLs, so that no CDG cycle is closed.  Terms: see
+ * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
 
-/* Append the CDG edges that the queued subtree needs on one VL if its root takes channel c: those from its children
- * into c, and those of the path behind c.  Return how many were appended to the `count` others. */
+/* List the CDG edges that are added on one VL if the disconnected switch takes channel c.  These are the edges into
+ * c from the channels of its neighbours that send through it, and the edges of the path after c.  They are appended
+ * to the `count` edges in `steps`.  Returns the number of edges appended. */
 static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
 {
     const repair_fabric *f = job->f;
@@ -18,7 +21,8 @@ static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
     return ibn_repair_common_suffix(job, c, count) - had;
 }
 
-/* Collect all CDG edges of the queued subtree on one VL if its root takes channel c; return how many. */
+/* List in `steps` all CDG edges that one VL needs if the disconnected switch takes channel c, including the edges
+ * between switches of its subtree.  Returns the number of edges. */
 static int32_t whole_paths(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -31,7 +35,8 @@ static int32_t whole_paths(repair_state *job, int32_t c, int32_t vl)
     return count + turns_of(job, c, vl, count);
 }
 
-/* Return another VL on which the traffic of the subtree on `vl` fits, or -1; its CDG edges are added then. */
+/* Find another VL to whose CDG all edges of the subtree's packets on `vl` can be added without a cycle, if the
+ * disconnected switch takes channel c.  Adds the edges, and returns this VL; -1 if there is none. */
 static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t count = whole_paths(job, c, vl);
@@ -41,7 +46,7 @@ static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
     return -1;
 }
 
-/* Mark the queued switches that send on one VL to move to another. */
+/* Record that the switches of the subtree that send on VL `vl` will send on VL `other`. */
 static void move_to_vl(repair_state *job, int32_t vl, int32_t other)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
@@ -49,7 +54,7 @@ static void move_to_vl(repair_state *job, int32_t vl, int32_t other)
             job->new_vl[i] = (int8_t)other;
 }
 
-/* Change the SLs of the queued switches that move to another VL. */
+/* Change the SLs of the switches of the subtree whose packets move to another VL. */
 static void change_sls(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -63,8 +68,8 @@ static void change_sls(repair_state *job)
     }
 }
 
-/* Return whether the CDG edge out of channel c, or one into it, is excluded.  This test does not walk the whole
- * path. */
+/* Test quickly whether channel c is impossible on a VL: the CDG edge out of c, or an edge into c from the subtree,
+ * is known to close a cycle.  The rest of the path is not followed. */
 static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -80,8 +85,9 @@ static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
     return false;
 }
 
-/* Move the queued traffic on one VL to another VL by channel c, or to several; return whether all of it found a VL,
- * or the rest may be deferred. */
+/* Move the subtree's packets on one VL to another VL, or split them over several VLs, if the disconnected switch
+ * takes channel c.  Returns whether all packets found a VL, or those without a VL may be detached and repaired
+ * later. */
 static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t other = other_vl(job, c, vl);
@@ -92,8 +98,9 @@ static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
                && (ibn_repair_split_subtree(job, c, vl) || job->deferred_count < job->most_deferred));
 }
 
-/* Add the CDG edges of the queued subtree by channel c on each of its VLs, or on other VLs where they do not fit;
- * return whether all traffic fits.  *changed_sls: whether any traffic moves to another VL. */
+/* Add the CDG edges of all VLs that the subtree uses if the disconnected switch takes channel c.  On a VL where they
+ * would close a cycle, the packets move to another VL.  Returns whether all packets found a VL.  *changed_sls is set
+ * if any packets moved. */
 static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
 {
     for (int32_t vl = 0; vl < job->f->vls; vl++) {
@@ -103,14 +110,15 @@ static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
         if (!job->sls_may_change || !changes_vl(job, c, vl))
             return false;
         *changed_sls = true;
-        /* The edges just added may block later ones, and may be taken back. */
+        /* Later edges may close a cycle with the edges just added, which may be removed again. */
         job->on_trial = true;
     }
     return true;
 }
 
-/* Add the CDG edges of the queued subtree by channel c if they close no cycle, and change SLs if necessary; return
- * whether they were added.  If not, no edge stays added. */
+/* Check whether the disconnected switch whose subtree is in job->queue can take channel c without a CDG cycle.  If
+ * it can, the CDG edges are added, and SLs are changed if necessary.  If not, no edge stays added.  Returns whether
+ * it can. */
 bool ibn_repair_admits(repair_state *job, int32_t c)
 {
     const bool outer = job->on_trial;

@@ -1,9 +1,9 @@
-/* Find switches that could give a root a path by moving, as far as that takes no search: see
- * internal/repair_state.h. */
+/* Find switches that could free a path for a disconnected switch by taking another path themselves.  These are quick
+ * tests without a search for cycles, to save useless attempts.  Terms: see internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
-/* Return whether the CDG edge from one channel into another may be allowed on all of these VLs: none is known to
- * exclude it. */
+/* Return whether the CDG edge from channel c to channel `next` may be possible on all of these VLs: on none of them
+ * is it known to close a cycle. */
 static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t next)
 {
     const int32_t dependency = job->graph.turn_first[c] + next - job->f->first[job->f->dst[c]];
@@ -13,8 +13,8 @@ static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t n
     return !out;
 }
 
-/* Count the children of the queued root that cannot follow it into channel c, two at most; *who: the last one
- * counted. */
+/* Count the neighbours that send through the disconnected switch and cannot follow it to channel c: their CDG edge
+ * into c is known to close a cycle.  Counting ends at two.  *who receives the last one counted. */
 static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
 {
     int32_t count = 0;
@@ -26,9 +26,9 @@ static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
     return count;
 }
 
-/* Note the switches that could help the queued root to use channel c by moving, while only_monotone is set.  These
- * are the only child that cannot follow (`who`), or the switch behind c, or, if that switch is cut off, the switches
- * on its path. */
+/* Mark the switches that, by taking another path, could let the disconnected switch use channel c.  This is for
+ * paths along the topological order only.  If one neighbour's edge into c is impossible (`who`), it is this
+ * neighbour.  Else it is the switch where c ends, or, if that one is cut off from the LID, the switches on its path. */
 static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t who)
 {
     int32_t v = job->f->dst[c];
@@ -44,8 +44,8 @@ static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t wh
             job->can_help[v] = job->displacement;
 }
 
-/* Note in can_help the switches that could help the queued root by moving; return whether any switch could, even one
- * that is not noted. */
+/* Mark in can_help the switches that could free a path for the disconnected switch by taking another path.  Returns
+ * whether unmarked switches may help too, so that all switches must be tried. */
 bool ibn_repair_note_displaceable(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -64,8 +64,8 @@ bool ibn_repair_note_displaceable(repair_state *job)
     return anyone;
 }
 
-/* Return whether a root may go to switch x and on by channel `next`.  This is tested only while only_monotone is
- * set. */
+/* Return whether a disconnected switch may go to switch x and on over channel `next`, as far as is known without a
+ * search. Tested only for paths along the topological order; else the answer is true. */
 bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next)
 {
     const repair_fabric *f = job->f;

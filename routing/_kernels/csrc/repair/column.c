@@ -1,15 +1,19 @@
-/* Repair one column: each root looks for a path of its own, then displaces other switches, then uses other VLs. */
+/* Repair the LFT entries towards one LID.  Each disconnected switch looks for a path.  If it finds none, other
+ * switches take other paths to make room.  At last its packets move to other VLs.  Terms: see
+ * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
 
-/* Return whether subtrees may be split over VLs, and the work limit for that is not reached. */
+/* Return whether the packets of a subtree may be split over VLs: SLs depend on the source, replies do not count, and
+ * the work limit is not reached. */
 static bool may_split(const repair_state *job)
 {
     return job->f->by_parts && job->f->sl_by_switch && !job->f->replies && job->parts_budget > 0;
 }
 
-/* Begin to split subtrees over VLs; at most `deferred` switches of the column may be deferred. */
+/* Allow the packets of a subtree to be split over VLs.  At most `deferred` switches may be detached from their
+ * subtree, to be repaired later. */
 static void begin_parts(repair_state *job, int32_t deferred)
 {
     job->sls_may_change = job->splits_subtrees = true;
@@ -18,7 +22,7 @@ static void begin_parts(repair_state *job, int32_t deferred)
     job->parts_budget += job->graph.visited;
 }
 
-/* Stop splitting subtrees over VLs, and charge the visits of the searches. */
+/* Forbid again to split the packets of a subtree over VLs, and subtract the work of the searches from its limit. */
 static void end_parts(repair_state *job)
 {
     job->sls_may_change = job->splits_subtrees = false;
@@ -26,8 +30,8 @@ static void end_parts(repair_state *job)
     job->parts_budget -= job->graph.visited;
 }
 
-/* Attach roots with changes of SLs: first the traffic of a VL as a whole, then part by part.  Return how many are
- * left. */
+/* Find paths for disconnected switches on other VLs.  First all packets of a VL move together, then parts of a
+ * subtree move separately.  Returns the number of switches that are still disconnected. */
 static int32_t attach_on_other_vls(repair_state *job, int32_t count)
 {
     if (count == 0 || !job->f->sl_by_switch || job->f->replies)
@@ -53,7 +57,8 @@ void ibn_repair_begin_column(repair_state *job, int32_t lid)
     job->stamp++;
 }
 
-/* Attach a root by its preferred entry, on another VL if necessary; return whether it was attached. */
+/* Give a disconnected switch its preferred entry (that of the previous tables), on another VL if necessary.  Returns
+ * whether this closes no CDG cycle. */
 static bool keeps_entry(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -74,8 +79,8 @@ static bool keeps_entry(repair_state *job, int32_t root)
     return true;
 }
 
-/* Attach a root by its preferred entry, on another path, by displacing a switch, or on another VL; return whether it
- * was attached. */
+/* Find a path for a disconnected switch.  In this order: by its preferred entry, on any path, after another switch
+ * has taken another path, on another VL.  Returns whether a path was found. */
 static bool is_let_in(repair_state *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;
@@ -91,8 +96,9 @@ static bool is_let_in(repair_state *job, int32_t root)
     return found;
 }
 
-/* Detach the children of the first root that has any, so that they become roots; return the number of roots, or -1
- * if no root has children. */
+/* Detach the neighbours that send through the first disconnected switch that has any.  They become disconnected
+ * switches, which look for paths separately.  Returns the new number of disconnected switches, or -1 if nothing can
+ * be detached. */
 static int32_t split(repair_state *job, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
@@ -110,8 +116,8 @@ static int32_t split(repair_state *job, int32_t count)
     return -1;
 }
 
-/* Attach a root with its subtree split over VLs, where up to `most` switches of the column may be deferred; return
- * whether it was attached. */
+/* Find a path for a disconnected switch, with the packets of its subtree split over VLs.  Up to `most` switches may
+ * be detached from their subtree, to be repaired later.  Returns whether a path was found. */
 static bool is_let_in_without(repair_state *job, int32_t root, int32_t most)
 {
     int32_t ignored = INT32_MAX;
@@ -121,8 +127,9 @@ static bool is_let_in_without(repair_state *job, int32_t root, int32_t most)
     return found;
 }
 
-/* Find a root that can be attached if a few of its descendants, which block it, are deferred.  The deferred switches
- * become roots.  Return the number of roots, or -1 if that helps no root. */
+/* Find a disconnected switch that gets a path if a few switches of its subtree are detached, because their packets
+ * would close a CDG cycle.  These become disconnected switches themselves.  Returns the new number of disconnected
+ * switches, or -1 if this helps none. */
 static int32_t leave_behind(repair_state *job, int32_t count)
 {
     static const int32_t more[] = {1, 3, 8};
@@ -141,7 +148,8 @@ static int32_t leave_behind(repair_state *job, int32_t count)
     return count - 1 + deferred;
 }
 
-/* Attach roots, and split the subtrees of those that find no path; return how many are left. */
+/* Find paths for disconnected switches.  If none of them finds a path, a subtree is divided into smaller ones, which
+ * look for paths separately.  Returns the number of switches that are still disconnected. */
 static int32_t attach_pieces(repair_state *job, int32_t count)
 {
     while (count > 0) {
@@ -157,7 +165,7 @@ static int32_t attach_pieces(repair_state *job, int32_t count)
     return 0;
 }
 
-/* Make the switches with missing entries the roots, and detach their subtrees. */
+/* Begin the repair of a LID: list its switches with missing entries, and mark all switches that are cut off by them. */
 static void take_holes(repair_state *job, const int32_t *missing, int32_t count)
 {
     ibn_repair_begin_column(job, job->lid);
@@ -166,11 +174,11 @@ static void take_holes(repair_state *job, const int32_t *missing, int32_t count)
         ibn_repair_detach(job, missing[i]);
 }
 
-/* Fill the missing entries by paths along the order as it is, which takes no search for cycles; return whether all
- * were filled.  If not, the column is restored. */
+/* Fill the missing entries by paths whose channels follow the present topological order.  Such paths need no search
+ * for cycles.  Returns whether all entries were filled.  If not, all entries of the LID are restored. */
 static bool climbs(repair_state *job, const int32_t *missing, int32_t count)
 {
-    /* Where SLs may change, changing them is a smaller change than taking such paths. */
+    /* Changing an SL is a smaller change than such a path, so this is skipped if SLs may change. */
     if (!job->f->climb_first || job->no_monotone_path[job->target] || (job->f->sl_by_switch && !job->f->replies))
         return false;
     take_holes(job, missing, count);
@@ -185,8 +193,8 @@ static bool climbs(repair_state *job, const int32_t *missing, int32_t count)
     return false;
 }
 
-/* Fill the missing entries of a column along the order, else by any paths without a cycle, on other VLs at last.
- * Return whether all were filled. */
+/* Fill the missing entries towards the current LID: by paths along the topological order, else by any paths without
+ * a CDG cycle, else on other VLs.  Returns whether all were filled. */
 bool ibn_repair_fill_column(repair_state *job, const int32_t *missing, int32_t count)
 {
     if (climbs(job, missing, count))

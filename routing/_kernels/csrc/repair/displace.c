@@ -1,13 +1,15 @@
-/* Displacement: if a root finds no path, another switch moves to another path, with which the root finds one. */
+/* If a disconnected switch finds no path without a CDG cycle, move another switch to another path, so that one
+ * becomes possible.  Terms: see internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
 
-/* Limits: switches of a subtree that are tried for one root, and attempts in a column while only_monotone is set. */
+/* Limits: number of switches of a subtree that are moved on trial for one disconnected switch; number of trials for
+ * a LID on paths along the topological order. */
 enum { MOST_CANDIDATES = 32, MOST_MONOTONE_TRIALS = 400 };
 
-/* Attach a root while the CDG edges of a moved switch are in on trial; return whether it was attached.  If not, the
- * edges of the moved switch are removed. */
+/* Find a path for a disconnected switch after another switch was moved on trial.  Returns whether a path was found.
+ * If not, the CDG edges of the moved switch are removed. */
 static bool follows(repair_state *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;
@@ -29,7 +31,7 @@ static bool follows(repair_state *job, int32_t root)
     return false;
 }
 
-/* Restore the SLs that the last attempt changed. */
+/* Restore the SLs that a failed attempt to find a path changed. */
 static void restore_sls(repair_state *job)
 {
     while (job->changed_sl_count > 0) {
@@ -38,8 +40,8 @@ static void restore_sls(repair_state *job)
     }
 }
 
-/* Attach a root by moving switch x, which is in its subtree or next to it, to another path; return whether that
- * worked.  If not, everything is as before. */
+/* Move switch x to another path, such that a disconnected switch finds a path.  Switch x is in the subtree of the
+ * disconnected switch, or next to it.  Returns whether a path was found.  If not, everything is as before. */
 static bool displaces(repair_state *job, int32_t root, int32_t x)
 {
     int32_t ignored = INT32_MAX;
@@ -81,22 +83,23 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
     return false;
 }
 
-/* Try to move switch x for a root, within the limits; return whether the root was attached. */
+/* Move switch x for a disconnected switch, if this is allowed and no limit is reached.  Returns whether the
+ * disconnected switch found a path. */
 static bool may_displace(repair_state *job, int32_t root, int32_t x)
 {
-    /* Another root must not be moved: it is attached again later, and its path could then lead back to it. */
+    /* Another disconnected switch must not be moved: it gets its path later, and that path could lead back to it. */
     if (x == job->target || x == root || ibn_repair_entry(job, x) == NO_ROUTE
         || job->graph.visited > job->search_budget)
         return false;
-    /* Paths along the order need no search, so the search budget does not limit their cost. */
+    /* Paths along the topological order need no cycle search, so the limit of searches does not bound their number. */
     if ((job->only_monotone && ++job->displacements > MOST_MONOTONE_TRIALS) || !displaces(job, root, x))
         return false;
     job->last_displaced[root] = x + 1;
     return true;
 }
 
-/* Attach a root by moving another switch: the one that was moved for it last, one of its subtree, or a neighbour.
- * Return whether it was attached. */
+/* Find a path for a disconnected switch by moving another switch to another path.  The switch that was moved for it
+ * last is tried first, then the switches of its subtree, then its neighbours.  Returns whether a path was found. */
 bool ibn_repair_displace(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -121,7 +124,8 @@ bool ibn_repair_displace(repair_state *job, int32_t root)
     return false;
 }
 
-/* Displace switches for roots as long as that helps; return how many roots are left. */
+/* Find paths for disconnected switches by moving other switches, as long as that helps.  Returns the number of
+ * switches that are still disconnected. */
 int32_t ibn_repair_displace_all(repair_state *job, int32_t count)
 {
     for (bool helped = true; helped && count > 0;) {

@@ -8,29 +8,32 @@
 enum { OK, NO_MEMORY };
 enum { NONE = -1 };
 
-/* A search path that ends with channel `last`; its earlier channels are found through `reached`. */
+/* A path of the search, which ends with channel `last`; `reached` leads back to its earlier channels. */
 typedef struct {
-    int32_t changes, hops, last; /* entries that the path changes; its length in channels; its last channel */
+    int32_t changes, hops, last; /* number of entries that the path changes; number of its channels; its last channel */
 } step;
 
 typedef struct {
     const missing_entries *given;
-    int32_t *channel; /* [S], next channel of each switch in this column; NONE: no entry */
-    int32_t *hops;    /* [S], hops to the target; NONE: the switch is disconnected */
-    int32_t *cut;     /* disconnected switches: none of their packets reaches the target */
+    int32_t *channel; /* [S]: next channel of each switch towards the current LID; NONE: no entry */
+    int32_t *hops;    /* [S]: hops to the target; NONE: the switch has no path */
+    int32_t *cut;     /* [S]: switches without a path to the target */
     int32_t cuts;
-    int32_t *root; /* switches whose entries are still missing, ascending */
+    int32_t *root; /* [S]: switches whose entries are missing, ascending */
     int32_t roots;
-    int32_t *direct;    /* [S], for a missing entry: channel to the connected neighbour with the fewest hops; NONE */
-    int32_t *seen;      /* [S], number of the walk or search that visited each switch last */
+    /* [S], for a missing entry: channel to the neighbour with a path of the fewest hops; NONE: no neighbour has a
+     * path */
+    int32_t *direct;
+    int32_t *seen;      /* [S]: number of the last walk or search that visited each switch */
     int32_t dependency; /* number of the current walk or search */
-    int32_t *reached;   /* [S], channel by which the search reached each switch; NONE at its root */
-    int32_t *path;      /* [2 S]: channels of the best path, then of the candidate */
-    step *heap;         /* [C]: binary heap of paths to expand */
+    int32_t *reached;   /* [S]: channel by which the search reached each switch; NONE at its start */
+    int32_t *path;      /* [2 S]: channels of the best path so far, then of a path that is compared with it */
+    step *heap;         /* [C]: binary heap of paths that are not yet extended */
     int32_t size;
 } fewest_job;
 
-/* Compare lexicographically two paths of equal length that end with channels c and d: negative, 0 or positive. */
+/* Compare lexicographically two paths of equal length, which end with channels c and d.  Returns a negative number,
+ * 0, or a positive number. */
 static int32_t compare_ways(const fewest_job *job, int32_t c, int32_t d)
 {
     const int32_t *src = job->given->src;
@@ -78,7 +81,7 @@ static step pop(fewest_job *job)
     return least;
 }
 
-/* Write the channels of a path, from its root on, to `path`.  Returns their number. */
+/* Write the channels of a path, from its start on, to `path`.  Returns their number. */
 static int32_t write_way(const fewest_job *job, int32_t last, int32_t *path)
 {
     int32_t length = 0, at;
@@ -90,13 +93,13 @@ static int32_t write_way(const fewest_job *job, int32_t last, int32_t *path)
     return length;
 }
 
-/* The best path found so far from any root; length 0: none. */
+/* The best path found so far from any switch with a missing entry; length 0: none. */
 typedef struct {
     int32_t changes, hops, length;
     int32_t *path;
 } found_way;
 
-/* Keep a complete path as the best one if it is better than the best so far. */
+/* Take a complete path as the best one if it is better than the best one so far. */
 static void offer_way(fewest_job *job, step end, found_way *best)
 {
     int32_t *path = job->path + job->given->switches;
@@ -114,7 +117,8 @@ static void offer_way(fewest_job *job, step end, found_way *best)
     *best = (found_way){end.changes, end.hops, length, best->path};
 }
 
-/* Expand a switch that the search has reached.  A channel to a switch that has a path completes the new path. */
+/* Extend a path at switch s by each of the switch's channels.  A channel to a switch that has a path completes the
+ * new path. */
 static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, found_way *best)
 {
     const missing_entries *given = job->given;
@@ -130,8 +134,8 @@ static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, fo
     }
 }
 
-/* Search from a switch with a missing entry for the best path to a connected switch: Dijkstra's algorithm, ordered by
- * changes, hops and channels. */
+/* Search from a switch with a missing entry for the best path to a switch that has a path.  This is Dijkstra's
+ * algorithm; paths are ordered by changed entries, hops and channel numbers. */
 static void search(fewest_job *job, int32_t root, found_way *best)
 {
     job->dependency++;
@@ -150,7 +154,8 @@ static void search(fewest_job *job, int32_t root, found_way *best)
     }
 }
 
-/* Set the hops of a switch and of all switches on its path, if the path leads to a connected switch. */
+/* Follow the path of a switch.  If it leads to a switch whose hops are known, set the hops of all switches on the
+ * path. */
 static void walk(fewest_job *job, int32_t s)
 {
     int32_t length = 0;
@@ -164,7 +169,7 @@ static void walk(fewest_job *job, int32_t s)
         job->hops[job->path[--length]] = ++known;
 }
 
-/* Offer a connected switch as next hop to its neighbours with missing entries. */
+/* Record the channel to switch s, which has a path, as a possible next hop of its neighbours with missing entries. */
 static void offer_switch(fewest_job *job, int32_t s)
 {
     const missing_entries *given = job->given;
@@ -177,7 +182,7 @@ static void offer_switch(fewest_job *job, int32_t s)
     }
 }
 
-/* Find the disconnected switches that the last filled path has connected. */
+/* After an entry was filled, find the switches that have a path again. */
 static void reconnect(fewest_job *job)
 {
     int32_t left = 0;
@@ -192,7 +197,8 @@ static void reconnect(fewest_job *job)
     job->cuts = left;
 }
 
-/* Return the index (in `root`) of the missing entry with the best path of one channel, or NONE. */
+/* Among missing entries at switches with a neighbour that has a path, choose the one with the fewest hops.  Returns
+ * its index in `root`, or NONE. */
 static int32_t next_direct(const fewest_job *job)
 {
     int32_t best = NONE;
@@ -206,8 +212,8 @@ static int32_t next_direct(const fewest_job *job)
     return best;
 }
 
-/* Write the path of the next entry to fill to job->path and return the entry's index in `root`; NONE if no missing
- * entry has a path. */
+/* Choose the missing entry to fill next, and write its path to job->path.  Returns the entry's index in `root`, or
+ * NONE if no missing entry has a path. */
 static int32_t next_way(fewest_job *job, int32_t *length)
 {
     found_way best = {.path = job->path};
@@ -226,7 +232,8 @@ static int32_t next_way(fewest_job *job, int32_t *length)
     return NONE;
 }
 
-/* Begin a column: find the disconnected switches and the direct next hops of missing entries. */
+/* Begin the repair of a LID: find the switches without a path, and the neighbours with a path for each missing
+ * entry. */
 static void begin(fewest_job *job, int32_t target, const uint8_t *hole, const uint8_t *entry)
 {
     const int32_t switches = job->given->switches;
@@ -254,7 +261,7 @@ static void begin(fewest_job *job, int32_t target, const uint8_t *hole, const ui
     }
 }
 
-/* Fill the missing entries of a column one by one, the best path first. */
+/* Fill the missing entries of a LID one after the other, the best path first. */
 static void fill(fewest_job *job, int32_t target, const uint8_t *hole, uint8_t *entry)
 {
     int32_t place, length;

@@ -3,31 +3,30 @@
 
 #include <stdint.h>
 
-/* LFT columns with missing entries: switches that have lost their path to the LID of a column. */
+/* LFT columns with missing entries, one column for each LID. */
 typedef struct {
     int32_t switches;
     int32_t channels;
-    int32_t columns;           /* N */
-    const int32_t *first;      /* [S + 1] */
-    const int32_t *src;        /* [C] */
-    const int32_t *dst;        /* [C] */
+    int32_t columns;           /* N, number of columns */
+    const int32_t *first;      /* [S + 1]: first channel out of each switch */
+    const int32_t *src;        /* [C]: switch where each channel begins */
+    const int32_t *dst;        /* [C]: switch where each channel ends */
     const uint8_t *port;       /* [C]: out-port */
     const int32_t *into;       /* [C]: channels sorted by dst */
-    const int32_t *into_first; /* [S + 1] */
+    const int32_t *into_first; /* [S + 1]: index of each switch's first channel in `into` */
     const int32_t *at_port;    /* [S, 256]: channel out of each port, -1: none */
     const int32_t *target;     /* [N]: switch that delivers each LID */
     const uint8_t *hole;       /* [N, S]: whether the entry is missing */
 } missing_entries;
 
-/*
- * Fill missing entries while changing as few other entries as possible.
+/* Fill missing entries while changing as few other entries as possible.
  *
- * Each missing entry gets the path with the fewest changed entries, among those the shortest, and among those the path
- * with the lexicographically smallest channel numbers.  In each column the switch with the best such path comes first.
+ * Each missing entry gets the path with the fewest changed entries; of those, the shortest; of those, the path with
+ * the lexicographically smallest channel numbers.  In each column the switch with the best such path is treated
+ * first.
  *
- * entry: uint8 [N, S], out-ports; the filled entries are written to it.  An entry stays missing if no path leads from
- * its switch to the target.
- */
+ * entry: uint8 [N, S], out-ports; the filled entries are written to it.  An entry stays missing if no path leads
+ * from its switch to the target. */
 int ibn_repair_min_change_paths(const missing_entries *given, uint8_t *entry);
 
 #endif

@@ -1,10 +1,11 @@
-/* Attach roots: each takes the best candidate path that closes no cycle. */
+/* Find paths for disconnected switches: each takes the best path that closes no CDG cycle.  Terms: see
+ * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 enum { MORE_HOPS = 2 };
 
-/* Return the hops from a switch to the LID, or -1 if it is cut off.  The hops of all switches on the path are
- * stored. */
+/* Return the hops from a switch to the current LID, or -1 if it is cut off.  The hops of all switches on its path
+ * are stored for later calls. */
 int32_t ibn_repair_hops(repair_state *job, int32_t s)
 {
     int32_t at = s, count = 0, left = job->f->switches;
@@ -24,7 +25,8 @@ int32_t ibn_repair_hops(repair_state *job, int32_t s)
     return total;
 }
 
-/* Return whether candidate a is better than b: the preferred entry first, then near ones by peak, then shorter ones. */
+/* Return whether path a is better than path b.  The preferred entry is best.  Then come near paths (at most two hops
+ * longer than the shortest) by their highest utilisation, then the other paths by length. */
 static bool is_better(const candidate *a, const candidate *b)
 {
     if (a->old != b->old)
@@ -38,7 +40,7 @@ static bool is_better(const candidate *a, const candidate *b)
     return a->peak != b->peak ? a->peak < b->peak : a->channel < b->channel;
 }
 
-/* Return the highest utilisation on the path that begins with channel c. */
+/* Return the highest utilisation (load times inverse capacity) on the path that begins with channel c. */
 static int64_t peak_along(const repair_state *job, int32_t c)
 {
     const repair_fabric *f = job->f;
@@ -51,7 +53,7 @@ static int64_t peak_along(const repair_state *job, int32_t c)
     return peak;
 }
 
-/* Mark the paths that are at most two hops longer than the shortest. */
+/* Mark the paths that are at most two hops longer than the shortest path. */
 static void mark_near(repair_state *job, int32_t count)
 {
     int32_t least = INT32_MAX;
@@ -61,8 +63,8 @@ static void mark_near(repair_state *job, int32_t count)
         job->candidates[i].near = job->candidates[i].hops <= least + MORE_HOPS;
 }
 
-/* List the channels by which a switch can reach the LID in `level` hops (0: any number); return how many.  *next is
- * lowered to the least number of hops above `level`. */
+/* List the paths by which a switch can reach the current LID in `level` hops (0: in any number of hops).  Returns
+ * the number of paths.  If there are longer ones, *next receives the least number of hops above `level`. */
 int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     const repair_fabric *f = job->f;
@@ -83,7 +85,7 @@ int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32
     return count;
 }
 
-/* Add flow along the path of a switch, up to the LID or to a root. */
+/* Add flow to the channels of a switch's path, up to the LID or to a disconnected switch. */
 void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
 {
     while (s != job->target) {
@@ -95,7 +97,7 @@ void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
     }
 }
 
-/* Let a switch take the best of `count` candidates that closes no cycle; return whether there is one. */
+/* Let a disconnected switch take the best of `count` paths that closes no CDG cycle.  Returns whether there is one. */
 static bool take_best(repair_state *job, int32_t u, int32_t count)
 {
     for (; count > 0; count--) {
@@ -113,15 +115,15 @@ static bool take_best(repair_state *job, int32_t u, int32_t count)
     return false;
 }
 
-/* Mark the queued switches as no longer cut off. */
+/* Mark the switches in job->queue as connected to the LID again. */
 void ibn_repair_attach_subtree(repair_state *job)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
         job->cut_off[job->queue[i]] = 0;
 }
 
-/* Attach a root by the best candidate that closes no cycle, and add the flow of its subtree; return whether it was
- * attached. */
+/* Give a disconnected switch the best path that closes no CDG cycle, and add the flow of its subtree.  Returns
+ * whether there is such a path. */
 bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     if (!job->on_trial)
@@ -137,11 +139,12 @@ bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t
     return true;
 }
 
-/* Attach roots, those with the fewest hops first; return how many are left. */
+/* Find paths for disconnected switches, the shortest paths first.  Returns the number of switches that are still
+ * disconnected. */
 int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
 {
     int32_t level = 1, ignored = INT32_MAX;
-    /* A single root depends on no other root, so it may take longer paths at once. */
+    /* A single disconnected switch does not have to wait for others, so it may take a path of any length at once. */
     if (count == 1)
         return !ibn_repair_attach_root(job, job->roots[0], 0, &ignored);
     while (count > 0 && level < INT32_MAX) {
@@ -149,14 +152,15 @@ int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
         for (int32_t i = 0; i < count; i++)
             if (!ibn_repair_attach_root(job, job->roots[i], level, &next))
                 job->roots[left++] = job->roots[i];
-        /* A subtree root that is attached again can be the next hop of other roots: their path is one hop longer. */
+        /* A switch that has a path now can be the next hop of other disconnected switches; their paths are one hop
+         * longer. */
         level = left < count ? level + 1 : next;
         count = left;
     }
     return count;
 }
 
-/* Mark the subtree of a root as cut off. */
+/* Mark a disconnected switch and its subtree as cut off from the LID. */
 void ibn_repair_detach(repair_state *job, int32_t root)
 {
     ibn_repair_collect_subtree(job, root);

@@ -1,12 +1,12 @@
 /* Move entries of complete LFTs off the channels with the highest utilisation: see repair.h.
  *
- * A MOVE gives one switch another next hop towards one LID; the flow of its whole subtree moves with it.  A move is
- * made only if its dependencies fit into the acyclic CDG of every VL.  The dependencies of replaced entries stay in
- * that CDG, so most mixtures of old and new entries are free of credit loops, too.
+ * A MOVE gives one switch another next hop towards one LID.  The flow of all switches whose paths lead through it
+ * moves with it.  A move is made only if its CDG edges keep the CDG of every VL acyclic.  The CDG edges of replaced
+ * entries stay in that CDG, so that most mixtures of old and new entries are free of credit loops too.
  *
- * The search is greedy.  It takes the channel with the highest utilisation and lists the moves that take flow off
- * it.  It makes those moves first that most reduce the objective: the sum of squares of the utilisations above the
- * goal. */
+ * The search is greedy.  It takes the channel with the highest utilisation, and lists the moves that take flow off
+ * it.  It makes those moves first that most reduce the objective: the sum, over all channels, of the squared excess
+ * of the utilisation over the goal. */
 #include "repair/repair.h"
 #include "repair/internal/repair_state.h"
 
@@ -16,11 +16,12 @@
 enum { OK, NO_MEMORY };
 enum { SPENT, WORK, MOVES };
 enum {
-    MORE_HOPS = 2,    /* of a new path, beyond the shortest one at hand */
-    KEEP = 70,        /* percent of a channel's excess above the goal that stays there in one turn */
-    FEW_USERS = 24,   /* LIDs with the most flow on a channel whose moves are listed at first ... */
-    FEW_UPSTREAM = 6, /* ... and switches of each subtree that have a move */
-    MOST_USERS = 96,  /* the limits of a second attempt, if those moves do not help */
+    MORE_HOPS = 2, /* hops by which a new path may be longer than the shortest path of the switch */
+    /* percent of a channel's excess over the goal that may stay when the search goes on to other channels */
+    KEEP = 70,
+    FEW_USERS = 24,   /* first attempt: number of LIDs, those with the most flow on a channel, whose moves are listed */
+    FEW_UPSTREAM = 6, /* first attempt: number of switches of each subtree whose moves are listed */
+    MOST_USERS = 96,  /* second attempt, if no move of the first helps: LIDs; below: switches */
     MOST_UPSTREAM = 24,
     ROOM = MOST_USERS * MOST_UPSTREAM * 16,
 };
@@ -28,48 +29,50 @@ enum {
 /* A LID whose paths use a channel. */
 typedef struct {
     int32_t lid;
-    int32_t hops;    /* from the channel to the LID when it was listed */
-    int32_t version; /* version of the LID's column for which the flow was computed; -1: not yet */
-    int64_t flow;    /* flow on the channel towards the LID */
+    int32_t hops;    /* number of hops from the channel to the LID, computed when the LID was listed */
+    int32_t version; /* number of changed entries towards the LID when `flow` was computed; -1: not yet computed */
+    int64_t flow;    /* flow towards the LID on the channel */
 } channel_user;
 
 typedef struct {
-    channel_user *user; /* [room] */
+    channel_user *user; /* [room]: LIDs whose paths use the channel */
     int32_t count, room;
 } user_list;
 
 typedef struct {
-    int32_t lid, at, channel; /* towards this LID, switch `at` takes this channel */
-    int32_t hops;             /* of the new path */
-    double gain; /* decrease of the sum, over all channels, of the squared excess of the utilisation over the goal */
-    bool costs;  /* whether one more entry differs from the previous tables */
+    int32_t lid, at, channel; /* LID, switch and channel: the switch `at` takes this channel towards this LID */
+    int32_t hops;             /* hops of the new path */
+    double gain; /* decrease of the objective: the sum of the squared excess of the utilisation over the goal */
+    bool costs;  /* whether the move changes an entry that still equals that of the previous tables */
 } entry_move;
 
 typedef struct {
-    repair_state *state;           /* state of the repair kernel, which owns the tables */
-    int64_t goal;                  /* utilisation up to which a channel is not relieved */
-    int64_t budget;                /* entries of the budget that are left */
-    int64_t work;                  /* work that is left, in steps */
-    int64_t *counts;               /* [3] */
-    int32_t *version;              /* [L] number of changes of each LID's column */
-    user_list *users;              /* [C] LIDs that use each channel; room 0: not listed yet */
-    int32_t *listed;               /* [L] channel + 1 whose list last had this LID; finds LIDs that are listed twice */
-    uint32_t *old_path, *new_path; /* [C] stamp of the last path that used each channel */
+    repair_state *state; /* state of the repair kernel, with the tables */
+    int64_t goal;        /* utilisation up to which a channel may stay loaded */
+    int64_t budget;      /* number of further entries that may differ from the previous tables */
+    int64_t work;        /* remaining work limit: hops followed and channels visited */
+    int64_t *counts;     /* [3]: further entries that differ, steps of work, moves */
+    int32_t *version;    /* [L] number of entries towards each LID that were changed so far */
+    user_list *users;    /* [C] LIDs whose paths use each channel; room 0: not yet listed */
+    /* [L] 1 + the last channel in whose list each LID was seen, to find LIDs that are listed twice */
+    int32_t *listed;
+    /* [C] marks of the channels on a switch's present path, and on a new path that is compared with it */
+    uint32_t *old_path, *new_path;
     uint32_t old_stamp, new_stamp;
-    uint8_t *is_hot, *given_up; /* [C] whether a channel is in `hot`; whether no move relieves it */
-    int32_t *hot, hot_count;    /* [C] channels above the goal */
-    entry_move *moves;          /* [ROOM] */
+    uint8_t *is_hot, *given_up; /* [C] whether a channel is listed in `hot`; whether no move can take flow off it */
+    int32_t *hot, hot_count;    /* [C] channels with a utilisation above the goal; their number */
+    entry_move *moves;          /* [ROOM] moves that take flow off the current channel */
     int32_t move_count;
-    bool failed; /* no memory */
+    bool failed; /* out of memory */
 } search;
 
-/* Return the utilisation of a channel. */
+/* Return the utilisation of a channel: load times inverse capacity. */
 static int64_t utilisation(const search *look, int32_t c)
 {
     return look->state->load[c] * look->state->f->slowness[c];
 }
 
-/* Make the column of a LID the current one. */
+/* Set the LID for which moves are looked for next. */
 static void open_column(search *look, int32_t lid)
 {
     look->state->column++;
@@ -77,14 +80,14 @@ static void open_column(search *look, int32_t lid)
     ibn_repair_begin_column(look->state, lid);
 }
 
-/* Queue the subtree of a switch, and charge the work. */
+/* List in state->queue a switch and all switches whose paths lead through it, and count the work. */
 static void gather(search *look, int32_t s)
 {
     ibn_repair_collect_subtree(look->state, s);
     look->work -= 4 * look->state->subtree_size;
 }
 
-/* Append a LID to the list of a channel. */
+/* Append a LID to the list of the LIDs that use a channel. */
 static void add_user(search *look, int32_t c, int32_t lid)
 {
     user_list *list = &look->users[c];
@@ -101,21 +104,21 @@ static void add_user(search *look, int32_t c, int32_t lid)
     list->user[list->count++] = (channel_user){lid, 0, -1, 0};
 }
 
-/* Order LIDs by flow, the largest first. */
+/* Order LIDs by flow, the largest flow first (comparison for qsort). */
 static int by_flow(const void *one, const void *other)
 {
     const channel_user *a = one, *b = other;
     return a->flow != b->flow ? (a->flow > b->flow ? -1 : 1) : a->lid < b->lid ? -1 : a->lid > b->lid;
 }
 
-/* Order LIDs by hops, the nearest first. */
+/* Order LIDs by hops, the nearest LID first (comparison for qsort). */
 static int by_hops(const void *one, const void *other)
 {
     const channel_user *a = one, *b = other;
     return a->hops != b->hops ? (a->hops < b->hops ? -1 : 1) : a->lid < b->lid ? -1 : a->lid > b->lid;
 }
 
-/* Return the hops from a switch to a LID. */
+/* Return the number of hops from a switch to a LID. */
 static int32_t hops_to(search *look, int32_t s, int32_t lid)
 {
     const repair_fabric *f = look->state->f;
@@ -131,7 +134,7 @@ static int32_t hops_to(search *look, int32_t s, int32_t lid)
     return hops;
 }
 
-/* List the LIDs that use a channel, the nearest first: these tend to have the most flow on it. */
+/* List the LIDs whose paths use a channel, the nearest first, because these tend to have the most flow on it. */
 static void list_users(search *look, int32_t c)
 {
     const repair_fabric *f = look->state->f;
@@ -148,7 +151,8 @@ static void list_users(search *look, int32_t c)
     qsort(list->user, (size_t)list->count, sizeof *list->user, by_hops);
 }
 
-/* Compute the flow of at most `most` of the LIDs that use a channel, and sort these first, by flow; return how many. */
+/* Compute the flow of the LIDs that use a channel, up to `most` of them.  Move these to the front of the channel's
+ * list, sorted by flow.  Returns their number. */
 static int32_t users_of(search *look, int32_t c, int32_t most)
 {
     repair_state *state = look->state;
@@ -161,7 +165,7 @@ static int32_t users_of(search *look, int32_t c, int32_t most)
     for (int32_t i = 0; i < list->count; i++) {
         channel_user user = list->user[i];
         if (row[user.lid] != f->port[c] || look->listed[user.lid] == c + 1)
-            continue; /* the LID left the channel, or it is listed twice */
+            continue; /* The LID does not use the channel any more, or it is listed twice. */
         look->listed[user.lid] = c + 1;
         if (known < most && user.version != look->version[user.lid]) {
             open_column(look, user.lid);
@@ -173,7 +177,8 @@ static int32_t users_of(search *look, int32_t c, int32_t most)
         if (user.flow > 0 || user.version < 0)
             list->user[left++] = user;
         else
-            look->listed[user.lid] = 0; /* a later move may bring it back with flow */
+            /* If a later move leads the LID over the channel again, it must be listed again. */
+            look->listed[user.lid] = 0;
     }
     for (int32_t i = 0; i < left; i++)
         look->listed[list->user[i].lid] = 0;
@@ -182,7 +187,8 @@ static int32_t users_of(search *look, int32_t c, int32_t most)
     return known;
 }
 
-/* Mark the channels from a switch to the current LID; return how many, or -1 if the LID is not reached. */
+/* Mark the channels of the present path from a switch to the current LID.  Returns the number of hops, or -1 if the
+ * LID is not reached. */
 static int32_t mark_old_path(search *look, int32_t s)
 {
     repair_state *state = look->state;
@@ -198,16 +204,16 @@ static int32_t mark_old_path(search *look, int32_t s)
     return hops;
 }
 
-/* Return the square of a channel's excess above the goal, with `flow` added to its load. */
+/* Return the square of the excess of a channel's utilisation over the goal, with `flow` added to its load. */
 static double excess(const search *look, int32_t c, int64_t flow)
 {
     const double over = (double)((look->state->load[c] + flow) * look->state->f->slowness[c] - look->goal);
     return over > 0 ? over * over : 0;
 }
 
-/* Return the hops of the path from switch s to the current LID by channel c, or -1 if the path is not allowed.  It
- * must not pass s again or use channel `off`, and it has at most `most` hops.  No channel that is new on it may
- * reach the utilisation of `off`. */
+/* Check the path of switch s over channel c to the current LID, and return its number of hops, or -1 if it is not
+ * allowed. It may have at most `most` hops, and must not pass s again or use channel `off`.  The moved flow must not
+ * raise the utilisation of any of its new channels to that of `off`. */
 static int32_t try_path(search *look, int32_t s, int32_t c, int32_t off, int64_t flow, int32_t most)
 {
     repair_state *state = look->state;
@@ -226,7 +232,8 @@ static int32_t try_path(search *look, int32_t s, int32_t c, int32_t off, int64_t
     return -1;
 }
 
-/* Return by how much the sum of squares above the goal falls if a switch, whose path is marked, takes channel c. */
+/* Compute how much the objective decreases if a switch, whose present path is marked, takes channel c.  The
+ * objective is the sum, over all channels, of the squared excess of the utilisation over the goal. */
 static double gain_of(search *look, int32_t at, int32_t c, int64_t flow)
 {
     repair_state *state = look->state;
@@ -236,7 +243,7 @@ static double gain_of(search *look, int32_t at, int32_t c, int64_t flow)
     for (;; c = ibn_repair_next_channel(state, f->dst[c])) {
         look->new_path[c] = look->new_stamp;
         if (look->old_path[c] == look->old_stamp)
-            break; /* from here on the paths are the same */
+            break; /* From here on the old and the new path are the same. */
         gain += excess(look, c, 0) - excess(look, c, flow);
         if (f->dst[c] == state->target)
             break;
@@ -250,7 +257,7 @@ static double gain_of(search *look, int32_t at, int32_t c, int64_t flow)
     return gain;
 }
 
-/* List the moves of a switch for the current LID that take its flow off channel `off`. */
+/* List the other next hops of a switch towards the current LID that take its flow off channel `off`. */
 static void list_moves(search *look, int32_t at, int32_t off, int64_t flow)
 {
     repair_state *state = look->state;
@@ -282,7 +289,8 @@ static void list_moves(search *look, int32_t at, int32_t off, int64_t flow)
     look->move_count = left;
 }
 
-/* Order moves: those that cost no entry first, then by gain. */
+/* Order moves: those that need no further changed entry first, then those that reduce the objective most (comparison
+ * for qsort). */
 static int by_gain(const void *one, const void *other)
 {
     const entry_move *a = one, *b = other;
@@ -295,8 +303,8 @@ static int by_gain(const void *one, const void *other)
     return a->at != b->at ? (a->at < b->at ? -1 : 1) : a->channel < b->channel ? -1 : a->channel > b->channel;
 }
 
-/* List the moves that take flow off a channel, by the switch that sends on it and by switches whose paths lead
- * there. */
+/* List the moves that take flow off channel c.  They give another next hop to the switch where c begins, or to
+ * switches whose paths lead to it. */
 static void collect_moves(search *look, int32_t c, int32_t users, int32_t upstream)
 {
     repair_state *state = look->state;
@@ -305,8 +313,8 @@ static void collect_moves(search *look, int32_t c, int32_t users, int32_t upstre
     for (int32_t i = 0; i < known && look->work > 0; i++) {
         open_column(look, look->users[c].user[i].lid);
         gather(look, s);
-        /* Near switches have the most flow, but may have no other path: in a tree, only the leaves can avoid a spine.
-         * So the second attempt goes on to the end of the subtree. */
+        /* Switches near the channel have the most flow, but may have no other path: in a tree, only leaf switches
+         * can avoid a spine.  So the second attempt also tries the switches farther upstream. */
         const int32_t near = upstream < MOST_UPSTREAM ? MOST_UPSTREAM : INT32_MAX;
         int32_t with_moves = 0;
         for (int32_t k = 0; k < state->subtree_size && k < near && with_moves < upstream && look->work > 0; k++) {
@@ -318,7 +326,8 @@ static void collect_moves(search *look, int32_t c, int32_t users, int32_t upstre
     qsort(look->moves, (size_t)look->move_count, sizeof *look->moves, by_gain);
 }
 
-/* Add flow along the path of a switch, and keep the lists of users and of hot channels complete. */
+/* Add flow to the channels of a switch's path.  Also update the lists of LIDs that use each channel, and the list of
+ * channels above the goal. */
 static void add_flow(search *look, int32_t s, int64_t flow)
 {
     repair_state *state = look->state;
@@ -334,7 +343,7 @@ static void add_flow(search *look, int32_t s, int64_t flow)
     }
 }
 
-/* Make a move if it still helps and its dependencies fit; return whether it was made. */
+/* Make a move, if it still reduces the objective and closes no CDG cycle.  Returns whether it was made. */
 static bool make_move(search *look, const entry_move *move, int32_t off)
 {
     repair_state *state = look->state;
@@ -362,10 +371,11 @@ static bool make_move(search *look, const entry_move *move, int32_t off)
     return true;
 }
 
-/* Move entries off a channel; return whether any was moved. */
+/* Move entries off channel c.  Returns whether any entry was moved. */
 static bool relieve(search *look, int32_t c)
 {
-    /* Other channels may be as full, so only part of the excess is moved before these get their turn. */
+    /* Other channels may be as highly loaded.  So only part of the excess is removed before the search goes on to
+     * them. */
     const int64_t over = utilisation(look, c) - look->goal, enough = look->goal + over * KEEP / 100;
     bool helped = false;
     for (int32_t wide = 0; wide < 2 && !helped; wide++) {
@@ -376,7 +386,8 @@ static bool relieve(search *look, int32_t c)
     return helped;
 }
 
-/* Of the channels above the goal that are not given up, return the one with the highest utilisation, or -1. */
+/* Return the channel with the highest utilisation above the goal; -1 if there is none.  Channels off which no move
+ * takes flow are left out. */
 static int32_t highest(search *look)
 {
     int32_t best = -1, left = 0;
@@ -393,7 +404,7 @@ static int32_t highest(search *look)
     return best;
 }
 
-/* Relieve the channels above the goal, until none can be relieved or the work limit is reached. */
+/* Move entries off the channels above the goal, until no move helps or the work limit is reached. */
 static void run(search *look)
 {
     int32_t c;

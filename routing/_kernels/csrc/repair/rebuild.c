@@ -1,15 +1,17 @@
-/* Last resort for columns: prune unused CDG edges from their VLs, or copy the paths of another LID.  See
- * internal/repair_state.h. */
+/* Last resort for LIDs that could not be repaired: remove unused CDG edges, so that more paths are free of cycles,
+ * or copy the LFT entries of another LID.  Terms: see internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* LIDs that are scanned at once; donors whose own switch may repair its entry. */
+/* BLOCK: LIDs that are compared at once.  MOST_TRIALS: number of other LIDs whose entries are copied and then
+ * completed by a repair. */
 enum { BLOCK = 64, MOST_TRIALS = 16 };
 
-/* Return those of the required VLs on which the CDG edge from c to `next` may be in use.  Each LID counts with the
- * VLs of all its sources (by_lid), so the result can be too large, but never too small. */
+/* Find the VLs, among `required_vls`, on which some packet may use channel c and then channel `next`.  Returned as
+ * bits. All sources of a LID count, whether their packets pass c or not.  So the result may have too many VLs, but
+ * never too few. */
 static uint32_t taken_on(const repair_state *job, int32_t c, int32_t next, const uint16_t *by_lid,
                          uint32_t required_vls)
 {
@@ -27,7 +29,8 @@ static uint32_t taken_on(const repair_state *job, int32_t c, int32_t next, const
     return taken & required_vls;
 }
 
-/* Fill the mask of the VLs on which traffic to each LID is sent; replies may use any VL. */
+/* Fill `by_lid` with the VLs of the packets to each LID, as bits.  If replies count, all VLs are set, because
+ * replies use the SLs of other LIDs. */
 static void vls_by_lid(const repair_state *job, uint16_t *by_lid)
 {
     const repair_fabric *f = job->f;
@@ -38,8 +41,8 @@ static void vls_by_lid(const repair_state *job, uint16_t *by_lid)
             by_lid[i] |= f->replies ? UINT16_MAX : f->vl_bit[job->sl[(int64_t)s * f->lids + i] & 15];
 }
 
-/* Remove all CDG edges that no path uses on these VLs.  Blocked edges are unblocked there, because their cycles may
- * be gone.  Return false if memory ran out. */
+/* Remove the CDG edges that no path uses, on the VLs in `vls` (bits).  Edges known to close a cycle are allowed
+ * again, because the cycle may be gone.  Returns false if memory ran out. */
 static bool release(repair_state *job, uint32_t vls)
 {
     const repair_fabric *f = job->f;
@@ -62,7 +65,8 @@ static bool release(repair_state *job, uint32_t vls)
     return true;
 }
 
-/* Remove the unused CDG edges on the VLs of all chosen columns. */
+/* Remove the CDG edges that no path uses, on all VLs that packets to the chosen LIDs use.  Returns false if memory
+ * ran out. */
 bool ibn_repair_prune_columns(repair_state *job, const bool *chosen)
 {
     const repair_fabric *f = job->f;
@@ -74,8 +78,8 @@ bool ibn_repair_prune_columns(repair_state *job, const bool *chosen)
     return vls == 0 || release(job, vls);
 }
 
-/* Count the entries that differ from the preferred ones if the column copies the paths of a donor; return -1 if the
- * donor's column is incomplete. */
+/* Count the entries that would differ from the preferred ones if the current LID took the LFT entries of another
+ * LID, the donor.  Returns -1 if entries of the donor are missing. */
 static int32_t differences(const repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -92,7 +96,8 @@ static int32_t differences(const repair_state *job, int32_t donor)
     return count;
 }
 
-/* Copy the entries and SLs of a donor.  The donor's own switch has no entry then, unless it is the target. */
+/* Copy the LFT entries and SLs of another LID, the donor, to the current LID.  The switch that delivers the donor
+ * then has no entry, unless it also delivers the current LID. */
 static void copy_paths(repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -110,8 +115,9 @@ static void copy_paths(repair_state *job, int32_t donor)
         job->sl[job->lid] = job->sl[donor];
 }
 
-/* Fill the entry of a donor's switch with channel `last` (-1: none is missing), or, if `repairing`, as a missing
- * entry.  Return whether that worked. */
+/* After the entries of another LID were copied, fill the one missing entry: that of the switch that delivers the
+ * other LID. It gets channel `last`, or, if `repairing`, any path.  If `last` is -1, no entry is missing.  Returns
+ * whether this succeeded. */
 static bool lead_on(repair_state *job, int32_t s, int32_t last, bool repairing)
 {
     if (last < 0)
@@ -125,8 +131,9 @@ static bool lead_on(repair_state *job, int32_t s, int32_t last, bool repairing)
     return true;
 }
 
-/* Return whether the column may copy the paths of a donor.  If replies count, the SLs and the replies must stay the
- * same. */
+/* Return whether the current LID may copy the entries of another LID, the donor.  If traffic between switches does
+ * not count, both must be LIDs of switches, or both LIDs of end ports.  If replies count, both must have the same
+ * SLs, and, with SLs by source switch, be at the same switch. */
 static bool is_as_free(const repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -141,7 +148,8 @@ static bool is_as_free(const repair_state *job, int32_t donor)
     return true;
 }
 
-/* Return the channel from a donor's switch to the target; -1: the switch is the target, -2: there is no channel. */
+/* Return the channel that leads from the donor's switch to the switch of the current LID.  -1: they are the same
+ * switch; -2: there is no such channel. */
 static int32_t last_channel(const repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -154,7 +162,7 @@ static int32_t last_channel(const repair_state *job, int32_t donor)
     return -2;
 }
 
-/* Order donors by the number of changes. */
+/* Order donors (LIDs whose entries can be copied) by the number of entries that would change (comparison for qsort). */
 static int by_changes(const void *one, const void *other)
 {
     const donor_column *a = one, *b = other;
@@ -162,7 +170,7 @@ static int by_changes(const void *one, const void *other)
                                     : (a->lid > b->lid) - (a->lid < b->lid);
 }
 
-/* Copy the column of the first donor whose paths are allowed; return whether there is one. */
+/* Copy the entries of the first donor for which no CDG cycle is closed.  Returns whether there is one. */
 static bool take_first(repair_state *job, const donor_column *donors, int32_t count, bool repairing)
 {
     const uint8_t sl = job->f->sl_by_switch ? 0 : job->sl[job->lid];
@@ -177,8 +185,9 @@ static bool take_first(repair_state *job, const donor_column *donors, int32_t co
     return false;
 }
 
-/* Copy the paths of another LID, of the target or of a neighbour: their CDG edges are in use already.  Donors with
- * the fewest changes come first. */
+/* Copy the LFT entries of another LID, at the same switch or at a neighbour, to the current LID.  Hardly any CDG
+ * edge is added, because the edges of the copied paths are in use already.  LIDs for which the fewest entries change
+ * are tried first.  Returns whether entries were copied. */
 bool ibn_repair_copy_column(repair_state *job)
 {
     const repair_fabric *f = job->f;

@@ -9,7 +9,7 @@ enum { OK, NO_MEMORY };
 enum { KEEP_VALID, SKIP, PRUNE };
 enum { NOTHING_MISSING, REPAIRED, FAILED, COPIED };
 
-/* Count the entries of the current column that were filled or changed. */
+/* Count the entries towards the current LID that were filled, and the valid entries that were changed. */
 static void count_changes(repair_state *job)
 {
     for (int32_t i = 0; i < job->saved_count; i++) {
@@ -19,13 +19,13 @@ static void count_changes(repair_state *job)
     }
 }
 
-/* Fill the missing entries of a column, or restore the column; return REPAIRED or FAILED. */
+/* Fill the missing entries towards a LID; if that fails, restore all its entries.  Returns REPAIRED or FAILED. */
 static uint8_t treat(repair_state *job, const int32_t *missing, int32_t count)
 {
     job->column++;
     job->saved_count = 0;
     job->search_budget = job->graph.visited + SEARCH_BUDGET;
-    /* If one LID of a switch could not be repaired, its other LIDs would fail in the same way. */
+    /* If one LID at a switch could not be repaired, the other LIDs at this switch would fail in the same way. */
     if (!job->given_up[job->target] && ibn_repair_fill_column(job, missing, count)) {
         count_changes(job);
         return REPAIRED;
@@ -35,8 +35,8 @@ static uint8_t treat(repair_state *job, const int32_t *missing, int32_t count)
     return FAILED;
 }
 
-/* List the missing entries of all columns, in the order of the switches; return NULL if memory ran out.  Those of a
- * LID are at first[lid] to first[lid + 1] - 1.  `first` is int32 [L + 1], zeroed by the caller. */
+/* List the switches with missing entries, by LID.  Those of a LID are at first[lid] to first[lid + 1] - 1, in
+ * ascending order.  `first` is int32 [L + 1], zeroed by the caller.  Returns NULL if memory ran out. */
 static int32_t *find_missing(repair_state *job, int32_t *first)
 {
     const repair_fabric *f = job->f;
@@ -127,7 +127,7 @@ void ibn_repair_dispose(repair_state *job)
         free(all[i]);
 }
 
-/* Copy the masks of allowed CDG edges into the acyclic graph, or (`back`) out of it. */
+/* Copy the allowed CDG edges from `dependencies` to the acyclic graph, or (`back`) from the graph to `dependencies`. */
 void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back)
 {
     const repair_fabric *f = job->f;
@@ -142,7 +142,8 @@ void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back)
     }
 }
 
-/* Take the flow of a subtree off its previous path, which may use lost channels. */
+/* Subtract the flow of a disconnected switch's subtree from the channels of its previous path, which may include
+ * lost channels. */
 static void withdraw_flow(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -157,8 +158,8 @@ static void withdraw_flow(repair_state *job, int32_t root)
     }
 }
 
-/* Take the flow of all subtrees that lost their path off their previous paths.  This is done before any entry is
- * filled, so that candidates are compared by the flow that stays. */
+/* Subtract the flow of all disconnected switches and their subtrees from their previous paths.  This is done before
+ * any entry is filled, so that new paths are compared by the flow that remains. */
 static void withdraw_all(repair_state *job, const int32_t *first, const int32_t *missing)
 {
     for (int32_t lid = 0; lid < job->f->lids; lid++) {
@@ -171,7 +172,7 @@ static void withdraw_all(repair_state *job, const int32_t *first, const int32_t 
     }
 }
 
-/* Repair all columns except those to be skipped, and store their outcomes. */
+/* Repair all LIDs except those to be skipped, and store the outcome of each. */
 static void run(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                 uint8_t *done)
 {
@@ -184,7 +185,8 @@ static void run(repair_state *job, const uint8_t *treatment, const int32_t *firs
     }
 }
 
-/* Rebuild a column that has no entries; if that fails, copy the paths of another LID. */
+/* Fill all entries of a LID whose entries were removed.  If that fails, copy the entries of another LID.  Returns
+ * REPAIRED, COPIED or FAILED. */
 static uint8_t rebuild_column(repair_state *job, const int32_t *missing, int32_t count)
 {
     job->column++;
@@ -200,7 +202,8 @@ static uint8_t rebuild_column(repair_state *job, const int32_t *missing, int32_t
     return done;
 }
 
-/* Remove all entries of a column in the part of its target; list their switches in `missing`, and return how many. */
+/* Remove the entries towards a LID at all switches that can reach it.  `missing` receives these switches.  Returns
+ * their number. */
 static int32_t empty_column(repair_state *job, int32_t lid, int32_t *missing)
 {
     const repair_fabric *f = job->f;
@@ -214,8 +217,9 @@ static int32_t empty_column(repair_state *job, int32_t lid, int32_t *missing)
     return count;
 }
 
-/* Prune the unused CDG edges on the VLs of the columns marked PRUNE, and repair all columns.  Of the marked columns,
- * empty those that failed, prune once more, and rebuild these together. */
+/* Repair all LIDs, after unused CDG edges were removed on the VLs of the LIDs marked PRUNE.  If a marked LID fails,
+ * all its entries are removed.  When all LIDs are done, unused edges are removed once more, and all entries of the
+ * failed LIDs are filled. */
 static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                       uint8_t *done)
 {
@@ -240,7 +244,8 @@ static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t
     return ready ? OK : NO_MEMORY;
 }
 
-/* Repair with an acyclic graph of the allowed CDG edges, and copy its masks and order back. */
+/* Repair with an acyclic graph of the allowed CDG edges; then copy its edges and topological orders back to the
+ * arguments. */
 static int run_in_order(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                         uint16_t *dependencies, int32_t *order, uint8_t *done)
 {

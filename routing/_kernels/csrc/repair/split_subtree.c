@@ -1,10 +1,13 @@
-/* Split a subtree over several VLs, each part on a VL that admits it: see internal/repair_state.h. */
+/* Split the packets of a subtree (a disconnected switch and the switches whose paths lead through it) over several
+ * VLs. Each part moves to a VL on which it closes no CDG cycle. */
 #include "repair/internal/repair_state.h"
 
-/* flags in `needs`: a descendant needs a VL; the switch needs one; its edge was just added */
+/* Flags of a switch in `needs`: BEHIND: packets of a switch upstream need a VL; ITSELF: its own packets need a VL;
+ * TAKEN: its CDG edge was just added. */
 enum { BEHIND = 1, ITSELF = 2, TAKEN = 4 };
 
-/* Return the CDG edge from the channel of queued switch i into its parent's channel, where the root takes channel c. */
+/* Return the CDG edge from the channel of the i-th switch of the subtree to the next channel of its path, if the
+ * disconnected switch takes channel c. */
 static acyclic_step turn_of(const repair_state *job, int32_t i, int32_t c)
 {
     const repair_fabric *f = job->f;
@@ -12,7 +15,8 @@ static acyclic_step turn_of(const repair_state *job, int32_t i, int32_t c)
     return (acyclic_step){e, job->graph.turn_first[e] + next - f->first[f->src[next]]};
 }
 
-/* Mark the queued switches that need a VL, and their ancestors; return whether there are any. */
+/* Mark the switches of the subtree whose packets need a VL, and all switches through which these packets go.
+ * Returns whether there are any. */
 static bool note_needs(repair_state *job)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
@@ -23,7 +27,8 @@ static bool note_needs(repair_state *job)
     return job->needs[0] != 0;
 }
 
-/* Of the CDG edges added after the first `had`, remove those behind which no switch moved to the VL. */
+/* Remove CDG edges of a VL that turned out to be unused, because the switches upstream did not move to this VL.  The
+ * first `had` added edges are kept. */
 static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
 {
     const uint32_t bit = UINT32_C(1) << vl;
@@ -44,7 +49,8 @@ static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
     job->added_count = kept;
 }
 
-/* Move as many switches as possible of those that need a VL to this one by channel c, from the root outwards. */
+/* Move the packets of as many switches of the subtree as possible to VL `vl`, if the disconnected switch takes
+ * channel c. Switches near the disconnected switch come first, because packets of the others pass them. */
 static void fill(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t had = job->added_count, count = ibn_repair_common_suffix(job, c, 0);
@@ -69,8 +75,9 @@ static void fill(repair_state *job, int32_t c, int32_t vl)
     clean(job, c, vl, had);
 }
 
-/* Distribute the queued traffic on one VL over several VLs by channel c, as much as possible on that VL.  Return
- * whether all of it found a VL.  The added edges are on trial from the first part on. */
+/* Split the subtree's packets on one VL over several VLs, if the disconnected switch takes channel c.  As many as
+ * possible stay on their VL.  Returns whether all packets found a VL.  All CDG edges added after the first part may
+ * be removed again. */
 bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -90,8 +97,9 @@ bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
     return !looks || !note_needs(job);
 }
 
-/* Defer the queued switches that found no VL, with their subtrees: they become roots.  Return false if there are too
- * many, or the root itself found no VL. */
+/* Detach the switches of the subtree whose packets found no VL, with the switches upstream of them.  They become
+ * disconnected switches, which are repaired later.  Returns false if there are too many, or if the first switch
+ * itself found no VL. */
 bool ibn_repair_defer(repair_state *job)
 {
     const int32_t had = job->deferred_count;
@@ -117,7 +125,7 @@ bool ibn_repair_defer(repair_state *job)
     return true;
 }
 
-/* Restore the entries of deferred switches until only the first `had` of them are left in the list. */
+/* Give switches that were detached their entries back, the last one first, until `had` of them are left. */
 void ibn_repair_recall_deferred(repair_state *job, int32_t had)
 {
     while (job->deferred_count > had) {

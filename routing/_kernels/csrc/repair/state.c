@@ -1,7 +1,8 @@
-/* Save entries, collect subtrees, and test CDG edges for cycles: see internal/repair_state.h. */
+/* Basic steps of the repair: save entries, list subtrees, and test CDG edges for cycles.  Terms: see
+ * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
-/* Save the entry and the SL of a switch before their first change in the column. */
+/* Save the entry and SL of a switch towards the current LID, unless they are saved already. */
 void ibn_repair_save_entry(repair_state *job, int32_t s)
 {
     if (job->touched[s] == job->column)
@@ -11,7 +12,7 @@ void ibn_repair_save_entry(repair_state *job, int32_t s)
     job->kept[job->saved_count++] = (saved_entry){s, job->lft[at], job->f->sl_by_switch ? job->sl[at] : 0};
 }
 
-/* Set the entry of a switch in the column, after saving the previous one. */
+/* Set the entry of a switch towards the current LID, and save the previous entry. */
 void ibn_repair_set_entry(repair_state *job, int32_t s, uint8_t port)
 {
     ibn_repair_save_entry(job, s);
@@ -19,7 +20,7 @@ void ibn_repair_set_entry(repair_state *job, int32_t s, uint8_t port)
     job->taken[s].column = 0;
 }
 
-/* Restore the entries and SLs that were saved for the column. */
+/* Restore all entries and SLs towards the current LID that were saved. */
 void ibn_repair_restore_column(repair_state *job)
 {
     for (int32_t i = 0; i < job->saved_count; i++) {
@@ -31,7 +32,7 @@ void ibn_repair_restore_column(repair_state *job)
     }
 }
 
-/* Return the mask of the VLs on which a switch replies to requests of the target: a reply uses the SL of its
+/* Return the VLs, as bits, on which a switch replies to requests from the current LID.  A reply uses the SL of its
  * request. */
 static uint32_t vls_of_replies(const repair_state *job, int32_t s)
 {
@@ -45,7 +46,7 @@ static uint32_t vls_of_replies(const repair_state *job, int32_t s)
     return vls;
 }
 
-/* Return the mask of the VLs on which a switch, with its end ports, sends to the current LID. */
+/* Return the VLs, as bits, on which a switch and its end ports send to the current LID. */
 uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s)
 {
     const repair_fabric *f = job->f;
@@ -55,7 +56,8 @@ uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s)
     return f->replies ? vls | vls_of_replies(job, s) : vls;
 }
 
-/* Queue a switch and all switches whose paths lead through it, and sum up their VLs and their flow. */
+/* List in job->queue a switch and all switches whose paths lead through it.  Compute the VLs and the flow that each
+ * of them sends and forwards. */
 void ibn_repair_collect_subtree(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -86,7 +88,8 @@ void ibn_repair_collect_subtree(repair_state *job, int32_t root)
     }
 }
 
-/* Append the CDG edges of the path behind channel c to `count` steps; return the new number of steps. */
+/* Append to `steps`, after `count` edges, the CDG edges of the path from channel c to the current LID.  Returns the
+ * new number of edges. */
 int32_t ibn_repair_common_suffix(repair_state *job, int32_t c, int32_t count)
 {
     const repair_fabric *f = job->f;
@@ -98,7 +101,7 @@ int32_t ibn_repair_common_suffix(repair_state *job, int32_t c, int32_t count)
     return count;
 }
 
-/* Remove the CDG edges that the last attempt added. */
+/* Remove the CDG edges that the last attempt to find a path added. */
 void ibn_repair_undo(repair_state *job)
 {
     while (job->added_count > 0) {
@@ -107,8 +110,8 @@ void ibn_repair_undo(repair_state *job)
     }
 }
 
-/* Record a CDG edge that closes a cycle while other edges are in on trial.  If there is no room for it, unblock the
- * edge, so that it is searched for again. */
+/* Record that a CDG edge closes a cycle with edges that may be removed again; then it must be tested again.  If
+ * there is no room for the record, the edge is not marked as blocked (known to close a cycle). */
 static void note_blocked(repair_state *job, int32_t dependency, int32_t vl)
 {
     if (!job->on_trial)
@@ -119,7 +122,8 @@ static void note_blocked(repair_state *job, int32_t dependency, int32_t vl)
         job->graph.blocked[dependency] &= ~(UINT32_C(1) << vl);
 }
 
-/* Unblock the CDG edges that were recorded since there were `had` of them. */
+/* Forget that the recorded CDG edges close a cycle, because edges of the cycle were removed.  The first `had`
+ * records are kept. */
 void ibn_repair_unblock(repair_state *job, int32_t had)
 {
     while (job->blocked_count > had) {
@@ -128,8 +132,8 @@ void ibn_repair_unblock(repair_state *job, int32_t had)
     }
 }
 
-/* Return whether a CDG edge closes a cycle by itself; if so, block it.  This search works from both ends, so most
- * cycles are found here at low cost. */
+/* Return whether a CDG edge alone closes a cycle; if so, mark it as blocked.  The search goes on from both ends of
+ * the edge, so it finds most cycles with little work. */
 static bool closes_cycle(repair_state *job, acyclic_step step, int32_t vl)
 {
     const int32_t s = job->f->dst[step.channel],
@@ -141,7 +145,8 @@ static bool closes_cycle(repair_state *job, acyclic_step step, int32_t vl)
     return true;
 }
 
-/* Add `count` steps on a VL if all of them follow the order as it is; return whether they were added. */
+/* Add the first `count` edges of `steps` to the CDG of a VL, if all of them follow its topological order as it is.
+ * Returns whether they were added. */
 static bool add_monotone(repair_state *job, int32_t count, int32_t vl)
 {
     const int32_t *place = job->graph.place[vl], *turn_first = job->graph.turn_first, *first = job->f->first;
@@ -162,7 +167,8 @@ static bool add_monotone(repair_state *job, int32_t count, int32_t vl)
     return true;
 }
 
-/* Add `count` steps on a VL unless they would close a cycle; return whether they were added. */
+/* Add the first `count` edges of `steps` to the CDG of a VL, unless they would close a cycle.  Returns whether they
+ * were added. */
 bool ibn_repair_fits(repair_state *job, int32_t count, int32_t vl)
 {
     const uint32_t bit = UINT32_C(1) << vl;

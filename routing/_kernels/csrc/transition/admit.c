@@ -13,17 +13,18 @@ typedef struct {
     transition_round stage;
     acyclic_net where;
     acyclic graph;
-    uint32_t *flow;           /* [S]: mask of the traffic that passes each switch */
-    int32_t *from;            /* [X]: source switch of each extended channel */
-    round_dependency *found;  /* [4 S]: dependencies of the current column */
-    acyclic_step *dependency; /* [4 S]: these dependencies as edges of the graph */
-    uint32_t *vls;            /* [4 S]: mask of the VLs that have each of them */
-    acyclic_step *step;       /* [4 S]: edges that are new to one VL */
-    int32_t *undo;            /* [4 S * V]: edges that were added */
-    int32_t turns;            /* number of dependencies of the current column */
+    uint32_t *flow;           /* [S]: VLs of the packets that pass each switch, as bits */
+    int32_t *from;            /* [X]: switch where each extended channel begins */
+    round_dependency *found;  /* [4 S]: dependencies of the current LFT column */
+    acyclic_step *dependency; /* [4 S]: the dependencies in `found`, as edges of `graph` */
+    uint32_t *vls;            /* [4 S]: VLs on which each dependency in `found` is used, as bits */
+    acyclic_step *step;       /* [4 S]: edges of the current LFT column that are new to one VL */
+    int32_t *undo;            /* [4 S * V]: edges that were added, to be removed if the column is rejected */
+    int32_t turns;            /* number of dependencies of the current LFT column */
 } job;
 
-/* List every dependency that any mixture of the column's entries can have.  Returns their number. */
+/* List every dependency that packets to the current LID can have, if each switch may have its old or its new entry.
+ * Returns the number of dependencies. */
 static int32_t any_turns(const job *j, round_dependency *dependency)
 {
     int32_t count = 0;
@@ -37,7 +38,7 @@ static int32_t any_turns(const job *j, round_dependency *dependency)
     return count;
 }
 
-/* List the dependencies of the current column, as edges of the graph with the VLs that have them. */
+/* List the dependencies of the current LFT column, as edges of the graph with the VLs that use them. */
 static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
 {
     const transition_tables *t = j->t;
@@ -53,7 +54,8 @@ static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
     }
 }
 
-/* Add the new edges to one VL, unless they close a cycle.  Returns whether they were added. */
+/* Add the CDG edges of the LFT column that are new to one VL, unless they close a cycle.  Returns whether they were
+ * added. */
 static int fits(job *j, int32_t vl, int32_t *undone)
 {
     int32_t count = 0;
@@ -67,7 +69,8 @@ static int fits(job *j, int32_t vl, int32_t *undone)
     return 1;
 }
 
-/* Add the column's edges to all VLs, or to none if they close a cycle in one.  Returns whether they were added. */
+/* Add the CDG edges of the LFT column to all VLs, or to none of them if they close a cycle in one.  Returns
+ * whether they were added. */
 static int admit(job *j)
 {
     int32_t added[33] = {0}, all = 0, vl = 0;
@@ -91,7 +94,7 @@ static void run(job *j, const uint32_t *enter, const uint8_t *round, uint8_t *ad
     }
 }
 
-/* Load the existing dependencies into the graph. */
+/* Fill the CDG with the dependencies that exist before any LFT column is admitted. */
 static void load(job *j)
 {
     const transition_net *net = j->net;

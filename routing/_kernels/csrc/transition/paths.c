@@ -1,4 +1,4 @@
-/* See internal/paths.h. */
+/* Read old and new LFT entries and propagate packets over both: see internal/paths.h. */
 #include "transition/internal/paths.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void follow(transition_paths *w, int32_t s, int path, uint8_t port)
     w->degree[t->xdst[x]]++;
 }
 
-/* Read the old and new entries of a column and sort the switches topologically (Kahn's algorithm). */
+/* Read the old and new entries towards one LID, and sort the switches topologically (Kahn's algorithm). */
 void ibn_transition_read_column(transition_paths *w, int32_t column)
 {
     const int32_t switches = w->t->switches;
@@ -65,7 +65,8 @@ void ibn_transition_read_column(transition_paths *w, int32_t column)
     w->circles |= tail < switches;
 }
 
-/* Pass a switch's traffic on to its next hops.  Returns whether one of them got new traffic. */
+/* Pass the VLs of a switch's packets on to its next hops, by old and new entry.  Returns whether a next hop got a
+ * new VL. */
 static bool pass_on(const transition_paths *w, int32_t s, uint32_t *flow)
 {
     bool grew = false;

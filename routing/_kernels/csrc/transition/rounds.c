@@ -1,4 +1,5 @@
-/* See internal/rounds.h. */
+/* Compute rounds in which new entries are written, and the CDG edges that packets can use during these rounds: see
+ * internal/rounds.h and transition.h. */
 #include "transition/internal/rounds.h"
 
 #include <stdlib.h>
@@ -22,14 +23,15 @@ void ibn_round_dispose(transition_round *g)
     free(g->flow[1]);
 }
 
-/* Return whether an entry can be in effect in round r: an old one until its round is over, a new one from the beginning
- * of its round. */
+/* Return whether an entry can be in use in round r.  An old entry (path 0) is in use until the end of its round, a
+ * new entry (path 1) from the beginning of its round. */
 static inline bool is_there(const uint8_t *round, int32_t s, int path, int r)
 {
     return path ? round[s] <= r : !round[s] || round[s] >= r;
 }
 
-/* Pass a switch's traffic on over its entries in effect in round r.  Returns whether a next hop got new traffic. */
+/* Pass the VLs of a switch's packets on to its next hops, by the entries that are in use in round r.  Returns
+ * whether a next hop got a new VL. */
 static bool pass_on(transition_round *g, const transition_paths *w, const uint8_t *round, int32_t s, int r)
 {
     bool grew = false;
@@ -44,7 +46,7 @@ static bool pass_on(transition_round *g, const transition_paths *w, const uint8_
     return grew;
 }
 
-/* Propagate traffic over all entries in effect in round r, until nothing changes any more. */
+/* Propagate packets over all entries that are in use in round r, until nothing changes any more. */
 static void spread(transition_round *g, const transition_paths *w, const uint8_t *round, int r)
 {
     for (int32_t k = 0; k < w->sorted; k++)
@@ -56,8 +58,9 @@ static void spread(transition_round *g, const transition_paths *w, const uint8_t
     }
 }
 
-/* List the dependencies on the old entries of the switches of round r: packets use these entries no more after it.
- * With r = 0 list the dependencies on unchanged and new entries. */
+/* List the dependencies on the channels of old entries, at the switches that are written in round r.  No packet
+ * takes these channels after this round.  With r = 0, list the dependencies on the channels of unchanged and new
+ * entries. */
 static int32_t list(const transition_round *g, const transition_paths *w, const uint8_t *round, int r,
                     round_dependency *dependency)
 {
@@ -96,13 +99,13 @@ int32_t ibn_round_dependencies(transition_round *g, const transition_paths *w, c
 typedef struct {
     const transition_tables *t;
     transition_paths paths;
-    int32_t *out;   /* [S]: number of next hops; -1: removed from the core */
-    int32_t *rest;  /* [S]: scratch: switches to be removed; switches on the current path */
-    int32_t *depth; /* [S]: number of rounds that the new path from each switch needs; -1: not known */
+    int32_t *out;   /* [S]: number of next hops; -1: not in the core (see find_core) */
+    int32_t *rest;  /* [S]: scratch: switches to be removed, or switches on the current path */
+    int32_t *depth; /* [S]: number of rounds that the new path from each switch needs; -1: not yet known */
 } rounds_job;
 
-/* Find the core: switches on forwarding loops and between loops.  All other switches lie upstream or downstream of all
- * loops; they get out = -1. */
+/* Find the core: the switches on forwarding loops of old and new entries, and on paths between such loops.  All
+ * other switches are upstream or downstream of all loops; they get out = -1. */
 static void find_core(rounds_job *j)
 {
     const int32_t switches = j->t->switches;
@@ -114,7 +117,8 @@ static void find_core(rounds_job *j)
         if (!j->out[s])
             j->rest[tail++] = s;
     }
-    /* Lists of upstream switches are not worthwhile: there are only as many passes as the longest path has hops. */
+    /* Each pass looks at all switches.  There are at most as many passes as the longest path has hops, so lists of
+     * the switches upstream of each switch would not pay. */
     for (bool grew = tail > 0; grew;) {
         grew = false;
         for (int32_t k = 0; k < tail; k++)
@@ -140,7 +144,8 @@ static bool changes(const rounds_job *j, int32_t column, int32_t s)
     return j->t->before[at] != j->t->after[at];
 }
 
-/* Return the number of rounds that the new path from a switch needs; more than 255 if the path never ends. */
+/* Return the number of rounds that the new path from a switch needs; more than 255 if the path never ends.  A round
+ * is needed for each changed switch on the path: for all of them, or only for those in the core (see find_core). */
 static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
 {
     int32_t length = 0, v = s;
@@ -158,7 +163,7 @@ static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
     return depth;
 }
 
-/* Compute the rounds of a column and return the last one.  `all`: see `outward` of ibn_transition_rounds. */
+/* Compute the rounds of an LFT column, and return the last round.  `all`: see `outward` of ibn_transition_rounds. */
 static uint8_t run_column(rounds_job *j, int32_t column, bool all, uint8_t *round)
 {
     const int32_t switches = j->t->switches;

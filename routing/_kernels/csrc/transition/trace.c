@@ -20,12 +20,13 @@ typedef struct {
 typedef struct {
     job *j;
     transition_paths paths;
-    uint32_t *dep;  /* [slots] */
-    uint32_t *flow; /* [S]: mask of the traffic that passes each switch */
+    uint32_t *dep;  /* [slots]: VLs on which each dependency may be used, as bits */
+    uint32_t *flow; /* [S]: VLs of the packets that pass each switch, as bits */
     int code;
 } worker;
 
-/* Add the dependencies at the next hops of a switch, for each combination of old and new entries. */
+/* Add the dependencies of the channels out of a switch on the channels of the next switch, for each combination of
+ * old and new entries. */
 static void collect(worker *w, int32_t s)
 {
     const transition_tables *t = w->j->t;
@@ -50,8 +51,8 @@ static void run_column(worker *w, int32_t column)
         collect(w, s);
 }
 
-/* Process columns in one thread until none are left.  Results are OR-ed, so they do not depend on which thread took
- * which column. */
+/* Process LFT columns in one thread until none is left.  Results are combined by OR, so they do not depend on which
+ * thread processed which column. */
 static void run(void *workers, int32_t me)
 {
     worker *w = (worker *)workers + me;

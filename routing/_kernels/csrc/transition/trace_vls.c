@@ -21,8 +21,9 @@ typedef struct {
 typedef struct {
     job *j;
     transition_paths paths;
-    uint16_t *dep;  /* [slots, V] */
-    uint16_t *flow; /* [S, 2, 16]: VLs, by SL, on the channels of the old and the new entry */
+    /* [slots, V]: for each dependency and each VL on its first channel, the VLs on its second channel, as bits */
+    uint16_t *dep;
+    uint16_t *flow; /* [S, 2, 16]: for each SL the VLs, as bits, on the channels of the old and the new entry */
     int code;
 } worker;
 
@@ -31,8 +32,8 @@ static inline uint16_t *flow_of(worker *w, int32_t s, int path)
     return w->flow + ((size_t)s * 2 + path) * SLS;
 }
 
-/* Fill `vls` with the VLs, by SL, that a switch may use from an in-port to an out-port by its old or new SL2VL
- * table. */
+/* Fill `per_vl` with the VLs of each SL, as bits, that a switch may use from an in-port to an out-port by its old or
+ * new SL2VL table. */
 static void lanes_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, uint16_t *per_vl)
 {
     const size_t row = (((size_t)s * l->ports + in) * l->ports + out) * SLS;
@@ -42,7 +43,7 @@ static void lanes_of(const transition_vls *l, int32_t s, int32_t in, int32_t out
     }
 }
 
-/* Add the traffic that all ports inject towards a LID to the channels of their switches' entries. */
+/* Record the packets that all ports send towards a LID on the channels of their switches' old and new entries. */
 static void enter(worker *w, int32_t column)
 {
     const transition_vls *l = w->j->l;
@@ -60,7 +61,8 @@ static void enter(worker *w, int32_t column)
     }
 }
 
-/* Pass traffic from one channel on to a channel that may follow it.  Returns whether that channel got new traffic. */
+/* Pass packets from one channel on to a channel that may follow it, and record the dependency.  Returns whether that
+ * channel got packets on a new VL. */
 static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then)
 {
     const transition_tables *t = w->j->t;
@@ -81,7 +83,7 @@ static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then
     return grew;
 }
 
-/* Pass a switch's traffic on to the channels that may follow.  Returns whether one of these got new traffic. */
+/* Pass a switch's packets on to all channels that may follow.  Returns whether one of these got packets on a new VL. */
 static bool pass_on(worker *w, int32_t s)
 {
     bool grew = false;

@@ -1,5 +1,5 @@
-/* Sort distinct 64-bit keys in place.  Most inputs are a handful of channels, for which qsort() spends most of its time
- * on calls of the comparison function. */
+/* Sort distinct 64-bit keys in place.  Most inputs are a few channels, for which qsort() would spend most of its
+ * time on calls of the comparison function. */
 #ifndef IBNUE_INTERNAL_KEYS_H
 #define IBNUE_INTERNAL_KEYS_H
 
@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 #define IBN_FEW_KEYS 24
-#define IBN_MANY_KEYS 4096 /* from this size on qsort() is as fast, and it is never quadratic */
+/* from this number of keys on, qsort() is as fast as the sort below, and its time never grows quadratically */
+#define IBN_MANY_KEYS 4096
 
 static inline int ibn_ascending(const void *a, const void *b)
 {
@@ -51,7 +52,7 @@ static inline void ibn_sort_keys(int64_t *keys, int32_t count)
             keys[i++] = keys[j];
             keys[j--] = key;
         }
-        /* Recurse into the smaller part and loop over the larger one, so that the stack stays shallow. */
+        /* Recurse into the smaller part and loop over the larger one, so that the recursion is never deep. */
         if (j + 1 < count - i) {
             ibn_sort_keys(keys, j + 1);
             keys += i;

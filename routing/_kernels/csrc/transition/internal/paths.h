@@ -6,15 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The next hops of each switch towards one LID: index 0 for the old entry, index 1 for the new entry if it differs. */
+/* The next hops of each switch towards one LID.  Index 0 is the old entry; index 1 is the new entry, if it differs. */
 typedef struct {
     const transition_tables *t;
-    int32_t *x[2];    /* [S]: extended channel of the entry, -1: none */
-    int32_t *next[2]; /* [S]: switch that this channel leads to */
+    int32_t *x[2];    /* [S]: extended channel (see trace.h) of the entry, -1: none */
+    int32_t *next[2]; /* [S]: switch where this channel ends */
     int32_t
         *degree;    /* [S]: scratch; after ibn_transition_read_column not 0 on a forwarding loop or downstream of one */
     int32_t *queue; /* [S]: switches, each after all switches that send to it */
-    int32_t sorted; /* length of the queue: S unless there are forwarding loops */
+    int32_t sorted; /* length of the queue: S if there are no forwarding loops */
     bool circles;   /* whether a packet may return to a switch, including over a cable from a switch to itself */
 } transition_paths;
 
@@ -22,8 +22,8 @@ int ibn_transition_prepare_paths(transition_paths *paths, const transition_table
 void ibn_transition_dispose_paths(transition_paths *paths);
 void ibn_transition_read_column(transition_paths *paths, int32_t column);
 
-/* Fill `flow` (uint32 [S]) with the mask of the traffic that passes each switch, given the mask of the traffic injected
- * at each switch (`enter`, uint32 [S]). */
+/* Compute the VLs of the packets that pass each switch (`flow`, uint32 [S], bits) from those that enter at each
+ * switch (`enter`, uint32 [S], bits). */
 void ibn_transition_spread_flow(const transition_paths *paths, const uint32_t *enter, uint32_t *flow);
 
 #endif

@@ -1,0 +1,125 @@
+"""Candidates of a comparison: the proven tables of one engine, with all figures on which a choice depends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.proof import Proof
+from routing.engines.base import Engine, EngineOptions, Promise
+from routing.errors import IbnueError
+from routing.fabric import Fabric
+from routing.faults import random_faults
+from routing.publish import verify
+from routing.quality import Quality, measure
+from routing.tables import Routing
+from routing.whatif import Baseline, evaluate, single_faults
+
+PATTERNS = 100
+"""Number of random bisections and permutations for each candidate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Proven tables of one engine, and their figures.
+
+    Attributes
+    ----------
+    engine
+        Name of the engine.
+    routing, proof
+        Its tables, and their proof.
+    quality
+        Hops, all-to-all share, bisections and permutations of the tables.
+    seconds
+        CPU time of the engine alone.
+    changed
+        Number of LFT entries that differ from the tables in force; None if no such tables were given.
+    worst_loss
+        Largest share of the all-to-all traffic that the loss of one of the sampled links costs after a re-route; None
+        if no link was sampled.
+    """
+
+    engine: str
+    routing: Routing
+    proof: Proof
+    quality: Quality
+    seconds: float
+    changed: int | None
+    worst_loss: float | None
+
+    @property
+    def reversible(self) -> bool:
+        """Whether the certificate covers replies on the SL of their request, too."""
+        return self.proof.strength == "reversible"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An engine without tables for this fabric, and the reason."""
+
+    engine: str
+    reason: str
+
+
+def try_engine(
+    engine: Engine, options: EngineOptions, fabric: Fabric, *, now: npt.NDArray[np.uint8] | None = None, links: int = 0
+) -> Candidate | Refused:
+    """Route a fabric with an engine, prove the tables, and measure them.
+
+    Parameters
+    ----------
+    engine, options
+        The engine and its options.
+    fabric
+        The fabric.
+    now
+        uint8[S, L], LFTs in force, to count changed entries; None: not counted.
+    links
+        Number of links whose loss is tried one by one, drawn with the seed of the options.
+
+    Returns
+    -------
+    Candidate or Refused
+        Refused if the engine, or the proof of its tables, fails.
+    """
+    started = time.process_time()
+    try:
+        routing = engine.route(fabric, options)
+        seconds = time.process_time() - started
+        proof = verify(fabric, routing, engine, threads=options.threads, explain=False).proof
+    except IbnueError as problem:
+        return Refused(engine.name, str(problem))
+    quality = measure(fabric, routing, bisections=PATTERNS, shifts=0, permutations=PATTERNS, threads=options.threads)
+    changed = None if now is None else int(np.count_nonzero(routing.lft != now))
+    worst = _worst_loss(engine, options, fabric, routing, links)
+    return Candidate(engine.name, routing, proof, quality, seconds, changed, worst)
+
+
+def try_engines(
+    engines: Sequence[Engine],
+    options: EngineOptions,
+    fabric: Fabric,
+    *,
+    now: npt.NDArray[np.uint8] | None = None,
+    links: int = 0,
+) -> Iterator[Candidate | Refused]:
+    """Yield the result of :func:`try_engine` for each engine that promises tables without a credit loop."""
+    for engine in engines:
+        if engine.promise is Promise.DEADLOCK_FREE:
+            yield try_engine(engine, options, fabric, now=now, links=links)
+
+
+def _worst_loss(engine: Engine, options: EngineOptions, fabric: Fabric, routing: Routing, links: int) -> float | None:
+    """Return the largest loss over a sample of links between switches, each lost alone; None if none could be lost."""
+    between = int(np.count_nonzero(fabric.channels.src >= 0)) // 2
+    faults = random_faults(fabric, seed=options.seed, count=min(links, between), kinds=("link",)) if between else []
+    if not faults or links <= 0:
+        return None
+    baseline = Baseline.of(fabric, engine, options, routing=routing)
+    losses = [effect.loss for scenario in single_faults(faults) if (effect := evaluate(baseline, scenario)).certified]
+    return max((loss for loss in losses if loss is not None), default=None)

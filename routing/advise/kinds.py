@@ -1,0 +1,29 @@
+"""Recognition of the kind of a fabric from its cables, as one line of text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from routing.engines.orders import top_switches
+from routing.engines.torus_dimensions import directions
+from routing.fabric import Fabric
+
+
+def describe_kind(fabric: Fabric) -> str:
+    """Return what a fabric looks like: a tree, a product of rings and meshes, or another network.
+
+    The description has no influence on any table.  Cost: that of :func:`routing.engines.torus_dimensions.directions`.
+    """
+    if fabric.switches == 0:
+        return "no switches"
+    if fabric.switches == 1:
+        return "a single switch"
+    tops = top_switches(fabric)
+    if tops:
+        leaves = int(np.count_nonzero(fabric.terminals_at))
+        return f"a tree: {len(tops)} top switches, {leaves} switches with end ports, {fabric.switches} switches"
+    found = directions(fabric)
+    if found is not None:
+        return f"links in {int(found.max()) + 1} directions, as in a torus, mesh or HyperX"
+    degree = np.bincount(fabric.channels.src, minlength=fabric.switches)
+    return f"neither a tree nor a torus: {int(degree.min())} to {int(degree.max())} links from switch to switch at each"

@@ -1,0 +1,67 @@
+"""Choice among the candidates of a comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from routing.advise.candidates import Candidate
+
+EQUAL = 0.01
+"""Fraction within which the throughput of two candidates counts as equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendation:
+    """The recommended candidate, and the reason in words."""
+
+    candidate: Candidate
+    reason: str
+
+
+def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
+    """Return the recommended candidate; None if there is none.
+
+    The throughput of a candidate is the smaller of its all-to-all share and its bisection bandwidth, each relative to
+    the best candidate.  Among candidates within a hundredth of the best throughput, these decide in this order: a
+    certificate that covers replies, fewer VLs needed, a smaller loss of the worst link, fewer entries changed, less CPU
+    time.  CPU time is rounded to a factor of two, as it differs from run to run.
+    """
+    if not candidates:
+        return None
+    throughput = {each.engine: _throughput(each, candidates) for each in candidates}
+    best = max(throughput.values())
+    equal = [each for each in candidates if throughput[each.engine] >= (1 - EQUAL) * best]
+    chosen = min(equal, key=_rank)
+    others = [each.engine for each in equal if each is not chosen]
+    return Recommendation(chosen, _reason(chosen, others, candidates))
+
+
+def _throughput(candidate: Candidate, candidates: Sequence[Candidate]) -> float:
+    shares = [(_finite(c.quality.all_to_all), _finite(c.quality.bisection_mean)) for c in candidates]
+    own = _finite(candidate.quality.all_to_all), _finite(candidate.quality.bisection_mean)
+    best = [max(column) for column in zip(*shares, strict=True)]
+    return min(value / most if most else 1.0 for value, most in zip(own, best, strict=True))
+
+
+def _finite(share: float) -> float:
+    """Return a share that can be compared: 0 where nothing was measured, and at most a large number."""
+    return 0.0 if math.isnan(share) else min(share, 1e9)
+
+
+def _rank(candidate: Candidate) -> tuple[bool, int, float, int, int, str]:
+    loss = 0.0 if candidate.worst_loss is None else round(candidate.worst_loss, 2)
+    octave = round(math.log2(max(candidate.seconds, 0.01)))
+    vls = candidate.routing.vls_needed
+    return not candidate.reversible, vls, loss, candidate.changed or 0, octave, candidate.engine
+
+
+def _reason(chosen: Candidate, others: Sequence[str], candidates: Sequence[Candidate]) -> str:
+    if len(candidates) == 1:
+        return "the only engine that routes this fabric without a credit loop"
+    if not others:
+        return "the best of all-to-all and bisection together"
+    vls = chosen.routing.vls_needed
+    safe = "replies are safe too" if chosen.reversible else "requests are safe"
+    return f"as good as {', '.join(others)} within a hundredth, with {vls} VL{'s' * (vls != 1)} needed; {safe}"

@@ -1,0 +1,172 @@
+"""``ibnue advise``: compare all engines on a fabric, and recommend one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from routing.cli import fabric_argument, proof_report
+from routing.cli.command import FINDING
+from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
+from routing.cli.param_types import Number
+from routing.engines import ENGINES
+
+if TYPE_CHECKING:
+    from routing.advise import Candidate, Recommendation, Refused
+    from routing.fabric import Fabric
+
+COLUMNS = ("engine", "proof", "VLs", "all-to-all", "bisection", "permutation", "hops", "most", "worst link", "changed",
+           "seconds")  # fmt: skip
+
+
+@click.command()
+@fabric_argument.fabric_argument
+@click.option("--tables", type=click.Path(path_type=Path),
+              help="The tables in force, to count the entries that each engine would change.")  # fmt: skip
+@click.option(
+    "--vls",
+    type=click.IntRange(1, 15),
+    metavar="K",
+    help="Data VLs that may be used; as the ports have them if not given.",
+)
+@click.option("--reversible", is_flag=True, help="Only tables whose certificate covers replies, too.")
+@click.option("--links", type=click.IntRange(0), default=8, show_default=True, metavar="N",
+              help="Links between switches whose loss is tried for each engine.")  # fmt: skip
+@click.option("--budget", type=Number(0, 1e6, min_open=True), metavar="SECONDS",
+              help="CPU seconds for all engines together, as effort worked out from the fabric.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Random seed.")
+@click.option("--threads", type=click.IntRange(1, 256), default=2, show_default=True, help="Worker threads.")
+@json_option
+def advise(
+    *, fabric: str, lmc: int, guid2lid: Path | None, tables: Path | None, vls: int | None, reversible: bool,
+    links: int, budget: float | None, seed: int, threads: int, as_json: bool,
+) -> int:  # fmt: skip
+    """Compare all engines on FABRIC, and recommend one of them.
+
+    \b
+    ibnue advise ibnetdiscover.txt
+    ibnue advise ibnetdiscover.txt --tables dump_fts.txt --vls 4
+    ibnue advise torus:4x4x4 --budget 10
+
+    Every engine that promises tables without a credit loop routes the fabric; its tables are proven and measured.
+    Exit status 1 if no engine routes the fabric.
+    """
+    from routing.advise import describe_kind, recommend, try_engine
+    from routing.engines.base import EngineOptions, Promise, offers_of
+    from routing.engines.budget import effort_within
+
+    with spinner(f"reading {fabric}"):
+        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        now = None if tables is None else fabric_argument.tables_of(tables, subnet, "--tables").lft
+    engines = [engine for engine in ENGINES.values() if engine.promise is Promise.DEADLOCK_FREE]
+    options = EngineOptions(vls=vls or "auto", seed=seed, threads=threads)
+    if budget is not None:
+        options = replace(options, effort=effort_within(subnet, budget / len(engines)))
+    found: list[Candidate | Refused] = []
+    for engine in engines:
+        own = replace(options, reversible=reversible and "reversible" in offers_of(engine).options)
+        with spinner(f"routing {subnet.name} with {engine.name}"):
+            found.append(try_engine(engine, own, subnet, now=now, links=links))
+    candidates, refused = split(found, reversible=reversible)
+    best = recommend(candidates)
+    if as_json:
+        print_json(as_object(subnet, describe_kind(subnet), candidates, refused, best))
+    else:
+        print_rows([("fabric", proof_report.fabric_line(subnet)), ("kind", describe_kind(subnet))])
+        report(candidates, refused, best, fabric, seed=seed, vls=vls, reversible=reversible)
+    return FINDING if best is None else 0
+
+
+def split(found: Sequence[Candidate | Refused], *, reversible: bool) -> tuple[list[Candidate], list[Refused]]:
+    """Return the candidates, and the engines without tables or without the certificate that is asked for."""
+    from routing.advise import Refused
+
+    candidates, refused = [], []
+    for each in found:
+        if isinstance(each, Refused):
+            refused.append(each)
+        elif reversible and not each.reversible:
+            refused.append(Refused(each.engine, "its certificate does not cover replies"))
+        else:
+            candidates.append(each)
+    return candidates, refused
+
+
+def report(
+    candidates: Sequence[Candidate], refused: Sequence[Refused], best: Recommendation | None, fabric: str,
+    *, seed: int, vls: int | None, reversible: bool,
+) -> None:  # fmt: skip
+    """Print the table, the engines without tables, the recommendation, and the next command."""
+    if candidates:
+        shown = [name for name in COLUMNS if any(cell(each, name) != "-" for each in candidates)]
+        print_table(shown, [[cell(each, name) for name in shown] for each in candidates], texts=2)
+    for each in refused:
+        echo_lines(f"{each.engine} has no tables: {each.reason}")
+    if best is None:
+        echo_lines("no engine routes this fabric without a credit loop")
+        return
+    more = "".join(
+        [f" --vls {vls}" if vls else "", f" --seed {seed}" if seed != 1 else "", " --reversible" * reversible]
+    )
+    print_rows([
+        ("recommended", f"{best.candidate.engine}: {best.reason}"),
+        ("next", f"ibnue route {fabric} -e {best.candidate.engine}{more} -o tables"),
+    ])  # fmt: skip
+
+
+def cell(candidate: Candidate, column: str) -> str:
+    """Return one cell of the table; "-" for a figure that is not known."""
+    quality = candidate.quality
+    loss, changed = candidate.worst_loss, candidate.changed
+    return {
+        "engine": candidate.engine,
+        "proof": candidate.proof.strength or "",
+        "VLs": f"{candidate.routing.vls_needed} of {candidate.routing.vls}",
+        "all-to-all": _share(quality.all_to_all),
+        "bisection": _share(quality.bisection_mean),
+        "permutation": _share(quality.permutation_mean),
+        "hops": f"{quality.hops_mean:.2f}",
+        "most": str(quality.hops_max),
+        "worst link": "-" if loss is None else f"{100 * loss + 0.0:.1f} %",
+        "changed": "-" if changed is None else str(changed),
+        "seconds": f"{candidate.seconds:.2f}",
+    }[column]
+
+
+def _share(value: float) -> str:
+    return f"{value:.3f}" if math.isfinite(value) else "-"
+
+
+def as_object(
+    fabric: Fabric,
+    kind: str,
+    candidates: Sequence[Candidate],
+    refused: Sequence[Refused],
+    best: Recommendation | None,
+) -> dict[str, Any]:
+    """Return the comparison for ``--json``."""
+    return {
+        "fabric": fabric.name,
+        "kind": kind,
+        "candidates": [_candidate(each) for each in candidates],
+        "refused": [{"engine": each.engine, "reason": each.reason} for each in refused],
+        "recommended": None if best is None else {"engine": best.candidate.engine, "reason": best.reason},
+    }
+
+
+def _candidate(each: Candidate) -> dict[str, Any]:
+    return {
+        "engine": each.engine,
+        "strength": each.proof.strength,
+        "vls_needed": each.routing.vls_needed,
+        "vls": each.routing.vls,
+        "quality": each.quality.as_dict(),
+        "worst_link_loss": each.worst_loss,
+        "changed": each.changed,
+        "seconds": each.seconds,
+    }

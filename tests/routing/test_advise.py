@@ -1,0 +1,85 @@
+"""Comparison of engines on a fabric, and the recommendation."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from routing.advise import Candidate, Refused, describe_kind, recommend, try_engine, try_engines
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.quality import measure
+from routing.topologies import generate
+
+FABRIC = generate("torus", ["4x3"], cas=2)
+OPTIONS = EngineOptions(vls=2)
+
+
+@pytest.fixture(scope="module")
+def candidate():
+    return try_engine(ENGINES["updn"], OPTIONS, FABRIC, links=2)
+
+
+def test_a_candidate_has_the_figures_of_its_own_tables(candidate):
+    routing = ENGINES["updn"].route(FABRIC, OPTIONS)
+    assert np.array_equal(candidate.routing.lft, routing.lft)
+    assert candidate.proof.strength == prove(FABRIC, routing).strength
+    assert candidate.quality.all_to_all == measure(FABRIC, routing).all_to_all
+    assert candidate.changed is None and 0 <= candidate.worst_loss < 1
+
+
+def test_changed_entries_are_counted_against_the_tables_in_force(candidate):
+    now = candidate.routing.lft.copy()
+    now[0, :3] ^= 1
+    assert try_engine(ENGINES["updn"], OPTIONS, FABRIC, now=now).changed == 3
+
+
+def test_engines_without_a_promise_are_left_out():
+    found = list(try_engines(list(ENGINES.values()), OPTIONS, FABRIC))
+    assert {each.engine for each in found}.isdisjoint({"minhop", "sssp"})
+    assert {"updn", "nue"} <= {each.engine for each in found}
+
+
+def test_an_engine_that_cannot_route_is_refused_with_its_reason():
+    found = try_engine(ENGINES["lash"], EngineOptions(vls=1), generate("ring", ["9"], cas=1))
+    assert isinstance(found, Refused) and "VL" in found.reason
+
+
+def figures(candidate, name, a2a, bisection, *, vls=1, strength="reversible", loss=None, changed=None, seconds=0.01):
+    quality = replace(candidate.quality, all_to_all=a2a, bisection_mean=bisection)
+    proof = replace(candidate.proof, strength=strength)
+    routing = replace(candidate.routing, vls_needed=vls)
+    return Candidate(name, routing, proof, quality, seconds, changed, loss)
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ({"a2a": 0.9}, {"a2a": 0.8}),
+        ({"bisection": 0.9}, {"bisection": 0.8, "vls": 0}),
+        ({"strength": "reversible", "vls": 2}, {"strength": "forward"}),
+        ({"vls": 1, "loss": 0.5}, {"vls": 2, "loss": 0.1}),
+        ({"loss": 0.1}, {"loss": 0.2}),
+        ({"changed": 3}, {"changed": 4}),
+        ({"seconds": 0.1}, {"seconds": 1.0}),
+        ({"a2a": 0.896, "vls": 1}, {"a2a": 0.9, "vls": 4}),
+    ],
+)
+def test_what_decides_between_two_candidates(candidate, better, worse):
+    usual = {"a2a": 0.9, "bisection": 0.9}
+    pair = [figures(candidate, "good", **{**usual, **better}), figures(candidate, "bad", **{**usual, **worse})]
+    for order in (pair, pair[::-1]):
+        assert recommend(order).candidate.engine == "good"
+
+
+def test_nothing_is_recommended_without_a_candidate():
+    assert recommend([]) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "words"),
+    [("kary-ntree", ["3", "2"], "tree"), ("torus", ["5x5"], "torus"), ("random-regular", ["20", "3"], "neither")],
+)
+def test_the_kind_of_a_fabric(kind, sizes, words):
+    assert words in describe_kind(generate(kind, sizes))
