@@ -1,8 +1,10 @@
+import json
 from dataclasses import replace
 
 import networkx as nx
 import numpy as np
 import pytest
+from command_runs import run
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -194,3 +196,20 @@ def test_parallel_links_are_shared_and_stay_disjoint():
         trunks.setdefault((fabric.channels.src[c], fabric.channels.dst[c]), []).append(load[c])
     assert any(len(loads) == 2 for loads in trunks.values())
     assert all(len(set(loads)) == 1 for loads in trunks.values() if len(loads) == 2)
+
+
+@pytest.mark.parametrize("stability", ["full", "balanced", "fresh"])
+def test_tables_are_repaired_or_computed_again_after_a_fault(stability, tmp_path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    fabric = "hyperx:4x4,cas=1,lmc=2"
+    assert run("route", fabric, "-e", "disjoint", "--vls", 4, "-o", tmp_path / "old").exit_code == 0
+    made = run(
+        "route", fabric, "--previous", tmp_path / "old", "--stability", stability, "--fail", "sw0.0/3",
+        "-o", tmp_path / "new", "--json",
+    )  # fmt: skip
+    report = json.loads(made.stdout)
+    assert made.exit_code == 0
+    assert (report["engine"], report["certified"], report["complete"]) == ("disjoint", True, True)
+    assert report["replies_at_offset"] or stability != "fresh"
+    assert report["quality"]["disjoint"]["three"] > (0.9 if stability == "fresh" else 0.5)
