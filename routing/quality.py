@@ -13,9 +13,11 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from routing.disjoint_paths import DisjointPaths, disjoint_paths
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.flows import Flows, Table, attached, reference_rate
+from routing.tables import Routing
 
 BISECTIONS = 100
 
@@ -72,6 +74,8 @@ class Quality:
         pattern figures are NaN if no pattern was requested or there are fewer than two end ports.
     levels
         Load between the levels of a tree.
+    disjoint
+        Pairs with several link-disjoint paths; None if no end port has more than one LID.
     """
 
     endports: int = field(metadata=_figure("end ports"))
@@ -93,6 +97,7 @@ class Quality:
     permutation_mean: float = field(metadata=_figure("of the reference rate"))
     permutation_least: float = field(metadata=_figure("of the reference rate"))
     levels: tuple[TierLoad, ...] = field(metadata=_figure("flows on a channel"))
+    disjoint: DisjointPaths | None = field(default=None, metadata=_figure("ordered pairs of end ports"))
 
     def as_dict(self) -> dict[str, object]:
         """Return plain values for JSON; infinity (no channel carries traffic) and NaN become None."""
@@ -172,6 +177,7 @@ def measure(
         permutation_mean=_mean_share(random_mean),
         permutation_least=_least(random_least),
         levels=tier_loads(fabric, loads),
+        disjoint=disjoint_paths(fabric, routing.lft if isinstance(routing, Routing) else routing),
     )
 
 

@@ -213,7 +213,7 @@ def enough_vls(scenario: Scenario, *where: str | int) -> Iterator[None]:
     try:
         yield
     except NotEnoughVLs as error:
-        most = f"let vls be {error.needed}, or " if error.needed <= DATA_VLS else ""
+        most = f"let vls be {error.needed}, or " if error.needed is not None and error.needed <= DATA_VLS else ""
         raise scenario.error(str(error), *where, remedy=f"{most}use an engine that needs fewer") from None
 
 

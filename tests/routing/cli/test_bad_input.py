@@ -184,7 +184,7 @@ def test_too_few_vls_name_a_remedy(monkeypatch, folder):
     monkeypatch.chdir(folder)
     result = CliRunner().invoke(main, ["route", "ring:5", "-e", "lash", "--vls", "1"])
     assert result.exit_code == 1
-    assert "2 VLs are needed, 1 may be used (allow more, or use nue or updn" in result.stderr
+    assert "this search found 2 VLs, 1 may be used (allow more, or use nue or updn" in result.stderr
 
 
 def test_what_is_unusual_in_a_file_is_counted_once(tmp_path):

@@ -59,8 +59,8 @@ def test_a_broken_package_is_one_warning_where_all_engines_are_listed(run):
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         "ibnue: warning: engine 'broken' of more-engines cannot be loaded: RuntimeError: made for another version",
-        "ibnue: there is no engine 'godo' "
-        "(did you mean good? engines: dfsssp, ftree, good, lash, minhop, nue, sssp, updn)",
+        "ibnue: there is no engine 'godo' (did you mean good? engines: "
+        "dfsssp, disjoint, ftree, good, lash, minhop, nue, sssp, updn)",
     ]
 
 

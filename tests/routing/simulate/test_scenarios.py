@@ -236,7 +236,9 @@ def test_an_engine_that_needs_more_vls(tmp_path, what, vls, case, line):
     text += beside  # which looks at the traffic, and at the VLs of [routing]
     if what == "pauses":
         text = text.replace("[traffic]", '[[flow]]\npath = ["ca0.0", "sw0", "sw1", "ca1.0"]\n[traffic]')
-    error = refusal(tmp_path, text, "2 VLs are needed, 1 may be used .let vls be 2, or use an engine that needs fewer.")
+    error = refusal(
+        tmp_path, text, "this search found 2 VLs, 1 may be used .let vls be 2, or use an engine that needs fewer."
+    )
     lines = text.split("\n")
     assert error.line == 1 + (lines.index(line, lines.index("[[case]]")) if case else lines.index(line))
 
@@ -249,3 +251,8 @@ def test_an_engine_that_needs_more_vls_than_there_are(tmp_path):
         enough_vls(scenario, "routing", "engine"),
     ):
         raise NotEnoughVLs(16, 8)
+    with (
+        pytest.raises(ParseError, match=r":6: this search found no number .*use an engine that needs fewer.$"),
+        enough_vls(scenario, "routing", "engine"),
+    ):
+        raise NotEnoughVLs(None, 8)
